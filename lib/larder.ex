@@ -11,9 +11,12 @@ defmodule Larder do
       @tables :larder
       @tables.insert(tab, {:key, 1})
 
-  Parse transforms are for Erlang sources only, so in Elixir a match
-  specification is written out, or made from a function in the shell by
-  `fun2ms/1`.
+  A module that says `:ets` uses Larder when it is compiled with
+
+      @compile {:parse_transform, :larder_transform}
+
+  which Elixir 1.14 supports and calls deprecated. A match specification is
+  written out, or made from a function in the shell by `fun2ms/1`.
 
       iex> tab = Larder.new(:pantry, [:ordered_set, :public])
       iex> Larder.insert(tab, [{:flour, 3}, {:salt, 1}, {:sugar, 2}])

@@ -247,4 +247,28 @@ defmodule LarderTest do
     assert run.(:ets) == run.(:larder)
     assert run.(:ets) == run.(Larder)
   end
+
+  test "the parse transform moves a module of Elixir" do
+    source = """
+    defmodule LarderTest.Moved do
+      @compile {:parse_transform, :larder_transform}
+      @compile {:larder_transform, {:nowarn, [:missing]}}
+      def run do
+        tab = :ets.new(:moved, [:public])
+        Enum.each(1..9, &:ets.insert(tab, {&1, &1}))
+        {tab, :ets.lookup(tab, 3), apply(:ets, :member, [tab, 4])}
+      end
+
+      def left(tab), do: {:ets, :lookup, [tab, 1]}
+    end
+    """
+
+    said = ExUnit.CaptureIO.capture_io(:stderr, fn -> Code.compile_string(source, "moved.ex") end)
+
+    assert said =~ "{ets, lookup, ...} stays"
+    assert {tab, [{3, 3}], true} = apply(LarderTest.Moved, :run, [])
+    assert Larder.info(tab, :size) == 9
+    refute tab in :ets.all()
+    Larder.delete(tab)
+  end
 end

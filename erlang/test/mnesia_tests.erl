@@ -1,6 +1,6 @@
-%% A Mnesia on Larder that keeps its tables on disc: the modules of this OTP's Mnesia, compiled again
-%% with the parse transform from the abstract code in their beams, in a node of their own. The same
-%% is asked of Mnesia as it is.
+%% A Mnesia on Larder that keeps its tables on disc: the modules of this OTP's Mnesia, compiled
+%% again with the parse transform from the abstract code in their beams, in a node of their own. The
+%% same is asked of Mnesia as it is.
 -module(mnesia_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -32,7 +32,10 @@ restarted(Side, End, Dir) ->
            ["-mnesia", "dir", "\"" ++ Place ++ "\"", "-kernel", "logger_level", "error"],
     with_node(Args, fun(Peer) -> ?assertEqual(Side, peer:call(Peer, ?MODULE, fill, [End], 60000)) end),
     with_node(Args, fun(Peer) ->
-        ?assertEqual({Side, expected()}, peer:call(Peer, ?MODULE, kept, [], 60000))
+        {Now, Tables} = peer:call(Peer, ?MODULE, kept, [], 60000),
+        ?assertEqual({Side, []}, {Now, [{Has -- Should, Should -- Has}
+                                        || {Has, Should} <- lists:zip(Tables, expected()),
+                                           Has =/= Should]})
     end).
 
 with_node(Args, Fun) ->
@@ -81,17 +84,20 @@ fill(End) ->
 
 ended(stop) -> stopped = mnesia:stop();
 %% All that the log has goes into the tables' files; then the node ends without a word to Mnesia.
-ended(dump) -> dumped = mnesia:dump_log(), {atomic, ok} = mnesia:dump_tables([lost]);
+ended(dump) ->
+    dumped = mnesia:dump_log(),
+    {atomic, ok} = mnesia:dump_tables([lost]),
+    %% Mnesia leaves it to dets when a table of disc_only_copies is written.
+    ok = dets:sync(kept_disc_only);
 ended(kill) -> ok = mnesia:sync_log(), exit(whereis(mnesia_sup), kill).
 
 kept() ->
     ok = mnesia:start(),
     ok = mnesia:wait_for_tables([Table || {Table, _} <- ?TABLES], 30000),
-    {side(), [{Table, lists:sort(mnesia:dirty_match_object(Table, {Table, '_', '_'})),
-               length(mnesia:dirty_index_match_object({Table, '_', even}, 3))}
-              || Table <- [kept_set, kept_disc_only]] ++
-             [{Table, lists:sort(mnesia:dirty_match_object(Table, {Table, '_', '_'}))}
-              || Table <- [kept_ordered, kept_bag]]}.
+    {side(), [lists:sort(mnesia:dirty_match_object(Table, {Table, '_', '_'}))
+              || Table <- [kept_set, kept_disc_only, kept_ordered, kept_bag]] ++
+             [lists:sort(mnesia:dirty_index_match_object({Table, '_', even}, 3))
+              || Table <- [kept_set, kept_disc_only]]}.
 
 side() ->
     case {ets:info(kept_ordered, size), larder:info(kept_ordered, size)} of
@@ -105,6 +111,5 @@ rows(Table) -> [{Table, K, element(1 + K rem 2, {even, odd})} || K <- lists:seq(
 expected() ->
     Changed = [case K of 1 -> {kept_set, K, changed}; _ -> Row end
                || {_, K, _} = Row <- rows(kept_set), K =/= 7],
-    Even = ?ROWS div 2,
-    [{kept_set, Changed, Even}, {kept_disc_only, rows(kept_disc_only), Even},
-     {kept_ordered, rows(kept_ordered)}, {kept_bag, rows(kept_bag)}].
+    [Changed, rows(kept_disc_only), rows(kept_ordered), rows(kept_bag)] ++
+        [[Row || {_, _, even} = Row <- rows(Table)] || Table <- [kept_set, kept_disc_only]].
