@@ -280,10 +280,10 @@ impl Table {
     ///
     /// # Errors
     /// `Unranked` for a table that is no ordered_set, or is on another structure than the default;
-    /// `View` for a transaction's; `NoTable`.
+    /// `NoTable`.
     ///
     /// # Consistency
-    /// Exact while nobody inserts or deletes, and of a snapshot. Otherwise a tuple that is there
+    /// Exact while nobody inserts or deletes, of a snapshot, and in a transaction. Otherwise a tuple that is there
     /// throughout the call counts once; one that comes or goes meanwhile may count or not.
     pub fn rank(&self, key: &impl AsTerm) -> Result<Option<u64>, Error> {
         let key = self.key(key);

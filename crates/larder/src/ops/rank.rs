@@ -34,11 +34,7 @@ impl Table {
             Index::Unique(ix) => ix.ranked(),
             Index::Multi(_) => None,
         };
-        let ranked = ranked.ok_or(match self.view.is_some() && !self.is_snapshot() {
-            true => Error::View,
-            false => Error::Unranked,
-        })?;
-        f(ranked, &mut { LEAVES }).ok_or(Error::Busy)
+        f(ranked.ok_or(Error::Unranked)?, &mut { LEAVES }).ok_or(Error::Busy)
     }
 
     /// The rank of the object under an index key, from 1; none if there is none. O(log n), and O(1)
@@ -46,12 +42,13 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable`, `Access`; `Unranked` for a table that is no ordered_set, or is built on a
-    /// structure of its own; `View` for a transaction's; `Busy`, also while leaves are being
-    /// counted: each call does a slice of that.
+    /// structure of its own; `Busy`, also while leaves are being counted: each call does a slice of
+    /// that.
     ///
     /// # Consistency
     /// An object before it that is there throughout the call counts once; one that comes or goes
-    /// meanwhile may count or not. Of a snapshot it is exact.
+    /// meanwhile may count or not. Of a snapshot it is exact, and of a transaction's view, too, which
+    /// reads all that it counts.
     pub fn rank(&self, who: OwnerId, key: &[u8]) -> Result<Option<u64>, Error> {
         with_local(|local| self.rank_in(local, who, key))
     }

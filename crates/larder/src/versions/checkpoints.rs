@@ -1,4 +1,5 @@
-//! Positions of a snapshot whose ranks are known: a snapshot doesn't change, and nor do they.
+//! Positions whose ranks are known: of a snapshot, which doesn't change, or of a transaction's view,
+//! which changes by the transaction alone. A change leaves the ranks below it as they are.
 
 use larder_index::sync::Mutex;
 
@@ -38,5 +39,11 @@ impl Checkpoints {
             let position = position.to_vec();
             own.insert(i, Checkpoint { position, rank });
         }
+    }
+    /// Forgets those above a position, where something is to change.
+    pub(super) fn forget_above(&self, position: &[u8]) {
+        let mut own = self.0.lock();
+        let kept = own.partition_point(|own| own.position.as_slice() <= position);
+        own.truncate(kept);
     }
 }

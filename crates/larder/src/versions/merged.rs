@@ -31,6 +31,8 @@ pub(crate) struct Overrides {
     seed: Seed,
     /// Whether positions are keys, and no hash is a part of them.
     ordered: bool,
+    /// Ranks of what is overridden. If the overrides change, those above the change are forgotten.
+    pub(super) checkpoints: Arc<Checkpoints>,
 }
 
 /// Where overrides are.
@@ -51,6 +53,7 @@ impl Overrides {
             number: snapshot.number(),
             source: Source::Snapshot(snapshot),
             seed,
+            checkpoints: Arc::default(),
         }
     }
 
@@ -61,16 +64,22 @@ impl Overrides {
             source: Source::History(history),
             number,
             seed,
+            checkpoints: Arc::default(),
         }
     }
 
-    /// What somebody writes, who sees every record.
-    pub(crate) fn of_writes(writes: Arc<dyn Unique>, seed: Seed) -> Self {
+    /// What somebody writes, who sees every record, and forgets the checkpoints above each.
+    pub(super) fn of_writes(
+        writes: Arc<dyn Unique>,
+        seed: Seed,
+        checkpoints: Arc<Checkpoints>,
+    ) -> Self {
         Overrides {
             ordered: writes.is_ordered(),
             source: Source::Writes(writes),
             number: 0,
             seed,
+            checkpoints,
         }
     }
 
@@ -133,25 +142,13 @@ impl Overrides {
 pub(crate) struct Merged<I: ?Sized> {
     pub(super) base: Arc<I>,
     pub(super) overrides: Overrides,
-    /// Of overrides that don't change: a snapshot's.
-    pub(super) checkpoints: Checkpoints,
 }
 
 /// An index, overridden.
 pub(crate) fn merge(base: Index, overrides: Overrides) -> Index {
     match base {
-        Index::Unique(base) => Index::Unique(Arc::new(Merged::new(base, overrides))),
-        Index::Multi(base) => Index::Multi(Arc::new(Merged::new(base, overrides))),
-    }
-}
-
-impl<I: ?Sized> Merged<I> {
-    fn new(base: Arc<I>, overrides: Overrides) -> Self {
-        Merged {
-            base,
-            overrides,
-            checkpoints: Checkpoints::default(),
-        }
+        Index::Unique(base) => Index::Unique(Arc::new(Merged { base, overrides })),
+        Index::Multi(base) => Index::Multi(Arc::new(Merged { base, overrides })),
     }
 }
 

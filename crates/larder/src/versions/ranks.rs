@@ -1,4 +1,5 @@
-//! Ranks in a snapshot: the base's, put right by what overrides it.
+//! Ranks in a snapshot or a transaction's view: the base's, put right by what overrides it. The base
+//! of a view is its snapshot.
 //!
 //! ```text
 //!  base        a   c   d   f   g   k   …      counts of what lies between overridden keys
@@ -20,7 +21,8 @@
 //! 1. A key that isn't overridden at step 4 wasn't changed between the snapshot and step 3: the
 //!    base has it if and only if the snapshot has. So a segment's count is the snapshot's, whoever
 //!    writes meanwhile.
-//! 2. A snapshot doesn't change: nor does the rank of a checkpoint.
+//! 2. A snapshot doesn't change: nor does the rank of a checkpoint. A view changes by its own
+//!    transaction alone, one call at a time, and each write forgets the checkpoints above it.
 //!
 //! Costs: O(log n) for each overridden key behind the checkpoint, of which there are
 //! [`SEGMENT`] at most once checkpoints have been put; the first question puts those that it
@@ -99,7 +101,7 @@ impl Merged<dyn Unique> {
     /// up, and the next call has less to do.
     fn count_to(&self, guard: &Guard, to: Option<&[u8]>, work: &mut usize) -> Option<u64> {
         // (1)
-        let (mut from, mut rank) = self.checkpoints.at(to);
+        let (mut from, mut rank) = self.overrides.checkpoints.at(to);
         loop {
             // (2)
             let found = self.overridden(guard, &from, to, SEGMENT);
@@ -118,7 +120,7 @@ impl Merged<dyn Unique> {
                 return Some(rank);
             };
             // (5)
-            self.checkpoints.put(&end, rank);
+            self.overrides.checkpoints.put(&end, rank);
             from = end;
             if *work == 0 {
                 return None;
@@ -236,7 +238,7 @@ impl Ranked for Merged<dyn Unique> {
         };
         let mut guesses = 0;
         loop {
-            let (from, rank) = self.checkpoints.with_rank(n);
+            let (from, rank) = self.overrides.checkpoints.with_rank(n);
             let before = base.count_between(guard, None, Some(&from), work)?;
             let guess = before.entries + (n - rank);
             let is_there = base.nth(guard, guess, Direction::Forward, work, batch)?;

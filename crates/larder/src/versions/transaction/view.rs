@@ -13,6 +13,7 @@
 //! this index releases the counts of a value that a write replaces. If that lies in the snapshot,
 //! whose counts are others', the write takes counts first.
 
+use super::super::checkpoints::Checkpoints;
 use super::super::history::{self, History, Snapshot};
 use super::super::merged::{self, Overrides};
 use super::super::undo::{self, Listed, Override};
@@ -22,7 +23,8 @@ use crate::index::Index;
 use crate::raw;
 use larder_index::sync::Mutex;
 use larder_index::{
-    Batch, Change, Direction, Guard, Key, Multi, Objects, Start, Stats, Unique, Updater, Values,
+    Batch, Change, Counted, Direction, Guard, Key, Multi, Objects, Ranked, Start, Stats, Unique,
+    Updater, Values,
 };
 use larder_term::hash::Seed;
 use std::sync::Arc;
@@ -39,6 +41,8 @@ pub(super) struct WorkingSet {
     /// Records of the keys that were written.
     pub(super) writes: Arc<Writes>,
     pub(super) reads: Mutex<Reads>,
+    /// Ranks that the view has counted.
+    checkpoints: Arc<Checkpoints>,
     unique: bool,
 }
 
@@ -52,11 +56,14 @@ impl WorkingSet {
             number: snapshot.number(),
             snapshot: Mutex::new(Some(snapshot)),
             reads: Mutex::default(),
+            checkpoints: Arc::default(),
         }
     }
 
     /// Puts what the transaction makes of a key.
     fn write(&self, guard: &Guard, key: Key<'_>, value: Override<'_>) {
+        // Only an ordered index has checkpoints, and its positions are its keys.
+        self.checkpoints.forget_above(key.bytes);
         self.writes.update(guard, key, &mut |_, record| {
             undo::push(OWN, value, record);
             Change::PutScratch
@@ -114,7 +121,7 @@ pub(super) fn view(snapshot: Snapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) 
     let below = Overrides::of_history(history, snapshot.number(), seed.clone());
     let set = Arc::new(WorkingSet::new(snapshot));
     let writes: Arc<dyn Unique> = set.writes.clone();
-    let own = Overrides::of_writes(writes, seed.clone());
+    let own = Overrides::of_writes(writes, seed.clone(), Arc::clone(&set.checkpoints));
     let index = match merged::merge(merged::merge(base, below), own) {
         Index::Unique(seen) => Index::Unique(Arc::new(View {
             set: Arc::clone(&set),
@@ -167,6 +174,10 @@ impl Unique for View<dyn Unique> {
             .note_scan(start, direction, batch, |position| position);
     }
 
+    fn ranked(&self) -> Option<&dyn Ranked> {
+        self.seen.ranked().map(|_| self as &dyn Ranked)
+    }
+
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.seen.position(key, out);
     }
@@ -187,6 +198,35 @@ impl Unique for View<dyn Unique> {
 
     fn stats(&self) -> Stats {
         Stats::default()
+    }
+}
+
+/// What is counted is read: all of it.
+impl Ranked for View<dyn Unique> {
+    fn count_between(
+        &self,
+        guard: &Guard,
+        low: Option<&[u8]>,
+        high: Option<&[u8]>,
+        work: &mut usize,
+    ) -> Option<Counted> {
+        let counted = self.seen.ranked()?.count_between(guard, low, high, work)?;
+        self.set.reads.lock().range(low, high, Direction::Forward);
+        Some(counted)
+    }
+
+    fn nth(
+        &self,
+        guard: &Guard,
+        n: u64,
+        direction: Direction,
+        work: &mut usize,
+        batch: &mut Batch,
+    ) -> Option<bool> {
+        let there = self.seen.ranked()?.nth(guard, n, direction, work, batch)?;
+        let to = there.then(|| batch.key(0));
+        self.set.reads.lock().range(None, to, direction);
+        Some(there)
     }
 }
 
