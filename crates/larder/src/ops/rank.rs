@@ -47,8 +47,8 @@ impl Table {
     ///
     /// # Consistency
     /// An object before it that is there throughout the call counts once; one that comes or goes
-    /// meanwhile may count or not. Of a snapshot it is exact, and of a transaction's view, too, which
-    /// reads all that it counts.
+    /// meanwhile may count or not. Of a snapshot it is exact, and of a transaction's view, too,
+    /// which reads all that it counts.
     pub fn rank(&self, who: OwnerId, key: &[u8]) -> Result<Option<u64>, Error> {
         with_local(|local| self.rank_in(local, who, key))
     }

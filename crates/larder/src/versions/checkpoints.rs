@@ -1,5 +1,5 @@
-//! Positions whose ranks are known: of a snapshot, which doesn't change, or of a transaction's view,
-//! which changes by the transaction alone. A change leaves the ranks below it as they are.
+//! Positions whose ranks are known: of a snapshot, which doesn't change, or of a transaction's
+//! view, which changes by the transaction alone. A change leaves the ranks below it as they are.
 
 use larder_index::sync::Mutex;
 

@@ -1,5 +1,5 @@
-//! Ranks in a snapshot or a transaction's view: the base's, put right by what overrides it. The base
-//! of a view is its snapshot.
+//! Ranks in a snapshot or a transaction's view: the base's, put right by what overrides it. The
+//! base of a view is its snapshot.
 //!
 //! ```text
 //!  base        a   c   d   f   g   k   …      counts of what lies between overridden keys
