@@ -7,6 +7,7 @@ use larder_testing::environment::{seed, times};
 use larder_testing::mix;
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::Barrier;
 use std::thread;
 
 fn ordered() -> Table {
@@ -163,14 +164,23 @@ fn what_was_counted_counts_as_read() -> Result<(), Error> {
     for round in 1..=times(400) as i64 {
         let insert = |own: i64| {
             table.larder().transaction(&[&table], |views| {
-                if is_empty(&views[0], 10 * round)? {
-                    views[0].insert(&row(10 * round + own, 0))?;
+                let empty = is_empty(&views[0], 10 * round)?;
+                // The other looks, too, before either commits, if it can.
+                thread::yield_now();
+                if empty {
+                    // Within the range alone, not at its lower bound, to which was counted.
+                    views[0].insert(&row(10 * round + 1 + own, 0))?;
                 }
                 Ok(())
             })
         };
+        let together = Barrier::new(2);
         thread::scope(|scope| {
-            let other = scope.spawn(|| insert(1));
+            let other = scope.spawn(|| {
+                together.wait();
+                insert(1)
+            });
+            together.wait();
             insert(0)?;
             other.join().expect("it doesn't panic")
         })?;

@@ -283,9 +283,9 @@ impl Table {
     /// `NoTable`.
     ///
     /// # Consistency
-    /// Exact while nobody inserts or deletes, of a snapshot, and in a transaction. Otherwise a tuple
-    /// that is there throughout the call counts once; one that comes or goes meanwhile may count or
-    /// not.
+    /// Exact while nobody inserts or deletes, of a snapshot, and in a transaction. Otherwise a
+    /// tuple that is there throughout the call counts once; one that comes or goes meanwhile may
+    /// count or not.
     pub fn rank(&self, key: &impl AsTerm) -> Result<Option<u64>, Error> {
         let key = self.key(key);
         self.patiently(|| self.table.rank(self.me(), &key))
