@@ -40,6 +40,7 @@ impl Checkpoints {
             own.insert(i, Checkpoint { position, rank });
         }
     }
+
     /// Forgets those above a position, where something is to change.
     pub(super) fn forget_above(&self, position: &[u8]) {
         let mut own = self.0.lock();
