@@ -615,24 +615,26 @@ to_dets(Table, Dets) ->
 tab2file(Table, File) ->
     larder_file:save(Table, File, []).
 
-%% @doc As tab2file/2, with options.
--spec tab2file(table(), file:name(),
-               [{extended_info, [object_count | md5sum]} | {sync, boolean()}]) ->
+%% @doc As tab2file/2, with options. With `{format, ets}' the file is one that
+%% `ets:file2tab/1' reads.
+-spec tab2file(table(), file:name(), [{extended_info, [object_count | md5sum]} |
+                                      {sync, boolean()} | {format, larder | ets}]) ->
           ok | {error, term()}.
 tab2file(Table, File, Options) ->
     larder_file:save(Table, File, Options).
 
-%% @doc Makes a table of a file that tab2file/2,3 wrote.
+%% @doc Makes a table of a file that tab2file/2,3 or `ets:tab2file' wrote.
 -spec file2tab(file:name()) -> {ok, table()} | {error, term()}.
 file2tab(File) ->
     larder_file:load(File, []).
 
-%% @doc As file2tab/1, with options. Checksums are always looked at.
+%% @doc As file2tab/1, with options. Checksums are always looked at, and part of a
+%% table is not loaded.
 -spec file2tab(file:name(), [{verify, boolean()}]) -> {ok, table()} | {error, term()}.
 file2tab(File, Options) ->
     larder_file:load(File, Options).
 
-%% @doc What is in a file that tab2file/2,3 wrote.
+%% @doc What is in a file that tab2file/2,3 or `ets:tab2file' wrote.
 -spec tabfile_info(file:name()) -> {ok, [{atom(), term()}]} | {error, term()}.
 tabfile_info(File) ->
     larder_file:info(File).

@@ -1,13 +1,13 @@
 %% @private
 %% @doc tab2file, file2tab and tabfile_info: options and errors as those of
-%% `ets', around the library's files.
+%% `ets', around the library's files and those of `ets' itself.
 %%
-%% A file has checksums throughout and is read by version. What is wrong with
+%% A file of Larder's has checksums throughout and is read by version. What is wrong with
 %% one is said in the words that `ets' has:
 %%
 %% <ul>
 %% <li>`{read_error, {file_error, File, Posix}}': it can't be read;</li>
-%% <li>`{read_error, {not_a_log_file, File}}': it is no file of Larder's;</li>
+%% <li>`{read_error, {not_a_log_file, File}}': it is no file of Larder's or of `ets';</li>
 %% <li>`{unsupported_file_version, Version}': a later Larder wrote it;</li>
 %% <li>`badfile': it is cut short;</li>
 %% <li>`checksum_error': it was altered;</li>
@@ -28,18 +28,25 @@
 -spec save(larder:table(), file:name(), [term()]) -> ok | {error, term()}.
 save(Table, File, Options) when is_list(Options) ->
     try
-        {Sync, Extended} = save_options(Options, {unsaid, unsaid}),
+        {Format, Sync, Extended} = save_options(Options, {unsaid, unsaid, unsaid}),
         Path = path(File, eaccess),
         defined(larder:info(Table, size)),
-        true = larder:safe_fixtable(Table, true),
-        try
-            written(larder_nif:save(Table, Path, Sync, term_to_binary(Extended)), File)
-        after
-            release(Table)
+        case Format of
+            larder -> save(Table, Path, Sync, Extended, File);
+            ets -> larder_file_ets:save(Table, Path, Sync, Extended)
         end
     catch
+        throw:{io, Posix} -> {error, unwritten(Posix, File)};
         throw:Why -> {error, Why};
         error:{larder, id} -> {error, badtab}
+    end.
+
+save(Table, Path, Sync, Extended, File) ->
+    true = larder:safe_fixtable(Table, true),
+    try
+        written(larder_nif:save(Table, Path, Sync, term_to_binary(Extended)), File)
+    after
+        release(Table)
     end.
 
 defined(undefined) -> throw(badtab);
@@ -54,19 +61,25 @@ release(Table) ->
     end.
 
 written(ok, _File) -> ok;
-written({error, {io, Posix}}, _File) when Posix =:= eisdir; Posix =:= enotdir;
-Posix =:= enametoolong -> throw(eaccess);
-written({error, {io, Posix}}, File) -> throw({file_error, File, Posix}).
+written({error, {io, Posix}}, File) -> throw(unwritten(Posix, File)).
 
-%% `extended_info' once: a second one is as unknown as any other. What is to be synced once is.
-save_options([], {Sync, Extended}) ->
-    {said(Sync, false), said(Extended, [])};
-save_options([{sync, Sync} | Options], {Synced, Extended}) when is_boolean(Sync) ->
-    save_options(Options, {Synced =:= true orelse Sync, Extended});
-save_options([{extended_info, Items} | Options], {Sync, unsaid}) ->
-    Extended = extended_items(Items),
-    save_options(Options,
-                 {Sync, [Item || Item <- [object_count, md5sum], lists:member(Item, Extended)]});
+unwritten(Posix, _File) when Posix =:= eisdir; Posix =:= enotdir;
+Posix =:= enametoolong -> eaccess;
+unwritten(Posix, File) -> {file_error, File, Posix}.
+
+%% `format' and `extended_info' once: a second one is as unknown as any other. What is to be synced
+%% once is.
+save_options([], {Format, Sync, Extended}) ->
+    {said(Format, larder), said(Sync, false), said(Extended, [])};
+save_options([{format, Format} | Options], {unsaid, Sync, Extended})
+  when Format =:= larder; Format =:= ets ->
+    save_options(Options, {Format, Sync, Extended});
+save_options([{sync, Sync} | Options], {Format, Synced, Extended}) when is_boolean(Sync) ->
+    save_options(Options, {Format, Synced =:= true orelse Sync, Extended});
+save_options([{extended_info, Items} | Options], {Format, Sync, unsaid}) ->
+    Given = extended_items(Items),
+    Extended = [Item || Item <- [object_count, md5sum], lists:member(Item, Given)],
+    save_options(Options, {Format, Sync, Extended});
 save_options([Option | _], _) ->
     throw({unknown_option, Option});
 save_options(Other, _) ->
@@ -83,13 +96,20 @@ extended_items(Other) -> throw({malformed_option, Other}).
 
 %% ---- file2tab ----
 
-%% @doc Makes a table of the file. Checksums are looked at in any case;
+%% @doc Makes a table of the file, Larder's or one of `ets'. Checksums are looked at in any case;
 %% `{verify, true}' does so for the whole file before the table is made.
 -spec load(file:name(), term()) -> {ok, larder:table()} | {error, term()}.
 load(File, Options) ->
     try
         Verify = verify(Options),
-        loaded(larder_nif:load_table(path(File, unopened(File)), Verify, new_atoms()), File)
+        Path = path(File, unopened(File)),
+        case larder_nif:load_table(Path, Verify, new_atoms()) of
+            {error, not_larder} ->
+                larder_file_ets:is_one(Path) orelse throw(unreadable(not_larder, File)),
+                larder_file_ets:load(Path, Verify, new_atoms());
+            Result ->
+                loaded(Result, File)
+        end
     catch
         throw:Why -> {error, Why}
     end.
@@ -117,7 +137,14 @@ verify(Other, _) -> throw({malformed_option, Other}).
 -spec info(file:name()) -> {ok, [{atom(), term()}]} | {error, term()}.
 info(File) when is_list(File); is_atom(File); is_binary(File) ->
     try
-        described(larder_nif:file_header(path(File, unopened(File))), File)
+        Path = path(File, unopened(File)),
+        case larder_nif:file_header(Path) of
+            {error, not_larder} ->
+                larder_file_ets:is_one(Path) orelse throw(unreadable(not_larder, File)),
+                larder_file_ets:info(Path);
+            Header ->
+                described(Header, File)
+        end
     catch
         throw:Why -> {error, Why}
     end.

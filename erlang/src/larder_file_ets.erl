@@ -1,0 +1,315 @@
+%% @private
+%% @doc Files of `ets:tab2file': reads them, and writes some that `ets' reads.
+%%
+%% Such a file is a disk_log. Its first term is a tuple of what `ets:info' says
+%% of the table; then come the objects; if its writer asked for counts or sums,
+%% `['$end_of_table', Items]' is the last.
+%%
+%% `ets' loads what is left of a damaged file, unless it is told to verify it.
+%% Here it is an error in any case: `badfile' if bytes are missing or altered or
+%% if the writer did not get to the end, `checksum_error' and
+%% `invalid_object_count' if the file says what should be there and it isn't.
+%% `{verify, true}' compares the number of objects with the first term's, too,
+%% which a writer beside the writes of others may have had wrong.
+-module(larder_file_ets).
+
+-export([is_one/1, save/4, load/3, info/1]).
+
+%% What a disk_log begins with, and what follows when it was closed.
+-define(MAGIC, 1, 2, 3, 4).
+-define(CLOSED, 99, 88, 77, 11).
+
+-define(VERSION, 1).
+-define(CHUNK, 1000).
+
+%% @doc Whether a file begins like one of these.
+-spec is_one(binary()) -> boolean().
+is_one(Path) ->
+    first_bytes(Path, 4) =:= {ok, <<?MAGIC>>}.
+
+first_bytes(Path, Size) ->
+    {ok, Device} = file:open(Path, [read, raw, binary]),
+    try
+        file:read(Device, Size)
+    after
+        file:close(Device)
+    end.
+
+%% ---- writing ----
+
+%% @doc Writes a table, as it is at one moment where it has snapshots, to a file
+%% of another name, which then gets the name. Throws `{io, Posix}', or a reason.
+-spec save(larder:table(), binary(), boolean(), [object_count | md5sum]) -> ok.
+save(Table, Path, Sync, Extended) ->
+    {Name, Temporary} = beside(Path),
+    try
+        Log = opened(disk_log:open([{name, make_ref()}, {file, Name}])),
+        try
+            written(Table, Log, Extended),
+            Sync andalso done(disk_log:sync(Log))
+        after
+            disk_log:close(Log)
+        end,
+        done(file:rename(Temporary, Path)),
+        Sync andalso sync_folder(filename:dirname(Path)),
+        ok
+    catch
+        Class:Why:Stack ->
+            _ = file:delete(Temporary),
+            erlang:raise(Class, Why, Stack)
+    end.
+
+%% A name in the same folder, which is short as the file's own may be as long as names get: as
+%% disk_log takes names, and as the file system has them.
+beside(Path) ->
+    Unique = [".larder-", os:getpid(), $-, integer_to_list(erlang:unique_integer([positive]))],
+    Temporary = filename:join(filename:dirname(Path), iolist_to_binary(Unique)),
+    {characters(Temporary), Temporary}.
+
+characters(Path) ->
+    case unicode:characters_to_list(Path, file:native_name_encoding()) of
+        Name when is_list(Name) -> Name;
+        _ -> throw({io, einval})
+    end.
+
+written(Table, Log, Extended) ->
+    {Source, Release} = at_one_moment(Table),
+    try
+        Header = header(Table, larder:info(Source, size), Extended),
+        Sum0 = add_sum(erlang:md5_init(), Header, Extended),
+        done(disk_log:blog_terms(Log, Header)),
+        {Count, Sum} = write_objects(larder:select(Source, [{'_', [], ['$_']}], ?CHUNK), Log,
+                                     Extended, 0, Sum0),
+        case [end_item(Item, Count, Sum) || Item <- Extended] of
+            [] -> ok;
+            Items -> done(disk_log:blog_terms(Log, [term_to_binary(['$end_of_table', Items])]))
+        end
+    after
+        Release()
+    end.
+
+%% Snapshots, views and tables on structures of the studies have no snapshots, and are fixed.
+at_one_moment(Table) ->
+    try
+        Snapshot = larder:snapshot(Table),
+        {Snapshot, fun() -> larder:release(Snapshot) end}
+    catch
+        error:badarg ->
+            true = larder:safe_fixtable(Table, true),
+            {Table, fun() -> catch larder:safe_fixtable(Table, false) end}
+    end.
+
+%% What a table can be made of again, in the order of ets:info. (A snapshot has no name.)
+header(Table, Size, Extended) ->
+    Facts = [{Item, larder:info(Table, Item)}
+             || Item <- [decentralized_counters, read_concurrency, write_concurrency, compressed,
+                         name, named_table, type, keypos, protection]],
+    [term_to_binary(list_to_tuple(Facts ++ [{size, Size}, {major_version, ?VERSION},
+                                            {minor_version, 0}, {extended_info, Extended}]))].
+
+write_objects('$end_of_table', _Log, _Extended, Count, Sum) ->
+    {Count, Sum};
+write_objects({Objects, Continuation}, Log, Extended, Count, Sum) ->
+    Terms = [term_to_binary(Object) || Object <- Objects],
+    done(disk_log:blog_terms(Log, Terms)),
+    write_objects(larder:select(Continuation), Log, Extended, Count + length(Terms),
+                  add_sum(Sum, Terms, Extended)).
+
+add_sum(Sum, Terms, Extended) ->
+    case lists:member(md5sum, Extended) of
+        true -> erlang:md5_update(Sum, Terms);
+        false -> Sum
+    end.
+
+end_item(object_count, Count, _Sum) -> {count, Count};
+end_item(md5sum, _Count, Sum) -> {md5, erlang:md5_final(Sum)}.
+
+sync_folder(Folder) ->
+    {ok, Device} = file:open(Folder, [read, raw, directory]),
+    try
+        done(file:sync(Device))
+    after
+        file:close(Device)
+    end.
+
+opened({ok, Log}) -> Log;
+opened(Failure) -> done(Failure).
+
+%% The name of the file at fault is not the one that the caller knows.
+done(ok) -> ok;
+done({error, {file_error, _, Posix}}) -> throw({io, Posix});
+done({error, Posix}) when is_atom(Posix) -> throw({io, Posix});
+done({error, Why}) -> throw(Why).
+
+%% ---- reading ----
+
+%% @doc Makes a table of a file. At most so many atoms may be new. Throws
+%% the reason why not.
+-spec load(binary(), boolean(), non_neg_integer()) -> {ok, larder:table()}.
+load(Path, Verify, NewAtoms) ->
+    Limit = erlang:system_info(atom_count) + NewAtoms,
+    reading(Path, fun(Log) ->
+        {Header, First, Continuation} = read_header(Log, Limit),
+        Table = new_table(Header),
+        try
+            Sum = erlang:md5_update(erlang:md5_init(), First),
+            Found = read_objects(chunk(Log, Continuation, ?CHUNK), Log, Table, Limit, {0, Sum}),
+            verify(Found, Header, Verify),
+            {ok, Table}
+        catch
+            Class:Why:Stack ->
+                larder:delete(Table),
+                erlang:raise(Class, Why, Stack)
+        end
+    end).
+
+reading(Path, Read) ->
+    case first_bytes(Path, 8) of
+        {ok, <<?MAGIC, ?CLOSED>>} -> ok;
+        _ -> throw(badfile)
+    end,
+    case disk_log:open([{name, make_ref()}, {file, characters(Path)}, {mode, read_only}]) of
+        {ok, Log} ->
+            try
+                Read(Log)
+            after
+                disk_log:close(Log)
+            end;
+        {error, Why} ->
+            throw({read_error, Why})
+    end.
+
+read_header(Log, Limit) ->
+    case chunk(Log, start, 1) of
+        {Continuation, [Binary]} -> {checked(term(Binary, Limit)), Binary, Continuation};
+        _ -> throw(badfile)
+    end.
+
+%% The next terms, as binaries. None of the bytes before them may be something else.
+chunk(Log, Continuation, Count) ->
+    case disk_log:bchunk(Log, Continuation, Count) of
+        eof -> eof;
+        {Next, Binaries} -> {Next, Binaries};
+        {Next, Binaries, 0} -> {Next, Binaries};
+        {_, _, _} -> throw(badfile);
+        {error, {corrupt_log_file, _}} -> throw(badfile);
+        {error, Why} -> throw({read_error, Why})
+    end.
+
+%% The first term as a map, with all that a table needs.
+checked(Term) when is_tuple(Term) ->
+    Header = maps:from_list([Item || {Name, _} = Item <- tuple_to_list(Term), is_atom(Name)]),
+    case Header of
+        #{major_version := Version} when not (is_integer(Version) andalso Version =< ?VERSION) ->
+            throw({unsupported_file_version, {Version, maps:get(minor_version, Header, 0)}});
+        #{name := _, type := _, protection := _, named_table := _, keypos := _, size := _} ->
+            Header;
+        #{} ->
+            throw(badfile)
+    end;
+checked(_) ->
+    throw(badfile).
+
+new_table(#{name := Name, type := Type, protection := Protection, keypos := Keypos} = Header) ->
+    Options = [Type, Protection, {keypos, Keypos}] ++
+              [Option || Option <- [named_table, compressed], is_set(Option, Header)] ++
+              [{Option, maps:get(Option, Header)}
+               || Option <- [read_concurrency, write_concurrency], maps:is_key(Option, Header)],
+    try
+        larder:new(Name, Options)
+    catch
+        error:_ -> throw(cannot_create_table)
+    end.
+
+is_set(Option, Header) ->
+    case maps:get(Option, Header, false) of
+        Set when is_boolean(Set) -> Set;
+        _ -> throw(badfile)
+    end.
+
+%% Count and sum of the objects, and what the file's last term says of them.
+read_objects(eof, _Log, _Table, _Limit, {Count, Sum}) ->
+    {Count, Sum, []};
+read_objects({Continuation, Binaries}, Log, Table, Limit, {Count, Sum}) ->
+    {Objects, Hashed, Last} = terms(Binaries, Limit),
+    insert(Table, Objects),
+    Found = {Count + length(Objects), erlang:md5_update(Sum, Hashed)},
+    case Last of
+        none ->
+            read_objects(chunk(Log, Continuation, ?CHUNK), Log, Table, Limit, Found);
+        Items ->
+            eof =:= chunk(Log, Continuation, ?CHUNK) orelse throw(badfile),
+            {Final, FinalSum} = Found,
+            {Final, FinalSum, Items}
+    end.
+
+terms([], _Limit) ->
+    {[], [], none};
+terms([Binary | Binaries], Limit) ->
+    case term(Binary, Limit) of
+        ['$end_of_table', Items] when length(Items) > 0, Binaries =:= [] ->
+            {[], [], Items};
+        Object ->
+            {Objects, Hashed, Last} = terms(Binaries, Limit),
+            {[Object | Objects], [Binary | Hashed], Last}
+    end.
+
+%% A term of a binary. An atom's shortest form in one has three bytes, so before a term with unknown
+%% atoms is made it is clear that there is room for them.
+term(Binary, Limit) ->
+    try
+        binary_to_term(Binary, [safe])
+    catch
+        error:badarg ->
+            case erlang:system_info(atom_count) + byte_size(Binary) div 3 =< Limit of
+                true -> unsafe_term(Binary);
+                false -> throw(system_limit)
+            end
+    end.
+
+unsafe_term(Binary) ->
+    try
+        binary_to_term(Binary)
+    catch
+        error:badarg -> throw(badfile)
+    end.
+
+insert(Table, Objects) ->
+    try
+        true = larder:insert(Table, Objects)
+    catch
+        error:badarg -> throw(badfile)
+    end.
+
+%% What the last term says is held against what was found, and what the first says must be there.
+verify({Count, Sum, Items}, #{size := Size} = Header, Verify) ->
+    said(md5, Items, erlang:md5_final(Sum)) orelse throw(checksum_error),
+    said(count, Items, Count) orelse throw(invalid_object_count),
+    Promised = case Header of
+                   #{extended_info := Info} when length(Info) > 0 -> Info;
+                   #{} -> []
+               end,
+    [lists:keymember(Item, 1, Items) orelse throw(badfile)
+     || {Name, Item} <- [{md5sum, md5}, {object_count, count}], lists:member(Name, Promised)],
+    not Verify orelse lists:keymember(count, 1, Items) orelse Size =:= Count
+        orelse throw(invalid_object_count).
+
+said(Item, Items, Found) ->
+    case lists:keyfind(Item, 1, Items) of
+        {Item, Said} -> Said =:= Found;
+        false -> true
+    end.
+
+%% ---- what is in a file ----
+
+%% @doc What is in a file's first term.
+-spec info(binary()) -> {ok, [{atom(), term()}]}.
+info(Path) ->
+    reading(Path, fun(Log) ->
+        {Header, _, _} = read_header(Log, erlang:system_info(atom_count) + 1000),
+        {ok, [{Item, maps:get(Item, Header)}
+              || Item <- [name, type, protection, named_table, keypos, size]] ++
+             [{extended_info, maps:get(extended_info, Header, [])},
+              {version, {maps:get(major_version, Header, 0),
+                         maps:get(minor_version, Header, 0)}}]}
+    end).
