@@ -426,12 +426,14 @@ defmodule Larder do
   @doc """
   Writes a table to a file.
 
-  Options: `{:extended_info, [:md5sum, :object_count]}`, `{:sync, bool}`.
+  Options: `{:extended_info, [:md5sum, :object_count]}`, `{:sync, bool}`,
+  `{:format, :larder | :ets}`.
+  `:ets.file2tab/1` reads a file of the format `:ets`.
   """
   @spec tab2file(table(), Path.t(), [term()]) :: :ok | {:error, term()}
   def tab2file(tab, path, options \\ []), do: :larder.tab2file(tab, charlist(path), options)
 
-  @doc "Reads a table from a file. Option: `{:verify, bool}`."
+  @doc "Reads a table from a file, one of `:ets.tab2file/2` as well. Option: `{:verify, bool}`."
   @spec file2tab(Path.t(), [term()]) :: {:ok, table()} | {:error, term()}
   def file2tab(path, options \\ []), do: :larder.file2tab(charlist(path), options)
 

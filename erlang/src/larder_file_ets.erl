@@ -133,13 +133,16 @@ sync_folder(Folder) ->
     end.
 
 opened({ok, Log}) -> Log;
-opened(Failure) -> done(Failure).
+opened({error, Why}) -> fail(Why).
 
-%% The name of the file at fault is not the one that the caller knows.
 done(ok) -> ok;
-done({error, {file_error, _, Posix}}) -> throw({io, Posix});
-done({error, Posix}) when is_atom(Posix) -> throw({io, Posix});
-done({error, Why}) -> throw(Why).
+done({error, Why}) -> fail(Why).
+
+%% The file at fault isn't named: its name is not the one that the caller knows.
+-spec fail(term()) -> no_return().
+fail({file_error, _, Posix}) -> throw({io, Posix});
+fail(Posix) when is_atom(Posix) -> throw({io, Posix});
+fail(Why) -> throw(Why).
 
 %% ---- reading ----
 
@@ -189,11 +192,11 @@ read_header(Log, Limit) ->
 chunk(Log, Continuation, Count) ->
     case disk_log:bchunk(Log, Continuation, Count) of
         eof -> eof;
+        {error, {corrupt_log_file, _}} -> throw(badfile);
+        {error, Why} -> throw({read_error, Why});
         {Next, Binaries} -> {Next, Binaries};
         {Next, Binaries, 0} -> {Next, Binaries};
-        {_, _, _} -> throw(badfile);
-        {error, {corrupt_log_file, _}} -> throw(badfile);
-        {error, Why} -> throw({read_error, Why})
+        {_, _, _} -> throw(badfile)
     end.
 
 %% The first term as a map, with all that a table needs.

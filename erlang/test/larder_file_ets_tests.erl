@@ -1,4 +1,4 @@
-%% Files of ets:tab2file: read as ets reads them, written for ets, and refused when they are damaged.
+%% Files of ets:tab2file: read as ets reads them, written for ets, refused when they are damaged.
 -module(larder_file_ets_tests).
 
 -include_lib("eunit/include/eunit.hrl").
@@ -9,7 +9,7 @@
 
 %% The log server stays when it has been started: that is no leak.
 in_folder(Test) ->
-    _ = disk_log:accessible_logs(),
+    _ = disk_log:all(),
     ?LEAK_FREE(begin
         Folder = "/tmp/larder_file_ets_" ++ os:getpid(),
         ok = filelib:ensure_dir(Folder ++ "/x"),
