@@ -311,6 +311,45 @@ defmodule Larder do
   @spec foldr((tuple(), acc -> acc), acc, table()) :: acc when acc: term()
   defdelegate foldr(fun, acc, tab), to: :larder
 
+  # ---- by rank ----
+
+  @doc """
+  The rank of the object with a key of an ordered_set, from 1, or `:none`.
+
+  It takes O(log n) whatever the table's size; the first question about ranks counts the table once,
+  in slices. Exact while nobody inserts or deletes, of a snapshot, and in a transaction. Otherwise
+  an object that comes or goes during the call may count or not.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+      iex> Larder.rank(tab, 20)
+      2
+      iex> Larder.nth(tab, -1)
+      {30, :ann}
+      iex> Larder.slice(tab, 2, 5)
+      [{20, :eve}, {30, :ann}]
+      iex> Larder.count_range(tab, 10, 30)
+      2
+  """
+  @spec rank(table(), term()) :: pos_integer() | :none
+  defdelegate rank(tab, key), to: :larder
+
+  @doc """
+  The n-th object of an ordered_set, or `:none`.
+
+  From 1 on it is counted from the first, from -1 on from the last.
+  """
+  @spec nth(table(), integer()) :: tuple() | :none
+  defdelegate nth(tab, n), to: :larder
+
+  @doc "At most `count` objects, in order, from the n-th on, counted as by `nth/2`."
+  @spec slice(table(), integer(), non_neg_integer()) :: [tuple()]
+  defdelegate slice(tab, from, count), to: :larder
+
+  @doc "How many objects of an ordered_set have keys from `low` on and before `high`."
+  @spec count_range(table(), term(), term()) :: non_neg_integer()
+  defdelegate count_range(tab, low, high), to: :larder
+
   # ---- queries ----
 
   @doc "The variables of a pattern, for each object that matches; or the next chunk of a `match/3`."

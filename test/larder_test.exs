@@ -90,6 +90,19 @@ defmodule LarderTest do
     assert Larder.tab2list(tab) == [{2, :c}]
   end
 
+  test "ranks" do
+    tab = table([:ordered_set])
+    Larder.insert(tab, for(i <- 1..1000, do: {2 * i, i}))
+    assert Larder.rank(tab, 20) == 10
+    assert Larder.rank(tab, 21) == :none
+    assert Larder.nth(tab, 10) == {20, 10}
+    assert Larder.nth(tab, -1) == {2000, 1000}
+    assert Larder.nth(tab, 1001) == :none
+    assert Larder.slice(tab, -2, 10) == [{1998, 999}, {2000, 1000}]
+    assert Larder.count_range(tab, 20, 30) == 5
+    assert_raise ArgumentError, ~r/ordered_set/, fn -> Larder.nth(table(), 1) end
+  end
+
   test "counters and elements" do
     tab = table()
     assert Larder.update_counter(tab, :hits, 1, {:hits, 0}) == 1

@@ -25,7 +25,8 @@
 %% <li>Functions and options of newer releases are there on older ones:
 %%     first_lookup/1, next_lookup/2, last_lookup/1, prev_lookup/2,
 %%     lookup_element/4, update_element/4, `{heir, Pid}'.</li>
-%% <li>lookup_many/2 and take_many/2 are new, and so are snapshot/1, release/1
+%% <li>lookup_many/2 and take_many/2 are new, and so are rank/2, nth/2, slice/3
+%%     and count_range/3: ranks in an ordered_set; snapshot/1, release/1
 %%     and diff/2: tables as of one moment; transaction/2, abort/1 and commit/1:
 %%     several changes at one moment; subscribe/3: what changes.</li>
 %% <li>A list that is inserted into a bag keeps its order, as in `ets' from
@@ -52,6 +53,7 @@
 -export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2,
          prev_lookup/2,
          slot/2]).
+-export([rank/2, nth/2, slice/3, count_range/3]).
 -export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3, match_delete/2,
          select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3,
          select_count/2, select_delete/2, select_replace/2, tab2list/1]).
@@ -101,7 +103,8 @@
 %% The call, with the library's errors raised as this function's own.
 -define(TRY(Call, Args),
         try Call
-        catch error:{larder, Cause} -> erlang:error(reason(Cause), Args, error_info(Cause))
+        catch error:{larder, Cause} ->
+            erlang:error(larder_error:reason(Cause), Args, larder_error:info(Cause))
         end).
 
 %% update_element, of a position that the object has not: whether that is a
@@ -109,7 +112,8 @@
 -define(TRY_ELEMENT(Call, Args),
         try Call
         catch error:{larder, Cause} ->
-            erlang:error(reason(Cause), Args, error_info(larder_error:element_cause(Cause)))
+            erlang:error(larder_error:reason(Cause), Args,
+                         larder_error:info(larder_error:element_cause(Cause)))
         end).
 
 %% ---- tables ----
@@ -359,7 +363,7 @@ take(Table, Key) ->
 take_many(Table, Keys) when length(Keys) >= 0 ->
     ?TRY(larder_select:in_order(larder_nif:take_many(Table, Keys, [])), [Table, Keys]);
 take_many(Table, Keys) ->
-    erlang:error(badarg, [Table, Keys], error_info(none)).
+    erlang:error(badarg, [Table, Keys], larder_error:info(none)).
 
 %% @doc Adds to elements of the object with a key, which are integers.
 -spec update_counter(table(), term(), integer() | update_op() | [update_op()]) ->
@@ -434,6 +438,42 @@ prev_lookup(Table, Key) ->
 -spec slot(table(), non_neg_integer()) -> [tuple()] | '$end_of_table'.
 slot(Table, Slot) ->
     ?TRY(larder_nif:slot(Table, Slot), [Table, Slot]).
+
+%% ---- by rank ----
+
+%% @doc The rank of the object with a key of an ordered_set: 1 for the first;
+%% `none' if there is no such object. It takes O(log n); the first question about
+%% ranks counts the table once, in slices, and each later one what has changed
+%% since.
+%%
+%% It is exact while nobody inserts or deletes, of a snapshot, and in a
+%% transaction. Otherwise an object that is there throughout the call counts
+%% once; one that comes or goes meanwhile may count or not.
+%%
+%% `badarg' for a table that is no ordered_set, or is on a structure other than
+%% the usual.
+-spec rank(table(), term()) -> pos_integer() | none.
+rank(Table, Key) ->
+    ?TRY(larder_nif:rank(Table, Key), [Table, Key]).
+
+%% @doc The object with a rank: from 1 on from the first, from -1 on from the
+%% last; `none' if there are fewer, and for 0. As rank/2.
+-spec nth(table(), integer()) -> tuple() | none.
+nth(Table, N) ->
+    ?TRY(larder_nif:nth(Table, N), [Table, N]).
+
+%% @doc At most so many objects, in order, from that with a rank on, which is
+%% counted as by nth/2: `slice(T, 11, 10)' is the second ten, `slice(T, -10, 10)'
+%% the last. Nothing, if nth/2 finds nothing there. As rank/2.
+-spec slice(table(), integer(), non_neg_integer()) -> [tuple()].
+slice(Table, From, Count) ->
+    ?TRY(larder_select:in_order(larder_nif:slice(Table, From, Count)), [Table, From, Count]).
+
+%% @doc How many objects of an ordered_set have keys from `Low' on and before
+%% `High'. As rank/2.
+-spec count_range(table(), Low :: term(), High :: term()) -> non_neg_integer().
+count_range(Table, Low, High) ->
+    ?TRY(larder_nif:count_range(Table, Low, High), [Table, Low, High]).
 
 %% ---- by pattern ----
 
@@ -706,7 +746,7 @@ transaction(Tables, Fun) ->
 transaction(Tables, Fun, Options) when is_list(Tables), is_function(Fun, 1), is_map(Options) ->
     ?TRY(larder_transaction:run(Tables, Fun, Options), [Tables, Fun, Options]);
 transaction(Tables, Fun, Options) ->
-    erlang:error(badarg, [Tables, Fun, Options], error_info(none)).
+    erlang:error(badarg, [Tables, Fun, Options], larder_error:info(none)).
 
 %% @doc Ends the transaction that the process is in, without effect:
 %% transaction/3 answers `{aborted, Reason}'.
@@ -730,13 +770,3 @@ commit(Operations) ->
 -spec format_error(term(), [term()]) -> #{pos_integer() | general | reason => unicode:chardata()}.
 format_error(Reason, Stacktrace) ->
     larder_error:format_error(Reason, Stacktrace).
-
-reason(system_limit) -> system_limit;
-reason(full) -> system_limit;
-reason(larder_internal) -> larder_internal;
-reason(_Cause) -> badarg.
-
-error_info(Cause) when Cause =:= none; Cause =:= system_limit; Cause =:= larder_internal ->
-    [{error_info, #{module => ?MODULE}}];
-error_info(Cause) ->
-    [{error_info, #{module => ?MODULE, cause => Cause}}].

@@ -25,7 +25,7 @@
 %% error. A frame that can't be explained gives an empty map.
 -module(larder_error).
 
--export([format_error/2, element_cause/1]).
+-export([reason/1, info/1, format_error/2, element_cause/1]).
 
 %% Causes that the formatter of every supported release knows. Another cause
 %% would make it fail, so it is told `none' instead.
@@ -35,7 +35,24 @@
 -define(SUBSCRIBES(Function),
         Function =:= subscribe; Function =:= snapshot_and_subscribe).
 
+-define(BY_RANK(Function), Function =:= rank; Function =:= nth; Function =:= slice;
+        Function =:= count_range).
+
 -type words() :: #{pos_integer() | general | reason => unicode:chardata()}.
+
+%% @doc The reason of an exception with a cause that the library has.
+-spec reason(atom()) -> badarg | system_limit | larder_internal.
+reason(system_limit) -> system_limit;
+reason(full) -> system_limit;
+reason(larder_internal) -> larder_internal;
+reason(_Cause) -> badarg.
+
+%% @doc What `erlang:error/3' is told, so that format_error/2 is asked.
+-spec info(atom()) -> [{error_info, #{module := larder, cause => atom()}}].
+info(Cause) when Cause =:= none; Cause =:= system_limit; Cause =:= larder_internal ->
+    [{error_info, #{module => larder}}];
+info(Cause) ->
+    [{error_info, #{module => larder, cause => Cause}}].
 
 %% @doc Explains the first frame of `Stacktrace': argument number to words.
 -spec format_error(Reason :: term(), Stacktrace :: [term()]) -> words().
@@ -97,6 +114,8 @@ as_ets(prev_lookup, Args) ->
     {prev, Args};
 as_ets(Function, [_, _] = Args) when Function =:= select_delete; Function =:= match_delete ->
     {internal_select_delete, Args};
+as_ets(Function, [Tab, Arg | _]) when ?BY_RANK(Function) ->
+    {member, [Tab, Arg]};
 as_ets(Function, [Tab, all, _Options]) when ?SUBSCRIBES(Function) ->
     {member, [Tab, all]};
 as_ets(Function, [Tab, Spec, _Options]) when ?SUBSCRIBES(Function) ->
@@ -142,6 +161,13 @@ amend(update_element, [Tab, _Key, _Spec, Default], Cause, Words) ->
                 Text -> #{4 => Text}
             end
     end;
+%% Ranks.
+amend(_Function, _Args, unranked, _Words) ->
+    #{1 => <<"only tables of type ordered_set have ranks, and none on a structure but the default">>};
+amend(nth, [_Tab, N], none, Words) when map_size(Words) =:= 0 ->
+    place_words(2, N);
+amend(slice, [_Tab, From, Count], none, Words) when map_size(Words) =:= 0 ->
+    maps:merge(place_words(2, From), count_words(3, Count));
 %% Snapshots.
 amend(snapshot, [Tables], Cause, Words) ->
     snapshot_words(Tables, Cause, Words);
@@ -186,6 +212,14 @@ amend(Function, [_Tab, Spec, _Limit], _Cause, #{2 := _} = Words)
     end;
 amend(_Function, _Args, _Cause, Words) ->
     Words.
+
+%% What is wrong with a place in the order, if anything is.
+place_words(_, N) when is_integer(N), N >= -1 bsl 59, N < 1 bsl 59 -> #{};
+place_words(Argument, N) when is_integer(N) -> #{Argument => <<"out of range">>};
+place_words(Argument, _) -> #{Argument => <<"not an integer">>}.
+
+count_words(Argument, N) when is_integer(N), N < 0 -> #{Argument => <<"out of range">>};
+count_words(Argument, N) -> place_words(Argument, N).
 
 snapshot_words(_Tables, is_snapshot, _Words) ->
     #{1 => <<"a snapshot of a snapshot can't be taken">>};

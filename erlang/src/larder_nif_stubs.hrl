@@ -40,6 +40,10 @@
          next_lookup/2,
          prev_lookup/2,
          slot/2,
+         rank/2,
+         nth/2,
+         count_range/3,
+         slice/3,
          fold_first/2,
          fold_next/5,
          fold_holds/2,
@@ -110,6 +114,10 @@ last_lookup(_Table) -> ?STUB.
 next_lookup(_Table, _Key) -> ?STUB.
 prev_lookup(_Table, _Key) -> ?STUB.
 slot(_Table, _Slot) -> ?STUB.
+rank(_Table, _Key) -> ?STUB.
+nth(_Table, _N) -> ?STUB.
+count_range(_Table, _Low, _High) -> ?STUB.
+slice(_Table, _From, _Count) -> ?STUB.
 fold_first(_Table, _Way) -> ?STUB.
 fold_next(_Table, _Way, _Key, _Stamp, _Count) -> ?STUB.
 fold_holds(_Table, _Stamp) -> ?STUB.

@@ -58,10 +58,11 @@ calls(Type) ->
              fun each_old_or_new/3} || Type =:= set orelse Type =:= ordered_set].
 
 %% Larder's own.
-more_calls(larder) ->
+more_calls(larder, Type) ->
     [{lookup_many, fun(M, T) -> M:lookup_many(T, lists:seq(1, rows())) end, fun unchanged/3},
-     {take_many, fun(M, T) -> M:take_many(T, lists:seq(1, rows())) end, fun some_of_the_old/3}];
-more_calls(_) ->
+     {take_many, fun(M, T) -> M:take_many(T, lists:seq(1, rows())) end, fun some_of_the_old/3}]
+        ++ [{slice, fun(M, T) -> M:slice(T, 1, rows()) end, fun unchanged/3} || Type =:= ordered_set];
+more_calls(_, _) ->
     [].
 
 input(From) ->
@@ -106,7 +107,7 @@ every_yield_point_test_() ->
     [larder_test:tc(lists:concat(["killed at every yield point, ", Type]), 600, Sut, fun() ->
         on_one_scheduler(fun() ->
             [say(Sut, Type, Name, yield_points(Sut, Type, Name, Call, May, 1))
-             || {Name, Call, May} <- calls(Type) ++ more_calls(Sut)]
+             || {Name, Call, May} <- calls(Type) ++ more_calls(Sut, Type)]
         end)
      end) || Sut <- larder_test:suts(), Type <- types(Sut)].
 

@@ -75,7 +75,11 @@ keys() ->
      {{next, 2}, read, key()}, {{prev, 2}, read, key()},
      {{first_lookup, 1}, read, fun t/1}, {{last_lookup, 1}, read, fun t/1},
      {{next_lookup, 2}, read, key()}, {{prev_lookup, 2}, read, key()},
-     {{slot, 2}, read, fun(W) -> [t(tab, W), 0] end}].
+     {{slot, 2}, read, fun(W) -> [t(tab, W), 0] end},
+     {{rank, 2}, {read, ordered}, key()},
+     {{nth, 2}, {read, ordered}, fun(W) -> [t(tab, W), 1] end},
+     {{slice, 3}, {read, ordered}, fun(W) -> [t(tab, W), 1, 2] end},
+     {{count_range, 3}, {read, ordered}, fun(W) -> [t(tab, W), k1, k3] end}].
 
 queries() ->
     Pattern = {'_', '_', '$1'},
@@ -166,6 +170,10 @@ native_rows() ->
      Named(update_element, {write, sets}, fun(W) -> [t(tab, W), k1, {3, x}] end),
      Named(update_element_default, {write, sets}, fun(W) -> [t(tab, W), k1, {3, x}, {k, 0, x}] end),
      Named(slot, read, fun(W) -> [t(tab, W), 0] end),
+     Named(rank, {read, ordered}, Key),
+     Named(nth, {read, ordered}, fun(W) -> [t(tab, W), 1] end),
+     Named(slice, {read, ordered}, fun(W) -> [t(tab, W), 1, 2] end),
+     Named(count_range, {read, ordered}, fun(W) -> [t(tab, W), k1, k3] end),
      Named(fold_first, read, fun(W) -> [t(tab, W), forward] end),
      Named(fold_next, read,
            fun(W) -> [t(tab, W), forward, k1, element(2, maps:get(fold, W)), 1] end),
@@ -230,6 +238,8 @@ expected(anyone, _, _) -> works;
 expected(owner, _, _) -> refused;
 expected({write, sets}, Access, Type) when Type =:= set;
 Type =:= ordered_set -> expected(write, Access, Type);
+expected({read, ordered}, Access, ordered_set) -> expected(read, Access, ordered_set);
+expected({read, ordered}, _, _) -> refused;
 expected({write, no_bag}, Access, Type) when Type =/= bag -> expected(write, Access, Type);
 expected({write, _}, _, _) -> refused;
 expected(_, public, _) -> works;

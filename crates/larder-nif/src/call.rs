@@ -193,6 +193,7 @@ pub fn cause(error: &Error) -> Known {
         Error::AlreadyExists => atoms::ALREADY_EXISTS,
         Error::View => atoms::VIEW,
         Error::Full(_) => atoms::FULL,
+        Error::Unranked => atoms::UNRANKED,
         Error::SystemLimit(_) => atoms::SYSTEM_LIMIT,
         Error::UnknownStructure(_) | Error::BadOption(_) => atoms::STRUCTURE,
         _ => atoms::NONE,

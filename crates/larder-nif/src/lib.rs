@@ -102,6 +102,10 @@ natives! {
     next_lookup(Table, Key) => traverse::next_lookup;
     prev_lookup(Table, Key) => traverse::prev_lookup;
     slot(Table, Slot) => traverse::slot;
+    rank(Table, Key) => rank::rank;
+    nth(Table, N) => rank::nth;
+    count_range(Table, Low, High) => rank::count_range;
+    slice(Table, From, Count) => select::from_rank;
     fold_first(Table, Way) => traverse::fold_first;
     fold_next(Table, Way, Key, Stamp, Count) => traverse::fold_next;
     fold_holds(Table, Stamp) => traverse::fold_holds;

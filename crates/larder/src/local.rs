@@ -33,7 +33,8 @@ pub struct Local {
     pub keys: KeyList,
     /// As `bytes`.
     pub spare_terms: Option<Box<TermBuf>>,
-    /// For whoever has the `Local`: work that was done and not yet reported to the host.
+    /// Work that was done and not yet reported to the host, in units of half a microsecond: by
+    /// whoever has the `Local`, and by questions about ranks.
     pub unreported: Cell<u32>,
 }
 

@@ -8,6 +8,7 @@
 //! | [`insert`] | lists of objects |
 //! | [`update`] | counters and elements |
 //! | [`traverse`] | from key to key, folds |
+//! | [`rank`] | by rank |
 //! | [`select`], [`spec`] | scans by match specifications, and these compiled |
 //! | [`admin`], [`options`], [`info`], [`structures`] | tables as wholes |
 //! | [`transaction`] | transactions |
@@ -22,6 +23,7 @@ pub mod info;
 pub mod insert;
 pub mod key_batch;
 pub mod options;
+pub mod rank;
 pub mod select;
 pub mod single;
 pub mod snapshot;

@@ -2,17 +2,18 @@
 //!
 //! The results of a slice are put in front of what earlier slices found, so a scan that goes
 //! backward gives a list in order, and that is how an ordered_set is scanned when everything is
-//! wanted. With a limit, and in a bag, whose objects of one key come in the order of their arrival,
-//! the scan goes the way that was asked for; what a slice found is put in front back to front, and
-//! Erlang reverses the whole.
+//! wanted. With a limit, from a rank on, and in a bag, whose objects of one key come in the order of
+//! their arrival, the scan goes the way that was asked for; what a slice found is put in front back
+//! to front, and Erlang reverses the whole.
 
+use super::rank::place;
 use super::spec::{self, Surroundings, What, PROGRAMS};
 use crate::call::{Call, Raise, Reply, BADARG};
 use crate::entry;
 use crate::layout;
 use crate::resource::Registered;
 use crate::sys::*;
-use crate::tables::{self, answer, who};
+use crate::tables::{self, answer, natural, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use larder::{
@@ -34,6 +35,8 @@ pub struct Scan {
 enum Job {
     /// Everything, the list in order.
     All(SelectJob),
+    /// So many from a rank on, the list in order.
+    Ranks(SelectJob),
     /// So many; kept with what its continuation needs.
     Some(SelectJob, Again),
     Count(CountJob),
@@ -137,6 +140,15 @@ pub fn every(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     let job = answer(call, &table, table.each(who(call), Direction::Backward))?;
     begin(call, table, Surroundings::none(), Job::All(job))
+}
+
+/// slice(Table, From, Count) -> [Object] | {more, [Object]}; see `all_in_order`.
+pub fn from_rank(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_read(who(call)))?;
+    let (from, count) = (place(call.args[1])?, natural(call.args[2])?);
+    let job = answer(call, &table, table.slice(who(call), from, count))?;
+    begin(call, table, Surroundings::none(), Job::Ranks(job))
 }
 
 /// select_some(Table, Kind, Spec, Limit, Direction) -> {[Result], Continuation} | {more, [Result],
@@ -354,7 +366,7 @@ fn run(
         Job::All(job) if scan.table.kind().is_unique() => {
             return all(call, scan, job, found, budget)
         }
-        Job::All(job) => return all_in_order(call, scan, job, found, budget),
+        Job::All(job) | Job::Ranks(job) => return all_in_order(call, scan, job, found, budget),
         Job::Some(job, again) => return some(call, scan, job, again, found, budget),
         Job::Count(job) => (job.step(budget, &context)?, job.count()),
         Job::Delete(job) => (job.step(budget, &context)?, job.count()),
@@ -402,8 +414,8 @@ fn stepped(
     }
 }
 
-/// As `all`, for a bag: objects of one key stay in the order of their arrival. Ends with the
-/// results, or {more, Reversed} if there were several slices.
+/// As `all`, for a bag, whose objects of one key stay in the order of their arrival, and for what
+/// has a limit. Ends with the results, or {more, Reversed} if there were several slices.
 fn all_in_order(
     call: &Call<'_>,
     scan: &Scan,

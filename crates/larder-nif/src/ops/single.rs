@@ -229,13 +229,20 @@ pub(super) fn weight(bytes: usize, copied: usize) -> usize {
 #[inline(never)]
 fn spend_many_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
     let units = u32::try_from(bytes / BYTES_A_UNIT).unwrap_or(u32::MAX);
-    let mut unreported = local.unreported.get().saturating_add(units);
-    // Less than that the emulator would count as nothing: it is kept for the thread's next call.
+    let unreported = local.unreported.get().saturating_add(units);
+    local.unreported.set(unreported);
+    report(call, local);
+}
+
+/// Tells the emulator of what is unreported, if that is enough. Less the emulator would count as
+/// nothing: it is kept for the thread's next call.
+#[inline]
+pub(super) fn report(call: &Call<'_>, local: &Local) {
+    let unreported = local.unreported.get();
     if unreported >= LEAST {
         call.spent(unreported.into());
-        unreported = 0;
+        local.unreported.set(0);
     }
-    local.unreported.set(unreported);
 }
 
 /// member(Table, Key) -> boolean().

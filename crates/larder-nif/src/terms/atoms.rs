@@ -209,6 +209,7 @@ known! {
     CLEAR "clear", OVERFLOW "overflow", GONE "gone",
     SIZE "size", MEMORY "memory", NAME "name", FIXED "fixed", SAFE_FIXED "safe_fixed", STATS "stats",
     READ_ONLY "read_only", NOT_SNAPSHOT "not_snapshot", IS_SNAPSHOT "is_snapshot", OTHER_TABLE "other_table",
+    UNRANKED "unranked",
     SNAPSHOT "snapshot", SNAPSHOTS "snapshots", SNAPSHOT_MEMORY "snapshot_memory",
     INSERT "insert", REPLACE "replace", DELETE "delete",
 }

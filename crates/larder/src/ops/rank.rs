@@ -5,7 +5,8 @@
 //!    count leaves first. After [`LEAVES`] of them the call is `Busy`: it did a slice of the work,
 //!    and the next call has less to do.
 //!
-//! Ranks are those of the order in which the table's scans go.
+//! Ranks are those of the order in which the table's scans go. What was counted is work that the
+//! host may have to be told of: [`Local::unreported`].
 
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
@@ -21,11 +22,14 @@ use std::sync::Arc;
 
 /// Leaves that a call counts at most: some hundred microseconds.
 const LEAVES: usize = 4096;
+/// Leaves that are counted in a host's unit of work, half a microsecond.
+const LEAVES_A_UNIT: usize = 4;
 
 impl Table {
     /// Runs `f` with what answers questions about ranks.
     fn with_ranks<R>(
         &self,
+        local: &Local,
         guard: &Guard,
         f: impl FnOnce(&dyn Ranked, &mut usize) -> Option<R>,
     ) -> Result<R, Error> {
@@ -34,7 +38,12 @@ impl Table {
             Index::Unique(ix) => ix.ranked(),
             Index::Multi(_) => None,
         };
-        f(ranked.ok_or(Error::Unranked)?, &mut { LEAVES }).ok_or(Error::Busy)
+        let mut left = LEAVES;
+        let answer = f(ranked.ok_or(Error::Unranked)?, &mut left);
+        let units = (LEAVES.saturating_sub(left) / LEAVES_A_UNIT) as u32;
+        let told = &local.unreported;
+        told.set(told.get().saturating_add(units));
+        answer.ok_or(Error::Busy)
     }
 
     /// The rank of the object under an index key, from 1; none if there is none. O(log n), and O(1)
@@ -65,7 +74,7 @@ impl Table {
     ) -> Result<Option<u64>, Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        let counted = self.with_ranks(&guard, |ranked, work| {
+        let counted = self.with_ranks(local, &guard, |ranked, work| {
             ranked.count_between(&guard, None, Some(key), work)
         })?;
         Ok(counted.high_is_there.then_some(counted.entries + 1))
@@ -92,7 +101,7 @@ impl Table {
     ) -> Result<u64, Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        self.with_ranks(&guard, |ranked, work| match low < high {
+        self.with_ranks(local, &guard, |ranked, work| match low < high {
             true => {
                 let counted = ranked.count_between(&guard, Some(low), Some(high), work)?;
                 Some(counted.entries)
@@ -130,7 +139,7 @@ impl Table {
         let guard = local.pin();
         let mut lent = Lent::new();
         let Buffers { batch, plain, .. } = &mut *lent;
-        let there = self.find_nth(&guard, n, batch)?;
+        let there = self.find_nth(local, &guard, n, batch)?;
         if there {
             let (key, value) = batch.entry(0);
             visit(Stored::new(key, value, self.keypos(), plain));
@@ -139,12 +148,18 @@ impl Table {
     }
 
     /// Copies the n-th object to a batch.
-    fn find_nth(&self, guard: &Guard, n: i64, batch: &mut Batch) -> Result<bool, Error> {
+    fn find_nth(
+        &self,
+        local: &Local,
+        guard: &Guard,
+        n: i64,
+        batch: &mut Batch,
+    ) -> Result<bool, Error> {
         let way = match n < 0 {
             true => Direction::Backward,
             false => Direction::Forward,
         };
-        self.with_ranks(guard, |ranked, work| {
+        self.with_ranks(local, guard, |ranked, work| {
             match n.unsigned_abs().checked_sub(1) {
                 Some(n) => ranked.nth(guard, n, way, work, batch),
                 None => Some(false),
@@ -163,7 +178,8 @@ impl Table {
         job.set_limit(Some(most));
         let mut lent = Lent::new();
         let batch = &mut lent.batch;
-        match self.find_nth(&larder_index::pin(), n, batch)? {
+        let there = with_local(|local| self.find_nth(local, &local.pin(), n, batch))?;
+        match there {
             true => job.begin_at(batch.key(0).to_vec()),
             false => job.set_limit(Some(0)),
         }

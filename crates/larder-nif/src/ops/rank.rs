@@ -1,0 +1,55 @@
+//! Ranks of the objects of an ordered_set. The table's error comes before that of other arguments.
+//!
+//! A question that has to count many leaves first is `Busy` after a slice of them, and is asked
+//! again when others have run.
+
+use super::single::{report, with_key};
+use crate::call::{Call, Raise, Reply, BADARG};
+use crate::layout;
+use crate::sys::*;
+use crate::tables::{self, answer, asker, who};
+use crate::terms::{atoms, decode};
+
+/// rank(Table, Key) -> Rank | none.
+pub fn rank(call: &Call<'_>) -> Reply {
+    tables::with_local(call, call.args[0], |table, local| {
+        let rank = with_key(call, table, call.args[1], |key| {
+            answer(call, table, table.rank_in(local, asker(call), key))
+        })?;
+        report(call, local);
+        Ok(rank.map_or(atoms::NONE.word(), |rank| call.int(rank as i64)))
+    })
+}
+
+/// nth(Table, N) -> Object | none.
+pub fn nth(call: &Call<'_>) -> Reply {
+    tables::with_local(call, call.args[0], |table, local| {
+        answer(call, table, table.check_read(who(call)))?;
+        let n = place(call.args[1])?;
+        let mut object = atoms::NONE.word();
+        let visit = |stored: larder::Stored<'_>| object = decode::object(&call.heap, &stored.view());
+        answer(call, table, table.nth_in(local, asker(call), n, visit))?;
+        report(call, local);
+        Ok(object)
+    })
+}
+
+/// count_range(Table, Low, High) -> Count.
+pub fn count_range(call: &Call<'_>) -> Reply {
+    tables::with_local(call, call.args[0], |table, local| {
+        let count = with_key(call, table, call.args[1], |low| {
+            with_key(call, table, call.args[2], |high| {
+                let counted = table.count_range_in(local, asker(call), low, high);
+                answer(call, table, counted)
+            })
+        })?;
+        report(call, local);
+        Ok(call.int(count as i64))
+    })
+}
+
+/// A place in the order, from 1 on from the first or from -1 on from the last. No table has as many
+/// objects as what is no small integer would say.
+pub fn place(word: Word) -> Result<i64, Raise> {
+    layout::small(word).ok_or(BADARG)
+}
