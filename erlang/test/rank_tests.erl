@@ -31,8 +31,11 @@ answers(Options) ->
         same(T, List, Position),
         [same(S, Old, Position) || Round rem 5 =:= 0, {S, Old} <- Kept],
         case Kept of
-            [_, _, _, {S, _}] -> true = larder:release(S), [{larder:snapshot(T), List}];
-            _ -> [{larder:snapshot(T), List} | Kept]
+            [_, _, _, {S, _}] ->
+                true = larder:release(S),
+                [{larder:snapshot(T), List} | lists:droplast(Kept)];
+            _ ->
+                [{larder:snapshot(T), List} | Kept]
         end
     end, [], lists:seq(1, larder_test:scaled(40))),
     [same(S, Old, Position) || {S, Old} <- Kept],
@@ -199,8 +202,8 @@ many_leaves_test_() ->
         Half = Rows div 2,
         Half = larder:rank(T, 2 * Half),
         none = larder:rank(T, 2 * Half + 1),
-        {Rows2, Half} = larder:nth(T, -1),
         Rows2 = 2 * Rows,
+        {Rows2, 0} = larder:nth(T, -1),
         Rows = larder:count_range(T, 0, Rows2 + 1),
         Part = larder:slice(T, 1000, Half),
         Part = [{2 * N, N rem Half} || N <- lists:seq(1000, 999 + Half)],
@@ -243,13 +246,13 @@ beside_writers_test_() ->
         Writers = [writer(T, Seed) || Seed <- [1, 2]],
         for_seconds(3, fun() ->
             I = rand:uniform(?STAY),
-            {rank, I} = {rank, larder:rank(T, 2 * I)},
+            equal(rank, I, larder:rank(T, 2 * I)),
             none = larder:rank(T, 2 * I + 1),
-            {2 * I, stays} = larder:nth(T, I),
-            Expected = [{2 * N, stays} || N <- lists:seq(I, min(?STAY, I + 9))],
-            Expected = lists:sublist(larder:slice(T, I, 10), length(Expected)),
-            {20000 + I, stays} = larder:nth(T, I - ?STAY - 1),
-            I = larder:count_range(T, 20001, 20001 + I),
+            equal(nth, {2 * I, stays}, larder:nth(T, I)),
+            Stay = [{2 * N, stays} || N <- lists:seq(I, min(?STAY, I + 9))],
+            equal(slice, Stay, lists:sublist(larder:slice(T, I, 10), length(Stay))),
+            equal(nth, {20000 + I, stays}, larder:nth(T, I - ?STAY - 1)),
+            equal(count_range, I, larder:count_range(T, 20001, 20001 + I)),
             J = 10 * rand:uniform(?CHURN div 10),
             Rank = larder:rank(T, 10000 + J),
             true = Rank >= ?STAY + J div 10,
@@ -373,7 +376,8 @@ words_test_() ->
 refused(F, Args) ->
     try {works, apply(larder, F, Args)}
     catch
-        error:Reason:[{_, _, _, Info} | _] = Stack ->
-            #{cause := Cause} = maps:merge(#{cause => none}, proplists:get_value(error_info, Info)),
-            {Reason, Cause, larder:format_error(Reason, Stack)}
+        error:Reason:Stack ->
+            [{_, _, _, Info} | _] = Stack,
+            {error_info, What} = lists:keyfind(error_info, 1, Info),
+            {Reason, maps:get(cause, What, none), larder:format_error(Reason, Stack)}
     end.
