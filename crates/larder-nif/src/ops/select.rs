@@ -2,9 +2,9 @@
 //!
 //! The results of a slice are put in front of what earlier slices found, so a scan that goes
 //! backward gives a list in order, and that is how an ordered_set is scanned when everything is
-//! wanted. With a limit, from a rank on, and in a bag, whose objects of one key come in the order of
-//! their arrival, the scan goes the way that was asked for; what a slice found is put in front back
-//! to front, and Erlang reverses the whole.
+//! wanted. With a limit, from a rank on, and in a bag, whose objects of one key come in the order
+//! of their arrival, the scan goes the way that was asked for; what a slice found is put in front
+//! back to front, and Erlang reverses the whole.
 
 use super::rank::place;
 use super::spec::{self, Surroundings, What, PROGRAMS};
