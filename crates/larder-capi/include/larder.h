@@ -154,6 +154,50 @@ typedef struct larder_options {
 extern "C" {
 #endif // __cplusplus
 
+// The rank of the row under a key of an ordered_set, 1 for the first, in `*rank` unless that is
+// null; `LARDER_NONE` if there is no such row. O(log n); the first question about ranks counts the
+// table once, each later one what has changed since.
+//
+// Exact while nobody inserts or deletes, and of a snapshot. Otherwise a row that is there
+// throughout the call counts once; one that comes or goes meanwhile may count or not.
+// `LARDER_TABLE_TYPE`: a table that is no ordered_set, or on a structure other than the usual.
+//
+// # Safety
+// As for `larder_insert`; `rank` is null or may be written to.
+enum larder_status larder_rank(const struct larder_table *table,
+                               struct larder_view key,
+                               uint64_t *rank);
+
+// Fills `out` with the n-th row of an ordered_set: from 1 on from the first, from -1 on from the
+// last. `LARDER_NONE`, and an empty `out`, if there are fewer, and for 0. As `larder_rank`.
+//
+// # Safety
+// As for `larder_first`.
+enum larder_status larder_nth(const struct larder_table *table,
+                              int64_t n,
+                              struct larder_terms *out);
+
+// Fills `out` with rows of an ordered_set, in order, from the n-th on, which is counted as by
+// `larder_nth`: `most`, or as many as there are. `LARDER_NONE`, and an empty `out`, if that is
+// none. As `larder_rank`, and O(rows).
+//
+// # Safety
+// As for `larder_first`.
+enum larder_status larder_slice(const struct larder_table *table,
+                                int64_t n,
+                                size_t most,
+                                struct larder_terms *out);
+
+// How many rows of an ordered_set have keys from `low` on and before `high`, in `*count` unless
+// that is null. As `larder_rank`.
+//
+// # Safety
+// As for `larder_insert`, for both views; `count` is null or may be written to.
+enum larder_status larder_count_range(const struct larder_table *table,
+                                      struct larder_view low,
+                                      struct larder_view high,
+                                      uint64_t *count);
+
 // Begins to look for what a match specification, written as in Erlang, gives:
 // `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. A handle in `*rows`, to be given up with
 // `larder_rows_free`; `larder_rows_next` gives results. `backward`: from the end of an

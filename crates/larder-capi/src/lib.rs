@@ -21,6 +21,7 @@
 //! | `build`, `terms` | sequences of terms: pushed by C, or filled with results |
 //! | `world` | worlds of tables, tables made, found, loaded |
 //! | `table` | operations by key |
+//! | `rank` | ranks |
 //! | `snapshot` | tables as of one moment |
 //! | `rows` | match specifications and scans |
 
@@ -28,6 +29,7 @@
 #![allow(non_camel_case_types)]
 
 mod build;
+mod rank;
 mod rows;
 mod snapshot;
 mod status;
@@ -36,6 +38,7 @@ mod terms;
 mod view;
 mod world;
 
+pub use rank::*;
 pub use rows::*;
 pub use snapshot::*;
 pub use status::{larder_message, larder_status_name, Status};

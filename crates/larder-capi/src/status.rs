@@ -125,7 +125,7 @@ impl From<Error> for Failure {
             Error::BadKey => Status::BadKey,
             Error::Keypos | Error::Position | Error::NotTuple | Error::BadDefault => Status::BadRow,
             Error::NotInteger => Status::NotInteger,
-            Error::TableType | Error::KeyChanged => Status::TableType,
+            Error::TableType | Error::KeyChanged | Error::Unranked => Status::TableType,
             Error::UnknownStructure(_) | Error::BadOption(_) => Status::BadOption,
             Error::BadSpec(_) => Status::BadSpec,
             Error::Full(_) => Status::Full,

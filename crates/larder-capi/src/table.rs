@@ -24,7 +24,7 @@ fn whether(something: bool) -> Status {
 ///
 /// # Safety
 /// `out` is null or a sequence that nobody else uses, and no view of its terms is used any more.
-unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<Status, Failure> {
+pub(crate) unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<Status, Failure> {
     let something = !found.is_empty();
     // SAFETY: as the caller says.
     unsafe { at_mut(out, "out") }?.fill(found);

@@ -288,6 +288,67 @@ static void snapshots(int kind) {
     larder_table_free(before[0]), larder_table_free(before[1]), larder_table_free(later);
 }
 
+/* Ranks of the even numbers from 2 to 2000. */
+static void ranks(void) {
+    larder_table *table = made("ranks", LARDER_ORDERED_SET, NULL), *before = NULL;
+    uint64_t n = 77;
+    ENDS(LARDER_NONE, larder_rank(table, term(t, "2"), &n));
+    CHECK(n == 77);
+    ENDS(LARDER_NONE, larder_nth(table, 1, out));
+    ENDS(LARDER_NONE, larder_slice(table, 1, 10, out));
+    larder_terms_clear(u);
+    for (int i = 1; i <= 1000; i++) {
+        OK(larder_push_tuple(u, 2));
+        OK(larder_push_int(u, 2 * i));
+        OK(larder_push_int(u, i));
+    }
+    OK(larder_insert_all(table, u));
+    OK(larder_rank(table, term(t, "700"), &n));
+    CHECK(n == 350);
+    OK(larder_rank(table, term(t, "700.0"), NULL));
+    ENDS(LARDER_NONE, larder_rank(table, term(t, "701"), &n));
+    OK(larder_nth(table, 350, out));
+    CHECK(larder_terms_count(out) == 1 && reads(larder_terms_get(out, 0), "{700,350}"));
+    OK(larder_nth(table, -1000, out));
+    CHECK(reads(larder_terms_get(out, 0), "{2,1}"));
+    ENDS(LARDER_NONE, larder_nth(table, 0, out));
+    ENDS(LARDER_NONE, larder_nth(table, 1001, out));
+    ENDS(LARDER_NONE, larder_nth(table, INT64_MIN, out));
+    CHECK(larder_terms_count(out) == 0);
+    OK(larder_slice(table, 997, 10, out));
+    CHECK(larder_terms_count(out) == 4 && reads(larder_terms_get(out, 3), "{2000,1000}"));
+    OK(larder_slice(table, -3, 2, out));
+    CHECK(larder_terms_count(out) == 2 && reads(larder_terms_get(out, 1), "{1998,999}"));
+    ENDS(LARDER_NONE, larder_slice(table, 1, 0, out));
+    larder_terms_clear(t);
+    OK(larder_push_text(t, "700"));
+    OK(larder_push_text(t, "720"));
+    OK(larder_count_range(table, larder_terms_get(t, 0), larder_terms_get(t, 1), &n));
+    CHECK(n == 10);
+    OK(larder_count_range(table, larder_terms_get(t, 1), larder_terms_get(t, 0), &n));
+    CHECK(n == 0);
+
+    const larder_table *this = table;
+    OK(larder_snapshot(&this, 1, &before));
+    OK(larder_delete(table, term(t, "2"), NULL));
+    OK(larder_rank(table, term(t, "700"), &n));
+    CHECK(n == 349);
+    OK(larder_rank(before, term(t, "700"), &n));
+    CHECK(n == 350);
+    larder_table_free(before);
+
+    ENDS(LARDER_BAD_TERM, larder_rank(table, NOTHING, &n));
+    ENDS(LARDER_BAD_TERM, larder_count_range(table, term(t, "1"), NOTHING, &n));
+    CHECK(strstr(larder_message(), "high is a view of nothing") != NULL);
+    ENDS(LARDER_BAD_ARGUMENT, larder_nth(table, 1, NULL));
+    ENDS(LARDER_BAD_ARGUMENT, larder_slice(NULL, 1, 1, out));
+    ended(table);
+    table = made("set", LARDER_SET, NULL);
+    ENDS(LARDER_TABLE_TYPE, larder_nth(table, 1, out));
+    CHECK(strstr(larder_message(), "ordered_set") != NULL);
+    ended(table);
+}
+
 int main(void) {
     world = larder_new();
     t = larder_terms_new(), u = larder_terms_new(), out = larder_terms_new();
@@ -296,6 +357,7 @@ int main(void) {
     by_key(LARDER_SET, "linear_hash"), steps(LARDER_SET, "judyl_hash");
     counters();
     queries();
+    ranks();
     names();
     files();
     larder_terms_free(t), larder_terms_free(u), larder_terms_free(out);
