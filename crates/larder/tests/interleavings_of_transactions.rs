@@ -157,6 +157,148 @@ fn additions(kind: &'static str) {
     assert_eq!(number(&t, &term!(a)), 4, "{kind}");
 }
 
+/// What changes a table at one instant, beside a transaction that reads all of it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Writer {
+    /// One operation inserts an object.
+    Single,
+    /// A transaction does, which reads nothing else.
+    Commit,
+    /// A list of objects is inserted.
+    List,
+    /// The table is emptied.
+    Clear,
+}
+
+impl Writer {
+    /// The key that tells by its presence whether the `i`th writer was there before, and whether
+    /// the writer takes it away.
+    fn key(self, i: usize) -> (Term, bool) {
+        match self {
+            Writer::Clear => (term!(a), true),
+            _ => (Term::from(i as i64), false),
+        }
+    }
+
+    fn write(self, i: usize, larder: &Larder, table: &Table) {
+        let object = row(self.key(i).0, 7);
+        match self {
+            Writer::Single => table.insert(&object),
+            Writer::Commit => larder.transaction(&[table], |views| views[0].insert(&object)),
+            Writer::List => table.insert_all(&[object, row((i as i64 + 10).into(), 7)]),
+            Writer::Clear => table.clear().map(drop),
+        }
+        .expect("a table");
+    }
+
+    /// Whether the writer was there before somebody read these objects.
+    fn is_in(self, i: usize, rows: &[Term]) -> bool {
+        let (key, takes) = self.key(i);
+        let is_there = rows.iter().any(|row| {
+            let row = row.as_ref().as_tuple().expect("a tuple");
+            row.get(0).map(Term::from).as_ref() == Some(&key)
+        });
+        is_there != takes
+    }
+}
+
+/// Whether some order of so many has each of these pairs in it, the first before the second.
+fn is_an_order(many: usize, pairs: &[(usize, usize)]) -> bool {
+    // Who has nobody before it goes first, over and over.
+    let mut left: Vec<usize> = (0..many).collect();
+    while let Some(i) = left.iter().position(|&one| {
+        let before = |pair: &&(usize, usize)| pair.1 == one && left.contains(&pair.0);
+        !pairs.iter().any(|pair| before(&pair))
+    }) {
+        left.remove(i);
+    }
+    left.is_empty()
+}
+
+/// Writers of a table, a transaction that reads all of the table and writes to another what it has
+/// seen, and a snapshot of both: there is one order of them that agrees with what was seen.
+fn one_order(kind: &'static str, writers: &'static [Writer]) {
+    const ALL: &str = "[{'_',[],['$_']}]";
+    let larder = Larder::new();
+    let (t, log) = (Arc::new(table(&larder, kind)), Arc::new(table(&larder, kind)));
+    let mut threads = Vec::new();
+    for (i, &writer) in writers.iter().enumerate() {
+        let (larder, t) = (larder.clone(), t.clone());
+        threads.push(shuttle::thread::spawn(move || writer.write(i, &larder, &t)));
+    }
+    let (own, own_t, own_log) = (larder.clone(), t.clone(), log.clone());
+    let reader = shuttle::thread::spawn(move || {
+        let seen = own.transaction(&[&own_t, &own_log], |views| {
+            let seen = views[0].select(ALL)?;
+            views[1].insert(&row(term!(seen), 1))?;
+            Ok(seen)
+        });
+        seen.expect("tables")
+    });
+    let snapshots = larder.snapshot(&[&t, &log]).expect("tables");
+    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    let seen = reader.join().expect("no panic");
+    let of_snapshot = snapshots[0].select(ALL).expect("a table");
+    // The transaction and the snapshot come behind the writers.
+    let (transaction, snapshot) = (writers.len(), writers.len() + 1);
+    let mut pairs = Vec::new();
+    let mut note = |before: bool, one, other| {
+        pairs.push(if before { (one, other) } else { (other, one) });
+    };
+    for (i, writer) in writers.iter().enumerate() {
+        note(writer.is_in(i, &seen), i, transaction);
+        note(writer.is_in(i, &of_snapshot), i, snapshot);
+    }
+    let is_in = snapshots[1].contains(&term!(seen)).expect("a table");
+    note(is_in, transaction, snapshot);
+    assert!(is_an_order(writers.len() + 2, &pairs), "{kind}, {writers:?}: {pairs:?}");
+}
+
+/// A list, one operation on one of its keys, and a snapshot: there is an order of them.
+fn list_and_write(kind: &'static str) {
+    let larder = Larder::new();
+    let t = Arc::new(table(&larder, kind));
+    let (own, other) = (t.clone(), t.clone());
+    let list = shuttle::thread::spawn(move || {
+        let rows = [row(term!(b), 3), row(term!(a), 3)];
+        own.insert_all(&rows).expect("a table");
+    });
+    let write = shuttle::thread::spawn(move || other.insert(&row(term!(a), 2)).expect("a table"));
+    let snapshot = t.snapshot().expect("a table");
+    list.join().expect("no panic");
+    write.join().expect("no panic");
+    let write_is_last = number(&t, &term!(a)) == 2;
+    let seen = [term!(a), term!(b)].map(|key| number(&snapshot, &key));
+    let possible: &[[i64; 2]] = match write_is_last {
+        true => &[[1, 1], [3, 3], [2, 3]],
+        false => &[[1, 1], [2, 1], [3, 3]],
+    };
+    assert!(possible.contains(&seen), "{kind}, {write_is_last}: {seen:?}");
+}
+
+const TOGETHER: [&[Writer]; 5] = [
+    &[Writer::Single],
+    &[Writer::Commit],
+    &[Writer::List],
+    &[Writer::Clear],
+    &[Writer::Single, Writer::Commit],
+];
+
+#[test]
+fn ranges_are_in_one_order_with_all_writes() {
+    let _alone = alone();
+    for kind in KINDS {
+        for writers in TOGETHER {
+            let name = format!("a range of a {kind} and writers: {writers:?}");
+            check(&name, &SEARCH, move || one_order(kind, writers));
+        }
+    }
+    for kind in ["set", "ordered_set"] {
+        let name = format!("a list and a write of a {kind}");
+        check(&name, &SEARCH, move || list_and_write(kind));
+    }
+}
+
 #[test]
 fn transactions_are_serialisable() {
     let _alone = alone();
