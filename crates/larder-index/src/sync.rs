@@ -53,6 +53,10 @@ pub enum Fault {
     HalfCommit,
     /// A transaction commits whatever has come into the ranges that it read.
     Phantom,
+    /// A write doesn't read the clock again when its version is kept.
+    OneLook,
+    /// A transaction looks at the ranges that it read while commits before it are under way.
+    NoWait,
     /// A writer changes a counted leaf, and doesn't say so.
     Uncounted,
     /// A node is said to be counted after its own bits were looked at.

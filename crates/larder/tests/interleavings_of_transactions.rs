@@ -7,7 +7,8 @@
 
 use larder::api::{Larder, Table};
 use larder::Error;
-use larder_index::sync::{plant, Fault};
+use larder_index::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
+use larder_index::sync::{give_way, plant, Fault};
 use larder_index::Quarantine;
 use larder_term::{term, Term};
 use larder_testing::model_checker::{
@@ -19,7 +20,7 @@ use std::sync::Arc;
 static HEAP: Quarantine = Quarantine;
 
 const SEARCH: [Search; 2] = [Search::Random(1_000), Search::Pct(800)];
-const FAULT: [Search; 1] = [Search::Random(20_000)];
+const FAULT: [Search; 2] = [Search::Random(10_000), Search::Pct(20_000)];
 
 const KINDS: [&str; 3] = ["set", "ordered_set", "bag"];
 
@@ -215,28 +216,62 @@ fn is_an_order(many: usize, pairs: &[(usize, usize)]) -> bool {
     left.is_empty()
 }
 
+/// How far the threads of a program are.
+#[derive(Default)]
+struct Stages {
+    /// The transaction has read.
+    has_read: AtomicBool,
+    /// Writers that have begun.
+    begun: AtomicUsize,
+}
+
+/// Lets others go on until something is so.
+fn wait_until(is_so: impl Fn() -> bool) {
+    while !is_so() {
+        give_way();
+    }
+}
+
 /// Writers of a table, a transaction that reads all of the table and writes to another what it has
-/// seen, and a snapshot of both: there is one order of them that agrees with what was seen.
+/// seen, and a snapshot of both: there is one order of them that agrees with what was seen. The
+/// writers and the snapshot begin when the transaction has read, and its commit when the writers
+/// have begun: what is of interest lies there.
 fn one_order(kind: &'static str, writers: &'static [Writer]) {
     const ALL: &str = "[{'_',[],['$_']}]";
     let larder = Larder::new();
-    let (t, log) = (Arc::new(table(&larder, kind)), Arc::new(table(&larder, kind)));
+    let (t, log) = (
+        Arc::new(table(&larder, kind)),
+        Arc::new(table(&larder, kind)),
+    );
+    // Keys have locks from the first transaction on.
+    larder.transaction(&[&t, &log], |_| Ok(())).expect("tables");
+    let stages = Arc::new(Stages::default());
     let mut threads = Vec::new();
     for (i, &writer) in writers.iter().enumerate() {
-        let (larder, t) = (larder.clone(), t.clone());
-        threads.push(shuttle::thread::spawn(move || writer.write(i, &larder, &t)));
+        let (larder, t, stages) = (larder.clone(), t.clone(), stages.clone());
+        threads.push(shuttle::thread::spawn(move || {
+            wait_until(|| stages.has_read.load(SeqCst));
+            stages.begun.fetch_add(1, SeqCst);
+            writer.write(i, &larder, &t);
+        }));
     }
-    let (own, own_t, own_log) = (larder.clone(), t.clone(), log.clone());
+    let (own, own_t, own_log, own_stages) =
+        (larder.clone(), t.clone(), log.clone(), stages.clone());
     let reader = shuttle::thread::spawn(move || {
         let seen = own.transaction(&[&own_t, &own_log], |views| {
             let seen = views[0].select(ALL)?;
+            own_stages.has_read.store(true, SeqCst);
+            wait_until(|| own_stages.begun.load(SeqCst) == writers.len());
             views[1].insert(&row(term!(seen), 1))?;
             Ok(seen)
         });
         seen.expect("tables")
     });
+    wait_until(|| stages.has_read.load(SeqCst));
     let snapshots = larder.snapshot(&[&t, &log]).expect("tables");
-    threads.into_iter().for_each(|thread| thread.join().expect("no panic"));
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().expect("no panic"));
     let seen = reader.join().expect("no panic");
     let of_snapshot = snapshots[0].select(ALL).expect("a table");
     // The transaction and the snapshot come behind the writers.
@@ -251,7 +286,10 @@ fn one_order(kind: &'static str, writers: &'static [Writer]) {
     }
     let is_in = snapshots[1].contains(&term!(seen)).expect("a table");
     note(is_in, transaction, snapshot);
-    assert!(is_an_order(writers.len() + 2, &pairs), "{kind}, {writers:?}: {pairs:?}");
+    assert!(
+        is_an_order(writers.len() + 2, &pairs),
+        "{kind}, {writers:?}: {pairs:?}"
+    );
 }
 
 /// A list, one operation on one of its keys, and a snapshot: there is an order of them.
@@ -273,7 +311,10 @@ fn list_and_write(kind: &'static str) {
         true => &[[1, 1], [3, 3], [2, 3]],
         false => &[[1, 1], [2, 1], [3, 3]],
     };
-    assert!(possible.contains(&seen), "{kind}, {write_is_last}: {seen:?}");
+    assert!(
+        possible.contains(&seen),
+        "{kind}, {write_is_last}: {seen:?}"
+    );
 }
 
 const TOGETHER: [&[Writer]; 5] = [
@@ -351,4 +392,6 @@ fn faults_are_found() {
     };
     fault(Fault::NotValidated, || skew("set", false));
     fault(Fault::Phantom, || phantom("ordered_set"));
+    fault(Fault::OneLook, || one_order("set", &[Writer::Single]));
+    fault(Fault::NoWait, || one_order("set", &[Writer::Commit]));
 }

@@ -12,6 +12,10 @@ use crossbeam_utils::CachePadded;
 use larder_index::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use larder_index::sync::{each_thread, give_way, thread_number, Backoff};
 use std::cell::Cell;
+#[cfg(target_arch = "x86_64")]
+use std::sync::atomic::compiler_fence;
+#[cfg(not(target_arch = "x86_64"))]
+use std::sync::atomic::fence;
 
 /// 0 is no number.
 static CLOCK: AtomicU64 = AtomicU64::new(1);
@@ -43,6 +47,19 @@ pub(crate) fn of_write() -> u64 {
         }
         number => number,
     }
+}
+
+/// As `of_write`, when the version of the write is kept, under a lock of the version's own.
+pub(super) fn of_kept_write() -> u64 {
+    // Ordering: the lock of the version was taken by a locked read-modify-write, which on x86-64 is
+    // a full barrier already; elsewhere a fence makes it one. Pairs with the fence of a commit that
+    // has drawn its number and then looks for versions: it finds this one, or its number is seen
+    // here.
+    #[cfg(target_arch = "x86_64")]
+    compiler_fence(Ordering::SeqCst);
+    #[cfg(not(target_arch = "x86_64"))]
+    fence(Ordering::SeqCst);
+    of_write()
 }
 
 /// A number for writes that are made one after the other, by whoever comes, and are of one instant.

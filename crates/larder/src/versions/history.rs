@@ -17,8 +17,12 @@
 //! 3. Each version owns one count of each handle in its value.
 //! 4. `newest` and `oldest` are those of `live`, for whoever has its lock. A pending snapshot is
 //!    the newest.
-//! 5. The versions of a key are written under the lock of its entry, or of the key, and only become
-//!    more. So the number of the newest, read before, is a lower bound.
+//! 5. The versions of a key are written under the lock of its entry, and only become more. So the
+//!    number of the newest, read before, is a lower bound.
+//! 6. The clock is read again when a version was put, and the version gets the number that it shows
+//!    then, before the change can be seen. So if a commit has drawn a number and then finds no
+//!    version of a write, the write's number is not less than the commit's. (The writes of a commit
+//!    or of a list keep their number.)
 //!
 //! Locks: `live` after any leaf's. Nobody pins an epoch while it holds `live`, as a pin may run
 //! deferred calls, and one of those may release a snapshot.
@@ -202,11 +206,6 @@ impl History {
         Key { bytes, hash }
     }
 
-    /// Whether more than one snapshot is live or pending at this moment.
-    pub(super) fn has_others(&self) -> bool {
-        self.snapshots() > 1
-    }
-
     /// Whether a key has changed since the snapshot with this number.
     pub(super) fn has_changed(&self, guard: &Guard, key: Key<'_>, number: u64) -> bool {
         self.undo_of(key).is_some_and(|undo| {
@@ -367,9 +366,9 @@ impl History {
     }
 
     /// Adds a version under the key if a snapshot needs one (invariant 1). Called under the lock of
-    /// the entry, before it is changed. `number` is the write's, which was read under the lock,
-    /// before; `ahead` is what `look_ahead` said. `write` appends the version with the number it is
-    /// given. The handles of versions that nobody needs any more go to `dropped`.
+    /// the entry, before it is changed. `number` was read under the lock, before; `ahead` is what
+    /// `look_ahead` said. `write` appends the version with the number it is given. The handles of
+    /// versions that nobody needs any more go to `dropped`. The write's number from here on.
     #[inline]
     pub(crate) fn preserve(
         &self,
@@ -378,7 +377,7 @@ impl History {
         (number, ahead): (u64, u64),
         dropped: &mut Handles,
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
-    ) {
+    ) -> u64 {
         point();
         // Ordering: SeqCst, as in `note`. A write that sees no snapshot has had its lock since
         // before one was pending, so that snapshot's readers wait for the lock, and it is part of
@@ -389,8 +388,9 @@ impl History {
         };
         // Invariant 5: of no snapshot, `newest` is 0.
         if ahead < newest.min(number) {
-            self.preserve_for((newest, number), guard, key, dropped, write);
+            return self.preserve_for((newest, number), guard, key, dropped, write);
         }
+        number
     }
 
     /// Makes the undo index, or finds the one that another writer has made meanwhile.
@@ -414,14 +414,15 @@ impl History {
         key: Key<'_>,
         dropped: &mut Handles,
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
-    ) {
+    ) -> u64 {
         let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
         if !undo.filter.set(self.hash(key)) {
             // The key's first version.
-            return with_record(|record| {
+            with_record(|record| {
                 write(number, record);
                 undo.index.put(guard, key, record, &mut |_| true);
             });
+            return Self::look_again(undo, guard, key, number);
         }
         let mut add = |record: Option<&[u8]>, scratch: &mut Vec<u8>| {
             let record = record.unwrap_or_default();
@@ -441,7 +442,28 @@ impl History {
             }
             Change::PutScratch
         };
-        with_record(|scratch| undo.index.update_with(guard, key, scratch, &mut add));
+        if with_record(|scratch| undo.index.update_with(guard, key, scratch, &mut add)) {
+            return Self::look_again(undo, guard, key, number);
+        }
+        number
+    }
+
+    /// Reads the clock again, as a version with this number was put (invariant 6). If it was moved
+    /// on, the version gets the number that it shows now.
+    fn look_again(undo: &Undo, guard: &Guard, key: Key<'_>, number: u64) -> u64 {
+        let now = clock::of_kept_write();
+        if now != number && !planted(Fault::OneLook) {
+            with_record(|scratch| {
+                undo.index
+                    .update_with(guard, key, scratch, &mut |record, scratch| {
+                        scratch.extend_from_slice(record.unwrap_or_default());
+                        undo::renumber(now, scratch);
+                        Change::PutScratch
+                    });
+            });
+            return now;
+        }
+        number
     }
 
     /// Ends a write, when its locks are free: gives back the counts of versions that were dropped,

@@ -78,19 +78,6 @@ impl KeyLock {
             backoff.snooze();
         }
     }
-
-    /// Waits until no write of one key holds it. False if a commit does.
-    pub(super) fn is_free_of_commits(self) -> bool {
-        let backoff = Backoff::new();
-        loop {
-            // Ordering: Acquire, as in `is_committing`.
-            match self.word().load(Ordering::Acquire) {
-                FREE => return true,
-                COMMIT => return false,
-                _ => backoff.snooze(),
-            }
-        }
-    }
 }
 
 /// The lock of a key that is written. Given back when dropped.

@@ -77,6 +77,13 @@ pub(crate) fn push(number: u64, value: Override<'_>, record: &mut Vec<u8>) {
     }
 }
 
+/// Gives the newest version of a record another number.
+pub(crate) fn renumber(number: u64, record: &mut [u8]) {
+    if let Some(newest) = record.first_chunk_mut() {
+        *newest = number.to_le_bytes();
+    }
+}
+
 /// Appends an object to the value of a bag's key.
 pub(crate) fn push_object(number: u64, value: &[u8], list: &mut Vec<u8>) {
     varint::push(list, number);
@@ -120,6 +127,9 @@ mod tests {
         push(5, Override::Absent, &mut record);
         push(2, Override::Value(b""), &mut record);
         assert_eq!(newest(&record), 9);
+        let mut later = record.clone();
+        renumber(12, &mut later);
+        assert_eq!((newest(&later), &later[8..]), (12, &record[8..]));
         assert_eq!(newest(&[]), 0);
         for (number, seen) in [
             (1, Some(Override::Value(&b""[..]))),

@@ -122,7 +122,7 @@ impl Watched<dyn Unique> {
         // In this order: the clock, the snapshots, the followers (see `feed`).
         let number = after.early.unwrap_or_else(clock::of_write);
         let (ahead, dropped) = (after.ahead, &mut after.dropped);
-        self.history.preserve(
+        let number = self.history.preserve(
             guard,
             key,
             (number, ahead),
@@ -343,9 +343,8 @@ impl WatchedObjects<'_> {
         let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
         // In this order: the clock, the snapshots, the followers (see `feed`).
         let write_number = clock::of_write();
-        self.number = Some(write_number);
         let (history, guard, dropped) = (self.history, self.guard, &mut *self.dropped);
-        history.preserve(
+        let write_number = history.preserve(
             guard,
             self.key,
             (write_number, self.ahead),
@@ -362,6 +361,7 @@ impl WatchedObjects<'_> {
                 undo::push(number, Override::Value(&list), record);
             },
         );
+        self.number = Some(write_number);
         if early.unwrap_or_else(|| history.feed().is_followed()) {
             self.changes = Some(SmallVec::new());
         }

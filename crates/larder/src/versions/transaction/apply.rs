@@ -9,12 +9,9 @@ use super::{Part, Transaction};
 use crate::error::Error;
 use crate::index::Index;
 use crate::ops::{Admission, Operation};
-use crate::raw;
 use crate::store::Store;
 use larder_index::sync::{planted, Fault};
 use larder_index::Guard;
-use larder_term::blob::Handles;
-use std::collections::BTreeSet;
 use std::sync::atomic::{fence, Ordering};
 
 /// A key that a transaction has written.
@@ -50,7 +47,7 @@ impl Transaction {
         written
     }
 
-    /// (4), (5)
+    /// (4)
     pub(super) fn is_valid(
         &self,
         written: &[Written],
@@ -58,10 +55,12 @@ impl Transaction {
         under_way: &UnderWay,
         guard: &Guard,
     ) -> bool {
+        // Ordering: SeqCst. The number was drawn before: a write whose version isn't found from
+        // here on reads it (see `clock::of_kept_write`).
+        fence(Ordering::SeqCst);
         // What was written was read, too.
-        let history = |key: &Written| &self.parts[key.part].set;
         let unchanged = written.iter().all(|key| {
-            let set = history(key);
+            let set = &self.parts[key.part].set;
             let own = set.history.key(&key.key);
             if let Index::Multi(index) = &set.history.store().index {
                 // A write that began before keys had locks may still have the key's own.
@@ -69,72 +68,41 @@ impl Transaction {
             }
             !set.history.has_changed(guard, own, set.number)
         });
-        if !unchanged {
-            return false;
-        }
-        let announces = self.parts.iter().any(|part| part.set.history.has_others());
-        if announces {
-            under_way.during(|| self.announce(written, guard));
-        }
-        // Ordering: SeqCst. Of two commits, one finds what the other has announced.
-        fence(Ordering::SeqCst);
-        self.parts.iter().enumerate().all(|(i, Part { set, .. })| {
-            let reads = set.reads.lock();
-            let own = written.iter().filter(|key| key.part == i);
-            let own: BTreeSet<&[u8]> = own.map(|key| &key.key[..]).collect();
-            let own = |bytes: &[u8]| own.contains(bytes);
-            let keys_hold = reads.keys().all(|bytes| {
+        unchanged && self.keys_hold(locks, guard) && self.ranges_hold(under_way, guard)
+    }
+
+    /// Whether nobody has changed a key that was read.
+    fn keys_hold(&self, locks: &CommitLocks, guard: &Guard) -> bool {
+        self.parts.iter().all(|Part { set, .. }| {
+            set.reads.lock().keys().all(|bytes| {
                 let key = set.history.key(bytes);
                 let lock = set.history.key_lock(key);
                 // The lock comes first: a commit that has given it back has left its versions.
-                own(bytes)
-                    || planted(Fault::NotValidated)
-                    || ((locks.has(lock) || lock.is_free_of_commits())
+                planted(Fault::NotValidated)
+                    || ((locks.has(lock) || !lock.is_committing())
                         && !set.history.has_changed(guard, key, set.number))
-            });
-            let ranges_hold = || reads.ranges_hold(&set.history, guard, set.number, &own);
-            keys_hold && (planted(Fault::Phantom) || ranges_hold())
+            })
         })
     }
 
-    /// (4)
-    fn announce(&self, written: &[Written], guard: &Guard) {
-        for key in written {
-            let history = &self.parts[key.part].set.history;
-            let own = history.key(&key.key);
-            let mut dropped = Handles::default();
-            let version = match &history.store().index {
-                Index::Unique(index) => {
-                    let mut value = Vec::new();
-                    index.get(guard, own, &mut value).then_some(value)
-                }
-                Index::Multi(index) => {
-                    let mut list = Vec::new();
-                    index.update(guard, own, &mut |objects| {
-                        objects.each_numbered(&mut |number, value| {
-                            undo::push_object(number, value, &mut list);
-                        });
-                    });
-                    (!list.is_empty()).then_some(list)
-                }
-            };
-            // The key's lock is held: nobody changes it before this is announced.
-            history.preserve(
-                guard,
-                own,
-                (clock::of_write(), 0),
-                &mut dropped,
-                &mut |number, record| {
-                    let value = version.as_deref().map_or(Override::Absent, Override::Value);
-                    history.values(value, &mut raw::retain_value);
-                    undo::push(number, value, record);
-                },
-            );
-            history.end_write(guard, dropped);
+    /// Whether nobody has changed a key in the ranges that were read.
+    fn ranges_hold(&self, under_way: &UnderWay, guard: &Guard) -> bool {
+        let no_ranges = |part: &Part| !part.set.reads.lock().has_ranges();
+        if self.parts.iter().all(no_ranges) {
+            return true;
         }
+        // A range has no lock by which a commit under way is noticed. Those that come before this
+        // one leave their versions before they are over.
+        if !planted(Fault::NoWait) {
+            clock::wait_for_commits_before(under_way.number);
+        }
+        self.parts.iter().all(|Part { set, .. }| {
+            let reads = set.reads.lock();
+            planted(Fault::Phantom) || reads.ranges_hold(&set.history, guard, set.number)
+        })
     }
 
-    /// (6)
+    /// (5)
     pub(super) fn apply(
         &self,
         written: &[Written],

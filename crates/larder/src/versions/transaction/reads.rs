@@ -62,15 +62,13 @@ impl Reads {
         self.keys.iter().map(|key| &key[..])
     }
 
-    /// Whether no key in the ranges has changed since the snapshot with this number, but for those
-    /// that `own` tells.
-    pub(super) fn ranges_hold(
-        &self,
-        history: &History,
-        guard: &Guard,
-        number: u64,
-        own: &dyn Fn(&[u8]) -> bool,
-    ) -> bool {
+    /// Whether a range was read.
+    pub(super) fn has_ranges(&self) -> bool {
+        !self.ranges.is_empty()
+    }
+
+    /// Whether no key in the ranges has changed since the snapshot with this number.
+    pub(super) fn ranges_hold(&self, history: &History, guard: &Guard, number: u64) -> bool {
         let Some(index) = history.undo() else {
             return true;
         };
@@ -90,7 +88,7 @@ impl Reads {
                     if range.high.as_ref().is_some_and(|high| position > *high) {
                         return true;
                     }
-                    if undo::newest(record) >= number && !own(bytes) {
+                    if undo::newest(record) >= number {
                         return false;
                     }
                 }
