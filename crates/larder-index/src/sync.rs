@@ -57,6 +57,8 @@ pub enum Fault {
     OneLook,
     /// A transaction looks at the ranges that it read while commits before it are under way.
     NoWait,
+    /// A snapshot is taken although a list came and went meanwhile.
+    ListPasses,
     /// A writer changes a counted leaf, and doesn't say so.
     Uncounted,
     /// A node is said to be counted after its own bits were looked at.

@@ -42,6 +42,8 @@ pub enum Search {
     Random(usize),
     /// PCT for faults that need up to three changes of thread, so many executions.
     Pct(usize),
+    /// PCT for faults that need up to so many changes of thread: so many executions, and changes.
+    Deep(usize, usize),
     /// All with at most so many changes of thread that nobody had to make, for each of so many
     /// programs; at most so many executions of each.
     Bounded {
@@ -70,15 +72,17 @@ fn run(scheduler: impl Scheduler + 'static, f: Arc<dyn Fn() + Send + Sync>) -> u
 /// to be.
 fn search(search: Search, f: &Arc<dyn Fn() + Send + Sync>) -> (usize, bool) {
     let (times, seed) = (soak() as usize, seed(20_261_122));
+    let search_by_pct = |(n, depth)| {
+        let scheduler = PctScheduler::new_from_seed(seed, depth, n * times);
+        (run(scheduler, f.clone()), true)
+    };
     match search {
         Search::Random(n) => {
             let scheduler = RandomScheduler::new_from_seed(seed, n * times);
             (run(scheduler, f.clone()), true)
         }
-        Search::Pct(n) => {
-            let scheduler = PctScheduler::new_from_seed(seed, DEPTH, n * times);
-            (run(scheduler, f.clone()), true)
-        }
+        Search::Pct(n) => search_by_pct((n, DEPTH)),
+        Search::Deep(n, depth) => search_by_pct((n, depth)),
         Search::Bounded {
             changes,
             programs,
@@ -121,6 +125,7 @@ pub fn check(name: &str, searches: &[Search], f: impl Fn() + Send + Sync + 'stat
         let what = match (kind, all) {
             (Search::Random(_), _) => "by chance".to_owned(),
             (Search::Pct(_), _) => format!("PCT, depth {DEPTH}"),
+            (Search::Deep(_, depth), _) => format!("PCT, depth {depth}"),
             (Search::Bounded { changes, .. }, true) => {
                 format!("all orders of up to {changes} changes")
             }

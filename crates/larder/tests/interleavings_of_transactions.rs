@@ -292,21 +292,28 @@ fn one_order(kind: &'static str, writers: &'static [Writer]) {
     );
 }
 
-/// A list, one operation on one of its keys, and a snapshot: there is an order of them.
+/// A list, one operation on one of its keys, and a snapshot: there is an order of them. The
+/// snapshot is taken of other tables, too, so that the list may come and go meanwhile.
 fn list_and_write(kind: &'static str) {
     let larder = Larder::new();
     let t = Arc::new(table(&larder, kind));
+    // The table keeps what its writes change from the beginning.
+    let _watched = t.snapshot().expect("a table");
+    let others: Vec<Table> = (0..8).map(|_| table(&larder, kind)).collect();
     let (own, other) = (t.clone(), t.clone());
     let list = shuttle::thread::spawn(move || {
         let rows = [row(term!(b), 3), row(term!(a), 3)];
         own.insert_all(&rows).expect("a table");
     });
     let write = shuttle::thread::spawn(move || other.insert(&row(term!(a), 2)).expect("a table"));
-    let snapshot = t.snapshot().expect("a table");
+    let mut all: Vec<&Table> = others.iter().collect();
+    all.insert(others.len() / 2, &t);
+    let snapshots = larder.snapshot(&all).expect("tables");
     list.join().expect("no panic");
     write.join().expect("no panic");
     let write_is_last = number(&t, &term!(a)) == 2;
-    let seen = [term!(a), term!(b)].map(|key| number(&snapshot, &key));
+    let snapshot = &snapshots[others.len() / 2];
+    let seen = [term!(a), term!(b)].map(|key| number(snapshot, &key));
     let possible: &[[i64; 2]] = match write_is_last {
         true => &[[1, 1], [3, 3], [2, 3]],
         false => &[[1, 1], [2, 1], [3, 3]],
@@ -334,6 +341,11 @@ fn ranges_are_in_one_order_with_all_writes() {
             check(&name, &SEARCH, move || one_order(kind, writers));
         }
     }
+}
+
+#[test]
+fn lists_are_in_one_order_with_writes() {
+    let _alone = alone();
     for kind in ["set", "ordered_set"] {
         let name = format!("a list and a write of a {kind}");
         check(&name, &SEARCH, move || list_and_write(kind));
@@ -394,4 +406,8 @@ fn faults_are_found() {
     fault(Fault::Phantom, || phantom("ordered_set"));
     fault(Fault::OneLook, || one_order("set", &[Writer::Single]));
     fault(Fault::NoWait, || one_order("set", &[Writer::Commit]));
+    assert!(finds(Fault::ListPasses, || {
+        let search = [Search::Deep(200_000, 5)];
+        check("a planted fault", &search, || list_and_write("set"));
+    }));
 }

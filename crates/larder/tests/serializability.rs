@@ -1,6 +1,7 @@
 //! Transactions that threads record must be serialisable, in an order that agrees with the clock:
-//! lists that are appended to and read, by keys and by ranges, on all types of table. What is known
-//! not to be serialisable must be found.
+//! lists that are appended to and read, by keys and by ranges, on all types of table. So must what
+//! single operations, insertions of lists and snapshots do beside them: each is a transaction, too.
+//! What is known not to be serialisable must be found.
 //!
 //! `LARDER_SOAK=n` runs n times as many histories; `LARDER_SEED=n` chooses others.
 
@@ -13,11 +14,15 @@ use larder_term::{Term, TermRef};
 use larder_testing::environment::{seed, soak};
 use larder_testing::mix;
 use larder_testing::serializability::{check, Anomaly, Recorded, Step};
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Mutex;
 
 const THREADS: u64 = 3;
 const KEYS: u64 = 5;
+/// Keys behind those to which one number is appended at most, by a single operation or a list. In a
+/// set those can't append to what is there.
+const FRESH: u64 = 100;
 
 /// The element of a row at this position, from 0.
 fn element(row: &Term, i: usize) -> TermRef<'_> {
@@ -57,6 +62,8 @@ fn append(table: &Table, unique: bool, key: u64, number: u64) -> Result<(), Erro
 #[derive(Clone, Copy, PartialEq)]
 enum Way {
     Transactions,
+    /// Beside single operations, lists and snapshots.
+    Mixed,
     /// What is read comes from a snapshot, and what is written is written without a look at it:
     /// snapshot isolation at best.
     Unvalidated,
@@ -68,16 +75,24 @@ fn record(kind: &str, way: Way, rounds: u64, seed: u64) -> Vec<Recorded> {
     let tables = [table(&larder, kind), table(&larder, kind)];
     let unique = !kind.ends_with("bag");
     let (clock, recorded) = (AtomicU64::new(0), Mutex::new(Vec::new()));
+    let fresh = AtomicU64::new(KEYS);
     // Ordering: SeqCst; the times are compared across threads.
     let tick = || clock.fetch_add(1, Ordering::SeqCst);
     let both = [&tables[0], &tables[1]];
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (larder, recorded, both) = (&larder, &recorded, &both);
+            let (larder, recorded, both, fresh) = (&larder, &recorded, &both, &fresh);
             scope.spawn(move || {
                 for round in 0..rounds {
                     let chance = mix(seed ^ mix(thread << 32 | round));
                     let begin = tick();
+                    if way == Way::Mixed && chance >> 40 & 1 == 1 {
+                        let number = (thread << 40 | round << 8) + 1000;
+                        let steps = operation(larder, both, (chance, number), &fresh);
+                        let time = (begin, tick());
+                        recorded.lock().unwrap().push(Recorded { time, steps });
+                        continue;
+                    }
                     let run = |reads: &[&Table], writes: &[&Table]| {
                         let mut steps: Vec<Step> = Vec::new();
                         for step in 0..1 + chance % 4 {
@@ -95,20 +110,14 @@ fn record(kind: &str, way: Way, rounds: u64, seed: u64) -> Vec<Recorded> {
                                     steps.push(Step::Read(key as u32, list));
                                 }
                                 _ => {
-                                    // All lists of a table, absent ones too.
-                                    let rows = reads[at].select("[{'_',[],['$_']}]")?;
-                                    for key in (0..KEYS).filter(|key| *key as usize % 2 == at) {
-                                        let own = rows.iter().filter(|row| key_of(row) == key);
-                                        let list = own.flat_map(numbers).collect();
-                                        steps.push(Step::Read(key as u32, list));
-                                    }
+                                    read_all(reads[at], at, &mut steps)?;
                                 }
                             }
                         }
                         Ok(steps)
                     };
                     let steps = match way {
-                        Way::Transactions => larder.transaction(both, |views| {
+                        Way::Transactions | Way::Mixed => larder.transaction(both, |views| {
                             let views = [&views[0], &views[1]];
                             run(&views, &views)
                         }),
@@ -128,6 +137,60 @@ fn record(kind: &str, way: Way, rounds: u64, seed: u64) -> Vec<Recorded> {
     recorded.into_inner().unwrap()
 }
 
+/// Reads all lists of a table, absent ones too.
+fn read_all(table: &Table, at: usize, steps: &mut Vec<Step>) -> Result<(), Error> {
+    let mut lists = BTreeMap::<u64, Vec<u64>>::new();
+    for row in table.select("[{'_',[],['$_']}]")? {
+        lists.entry(key_of(&row)).or_default().extend(numbers(&row));
+    }
+    for key in (0..KEYS + FRESH).filter(|key| *key as usize % 2 == at) {
+        let list = lists.remove(&key).unwrap_or_default();
+        steps.push(Step::Read(key as u32, list));
+    }
+    Ok(())
+}
+
+/// One operation outside of transactions: a write of one key, a list of two, a read of one key, or
+/// a snapshot of all.
+fn operation(
+    larder: &Larder,
+    tables: &[&Table; 2],
+    (chance, number): (u64, u64),
+    fresh: &AtomicU64,
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    match chance >> 42 & 3 {
+        what @ (0 | 1) => {
+            // Ordering: Relaxed; each gets keys of its own: this one, and the next but one.
+            let key = fresh.fetch_add(3, Ordering::Relaxed);
+            let keys = [key, key + 2];
+            if keys[1] >= KEYS + FRESH {
+                return steps;
+            }
+            let rows = keys.map(|key| Term::tuple([key, number + key].map(Term::from)));
+            let (table, many) = (tables[key as usize % 2], 1 + what as usize);
+            match many {
+                1 => table.insert(&rows[0]).unwrap(),
+                _ => table.insert_all(&rows).unwrap(),
+            }
+            let append = |key: &u64| Step::Append(*key as u32, number + key);
+            steps.extend(keys[..many].iter().map(append));
+        }
+        2 => {
+            let key = chance % KEYS;
+            let list = read(tables[key as usize % 2], key).unwrap();
+            steps.push(Step::Read(key as u32, list));
+        }
+        _ => {
+            let snapshots = larder.snapshot(tables).unwrap();
+            for (at, snapshot) in snapshots.iter().enumerate() {
+                read_all(snapshot, at, &mut steps).unwrap();
+            }
+        }
+    }
+    steps
+}
+
 /// Takes out of what a transaction has read what it had appended itself.
 fn without_own(mut steps: Vec<Step>) -> Vec<Step> {
     let mut own = Vec::new();
@@ -145,6 +208,18 @@ fn transactions_are_serialisable() {
     for kind in KINDS {
         for round in 0..6 * soak() {
             let history = record(kind, Way::Transactions, 60, mix(seed(20_261_125) + round));
+            if let Err(wrong) = check(&history) {
+                panic!("{kind}, round {round}: {wrong}\n{history:#?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn operations_and_snapshots_are_in_one_order_with_transactions() {
+    for kind in KINDS {
+        for round in 0..12 * soak() {
+            let history = record(kind, Way::Mixed, 60, mix(seed(20_261_126) + round));
             if let Err(wrong) = check(&history) {
                 panic!("{kind}, round {round}: {wrong}\n{history:#?}");
             }

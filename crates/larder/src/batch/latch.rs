@@ -26,8 +26,7 @@ impl Table {
             }
             // Counted before the bit is set: a write that settled its key with an earlier batch
             // finds another count when it revalidates. A count too many does no harm.
-            // Ordering: SeqCst, before the state word changes (see `acquisitions`).
-            self.latch.acquisitions.fetch_add(1, Ordering::SeqCst);
+            self.latch.count_turn();
             if self.state.set_tag_if(state, LATCHED, &guard) {
                 *slot = Some(Arc::clone(batch));
                 // From here on every write that revalidates sees the bit, and whatever write did
@@ -52,6 +51,7 @@ impl Table {
             let ended = feed.map(|feed| (feed, feed.end_list()));
             // Slot and bit change under the slot's lock, so they agree for whoever has it.
             *slot = None;
+            self.latch.count_turn();
             self.state.clear_tag(LATCHED, &guard);
             drop(slot);
             if let Some((feed, aftermath)) = ended {
@@ -81,7 +81,7 @@ impl Table {
         // While the slot is locked the batch keeps the latch, and no other one acquires it: the
         // word and the count belong to this batch. Both are what a write revalidates.
         let state = self.state.load(guard);
-        let admission = Admission::settled(self.latch.acquisitions());
+        let admission = Admission::settled(self.latch.turns());
         drop(slot);
         let Some(store) = state.get().filter(|_| state.tag() & DEAD == 0) else {
             return Err(Error::NoTable);

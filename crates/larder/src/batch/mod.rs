@@ -57,9 +57,9 @@
 //!   that leaf after (1), so it waits for the writer and finds its change made.
 //! * The two orders cross: lock, then load of the word, here; change of the word, then load of the
 //!   leaf's version, there. Hence `SeqCst` on the word, and `after_lock`.
-//! * A writer that has settled its key revalidates the word and the number of acquisitions: both
-//!   unchanged say that the same batch holds the latch. For the next batch it is as a writer that
-//!   found the latch free: `acquisitions` changes before that batch looks at a leaf.
+//! * A writer that has settled its key revalidates the word and how often the latch has changed
+//!   hands: both unchanged say that the same batch holds the latch. For the next batch it is as a
+//!   writer that found the latch free: `turns` changes before that batch looks at a leaf.
 //! * `insert_new` of a bag's list looks for its keys under their locks: a writer of a bag may have
 //!   revalidated and changed nothing yet.
 //!
@@ -140,8 +140,8 @@ impl Progress {
 pub(crate) struct ListBatch {
     list: ObjectList,
     progress: Mutex<Progress>,
-    /// Of its writes, for snapshots. A snapshot is taken while no batch holds the latch, so it is
-    /// of before this number was drawn, or of after the batch.
+    /// Of its writes, for snapshots. A snapshot draws its number while no batch holds the latch: it
+    /// is of before this number was drawn, or of after the batch.
     number: CommitNumber,
 }
 
@@ -166,20 +166,26 @@ impl ListBatch {
     }
 }
 
-/// A table's latch: which batch holds it, and how often it was acquired.
+/// A table's latch: which batch holds it, and how often it was acquired or released.
 #[derive(Default)]
 pub(crate) struct BatchLatch {
     slot: Mutex<Option<Arc<ListBatch>>>,
-    acquisitions: AtomicU64,
+    turns: AtomicU64,
 }
 
 impl BatchLatch {
-    /// How often the latch was acquired, or about to be: while this is the same, and the latch
-    /// free, no batch was begun.
-    pub(crate) fn acquisitions(&self) -> u64 {
-        // Ordering: SeqCst, against the change in `acquire_latch`, which comes before the state
-        // word's.
-        self.acquisitions.load(Ordering::SeqCst)
+    /// How often the latch was acquired or released, or about to be. If the latch was free at two
+    /// moments, and this is the same before the first and after the second, then no batch held it
+    /// in between: one that did has counted its release in between.
+    pub(crate) fn turns(&self) -> u64 {
+        // Ordering: SeqCst, against `count_turn`, which comes before the state word's change.
+        self.turns.load(Ordering::SeqCst)
+    }
+
+    /// The latch is about to be acquired or released.
+    fn count_turn(&self) {
+        // Ordering: SeqCst, before the state word changes (see `turns`).
+        self.turns.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Forgets the batch of a table that is gone, which nobody will finish. No other comes:

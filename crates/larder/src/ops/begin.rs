@@ -43,10 +43,10 @@ impl Admission {
     /// emptied or deleted meanwhile, or a batch begins, that comes after the commit.
     pub(crate) const COMMIT: Admission = Admission(u64::MAX - 1);
 
-    /// Its key is settled with the batch of the so-many-th acquisition of the latch.
-    pub(crate) fn settled(acquisitions: u64) -> Admission {
-        debug_assert!(acquisitions > 0);
-        Admission(acquisitions)
+    /// Its key is settled with the batch that got the latch in its so-many-th turn.
+    pub(crate) fn settled(turns: u64) -> Admission {
+        debug_assert!(turns > 0);
+        Admission(turns)
     }
 }
 
@@ -160,7 +160,7 @@ impl Table {
         // another batch it is not settled.
         matches!(op.admission, Admission::BATCH | Admission::COMMIT)
             || (self.state.holds(op.state, op.guard)
-                && op.admission == Admission::settled(self.latch.acquisitions()))
+                && op.admission == Admission::settled(self.latch.turns()))
     }
 
     /// As `size`, at a moment when no list is half inserted and the table is not being emptied.
@@ -171,14 +171,14 @@ impl Table {
     pub fn settled_size(&self) -> Result<usize, Error> {
         let guard = larder_index::pin();
         // The state word alone doesn't tell that the latch was held and is free again.
-        let acquisitions = self.latch.acquisitions();
+        let turns = self.latch.turns();
         let op = self.begin(&guard)?;
         let Some(size) = self.size_of(op.store, &mut Budget::scan()) else {
             return Err(Error::Busy);
         };
         // Ordering: the counts come before what follows.
         std::sync::atomic::fence(Ordering::Acquire);
-        if self.latch.acquisitions() == acquisitions && self.state.holds(op.state, &guard) {
+        if self.latch.turns() == turns && self.state.holds(op.state, &guard) {
             Ok(size)
         } else {
             Err(Error::Busy)

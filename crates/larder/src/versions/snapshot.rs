@@ -15,7 +15,9 @@ use crate::options::{Access, Options};
 use crate::store::Store;
 use crate::structures::DEFAULT;
 use crate::table::Table;
+use larder_index::sync::{planted, Fault};
 use larder_index::Guard;
+use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
@@ -178,6 +180,7 @@ pub(super) fn cut(tables: &[&Arc<Table>]) -> Result<Vec<Snapshot>, Error> {
 fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Snapshot>, Error> {
     loop {
         let guard = larder_index::pin();
+        let turns: SmallVec<[u64; 4]> = tables.iter().map(|table| table.latch.turns()).collect();
         // (1), (2)
         let mut snapshots = Vec::with_capacity(tables.len());
         for table in tables {
@@ -191,8 +194,11 @@ fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Sna
         }
         // (4)
         let mut as_before = true;
-        for (table, snapshot) in tables.iter().zip(&snapshots) {
+        for ((table, snapshot), turns) in tables.iter().zip(&snapshots).zip(turns) {
             as_before &= table.has_history(&snapshot.history, &guard)?;
+            // A list may have come and gone. A write that began before it may have overtaken it:
+            // then its number is the greater one, and it lies below the list's object.
+            as_before &= planted(Fault::ListPasses) || table.latch.turns() == turns;
         }
         if as_before {
             clock::wait_for_commits_before(number);
