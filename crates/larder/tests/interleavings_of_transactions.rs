@@ -348,7 +348,8 @@ fn lists_are_in_one_order_with_writes() {
     let _alone = alone();
     for kind in ["set", "ordered_set"] {
         let name = format!("a list and a write of a {kind}");
-        check(&name, &SEARCH, move || list_and_write(kind));
+        let search = [SEARCH[0], SEARCH[1], Search::Deep(3_000, 5)];
+        check(&name, &search, move || list_and_write(kind));
     }
 }
 

@@ -3,10 +3,12 @@
 //! | who | number | when |
 //! |---|---|---|
 //! | a snapshot | s: the clock, moved on by one | at its cut, which is its linearisation point |
-//! | a write | c: the clock as it stands | under the lock of its entry |
+//! | a write | c: the clock as it stands | under the lock of its entry, when its version is kept |
+//! | the writes of a list | c: the clock as it stands | when the list has the table's latch |
 //! | the writes of a commit | n − 1, where n is the clock, moved on by one | once all its key locks are held |
 //!
 //! A write with number c is part of the snapshots with s > c, and no part of those with s ≤ c.
+//! The order of writes, commits and snapshots is that of their numbers (`transaction`).
 
 use crossbeam_utils::CachePadded;
 use larder_index::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -17,12 +17,19 @@
 //! 3. Each version owns one count of each handle in its value.
 //! 4. `newest` and `oldest` are those of `live`, for whoever has its lock. A pending snapshot is
 //!    the newest.
-//! 5. The versions of a key are written under the lock of its entry, and only become more. So the
-//!    number of the newest, read before, is a lower bound.
-//! 6. The clock is read again when a version was put, and the version gets the number that it shows
-//!    then, before the change can be seen. So if a commit has drawn a number and then finds no
-//!    version of a write, the write's number is not less than the commit's. (The writes of a commit
-//!    or of a list keep their number.)
+//! 5. The versions of a key are written under the lock of its entry, and only become more; their
+//!    numbers only grow. So the number of the newest, read before, is a lower bound.
+//! 6. The clock is read again when a version was put, and write and version get the number that it
+//!    shows then, before the change can be seen. So if a commit has drawn a number, and then finds
+//!    no version of a write that its snapshot doesn't have, the write's number is not less than the
+//!    commit's. The writes of a commit or of a list keep their number.
+//!
+//! A version whose number is about to grow misleads nobody. Let the number be less than s, and
+//! become s or more. Then the write had its entry's lock before the cut of the snapshot s. Whoever
+//! reads the entry for that snapshot waits for the lock, and looks at versions afterwards.
+//!
+//! To 6: a write that puts no version has found one that serves (r ≥ s, or r = c). An earlier write
+//! of the key has put it, for which (6) holds, and was over when the clock was read for this one.
 //!
 //! Locks: `live` after any leaf's. Nobody pins an epoch while it holds `live`, as a pin may run
 //! deferred calls, and one of those may release a snapshot.

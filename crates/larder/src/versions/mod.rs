@@ -25,14 +25,15 @@
 //! 2. *Register* a pending snapshot with each history. From here on writes keep what they change.
 //! 3. *Cut*: the clock is moved on; its number is the snapshots'. This is the linearisation point,
 //!    for all tables of the call.
-//! 4. *Look again*: if a table has another store by now, or a list batch holds its latch, the
-//!    snapshots are released and taken anew (after the batch).
+//! 4. *Look again*: if a table has another store by now, or a list batch holds its latch, or has
+//!    held it since before (1), the snapshots are released and taken anew (after the batch).
 //!
 //! # Why a snapshot is of one instant
 //!
-//! A write decides under the lock of its entry whether it is part of a snapshot: it is not if it
-//! sees the snapshot (pending, or live) and then a clock that is not less than its number. In that
-//! case it keeps what was there.
+//! A write decides under the lock of its entry whether it is part of a snapshot: it is not if the
+//! clock that it sees is not less than the snapshot's number. In that case it sees the snapshot
+//! (pending, or live), too, and keeps what was there. It looks at the clock again when that is
+//! kept, still before its change: what it sees then counts.
 //!
 //! - *A write that is part of a snapshot is always seen by it.* It took its lock before the cut. A
 //!   reader of the snapshot begins after the cut, and waits for the lock.
@@ -41,6 +42,10 @@
 //! - *No write that is part comes after one that is not.* Let W be no part: it read the clock after
 //!   the cut. A write that begins when W has ended takes its lock after the cut: it sees the
 //!   snapshot and the clock, and is no part either.
+//! - *A list is part or not as a whole*: its writes have one number, which is drawn while the list
+//!   has the latch, and the cut is before or after that. A write that has overtaken the list, as it
+//!   revalidated before, may have a greater number than the list, and lie below it; a cut between
+//!   the two would be one while the list has the latch.
 //!
 //! So no writer waits for a snapshot, and none has to be waited for.
 //!

@@ -13,36 +13,49 @@
 //! 1. *Begin*: a snapshot of all tables, with number s, and a view of each.
 //! 2. *Run*: the caller reads and writes the views. The tables don't notice.
 //! 3. *Lock* the keys that were written, in the order of the locks (`key_locks`). Then draw the
-//!    commit's number n. It is known to be under way until (7).
-//! 4. *Announce*: add a version with what is under each of those keys to the undo index, for the
-//!    other snapshots that are live.
-//! 5. *Validate*: no key that was read or written, and none in a range that was read, has a version
-//!    with a number of s or more but those of (4). No such key's lock is held by another commit.
-//! 6. *Apply* the writes, with number n.
-//! 7. *Unlock*.
+//!    commit's number n. It is known to be under way until (6).
+//! 4. *Validate*: no key that was read or written has a version with a number of s or more, and no
+//!    other commit holds the lock of one. If a range was read, wait until the commits with numbers
+//!    less than n are over; then no key in it has such a version.
+//! 5. *Apply* the writes, with number n − 1.
+//! 6. *Unlock*.
 //!
-//! If (5) fails, the transaction has *lost*: it had no effect, and may be run again. A transaction
+//! If (4) fails, the transaction has *lost*: it had no effect, and may be run again. A transaction
 //! that has written nothing ends after (2): it is as of its snapshot.
 //!
 //! Linearisation point: the drawing of n. No read of the keys that are written falls between n and
-//! (7): reads of single keys wait for the locks, and a snapshot with a number greater than n waits
+//! (6): reads of single keys wait for the locks, and a snapshot with a number greater than n waits
 //! until the commit is over (`clock::wait_for_commits_before`).
 //!
 //! # Why transactions are serialisable
 //!
-//! Let the commits be ordered by their numbers. A transaction reads what commits before s wrote. It
-//! has to be shown that no commit with a number between s and n wrote what it read.
+//! The order is that of the numbers: of a snapshot s, of a write of one key c, of a list c, of a
+//! commit n. A snapshot sees the writes with c < s and the commits with n < s, and no others. So it
+//! has to be shown of a commit that, of what it has read or written, nothing was changed by a write
+//! with s ≤ c < n or a commit with s < n' < n. What comes after n may be found, too; then the
+//! transaction has lost without need.
 //!
-//! - Such a commit that is over has left a version of each key that it wrote, as the transaction's
-//!   snapshot is live: (5) finds it.
-//! - One that is under way holds the locks of its keys. A key that was read is found locked. For a
-//!   range there is (4): both transactions announce before they validate, so at least one of them
-//!   finds the other's versions. If one doesn't announce, as there is no other snapshot, then the
-//!   other begins later, and waits for it.
-//! - A write of one key outside of a transaction has its key's lock, and leaves a version, too. One
-//!   that comes after (5) comes after n.
+//! - *A commit with a lesser number* holds the locks of its keys since before it drew n'. So a key
+//!   is found locked, or the commit is over. For ranges, it was waited for. A commit that is over
+//!   has left a version of each key that it wrote, as this transaction's snapshot is live.
+//! - *A write of one key* puts its version and then reads the clock; this transaction draws n and
+//!   then looks for versions. So its version is found, or c ≥ n (invariant 6 of `history`).
+//! - *A list* draws its number when it has the table's latch, and leaves its versions before it
+//!   gives that back. After n was drawn, the latch is looked at (`stores`). If it is held, the
+//!   commit is tried again later. If it is free, the list's versions are found, or it draws a
+//!   number of n or more. So a list needs no waiting for: it is no commit of `clock`.
+//! - *The emptying of a table* exchanges its store. If that is seen after n was drawn, the
+//!   transaction has lost; else the emptying comes behind it.
 //!
-//! No transaction waits for another but for its locks, and those are taken in order: no deadlock.
+//! # Why nobody waits in a circle
+//!
+//! - Locks of keys are taken in the order of their places, and before the number is drawn. Whoever
+//!   has drawn a number waits for no key lock any more.
+//! - A commit waits for commits with lesser numbers, while it holds its locks. The least number
+//!   under way waits for nobody. A commit that is drawing its number has its locks, and waits for
+//!   nothing while it draws.
+//! - Whoever holds the lock of a leaf waits for no key lock and no commit.
+//!
 //! The caller's code holds no lock.
 //!
 //! Sources: validation against undo records and predicates: HyPer (Neumann et al., SIGMOD 2015);
@@ -161,7 +174,7 @@ impl Transaction {
         let stores = self.stores(&guard)?;
         let outcome = match stores {
             Some(stores) if self.is_valid(&written, &locks, &under_way, &guard) => {
-                // (6) The snapshots are given up before, so that nothing is kept for them.
+                // (5) The snapshots are given up before, so that nothing is kept for them.
                 self.end_under(&guard);
                 under_way.during(|| feed::together(|| self.apply(&written, &stores, &guard)))?;
                 Outcome::Committed
@@ -171,7 +184,7 @@ impl Transaction {
                 Outcome::Lost
             }
         };
-        // (7) In this order: a snapshot that finds the commit over may read its keys at once.
+        // (6) In this order: a snapshot that finds the commit over may read its keys at once.
         drop(locks);
         drop(under_way);
         Ok(outcome)
