@@ -284,4 +284,37 @@ defmodule LarderTest do
     refute tab in :ets.all()
     Larder.delete(tab)
   end
+
+  @tag timeout: 120_000
+  test "compiled modules of Elixir move: its Registry, with its documentation" do
+    folder = Path.join(System.tmp_dir!(), "larder_move_#{System.pid()}")
+    on_exit(fn -> File.rm_rf!(folder) end)
+    File.mkdir_p!(folder)
+
+    for file <-
+          Path.wildcard(Path.join(Application.app_dir(:elixir, "ebin"), "Elixir.Registry*.beam")),
+        do: File.cp!(file, Path.join(folder, Path.basename(file)))
+
+    beam = Path.join(folder, "Elixir.Registry.beam")
+    {:docs_v1, _, _, _, _, _, docs} = Code.fetch_docs(beam)
+    said = ExUnit.CaptureIO.capture_io(fn -> Mix.Tasks.Larder.Move.run(["--plan", folder]) end)
+    assert said =~ "Elixir.Registry.beam"
+    ExUnit.CaptureIO.capture_io(fn -> Mix.Tasks.Larder.Move.run([folder]) end)
+    assert {:docs_v1, _, _, _, _, _, ^docs} = Code.fetch_docs(beam)
+
+    script = """
+    {:ok, _} = Registry.start_link(keys: :unique, name: Moved)
+    {:ok, _} = Registry.register(Moved, "key", :value)
+    IO.inspect({Registry.lookup(Moved, "key") == [{self(), :value}], :larder.all() != [],
+                :ets.whereis(Moved)})
+    """
+
+    ebin = Path.dirname(to_string(:code.which(:larder)))
+    {out, 0} = System.cmd("elixir", ["-pa", ebin, "-pa", folder, "-e", script])
+    assert out == "{true, true, :undefined}\n"
+
+    assert_raise Mix.Error, ~r/undo that first/, fn -> Mix.Tasks.Larder.Move.run([folder]) end
+    back = ExUnit.CaptureIO.capture_io(fn -> Mix.Tasks.Larder.Move.run(["--undo", folder]) end)
+    assert back =~ "modules are those of :ets again"
+  end
 end

@@ -1,0 +1,399 @@
+%% @doc Moves compiled programs from `ets' to Larder.
+%%
+%% A program that is there as `.beam' files, an installed package or a release,
+%% is moved without its sources: each module that calls `ets' is made anew of
+%% its debug information, as if it had been compiled with `larder_transform'.
+%% Modules of Elixir are moved as those of Erlang.
+%%
+%% ```
+%% larder_move:plan("/srv/app/lib").        % what would move, and what can't
+%% larder_move:move("/srv/app/lib").        % {ok, Plan} | {error, Why}
+%% larder_move:undo("/srv/app/lib").        % the originals again
+%% '''
+%%
+%% What is moved is a directory with everything below it, one `.beam' file, an
+%% application by its name, or a list of these. Of a release the applications
+%% `kernel', `stdlib', `compiler' and `larder' are passed over.
+%%
+%% The original of `m.beam' is kept beside it as `m.beam.of_ets'. Either all
+%% modules move or none. A module without debug information that calls `ets' is
+%% left, and the plan says so.
+%%
+%% <h3>Half a program</h3>
+%%
+%% A table of Larder is none that `ets' knows. So modules that share a named
+%% table move together: if a module that moves and one that stays have one in
+%% common, nothing is done, and the error names the table and the modules.
+%% Modules that stay are those that can't move, and those of the applications
+%% beside the ones that move, and below the directories of the option
+%% `{beside, Directories}'. `force' moves all the same.
+%%
+%% <h3>What then runs</h3>
+%%
+%% The program needs the application `larder' in its code path (`ERL_LIBS', or
+%% `-pa'). A release in embedded mode needs it in its boot script. A node that
+%% runs keeps its modules until it starts again: its tables are those of `ets'.
+%%
+%% On the command line that is `scripts/larder_move plan DIRECTORY', `move', `undo',
+%% and in a project of Mix `mix larder.move'.
+-module(larder_move).
+
+-export([plan/1, plan/2, move/1, move/2, undo/1, format/1, format_error/1, main/1]).
+
+-export_type([target/0, option/0, plan/0, reason/0]).
+
+-include_lib("kernel/include/file.hrl").
+
+-define(ORIGINAL, ".of_ets").
+
+-type target() :: file:filename() | atom() | [target()].
+%% Paths, or names of applications.
+
+-type option() :: force | {beside, file:filename() | [file:filename()]}.
+
+-type plan() ::
+        #{moves := [{module(), file:filename()}],
+          left := [{module(), file:filename(), no_debug_info | {compiler, iodata()}}],
+          untouched := non_neg_integer(),
+          shared := [{atom(), [module()], [module()]}],
+          mnesia := [module()],
+          warnings := [larder_move_beam:warning()]}.
+%% `moves' are the modules that are made anew; `left' call `ets' and can't be;
+%% `untouched' is how many have nothing to do with `ets'; `shared' are tables by
+%% name, with modules that move and modules that stay; `mnesia' are modules that move and call
+%% Mnesia, if Mnesia stays.
+
+-type reason() ::
+        {no_such_target, term()} | {no_modules, target()} | {moved_already, file:filename()}
+      | {part_of_the_system, atom()} | {shared, plan()} | {unknown_option, term()}
+      | {file:filename(), term()}.
+
+%% ---- plan ----
+
+%% @equiv plan(Target, [])
+-spec plan(target()) -> {ok, plan()} | {error, reason()}.
+plan(Target) ->
+    plan(Target, []).
+
+%% @doc Says what move/2 would do. Nothing is changed.
+-spec plan(target(), [option()]) -> {ok, plan()} | {error, reason()}.
+plan(Target, Options) ->
+    try
+        {Plan, _Moved} = planned(Target, Options),
+        {ok, Plan}
+    catch
+        throw:{reason, Why} -> {error, Why}
+    end.
+
+planned(Target, Options) ->
+    Beside = options(Options),
+    Files = files(Target),
+    Files =/= [] orelse fail({no_modules, Target}),
+    [fail({moved_already, File}) || File <- Files, filelib:is_regular(File ++ ?ORIGINAL)],
+    Beams = read(Files),
+    Using = [Beam || #{uses := yes} = Beam <- Beams],
+    Made = lists:zip(Using, each(fun larder_move_beam:moved/1, Using)),
+    Moved = [Beam || {Beam, {moved, _, _}} <- Made],
+    Left = [{Beam, Why} || {Beam, {left, Why}} <- Made] ++
+           [{Beam, no_debug_info} || #{uses := no_debug_info} = Beam <- Beams],
+    Plan = #{moves => [{Module, File} || #{module := Module, file := File} <- Moved],
+             left => [{Module, File, Why} || {#{module := Module, file := File}, Why} <- Left],
+             untouched => length(Beams) - length(Moved) - length(Left),
+             shared => shared(Moved, [Beam || {Beam, _} <- Left] ++ beside(Files, Beside)),
+             mnesia => uses_mnesia(Moved),
+             warnings => warnings([element(tuple_size(Result), Result)
+                                   || {_, Result} <- Made, element(1, Result) =/= left], Moved)},
+    {Plan, [{File, Binary} || {#{file := File}, {moved, Binary, _}} <- Made]}.
+
+%% Modules that call Mnesia, if it doesn't move itself. They may name its tables to ets at run time.
+uses_mnesia(Moved) ->
+    case [Module || #{module := mnesia_lib = Module} <- Moved] of
+        [] -> [Module || #{module := Module, mnesia := true} <- Moved];
+        _ -> []
+    end.
+
+%% A table may go to a module that moves as well.
+warnings(Warnings, Moved) ->
+    Modules = [Module || #{module := Module} <- Moved],
+    [{File, Kept}
+     || {File, Of} <- lists:append(Warnings),
+        (Kept = [Warning || Warning <- Of, not is_handed_to(Modules, Warning)]) =/= []].
+
+is_handed_to(Modules, {_, larder_transform, {handed, Module, _, _}}) ->
+    lists:member(Module, Modules);
+is_handed_to(_Modules, _Warning) ->
+    false.
+
+options(Options) ->
+    lists:append([case Option of
+                      force -> [];
+                      {beside, [Char | _] = Directory} when is_integer(Char) -> [Directory];
+                      {beside, Directories} when is_list(Directories) -> Directories;
+                      _ -> fail({unknown_option, Option})
+                  end || Option <- Options]).
+
+-spec fail(reason()) -> no_return().
+fail(Why) -> throw({reason, Why}).
+
+read(Files) ->
+    [case Read of
+         {ok, Beam} -> Beam;
+         {error, Why} -> fail(Why)
+     end || Read <- each(fun larder_move_beam:read/1, Files)].
+
+%% As lists:map, in as many processes as there are schedulers.
+each(Fun, Items) ->
+    Workers = erlang:system_info(schedulers_online),
+    Numbered = lists:zip(lists:seq(1, length(Items)), Items),
+    Parts = [[Item || {N, _} = Item <- Numbered, N rem Workers =:= Part]
+             || Part <- lists:seq(0, Workers - 1)],
+    Caller = self(),
+    Running = [spawn_monitor(fun() -> Caller ! {self(), [{N, Fun(Item)} || {N, Item} <- Part]} end)
+               || Part <- Parts],
+    Results = [receive
+                   {Pid, Some} -> demonitor(Monitor, [flush]), Some;
+                   {'DOWN', Monitor, process, Pid, Why} -> exit(Why)
+               end || {Pid, Monitor} <- Running],
+    [Result || {_, Result} <- lists:sort(lists:append(Results))].
+
+%% ---- which files ----
+
+files(Target) ->
+    lists:usort(find(Target)).
+
+find([]) ->
+    [];
+find(Application) when is_atom(Application) ->
+    Directory = case code:lib_dir(Application, ebin) of
+                    {error, bad_name} -> fail({no_such_target, Application});
+                    Found -> Found
+                end,
+    not is_of_system(Directory) orelse fail({part_of_the_system, Application}),
+    find(Directory);
+find([Char | _] = Path) when is_integer(Char) ->
+    case {filelib:is_dir(Path), filename:extension(Path)} of
+        {true, _} -> below(Path);
+        {false, ".beam"} -> [filename:absname(Path)];
+        {false, _} -> fail({no_such_target, Path})
+    end;
+find(Path) when is_binary(Path) ->
+    find(unicode:characters_to_list(Path));
+find(Targets) when is_list(Targets) ->
+    lists:append([find(Target) || Target <- Targets]);
+find(Other) ->
+    fail({no_such_target, Other}).
+
+below(Directory) ->
+    Add = fun(File, Folders) ->
+              maps:update_with(filename:dirname(filename:absname(File)),
+                               fun(Files) -> [filename:absname(File) | Files] end,
+                               [filename:absname(File)], Folders)
+          end,
+    Folders = filelib:fold_files(Directory, "\\.beam$", true, Add, #{}),
+    lists:append([Files || {Folder, Files} <- maps:to_list(Folders), not is_of_system(Folder)]).
+
+%% Applications that Larder itself runs on, and its own.
+is_of_system(Ebin) ->
+    lists:any(fun(Application) -> filelib:is_regular(filename:join(Ebin, Application)) end,
+              ["kernel.app", "stdlib.app", "compiler.app", "larder.app"]).
+
+%% ---- tables that would be in two worlds ----
+
+%% The modules that stay beside those that move: of the applications in the same library directory,
+%% and of those that the option names.
+beside(Files, Directories) ->
+    Libraries = lists:usort([filename:dirname(Application)
+                             || File <- Files,
+                                {"ebin", Application} <- [split(filename:dirname(File))]]),
+    Around = [File || Library <- Libraries,
+                      File <- filelib:wildcard(filename:join([Library, "*", "ebin", "*.beam"]))],
+    Named = lists:append([find(Directory) || Directory <- Directories]),
+    %% The same file may have two names: library directories have links to versions.
+    These = maps:from_keys([identity(File) || File <- Files], true),
+    Others = [File || File <- lists:usort(Around ++ Named), not is_map_key(identity(File), These)],
+    [Beam || {ok, #{uses := Uses} = Beam} <- each(fun larder_move_beam:read/1, Others), Uses =/= no].
+
+identity(File) ->
+    case file:read_file_info(File, [raw]) of
+        {ok, #file_info{major_device = Device, inode = Inode}} -> {Device, Inode};
+        {error, _} -> File
+    end.
+
+split(Directory) ->
+    {filename:basename(Directory), filename:dirname(Directory)}.
+
+%% A table is shared if one side makes it and the other names it. Those that OTP makes stay with it.
+shared(Moved, Stay) ->
+    Pairs = [{Table, here(Table, Moved), here(Table, Stay)}
+             || Table <- lists:usort(tables(makes, Moved ++ Stay)),
+                not larder_transform_known:is_table_of_otp(Table)],
+    [Shared || {_, [_ | _], [_ | _]} = Shared <- Pairs].
+
+tables(Kind, Beams) ->
+    lists:append([maps:get(Kind, Beam) || Beam <- Beams]).
+
+here(Table, Beams) ->
+    [Module || #{module := Module, makes := Makes, names := Names} <- Beams,
+               lists:member(Table, Makes) orelse lists:member(Table, Names)].
+
+%% ---- move and undo ----
+
+%% @equiv move(Target, [])
+-spec move(target()) -> {ok, plan()} | {error, reason()}.
+move(Target) ->
+    move(Target, []).
+
+%% @doc Moves modules, all or none. The options are `force' and `{beside, Directories}'.
+-spec move(target(), [option()]) -> {ok, plan()} | {error, reason()}.
+move(Target, Options) ->
+    try
+        {#{shared := Shared} = Plan, Moved} = planned(Target, Options),
+        Shared =:= [] orelse lists:member(force, Options) orelse fail({shared, Plan}),
+        replace(Moved, []),
+        {ok, Plan}
+    catch
+        throw:{reason, Why} -> {error, Why}
+    end.
+
+%% A file is there under its name at every moment, as the original or as the new one.
+replace([], _Done) ->
+    ok;
+replace([{File, Binary} | Files], Done) ->
+    New = File ++ ".new",
+    Written = in_turn([fun() -> file:write_file(New, Binary) end,
+                       fun() -> same_mode(File, New) end,
+                       fun() -> file:make_link(File, File ++ ?ORIGINAL) end,
+                       fun() -> file:rename(New, File) end]),
+    case Written of
+        ok ->
+            replace(Files, [File | Done]);
+        {error, Posix} ->
+            _ = file:delete(New),
+            _ = file:delete(File ++ ?ORIGINAL),
+            lists:foreach(fun restore/1, Done),
+            fail({File, Posix})
+    end.
+
+in_turn([]) -> ok;
+in_turn([Step | Steps]) ->
+    case Step() of
+        ok -> in_turn(Steps);
+        {error, _} = Error -> Error
+    end.
+
+same_mode(File, New) ->
+    case file:read_file_info(File) of
+        {ok, #file_info{mode = Mode}} -> file:change_mode(New, Mode);
+        Error -> Error
+    end.
+
+restore(File) ->
+    file:rename(File ++ ?ORIGINAL, File).
+
+%% @doc Puts the originals back, and says which.
+-spec undo(target()) -> {ok, [file:filename()]} | {error, reason()}.
+undo(Target) ->
+    try
+        Files = [File || File <- files(Target), filelib:is_regular(File ++ ?ORIGINAL)],
+        [case restore(File) of
+             ok -> ok;
+             {error, Posix} -> fail({File, Posix})
+         end || File <- Files],
+        {ok, Files}
+    catch
+        throw:{reason, Why} -> {error, Why}
+    end.
+
+%% ---- words ----
+
+%% @doc A plan for people to read.
+-spec format(plan()) -> iolist().
+format(#{moves := Moves, left := Left, untouched := Untouched, shared := Shared,
+         mnesia := Mnesia, warnings := Warnings}) ->
+    [io_lib:format("~w modules move, ~w have nothing to do with ets, ~w call ets and are left~n",
+                   [length(Moves), Untouched, length(Left)]),
+     [io_lib:format("  moves  ~ts~n", [File]) || {_, File} <- Moves],
+     [io_lib:format("  left   ~ts: ~ts~n", [File, why_left(Why)]) || {_, File, Why} <- Left],
+     [io_lib:format("  shared ~tw: ~ts would be on larder, ~ts on ets~n",
+                    [Table, names(Move), names(Stay)]) || {Table, Move, Stay} <- Shared],
+     [io_lib:format("  mnesia stays on ets, and ~ts call it: if they also look into its tables by "
+                    "functions of ets, move mnesia, too~n", [names(Mnesia)]) || Mnesia =/= []],
+     [io_lib:format("  ~ts:~ts ~ts~n", [File, place(Location), Module:format_error(What)])
+      || {File, Of} <- Warnings, {Location, Module, What} <- Of]].
+
+why_left(no_debug_info) -> "it has no debug information";
+why_left({compiler, Words}) -> ["the compiler refuses it: ", Words].
+
+names(Modules) ->
+    lists:join(", ", [io_lib:format("~tw", [Module]) || Module <- Modules]).
+
+place({Line, Column}) -> io_lib:format("~w:~w:", [Line, Column]);
+place(Line) when is_integer(Line) -> io_lib:format("~w:", [Line]);
+place(_) -> "".
+
+%% @doc The words of a reason why nothing was done, and what to do.
+-spec format_error(reason()) -> iolist().
+format_error({no_such_target, Target}) ->
+    io_lib:format("~tp is no directory, no .beam file and no application in the code path",
+                  [Target]);
+format_error({no_modules, Target}) ->
+    io_lib:format("there are no .beam files in ~tp", [Target]);
+format_error({moved_already, File}) ->
+    io_lib:format("~ts was moved before: undo that first", [File]);
+format_error({part_of_the_system, Application}) ->
+    io_lib:format("~tw can't be moved: Larder itself runs on it", [Application]);
+format_error({shared, #{shared := Shared}}) ->
+    ["named tables would be in two worlds: move the modules together, or force it\n",
+     [io_lib:format("  ~tw: ~ts would be on larder, ~ts on ets~n", [Table, names(Move), names(Stay)])
+      || {Table, Move, Stay} <- Shared]];
+format_error({unknown_option, Option}) ->
+    io_lib:format("~tp is no option: force, {beside, Directories}", [Option]);
+format_error({File, {not_a_beam, _}}) ->
+    io_lib:format("~ts is no compiled module", [File]);
+format_error({File, Posix}) ->
+    io_lib:format("~ts: ~ts", [File, file:format_error(Posix)]).
+
+%% ---- the command line ----
+
+%% @doc The command `plan | move | undo [--force] [--beside DIRECTORY] PATH...'.
+%% Ends the node; the status is 0 if it was done, 1 if not, 2 if nothing was asked
+%% that is known.
+-spec main([string()]) -> no_return().
+main([Command | Args]) when Command =:= "plan"; Command =:= "move"; Command =:= "undo" ->
+    case arguments(Args, [], []) of
+        {[_ | _] = Paths, Options} ->
+            {Status, Words} = said(Command, run(Command, Paths, Options)),
+            io:format(case Status of 0 -> standard_io; _ -> standard_error end, "~ts", [Words]),
+            halt(Status);
+        _ ->
+            usage()
+    end;
+main(_) ->
+    usage().
+
+-spec usage() -> no_return().
+usage() ->
+    io:put_chars(standard_error,
+                 "usage: larder_move plan | move | undo [--force] [--beside DIRECTORY] PATH...\n"
+                 "  plan   says what would move and what can't\n"
+                 "  move   moves .beam files and directories of them from ets to Larder\n"
+                 "  undo   puts the originals back\n"),
+    halt(2).
+
+arguments(["--force" | Args], Paths, Options) -> arguments(Args, Paths, [force | Options]);
+arguments(["--beside", Directory | Args], Paths, Options) ->
+    arguments(Args, Paths, [{beside, Directory} | Options]);
+arguments(["--" ++ _ | _], _Paths, _Options) -> unknown;
+arguments([Path | Args], Paths, Options) -> arguments(Args, [Path | Paths], Options);
+arguments([], Paths, Options) -> {lists:reverse(Paths), Options}.
+
+run("plan", Paths, Options) -> plan(Paths, Options);
+run("move", Paths, Options) -> move(Paths, Options);
+run("undo", Paths, _Options) -> undo(Paths).
+
+said("undo", {ok, Files}) ->
+    {0, io_lib:format("~w modules are those of ets again~n", [length(Files)])};
+said(_, {ok, Plan}) ->
+    {0, format(Plan)};
+said(_, {error, Why}) ->
+    {1, ["larder_move: ", format_error(Why), $\n]}.

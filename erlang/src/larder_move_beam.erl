@@ -1,0 +1,173 @@
+%% @private
+%% @doc One compiled module: whether it uses `ets', which named tables it makes
+%% and names, and the same module on Larder.
+%%
+%% It is made of the module's debug information by the parse transform and the
+%% compiler. What else the file has (documentation, what Elixir's compiler
+%% keeps, the place of the source) is carried over.
+-module(larder_move_beam).
+
+-export([read/1, moved/1]).
+
+-export_type([beam/0, moved/0, warning/0]).
+
+-type warning() :: {file:filename(), [{erl_anno:location() | none, module(), term()}]}.
+
+-type beam() ::
+        #{file := file:filename(),
+          module := module(),
+          %% Whether it may use ets, and whether there is what it can be made anew of.
+          uses := no | yes | no_debug_info,
+          %% Named tables that it makes, and those that it gives to a function of ets by name. Of a
+          %% module without debug information: any atom that it has.
+          makes := [atom()],
+          names := [atom()],
+          mnesia := boolean()}.
+
+-type moved() :: {moved, binary(), [warning()]} | {untouched, [warning()]}
+               | {left, {compiler, iodata()}}.
+
+%% Chunks that the compiler makes anew.
+-define(COMPILED, ["AtU8", "Atom", "Code", "StrT", "ImpT", "ExpT", "LocT", "FunT", "LitT", "Line",
+                   "Type", "Meta", "Attr", "Dbgi", "Abst"]).
+
+%% @doc Reads what a module has to do with `ets'.
+-spec read(file:filename()) -> {ok, beam()} | {error, {file:filename(), term()}}.
+read(File) ->
+    Chunks = [imports, atoms, debug_info, "LitT"],
+    case beam_lib:chunks(File, Chunks, [allow_missing_chunks]) of
+        {ok, {Module, [{imports, Imports}, {atoms, Numbered}, {debug_info, Debug}, {_, Literals}]}} ->
+            Atoms = [Atom || {_, Atom} <- Numbered],
+            Beam = #{file => File, module => Module, uses => no, makes => [], names => [],
+                     mnesia => lists:keymember(mnesia, 1, Imports)},
+            case lists:member(ets, Atoms) orelse lists:member(dets, Atoms)
+                orelse says_ets(Literals) of
+                true -> {ok, maps:merge(Beam, uses(Module, Debug, Imports, Atoms))};
+                false -> {ok, Beam}
+            end;
+        {error, beam_lib, {file_error, _, Posix}} ->
+            {error, {File, Posix}};
+        {error, beam_lib, Why} ->
+            {error, {File, {not_a_beam, Why}}}
+    end.
+
+%% Whether an atom that ends so may be in the literals, which are compressed in files of some
+%% compilers. Most modules say nothing of ets, and so need not be read any further.
+says_ets(missing_chunk) -> false;
+says_ets(<<0:32, Plain/binary>>) -> binary:match(Plain, <<"ets">>) =/= nomatch;
+says_ets(<<_:32, Packed/binary>>) -> binary:match(zlib:uncompress(Packed), <<"ets">>) =/= nomatch.
+
+uses(Module, Debug, Imports, Atoms) ->
+    case {forms(Module, Debug), lists:keymember(ets, 1, Imports)} of
+        {{ok, Forms}, _} ->
+            {Makes, Names} = tables(Forms),
+            #{uses => yes, makes => Makes, names => Names};
+        {none, true} ->
+            #{uses => no_debug_info, makes => Atoms, names => Atoms};
+        {none, false} ->
+            #{}
+    end.
+
+%% The abstract code, from whatever compiler.
+forms(Module, {debug_info_v1, Backend, Data}) ->
+    try Backend:debug_info(erlang_v1, Module, Data, []) of
+        {ok, Forms} -> {ok, Forms};
+        {error, _} -> none
+    catch
+        %% A compiler that isn't here.
+        error:undef -> none
+    end;
+forms(_Module, _) ->
+    none.
+
+%% ---- the module on Larder ----
+
+%% @doc Makes a module anew, in memory. It is one that read/1 says uses `ets'.
+-spec moved(beam()) -> moved().
+moved(#{file := File, module := Module}) ->
+    {ok, Binary} = file:read_file(File),
+    {ok, {_, [{debug_info, Debug}]}} = beam_lib:chunks(Binary, [debug_info]),
+    {ok, Forms0} = forms(Module, Debug),
+    Forms = [Form || Form <- Forms0, not is_transform(Form)],
+    case larder_transform:parse_transform(Forms, []) of
+        {warning, Forms, Warnings} -> {untouched, Warnings};
+        {warning, Moved, Warnings} -> compiled(Binary, Moved, Warnings);
+        {error, Errors, _} -> {left, {compiler, words(Errors)}};
+        Forms -> {untouched, []};
+        Moved -> compiled(Binary, Moved, [])
+    end.
+
+%% A transform that has been applied already.
+is_transform({attribute, _, compile, Option}) ->
+    lists:keymember(parse_transform, 1, lists:flatten([Option]));
+is_transform(_) ->
+    false.
+
+compiled(Binary, Forms, Warnings) ->
+    Options = [binary, debug_info, return_errors, no_spawn_compiler_process | kept_options(Binary)],
+    case compile:noenv_forms(Forms, Options) of
+        {ok, _Module, Code} -> {moved, carry_over(Binary, Code), Warnings};
+        {error, Errors, _} -> {left, {compiler, words(Errors)}}
+    end.
+
+%% Options that change what the code does or says. The others were for the source.
+kept_options(Binary) ->
+    {ok, {_, [{compile_info, Info}]}} = beam_lib:chunks(Binary, [compile_info]),
+    [Option || Option <- proplists:get_value(options, Info, []), is_kept(Option)].
+
+is_kept(inline) -> true;
+is_kept({inline, _}) -> true;
+is_kept({inline_size, _}) -> true;
+is_kept(no_auto_import) -> true;
+is_kept({no_auto_import, _}) -> true;
+is_kept(deterministic) -> true;
+is_kept(nowarn_shadow_vars) -> true;
+is_kept(_) -> false.
+
+%% The new code with the chunks of the old file that are not code, and its compile_info, which says
+%% where the source is.
+carry_over(Old, New) ->
+    {ok, _, OldChunks} = beam_lib:all_chunks(Old),
+    {ok, _, NewChunks} = beam_lib:all_chunks(New),
+    Carried = [Chunk || {Id, _} = Chunk <- OldChunks, not lists:member(Id, ?COMPILED)],
+    Made = [Chunk || {Id, _} = Chunk <- NewChunks, not lists:keymember(Id, 1, Carried)],
+    {ok, Binary} = beam_lib:build_module(Made ++ Carried),
+    Binary.
+
+words(Errors) ->
+    [io_lib:format("~ts:~ts ~ts~n", [File, place(Location), Module:format_error(What)])
+     || {File, Of} <- Errors, {Location, Module, What} <- Of].
+
+place(none) -> "";
+place({Line, Column}) -> io_lib:format("~w:~w:", [Line, Column]);
+place(Line) -> io_lib:format("~w:", [Line]).
+
+%% ---- tables ----
+
+%% The named tables that a module makes, and those that it names to a function of ets. What is named
+%% at run time can't be seen.
+tables(Forms) ->
+    {Makes, Names} = calls(Forms, {[], []}),
+    {lists:usort(Makes), lists:usort(Names)}.
+
+calls({call, _, {remote, _, {atom, _, ets}, {atom, _, new}}, [{atom, _, Name}, Options]},
+      {Makes, Names} = Found) ->
+    case is_named(Options) of
+        true -> {[Name | Makes], Names};
+        false -> Found
+    end;
+calls({call, _, {remote, _, {atom, _, ets}, _}, [{atom, _, Name} | Args]}, {Makes, Names}) ->
+    calls(Args, {Makes, [Name | Names]});
+calls(Node, Found) when is_tuple(Node) ->
+    calls(tuple_to_list(Node), Found);
+calls([Node | Nodes], Found) ->
+    calls(Nodes, calls(Node, Found));
+calls(_, Found) ->
+    Found.
+
+%% Options that aren't known may name the table.
+is_named({nil, _}) -> false;
+is_named({cons, _, {atom, _, named_table}, _}) -> true;
+is_named({cons, _, Option, Rest}) when element(1, Option) =:= atom; element(1, Option) =:= tuple ->
+    is_named(Rest);
+is_named(_) -> true.

@@ -1,0 +1,240 @@
+%% Compiled programs that are moved from ets to Larder: small ones made here, and Mnesia.
+-module(larder_move_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+-include_lib("kernel/include/file.hrl").
+
+-define(IN_FOLDER(Test), {timeout, 120, fun() -> in_folder(fun Test/1) end}).
+
+in_folder(Test) ->
+    Folder = "/tmp/larder_move_" ++ os:getpid(),
+    try
+        Test(Folder)
+    after
+        file:del_dir_r(Folder)
+    end.
+
+%% Compiles sources into the application's ebin, and says where that is.
+application(Folder, Name, Sources) ->
+    application(Folder, Name, Sources, [debug_info]).
+
+application(Folder, Name, Sources, Options) ->
+    Ebin = filename:join([Folder, Name, "ebin"]),
+    ok = filelib:ensure_dir(filename:join(Ebin, "x")),
+    [begin
+         Forms = [begin
+                      {ok, Tokens, _} = erl_scan:string(Form),
+                      {ok, Parsed} = erl_parse:parse_form(Tokens),
+                      Parsed
+                  end || Form <- Source],
+         {ok, Module, Beam} = compile:forms(Forms, [{source, "/src/of.erl"} | Options]),
+         ok = file:write_file(filename:join(Ebin, atom_to_list(Module) ++ ".beam"), Beam)
+     end || Source <- Sources],
+    Ebin.
+
+counter() ->
+    ["-module(larder_m_counter).", "-export([start/0, up/0, where/1]).",
+     "start() -> ets:new(larder_m_counts, [named_table, public]).",
+     "up() -> ets:update_counter(larder_m_counts, n, 1, {n, 0}).",
+     "where(ets) -> ets:info(larder_m_counts, size);"
+     "where(_) -> apply(ets, info, [larder_m_counts, type])."].
+
+reader() ->
+    ["-module(larder_m_reader).", "-export([read/0])." ,
+     "read() -> ets:lookup(larder_m_counts, n)."].
+
+other() ->
+    ["-module(larder_m_other).", "-export([f/0]).", "f() -> lists:seq(1, 3)."].
+
+with_loaded(Beams, Test) ->
+    Modules = [element(2, {module, _} = code:load_abs(filename:rootname(Beam))) || Beam <- Beams],
+    try
+        Test()
+    after
+        [begin code:purge(M), code:delete(M), code:purge(M) end || M <- Modules]
+    end.
+
+beams(Ebin) ->
+    lists:sort(filelib:wildcard(filename:join(Ebin, "*.beam"))).
+
+bytes(Files) ->
+    [element(2, {ok, _} = file:read_file(File)) || File <- Files].
+
+%% ---- a program moves, runs, and comes back ----
+
+whole_program_test_() -> ?IN_FOLDER(whole_program).
+
+whole_program(Folder) ->
+    Ebin = application(Folder, "counter-1", [counter(), reader(), other()]),
+    Beams = beams(Ebin),
+    [Counter, _, Reader] = Beams,
+    %% Documentation, as compilers of other languages keep it, and a mode of its own.
+    {ok, _, Chunks} = beam_lib:all_chunks(Counter),
+    {ok, WithDocs} = beam_lib:build_module(Chunks ++ [{"Docs", term_to_binary(documentation)}]),
+    ok = file:write_file(Counter, WithDocs),
+    ok = file:change_mode(Counter, 8#640),
+    Originals = bytes(Beams),
+
+    {ok, Plan} = larder_move:plan(Folder),
+    ?assertMatch(#{moves := [{larder_m_counter, Counter}, {larder_m_reader, Reader}],
+                   left := [], untouched := 1, shared := [], mnesia := [], warnings := []}, Plan),
+    ?assertEqual(Originals, bytes(Beams)),
+
+    ?assertEqual({ok, Plan}, larder_move:move(Folder)),
+    with_loaded(Beams, fun() ->
+        larder_m_counts = larder_m_counter:start(),
+        2 = length([larder_m_counter:up() || _ <- [1, 2]]),
+        ?assertEqual([{n, 2}], larder_m_reader:read()),
+        ?assertEqual({1, set}, {larder_m_counter:where(ets), larder_m_counter:where(other)}),
+        ?assertEqual({undefined, 1}, {ets:info(larder_m_counts, size),
+                                      larder:info(larder_m_counts, size)}),
+        true = larder:delete(larder_m_counts)
+    end),
+    {ok, {_, [{"Docs", Docs}]}} = beam_lib:chunks(Counter, ["Docs"]),
+    ?assertEqual(documentation, binary_to_term(Docs)),
+    {ok, {_, [{compile_info, Info}]}} = beam_lib:chunks(Counter, [compile_info]),
+    ?assertEqual("/src/of.erl", proplists:get_value(source, Info)),
+    %% What moved can be read by tools, and says larder.
+    {ok, {_, [{imports, Imports}, {abstract_code, {_, _}}]}} =
+        beam_lib:chunks(Counter, [imports, abstract_code]),
+    ?assertNot(lists:keymember(ets, 1, Imports)),
+    {ok, #file_info{mode = Mode}} = file:read_file_info(Counter),
+    ?assertEqual(8#640, Mode band 8#777),
+
+    ?assertEqual({error, {moved_already, Counter}}, larder_move:move(Folder)),
+    ?assertEqual({ok, [Counter, Reader]}, larder_move:undo(Folder)),
+    ?assertEqual({Beams, Originals}, {beams(Ebin), bytes(Beams)}),
+    ?assertEqual(length(Beams), length(element(2, file:list_dir(Ebin)))),
+    ?assertEqual({ok, []}, larder_move:undo(Folder)).
+
+%% ---- half a program ----
+
+half_a_program_test_() -> ?IN_FOLDER(half_a_program).
+
+half_a_program(Folder) ->
+    Counter = application(Folder, "counter-1", [counter()]),
+    Reader = application(Folder, "reader-1", [reader()]),
+    Far = application(Folder ++ "/far", "reader-1", [reader()]),
+    Originals = bytes(beams(Counter)),
+    Shared = [{larder_m_counts, [larder_m_counter], [larder_m_reader]}],
+    {error, {shared, #{shared := Shared}} = Why} = larder_move:move(Counter),
+    ?assertMatch({match, _}, re:run(larder_move:format_error(Why), "larder_m_reader on ets")),
+    ?assertEqual(Originals, bytes(beams(Counter))),
+    %% The one that makes the table stays.
+    ?assertMatch({ok, #{shared := [{larder_m_counts, [larder_m_reader], [larder_m_counter]}]}},
+                 larder_move:plan(Reader)),
+    %% Both move, by a list; or the user knows better.
+    ?assertMatch({ok, #{shared := []}}, larder_move:move([Counter, Reader])),
+    {ok, [_, _]} = larder_move:undo([Counter, Reader]),
+    ?assertMatch({ok, #{shared := Shared}}, larder_move:move(Counter, [force])),
+    {ok, [_]} = larder_move:undo(Folder),
+    %% Modules that lie elsewhere are looked at if they are named.
+    ok = file:del_dir_r(filename:dirname(Reader)),
+    ?assertMatch({ok, #{shared := []}}, larder_move:plan(Counter)),
+    ?assertMatch({error, {shared, #{shared := Shared}}}, larder_move:move(Counter, [{beside, Far}])),
+    %% The same file under another name is no other module.
+    ok = file:make_symlink("counter-1", Folder ++ "/counter"),
+    ?assertMatch({ok, #{shared := []}}, larder_move:move(Counter)).
+
+no_debug_info_test_() -> ?IN_FOLDER(no_debug_info).
+
+no_debug_info(Folder) ->
+    Ebin = application(Folder, "counter-1", [counter()]),
+    _ = application(Folder, "counter-1", [reader(), other()], []),
+    {error, {shared, Plan}} = larder_move:move(Ebin),
+    ?assertMatch(#{left := [{larder_m_reader, _, no_debug_info}], untouched := 1,
+                   shared := [{larder_m_counts, [larder_m_counter], [larder_m_reader]}]}, Plan),
+    ?assertMatch({match, _}, re:run(larder_move:format(Plan), "no debug information")).
+
+%% ---- warnings ----
+
+warnings_test_() -> ?IN_FOLDER(warnings).
+
+warnings(Folder) ->
+    Frame = ["-module(larder_m_frame).", "-export([f/1]).",
+             "f(T) -> {ets:info(T), {ets, lookup, [T, 1]}}."],
+    _ = application(Folder, "a-1", [Frame]),
+    {ok, #{warnings := [{_, [{_, larder_transform, {tuple, lookup}}]}]} = Plan} =
+        larder_move:plan(Folder),
+    ?assertMatch({match, _}, re:run(larder_move:format(Plan), "\\{ets, lookup, ...} stays")).
+
+%% ---- all or none ----
+
+all_or_none_test_() -> ?IN_FOLDER(all_or_none).
+
+all_or_none(Folder) ->
+    Ebin = application(Folder, "counter-1", [counter(), reader()]),
+    Beams = beams(Ebin),
+    Originals = bytes(Beams),
+    %% The second can't be written.
+    Blocked = filename:join(Ebin, "larder_m_reader.beam.new"),
+    ok = file:make_dir(Blocked),
+    Reader = filename:join(Ebin, "larder_m_reader.beam"),
+    ?assertEqual({error, {Reader, eisdir}}, larder_move:move(Folder)),
+    ?assertEqual({Beams, Originals}, {beams(Ebin), bytes(Beams)}),
+    ok = file:del_dir(Blocked),
+    ?assertEqual(2, length(element(2, file:list_dir(Ebin)))).
+
+%% ---- what isn't moved ----
+
+refused_test_() -> ?IN_FOLDER(refused).
+
+refused(Folder) ->
+    Ebin = application(Folder, "counter-1", [counter()]),
+    [Beam] = beams(Ebin),
+    [?assertEqual({error, Why}, larder_move:move(Target, Options))
+     || {Target, Options, Why} <-
+            [{Folder ++ "/none", [], {no_such_target, Folder ++ "/none"}},
+             {no_such_application, [], {no_such_target, no_such_application}},
+             {17, [], {no_such_target, 17}},
+             {[], [], {no_modules, []}},
+             {kernel, [], {part_of_the_system, kernel}},
+             {[Beam, stdlib], [], {part_of_the_system, stdlib}},
+             {Beam, [gently], {unknown_option, gently}}]],
+    ok = file:write_file(filename:join(Ebin, "broken.beam"), "no beam"),
+    {error, {_, {not_a_beam, _}} = Why} = larder_move:move(Ebin),
+    ?assertMatch({match, _}, re:run(larder_move:format_error(Why), "broken.beam is no compiled")),
+    %% In a release, what Larder runs on is passed over.
+    Kernel = application(Folder, "kernel-1", [reader()]),
+    ok = file:write_file(filename:join(Kernel, "kernel.app"), ""),
+    ok = file:delete(filename:join(Ebin, "broken.beam")),
+    ?assertMatch({error, {shared, #{moves := [{larder_m_counter, _}]}}}, larder_move:move(Folder)).
+
+%% ---- Mnesia, of this OTP ----
+
+%% Moved in a copy, and run in a node of its own.
+mnesia_test_() -> ?IN_FOLDER(mnesia).
+
+mnesia(Folder) ->
+    Ebin = filename:join([Folder, "mnesia-moved", "ebin"]),
+    ok = filelib:ensure_dir(filename:join(Ebin, "x")),
+    Files = filelib:wildcard(filename:join(code:lib_dir(mnesia, ebin), "*")),
+    [{ok, _} = file:copy(File, filename:join(Ebin, filename:basename(File))) || File <- Files],
+    {ok, #{left := [], shared := []}} = larder_move:move(Ebin),
+    Script = "ok = mnesia:start(),"
+             "{atomic, ok} = mnesia:create_table(t, [{ram_copies, [node()]}]),"
+             "{atomic, ok} = mnesia:transaction(fun() -> mnesia:write({t, 1, one}) end),"
+             "{atomic, [{t, 1, one}]} = mnesia:transaction(fun() -> mnesia:read(t, 1) end),"
+             "io:format(\"~w\", [{larder:lookup(t, 1), ets:info(t)}]), halt().",
+    Command = ["erl -noinput -pa ", filename:dirname(code:which(larder)), " -pa ", Ebin, " -eval '",
+               Script, "'"],
+    ?assertEqual("{[{t,1,one}],undefined}", os:cmd(lists:flatten(Command))).
+
+%% ---- the command ----
+
+command_test_() -> ?IN_FOLDER(command).
+
+command(Folder) ->
+    Ebin = application(Folder, "counter-1", [counter()]),
+    Run = fun(Args) ->
+        Line = ["erl -noinput -pa ", filename:dirname(code:which(larder)),
+                " -eval 'larder_move:main(init:get_plain_arguments())' -extra ", Args,
+                " 2>&1; echo $?"],
+        string:trim(os:cmd(lists:flatten(Line)))
+    end,
+    ?assertMatch({match, _}, re:run(Run(["plan ", Ebin]), "^1 modules move.*\n0$", [dotall])),
+    ?assertMatch({match, _}, re:run(Run(["move ", Ebin]), "^1 modules move.*\n0$", [dotall])),
+    ?assertMatch({match, _}, re:run(Run(["move --force ", Ebin]), "undo that first\n\n?1$")),
+    ?assertEqual("1 modules are those of ets again\n0", Run(["undo ", Ebin])),
+    [?assertMatch({match, _}, re:run(Run(Args), "^usage: .*\n2$", [dotall]))
+     || Args <- ["", "move", "rove x", "move --slowly x"]].
