@@ -105,16 +105,22 @@ pub fn pin() -> Guard {
         return crossbeam_epoch::pin();
     }
     point();
-    PLACE.with(|place| {
-        // Set while the pin and the flush may free: no points there, and no flush within a flush.
-        let before = FREEING.replace(true);
-        let guard = place.pin();
-        if !before {
-            guard.flush();
-        }
-        FREEING.set(before);
-        guard
-    })
+    // A thread that ends frees what it has retired, which may pin once more. Its place has gone by
+    // then, and it gets another one, as in the epoch itself.
+    PLACE
+        .try_with(pin_at)
+        .unwrap_or_else(|_| pin_at(&crossbeam_epoch::default_collector().register()))
+}
+
+fn pin_at(place: &LocalHandle) -> Guard {
+    // Set while the pin and the flush may free: no points there, and no flush within a flush.
+    let before = FREEING.replace(true);
+    let guard = place.pin();
+    if !before {
+        guard.flush();
+    }
+    FREEING.set(before);
+    guard
 }
 
 /// Waits by letting others go on.
