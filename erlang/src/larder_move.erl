@@ -197,7 +197,7 @@ is_of_system(Ebin) ->
     lists:any(fun(Application) -> filelib:is_regular(filename:join(Ebin, Application)) end,
               ["kernel.app", "stdlib.app", "compiler.app", "larder.app"]).
 
-%% ---- tables that would be in two worlds ----
+%% ---- tables that both sides use ----
 
 %% The modules that stay beside those that move: of the applications in the same library directory,
 %% and of those that the option names.
@@ -211,7 +211,8 @@ beside(Files, Directories) ->
     %% The same file may have two names: library directories have links to versions.
     These = maps:from_keys([identity(File) || File <- Files], true),
     Others = [File || File <- lists:usort(Around ++ Named), not is_map_key(identity(File), These)],
-    [Beam || {ok, #{uses := Uses} = Beam} <- each(fun larder_move_beam:read/1, Others), Uses =/= no].
+    Read = each(fun larder_move_beam:read/1, Others),
+    [Beam || {ok, #{uses := Uses} = Beam} <- Read, Uses =/= no].
 
 identity(File) ->
     case file:read_file_info(File, [raw]) of
@@ -314,12 +315,10 @@ format(#{moves := Moves, left := Left, untouched := Untouched, shared := Shared,
                    [length(Moves), Untouched, length(Left)]),
      [io_lib:format("  moves  ~ts~n", [File]) || {_, File} <- Moves],
      [io_lib:format("  left   ~ts: ~ts~n", [File, why_left(Why)]) || {_, File, Why} <- Left],
-     [io_lib:format("  shared ~tw: ~ts would be on larder, ~ts on ets~n",
-                    [Table, names(Move), names(Stay)]) || {Table, Move, Stay} <- Shared],
+     [["  shared ", Line] || Line <- shared_words(Shared)],
      [io_lib:format("  mnesia stays on ets, and ~ts call it: if they also look into its tables by "
                     "functions of ets, move mnesia, too~n", [names(Mnesia)]) || Mnesia =/= []],
-     [io_lib:format("  ~ts:~ts ~ts~n", [File, place(Location), Module:format_error(What)])
-      || {File, Of} <- Warnings, {Location, Module, What} <- Of]].
+     [["  ", Line] || Line <- larder_move_beam:words(Warnings)]].
 
 why_left(no_debug_info) -> "it has no debug information";
 why_left({compiler, Words}) -> ["the compiler refuses it: ", Words].
@@ -327,9 +326,9 @@ why_left({compiler, Words}) -> ["the compiler refuses it: ", Words].
 names(Modules) ->
     lists:join(", ", [io_lib:format("~tw", [Module]) || Module <- Modules]).
 
-place({Line, Column}) -> io_lib:format("~w:~w:", [Line, Column]);
-place(Line) when is_integer(Line) -> io_lib:format("~w:", [Line]);
-place(_) -> "".
+shared_words(Shared) ->
+    [io_lib:format("~tw: ~ts would be on larder, ~ts on ets~n", [Table, names(Move), names(Stay)])
+     || {Table, Move, Stay} <- Shared].
 
 %% @doc The words of a reason why nothing was done, and what to do.
 -spec format_error(reason()) -> iolist().
@@ -343,9 +342,8 @@ format_error({moved_already, File}) ->
 format_error({part_of_the_system, Application}) ->
     io_lib:format("~tw can't be moved: Larder itself runs on it", [Application]);
 format_error({shared, #{shared := Shared}}) ->
-    ["named tables would be in two worlds: move the modules together, or force it\n",
-     [io_lib:format("  ~tw: ~ts would be on larder, ~ts on ets~n", [Table, names(Move), names(Stay)])
-      || {Table, Move, Stay} <- Shared]];
+    ["modules on both sides use these named tables: move them together, or force it\n",
+     [["  ", Line] || Line <- shared_words(Shared)]];
 format_error({unknown_option, Option}) ->
     io_lib:format("~tp is no option: force, {beside, Directories}", [Option]);
 format_error({File, {not_a_beam, _}}) ->

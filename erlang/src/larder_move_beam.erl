@@ -7,7 +7,7 @@
 %% keeps, the place of the source) is carried over.
 -module(larder_move_beam).
 
--export([read/1, moved/1]).
+-export([read/1, moved/1, words/1]).
 
 -export_type([beam/0, moved/0, warning/0]).
 
@@ -36,7 +36,7 @@
 read(File) ->
     Chunks = [imports, atoms, debug_info, "LitT"],
     case beam_lib:chunks(File, Chunks, [allow_missing_chunks]) of
-        {ok, {Module, [{imports, Imports}, {atoms, Numbered}, {debug_info, Debug}, {_, Literals}]}} ->
+        {ok, {Module, [{_, Imports}, {_, Numbered}, {_, Debug}, {_, Literals}]}} ->
             Atoms = [Atom || {_, Atom} <- Numbered],
             Beam = #{file => File, module => Module, uses => no, makes => [], names => [],
                      mnesia => lists:keymember(mnesia, 1, Imports)},
@@ -134,6 +134,8 @@ carry_over(Old, New) ->
     {ok, Binary} = beam_lib:build_module(Made ++ Carried),
     Binary.
 
+%% @doc Errors or warnings of the compiler, a line each.
+-spec words([warning()]) -> [iolist()].
 words(Errors) ->
     [io_lib:format("~ts:~ts ~ts~n", [File, place(Location), Module:format_error(What)])
      || {File, Of} <- Errors, {Location, Module, What} <- Of].
