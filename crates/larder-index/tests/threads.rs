@@ -43,6 +43,11 @@ fn scans_miss_nothing_and_repeat_nothing() {
         let stats = index.stats();
         if config.most == LeafConfig::tiny().most {
             assert!(stats.splits > 50 && stats.merges > 5, "{name} {stats:?}");
+            let is_tree = name.starts_with("Ordered");
+            assert!(
+                !is_tree || stats.inner_nodes < stats.leaves,
+                "{name} {stats:?}"
+            );
         }
     });
 }
@@ -78,12 +83,10 @@ fn a_change_of_a_bag_is_seen_at_once() {
 fn queues_stay_small_and_in_order() {
     let index = make(Kind::Ordered, LeafConfig::tiny());
     threads::queues(&*index, "ordered", times(6000) as u64);
-    assert!(
-        index.memory() < 20_000,
-        "{} {:?}",
-        index.memory(),
-        index.stats()
-    );
+    let (memory, stats) = (index.memory(), index.stats());
+    assert!(memory < 20_000, "{memory} {stats:?}");
+    // Each inner node has two children at least.
+    assert!(stats.inner_nodes < stats.leaves, "{stats:?}");
 }
 
 /// The last leaf is found without the way to it, by inserts that search nothing, while others

@@ -23,6 +23,9 @@
 //!    begins after it sees none of the old ones.
 //! 4. A leaf that is locked and not obsolete lies where its way says: under `changing`, the way to
 //!    its position leads to it.
+//! 5. A node has two children at least: two parts of a node are made with as many, and one that is
+//!    down to one joins a neighbour, or is the root and goes. Else an empty leaf whose node has no
+//!    other could never merge, and its node would stay with it.
 //!
 //! Source: the splits and merges of Bayer and McCreight 1972, made bottom-up. Deviations: nodes are
 //! replaced, not changed, so readers need no version of them; leaves merge when both fit in half a
@@ -401,20 +404,21 @@ fn node(
     separators: Separators,
     has_counts: bool,
 ) -> ChildAddress<InnerNode> {
+    debug_assert!(items.len() >= 2, "invariant 5");
     let node = InnerNode::new(items, separators, has_counts);
     shared.counters.node_came(node.memory());
     ChildAddress::of_node(node)
 }
 
-/// A node of all, or two if they are too many for one, cut about there. A lone child stays one: its
-/// node's slot can take no less.
+/// A node of all, or two if they are too many for one, cut about there, with two children each at
+/// least (invariant 5).
 fn nodes(shared: &Shared, all: Splice, cut: usize, has_counts: bool) -> Splice {
     let (n, most) = (all.items.len(), fanout(shared));
     if n <= most {
         return Splice::one(node(shared, &all.items, all.separators, has_counts));
     }
-    // Neither part may have more children than a node has room for.
-    let cut = cut.clamp(n.saturating_sub(most).max(1), most.min(n - 1));
+    // Neither part may have more children than a node has room for, nor less than two.
+    let cut = cut.clamp(n.saturating_sub(most).max(2), most.min(n - 2));
     let (mut left, mut right, mut between) = (
         Separators::default(),
         Separators::default(),
