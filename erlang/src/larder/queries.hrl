@@ -1,0 +1,146 @@
+%% Patterns and match specifications. Part of module larder: see larder.erl.
+
+%% ---- by pattern ----
+
+%% @doc What the pattern's variables are bound to, for each object that fits.
+-spec match(table(), match_pattern()) -> [[term()]].
+match(Table, Pattern) ->
+    ?TRY(larder_select:all(Table, match, Pattern, forward), [Table, Pattern]).
+
+%% @doc As match/2, so many at a time.
+-spec match(table(), match_pattern(), pos_integer()) ->
+    {[[term()]], continuation()} | '$end_of_table'.
+match(Table, Pattern, Limit) ->
+    ?TRY(larder_select:some(Table, match, Pattern, Limit, forward),
+         [Table, Pattern, Limit]).
+
+%% @doc Goes on with a match/3.
+-spec match(continuation()) -> {[[term()]], continuation()} | '$end_of_table'.
+match(Continuation) ->
+    ?TRY(larder_select:again(Continuation), [Continuation]).
+
+%% @doc The objects that fit a pattern.
+-spec match_object(table(), match_pattern()) -> [tuple()].
+match_object(Table, Pattern) ->
+    ?TRY(larder_select:all(Table, match_object, Pattern, forward), [Table, Pattern]).
+
+%% @doc As match_object/2, so many at a time.
+-spec match_object(table(), match_pattern(), pos_integer()) ->
+    {[tuple()], continuation()} | '$end_of_table'.
+match_object(Table, Pattern, Limit) ->
+    ?TRY(larder_select:some(Table, match_object, Pattern, Limit, forward),
+         [Table, Pattern, Limit]).
+
+%% @doc Goes on with a match_object/3.
+-spec match_object(continuation()) -> {[tuple()], continuation()} | '$end_of_table'.
+match_object(Continuation) ->
+    ?TRY(larder_select:again(Continuation), [Continuation]).
+
+%% @doc Deletes the objects that fit a pattern.
+-spec match_delete(table(), match_pattern()) -> true.
+match_delete(Table, Pattern) ->
+    _ = ?TRY(larder_nif:match_delete(Table, Pattern), [Table, Pattern]),
+    true.
+
+%% @doc What a match specification makes of the objects.
+-spec select(table(), match_spec()) -> [term()].
+select(Table, Spec) ->
+    ?TRY(larder_select:all(Table, select, Spec, forward), [Table, Spec]).
+
+%% @doc As select/2, so many at a time.
+-spec select(table(), match_spec(), pos_integer()) -> {[term()], continuation()} | '$end_of_table'.
+select(Table, Spec, Limit) ->
+    ?TRY(larder_select:some(Table, select, Spec, Limit, forward),
+         [Table, Spec, Limit]).
+
+%% @doc Goes on with a select/3.
+-spec select(continuation()) -> {[term()], continuation()} | '$end_of_table'.
+select(Continuation) ->
+    ?TRY(larder_select:again(Continuation), [Continuation]).
+
+%% @doc As select/2; an ordered_set is gone through from its last key.
+-spec select_reverse(table(), match_spec()) -> [term()].
+select_reverse(Table, Spec) ->
+    ?TRY(larder_select:all(Table, select, Spec, backward), [Table, Spec]).
+
+%% @doc As select_reverse/2, so many at a time.
+-spec select_reverse(table(), match_spec(), pos_integer()) ->
+    {[term()], continuation()} | '$end_of_table'.
+select_reverse(Table, Spec, Limit) ->
+    ?TRY(larder_select:some(Table, select, Spec, Limit, backward),
+         [Table, Spec, Limit]).
+
+%% @doc Goes on with a select_reverse/3.
+-spec select_reverse(continuation()) -> {[term()], continuation()} | '$end_of_table'.
+select_reverse(Continuation) ->
+    ?TRY(larder_select:again(Continuation), [Continuation]).
+
+%% @doc For how many objects a match specification gives `true'.
+-spec select_count(table(), match_spec()) -> non_neg_integer().
+select_count(Table, Spec) ->
+    ?TRY(larder_nif:select_count(Table, Spec), [Table, Spec]).
+
+%% @doc Deletes the objects for which a match specification gives `true', and
+%% says how many.
+-spec select_delete(table(), match_spec()) -> non_neg_integer().
+select_delete(Table, Spec) ->
+    ?TRY(larder_nif:select_delete(Table, Spec), [Table, Spec]).
+
+%% @doc Replaces objects by what a match specification makes of them, which
+%% has to have the same key, and says how many. Each by itself is atomic.
+-spec select_replace(table(), match_spec()) -> non_neg_integer().
+select_replace(Table, Spec) ->
+    ?TRY(larder_nif:select_replace(Table, Spec), [Table, Spec]).
+
+%% @doc All objects.
+-spec tab2list(table()) -> [tuple()].
+tab2list(Table) ->
+    ?TRY(larder_select:every(Table), [Table]).
+
+%% ---- match specifications ----
+
+%% @doc Compiles a match specification for match_spec_run/2.
+-spec match_spec_compile(match_spec()) -> compiled_match_spec().
+match_spec_compile(Spec) ->
+    ?TRY(larder_nif:compile(Spec), [Spec]).
+
+%% @doc What a compiled match specification makes of the terms of a list.
+-spec match_spec_run([term()], compiled_match_spec()) -> [term()].
+match_spec_run(Terms, Program) ->
+    ?TRY(lists:reverse(larder_nif:run(Terms, Program, [])), [Terms, Program]).
+
+%% @doc Whether a term is a compiled match specification: not any more, if it
+%% has been somewhere else than in this node's memory.
+-spec is_compiled_ms(term()) -> boolean().
+is_compiled_ms(Term) ->
+    larder_nif:is_compiled(Term).
+
+%% @doc Makes a continuation good again that was somewhere else, such as in a
+%% file. The match specification is the one with which it began.
+-spec repair_continuation(continuation(), match_spec()) -> continuation().
+repair_continuation('$end_of_table' = End, _Spec) ->
+    End;
+repair_continuation({Table, Limit, Direction, Place, Program} = Continuation, Spec)
+  when (is_atom(Table) orelse is_reference(Table)), is_integer(Limit), is_atom(Direction),
+  is_binary(Place) ->
+    case is_compiled_ms(Program) of
+        true -> Continuation;
+        false -> {Table, Limit, Direction, Place, match_spec_compile(Spec)}
+    end.
+
+%% @doc Tries a match specification on a tuple.
+-spec test_ms(tuple(), match_spec()) -> {ok, term()} | {error, [{warning | error, string()}]}.
+test_ms(Term, Spec) ->
+    try larder_nif:test(Term, Spec) of
+        {ok, _} = Result -> Result;
+        false -> {ok, false}
+    catch
+        error:{larder, _} -> larder_info:why_not(Term, Spec)
+    end.
+
+%% @doc The match specification of a fun. The parse transform
+%% `larder_transform' puts it in the call's place when compiling; in the shell
+%% it is done when called.
+-spec fun2ms(function()) -> match_spec() | {error, transform_error}.
+fun2ms(Fun) ->
+    larder_ms:fun2ms(Fun).

@@ -1,0 +1,92 @@
+%% Making tables, owning them, and what is known of them. Part of module larder: see larder.erl.
+
+%% @doc All tables of the node.
+-spec all() -> [table()].
+all() ->
+    larder_nif:all().
+
+%% @doc The structures that a table can be built on, by `{structure, Name}' or
+%% `{structure, {Name, [{Option, Value}]}}' in new/2. Of each: its name, the
+%% types of table that it carries, its options (what they take, what they are
+%% unless said, what they do), and when to use it.
+-spec structures() -> [#{name := atom(), types := [type()], about := binary(),
+                         options := #{atom() => #{takes := binary(), default := integer() | atom(),
+                                                  about := binary()}}}].
+structures() ->
+    [#{name => Name, types => Types, about => About,
+       options => maps:from_list([{Option, #{takes => Takes, default => Default, about => Does}}
+                                  || {Option, Takes, Default, Does} <- Options])}
+     || {Name, Types, Options, About} <- larder_nif:structures()].
+
+%% @doc Makes a table, which the calling process owns. The options are those
+%% of `ets:new/2', and `{structure, Name}' or `{structure, {Name, Options}}',
+%% which structures/0 explains.
+-spec new(name(), [option()]) -> table().
+new(Name, Options) ->
+    Table = ?TRY(larder_nif:new(Name, Options), [Name, Options]),
+    larder_heir:guard(Options),
+    Table.
+
+%% @doc Drops a table. Whoever may write to it may drop it.
+-spec delete(table()) -> true.
+delete(Table) ->
+    ?TRY(larder_nif:delete_table(Table), [Table]).
+
+%% @doc Gives a table another name.
+-spec rename(table(), name()) -> table().
+rename(Table, Name) ->
+    ?TRY(larder_nif:rename(Table, Name), [Table, Name]).
+
+%% @doc The id behind a table's name: quicker to use, and not to be mistaken
+%% for a later table of that name.
+-spec whereis(table()) -> tid() | undefined.
+whereis(Name) ->
+    ?TRY(larder_nif:whereis(Name), [Name]).
+
+%% @doc What is known of a table, as a list of items.
+-spec info(table()) -> [{atom(), term()}] | undefined.
+info(Table) ->
+    ?TRY(larder_info:all(Table), [Table]).
+
+%% @doc One item of what is known of a table: those of info/1, and `fixed',
+%% `safe_fixed', `safe_fixed_monotonic_time', `structure', `stats', `binary',
+%% `snapshots', `snapshot_memory' and `snapshot'.
+%%
+%% `snapshots' is how many snapshots of the table live, and `snapshot_memory'
+%% how many bytes are kept for them. `snapshot' is `false' for a table that is
+%% none; for a snapshot it is a map: `table' is the table of which it was taken
+%% (`undefined' once that is gone), `number' grows from one snapshot to the
+%% next and is the same for those that were taken together, and `age' is in
+%% milliseconds.
+%%
+%% `binary' is always `[]': which binaries a table refers to is not kept.
+%% `stats' is a map of what the structure counts, such as leaves and splits.
+-spec info(table(), atom()) -> term() | undefined.
+info(Table, Item) ->
+    ?TRY(larder_info:item(Table, Item), [Table, Item]).
+
+%% @doc Makes another process of this node the owner, and sends it
+%% `{'ETS-TRANSFER', Table, self(), Data}'.
+-spec give_away(table(), pid(), term()) -> true.
+give_away(Table, Pid, Data) ->
+    larder_heir:guard_next(Table, Pid),
+    ?TRY(larder_nif:give_away(Table, Pid, Data), [Table, Pid, Data]).
+
+%% @doc Sets the heir. Only the owner can. As in `ets', `{protection, Access}'
+%% is an option too.
+-spec setopts(table(), setting() | [setting()]) -> true.
+setopts(Table, Options) ->
+    ?TRY(larder_nif:setopts(Table, Options), [Table, Options]),
+    larder_heir:guard(Options),
+    true.
+
+%% @doc Fixes or releases a table for the calling process. Traversals don't
+%% need it; `next/2' on a deleted key of a set or bag does.
+-spec safe_fixtable(table(), boolean()) -> true.
+safe_fixtable(Table, Fix) ->
+    ?TRY(larder_nif:safe_fixtable(Table, Fix), [Table, Fix]).
+
+%% @doc Deletes all objects, at once for everybody.
+-spec delete_all_objects(table()) -> true.
+delete_all_objects(Table) ->
+    ?TRY(larder_nif:delete_all_objects(Table), [Table]).
