@@ -33,15 +33,16 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run bank test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
+.PHONY: help run bank leaderboard test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
         bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia keep figures rust-bench c install-c header stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-mnesia demo-beams test-beams bench-beams
 
 help:
 	@echo 'Larder: term tables for Erlang, Elixir, Rust and C. What you can make:'
 	@echo
-	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index; then a small bank'
+	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index; then a small bank and a leaderboard'
 	@echo '  make bank ACCOUNTS=n SECONDS=n TELLERS=n   examples/bank: transfers, an auditor, a mirror; the sum never varies'
+	@echo '  make leaderboard PLAYERS=n SECONDS=n GAMES=n FANS=n   examples/leaderboard: ranks while games go on; an auditor'
 	@echo '  make test    all set-up, then every check and every test'
 	@echo '  make hunt    the Erlang suites with ten times the random cases, new ones each time'
 	@echo '  make proof   the long form of everything that docs/promises.md names; a page in results/proof'
@@ -149,13 +150,20 @@ shell: build
 run: setup-run build demo-beams
 	@erl -noinput +P 1000000 -pa $(EBIN) $(DEMO) -s larder_demo main
 
-# examples/bank, of any size. `make run` has a short form of it.
+# examples/bank and examples/leaderboard, of any size. `make run` has a short form of each.
 ACCOUNTS ?= 1000000
 SECONDS  ?= 10
 TELLERS  ?= 4
 
 bank: build demo-beams
 	@erl -noinput -pa $(EBIN) $(DEMO) -run bank main $(ACCOUNTS) $(SECONDS) $(TELLERS)
+
+PLAYERS ?= 1000000
+GAMES   ?= 3
+FANS    ?= 2
+
+leaderboard: build demo-beams
+	@erl -noinput -pa $(EBIN) $(DEMO) -run leaderboard main $(PLAYERS) $(SECONDS) $(GAMES) $(FANS)
 
 demo-beams: beams
 	@mkdir -p $(DEMO)

@@ -19,7 +19,7 @@
 main() ->
     Status = try
                  Same = run({ets, right_side()}, seed(), ?FOLDER, larder_demo_debian:places()),
-                 ok = bank(),
+                 ok = examples(),
                  Same
              catch Class:Reason:Stack ->
                      io:format("~nmake run failed: ~tp:~tp~n~tp~n", [Class, Reason, Stack]),
@@ -37,9 +37,13 @@ seed() ->
     end.
 
 %% What `ets' has nothing to compare with. It checks itself: what is wrong is an error.
-bank() ->
+examples() ->
     io:format("~n"),
-    larder_demo_report:bank(?FOLDER, bank:run(#{accounts => 10_000, seconds => 2, tellers => 3})).
+    Bank = bank:run(#{accounts => 10_000, seconds => 2, tellers => 3}),
+    ok = larder_demo_report:bank(?FOLDER, Bank),
+    io:format("~n"),
+    Board = leaderboard:run(#{players => 10_000, seconds => 2, games => 3, fans => 2}),
+    larder_demo_report:leaderboard(?FOLDER, Board).
 
 %% @doc Compares two modules that have the interface of `ets'; the files of the report go to the
 %% folder.

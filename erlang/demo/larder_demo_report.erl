@@ -2,7 +2,7 @@
 %% SVG for keeping.
 -module(larder_demo_report).
 
--export([line/2, table/2, files/4, bank/2]).
+-export([line/2, table/2, files/4, bank/2, leaderboard/2]).
 
 -define(BAR_WIDTH, 28).
 
@@ -98,18 +98,37 @@ number(N) -> io_lib:format("~b", [round(N)]).
 bank(Folder, Result) ->
     #{accounts := Accounts, seconds := Seconds, transfers := Transfers, refused := Refused,
       again := Again, audits := Audits, events := Events, resyncs := Resyncs} = Result,
-    Figures = [{"accounts", Accounts}, {"transfers", Transfers},
-               {"transfers a second", round(Transfers / Seconds)}, {"refused", Refused},
-               {"run again", Again}, {"audits, the sum the same", Audits},
-               {"changes that the mirror had", Events}, {"the mirror began again", Resyncs}],
-    Csv = filename:join(Folder, "bank.csv"),
+    example(Folder, "bank", "A bank of transactions, with audits by snapshots and a mirror by a feed",
+            Seconds,
+            [{"accounts", Accounts}, {"transfers", Transfers},
+             {"transfers a second", round(Transfers / Seconds)}, {"refused", Refused},
+             {"run again", Again}, {"audits, the sum the same", Audits},
+             {"changes that the mirror had", Events}, {"the mirror began again", Resyncs}]).
+
+%% @doc Adds what the leaderboard did to the page, and writes it as a CSV.
+-spec leaderboard(file:filename(), leaderboard:result()) -> ok.
+leaderboard(Folder, Result) ->
+    #{players := Players, seconds := Seconds, games := Games, joined := Joined, left := Left,
+      again := Again, pages := Pages, moved := Moved, exact := Exact, audits := Audits} = Result,
+    example(Folder, "leaderboard",
+            "A leaderboard: ranks, and the pages around them, while transactions move the rows",
+            Seconds,
+            [{"players", Players}, {"games", Games}, {"games a second", round(Games / Seconds)},
+             {"joined", Joined}, {"left", Left}, {"run again", Again}, {"pages", Pages},
+             {"pages a second", round(Pages / Seconds)},
+             {"the player had moved before the page was there", Moved},
+             {"pages of snapshots, exact", Exact},
+             {"audits, tables and ranks agree", Audits}]).
+
+example(Folder, Name, Title, Seconds, Figures) ->
+    Csv = filename:join(Folder, Name ++ ".csv"),
     ok = larder_report:write(Csv, larder_report:csv(larder_report:facts(), ["figure", "value"],
-                                                    [[{text, Name}, integer_to_list(N)]
-                                                     || {Name, N} <- Figures])),
-    Lines = [io_lib:format("| ~s | ~b |~n", [Name, N]) || {Name, N} <- Figures],
+                                                    [[{text, Figure}, integer_to_list(N)]
+                                                     || {Figure, N} <- Figures])),
+    Lines = [io_lib:format("| ~s | ~b |~n", [Figure, N]) || {Figure, N} <- Figures],
     ok = file:write_file(filename:join(Folder, "run.md"),
-                         ["\nA bank of transactions, with audits by snapshots and a mirror by a feed, in ",
-                          io_lib:format("~.1f s:~n~n", [Seconds]), "| | |\n|---|--:|\n", Lines],
+                         [io_lib:format("~n~s, in ~.1f s:~n~n", [Title, Seconds]),
+                          "| | |\n|---|--:|\n", Lines],
                          [append]),
     io:format("written: ~ts~n", [Csv]).
 

@@ -56,39 +56,33 @@
 %% @doc For the command line: accounts, seconds, tellers. Ends the node.
 -spec main([string()]) -> no_return().
 main([Accounts, Seconds, Tellers]) ->
-    Status = try
-                 _ = run(#{accounts => list_to_integer(Accounts),
-                           seconds => list_to_integer(Seconds),
-                           tellers => list_to_integer(Tellers)}),
-                 0
-             catch
-                 Class:Reason:Stack ->
-                     io:format("~nThe bank FAILED: ~p: ~tp~n~tp~n", [Class, Reason, Stack]),
-                     1
-             end,
-    halt(Status, [{flush, true}]).
+    crew:main("bank", fun() ->
+        run(#{accounts => list_to_integer(Accounts), seconds => list_to_integer(Seconds),
+              tellers => list_to_integer(Tellers)})
+    end).
 
 %% @doc Runs the bank for so long, and says what it does. Whatever is wrong is an
 %% error of this call.
 -spec run(options()) -> result().
 run(#{seconds := Seconds, tellers := Tellers} = Options) ->
     Bank = open(Options),
-    Auditor = start(fun() -> audit(Bank) end),
-    Mirror = start(fun() -> mirror(Bank) end),
+    Auditor = crew:start(fun() -> audit(Bank) end),
+    Mirror = crew:start(fun() -> mirror(Bank) end),
     Transfer = case Options of
                    #{careless := true} -> fun carelessly/4;
                    #{} -> fun transfer/4
                end,
     Begin = erlang:monotonic_time(millisecond),
-    Working = [start(fun() -> teller(Bank, Till, Transfer) end) || Till <- lists:seq(1, Tellers)],
+    Working = [crew:start(fun() -> teller(Bank, Till, Transfer) end)
+               || Till <- lists:seq(1, Tellers)],
     try
-        watch(Bank, Begin, Begin + round(Seconds * 1000), [Auditor, Mirror | Working]),
-        lists:foreach(fun stop/1, Working),
+        crew:watch(Begin, Begin + round(Seconds * 1000), fun(Took) -> line(Bank, Took) end),
+        lists:foreach(fun crew:stop/1, Working),
         Took = (erlang:monotonic_time(millisecond) - Begin) / 1000,
-        stop(Auditor),
+        crew:stop(Auditor),
         close(Bank, Mirror, Took)
     after
-        lists:foreach(fun kill/1, [Auditor, Mirror | Working]),
+        lists:foreach(fun crew:kill/1, [Auditor, Mirror | Working]),
         larder:delete(Bank#bank.accounts),
         larder:delete(Bank#bank.tills)
     end.
@@ -113,50 +107,17 @@ fill(Accounts, First, Size) ->
 count(#bank{figures = Figures}, Figure, N) -> counters:add(Figures, Figure, N).
 figure(#bank{figures = Figures}, Figure) -> counters:get(Figures, Figure).
 
-%%% Processes
-
-start(Fun) -> spawn_monitor(Fun).
-
-%% Asks a process to stop, and waits until it has.
-stop({Pid, Monitor}) ->
-    Pid ! stop,
-    receive
-        {'DOWN', Monitor, process, Pid, normal} -> ok;
-        {'DOWN', Monitor, process, Pid, Reason} -> error(Reason)
-    end.
-
-%% Returns when it has ended.
-kill({Pid, Monitor}) ->
-    true = demonitor(Monitor, [flush]),
-    true = exit(Pid, kill),
-    Again = monitor(process, Pid),
-    receive {'DOWN', Again, process, Pid, _} -> ok end.
-
-is_to_stop() ->
-    receive stop -> true after 0 -> false end.
-
-%% Says each second how far all are. One that ends has found something wrong.
-watch(Bank, Begin, End, All) ->
-    Now = erlang:monotonic_time(millisecond),
-    Next = min(End, Now + 1000),
-    receive
-        {'DOWN', _, process, _, Reason} -> error(Reason)
-    after Next - Now ->
-        Transfers = figure(Bank, ?TRANSFERS),
-        Took = (erlang:monotonic_time(millisecond) - Begin) / 1000,
-        io:format("  ~5.1f s: ~b transfers (~b a second), ~b audits, the mirror has had ~b changes~n",
-                  [Took, Transfers, round(Transfers / Took), figure(Bank, ?AUDITS),
-                   figure(Bank, ?EVENTS)]),
-        case Next < End of
-            true -> watch(Bank, Begin, End, All);
-            false -> ok
-        end
-    end.
+%% How far all are.
+line(Bank, Took) ->
+    Transfers = figure(Bank, ?TRANSFERS),
+    io_lib:format("~b transfers (~b a second), ~b audits, the mirror has had ~b changes",
+                  [Transfers, round(Transfers / Took), figure(Bank, ?AUDITS),
+                   figure(Bank, ?EVENTS)]).
 
 %%% Tellers
 
 teller(Bank, Till, Transfer) ->
-    case is_to_stop() of
+    case crew:is_to_stop() of
         true ->
             ok;
         false ->
@@ -196,10 +157,9 @@ move(Accounts, Tills, Till, {From, To}, Amount) ->
 
 audit(Bank) ->
     audit_once(Bank),
-    receive
-        stop -> audit_once(Bank)
-    after 20 ->
-        audit(Bank)
+    case crew:is_to_stop(20) of
+        true -> audit_once(Bank);
+        false -> audit(Bank)
     end.
 
 %% Both tables as of one instant.
@@ -211,21 +171,16 @@ audit_once(#bank{accounts = Accounts, tills = Tills, total = Total} = Bank) ->
     count(Bank, ?AUDITS, 1).
 
 sum(Table) ->
-    in_pieces(fun(Numbers, Sum) -> lists:sum(Numbers) + Sum end, 0,
-              larder:select(Table, [{{'_', '$1'}, [], ['$1']}], ?PIECE)).
-
-%% What a select gives, piece by piece.
-in_pieces(_, Acc, '$end_of_table') -> Acc;
-in_pieces(Fun, Acc, {Piece, Continuation}) ->
-    in_pieces(Fun, Fun(Piece, Acc), larder:select(Continuation)).
+    crew:in_pieces(fun(Numbers, Sum) -> lists:sum(Numbers) + Sum end, 0,
+                   larder:select(Table, [{{'_', '$1'}, [], ['$1']}], ?PIECE)).
 
 %%% The mirror
 
 mirror(#bank{accounts = Accounts} = Bank) ->
     Mirror = larder:new(mirror, [set, protected]),
     {Snapshot, Feed} = larder:snapshot_and_subscribe(Accounts, all, #{limit => ?BEHIND}),
-    true = in_pieces(fun(Objects, true) -> larder:insert(Mirror, Objects) end, true,
-                     larder:select(Snapshot, [{'_', [], ['$_']}], ?PIECE)),
+    true = crew:in_pieces(fun(Objects, true) -> larder:insert(Mirror, Objects) end, true,
+                          larder:select(Snapshot, [{'_', [], ['$_']}], ?PIECE)),
     true = larder:release(Snapshot),
     case larder:member(Mirror, ?CLOSED) of
         true -> wait_for_end(Mirror);
@@ -297,7 +252,7 @@ close(#bank{accounts = Accounts, tills = Tills} = Bank, {Pid, Monitor} = Mirror,
         {'DOWN', Monitor, process, Pid, Reason} -> error(Reason)
     end,
     true = larder:release(Snapshot),
-    stop(Mirror),
+    crew:stop(Mirror),
     io:format("The mirror has had ~b changes, began again ~b times, and is the same as a snapshot: ~b accounts.~n",
               [figure(Bank, ?EVENTS), figure(Bank, ?RESYNCS), Bank#bank.size]),
     #{accounts => Bank#bank.size, seconds => Took, transfers => Transfers,
@@ -312,8 +267,9 @@ same(Snapshot, Mirror) ->
     [{?CLOSED, true}] = larder:lookup(Mirror, ?CLOSED),
     {Accounts, Mirrored} = {larder:info(Snapshot, size), larder:info(Mirror, size)},
     Mirrored =:= Accounts + 1 orelse error({accounts, Accounts, mirrored, Mirrored - 1}),
-    in_pieces(fun(Objects, ok) -> lists:foreach(fun(O) -> same_object(O, Mirror) end, Objects) end,
-              ok, larder:select(Snapshot, [{'_', [], ['$_']}], ?PIECE)).
+    crew:in_pieces(fun(Objects, ok) ->
+        lists:foreach(fun(Object) -> same_object(Object, Mirror) end, Objects)
+    end, ok, larder:select(Snapshot, [{'_', [], ['$_']}], ?PIECE)).
 
 same_object({Key, _} = Object, Mirror) ->
     case larder:lookup(Mirror, Key) of
