@@ -96,12 +96,13 @@ nif: setup-rust
 
 beams: $(EBIN)/larder.app
 
-$(EBIN)/larder.app: $(SRC) $(HEADERS) $(APP_SRC) scripts/app_file.escript
+$(EBIN)/larder.app: $(SRC) $(HEADERS) $(APP_SRC) scripts/app_file.escript scripts/documentation.escript
 	@mkdir -p $(EBIN)
 	@[ -e $(APP)/priv ] || ln -s ../../priv $(APP)/priv
 	@rm -f $(EBIN)/*.beam
 	@scripts/erlc.sh $(EBIN) $(ERLFLAGS) $(SRC)
 	@scripts/app_file.escript $(APP_SRC) $(EBIN)
+	@scripts/documentation.escript chunks $(EBIN)
 
 ebin:
 	@$(MAKE) --no-print-directory -s build QUIET=--quiet 1>&2
@@ -306,7 +307,7 @@ lint: setup-test
 
 doc: setup-test build
 	@$(CARGO) doc --workspace --no-deps --target-dir '$(TARGET)'
-	@scripts/edoc.sh _build/doc/erlang
+	@scripts/documentation.escript pages _build/doc/erlang
 	@echo 'crates:  $(TARGET)/doc/larder/index.html'
 	@echo 'erlang:  $(CURDIR)/_build/doc/erlang/index.html'
 

@@ -17,7 +17,7 @@ defmodule Larder.MixProject do
       erlc_paths: ["erlang/src"],
       erlc_options: [:debug_info],
       elixirc_paths: ["lib"],
-      compilers: [:larder_nif | Mix.compilers()],
+      compilers: [:larder_nif] ++ Mix.compilers() ++ [:larder_documentation],
       start_permanent: false,
       deps: []
     ]
@@ -53,5 +53,33 @@ defmodule Mix.Tasks.Compile.LarderNif do
       {_, status} ->
         Mix.raise("larder: `make nif` failed (exit status #{status}); the lines above say why")
     end
+  end
+end
+
+defmodule Mix.Tasks.Compile.LarderDocumentation do
+  @moduledoc "Puts the documentation of the Erlang modules into them, for `h :larder`."
+  use Mix.Task.Compiler
+
+  @impl true
+  def run(_args) do
+    ebin = Mix.Project.compile_path()
+
+    if Enum.any?(Path.wildcard("#{ebin}/larder*.beam"), &bare?/1) do
+      {_, 0} =
+        System.cmd("escript", ["scripts/documentation.escript", "chunks", ebin],
+          cd: __DIR__,
+          into: IO.stream(:stdio, :line),
+          stderr_to_stdout: true
+        )
+    end
+
+    {:ok, []}
+  end
+
+  defp bare?(beam) do
+    match?(
+      {:error, :beam_lib, {:missing_chunk, _, _}},
+      :beam_lib.chunks(String.to_charlist(beam), ['Docs'])
+    )
   end
 end

@@ -95,7 +95,17 @@ defmodule Larder do
   @spec info(table()) :: keyword() | :undefined
   defdelegate info(tab), to: :larder
 
-  @doc "One item of what is known of a table: `:size`, `:memory` (in words), `:snapshot` ..."
+  @doc """
+  One item of what is known of a table: `:size`, `:memory` (in words), `:type`, `:owner`,
+  `:snapshots` and so on.
+
+  Everybody may ask. `:undefined` if there is no such table.
+
+      iex> tab = Larder.new(:pantry, [:ordered_set])
+      iex> Larder.insert(tab, [{:flour, 3}, {:salt, 1}])
+      iex> {Larder.info(tab, :size), Larder.info(tab, :type)}
+      {2, :ordered_set}
+  """
   @spec info(table(), atom()) :: term()
   defdelegate info(tab, item), to: :larder
 
@@ -184,47 +194,137 @@ defmodule Larder do
 
   # ---- objects ----
 
-  @doc "Inserts an object or a list of objects; a list goes in atomically, or not at all."
+  @doc """
+  Inserts an object or a list of objects; a list goes in atomically, or not at all.
+
+  In a set or ordered_set an object replaces the one with its key. A term that is no tuple, or too
+  short for the key's position, is an `ArgumentError`.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, {:salt, 1})
+      true
+      iex> Larder.insert(tab, [{:salt, 2}, {:flour, 3}])
+      true
+      iex> Larder.lookup(tab, :salt)
+      [salt: 2]
+  """
   @spec insert(table(), tuple() | [tuple()]) :: true
   defdelegate insert(tab, objects), to: :larder
 
-  @doc "Inserts as `insert/2` if none of the keys is in the table, and says whether it did."
+  @doc """
+  Inserts as `insert/2` if none of the keys is in the table, and says whether it did.
+
+  Of several processes that insert the same new key at once, one succeeds.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert_new(tab, {:salt, 1})
+      true
+      iex> Larder.insert_new(tab, [{:flour, 3}, {:salt, 2}])
+      false
+      iex> Larder.tab2list(tab)
+      [salt: 1]
+  """
   @spec insert_new(table(), tuple() | [tuple()]) :: boolean()
   defdelegate insert_new(tab, objects), to: :larder
 
-  @doc "The objects with a key: at most one in a set or ordered_set."
+  @doc """
+  The objects with a key: at most one in a set or ordered_set.
+
+  In a bag they come in the order in which they were inserted. Keys of an ordered_set are compared
+  by `==`, all others by `===`.
+
+      iex> tab = Larder.new(:shelves, [:bag])
+      iex> Larder.insert(tab, [{:salt, 1}, {:salt, 4}])
+      iex> Larder.lookup(tab, :salt)
+      [salt: 1, salt: 4]
+      iex> Larder.lookup(tab, :pepper)
+      []
+  """
   @spec lookup(table(), term()) :: [tuple()]
   defdelegate lookup(tab, key), to: :larder
 
-  @doc "The objects of several keys, a list for each key, in one call."
+  @doc """
+  The objects of several keys, a list for each key, in one call.
+
+  Each key is looked up for itself: others may write meanwhile, unless it is a `snapshot/1`.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, [{:salt, 1}, {:flour, 3}])
+      iex> Larder.lookup_many(tab, [:flour, :pepper, :salt])
+      [[flour: 3], [], [salt: 1]]
+  """
   @spec lookup_many(table(), [term()]) :: [[tuple()]]
   defdelegate lookup_many(tab, keys), to: :larder
 
   @doc """
   An element of the object with a key; a list of them in a bag.
 
-  No such key is an `ArgumentError`.
+  Only that element is copied. No such key is an `ArgumentError`.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, {:salt, 1, "kg"})
+      iex> Larder.lookup_element(tab, :salt, 3)
+      "kg"
   """
   @spec lookup_element(table(), term(), pos_integer()) :: term()
   defdelegate lookup_element(tab, key, position), to: :larder
 
-  @doc "As `lookup_element/3`, with what to give if there is no such key."
+  @doc """
+  As `lookup_element/3`, with what to give if there is no such key.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.lookup_element(tab, :salt, 2, 0)
+      0
+  """
   @spec lookup_element(table(), term(), pos_integer(), term()) :: term()
   defdelegate lookup_element(tab, key, position, default), to: :larder
 
-  @doc "Whether the table has an object with that key."
+  @doc """
+  Whether the table has an object with that key. Nothing is copied.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, {:salt, 1})
+      iex> {Larder.member(tab, :salt), Larder.member(tab, :pepper)}
+      {true, false}
+  """
   @spec member(table(), term()) :: boolean()
   defdelegate member(tab, key), to: :larder
 
-  @doc "Deletes all objects with a key."
+  @doc """
+  Deletes all objects with a key, at once. Nothing happens if there are none.
+
+      iex> tab = Larder.new(:shelves, [:bag])
+      iex> Larder.insert(tab, [{:salt, 1}, {:salt, 4}, {:flour, 2}])
+      iex> Larder.delete(tab, :salt)
+      true
+      iex> Larder.tab2list(tab)
+      [flour: 2]
+  """
   @spec delete(table(), term()) :: true
   defdelegate delete(tab, key), to: :larder
 
-  @doc "Deletes exactly this object."
+  @doc """
+  Deletes exactly this object.
+
+      iex> tab = Larder.new(:shelves, [:bag])
+      iex> Larder.insert(tab, [{:salt, 1}, {:salt, 4}])
+      iex> Larder.delete_object(tab, {:salt, 4})
+      iex> Larder.lookup(tab, :salt)
+      [salt: 1]
+  """
   @spec delete_object(table(), tuple()) :: true
   defdelegate delete_object(tab, object), to: :larder
 
-  @doc "Removes the objects with a key and gives them back, atomically."
+  @doc """
+  Removes the objects with a key and gives them back, atomically.
+
+  Of several processes that take the same objects, one gets them.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, {:salt, 1})
+      iex> {Larder.take(tab, :salt), Larder.take(tab, :salt)}
+      {[salt: 1], []}
+  """
   @spec take(table(), term()) :: [tuple()]
   defdelegate take(tab, key), to: :larder
 
@@ -236,19 +336,43 @@ defmodule Larder do
   Adds to counters in an object, atomically, and gives their new values.
 
   An operation is an increment (of the element after the key), `{position, increment}` or
-  `{position, increment, threshold, value}`, or a list of these.
+  `{position, increment, threshold, value}`, or a list of these. No such key is an `ArgumentError`.
+
+      iex> tab = Larder.new(:visits, [])
+      iex> Larder.insert(tab, {"/", 0, 10})
+      iex> Larder.update_counter(tab, "/", 1)
+      1
+      iex> Larder.update_counter(tab, "/", [{2, 5}, {3, -1}])
+      [6, 9]
+      iex> Larder.update_counter(tab, "/", {3, 1, 9, 0})
+      0
   """
   @spec update_counter(table(), term(), term()) :: integer() | [integer()]
   defdelegate update_counter(tab, key, operation), to: :larder
 
-  @doc "As `update_counter/3`; if there is no such key, `default` is inserted first."
+  @doc """
+  As `update_counter/3`; if there is no such key, `default` is inserted first.
+
+      iex> tab = Larder.new(:visits, [])
+      iex> Larder.update_counter(tab, "/", 1, {:page, 0})
+      1
+      iex> Larder.lookup(tab, "/")
+      [{"/", 1}]
+  """
   @spec update_counter(table(), term(), term(), tuple()) :: integer() | [integer()]
   defdelegate update_counter(tab, key, operation, default), to: :larder
 
   @doc """
-  Replaces elements, given as `{position, value}` or a list of these.
+  Replaces elements, given as `{position, value}` or a list of these, atomically.
 
   `false` if there is no such key.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, {:salt, 1, "kg"})
+      iex> Larder.update_element(tab, :salt, [{2, 500}, {3, "g"}])
+      true
+      iex> Larder.lookup(tab, :salt)
+      [{:salt, 500, "g"}]
   """
   @spec update_element(table(), term(), term()) :: boolean()
   defdelegate update_element(tab, key, elements), to: :larder
@@ -259,7 +383,16 @@ defmodule Larder do
 
   # ---- traversal ----
 
-  @doc "The first key, or `:\"$end_of_table\"`."
+  @doc """
+  The first key, or `:"$end_of_table"`: the least of an ordered_set.
+
+  Going on with `next/2`, each key that is there throughout is met exactly once.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> {Larder.first(tab), Larder.last(tab)}
+      {10, 30}
+  """
   @spec first(table()) :: term()
   defdelegate first(tab), to: :larder
 
@@ -267,7 +400,16 @@ defmodule Larder do
   @spec last(table()) :: term()
   defdelegate last(tab), to: :larder
 
-  @doc "The key after a key."
+  @doc """
+  The key after a key, or `:"$end_of_table"`.
+
+  In an ordered_set the key needs not be in the table; in other tables it does.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> {Larder.next(tab, 10), Larder.next(tab, 20), Larder.prev(tab, 20)}
+      {30, 30, 10}
+  """
   @spec next(table(), term()) :: term()
   defdelegate next(tab, key), to: :larder
 
@@ -295,7 +437,14 @@ defmodule Larder do
   @spec slot(table(), non_neg_integer()) :: [tuple()] | :"$end_of_table"
   defdelegate slot(tab, i), to: :larder
 
-  @doc "All objects as a list."
+  @doc """
+  All objects as a list, in an ordered_set's order.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> Larder.tab2list(tab)
+      [{10, :bob}, {30, :ann}]
+  """
   @spec tab2list(table()) :: [tuple()]
   defdelegate tab2list(tab), to: :larder
 
@@ -303,6 +452,11 @@ defmodule Larder do
   Folds over the objects from the first key on.
 
   The function is called with an object and the accumulator.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, [{:salt, 1}, {:flour, 3}])
+      iex> Larder.foldl(fn {_what, n}, sum -> sum + n end, 0, tab)
+      4
   """
   @spec foldl((tuple(), acc -> acc), acc, table()) :: acc when acc: term()
   defdelegate foldl(fun, acc, tab), to: :larder
@@ -352,113 +506,7 @@ defmodule Larder do
 
   # ---- queries ----
 
-  @doc "The variables of a pattern, for each object that matches; or the next chunk of a `match/3`."
-  @spec match(continuation()) :: {[[term()]], continuation()} | :"$end_of_table"
-  defdelegate match(continuation), to: :larder
-
-  @doc "The variables of a pattern, as a list for each object that matches."
-  @spec match(table(), match_pattern()) :: [[term()]]
-  defdelegate match(tab, pattern), to: :larder
-
-  @doc "As `match/2`, about `limit` at a time."
-  @spec match(table(), match_pattern(), pos_integer()) ::
-          {[[term()]], continuation()} | :"$end_of_table"
-  defdelegate match(tab, pattern, limit), to: :larder
-
-  @doc "The next chunk of a `match_object/3`."
-  @spec match_object(continuation()) :: {[tuple()], continuation()} | :"$end_of_table"
-  defdelegate match_object(continuation), to: :larder
-
-  @doc "The objects that match a pattern."
-  @spec match_object(table(), match_pattern()) :: [tuple()]
-  defdelegate match_object(tab, pattern), to: :larder
-
-  @doc "As `match_object/2`, about `limit` at a time."
-  @spec match_object(table(), match_pattern(), pos_integer()) ::
-          {[tuple()], continuation()} | :"$end_of_table"
-  defdelegate match_object(tab, pattern, limit), to: :larder
-
-  @doc "Deletes the objects that match a pattern."
-  @spec match_delete(table(), match_pattern()) :: true
-  defdelegate match_delete(tab, pattern), to: :larder
-
-  @doc "The next chunk of a `select/3`."
-  @spec select(continuation()) :: {[term()], continuation()} | :"$end_of_table"
-  defdelegate select(continuation), to: :larder
-
-  @doc "What a match specification gives for each object it matches."
-  @spec select(table(), match_spec()) :: [term()]
-  defdelegate select(tab, spec), to: :larder
-
-  @doc "As `select/2`, `limit` at a time."
-  @spec select(table(), match_spec(), pos_integer()) ::
-          {[term()], continuation()} | :"$end_of_table"
-  defdelegate select(tab, spec, limit), to: :larder
-
-  @doc "The next chunk of a `select_reverse/3`."
-  @spec select_reverse(continuation()) :: {[term()], continuation()} | :"$end_of_table"
-  defdelegate select_reverse(continuation), to: :larder
-
-  @doc "As `select/2`, from the last key of an ordered_set backwards."
-  @spec select_reverse(table(), match_spec()) :: [term()]
-  defdelegate select_reverse(tab, spec), to: :larder
-
-  @doc "As `select_reverse/2`, `limit` at a time."
-  @spec select_reverse(table(), match_spec(), pos_integer()) ::
-          {[term()], continuation()} | :"$end_of_table"
-  defdelegate select_reverse(tab, spec, limit), to: :larder
-
-  @doc "How many objects a match specification gives `true` for."
-  @spec select_count(table(), match_spec()) :: non_neg_integer()
-  defdelegate select_count(tab, spec), to: :larder
-
-  @doc "Deletes the objects that a match specification gives `true` for, and says how many."
-  @spec select_delete(table(), match_spec()) :: non_neg_integer()
-  defdelegate select_delete(tab, spec), to: :larder
-
-  @doc """
-  Replaces objects by what a match specification gives, each atomically, and says how many.
-
-  The key must stay.
-  """
-  @spec select_replace(table(), match_spec()) :: non_neg_integer()
-  defdelegate select_replace(tab, spec), to: :larder
-
-  @doc "Compiles a match specification for `match_spec_run/2`."
-  @spec match_spec_compile(match_spec()) :: term()
-  defdelegate match_spec_compile(spec), to: :larder
-
-  @doc "Runs a compiled match specification over a list of tuples."
-  @spec match_spec_run([tuple()], term()) :: [term()]
-  defdelegate match_spec_run(tuples, compiled), to: :larder
-
-  @doc "Whether a term is a compiled match specification of this node."
-  @spec is_compiled_ms(term()) :: boolean()
-  defdelegate is_compiled_ms(term), to: :larder
-
-  @doc "Makes a continuation that has been outside the node usable again."
-  @spec repair_continuation(continuation(), match_spec()) :: continuation()
-  defdelegate repair_continuation(continuation, spec), to: :larder
-
-  @doc "What a match specification gives for one tuple, with errors in words."
-  @spec test_ms(tuple(), match_spec()) :: {:ok, term()} | {:error, keyword()}
-  defdelegate test_ms(tuple, spec), to: :larder
-
-  @doc """
-  The match specification of a function that was typed in the Erlang shell.
-
-  A compiled function is an error.
-  """
-  @spec fun2ms(fun()) :: match_spec() | {:error, :transform_error}
-  defdelegate fun2ms(fun), to: :larder
-
-  @doc "A query handle for the Erlang query language QLC. Options: `:traverse`, `:n_objects`."
-  @spec table(table(), term()) :: term()
-  defdelegate table(tab, options), to: :larder
-
-  @doc "A query handle for QLC with the default options."
-  @spec table(table()) :: term()
-  defdelegate table(tab), to: :larder
+  use Larder.Queries
 
   # ---- files and dets ----
 

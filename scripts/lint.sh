@@ -70,7 +70,7 @@ dialyzer_check() {
   dialyzer --plt "$plt" -Wunmatched_returns -Werror_handling -Wno_improper_lists "$EBIN" _build/demo _build/bench
 }
 
-edoc() { scripts/edoc.sh "$(mktemp -d)"; }
+edoc() { scripts/documentation.escript pages "$(mktemp -d)"; }
 
 rustdoc() { RUSTDOCFLAGS='-D warnings -A rustdoc::private-intra-doc-links' cargo doc --quiet --locked --workspace --no-deps --target-dir "$TARGET"; }
 

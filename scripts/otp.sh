@@ -14,7 +14,7 @@ cd "$(dirname "$0")/.."
 . scripts/common.sh
 
 readonly MIRROR=${LARDER_DEBIAN:-http://deb.debian.org/debian}
-readonly PACKAGES=erlang-base,erlang-dev,erlang-eunit,erlang-crypto,erlang-tools,erlang-runtime-tools,erlang-mnesia,erlang-inets,erlang-ssl,erlang-public-key,erlang-asn1,erlang-xmerl,erlang-parsetools,erlang-syntax-tools,erlang-common-test,erlang-proper,erlang-proper-dev,xz-utils,gzip,procps
+readonly PACKAGES=erlang-base,erlang-dev,erlang-eunit,erlang-edoc,erlang-crypto,erlang-tools,erlang-runtime-tools,erlang-mnesia,erlang-inets,erlang-ssl,erlang-public-key,erlang-asn1,erlang-xmerl,erlang-parsetools,erlang-syntax-tools,erlang-common-test,erlang-proper,erlang-proper-dev,xz-utils,gzip,procps
 export LARDER_SEED=${LARDER_SEED:-2026,11,21}
 
 [ $# -gt 0 ] || die "otp.sh: name a Debian release, trixie for example"
@@ -48,6 +48,7 @@ beams() {
   local root=$1 flags=(+debug_info -I erlang/include -pa _build/larder/ebin)
   inside "$root" scripts/erlc.sh _build/larder/ebin "${flags[@]}" $(echo erlang/src/*.erl)
   inside "$root" scripts/app_file.escript erlang/src/larder.app.src _build/larder/ebin
+  inside "$root" scripts/documentation.escript chunks _build/larder/ebin
   inside "$root" scripts/erlc.sh _build/demo "${flags[@]}" $(echo erlang/demo/*.erl examples/*/*.erl)
   inside "$root" scripts/erlc.sh _build/tests "${flags[@]}" -I erlang/test $(echo erlang/test/*.erl)
 }

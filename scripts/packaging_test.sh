@@ -56,6 +56,10 @@ main() ->
     Priv = code:priv_dir(larder),
     true = filelib:is_regular(filename:join(Priv, "larder_nif.so")),
     moved(),
+    %% The documentation that h(larder, insert) shows.
+    {ok, Docs} = code:get_doc(larder),
+    Text = unicode:characters_to_binary(shell_docs:render(larder, insert, Docs)),
+    {_, _} = binary:match(Text, <<"list of objects">>),
     io:format("tiny: good~n").
 
 %% The same source says ets; the parse transform makes it Larder.
@@ -105,6 +109,8 @@ defmodule Tiny do
     [{7, %{square: 49}}] = :larder.lookup(t, 7)
     100 = :larder.info(t, :size)
     %{square: 81} = :larder.lookup_element(t, 9, 2)
+    {:docs_v1, _, :erlang, _, %{"en" => _}, _, _} = Code.fetch_docs(:larder)
+    {:docs_v1, _, :elixir, _, %{"en" => _}, _, _} = Code.fetch_docs(Larder)
     IO.puts("tiny: good")
   end
 end

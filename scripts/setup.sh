@@ -23,6 +23,8 @@ readonly MIN_OTP=25 MIN_RUST_MINOR=85
 readonly BUILD_PACKAGES="gcc libc6-dev erlang-base erlang-dev erlang-crypto erlang-parsetools erlang-syntax-tools"
 readonly TEST_PACKAGES="git ca-certificates g++ pkg-config erlang-tools erlang-eunit erlang-edoc erlang-xmerl erlang-dialyzer
   erlang-proper erlang-proper-dev erlang-runtime-tools erlang-mnesia erlang-inets erlang-ssl erlang-public-key erlang-asn1 erlang-common-test elixir rebar3 valgrind"
+# The documentation in the shell is made by EDoc.
+readonly EDOC_PACKAGES="erlang-edoc erlang-xmerl"
 # Mnesia's sources, for the bench of it.
 readonly MNESIA_PACKAGES="erlang-src"
 # The browser that the bench's report is tried in.
@@ -34,7 +36,7 @@ readonly TEST_APPS="tools eunit edoc xmerl dialyzer proper runtime_tools mnesia"
 main() {
   case $LEVEL in
     rust)  need_rust ;;
-    build) need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript" ;;
+    build) need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript"; want_edoc ;;
     run)   need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript"; need_index ;;
     test | proof)
            need_rust
@@ -151,6 +153,17 @@ need_browser() {
   say "larder: missing here: a Chromium, for the test of the bench's report (LARDER_NO_BROWSER=1 leaves that test out)"
   have apt-get || die "this is no Debian: please install Chromium yourself, or set LARDER_NO_BROWSER=1."
   install_packages $BROWSER_PACKAGES
+}
+
+# --- EDoc -----------------------------------------------------------------------------------------
+
+# Without it the library is built without the documentation that h(larder) shows; who may not
+# install anything still gets the library.
+want_edoc() {
+  [ -n "$(lacking_apps "edoc xmerl")" ] || return 0
+  have apt-get && { [ "$(id -u)" = 0 ] || have sudo; } || return 0
+  say "larder: missing here: EDoc, for the documentation in the shell"
+  (install_packages $EDOC_PACKAGES) || true
 }
 
 # --- Mnesia's sources -----------------------------------------------------------------------------

@@ -37,8 +37,16 @@
 %%     new/2; structures/0 lists what there is.</li>
 %% </ul>
 %%
+%% == What a function's description leaves out ==
 %% Errors are `badarg' with `error_info', as those of `ets': see
-%% format_error/2.
+%% format_error/2. Every function that takes a table raises it if there is no such
+%% table, or if the calling process may not read it (a `private' table of
+%% another process) or not write to it (a `protected' one). Rights are checked
+%% when a call begins.
+%%
+%% An operation on one key is seen by all that begin after it has returned.
+%% What is said of times holds for the usual structure; those of
+%% structures/0 have their own.
 -module(larder).
 
 -export([all/0, structures/0, new/2, delete/1, rename/2, whereis/1, info/1, info/2, give_away/3,
@@ -74,13 +82,22 @@
 -type tid() :: reference().
 %% The id of a table without a name.
 -type table() :: name() | tid().
+%% A table, or a snapshot, or within a transaction a view of a table.
 -type type() :: set | ordered_set | bag | duplicate_bag.
+%% One object for each key, or several; keys of an ordered_set are in order.
 -type access() :: public | protected | private.
+%% Who may read and write: all; the owner writes, all read; the owner alone.
 -type heir() :: {heir, pid(), term()} | {heir, pid()} | {heir, none}.
+%% Who owns the table when its owner has ended. With a term it gets
+%% `{'ETS-TRANSFER', Table, Owner, Term}', without one no message.
 -type setting() :: heir() | {protection, access()}.
+%% What setopts/2 sets.
 -type option() :: type() | access() | named_table | {keypos, pos_integer()} | compressed | heir()
                 | {write_concurrency, boolean() | auto} | {read_concurrency, boolean()}
                 | {decentralized_counters, boolean()} | {structure, structure()}.
+%% An option of new/2. Those of concurrency are taken for the sake of programs
+%% written for `ets', and shown by info/2; all tables are made for many
+%% processes.
 -type structure() :: Name :: atom() | {Name :: atom(), [{atom(), integer() | atom()}]}.
 %% What a table is built on; see structures/0.
 -type snapshot() :: tid().
@@ -91,14 +108,19 @@
 -type feed() :: reference().
 %% A subscription; see subscribe/3.
 -type feed_options() :: #{limit => pos_integer(), mailbox => pos_integer()}.
+%% How far a subscriber may fall behind; see subscribe/3.
 -type match_pattern() :: atom() | tuple().
+%% An object with `_' and the variables `$1', `$2' and so on in it; see match/2.
 -type match_spec() :: [{match_pattern(), [term()], [term()]}].
+%% Patterns, each with guards and a result; see select/2.
 -type compiled_match_spec() :: reference().
+%% What match_spec_compile/1 gives.
 -type continuation() :: '$end_of_table'
                       | {tid(), pos_integer(), forward | backward, binary(), compiled_match_spec()}.
 %% Where a limited match or select goes on. What is in it may change.
 -type update_op() :: {pos_integer(), integer()}
                    | {pos_integer(), integer(), Threshold :: integer(), SetValue :: integer()}.
+%% An operation of update_counter/3.
 
 %% The call, with the library's errors raised as this function's own.
 -define(TRY(Call, Args),
@@ -130,7 +152,10 @@
 
 %% ---- errors ----
 
-%% @doc What was wrong with a call, in words: for whoever prints an exception.
+%% @doc What was wrong with a call, in words: for whoever prints an exception, as the
+%% shell does. The arguments are the reason and the stack of an exception that a function
+%% of this module raised; the result maps the number of an argument to what is wrong with
+%% it. It never fails itself.
 -spec format_error(term(), [term()]) -> #{pos_integer() | general | reason => unicode:chardata()}.
 format_error(Reason, Stacktrace) ->
     larder_error:format_error(Reason, Stacktrace).

@@ -70,7 +70,7 @@
 
 %% ---- plan ----
 
-%% @equiv plan(Target, [])
+%% @doc As plan/2, without options.
 -spec plan(target()) -> {ok, plan()} | {error, reason()}.
 plan(Target) ->
     plan(Target, []).
@@ -239,7 +239,7 @@ here(Table, Beams) ->
 
 %% ---- move and undo ----
 
-%% @equiv move(Target, [])
+%% @doc As move/2, without options.
 -spec move(target()) -> {ok, plan()} | {error, reason()}.
 move(Target) ->
     move(Target, []).

@@ -2,6 +2,8 @@
 %% that the pages don't name what isn't there, and that the first leaves no function out.
 -module(larder_docs_tests).
 
+-export([root/0]).
+
 -include_lib("eunit/include/eunit.hrl").
 
 %% `module:function' is a test function of a suite that lies beside this one.

@@ -47,6 +47,8 @@ answer({get_line, _Encoding, Prompt}, []) ->
     {eof, [], prompt(Prompt)};
 answer({get_line, _Encoding, Prompt}, [Line | Lines]) ->
     {Line, Lines, prompt(Prompt)};
+answer(getopts, Lines) ->
+    {[{encoding, unicode}], Lines, ""};
 answer(_Other, Lines) ->
     {{error, enotsup}, Lines, ""}.
 

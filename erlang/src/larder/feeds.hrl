@@ -29,8 +29,9 @@
 subscribe(Table, MatchSpec, Options) ->
     ?TRY(larder_feed:subscribe(Table, MatchSpec, Options), [Table, MatchSpec, Options]).
 
-%% @doc Ends a subscription of the calling process. Messages that were sent before may be in the
-%% mailbox; none is sent afterwards.
+%% @doc Ends a subscription of the calling process. Messages that were sent before may be
+%% in the mailbox; none is sent afterwards. `badarg' for what is none, or another
+%% process's.
 -spec unsubscribe(feed()) -> true.
 unsubscribe(Feed) ->
     ?TRY(larder_feed:unsubscribe(Feed), [Feed]).

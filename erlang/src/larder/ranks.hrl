@@ -15,8 +15,8 @@
 rank(Table, Key) ->
     ?TRY(larder_nif:rank(Table, Key), [Table, Key]).
 
-%% @doc The object with a rank: from 1 on from the first, from -1 on from the
-%% last; `none' if there are fewer, and for 0. As rank/2.
+%% @doc The object with a rank: from 1 on from the first, from -1 on from the last;
+%% `none' if there are fewer, and for 0. It takes O(log n), as rank/2.
 -spec nth(table(), integer()) -> tuple() | none.
 nth(Table, N) ->
     ?TRY(larder_nif:nth(Table, N), [Table, N]).
@@ -28,8 +28,8 @@ nth(Table, N) ->
 slice(Table, From, Count) ->
     ?TRY(larder_select:in_order(larder_nif:slice(Table, From, Count)), [Table, From, Count]).
 
-%% @doc How many objects of an ordered_set have keys from `Low' on and before
-%% `High'. As rank/2.
+%% @doc How many objects of an ordered_set have keys from `Low' on and before `High'. It
+%% takes O(log n), whatever their number. As rank/2.
 -spec count_range(table(), Low :: term(), High :: term()) -> non_neg_integer().
 count_range(Table, Low, High) ->
     ?TRY(larder_nif:count_range(Table, Low, High), [Table, Low, High]).

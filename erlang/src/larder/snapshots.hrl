@@ -24,8 +24,9 @@ snapshot(Table) ->
     [Snapshot] = ?TRY(larder_nif:snapshot([Table]), [Table]),
     Snapshot.
 
-%% @doc Ends a snapshot, which only its owner can. What was kept for it alone is
-%% freed behind.
+%% @doc Ends a snapshot, which only its owner can. The end is seen at once: calls on it
+%% that are under way are `badarg'. What was kept for it alone is freed behind, so it
+%% takes a short time always.
 -spec release(snapshot()) -> true.
 release(Snapshot) ->
     ?TRY(larder_nif:release(Snapshot), [Snapshot]).

@@ -1,14 +1,18 @@
 %% Making tables, owning them, and what is known of them. Part of module larder: see larder.erl.
 
-%% @doc All tables of the node.
+%% @doc All tables of the node: the names of named tables, the ids of the others.
+%% Snapshots are among them.
+%%
+%% It takes the time of their number. A table that comes or goes meanwhile may be in the
+%% list or not.
 -spec all() -> [table()].
 all() ->
     larder_nif:all().
 
 %% @doc The structures that a table can be built on, by `{structure, Name}' or
-%% `{structure, {Name, [{Option, Value}]}}' in new/2. Of each: its name, the
-%% types of table that it carries, its options (what they take, what they are
-%% unless said, what they do), and when to use it.
+%% `{structure, {Name, [{Option, Value}]}}' in new/2. Of each: its name, the types of
+%% table that it carries, its options (what they take, what they are unless said, what
+%% they do), and when to use it.
 -spec structures() -> [#{name := atom(), types := [type()], about := binary(),
                          options := #{atom() => #{takes := binary(), default := integer() | atom(),
                                                   about := binary()}}}].
@@ -18,32 +22,50 @@ structures() ->
                                   || {Option, Takes, Default, Does} <- Options])}
      || {Name, Types, Options, About} <- larder_nif:structures()].
 
-%% @doc Makes a table, which the calling process owns. The options are those
-%% of `ets:new/2', and `{structure, Name}' or `{structure, {Name, Options}}',
-%% which structures/0 explains.
+%% @doc Makes a table, which the calling process owns, and gives its id, or its name if
+%% it is a `named_table'. The options are those of `ets:new/2', and `{structure, Name}'
+%% or `{structure, {Name, Options}}', which structures/0 explains.
+%%
+%% `badarg' for an option that is none, an improper list, and a name that another table
+%% has. It takes the same short time always. The table ends with its owner, unless it has
+%% an heir.
 -spec new(name(), [option()]) -> table().
 new(Name, Options) ->
     Table = ?TRY(larder_nif:new(Name, Options), [Name, Options]),
     larder_heir:guard(Options),
     Table.
 
-%% @doc Drops a table. Whoever may write to it may drop it.
+%% @doc Drops a table. Whoever may write to it may drop it. Nobody finds it from then on,
+%% and calls of others that are under way end as they would have, or are `badarg'.
+%%
+%% It takes the same short time whatever the table's size: its memory is freed in the
+%% background.
 -spec delete(table()) -> true.
 delete(Table) ->
     ?TRY(larder_nif:delete_table(Table), [Table]).
 
-%% @doc Gives a table another name.
+%% @doc Gives a table another name, and answers with the name. An unnamed table keeps its
+%% id; only what info/2 says changes.
+%%
+%% `badarg' if another table has the name. Whoever looks for the table meanwhile finds it
+%% by the old name or by the new one.
 -spec rename(table(), name()) -> table().
 rename(Table, Name) ->
     ?TRY(larder_nif:rename(Table, Name), [Table, Name]).
 
-%% @doc The id behind a table's name: quicker to use, and not to be mistaken
-%% for a later table of that name.
+%% @doc The id behind a table's name, or `undefined'. An id is quicker to use than a
+%% name, and not to be mistaken for a later table of that name.
 -spec whereis(table()) -> tid() | undefined.
 whereis(Name) ->
     ?TRY(larder_nif:whereis(Name), [Name]).
 
-%% @doc What is known of a table, as a list of items.
+%% @doc What is known of a table, as a list of items: `id', `name', `type', `size',
+%% `memory' (in words), `owner', `heir', `node', `keypos', `protection', `named_table',
+%% `compressed', `read_concurrency', `write_concurrency' and `decentralized_counters'.
+%% `undefined' if the table is gone, and `badarg' for what can't be a table.
+%%
+%% Everybody may ask, also of private tables. The items are of one table, but not of one
+%% moment: others may write while they are put together.
 -spec info(table()) -> [{atom(), term()}] | undefined.
 info(Table) ->
     ?TRY(larder_info:all(Table), [Table]).
@@ -65,28 +87,39 @@ info(Table) ->
 info(Table, Item) ->
     ?TRY(larder_info:item(Table, Item), [Table, Item]).
 
-%% @doc Makes another process of this node the owner, and sends it
-%% `{'ETS-TRANSFER', Table, self(), Data}'.
+%% @doc Makes another process of this node the owner, and sends it `{'ETS-TRANSFER',
+%% Table, self(), Data}'. Only the owner can; from that moment on the rights are the
+%% other's.
+%%
+%% `badarg' if the process is not alive, is on another node, or owns the table already.
 -spec give_away(table(), pid(), term()) -> true.
 give_away(Table, Pid, Data) ->
     larder_heir:guard_next(Table, Pid),
     ?TRY(larder_nif:give_away(Table, Pid, Data), [Table, Pid, Data]).
 
-%% @doc Sets the heir. Only the owner can. As in `ets', `{protection, Access}'
-%% is an option too.
+%% @doc Sets the heir, or with `{protection, Access}' who may read and write. Only the
+%% owner can.
+%%
+%% Whoever is in the middle of a call goes on with the rights that it began with.
 -spec setopts(table(), setting() | [setting()]) -> true.
 setopts(Table, Options) ->
     ?TRY(larder_nif:setopts(Table, Options), [Table, Options]),
     larder_heir:guard(Options),
     true.
 
-%% @doc Fixes or releases a table for the calling process. Traversals don't
-%% need it; `next/2' on a deleted key of a set or bag does.
+%% @doc Fixes a table for the calling process, or releases it: as often as it was fixed,
+%% or when the process ends. Traversals don't need it; `next/2' on a deleted key of a set
+%% or bag does.
+%%
+%% While a table is fixed, what is deleted keeps its place, so it takes memory until the
+%% release.
 -spec safe_fixtable(table(), boolean()) -> true.
 safe_fixtable(Table, Fix) ->
     ?TRY(larder_nif:safe_fixtable(Table, Fix), [Table, Fix]).
 
-%% @doc Deletes all objects, at once for everybody.
+%% @doc Deletes all objects, at once for everybody: a reader sees all of them or none. It
+%% takes the same short time whatever the table's size: the memory is freed in the
+%% background.
 -spec delete_all_objects(table()) -> true.
 delete_all_objects(Table) ->
     ?TRY(larder_nif:delete_all_objects(Table), [Table]).

@@ -1,6 +1,7 @@
 %% Several changes at one moment, in one table or several. Part of module larder: see larder.erl.
 
-%% @doc As transaction/3, with all options as they are unless said.
+%% @doc As transaction/3, with all options as they are unless said. So the fun is called
+%% as often as it takes.
 -spec transaction([table()], fun(([table()]) -> Result)) -> {atomic, Result} | {aborted, term()}.
 transaction(Tables, Fun) ->
     transaction(Tables, Fun, #{}).
@@ -36,8 +37,9 @@ transaction(Tables, Fun, Options) when is_list(Tables), is_function(Fun, 1), is_
 transaction(Tables, Fun, Options) ->
     erlang:error(badarg, [Tables, Fun, Options], larder_error:info(none)).
 
-%% @doc Ends the transaction that the process is in, without effect:
-%% transaction/3 answers `{aborted, Reason}'.
+%% @doc Ends the transaction that the process is in, without effect: transaction/3
+%% answers `{aborted, Reason}'. It is an exit: a fun that catches it goes on. Outside of
+%% a transaction it is the exit alone.
 -spec abort(term()) -> no_return().
 abort(Reason) ->
     larder_transaction:abort(Reason).

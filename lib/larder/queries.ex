@@ -1,0 +1,175 @@
+defmodule Larder.Queries do
+  @moduledoc false
+
+  # The functions of module Larder that take patterns and match specifications, with their
+  # documentation; a file of its own, because the module is long. `use Larder.Queries` defines them.
+
+  defmacro __using__(_options) do
+    quote location: :keep do
+      @doc "The next chunk of a `match/3`."
+      @spec match(continuation()) :: {[[term()]], continuation()} | :"$end_of_table"
+      defdelegate match(continuation), to: :larder
+
+      @doc """
+      The variables of a pattern, as a list for each object that matches.
+
+      `:_` matches everything, `:"$1"`, `:"$2"` and so on are the variables.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann, :red}, {10, :bob, :blue}, {20, :eve, :red}])
+          iex> Larder.match(tab, {:"$1", :"$2", :red})
+          [[20, :eve], [30, :ann]]
+      """
+      @spec match(table(), match_pattern()) :: [[term()]]
+      defdelegate match(tab, pattern), to: :larder
+
+      @doc "As `match/2`, about `limit` at a time."
+      @spec match(table(), match_pattern(), pos_integer()) ::
+              {[[term()]], continuation()} | :"$end_of_table"
+      defdelegate match(tab, pattern, limit), to: :larder
+
+      @doc "The next chunk of a `match_object/3`."
+      @spec match_object(continuation()) :: {[tuple()], continuation()} | :"$end_of_table"
+      defdelegate match_object(continuation), to: :larder
+
+      @doc """
+      The objects that match a pattern.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann, :red}, {10, :bob, :blue}])
+          iex> Larder.match_object(tab, {:_, :_, :red})
+          [{30, :ann, :red}]
+      """
+      @spec match_object(table(), match_pattern()) :: [tuple()]
+      defdelegate match_object(tab, pattern), to: :larder
+
+      @doc "As `match_object/2`, about `limit` at a time."
+      @spec match_object(table(), match_pattern(), pos_integer()) ::
+              {[tuple()], continuation()} | :"$end_of_table"
+      defdelegate match_object(tab, pattern, limit), to: :larder
+
+      @doc "Deletes the objects that match a pattern."
+      @spec match_delete(table(), match_pattern()) :: true
+      defdelegate match_delete(tab, pattern), to: :larder
+
+      @doc "The next chunk of a `select/3`."
+      @spec select(continuation()) :: {[term()], continuation()} | :"$end_of_table"
+      defdelegate select(continuation), to: :larder
+
+      @doc """
+      What a match specification gives for each object it matches.
+
+      A bound key, and guards on the key of an ordered_set, limit what is looked at. A specification
+      that is none is an `ArgumentError`.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> Larder.select(tab, [{{:"$1", :"$2"}, [{:>, :"$1", 10}], [:"$2"]}])
+          [:eve, :ann]
+      """
+      @spec select(table(), match_spec()) :: [term()]
+      defdelegate select(tab, spec), to: :larder
+
+      @doc """
+      As `select/2`, `limit` at a time.
+
+      The continuation is for `select/1`. Nothing is kept for one that isn't used.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> {names, more} = Larder.select(tab, [{{:_, :"$1"}, [], [:"$1"]}], 2)
+          iex> names
+          [:bob, :eve]
+          iex> {names, _more} = Larder.select(more)
+          iex> names
+          [:ann]
+      """
+      @spec select(table(), match_spec(), pos_integer()) ::
+              {[term()], continuation()} | :"$end_of_table"
+      defdelegate select(tab, spec, limit), to: :larder
+
+      @doc "The next chunk of a `select_reverse/3`."
+      @spec select_reverse(continuation()) :: {[term()], continuation()} | :"$end_of_table"
+      defdelegate select_reverse(continuation), to: :larder
+
+      @doc "As `select/2`, from the last key of an ordered_set backwards."
+      @spec select_reverse(table(), match_spec()) :: [term()]
+      defdelegate select_reverse(tab, spec), to: :larder
+
+      @doc "As `select_reverse/2`, `limit` at a time."
+      @spec select_reverse(table(), match_spec(), pos_integer()) ::
+              {[term()], continuation()} | :"$end_of_table"
+      defdelegate select_reverse(tab, spec, limit), to: :larder
+
+      @doc """
+      How many objects a match specification gives `true` for.
+
+          iex> tab = Larder.new(:scores, [])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> Larder.select_count(tab, [{{:"$1", :_}, [{:>, :"$1", 10}], [true]}])
+          2
+      """
+      @spec select_count(table(), match_spec()) :: non_neg_integer()
+      defdelegate select_count(tab, spec), to: :larder
+
+      @doc """
+      Deletes the objects that a match specification gives `true` for, and says how many.
+
+      Each object goes at one moment, not all of them together.
+
+          iex> tab = Larder.new(:scores, [])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> Larder.select_delete(tab, [{{:"$1", :_}, [{:>, :"$1", 10}], [true]}])
+          2
+          iex> Larder.tab2list(tab)
+          [{10, :bob}]
+      """
+      @spec select_delete(table(), match_spec()) :: non_neg_integer()
+      defdelegate select_delete(tab, spec), to: :larder
+
+      @doc """
+      Replaces objects by what a match specification gives, each atomically, and says how many.
+
+      The key must stay.
+      """
+      @spec select_replace(table(), match_spec()) :: non_neg_integer()
+      defdelegate select_replace(tab, spec), to: :larder
+
+      @doc "Compiles a match specification for `match_spec_run/2`."
+      @spec match_spec_compile(match_spec()) :: term()
+      defdelegate match_spec_compile(spec), to: :larder
+
+      @doc "Runs a compiled match specification over a list of tuples."
+      @spec match_spec_run([tuple()], term()) :: [term()]
+      defdelegate match_spec_run(tuples, compiled), to: :larder
+
+      @doc "Whether a term is a compiled match specification of this node."
+      @spec is_compiled_ms(term()) :: boolean()
+      defdelegate is_compiled_ms(term), to: :larder
+
+      @doc "Makes a continuation that has been outside the node usable again."
+      @spec repair_continuation(continuation(), match_spec()) :: continuation()
+      defdelegate repair_continuation(continuation, spec), to: :larder
+
+      @doc "What a match specification gives for one tuple, with errors in words."
+      @spec test_ms(tuple(), match_spec()) :: {:ok, term()} | {:error, keyword()}
+      defdelegate test_ms(tuple, spec), to: :larder
+
+      @doc """
+      The match specification of a function that was typed in the Erlang shell.
+
+      A compiled function is an error.
+      """
+      @spec fun2ms(fun()) :: match_spec() | {:error, :transform_error}
+      defdelegate fun2ms(fun), to: :larder
+
+      @doc "A query handle for the Erlang query language QLC. Options: `:traverse`, `:n_objects`."
+      @spec table(table(), term()) :: term()
+      defdelegate table(tab, options), to: :larder
+
+      @doc "A query handle for QLC with the default options."
+      @spec table(table()) :: term()
+      defdelegate table(tab), to: :larder
+    end
+  end
+end
