@@ -63,6 +63,8 @@ pub enum Fault {
     Uncounted,
     /// A node is said to be counted after its own bits were looked at.
     LateClear,
+    /// A timer removes what is under its key, whatever time that has.
+    FreshExpired,
     /// A leaf counts one entry too many.
     OffByOne,
     /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.

@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use crate::ids::{OwnerId, TableId};
+use crate::ops::expirer;
 use crate::options::Options;
 use crate::reclaim::reaper;
 use crate::table::{Catalog, Table};
@@ -146,10 +147,14 @@ impl Engine {
     pub fn create(&self, mut options: Options, owner: OwnerId) -> Result<Arc<Table>, Error> {
         options.check()?;
         options.call_by_name();
-        let (named, name) = (options.named, options.name);
-        self.add((named, name), owner, |id, catalog| {
+        let (named, name, bounded) = (options.named, options.name, options.bounds.is_some());
+        let table = self.add((named, name), owner, |id, catalog| {
             Table::make(id, options, owner, catalog)
-        })
+        })?;
+        if bounded {
+            expirer::watch(&table);
+        }
+        Ok(table)
     }
 
     /// A table that is in no list.

@@ -51,6 +51,9 @@ pub enum Error {
     /// The table has no ranks.
     #[error("only tables of type ordered_set have ranks, and none on a structure but the default")]
     Unranked,
+    /// The table has no bounds.
+    #[error("the table has no bounds: make it with an option such as ttl, if only without a time")]
+    Unbounded,
     /// Only the table's owner may do this.
     #[error("the caller is not the table's owner")]
     NotOwner,

@@ -28,6 +28,7 @@
 //! | `ids`, `error`, `options`, `structures`, `budget`, `counters` | numbers of tables and owners; errors; what a table is made with; slices; counting |
 //! | `raw` | the only unsafe code |
 //! | `index`, `store`, `keys`, `stored` | objects under keys, as bytes: the index of either kind, its size, index keys, an object that was found |
+//! | `bounds` | objects whose time is over |
 //! | `reclaim` | what is given back later, and by whom: deferred release, the reaper, its throttle |
 //! | `change_stamp`, `fixation`, `read_ahead` | whether a table changed; keys deleted while it is fixed; the read-ahead cursor |
 //! | `local`, `buffers` | what a thread keeps for its operations |
@@ -67,6 +68,7 @@
 
 pub mod api;
 mod batch;
+mod bounds;
 mod budget;
 mod buffers;
 mod change_stamp;
@@ -93,6 +95,7 @@ mod table;
 mod versions;
 
 pub use batch::{ListJob, ObjectList};
+pub use bounds::advance_clock;
 pub use budget::{Budget, Step};
 pub use change_stamp::Stamp;
 pub use engine::{Engine, Host, NoHost};
@@ -101,8 +104,8 @@ pub use fixation::{FixTime, Fixed};
 pub use ids::{ByNumber, OwnerId, TableId, Who};
 pub use keys::KeyList;
 pub use local::{with_local, Local};
-pub use ops::{CounterOp, NewRow, Slot, Sums};
-pub use options::{Access, Concurrency, Options, TableKind};
+pub use ops::{CounterOp, NewRow, Slot, Sums, TimeLeft};
+pub use options::{Access, Bounds, Concurrency, Options, TableKind};
 pub use scan::{CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show};
 pub use stored::Stored;
 pub use structures::{structures, Structure, StructureValue};

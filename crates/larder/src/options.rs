@@ -53,6 +53,18 @@ pub enum Concurrency {
     Auto,
 }
 
+/// What a table is to keep, and how long. Times are in milliseconds. An object whose time is over
+/// is *expired*: it is in no answer any more, and is removed soon after.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Bounds {
+    /// How long an object lives after it was written, unless it was inserted with a time of its
+    /// own; None: for ever.
+    pub ttl: Option<u64>,
+    /// How long an object lives after it was last written or looked up by its key, at least, and an
+    /// eighth of that longer at most; None: for ever.
+    pub idle: Option<u64>,
+}
+
 /// What a table is made with. Begin with [`Options::new`] and change what should be different.
 #[derive(Clone, Debug)]
 pub struct Options {
@@ -85,6 +97,9 @@ pub struct Options {
     /// Whether 0.0 and -0.0 are one key in a set, bag or duplicate_bag, as in hosts whose `=:=`
     /// takes them for the same.
     pub legacy_zero: bool,
+    /// What the table is to keep; None for a table that has no bounds, and pays for none. A table
+    /// with [`Bounds::default`] has none either, and may be given some later.
+    pub bounds: Option<Bounds>,
 }
 
 impl Options {
@@ -104,18 +119,23 @@ impl Options {
             structure: Cow::Borrowed(DEFAULT),
             structure_options: Vec::new(),
             legacy_zero: false,
+            bounds: None,
         }
     }
 
     /// Whether a table can be made with these.
     ///
     /// # Errors
-    /// `BadOption` for a key position of 0, and for a structure that has no such options or can't
+    /// `BadOption` for a key position of 0, for bounds of a bag or on a structure of the studies, and for a structure that has no such options or can't
     /// carry the type; `UnknownStructure` for a structure that is not built in. The text says what
     /// there is.
     pub fn check(&self) -> Result<(), Error> {
         if self.keypos == 0 {
             return Err(Error::BadOption("keypos counts from 1".to_owned().into()));
+        }
+        if self.bounds.is_some() && !(self.kind.is_unique() && self.structure == DEFAULT) {
+            let text = "bounds are for tables of type set and ordered_set on the default structure";
+            return Err(Error::BadOption(text.to_owned().into()));
         }
         structures::check(
             &self.structure,

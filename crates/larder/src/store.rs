@@ -4,6 +4,7 @@
 //! Several stores may lead to the same objects (see `versions`). Each of them has a part of one
 //! `Contents`; who gives the last part back frees what the index has.
 
+use crate::bounds::{self, Bounded, Layer};
 use crate::counters::Counter;
 use crate::index::Index;
 use crate::options::Options;
@@ -24,6 +25,8 @@ pub(crate) struct Store {
     pub(crate) history: Option<Arc<History>>,
     /// Whether operations on one key go by its lock, as commits write to the table.
     pub(crate) locks: bool,
+    /// The index, if the table is bounded: what lies below it has stamps.
+    bounded: Option<Arc<Bounded>>,
     /// Whether it is a view of another table's objects, which nobody has counted.
     is_snapshot: bool,
 }
@@ -34,16 +37,55 @@ struct Contents;
 impl Store {
     /// An empty store for a table with these options, which were checked, and this seed.
     pub(crate) fn new(options: &Options, seed: &Seed) -> Self {
+        let layer = options.bounds.as_ref().map(|bounds| {
+            let ordered = options.kind.is_ordered();
+            Arc::new(Layer::new(bounds, seed, ordered))
+        });
+        Self::with_layer(options, seed, layer)
+    }
+
+    /// An empty store in the place of this one, with these options, but for what was set since.
+    pub(crate) fn anew(&self, options: &Options, seed: &Seed) -> Self {
+        let layer = self
+            .bounded
+            .as_ref()
+            .map(|own| Arc::new(own.layer().anew()));
+        Self::with_layer(options, seed, layer)
+    }
+
+    fn with_layer(options: &Options, seed: &Seed, layer: Option<Arc<Layer>>) -> Self {
         let index = Index::new(options, seed);
-        Store {
+        let store = Store {
             count: Arc::new(Counter::new(options.decentralized_counters)),
             limit: index.limit().unwrap_or(usize::MAX),
             index,
             contents: Some(Arc::new(Contents)),
             history: None,
             locks: false,
+            bounded: None,
             is_snapshot: false,
+        };
+        match layer {
+            Some(layer) => store.bounded_by(layer, None),
+            None => store,
         }
+    }
+
+    /// The store with this layer over its index, below which `plain` lies if that is another.
+    fn bounded_by(mut self, layer: Arc<Layer>, plain: Option<Index>) -> Self {
+        let plain = match plain {
+            Some(Index::Unique(plain)) => Some(plain),
+            _ => None,
+        };
+        // Bags are refused when a table is made.
+        if let Index::Unique(below) = &self.index {
+            let count = Arc::clone(&self.count);
+            let bounded = Bounded::new(Arc::clone(below), plain, layer, count);
+            let bounded = Arc::new(bounded);
+            self.index = Index::Unique(Arc::clone(&bounded) as Arc<_>);
+            self.bounded = Some(bounded);
+        }
+        self
     }
 
     /// A store with the same objects.
@@ -55,6 +97,7 @@ impl Store {
             contents: self.contents.clone(),
             history: self.history.clone(),
             locks: self.locks,
+            bounded: self.bounded.clone(),
             is_snapshot: self.is_snapshot,
         }
     }
@@ -63,14 +106,48 @@ impl Store {
     /// `locks`, its operations on one key go by the key's lock.
     pub(crate) fn watched(history: Arc<History>, locks: bool) -> Store {
         let store = history.store();
-        Store {
+        let (layer, plain) = (store.layer().cloned(), store.below());
+        let watched = Store {
             index: versions::watch(&history, locks),
             count: Arc::clone(&store.count),
             limit: store.limit,
             contents: None,
-            history: Some(history),
+            history: Some(Arc::clone(&history)),
             locks,
+            bounded: None,
             is_snapshot: false,
+        };
+        match layer {
+            Some(layer) => watched.bounded_by(layer, Some(plain)),
+            None => watched,
+        }
+    }
+
+    /// The index below the table's bounds: what a history has to do with.
+    pub(crate) fn below(&self) -> Index {
+        match &self.bounded {
+            Some(bounded) => Index::Unique(Arc::clone(bounded.below())),
+            None => self.index.share(),
+        }
+    }
+
+    /// The index, if the table is bounded.
+    #[inline]
+    pub(crate) fn bounded(&self) -> Option<&Arc<Bounded>> {
+        self.bounded.as_ref()
+    }
+
+    /// The table's bounds.
+    pub(crate) fn layer(&self) -> Option<&Arc<Layer>> {
+        self.bounded.as_ref().map(|own| own.layer())
+    }
+
+    /// A view of this store's objects as of a time, in an index that has them with stamps, if the
+    /// table is bounded.
+    pub(crate) fn as_of(&self, view: Index, time: u64) -> Index {
+        match self.layer() {
+            Some(layer) => bounds::bound(view, layer, time),
+            None => view,
         }
     }
 
@@ -83,6 +160,7 @@ impl Store {
             contents: None,
             history: None,
             locks: false,
+            bounded: None,
             is_snapshot: true,
         }
     }

@@ -6,7 +6,7 @@
 
 mod histories;
 
-use histories::table;
+use histories::{table, Expiring};
 use larder::api::Larder;
 use larder::structures;
 use larder_testing::environment::{seed, soak};
@@ -50,6 +50,27 @@ fn histories_of_tables_with_long_lists_are_linearizable() {
             panic!("ordered: {}, {wrong}", round % 2 == 1);
         }
         subject.0 .0.drop_table().expect("it lives");
+    }
+}
+
+/// Rows of a bounded table that expire, some removed by the library's thread, some by others.
+#[test]
+fn histories_of_bounded_tables_are_linearizable() {
+    let larder = Larder::new();
+    for round in 0..400 * soak() {
+        let (ordered, watched) = (round % 2 == 1, round % 4 > 1);
+        let subject = On(Expiring::new(&larder, ordered), 5);
+        let table = &subject.0 .0 .0;
+        let snapshot = watched.then(|| table.snapshot().expect("a table"));
+        let seed = mix(seed(20_261_125) + round);
+        let outcome = match round % 8 {
+            0..4 => of_threads(&subject, THREADS, STEPS, seed),
+            _ => of_threads(&WithSnapshots(subject, 4), THREADS, STEPS, seed),
+        };
+        if let Err(wrong) = outcome {
+            panic!("ordered: {ordered}, watched: {watched}, {wrong}");
+        }
+        drop(snapshot);
     }
 }
 

@@ -32,6 +32,8 @@ pub enum Event {
     Replace(Term, Term),
     /// A tuple is gone.
     Delete(Term),
+    /// A tuple is gone, as its time was over.
+    Expire(Term),
     /// All tuples are gone.
     Clear,
     /// So many events were lost, as the feed fell behind by more than its limit. To follow the
@@ -161,6 +163,7 @@ impl Feed {
                         FeedEvent::Insert(new) => Event::Insert(row(new)),
                         FeedEvent::Replace(old, new) => Event::Replace(row(old), row(new)),
                         FeedEvent::Delete(old) => Event::Delete(row(old)),
+                        FeedEvent::Expire(old) => Event::Expire(row(old)),
                         FeedEvent::Clear => Event::Clear,
                         FeedEvent::Overflow(lost) => Event::Overflow(lost),
                         FeedEvent::Gone => {

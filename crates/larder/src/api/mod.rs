@@ -27,6 +27,7 @@
 //! goes. What needs more (other owners, access rights, slices, visitors without copies) is there
 //! through [`Table::engine_table`].
 
+mod bounds;
 mod feed;
 mod file;
 mod select;
@@ -37,12 +38,13 @@ mod transaction;
 use crate::engine::{Engine, NoHost};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::options::{Access, Concurrency, Options, TableKind};
+use crate::options::{Access, Bounds, Concurrency, Options, TableKind};
 use crate::structures::StructureValue;
 use crate::table::Table as EngineTable;
 use larder_term::{atoms, Atom};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 pub use feed::{Commit, Event, Feed, FeedOptions};
 pub use select::Rows;
@@ -187,6 +189,27 @@ impl Builder {
     pub fn decentralized_counters(mut self) -> Self {
         self.options.decentralized_counters = true;
         self.options.write_concurrency = Concurrency::Auto;
+        self
+    }
+
+    /// Tuples live for so long after they were written, unless they were inserted with a time of
+    /// their own (see [`Table::insert_with`]).
+    pub fn ttl(mut self, ttl: Duration) -> Self {
+        let ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
+        self.options.bounds.get_or_insert_default().ttl = Some(ms);
+        self
+    }
+
+    /// Tuples live for so long after they were written or looked up by their key, at least.
+    pub fn idle(mut self, idle: Duration) -> Self {
+        let ms = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
+        self.options.bounds.get_or_insert_default().idle = Some(ms);
+        self
+    }
+
+    /// The table has these bounds, which may be none now and set later.
+    pub fn bounds(mut self, bounds: Bounds) -> Self {
+        self.options.bounds = Some(bounds);
         self
     }
 

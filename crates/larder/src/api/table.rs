@@ -52,13 +52,13 @@ impl Table {
         patiently(&[&self.table], f)
     }
 
-    fn key(&self, key: &impl AsTerm) -> Vec<u8> {
+    pub(super) fn key(&self, key: &impl AsTerm) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.table.encode_key(key.as_term(), &mut bytes);
         bytes
     }
 
-    fn object(&self, tuple: &impl AsTerm) -> Result<ObjectBuf, Error> {
+    pub(super) fn object(&self, tuple: &impl AsTerm) -> Result<ObjectBuf, Error> {
         let mut object = ObjectBuf::new();
         self.table.encode_object(tuple.as_term(), &mut object)?;
         Ok(object)

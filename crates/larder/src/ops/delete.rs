@@ -151,9 +151,10 @@ impl Table {
         if self.view.is_some() {
             return self.delete_each(&guard);
         }
-        let mut fresh = Some(Store::new(&self.options, &self.seed));
+        let mut fresh: Option<Store> = None;
         loop {
             let op = self.begin(&guard)?;
+            fresh = fresh.or_else(|| Some(op.store.anew(&self.options, &self.seed)));
             // The linearisation point, if the word is still the one that was loaded: writes that
             // began before, and have not revalidated yet, begin anew in the fresh store.
             let mut swap = || {

@@ -7,6 +7,8 @@
 //! | `insert` | insert, insert_new |
 //! | `delete`, `take` | delete, delete_object, delete_all_objects; take |
 //! | `update` | update_counter, update_element |
+//! | `expire` | the times of a bounded table's objects |
+//! | `expirer` | the thread that removes objects whose time is over |
 //! | `rank` | rank, nth, count_range, slice |
 //! | `step`, `slot` | first, next, last, prev; slot |
 //! | `commit` | what every change of an entry goes through |
@@ -15,6 +17,8 @@
 mod begin;
 mod commit;
 mod delete;
+mod expire;
+pub(crate) mod expirer;
 mod identity;
 mod insert;
 mod lookup;
@@ -26,5 +30,6 @@ mod update;
 
 pub(crate) use begin::{Admission, Intent, Operation};
 pub(crate) use commit::{ValueList, Written};
+pub use expire::TimeLeft;
 pub use slot::Slot;
 pub use update::{CounterOp, NewRow, Sums};

@@ -202,7 +202,8 @@ impl Table {
         let op = self.begin(&guard)?;
         let changes = &self.changes;
         let (mut stamp, mut more) = (None, 0);
-        if continues {
+        // What is read ahead of a bounded table may be expired when it is asked for.
+        if continues && op.store.bounded().is_none() {
             // The table was changed: perhaps the leaf that was read was not. Then the next entry
             // of the cursor is current, although its stamp is not.
             let same = |key: &[u8], seen| op.store.index.unchanged(&guard, self.key(key), seen);

@@ -9,5 +9,5 @@
 
 mod deferred;
 pub(crate) mod reaper;
-mod throttle;
+pub(crate) mod throttle;
 mod trim;

@@ -120,7 +120,10 @@ impl Table {
         if !Weak::ptr_eq(&old.source, &new.source) {
             return Err(Error::TableType);
         }
-        let place = if Weak::ptr_eq(&old.history, &new.history) {
+        // Objects expire without leaving a version.
+        let history = old.history.upgrade();
+        let bounded = history.is_some_and(|own| own.store().bounded().is_some());
+        let place = if Weak::ptr_eq(&old.history, &new.history) && !bounded {
             Place::wait()
         } else {
             Place::all(self, Side::Old)

@@ -71,6 +71,8 @@ pub(crate) struct Change {
     /// Where the old value ends, if there is one.
     old: Option<usize>,
     is_new: bool,
+    /// Whether the old object goes as its time is over.
+    is_expiry: bool,
 }
 
 impl Change {
@@ -84,7 +86,19 @@ impl Change {
             key: key.len(),
             old: old.map(|old| key.len() + old.len()),
             is_new: new.is_some(),
+            is_expiry: false,
         }
+    }
+
+    /// The same change, of an object whose time is over.
+    pub(crate) fn of_expiry(mut self) -> Self {
+        self.is_expiry = true;
+        self
+    }
+
+    /// Whether the object goes as its time is over.
+    pub(super) fn is_expiry(&self) -> bool {
+        self.is_expiry
     }
 
     /// The value that was replaced or removed.

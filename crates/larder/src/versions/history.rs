@@ -532,6 +532,8 @@ impl Drop for History {
 pub(crate) struct Snapshot {
     pub(crate) history: Arc<History>,
     registered: Registered,
+    /// The time, of a bounded table: what is expired then is not part of it.
+    time: u64,
 }
 
 impl Snapshot {
@@ -542,12 +544,19 @@ impl Snapshot {
         Some(Snapshot {
             history,
             registered,
+            time: 0,
         })
     }
 
     /// The snapshot is of the moment at which this number was drawn.
-    pub(crate) fn settle(&mut self, number: u64) {
+    pub(crate) fn settle(&mut self, number: u64, time: u64) {
+        self.time = time;
         self.registered = self.history.settle(self.registered, number);
+    }
+
+    /// The time at which it was taken.
+    pub(crate) fn time(&self) -> u64 {
+        self.time
     }
 
     /// The snapshot's number.

@@ -7,6 +7,7 @@ use super::clock;
 use super::count::Count;
 use super::history::{History, Snapshot};
 use super::merged::{merge, Overrides};
+use crate::bounds;
 use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::error::Error;
@@ -166,9 +167,10 @@ pub(super) fn view_options(source: &Table, access: Access) -> Options {
 
 /// The store of a snapshot of a table.
 fn store(source: &Table, snapshot: Snapshot) -> Store {
-    let base = snapshot.history.store().index.share();
+    let (history, time) = (Arc::clone(&snapshot.history), snapshot.time());
     let overrides = Overrides::of_snapshot(snapshot, source.seed.clone());
-    Store::of_snapshot(merge(base, overrides))
+    let objects = merge(history.store().below(), overrides);
+    Store::of_snapshot(history.store().as_of(objects, time))
 }
 
 /// Takes snapshots of some tables at one instant. Steps 1 to 4 of the folder.
@@ -189,8 +191,10 @@ fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Sna
         before();
         // (3)
         let number = clock::draw();
+        // A write that is part of the snapshots was made before this time.
+        let time = bounded(&snapshots).then(bounds::now);
         for snapshot in &mut snapshots {
-            snapshot.settle(number);
+            snapshot.settle(number, time.unwrap_or(0));
         }
         // (4)
         let mut as_before = true;
@@ -205,6 +209,12 @@ fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Sna
             return Ok(snapshots);
         }
     }
+}
+
+/// Whether a table is bounded.
+fn bounded(snapshots: &[Snapshot]) -> bool {
+    let mut stores = snapshots.iter().map(|own| own.history.store());
+    stores.any(|store| store.bounded().is_some())
 }
 
 impl Table {

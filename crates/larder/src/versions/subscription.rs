@@ -40,6 +40,8 @@ pub enum FeedEvent<'a> {
     Replace(&'a ObjectView<'a>, &'a ObjectView<'a>),
     /// An object is gone.
     Delete(&'a ObjectView<'a>),
+    /// An object is gone, as its time was over (see [`crate::Bounds`]).
+    Expire(&'a ObjectView<'a>),
     /// All objects are gone.
     Clear,
     /// So many events were lost, as the subscriber fell behind by more than its limit.
@@ -142,6 +144,9 @@ impl Subscription {
             if objects.iter().rev().any(&mut fits) {
                 match &objects {
                     [None, Some(new)] => visit(*seq, FeedEvent::Insert(new)),
+                    [Some(old), None] if change.is_expiry() => {
+                        visit(*seq, FeedEvent::Expire(old));
+                    }
                     [Some(old), None] => visit(*seq, FeedEvent::Delete(old)),
                     [Some(old), Some(new)] => visit(*seq, FeedEvent::Replace(old, new)),
                     [None, None] => {}

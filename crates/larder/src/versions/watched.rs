@@ -20,6 +20,7 @@ use super::feed::{Aftermath, Change};
 use super::history::History;
 use super::key_locks::WriteLock;
 use super::undo::{self, Override};
+use crate::bounds::{object_of, take_gone, Gone};
 use crate::index::Index;
 use crate::raw;
 use larder_index::sync::{planted, Fault};
@@ -37,21 +38,26 @@ struct Watched<I: ?Sized> {
     history: Arc<History>,
     /// Commits write to the table: operations on one key go by its lock (see `key_locks`).
     locks: bool,
+    /// Whether values have stamps (see `bounds`).
+    bounded: bool,
 }
 
 /// A watched index over a history's store, whose operations on one key go by its lock or not.
 pub(crate) fn watch(history: &Arc<History>, locks: bool) -> Index {
     let history = Arc::clone(history);
-    match history.store().index.share() {
+    let bounded = history.store().bounded().is_some();
+    match history.store().below() {
         Index::Unique(index) => Index::Unique(Arc::new(Watched {
             index,
             history,
             locks,
+            bounded,
         })),
         Index::Multi(index) => Index::Multi(Arc::new(Watched {
             index,
             history,
             locks,
+            bounded,
         })),
     }
 }
@@ -118,6 +124,10 @@ impl Watched<dyn Unique> {
         (old, new): (Option<&[u8]>, Option<&[u8]>),
         after: &mut After,
     ) {
+        let gone = match self.bounded {
+            true => take_gone(),
+            false => Gone::Deleted,
+        };
         let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
         // In this order: the clock, the snapshots, the followers (see `feed`).
         let number = after.early.unwrap_or_else(clock::of_write);
@@ -139,9 +149,34 @@ impl Watched<dyn Unique> {
             },
         );
         if early.unwrap_or_else(|| self.history.feed().is_followed()) {
-            let change = Change::new(key.bytes, old, new);
-            let changes = smallvec![change];
+            let changes = self.told(key, (old, new), gone);
             self.history.tell(number, changes, &mut after.feed);
+        }
+    }
+
+    /// What followers are told of a change.
+    #[inline]
+    fn told(
+        &self,
+        key: Key<'_>,
+        (old, new): (Option<&[u8]>, Option<&[u8]>),
+        gone: Gone,
+    ) -> SmallVec<[Change; 1]> {
+        if !self.bounded {
+            return smallvec![Change::new(key.bytes, old, new)];
+        }
+        let (old, new) = (old.map(object_of), new.map(object_of));
+        match gone {
+            Gone::Deleted => smallvec![Change::new(key.bytes, old, new)],
+            Gone::Kept => SmallVec::new(),
+            Gone::Expired => {
+                let mut changes: SmallVec<[Change; 1]> =
+                    smallvec![Change::new(key.bytes, old, None).of_expiry()];
+                if new.is_some() {
+                    changes.push(Change::new(key.bytes, None, new));
+                }
+                changes
+            }
         }
     }
 }

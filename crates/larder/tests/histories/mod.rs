@@ -6,6 +6,7 @@ use larder::api::{Builder, Larder, Table};
 use larder_term::{term, Term};
 use larder_testing::tables::{Op, Rows as Numbers, Tabular, KEYS};
 use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 /// A table of tuples `{key, number}`; and how many other rows come before the second row of a list,
 /// and before the third.
@@ -124,6 +125,45 @@ impl Rows {
                 Op::Snapshot(Some(seen))
             }
         })
+    }
+}
+
+/// A bounded table: what goes expires, and what is written is written over what is expired.
+pub struct Expiring(pub Rows);
+
+impl Expiring {
+    /// Of this type.
+    pub fn new(larder: &Larder, ordered: bool) -> Self {
+        let builder = larder.table("t").ttl(Duration::from_secs(1_000_000));
+        let builder = if ordered {
+            builder.ordered_set()
+        } else {
+            builder
+        };
+        Expiring(Rows(builder.create().expect("a table"), 0))
+    }
+
+    fn one(&self, op: Op) -> Result<Op, larder::Error> {
+        let t = &self.0 .0;
+        // Whoever comes removes what is expired.
+        t.engine_table().remove_expired().ok();
+        Ok(match op {
+            Op::Put(k, value) => {
+                t.insert_with(&row(k, value), None)?;
+                op
+            }
+            Op::Remove(k, _) => {
+                let was = t.expire(&key(k), Some(Duration::ZERO))?;
+                Op::Remove(k, Some(was))
+            }
+            op => self.0.one(op)?,
+        })
+    }
+}
+
+impl Tabular for Expiring {
+    fn apply(&self, op: Op) -> Op {
+        self.one(op).expect("a table that lives")
     }
 }
 

@@ -117,12 +117,14 @@ struct View<I: ?Sized> {
 /// The index of a view, with what the transaction reads and writes by it.
 pub(super) fn view(snapshot: Snapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) {
     let history = Arc::clone(&snapshot.history);
-    let base = history.store().index.share();
+    let (store, time) = (Arc::clone(&history), snapshot.time());
     let below = Overrides::of_history(history, snapshot.number(), seed.clone());
     let set = Arc::new(WorkingSet::new(snapshot));
     let writes: Arc<dyn Unique> = set.writes.clone();
     let own = Overrides::of_writes(writes, seed.clone(), Arc::clone(&set.checkpoints));
-    let index = match merged::merge(merged::merge(base, below), own) {
+    let objects = merged::merge(store.store().below(), below);
+    let objects = store.store().as_of(objects, time);
+    let index = match merged::merge(objects, own) {
         Index::Unique(seen) => Index::Unique(Arc::new(View {
             set: Arc::clone(&set),
             seen,

@@ -1,0 +1,74 @@
+//! Bounded tables: how long tuples live.
+
+use super::Table;
+use crate::error::Error;
+use crate::ops::TimeLeft;
+use crate::options::Bounds;
+use larder_term::AsTerm;
+use std::time::Duration;
+
+fn ms(time: Option<Duration>) -> Option<u64> {
+    time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
+}
+
+/// Of a bounded table: one that was made with [`Builder::ttl`](super::Builder::ttl),
+/// [`Builder::idle`](super::Builder::idle) or [`Builder::bounds`](super::Builder::bounds).
+///
+/// ```
+/// use larder::api::Larder;
+/// use larder::TimeLeft;
+/// use larder_term::term;
+/// use std::time::Duration;
+///
+/// # fn main() -> Result<(), larder::Error> {
+/// let sessions = Larder::new().table("sessions").ttl(Duration::from_secs(3600)).create()?;
+/// sessions.insert(&term!({1, ann}))?;
+/// sessions.insert_with(&term!({2, bob}), Some(Duration::ZERO))?;
+/// assert!(sessions.contains(&term!(1))?);
+/// assert!(!sessions.contains(&term!(2))?);
+/// assert!(sessions.expire(&term!(1), None)?);
+/// assert_eq!(sessions.time_left(&term!(1))?, TimeLeft::Unlimited);
+/// # Ok(()) }
+/// ```
+impl Table {
+    /// Inserts a tuple that lives for so long, whatever the table's `ttl`; `None`: until it is
+    /// deleted. Atomic.
+    ///
+    /// # Errors
+    /// As `insert`; `Unbounded` if the table has no bounds.
+    pub fn insert_with(&self, tuple: &impl AsTerm, ttl: Option<Duration>) -> Result<(), Error> {
+        let object = self.object(tuple)?;
+        let table = self.engine_table();
+        self.patiently(|| table.insert_with(self.me(), &object, ms(ttl)))
+    }
+
+    /// Gives the tuple under a key so long to live, from now on; `None`: until it is deleted.
+    /// Whether there is one. Feeds are not told. O(1) (ordered_set: O(log n)).
+    ///
+    /// # Errors
+    /// `NoTable`; `Unbounded` if the table has no bounds.
+    pub fn expire(&self, key: &impl AsTerm, ttl: Option<Duration>) -> Result<bool, Error> {
+        let key = self.key(key);
+        let table = self.engine_table();
+        self.patiently(|| table.expire(self.me(), &key, ms(ttl)))
+    }
+
+    /// How long the tuple under a key has left. As `contains`, it is no read that `idle` counts.
+    ///
+    /// # Errors
+    /// As `expire`.
+    pub fn time_left(&self, key: &impl AsTerm) -> Result<TimeLeft, Error> {
+        let key = self.key(key);
+        let table = self.engine_table();
+        self.patiently(|| table.time_left(self.me(), &key))
+    }
+
+    /// Sets the bounds of a bounded table, for what is written from here on. Tuples that are there
+    /// keep the time that they have.
+    ///
+    /// # Errors
+    /// `NoTable`, `NotOwner`; `Unbounded` if the table was made without bounds.
+    pub fn set_bounds(&self, bounds: &Bounds) -> Result<(), Error> {
+        self.engine_table().set_bounds(self.me(), bounds)
+    }
+}

@@ -1,0 +1,390 @@
+//! The index of a bounded table: what lies below it, without the objects that are expired, and
+//! without stamps.
+//!
+//! Invariants 1 and 2 of the folder are kept here. Reads go by the time at which they begin. A
+//! write goes by the time at which it has the lock of its entry.
+//!
+//! If a write puts something in the place of an expired object, those above count it as new, and
+//! know nothing of the old one. So its count and its handles are settled here.
+
+use super::gone::{self, Gone};
+use super::layer::{Arm, Due, Layer};
+use super::stamp::{self, object_of, Stamp};
+use crate::counters::Counter;
+use crate::index::Index;
+use crate::raw;
+use crate::reclaim::reaper;
+use larder_index::{
+    with_spare, Batch, Change, Direction, Guard, Key, Lookup, Start, Stats, Unique, Updater, SHORT,
+};
+use larder_term::blob::Handles;
+use larder_term::object;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// A thread keeps no more bytes than this for what it copies.
+const KEEP: usize = 1 << 14;
+
+thread_local! {
+    static VALUE: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
+    static POSITION: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
+}
+
+/// Calls `f` with an empty buffer of the thread's.
+fn with_value<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
+    let is_small = |value: &Vec<u8>| value.capacity() <= KEEP;
+    with_spare(&VALUE, is_small, |value| {
+        value.clear();
+        f(value)
+    })
+}
+
+/// The index of a bounded table, or of a view of one.
+pub(crate) struct Bounded {
+    /// What lies below: values with stamps.
+    below: Arc<dyn Unique>,
+    /// The objects, where nobody keeps what is changed.
+    plain: Arc<dyn Unique>,
+    layer: Arc<Layer>,
+    count: Arc<Counter>,
+    /// Whether what lies below tells what is changed.
+    watched: bool,
+    /// The time as of which objects are expired, for what doesn't change; None: now.
+    at: Option<u64>,
+}
+
+impl Bounded {
+    /// Over an index and, if that keeps what is changed, the one below it.
+    pub(crate) fn new(
+        below: Arc<dyn Unique>,
+        plain: Option<Arc<dyn Unique>>,
+        layer: Arc<Layer>,
+        count: Arc<Counter>,
+    ) -> Self {
+        let watched = plain.is_some();
+        Bounded {
+            plain: plain.unwrap_or_else(|| Arc::clone(&below)),
+            below,
+            layer,
+            count,
+            watched,
+            at: None,
+        }
+    }
+
+    /// What lies below.
+    pub(crate) fn below(&self) -> &Arc<dyn Unique> {
+        &self.below
+    }
+
+    /// What all indexes of these objects share.
+    pub(crate) fn layer(&self) -> &Arc<Layer> {
+        &self.layer
+    }
+
+    /// The time by which it is decided what is expired.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.at.unwrap_or_else(|| self.layer.now())
+    }
+
+    /// The object of a value, if there is one that is not expired.
+    #[inline]
+    fn live<'v>(&self, now: u64, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
+        let value = value?;
+        let live = !Stamp::of(value).is_expired(now);
+        live.then(|| object_of(value))
+    }
+
+    /// Says to those who are told what changes that a change is of this kind.
+    #[inline]
+    pub(crate) fn tell(&self, kind: Gone) {
+        if self.watched {
+            gone::note(kind);
+        }
+    }
+
+    /// After a read of a key by itself: moves the deadline on, if that is due.
+    #[inline]
+    fn touch(&self, guard: &Guard, key: Key<'_>, now: u64, stamp: Stamp) {
+        if self.at.is_none() && self.layer.touched(now, stamp).is_some() {
+            self.move_on(guard, key, now);
+        }
+    }
+
+    #[cold]
+    fn move_on(&self, guard: &Guard, key: Key<'_>, now: u64) {
+        // Nobody keeps or tells this: invariant 5 of the folder.
+        self.plain.update(guard, key, &mut |old, scratch| {
+            let Some(old) = old else {
+                return Change::Keep;
+            };
+            let stamp = Stamp::of(old);
+            if stamp.is_expired(now) {
+                return Change::Keep;
+            }
+            match self.layer.touched(now, stamp) {
+                None => Change::Keep,
+                Some(stamp) => {
+                    stamp.replace(old, scratch);
+                    Change::PutScratch
+                }
+            }
+        });
+    }
+
+    /// Counts the objects that are not expired, by a scan.
+    fn count_live(&self) -> usize {
+        let guard = larder_index::pin();
+        let (mut batch, mut position) = (Batch::default(), Vec::new());
+        self.scan(&guard, Start::Edge, Direction::Forward, &mut batch);
+        let mut sum = batch.len();
+        while !batch.done {
+            std::mem::swap(&mut position, &mut batch.resume);
+            self.scan(&guard, Start::At(&position), Direction::Forward, &mut batch);
+            sum += batch.len();
+        }
+        sum
+    }
+
+    /// Arms an object with another timer, if it has this one. The object stays as it is.
+    pub(crate) fn arm_again(&self, guard: &Guard, key: Key<'_>, time: u64) {
+        let mut arm = Arm::default();
+        self.plain.update(guard, key, &mut |old, scratch| {
+            let now = self.now();
+            match old.map(|old| (old, self.layer.due(now, time, Stamp::of(old)))) {
+                Some((old, Due::Again(stamp, again))) => {
+                    arm = again;
+                    stamp.replace(old, scratch);
+                    Change::PutScratch
+                }
+                Some((old, Due::Remove)) => {
+                    // Its time has come since the look: a timer for at once.
+                    let stamp = Stamp::of(old);
+                    arm = Arm(Some(stamp.armed));
+                    Change::Keep
+                }
+                _ => Change::Keep,
+            }
+        });
+        self.layer.arm(key.bytes, arm);
+    }
+}
+
+/// The index of a view of a bounded table, as of a time: of an index with stamps.
+pub(crate) fn bound(below: Index, layer: &Arc<Layer>, at: u64) -> Index {
+    match below {
+        Index::Unique(below) => Index::Unique(Arc::new(Bounded {
+            at: Some(at),
+            ..Bounded::new(
+                below,
+                None,
+                Arc::clone(layer),
+                Arc::new(Counter::new(false)),
+            )
+        })),
+        multi @ Index::Multi(_) => multi,
+    }
+}
+
+impl Unique for Bounded {
+    fn is_ordered(&self) -> bool {
+        self.below.is_ordered()
+    }
+
+    fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        let now = self.now();
+        let from = out.len();
+        if !self.below.get(guard, key, out) {
+            return false;
+        }
+        let stamp = Stamp::of(&out[from..]);
+        if stamp.is_expired(now) {
+            out.truncate(from);
+            return false;
+        }
+        out.truncate(out.len() - stamp::LEN);
+        self.touch(guard, key, now, stamp);
+        true
+    }
+
+    /// Is no read: it moves no deadline.
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        let now = self.now();
+        let mut short = [0; SHORT];
+        with_value(|long| {
+            let value = match self.below.get_short(guard, key, &mut short, Some(long)) {
+                Lookup::Absent => return false,
+                Lookup::Short(len) => &short[..len],
+                Lookup::Long => long,
+            };
+            !Stamp::of(value).is_expired(now)
+        })
+    }
+
+    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        self.below.prefetch(guard, keys);
+    }
+
+    fn get_short(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> Lookup {
+        let Some(long) = long else {
+            // Where the stamp of a long value is to be read.
+            return with_value(|value| self.get_short(guard, key, out, Some(value)));
+        };
+        let now = self.now();
+        let found = self.below.get_short(guard, key, out, Some(long));
+        let value = match found {
+            Lookup::Absent => return Lookup::Absent,
+            Lookup::Short(len) => &out[..len],
+            Lookup::Long => &long[..],
+        };
+        let stamp = Stamp::of(value);
+        if stamp.is_expired(now) {
+            return Lookup::Absent;
+        }
+        self.touch(guard, key, now, stamp);
+        match found {
+            Lookup::Short(len) => Lookup::Short(len - stamp::LEN),
+            _ => {
+                long.truncate(long.len() - stamp::LEN);
+                Lookup::Long
+            }
+        }
+    }
+
+    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        let mut arm = Arm::default();
+        let mut garbage = Handles::default();
+        let mut replaced = false;
+        let changed = self.below.update(guard, key, &mut |old, scratch| {
+            let now = self.now();
+            let live = self.live(now, old);
+            match f(live, scratch) {
+                // An expired object goes by its timer, which tells so.
+                Change::Remove if live.is_some() => return Change::Remove,
+                Change::Keep | Change::Remove => return Change::Keep,
+                Change::Put(value) => {
+                    scratch.clear();
+                    scratch.extend_from_slice(value);
+                }
+                Change::PutScratch => {}
+            }
+            let stamp;
+            (stamp, arm) = self.layer.stamp(now, old.map(Stamp::of), None);
+            stamp.push(scratch);
+            if let (Some(old), None) = (old, live) {
+                replaced = true;
+                object::note_handles(old, &mut garbage);
+                self.tell(Gone::Expired);
+            }
+            Change::PutScratch
+        });
+        self.layer.arm(key.bytes, arm);
+        if replaced {
+            self.count.add(-1);
+            if !garbage.is_empty() {
+                reaper::release_later(guard, |list| raw::own_counts(garbage, list));
+            }
+        }
+        changed
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        let now = self.now();
+        self.below.scan(guard, start, direction, batch);
+        loop {
+            // Time goes on, whatever becomes of the leaf.
+            batch.seen = None;
+            let Batch { bytes, entries, .. } = &mut *batch;
+            entries.retain_mut(|(_, value, end)| {
+                let live = !Stamp::of(&bytes[*value..*end]).is_expired(now);
+                *end -= stamp::LEN;
+                live
+            });
+            if batch.done || !batch.is_empty() {
+                return;
+            }
+            with_spare(
+                &POSITION,
+                |position: &Vec<u8>| position.capacity() <= KEEP,
+                |position| {
+                    std::mem::swap(position, &mut batch.resume);
+                    let start = match direction {
+                        Direction::Forward => Start::At(position),
+                        Direction::Backward => Start::Past(position),
+                    };
+                    self.below.scan(guard, start, direction, batch);
+                },
+            );
+        }
+    }
+
+    /// Goes on from an expired key as long as that is in the index: who fixed the table may have
+    /// been given it before.
+    fn step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) -> bool {
+        let now = self.now();
+        let here = self.below.step(guard, key, direction, batch);
+        while let Some(last) = batch.len().checked_sub(1) {
+            batch.seen = None;
+            let live = (0..=last).find(|&i| !Stamp::of(batch.value(i)).is_expired(now));
+            if let Some(i) = live {
+                // One entry alone is shown: others could be expired when somebody comes to them.
+                let (key, value, end) = batch.entries[i];
+                batch.entries.clear();
+                batch.entries.push((key, value, end - stamp::LEN));
+                batch.done = false;
+                break;
+            }
+            let passed = batch.key(last).to_vec();
+            let passed = Some(self.layer.key(&passed));
+            self.below.step(guard, passed, direction, batch);
+        }
+        here
+    }
+
+    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        self.below.position(key, out);
+    }
+
+    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        self.below.free_some(guard, limit, f)
+    }
+
+    /// Of a table with those that are expired, and in it still.
+    fn len(&self) -> usize {
+        match self.at {
+            None => self.below.len(),
+            Some(_) => self.count_live(),
+        }
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.layer.memory() + self.below.memory()
+    }
+
+    fn stats(&self) -> Stats {
+        let mut stats = self.below.stats();
+        stats.more.push(("timers", self.layer.timers() as u64));
+        stats
+    }
+
+    fn limit(&self) -> Option<usize> {
+        self.below.limit()
+    }
+
+    fn freeze(&self, on: bool) {
+        self.below.freeze(on);
+    }
+}

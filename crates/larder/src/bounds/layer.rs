@@ -1,0 +1,209 @@
+//! What a bounded store shares: its settings, its timers, and how its keys are hashed.
+
+use super::clock;
+use super::stamp::{later, Stamp, FAR};
+use super::wheel::{Chunk, Wheel};
+use crate::options::Bounds;
+use larder_index::sync::{planted, Fault, Mutex};
+use larder_index::Key;
+use larder_term::hash::Seed;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+/// What a table's bounds are now. Times are in milliseconds.
+struct Settings {
+    ttl: AtomicU64,
+    idle: AtomicU64,
+}
+
+/// What all indexes of a bounded table's objects share.
+pub(crate) struct Layer {
+    settings: Arc<Settings>,
+    wheel: Mutex<Wheel>,
+    seed: Seed,
+    ordered: bool,
+}
+
+/// A timer that is to be put in the wheel when the entry's lock is given back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[must_use]
+pub(crate) struct Arm(pub(crate) Option<u64>);
+
+/// How far ahead reads move the deadline: a read writes only if the deadline is less than `idle`
+/// away, so at most once in an eighth of `idle` for each object.
+fn idle_deadline(now: u64, idle: u64) -> u64 {
+    if idle == FAR {
+        return FAR;
+    }
+    later(now, idle.saturating_add((idle / 8).max(1)))
+}
+
+impl Layer {
+    pub(crate) fn new(bounds: &Bounds, seed: &Seed, ordered: bool) -> Self {
+        let settings = Settings {
+            ttl: AtomicU64::new(bounds.ttl.unwrap_or(FAR)),
+            idle: AtomicU64::new(bounds.idle.unwrap_or(FAR)),
+        };
+        Layer {
+            settings: Arc::new(settings),
+            wheel: Mutex::default(),
+            seed: seed.clone(),
+            ordered,
+        }
+    }
+
+    /// A layer for other objects of the same table.
+    pub(crate) fn anew(&self) -> Self {
+        Layer {
+            settings: Arc::clone(&self.settings),
+            wheel: Mutex::default(),
+            seed: self.seed.clone(),
+            ordered: self.ordered,
+        }
+    }
+
+    /// The bounds.
+    pub(crate) fn bounds(&self) -> Bounds {
+        let time = |ms| Some(ms).filter(|&ms| ms != FAR);
+        Bounds {
+            ttl: time(self.ttl()),
+            idle: time(self.idle()),
+        }
+    }
+
+    /// Other bounds, for what is written from here on.
+    pub(crate) fn set(&self, bounds: &Bounds) {
+        // Ordering: Relaxed; a write beside this goes by the old bounds or the new.
+        let Settings { ttl, idle } = &*self.settings;
+        ttl.store(bounds.ttl.unwrap_or(FAR), Ordering::Relaxed);
+        idle.store(bounds.idle.unwrap_or(FAR), Ordering::Relaxed);
+    }
+
+    fn ttl(&self) -> u64 {
+        // Ordering: Relaxed, as in `set`.
+        self.settings.ttl.load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn idle(&self) -> u64 {
+        // Ordering: Relaxed, as in `set`.
+        self.settings.idle.load(Ordering::Relaxed)
+    }
+
+    /// A key with its hash.
+    #[inline]
+    pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        let hash = if self.ordered {
+            0
+        } else {
+            self.seed.hash(bytes)
+        };
+        Key { bytes, hash }
+    }
+
+    /// The stamp of an object that is written at this time, with so long to live, or as long as the
+    /// table says; `old` is that of the object in its place, expired or not. With the timer that it
+    /// needs (invariant 3).
+    pub(crate) fn stamp(&self, now: u64, old: Option<Stamp>, ttl: Option<u64>) -> (Stamp, Arm) {
+        let hard = match ttl.unwrap_or_else(|| self.ttl()) {
+            FAR => FAR,
+            ms => later(now, ms),
+        };
+        let deadline = hard.min(idle_deadline(now, self.idle()));
+        Self::armed(old, deadline, hard)
+    }
+
+    fn armed(old: Option<Stamp>, deadline: u64, hard: u64) -> (Stamp, Arm) {
+        let there = old.map_or(FAR, |old| old.armed);
+        let (armed, arm) = if there <= deadline {
+            (there, None)
+        } else {
+            (deadline, Some(deadline))
+        };
+        let stamp = Stamp {
+            deadline,
+            armed,
+            hard,
+        };
+        (stamp, Arm(arm))
+    }
+
+    /// What a read at this time makes of a stamp; None if it does nothing.
+    #[inline]
+    pub(crate) fn touched(&self, now: u64, stamp: Stamp) -> Option<Stamp> {
+        let idle = self.idle();
+        if idle == FAR || stamp.deadline >= stamp.hard || stamp.deadline - now >= idle {
+            return None;
+        }
+        let deadline = stamp.hard.min(idle_deadline(now, idle));
+        (deadline > stamp.deadline).then_some(Stamp { deadline, ..stamp })
+    }
+
+    /// Puts a timer in the wheel, once the entry's lock is given back.
+    #[inline]
+    pub(crate) fn arm(&self, key: &[u8], Arm(time): Arm) {
+        if let Some(time) = time {
+            self.push(time, key);
+        }
+    }
+
+    /// A timer whose time has come: what is to be done with the object under its key.
+    pub(crate) fn due(&self, now: u64, time: u64, stamp: Stamp) -> Due {
+        if planted(Fault::FreshExpired) {
+            return Due::Remove;
+        }
+        if stamp.armed != time {
+            return Due::Nothing;
+        }
+        if stamp.is_expired(now) {
+            return Due::Remove;
+        }
+        let none = Stamp {
+            armed: FAR,
+            ..stamp
+        };
+        let (stamp, arm) = Self::armed(Some(none), stamp.deadline, stamp.hard);
+        Due::Again(stamp, arm)
+    }
+
+    /// Puts a timer in the wheel.
+    pub(crate) fn push(&self, time: u64, key: &[u8]) {
+        self.wheel.lock().push(time, key);
+    }
+
+    /// Turns the wheel: see [`Wheel::turn`].
+    pub(crate) fn turn(&self, until: u64) -> (Option<Chunk>, bool) {
+        self.wheel.lock().turn(until)
+    }
+
+    /// As of [`Wheel::next`].
+    pub(crate) fn next(&self) -> Option<u64> {
+        self.wheel.lock().next()
+    }
+
+    /// How many timers there are.
+    pub(crate) fn timers(&self) -> usize {
+        self.wheel.lock().len()
+    }
+
+    /// Bytes of memory.
+    pub(crate) fn memory(&self) -> usize {
+        size_of::<Self>() + size_of::<Settings>() + self.wheel.lock().memory()
+    }
+
+    /// The time.
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        clock::now()
+    }
+}
+
+/// What is to be done with an object when a timer is due.
+pub(crate) enum Due {
+    /// The timer is not its own.
+    Nothing,
+    /// Its time is over.
+    Remove,
+    /// It has more time.
+    Again(Stamp, Arm),
+}

@@ -1,0 +1,112 @@
+//! What lies behind an object in a bounded table: its times, as a binary of the term layer.
+//!
+//! ```text
+//!  object … │ BIN 15 │ deadline │ armed │ hard │      five bytes each, little endian
+//! ```
+//!
+//! A value's terms end with it, so `raw::retain_value` and the like pass over it.
+
+/// The tag of a binary (`larder_term`, see docs/design.md 2.1).
+const BIN: u8 = 0x15;
+
+/// Bytes of a time: 34 years of milliseconds.
+const TIME: usize = 5;
+
+/// Bytes of a stamp.
+pub(crate) const LEN: usize = 2 + 3 * TIME;
+
+/// No time: later than all others.
+pub(crate) const FAR: u64 = (1 << (8 * TIME)) - 1;
+
+/// An object's times.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Stamp {
+    /// From here on the object is expired.
+    pub(crate) deadline: u64,
+    /// The time of its timer; `FAR`: it has none.
+    pub(crate) armed: u64,
+    /// What the deadline may be moved on to by reads.
+    pub(crate) hard: u64,
+}
+
+impl Stamp {
+    /// That of a value in a bounded table's index.
+    #[inline]
+    pub(crate) fn of(value: &[u8]) -> Stamp {
+        let from = value.len() - LEN;
+        debug_assert_eq!(value[from..from + 2], [BIN, (LEN - 2) as u8]);
+        let time = |i: usize| {
+            let mut bytes = [0; 8];
+            let at = from + 2 + i * TIME;
+            bytes[..TIME].copy_from_slice(&value[at..at + TIME]);
+            u64::from_le_bytes(bytes)
+        };
+        Stamp {
+            deadline: time(0),
+            armed: time(1),
+            hard: time(2),
+        }
+    }
+
+    /// Appends it to an object.
+    #[inline]
+    pub(crate) fn push(self, object: &mut Vec<u8>) {
+        object.extend_from_slice(&[BIN, (LEN - 2) as u8]);
+        for time in [self.deadline, self.armed, self.hard] {
+            object.extend_from_slice(&time.to_le_bytes()[..TIME]);
+        }
+    }
+
+    /// Puts a value with this stamp, in place of its own, in `out`.
+    pub(crate) fn replace(self, value: &[u8], out: &mut Vec<u8>) {
+        out.clear();
+        out.extend_from_slice(object_of(value));
+        self.push(out);
+    }
+
+    /// Whether the object is expired at this time.
+    #[inline]
+    pub(crate) fn is_expired(self, now: u64) -> bool {
+        self.deadline <= now
+    }
+}
+
+/// A time so many milliseconds later.
+#[inline]
+pub(crate) fn later(now: u64, ms: u64) -> u64 {
+    now.saturating_add(ms).min(FAR)
+}
+
+/// The object in a value.
+#[inline]
+pub(crate) fn object_of(value: &[u8]) -> &[u8] {
+    &value[..value.len() - LEN]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stamp_comes_back_and_is_a_term() {
+        for times in [[1, 2, 3], [FAR; 3], [0, FAR, 1 << 39]] {
+            let [deadline, armed, hard] = times;
+            let stamp = Stamp {
+                deadline,
+                armed,
+                hard,
+            };
+            let mut value = b"object".to_vec();
+            stamp.push(&mut value);
+            assert_eq!(Stamp::of(&value), stamp);
+            assert_eq!(object_of(&value), b"object");
+            assert_eq!(larder_term::skip(&value[6..]), LEN);
+        }
+    }
+
+    #[test]
+    fn no_time_is_later_than_far() {
+        assert_eq!(later(1, u64::MAX), FAR);
+        assert_eq!(later(5, 7), 12);
+    }
+}

@@ -1,0 +1,306 @@
+//! Timers: a hierarchical timing wheel (Varghese and Lauck: Hashed and Hierarchical Timing Wheels,
+//! SOSP 1987), of keys and the times at which to look at them.
+//!
+//! ```text
+//!  level 0   64 slots of 1 ms      the time's last six bits say which
+//!  level 1   64 slots of 64 ms     the six before
+//!  …
+//!  level 6
+//! ```
+//!
+//! # Invariants
+//!
+//! 1. A timer lies on the level of the highest group of six bits in which its time differs from
+//!    `now`, in the slot of that group's bits. So on each level all are ahead of `now`, and all of
+//!    a level come before all of the next.
+//! 2. While a slot of a higher level is dealt out, `now` is where the slot begins, and stays there.
+//!    No timer is put in that slot then: its time differs from `now` further down.
+//! 3. What is in `ready` has a time of `now` or before.
+//!
+//! Deviation: a slot is dealt out, and read, chunk by chunk, as writers wait for the lock of the
+//! wheel. Entries lie in chunks of bytes, not in lists: a timer takes its key and six bytes or so.
+
+use std::collections::VecDeque;
+
+const BITS: u32 = 6;
+const SLOTS: usize = 1 << BITS;
+/// 42 bits of time.
+const LEVELS: usize = 7;
+
+/// Bytes of a chunk, but for one with a longer entry.
+const CHUNK: usize = 2048;
+
+/// Bytes of a time in an entry.
+const TIME: usize = 5;
+
+/// Timers, end to end: time, length of the key, key.
+pub(crate) type Chunk = Vec<u8>;
+
+#[derive(Default)]
+struct Slot(Vec<Chunk>);
+
+struct Level {
+    slots: [Slot; SLOTS],
+    /// Which are not empty.
+    occupied: u64,
+}
+
+/// A wheel.
+#[derive(Default)]
+pub(crate) struct Wheel {
+    now: u64,
+    levels: [Option<Box<Level>>; LEVELS],
+    /// What is left of the slot that is dealt out.
+    dealt: Slot,
+    ready: VecDeque<Chunk>,
+    /// Bytes of all chunks.
+    bytes: usize,
+    len: usize,
+}
+
+/// The timers of a chunk.
+pub(crate) fn timers(chunk: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
+    let mut rest = chunk;
+    std::iter::from_fn(move || {
+        let (time, behind) = rest.split_at_checked(TIME)?;
+        let mut bytes = [0; 8];
+        bytes[..TIME].copy_from_slice(time);
+        let (mut len, mut at) = (0, 0);
+        loop {
+            let byte = behind[at];
+            len |= usize::from(byte & 0x7F) << (7 * at);
+            at += 1;
+            if byte < 0x80 {
+                break;
+            }
+        }
+        rest = &behind[at + len..];
+        Some((u64::from_le_bytes(bytes), &behind[at..at + len]))
+    })
+}
+
+fn append(time: u64, key: &[u8], chunk: &mut Chunk) {
+    chunk.extend_from_slice(&time.to_le_bytes()[..TIME]);
+    let mut len = key.len();
+    while len >= 0x80 {
+        chunk.push(len as u8 | 0x80);
+        len >>= 7;
+    }
+    chunk.push(len as u8);
+    chunk.extend_from_slice(key);
+}
+
+/// Appends a timer to the last of some chunks, or to a new one; how many bytes more they take.
+fn add(time: u64, key: &[u8], last: Option<&mut Chunk>) -> Result<usize, (Chunk, usize)> {
+    let need = TIME + 10 + key.len();
+    match last {
+        Some(chunk) if chunk.len() + need <= CHUNK.max(chunk.capacity()) => {
+            let before = chunk.capacity();
+            append(time, key, chunk);
+            Ok(chunk.capacity() - before)
+        }
+        last => {
+            // The first of a slot begins small.
+            let room = if last.is_some() { CHUNK } else { 0 };
+            let mut chunk = Vec::with_capacity(need.max(room));
+            append(time, key, &mut chunk);
+            let bytes = chunk.capacity();
+            Err((chunk, bytes))
+        }
+    }
+}
+
+impl Wheel {
+    /// Adds a timer.
+    pub(crate) fn push(&mut self, time: u64, key: &[u8]) {
+        self.len += 1;
+        self.place(time, key);
+    }
+
+    fn place(&mut self, time: u64, key: &[u8]) {
+        if time <= self.now {
+            // (3)
+            match add(time, key, self.ready.back_mut()) {
+                Ok(more) => self.bytes += more,
+                Err((chunk, bytes)) => {
+                    self.ready.push_back(chunk);
+                    self.bytes += bytes;
+                }
+            }
+            return;
+        }
+        // (1)
+        let level = (63 - (time ^ self.now).leading_zeros()) / BITS;
+        let slot = (time >> (level * BITS)) as usize % SLOTS;
+        let level = self.levels[level as usize].get_or_insert_with(|| {
+            Box::new(Level {
+                slots: std::array::from_fn(|_| Slot::default()),
+                occupied: 0,
+            })
+        });
+        level.occupied |= 1 << slot;
+        let chunks = &mut level.slots[slot].0;
+        match add(time, key, chunks.last_mut()) {
+            Ok(more) => self.bytes += more,
+            Err((chunk, bytes)) => {
+                chunks.push(chunk);
+                self.bytes += bytes;
+            }
+        }
+    }
+
+    /// Turns the wheel up to this time, or until there are timers whose time has come: a chunk of
+    /// them. None if there are none. With `false`, it was stopped before: ask again.
+    pub(crate) fn turn(&mut self, until: u64) -> (Option<Chunk>, bool) {
+        // Writers wait meanwhile: so many chunks are dealt out at a time.
+        for _ in 0..8 {
+            if let Some(chunk) = self.ready.pop_front() {
+                self.bytes -= chunk.capacity();
+                self.len -= timers(&chunk).count();
+                return (Some(chunk), true);
+            }
+            // (2)
+            if let Some(chunk) = self.dealt.0.pop() {
+                self.bytes -= chunk.capacity();
+                timers(&chunk).for_each(|(time, key)| self.place(time, key));
+                continue;
+            }
+            match self.next_slot() {
+                Some((level, slot, begins)) if begins <= until => {
+                    self.now = begins;
+                    let Some(there) = &mut self.levels[level] else {
+                        continue;
+                    };
+                    there.occupied &= !(1 << slot);
+                    let chunks = std::mem::take(&mut there.slots[slot]);
+                    if level == 0 {
+                        self.ready.extend(chunks.0);
+                    } else {
+                        self.dealt = chunks;
+                    }
+                }
+                _ => {
+                    self.now = self.now.max(until);
+                    return (None, true);
+                }
+            }
+        }
+        (None, false)
+    }
+
+    /// The first slot that is not empty, and where it begins.
+    fn next_slot(&self) -> Option<(usize, usize, u64)> {
+        let mut levels = self.levels.iter().enumerate();
+        levels.find_map(|(level, there)| {
+            let there = there.as_ref().filter(|there| there.occupied != 0)?;
+            // (1) All are ahead of `now`.
+            let slot = there.occupied.trailing_zeros() as usize;
+            let shift = BITS * level as u32;
+            let above = self.now >> shift >> BITS << BITS;
+            Some((level, slot, (above | slot as u64) << shift))
+        })
+    }
+
+    /// A time before which no timer is due; None if there is none.
+    pub(crate) fn next(&self) -> Option<u64> {
+        if !self.ready.is_empty() || !self.dealt.0.is_empty() {
+            return Some(self.now);
+        }
+        self.next_slot().map(|(_, _, begins)| begins)
+    }
+
+    /// How many timers there are.
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Bytes of memory, but for itself.
+    pub(crate) fn memory(&self) -> usize {
+        let levels = self.levels.iter().flatten().count();
+        self.bytes + levels * size_of::<Level>()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All timers up to a time.
+    fn due(wheel: &mut Wheel, until: u64) -> Vec<(u64, Vec<u8>)> {
+        let mut all = Vec::new();
+        loop {
+            match wheel.turn(until) {
+                (Some(chunk), _) => {
+                    all.extend(timers(&chunk).map(|(time, key)| (time, key.to_vec())));
+                }
+                (None, true) => return all,
+                (None, false) => {}
+            }
+        }
+    }
+
+    fn numbers(seed: u64) -> impl FnMut(u64) -> u64 {
+        let mut state = seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1;
+        move |below| {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            (state >> 11) % below
+        }
+    }
+
+    #[test]
+    fn each_timer_comes_once_when_it_is_due_and_not_before() {
+        for seed in 1..40 {
+            let mut random = numbers(seed);
+            let (mut wheel, mut sorted) = (Wheel::default(), Vec::new());
+            let mut now = 0;
+            for round in 0..300 {
+                for i in 0..random(20) {
+                    let far = 1 << random(41);
+                    let time = (now + random(far)).min((1 << 40) - 1);
+                    let long = if random(50) == 0 { 5_000 } else { random(200) };
+                    let mut key = vec![i as u8; long as usize];
+                    key.extend_from_slice(&u64::to_le_bytes(round));
+                    wheel.push(time, &key);
+                    sorted.push((time, key));
+                }
+                now += 1 << random(30);
+                assert!(wheel.next().is_none_or(|next| {
+                    sorted
+                        .iter()
+                        .all(|(time, _)| *time >= next || *time <= wheel.now)
+                }));
+                let mut found = due(&mut wheel, now);
+                found.sort();
+                sorted.sort();
+                let rest = sorted.split_off(sorted.partition_point(|(time, _)| *time <= now));
+                assert_eq!(found, std::mem::replace(&mut sorted, rest));
+                assert_eq!(wheel.len(), sorted.len());
+            }
+            assert_eq!(due(&mut wheel, 1 << 40).len(), sorted.len());
+            assert_eq!((wheel.bytes, wheel.len(), wheel.next()), (0, 0, None));
+        }
+    }
+
+    #[test]
+    fn a_large_slot_is_dealt_out_in_pieces() {
+        let mut wheel = Wheel::default();
+        (0..100_000u32).for_each(|n| wheel.push(1 << 20, &n.to_le_bytes()));
+        let mut turns = 0;
+        while wheel.turn((1 << 20) - 1) != (None, true) {
+            turns += 1;
+        }
+        assert_eq!(wheel.len(), 100_000);
+        let mut found = 0;
+        loop {
+            match wheel.turn(1 << 20) {
+                (Some(chunk), _) => found += timers(&chunk).count(),
+                (None, true) => break,
+                (None, false) => turns += 1,
+            }
+        }
+        assert_eq!(found, 100_000);
+        assert!(turns > 50, "{turns} turns");
+    }
+}

@@ -1,0 +1,236 @@
+//! The times of a bounded table's objects: an insert with a time of its own, how long an object has
+//! left, and the removal of those whose time is over (steps 2 and 3 of `bounds`).
+//!
+//! Linearisation point: the store with which the index unlocks the leaf. The operations work below
+//! the table's bounds, on values with stamps, by way of the table's own commit.
+
+use super::begin::{Intent, Operation};
+use super::commit::{Edit, Written};
+use crate::bounds::{timers, Bounded, Due, Gone, Stamp, FAR};
+use crate::error::Error;
+use crate::ids::{OwnerId, Who};
+use crate::local::{with_local, Local};
+use crate::options::Bounds;
+use crate::table::Table;
+use larder_index::{Change, Guard, Previous};
+use larder_term::object::{ObjectBuf, ObjectRef};
+
+/// How long an object has left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TimeLeft {
+    /// There is no object.
+    Absent,
+    /// So many milliseconds.
+    Ms(u64),
+    /// It does not expire.
+    Unlimited,
+}
+
+impl Table {
+    /// The bounds of an operation's table.
+    fn bounded_of<'g>(&self, op: &Operation<'g>) -> Result<&'g Bounded, Error> {
+        match op.store.bounded() {
+            Some(bounded) => Ok(bounded),
+            None if self.view.is_some() => Err(Error::View),
+            None => Err(Error::Unbounded),
+        }
+    }
+
+    /// Inserts an object as `insert` does, which lives for so many milliseconds, whatever the
+    /// table's `ttl`; `None`: until it is deleted. The table's `idle` holds for it as for others.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds, `View` in a transaction.
+    pub fn insert_with(
+        &self,
+        who: OwnerId,
+        object: &ObjectBuf,
+        ttl: Option<u64>,
+    ) -> Result<(), Error> {
+        with_local(|local| self.insert_with_in(local, who, object.borrow(), ttl))
+    }
+
+    /// As `insert_with`, for hosts. The table takes counts of its own for handles.
+    ///
+    /// # Errors
+    /// As `insert_with`.
+    pub fn insert_with_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        object: ObjectRef<'_>,
+        ttl: Option<u64>,
+    ) -> Result<(), Error> {
+        self.may_write(who)?;
+        let key = self.key(object.key());
+        self.writing_under(&local.pin(), key.bytes, |op| {
+            let bounded = self.bounded_of(op)?;
+            let mut arm = Default::default();
+            let written =
+                self.change_one(op, &**bounded.below(), key, None, &mut |old, scratch| {
+                    let now = bounded.now();
+                    let old = old.map(Stamp::of);
+                    let stamp;
+                    (stamp, arm) = bounded.layer().stamp(now, old, Some(ttl.unwrap_or(FAR)));
+                    scratch.extend_from_slice(object.value());
+                    stamp.push(scratch);
+                    if old.is_some_and(|old| old.is_expired(now)) {
+                        bounded.tell(Gone::Expired);
+                    }
+                    Ok(Change::PutScratch.into())
+                })?;
+            bounded.layer().arm(key.bytes, arm);
+            Ok((written, ()))
+        })
+    }
+
+    /// Gives the object under an index key so many milliseconds from now on, `None`: unlimited
+    /// time; whether there is one. To feeds this is no change.
+    ///
+    /// # Errors
+    /// As `insert_with`.
+    pub fn expire(&self, who: OwnerId, key: &[u8], ttl: Option<u64>) -> Result<bool, Error> {
+        with_local(|local| self.expire_in(local, who, key, ttl))
+    }
+
+    /// As `expire`, for hosts.
+    ///
+    /// # Errors
+    /// As `insert_with`.
+    pub fn expire_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+        ttl: Option<u64>,
+    ) -> Result<bool, Error> {
+        self.may_write(who)?;
+        let key = self.key(key);
+        self.writing_under(&local.pin(), key.bytes, |op| {
+            let bounded = self.bounded_of(op)?;
+            let (mut arm, mut there) = Default::default();
+            let written =
+                self.change_one(op, &**bounded.below(), key, None, &mut |old, scratch| {
+                    let now = bounded.now();
+                    let live = old.filter(|old| !Stamp::of(old).is_expired(now));
+                    there = live.is_some();
+                    let Some(old) = live else {
+                        return Ok(Change::Keep.into());
+                    };
+                    let (ttl, was) = (Some(ttl.unwrap_or(FAR)), Some(Stamp::of(old)));
+                    let stamp;
+                    (stamp, arm) = bounded.layer().stamp(now, was, ttl);
+                    stamp.replace(old, scratch);
+                    bounded.tell(Gone::Kept);
+                    Ok(Edit {
+                        change: Change::PutScratch,
+                        same_handles: true,
+                    })
+                })?;
+            bounded.layer().arm(key.bytes, arm);
+            Ok((written, there))
+        })
+    }
+
+    /// How long the object under an index key has left. It is no read of the object.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds, `View` for a snapshot
+    /// and in a transaction.
+    pub fn time_left(&self, who: impl Who, key: &[u8]) -> Result<TimeLeft, Error> {
+        self.may_read(who)?;
+        let guard = larder_index::pin();
+        let op = self.begin_on(&guard, key, Intent::Read)?;
+        let bounded = self.bounded_of(&op)?;
+        let now = bounded.now();
+        let mut value = Vec::new();
+        if !bounded.below().get(&guard, self.key(key), &mut value) {
+            return Ok(TimeLeft::Absent);
+        }
+        Ok(match Stamp::of(&value).deadline {
+            FAR => TimeLeft::Unlimited,
+            deadline if deadline <= now => TimeLeft::Absent,
+            deadline => TimeLeft::Ms(deadline - now),
+        })
+    }
+
+    /// The table's bounds, if it is bounded. Of a view: None.
+    pub fn bounds(&self) -> Option<Bounds> {
+        let guard = larder_index::pin();
+        let layer = self.store(&guard)?.layer()?;
+        Some(layer.bounds())
+    }
+
+    /// Sets the bounds of a bounded table, for what is written from here on: an object that is there
+    /// keeps the time that it has.
+    ///
+    /// # Errors
+    /// `NoTable`, `NotOwner`; `Unbounded` if the table was made without bounds.
+    pub fn set_bounds(&self, who: OwnerId, bounds: &Bounds) -> Result<(), Error> {
+        if self.owner() != who {
+            return Err(Error::NotOwner);
+        }
+        let guard = larder_index::pin();
+        let store = self.store(&guard).ok_or(Error::NoTable)?;
+        store.layer().ok_or(Error::Unbounded)?.set(bounds);
+        Ok(())
+    }
+
+    /// Removes objects whose time is over, about as many as fit in two kilobytes of keys; how many
+    /// timers were looked at, and whether more may be due. The library does so by itself, on a
+    /// thread of its own.
+    ///
+    /// # Errors
+    /// `NoTable`; `Busy` while a list is being inserted: what was not done is left for later.
+    pub fn remove_expired(&self) -> Result<(usize, bool), Error> {
+        let guard = larder_index::pin();
+        let store = self.store(&guard).ok_or(Error::NoTable)?;
+        let Some(layer) = store.layer() else {
+            return Ok((0, false));
+        };
+        let (chunk, settled) = layer.turn(layer.now());
+        let Some(chunk) = chunk else {
+            return Ok((0, !settled));
+        };
+        let (mut looked, mut result) = (0, Ok(()));
+        for (time, key) in timers(&chunk) {
+            result = result.and_then(|()| self.timer_due(&guard, time, key));
+            match result {
+                Ok(()) => looked += 1,
+                // The rest is due again at once.
+                Err(_) => layer.push(time, key),
+            }
+        }
+        result.map(|()| (looked, true))
+    }
+
+    /// Steps 2 and 3.
+    fn timer_due(&self, guard: &Guard, time: u64, key: &[u8]) -> Result<(), Error> {
+        let key = self.key(key);
+        self.writing_under(guard, key.bytes, |op| {
+            let Some(bounded) = op.store.bounded() else {
+                return Ok((Written::Done, ()));
+            };
+            let mut again = false;
+            let (written, was) =
+                self.remove_one(op, &**bounded.below(), key, |value| {
+                    match bounded.layer().due(bounded.now(), time, Stamp::of(value)) {
+                        Due::Nothing => false,
+                        Due::Again(..) => {
+                            again = true;
+                            false
+                        }
+                        Due::Remove => {
+                            bounded.tell(Gone::Expired);
+                            true
+                        }
+                    }
+                });
+            debug_assert!(!again || was == Previous::Refused);
+            if again && matches!(written, Written::Done) {
+                bounded.arm_again(op.guard, key, time);
+            }
+            Ok((written, ()))
+        })
+    }
+}

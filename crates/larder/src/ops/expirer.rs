@@ -1,0 +1,121 @@
+//! The expirer: a background thread that removes objects whose time is over.
+//!
+//! # Steps
+//!
+//! It is started with the first bounded table and never ends. Each round:
+//!
+//! 1. For each bounded table: chunks of timers that are due are dealt with, in turn. After each the
+//!    throttle makes the thread rest; the more is due, the less.
+//! 2. *Sleep* until the next timer of a table, but between `SHORTEST` and `LONGEST`. Nobody has to
+//!    wake it: what expires meanwhile is absent, and a timer that is added before the one that it
+//!    waits for is late by `LONGEST` at most.
+//! 3. Tables that are gone are forgotten. Without tables it waits for the next.
+
+use crate::bounds;
+use crate::error::Error;
+use crate::reclaim::throttle::Throttle;
+use crate::table::Table;
+use parking_lot::{Condvar, Mutex};
+use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+/// Between two rounds.
+const SHORTEST: Duration = Duration::from_millis(2);
+const LONGEST: Duration = Duration::from_millis(50);
+
+/// What a timer that is due weighs for the throttle, in bytes of the reaper's backlog.
+const WEIGHT: usize = 1 << 10;
+
+#[derive(Default)]
+struct Watched {
+    tables: Vec<Weak<Table>>,
+    started: bool,
+}
+
+static WATCHED: Mutex<Watched> = Mutex::new(Watched {
+    tables: Vec::new(),
+    started: false,
+});
+static ADDED: Condvar = Condvar::new();
+
+/// Sees to a bounded table from here on, as long as it lives.
+pub(crate) fn watch(table: &Arc<Table>) {
+    let mut watched = WATCHED.lock();
+    watched.tables.push(Arc::downgrade(table));
+    // A model checker's programs remove what is expired themselves.
+    if !watched.started && !cfg!(larder_model) {
+        let thread = std::thread::Builder::new().name("larder-expirer".to_owned());
+        // If the system has no thread for it, the next table tries again. Meanwhile what is expired
+        // takes memory, and nothing worse.
+        watched.started = thread.spawn(main).is_ok();
+    }
+    drop(watched);
+    ADDED.notify_one();
+}
+
+fn main() {
+    let mut throttle = Throttle::new();
+    loop {
+        // (3)
+        let mut watched = WATCHED.lock();
+        watched
+            .tables
+            .retain(|table| table.upgrade().is_some_and(|table| table.is_alive()));
+        let tables = watched.tables.clone();
+        if tables.is_empty() {
+            ADDED.wait(&mut watched);
+            throttle.restart();
+            continue;
+        }
+        drop(watched);
+        // (1)
+        while round(&tables, &mut throttle) {}
+        // (2)
+        let now = bounds::now();
+        let next = tables.iter().filter_map(|table| next_of(table)).min();
+        let sleep = next.map_or(LONGEST, |next| {
+            Duration::from_millis(next.saturating_sub(now)).clamp(SHORTEST, LONGEST)
+        });
+        std::thread::sleep(sleep);
+        throttle.restart();
+    }
+}
+
+/// The time of a table's next timer.
+fn next_of(table: &Weak<Table>) -> Option<u64> {
+    let table = table.upgrade()?;
+    let guard = larder_index::pin();
+    table.store(&guard)?.layer()?.next()
+}
+
+/// How many timers of a table are due, about: at most all it has.
+fn backlog(table: &Weak<Table>) -> usize {
+    let Some(table) = table.upgrade() else {
+        return 0;
+    };
+    let guard = larder_index::pin();
+    let layer = table.store(&guard).and_then(|store| store.layer());
+    let due = layer.filter(|layer| layer.next().is_some_and(|next| next <= bounds::now()));
+    due.map_or(0, |layer| layer.timers()) * WEIGHT
+}
+
+/// A chunk of each table; whether more may be due.
+fn round(tables: &[Weak<Table>], throttle: &mut Throttle) -> bool {
+    let mut more = false;
+    for weak in tables {
+        let Some(table) = weak.upgrade() else {
+            continue;
+        };
+        // A panic here would end the thread, and nothing would be removed any more.
+        let done = catch_unwind(AssertUnwindSafe(|| table.remove_expired()));
+        more |= match done {
+            Ok(Ok((_, more))) => more,
+            Ok(Err(Error::Busy)) => false,
+            _ => false,
+        };
+        drop(table);
+        throttle.pause(|| (backlog(weak), false));
+    }
+    more
+}

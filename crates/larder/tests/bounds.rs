@@ -1,0 +1,464 @@
+//! Bounded tables: what is expired is in no answer, whether or not it was removed; a snapshot shows
+//! what was not expired at its instant; what expires is told, and removed; nothing fresh is.
+
+use larder::api::{Event, Feed, FeedOptions, Larder, Table};
+use larder::{advance_clock, Bounds, Error, TimeLeft};
+use larder_term::{term, Term};
+use larder_testing::random::Random;
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// The clock is the whole program's: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Much longer than a test takes.
+const UNIT: u64 = 1_000_000;
+
+fn units(n: u64) -> Duration {
+    Duration::from_millis(n * UNIT)
+}
+
+fn pair(key: i64, value: i64) -> Term {
+    Term::tuple([Term::from(key), Term::from(value)])
+}
+
+fn key(key: i64) -> Term {
+    Term::from(key)
+}
+
+/// The key of a row.
+fn first(row: &Term) -> Term {
+    let row = row.as_ref().as_tuple().unwrap();
+    Term::from(row.get(0).unwrap().as_int().unwrap())
+}
+
+fn bounded(ordered: bool) -> Table {
+    let larder = Larder::new();
+    let builder = larder.table("t").ttl(units(5));
+    let builder = if ordered {
+        builder.ordered_set()
+    } else {
+        builder
+    };
+    builder.create().unwrap()
+}
+
+/// Has all that is due removed.
+fn remove(table: &Table) {
+    while table.engine_table().remove_expired().unwrap().1 {}
+}
+
+/// Nothing expired is left. The expirer may be dealing with the last.
+fn settles(table: &Table, rows: usize) {
+    let begun = Instant::now();
+    while table.len() != rows && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(table.len(), rows);
+}
+
+#[test]
+fn what_is_expired_is_absent_to_every_operation() {
+    let _alone = alone();
+    for (ordered, watched) in [(false, false), (false, true), (true, false), (true, true)] {
+        let t = bounded(ordered);
+        let _snapshot = watched.then(|| t.snapshot().unwrap());
+        for k in 0..20 {
+            t.insert_with(&pair(k, 0), Some(units(1))).unwrap();
+        }
+        t.insert(&pair(100, 0)).unwrap();
+        advance_clock(UNIT);
+        // The expirer may have been there first: either way.
+        for k in 0..20i64 {
+            assert!(!t.contains(&key(k)).unwrap());
+            assert_eq!(t.lookup(&key(k)).unwrap(), []);
+            assert_eq!(t.time_left(&key(k)).unwrap(), TimeLeft::Absent);
+            assert!(!t.expire(&key(k), None).unwrap());
+        }
+        assert_eq!(t.to_vec().unwrap(), [pair(100, 0)]);
+        assert_eq!(t.first().unwrap(), Some(term!(100)));
+        assert_eq!(t.last().unwrap(), Some(term!(100)));
+        assert_eq!(t.next(&term!(100)).unwrap(), None);
+        assert_eq!(t.select("[{'_',[],['$_']}]").unwrap(), [pair(100, 0)]);
+        assert_eq!(t.delete(&term!(0)).unwrap(), 0);
+        assert_eq!(t.take(&term!(1)).unwrap(), []);
+        assert_eq!(t.add(&term!(2), 2, 1), Err(Error::BadKey));
+        assert_eq!(t.add_or(&term!(3), 2, 1, &pair(0, 7)).unwrap(), term!(8));
+        assert!(t.insert_new(&pair(4, 4)).unwrap());
+        assert!(!t.insert_new(&pair(4, 5)).unwrap());
+        t.insert(&pair(5, 5)).unwrap();
+        t.insert_all(&[pair(6, 6), pair(7, 7)]).unwrap();
+        assert!(t.insert_all_new(&[pair(8, 8), pair(9, 9)]).unwrap());
+        t.insert_with(&pair(10, 10), None).unwrap();
+        let rows = sorted(t.to_vec().unwrap());
+        assert_eq!(rows.len(), 9);
+        remove(&t);
+        assert_eq!(sorted(t.to_vec().unwrap()), rows);
+        settles(&t, 9);
+        advance_clock(5 * UNIT);
+        assert_eq!(t.to_vec().unwrap(), [pair(10, 10)]);
+        remove(&t);
+        settles(&t, 1);
+        assert_eq!(t.time_left(&term!(10)).unwrap(), TimeLeft::Unlimited);
+        assert_eq!(t.clear().unwrap(), 1);
+        t.insert(&pair(1, 1)).unwrap();
+        assert!(matches!(t.time_left(&term!(1)).unwrap(), TimeLeft::Ms(ms) if ms > 4 * UNIT));
+    }
+}
+
+/// What a table is to have: value and the time at which it expires, in units.
+#[derive(Clone, Default)]
+struct Model {
+    rows: BTreeMap<i64, (i64, u64)>,
+    now: u64,
+}
+
+impl Model {
+    fn live(&self) -> Vec<Term> {
+        let live = self.rows.iter().filter(|(_, row)| row.1 > self.now);
+        live.map(|(k, (v, _))| pair(*k, *v)).collect()
+    }
+
+    fn get(&self, k: i64) -> Option<i64> {
+        let row = self.rows.get(&k).filter(|row| row.1 > self.now)?;
+        Some(row.0)
+    }
+}
+
+fn sorted(mut rows: Vec<Term>) -> Vec<Term> {
+    rows.sort();
+    rows
+}
+
+/// Follows a feed, and has what it tells.
+struct Mirror(Feed, BTreeMap<Term, Term>);
+
+impl Mirror {
+    fn follow(&mut self) {
+        while let Some(commit) = self.0.try_recv() {
+            for event in commit.events {
+                match event {
+                    Event::Insert(new) => assert_eq!(self.1.insert(first(&new), new), None),
+                    Event::Replace(old, new) => {
+                        assert_eq!(self.1.insert(first(&new), new), Some(old));
+                    }
+                    Event::Delete(old) => {
+                        assert_eq!(self.1.remove(&first(&old)), Some(old));
+                    }
+                    // One that was expired already is in no snapshot.
+                    Event::Expire(old) => {
+                        let was = self.1.remove(&first(&old));
+                        assert!(was.is_none_or(|was| was == old));
+                    }
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+    }
+}
+
+fn random_operations(seed: u64, ordered: bool) {
+    let mut random = Random(seed + 1);
+    let mut below = |n: u64| random.below(n);
+    let t = bounded(ordered);
+    let mut model = Model::default();
+    let mut snapshots: Vec<(larder::api::Snapshot, Vec<Term>)> = Vec::new();
+    let options = FeedOptions {
+        limit: 1 << 20,
+        ..FeedOptions::default()
+    };
+    let mut mirror: Option<Mirror> = None;
+    for step in 0..600 {
+        let (k, v) = (below(12) as i64, below(100) as i64);
+        let (now, default) = (model.now, model.now + 5);
+        match below(24) {
+            0..=3 => {
+                t.insert(&pair(k, v)).unwrap();
+                model.rows.insert(k, (v, default));
+            }
+            4..=6 => {
+                let ttl = below(8);
+                t.insert_with(&pair(k, v), Some(units(ttl))).unwrap();
+                model.rows.insert(k, (v, now + ttl));
+            }
+            7 => {
+                let new = model.get(k).is_none();
+                assert_eq!(t.insert_new(&pair(k, v)).unwrap(), new);
+                if new {
+                    model.rows.insert(k, (v, default));
+                }
+            }
+            8 => {
+                let there = model.get(k);
+                assert_eq!(t.delete(&key(k)).unwrap(), there.iter().count());
+                model.rows.remove(&k);
+            }
+            9 => {
+                let there = model.get(k);
+                let rows: Vec<Term> = there.map(|v| pair(k, v)).into_iter().collect();
+                assert_eq!(t.take(&key(k)).unwrap(), rows);
+                model.rows.remove(&k);
+            }
+            10 | 11 => {
+                let sum = model.get(k).unwrap_or(0) + 3;
+                assert_eq!(
+                    t.add_or(&key(k), 2, 3, &pair(0, 0)).unwrap(),
+                    Term::from(sum)
+                );
+                model.rows.insert(k, (sum, default));
+            }
+            12 | 13 => {
+                let ttl = below(8);
+                let there = model.get(k);
+                assert_eq!(
+                    t.expire(&key(k), Some(units(ttl))).unwrap(),
+                    there.is_some()
+                );
+                if let Some(v) = there {
+                    model.rows.insert(k, (v, now + ttl));
+                }
+            }
+            14..=16 => {
+                let by = 1 + below(3);
+                advance_clock(by * UNIT);
+                model.now += by;
+            }
+            17 => remove(&t),
+            18 => snapshots.push((t.snapshot().unwrap(), model.live())),
+            19 if !snapshots.is_empty() => {
+                snapshots.swap_remove(below(snapshots.len() as u64) as usize);
+            }
+            20 if mirror.is_none() => {
+                let (snapshot, feed) = t.snapshot_and_subscribe(&options).unwrap();
+                let rows = snapshot.to_vec().unwrap();
+                let rows = rows.into_iter().map(|row| (first(&row), row));
+                mirror = Some(Mirror(feed, rows.collect()));
+            }
+            21 => {
+                let mut seen = Vec::new();
+                let mut at = t.first().unwrap();
+                while let Some(k) = at {
+                    seen.extend(t.lookup(&k).unwrap());
+                    at = t.next(&k).unwrap();
+                }
+                assert_eq!(sorted(seen), model.live());
+            }
+            _ => {
+                let rows: Vec<Term> = model.get(k).map(|v| pair(k, v)).into_iter().collect();
+                assert_eq!(
+                    t.lookup(&key(k)).unwrap(),
+                    rows,
+                    "{seed}, step {step}, key {k}"
+                );
+            }
+        }
+        assert_eq!(
+            sorted(t.to_vec().unwrap()),
+            model.live(),
+            "{seed}, step {step}"
+        );
+        for (snapshot, rows) in &snapshots {
+            assert_eq!(&sorted(snapshot.to_vec().unwrap()), rows);
+            assert_eq!(snapshot.len(), rows.len());
+        }
+        if snapshots.len() >= 2 {
+            let (old, new) = (&snapshots[0], &snapshots[snapshots.len() - 1]);
+            let differences = old.0.diff(&new.0).unwrap().len();
+            let only = |a: &[Term], b: &[Term]| a.iter().filter(|row| !b.contains(row)).count();
+            let (gone, come) = (only(&old.1, &new.1), only(&new.1, &old.1));
+            assert!(differences >= gone.max(come) && differences <= gone + come);
+        }
+    }
+    remove(&t);
+    settles(&t, model.live().len());
+    if let Some(mut mirror) = mirror {
+        mirror.follow();
+        let rows: Vec<Term> = mirror.1.into_values().collect();
+        assert_eq!(sorted(rows), model.live());
+    }
+}
+
+#[test]
+fn random_operations_are_those_of_a_model() {
+    let _alone = alone();
+    for seed in 0..60 {
+        random_operations(seed, seed % 2 == 0);
+    }
+}
+
+#[test]
+fn the_library_removes_what_is_expired_by_itself() {
+    let _alone = alone();
+    let larder = Larder::new();
+    let t = larder
+        .table("t")
+        .ttl(Duration::from_millis(30))
+        .create()
+        .unwrap();
+    for k in 0..20_000 {
+        t.insert(&pair(k, k)).unwrap();
+    }
+    t.insert_with(&pair(-1, 0), None).unwrap();
+    let begun = Instant::now();
+    while t.len() > 1 {
+        assert!(
+            begun.elapsed() < Duration::from_secs(60),
+            "{} rows",
+            t.len()
+        );
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(t.to_vec().unwrap(), [pair(-1, 0)]);
+}
+
+#[test]
+fn reads_move_the_deadline_of_idle_objects() {
+    let _alone = alone();
+    for ordered in [false, true] {
+        let larder = Larder::new();
+        let builder = larder.table("t").idle(units(8)).ttl(units(100));
+        let builder = if ordered {
+            builder.ordered_set()
+        } else {
+            builder
+        };
+        let t = builder.create().unwrap();
+        let long = Term::from(&[7u8; 100][..]);
+        for k in 0..4i64 {
+            t.insert(&Term::tuple([Term::from(k), long.clone()]))
+                .unwrap();
+        }
+        for _ in 0..10 {
+            advance_clock(4 * UNIT);
+            assert_eq!(t.lookup(&term!(0)).unwrap().len(), 1);
+            t.expire(&term!(1), None).unwrap();
+            // Neither is a read.
+            assert!(t.contains(&term!(0)).unwrap());
+            t.to_vec().unwrap();
+        }
+        assert!(!t.contains(&term!(2)).unwrap());
+        remove(&t);
+        settles(&t, 2);
+        // Reads don't move it beyond the time to live.
+        for _ in 0..15 {
+            advance_clock(4 * UNIT);
+            t.lookup(&term!(0)).unwrap();
+            t.lookup(&term!(1)).unwrap();
+        }
+        assert!(!t.contains(&term!(0)).unwrap() && t.contains(&term!(1)).unwrap());
+    }
+}
+
+#[test]
+fn what_expires_is_told() {
+    let _alone = alone();
+    let t = bounded(false);
+    let mut feed = t.subscribe().unwrap();
+    t.insert(&pair(1, 1)).unwrap();
+    t.insert_with(&pair(2, 2), Some(Duration::ZERO)).unwrap();
+    // Expired, and put in place of: two events.
+    t.insert_with(&pair(2, 3), Some(units(100))).unwrap();
+    t.expire(&term!(2), None).unwrap();
+    advance_clock(5 * UNIT);
+    remove(&t);
+    t.delete(&term!(2)).unwrap();
+    let mut events = Vec::new();
+    while events.len() < 6 {
+        events.extend(feed.recv_timeout(Duration::from_secs(20)).unwrap().events);
+    }
+    let position = |event: &Event| events.iter().position(|other| other == event);
+    assert!(position(&Event::Expire(pair(2, 2))) < position(&Event::Insert(pair(2, 3))));
+    assert!(events.contains(&Event::Expire(pair(1, 1))));
+    assert!(events.contains(&Event::Delete(pair(2, 3))));
+    assert_eq!(events.len(), 6, "{events:?}");
+}
+
+#[test]
+fn transactions_see_what_was_not_expired_when_they_began() {
+    let _alone = alone();
+    let larder = Larder::new();
+    let t = larder.table("t").ttl(units(5)).create().unwrap();
+    t.insert(&pair(1, 1)).unwrap();
+    t.insert_with(&pair(2, 2), Some(Duration::ZERO)).unwrap();
+    larder
+        .transaction(&[&t], |views| {
+            let view = &views[0];
+            assert_eq!(view.lookup(&term!(1))?, [pair(1, 1)]);
+            assert_eq!(view.lookup(&term!(2))?, []);
+            assert!(view.insert_new(&pair(2, 3))?);
+            assert_eq!(view.insert_with(&pair(3, 3), None), Err(Error::View));
+            view.insert(&pair(4, 4))
+        })
+        .unwrap();
+    assert_eq!(
+        sorted(t.to_vec().unwrap()),
+        [pair(1, 1), pair(2, 3), pair(4, 4)]
+    );
+    assert!(matches!(t.time_left(&term!(4)).unwrap(), TimeLeft::Ms(_)));
+    advance_clock(5 * UNIT);
+    remove(&t);
+    assert_eq!(t.to_vec().unwrap(), []);
+    settles(&t, 0);
+}
+
+#[test]
+fn bounds_are_set_and_refused() {
+    let _alone = alone();
+    let larder = Larder::new();
+    let plain = larder.table("plain").create().unwrap();
+    assert_eq!(plain.insert_with(&pair(1, 1), None), Err(Error::Unbounded));
+    assert_eq!(plain.expire(&term!(1), None), Err(Error::Unbounded));
+    assert_eq!(plain.engine_table().bounds(), None);
+    let bag = larder.table("bag").bag().ttl(units(1)).create();
+    assert!(matches!(bag, Err(Error::BadOption(_))));
+    let tree = larder
+        .table("tree")
+        .ordered_set()
+        .structure("avl")
+        .ttl(units(1));
+    assert!(matches!(tree.create(), Err(Error::BadOption(_))));
+    let t = larder
+        .table("t")
+        .bounds(Bounds::default())
+        .create()
+        .unwrap();
+    t.insert(&pair(1, 1)).unwrap();
+    assert_eq!(t.time_left(&term!(1)).unwrap(), TimeLeft::Unlimited);
+    let bounds = Bounds {
+        ttl: Some(UNIT),
+        idle: Some(3 * UNIT),
+    };
+    t.set_bounds(&bounds).unwrap();
+    assert_eq!(t.engine_table().bounds(), Some(bounds));
+    t.insert(&pair(2, 2)).unwrap();
+    t.clear().unwrap();
+    t.insert(&pair(3, 3)).unwrap();
+    advance_clock(UNIT);
+    assert!(!t.contains(&term!(3)).unwrap());
+}
+
+/// A key that is written all the time has one timer.
+#[test]
+fn timers_do_not_heap_up() {
+    let _alone = alone();
+    let t = bounded(false);
+    for n in 0..10_000 {
+        t.insert(&pair(1, n)).unwrap();
+        t.expire(&term!(1), Some(units(n as u64 % 7 + 1))).unwrap();
+    }
+    let stats = t.engine_table().stats();
+    let timers = stats
+        .more
+        .iter()
+        .find(|(name, _)| *name == "timers")
+        .unwrap()
+        .1;
+    assert!(timers <= 3, "{timers} timers");
+}

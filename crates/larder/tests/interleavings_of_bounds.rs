@@ -1,0 +1,99 @@
+//! Interleavings of bounded tables that a model checker chooses. Time stands still in its builds: an
+//! object expires as somebody gives it no more time.
+//!
+//! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`.
+#![cfg(larder_model)]
+
+mod histories;
+
+use histories::Expiring;
+use larder::api::{Event, Larder, Table};
+use larder_index::sync::Fault;
+use larder_index::Quarantine;
+use larder_term::term;
+use larder_testing::model_checker::{alone, check, finds, history, Search};
+use larder_testing::tables::{On, WithSnapshots};
+use std::sync::Arc;
+use std::time::Duration;
+
+#[global_allocator]
+static HEAP: Quarantine = Quarantine;
+
+fn tables(ordered: bool, threads: usize, steps: u64) {
+    let larder = Larder::new();
+    history(On(Expiring::new(&larder, ordered), 6), threads, steps);
+}
+
+#[test]
+fn operations_beside_expiry() {
+    let _alone = alone();
+    for ordered in [false, true] {
+        let name = format!("bounded tables, ordered: {ordered}");
+        let search = [Search::Random(600), Search::Pct(400)];
+        check(&format!("{name}: two threads"), &search, move || {
+            tables(ordered, 2, 4);
+        });
+        check(&format!("{name}: three threads"), &search, move || {
+            tables(ordered, 3, 4);
+        });
+        check(&format!("{name}: snapshots"), &search, move || {
+            let larder = Larder::new();
+            let rows = On(Expiring::new(&larder, ordered), 9);
+            history(WithSnapshots(rows, 3), 3, 4);
+        });
+    }
+}
+
+fn table() -> Arc<Table> {
+    let larder = Larder::new();
+    let builder = larder.table("t").ttl(Duration::from_secs(1_000_000));
+    Arc::new(builder.create().expect("a table"))
+}
+
+/// A row that is written while the timer of the one before it is due stays, and what the feed tells
+/// is what became of the row.
+fn a_fresh_row() {
+    let t = table();
+    let mut feed = t.subscribe().expect("a table");
+    t.insert_with(&term!({1, 0}), Some(Duration::ZERO))
+        .expect("a table");
+    let writer = {
+        let t = t.clone();
+        shuttle::thread::spawn(move || t.insert(&term!({1, 1})).expect("a table"))
+    };
+    while t.engine_table().remove_expired().expect("a table").1 {}
+    writer.join().expect("no panic");
+    let rows = t.lookup(&term!(1)).expect("a table");
+    assert_eq!(rows, [term!({1, 1})]);
+    assert_eq!(t.len(), 1);
+    let events: Vec<Event> = std::iter::from_fn(|| feed.try_recv())
+        .flat_map(|commit| commit.events)
+        .collect();
+    let told = [
+        Event::Insert(term!({1, 0})),
+        Event::Expire(term!({1, 0})),
+        Event::Insert(term!({1, 1})),
+    ];
+    assert_eq!(events, told);
+}
+
+#[test]
+fn a_fresh_row_beside_an_expiry_stays() {
+    let _alone = alone();
+    let search = [Search::Random(3_000), Search::Pct(2_000)];
+    check("a fresh row beside an expiry", &search, a_fresh_row);
+}
+
+/// A timer that removes what is under its key, whatever time that has, is found.
+#[test]
+fn an_expiry_of_a_fresh_row_is_found() {
+    let _alone = alone();
+    assert!(finds(Fault::FreshExpired, || {
+        check("a planted fault", &[Search::Random(5_000)], a_fresh_row);
+    }));
+    assert!(finds(Fault::FreshExpired, || {
+        check("a planted fault", &[Search::Random(20_000)], || {
+            tables(false, 3, 5);
+        });
+    }));
+}
