@@ -57,6 +57,8 @@ defmodule Larder do
     * `{:heir, pid, data}`
     * `:compressed`
     * `{:write_concurrency, mode}`, `{:read_concurrency, bool}`, `{:decentralized_counters, bool}`
+    * `{:ttl, ms}`: a row lives for so long after it was written; see `insert/3`
+    * `{:idle, ms}`: a row lives for so long after it was written or looked up by its key
     * `{:structure, name}` or `{:structure, {name, options}}`, see `structures/0`
   """
   @spec new(atom(), [term()]) :: table()
@@ -109,7 +111,10 @@ defmodule Larder do
   @spec info(table(), atom()) :: term()
   defdelegate info(tab, item), to: :larder
 
-  @doc "Changes an option: `{:heir, pid, data}` or `{:heir, :none}`. Only the owner may."
+  @doc """
+  Changes an option: `{:heir, pid, data}` or `{:heir, :none}`, and `{:ttl, ms}` or `{:idle, ms}` of
+  a table that was made with one of them. Only the owner may.
+  """
   @spec setopts(table(), term()) :: true
   defdelegate setopts(tab, options), to: :larder
 
@@ -210,6 +215,30 @@ defmodule Larder do
   """
   @spec insert(table(), tuple() | [tuple()]) :: true
   defdelegate insert(tab, objects), to: :larder
+
+  @doc """
+  Inserts a tuple that lives for so many milliseconds, whatever the table's `:ttl`.
+
+      iex> tab = Larder.new(:sessions, [:public, {:ttl, :infinity}])
+      iex> Larder.insert(tab, {1, :ann}, %{ttl: 60_000})
+      true
+      iex> Larder.expire(tab, 1, 0)
+      true
+      iex> {Larder.lookup(tab, 1), Larder.ttl(tab, 1)}
+      {[], :none}
+      iex> Larder.delete(tab)
+      true
+  """
+  @spec insert(table(), tuple(), %{ttl: non_neg_integer() | :infinity}) :: true
+  defdelegate insert(tab, object, options), to: :larder
+
+  @doc "Gives the row with a key so many milliseconds to live from now on; whether there is one."
+  @spec expire(table(), term(), non_neg_integer() | :infinity) :: boolean()
+  defdelegate expire(tab, key, ms), to: :larder
+
+  @doc "How many milliseconds the row with a key has left; `:none` if there is none."
+  @spec ttl(table(), term()) :: non_neg_integer() | :infinity | :none
+  defdelegate ttl(tab, key), to: :larder
 
   @doc """
   Inserts as `insert/2` if none of the keys is in the table, and says whether it did.

@@ -33,6 +33,8 @@
 %%     OTP 25.3 on.</li>
 %% <li>`info(Table, binary)' is always `[]', and `info(Table, stats)' has
 %%     Larder's own figures: see info/2.</li>
+%% <li>`{ttl, Ms}' and `{idle, Ms}' are options of new/2, for objects that
+%%     expire: insert/3, expire/3, ttl/2.</li>
 %% <li>`{structure, Name}' and `{structure, {Name, Options}}' are options of
 %%     new/2; structures/0 lists what there is.</li>
 %% </ul>
@@ -54,8 +56,8 @@
          safe_fixtable/2, delete_all_objects/1]).
 -export([snapshot/1, release/1, diff/2]).
 -export([subscribe/3, unsubscribe/1, snapshot_and_subscribe/3]).
--export([insert/2, insert_new/2, lookup/2, lookup_many/2, lookup_element/3, lookup_element/4,
-         member/2,
+-export([insert/2, insert/3, insert_new/2, expire/3, ttl/2, lookup/2, lookup_many/2,
+         lookup_element/3, lookup_element/4, member/2,
          delete/2, delete_object/2, take/2, take_many/2, update_counter/3, update_counter/4,
          update_element/3, update_element/4]).
 -export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2,
@@ -73,7 +75,8 @@
 
 -export_type([table/0, tid/0, name/0, type/0, access/0, option/0, heir/0, continuation/0,
               match_pattern/0, match_spec/0, compiled_match_spec/0, update_op/0, structure/0,
-              snapshot/0, difference/0, feed/0, feed_options/0]).
+              snapshot/0, difference/0, feed/0, feed_options/0,
+              bound/0, time/0]).
 
 -compile({no_auto_import, [whereis/1]}).
 
@@ -90,14 +93,19 @@
 -type heir() :: {heir, pid(), term()} | {heir, pid()} | {heir, none}.
 %% Who owns the table when its owner has ended. With a term it gets
 %% `{'ETS-TRANSFER', Table, Owner, Term}', without one no message.
--type setting() :: heir() | {protection, access()}.
+-type setting() :: heir() | {protection, access()} | bound().
 %% What setopts/2 sets.
 -type option() :: type() | access() | named_table | {keypos, pos_integer()} | compressed | heir()
                 | {write_concurrency, boolean() | auto} | {read_concurrency, boolean()}
-                | {decentralized_counters, boolean()} | {structure, structure()}.
+                | {decentralized_counters, boolean()} | {structure, structure()} | bound().
 %% An option of new/2. Those of concurrency are taken for the sake of programs
 %% written for `ets', and shown by info/2; all tables are made for many
 %% processes.
+-type bound() :: {ttl, time()} | {idle, time()}.
+%% How long an object lives after it was written, and after it was written or
+%% looked up.
+-type time() :: Milliseconds :: non_neg_integer() | infinity.
+%% A time to live.
 -type structure() :: Name :: atom() | {Name :: atom(), [{atom(), integer() | atom()}]}.
 %% What a table is built on; see structures/0.
 -type snapshot() :: tid().
@@ -144,6 +152,7 @@
 -include("larder/snapshots.hrl").
 -include("larder/feeds.hrl").
 -include("larder/objects.hrl").
+-include("larder/bounds.hrl").
 -include("larder/traversal.hrl").
 -include("larder/ranks.hrl").
 -include("larder/queries.hrl").

@@ -108,6 +108,12 @@ as_ets(update_element, [Tab, Key, Spec]) ->
     {update_element, [Tab, Key, proper(Spec)]};
 as_ets(update_counter, [Tab, Key, Spec | Default]) ->
     {update_counter, [Tab, Key, proper(Spec) | Default]};
+as_ets(insert, [Tab, Object, _Options]) ->
+    {insert, [Tab, Object]};
+as_ets(expire, [Tab, Key, _Ttl]) ->
+    {member, [Tab, Key]};
+as_ets(ttl, Args) ->
+    {member, Args};
 as_ets(next_lookup, Args) ->
     {next, Args};
 as_ets(prev_lookup, Args) ->
@@ -145,6 +151,16 @@ ask_ets(Reason, Function, Args, Cause) ->
 %% A snapshot, whatever else is wrong.
 amend(_Function, _Args, read_only, _Words) ->
     #{1 => <<"the table is a snapshot, which can't be written">>};
+%% A table without bounds; a time that is none.
+amend(_Function, _Args, unbounded, _Words) ->
+    #{1 => <<"the table has no bounds: make it with an option such as {ttl, infinity}">>};
+amend(insert, [_, _, Options], _Cause, Words) ->
+    case Options of
+        #{ttl := Ttl} when map_size(Options) =:= 1 -> time_words(Ttl, Words);
+        _ -> Words#{3 => <<"not a map of ttl alone">>}
+    end;
+amend(expire, [_, _, Ttl], _Cause, Words) ->
+    time_words(Ttl, Words);
 %% update_element/4: a default that is no tuple explains the error, whatever
 %% the element specification looks like; with keypos or position it doesn't.
 amend(update_element, [Tab, _Key, _Spec, Default], Cause, Words) ->
@@ -246,6 +262,10 @@ diff_words(Old, New, _Cause) ->
 
 is_snapshot(Table) ->
     is_map(catch larder:info(Table, snapshot)).
+
+time_words(infinity, Words) -> Words;
+time_words(Ms, Words) when is_integer(Ms), Ms >= 0 -> Words;
+time_words(_, Words) -> Words#{3 => <<"neither milliseconds nor infinity">>}.
 
 %% What is wrong with a table that can't be read; none if nothing is.
 table_words(Table) ->

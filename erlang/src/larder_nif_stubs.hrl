@@ -16,6 +16,9 @@
          info_list/2,
          insert/2,
          insert_new/2,
+         insert_with/3,
+         expire/3,
+         ttl/2,
          insert_list/2,
          insert_new_list/2,
          lookup/2,
@@ -90,6 +93,9 @@ info(_Table, _Item) -> ?STUB.
 info_list(_Table, _Items) -> ?STUB.
 insert(_Table, _Object) -> ?STUB.
 insert_new(_Table, _Object) -> ?STUB.
+insert_with(_Table, _Object, _Ttl) -> ?STUB.
+expire(_Table, _Key, _Ttl) -> ?STUB.
+ttl(_Table, _Key) -> ?STUB.
 insert_list(_Table, _Objects) -> ?STUB.
 insert_new_list(_Table, _Objects) -> ?STUB.
 lookup(_Table, _Key) -> ?STUB.

@@ -192,6 +192,7 @@ pub fn cause(error: &Error) -> Known {
         Error::AlreadyOwner => atoms::OWNER,
         Error::AlreadyExists => atoms::ALREADY_EXISTS,
         Error::View => atoms::VIEW,
+        Error::Unbounded => atoms::UNBOUNDED,
         Error::Full(_) => atoms::FULL,
         Error::Unranked => atoms::UNRANKED,
         Error::SystemLimit(_) => atoms::SYSTEM_LIMIT,

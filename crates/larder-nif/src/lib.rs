@@ -76,6 +76,9 @@ natives! {
     info_list(Table, Items) => info::info_list;
     insert(Table, Object) => single::insert;
     insert_new(Table, Object) => single::insert_new;
+    insert_with(Table, Object, Ttl) => bounds::insert_with;
+    expire(Table, Key, Ttl) => bounds::expire;
+    ttl(Table, Key) => bounds::ttl;
     insert_list(Table, Objects) => insert::insert_list;
     insert_new_list(Table, Objects) => insert::insert_new_list;
     insert_more => insert::insert_more;

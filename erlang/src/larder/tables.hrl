@@ -29,6 +29,21 @@ structures() ->
 %% `badarg' for an option that is none, an improper list, and a name that another table
 %% has. It takes the same short time always. The table ends with its owner, unless it has
 %% an heir.
+%%
+%% A set or ordered_set may have bounds, too:
+%%
+%% <ul>
+%% <li>`{ttl, Ms}': an object lives for so many milliseconds after it was written, unless
+%%     it was inserted by insert/3 with a time of its own;</li>
+%% <li>`{idle, Ms}': an object lives for so long after it was written or looked up by its
+%%     key, and an eighth of that longer at most. member/2, ttl/2, and what reads more
+%%     than one key (select/2, next/2) are no such look-ups.</li>
+%% </ul>
+%%
+%% With both, it lives until the first of the two. `infinity' is no bound: then times can
+%% be given later, by insert/3, expire/3 and setopts/2. An object whose time is over is in
+%% no answer any more. It is removed soon after by the library itself; until then
+%% `info(Table, size)' counts it.
 -spec new(name(), [option()]) -> table().
 new(Name, Options) ->
     Table = ?TRY(larder_nif:new(Name, Options), [Name, Options]),
@@ -72,7 +87,10 @@ info(Table) ->
 
 %% @doc One item of what is known of a table: those of info/1, and `fixed',
 %% `safe_fixed', `safe_fixed_monotonic_time', `structure', `stats', `binary',
-%% `snapshots', `snapshot_memory' and `snapshot'.
+%% `bounds', `snapshots', `snapshot_memory' and `snapshot'.
+%%
+%% `bounds' is `false', or a map of `ttl' and `idle' if the table was made with
+%% one of them.
 %%
 %% `snapshots' is how many snapshots of the table live, and `snapshot_memory'
 %% how many bytes are kept for them. `snapshot' is `false' for a table that is
@@ -101,6 +119,9 @@ give_away(Table, Pid, Data) ->
 %% owner can.
 %%
 %% Whoever is in the middle of a call goes on with the rights that it began with.
+%%
+%% `{ttl, Ms}' and `{idle, Ms}' are for a table that was made with one of them, if only as
+%% `infinity'. They hold for what is written from here on.
 -spec setopts(table(), setting() | [setting()]) -> true.
 setopts(Table, Options) ->
     ?TRY(larder_nif:setopts(Table, Options), [Table, Options]),

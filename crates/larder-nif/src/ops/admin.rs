@@ -119,12 +119,18 @@ pub fn give_away(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-/// setopts(Table, Opts) -> true. The heir, and (undocumented in `ets`, and there) the protection.
+/// setopts(Table, Opts) -> true. The heir, and (undocumented in `ets`, and there) the protection;
+/// the bounds of a table that has some.
 pub fn setopts(call: &Call<'_>) -> Reply {
     let wanted = settings(call, call.args[1]);
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
-    let Settings { heir, access } = wanted?;
+    let Settings {
+        heir,
+        access,
+        ttl,
+        idle,
+    } = wanted?;
     let mut set = if table.owner() == who(call) {
         Ok(())
     } else {
@@ -135,6 +141,12 @@ pub fn setopts(call: &Call<'_>) -> Reply {
     }
     if let Some(access) = access {
         set = set.and_then(|()| table.set_access(who(call), access));
+    }
+    if ttl.is_some() || idle.is_some() {
+        let mut bounds = table.bounds().unwrap_or_default();
+        bounds.ttl = ttl.unwrap_or(bounds.ttl);
+        bounds.idle = idle.unwrap_or(bounds.idle);
+        set = set.and_then(|()| table.set_bounds(who(call), &bounds));
     }
     match answer(call, &table, set) {
         Err(Raise::Cause(atoms::NOT_OWNER)) => Err(BADARG),
@@ -147,6 +159,8 @@ pub fn setopts(call: &Call<'_>) -> Reply {
 struct Settings {
     heir: Option<options::Heir>,
     access: Option<Access>,
+    ttl: Option<Option<u64>>,
+    idle: Option<Option<u64>>,
 }
 
 /// One option, or a list of options that says each at most once.
@@ -171,6 +185,12 @@ fn setting(call: &Call<'_>, option: Word, settings: &mut Settings) -> Result<(),
         }
         Some(&[tag, access]) if tag == atoms::PROTECTION.word() => {
             settings.access.replace(protection(access)?).is_some()
+        }
+        Some(&[tag, ms]) if tag == atoms::TTL.word() => {
+            settings.ttl.replace(options::time(ms)?).is_some()
+        }
+        Some(&[tag, ms]) if tag == atoms::IDLE.word() => {
+            settings.idle.replace(options::time(ms)?).is_some()
         }
         _ => true,
     };

@@ -73,12 +73,22 @@ fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
             let name = larder_term::Atom::try_new(&options.structure);
             atoms::to_word(call.env, name.unwrap_or(larder_term::atoms::UNDEFINED))
         }
+        _ if is(atoms::BOUNDS) => bounds(call, table),
         _ if is(atoms::STATS) => stats(call, table),
         _ if is(atoms::SNAPSHOT) => snapshot(call, table),
         _ if is(atoms::SNAPSHOTS) => int(table.snapshots().0),
         _ if is(atoms::SNAPSHOT_MEMORY) => int(table.snapshots().1),
         _ => return Err(BADARG),
     })
+}
+
+/// {Ttl, Idle} | false.
+fn bounds(call: &Call<'_>, table: &Table) -> Word {
+    let time = |ms: Option<u64>| ms.map_or(atoms::INFINITY.word(), |ms| call.int(ms as i64));
+    match table.bounds() {
+        Some(bounds) => call.tuple(&[time(bounds.ttl), time(bounds.idle)]),
+        None => atoms::FALSE.word(),
+    }
 }
 
 /// {Table | undefined, Number, AgeMs} | false.

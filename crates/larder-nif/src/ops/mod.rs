@@ -6,6 +6,7 @@
 //! | [`single`] | on the objects of one key |
 //! | [`key_batch`] | on several keys in one call |
 //! | [`insert`] | lists of objects |
+//! | [`bounds`] | how long objects live |
 //! | [`update`] | counters and elements |
 //! | [`traverse`] | from key to key, folds |
 //! | [`rank`] | by rank |
@@ -17,6 +18,7 @@
 //! | [`snapshot`] | snapshots, and what differs between two |
 
 pub mod admin;
+pub mod bounds;
 pub mod feed;
 pub mod files;
 pub mod info;

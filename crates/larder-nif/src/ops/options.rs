@@ -158,10 +158,21 @@ fn pair(call: &Call<'_>, tag: Word, parts: &[Word], parsed: &mut Parsed) -> Resu
         _ if is(atoms::WRITE_CONCURRENCY) => options.write_concurrency = concurrency(value)?,
         _ if is(atoms::READ_CONCURRENCY) => options.read_concurrency = flag(value)?,
         _ if is(atoms::DECENTRALIZED_COUNTERS) => parsed.counters = Some(flag(value)?),
+        _ if is(atoms::TTL) => options.bounds.get_or_insert_default().ttl = time(value)?,
+        _ if is(atoms::IDLE) => options.bounds.get_or_insert_default().idle = time(value)?,
         _ if is(atoms::STRUCTURE) => structure(call, value, options)?,
         _ => return Err(BADARG),
     }
     Ok(())
+}
+
+/// Milliseconds, or `infinity`.
+pub fn time(value: Word) -> Result<Option<u64>, Raise> {
+    if value == atoms::INFINITY.word() {
+        return Ok(None);
+    }
+    let ms = layout::small(value).and_then(|ms| u64::try_from(ms).ok());
+    ms.map(Some).ok_or(BADARG)
 }
 
 /// `Name` or `{Name, [{Option, Value}]}`.

@@ -121,7 +121,7 @@ pub fn delete_object(call: &Call<'_>) -> Reply {
 /// Runs `f` with the tuple of the second argument as an object of the table; it says whether the
 /// table has the counts of the object's handles now.
 #[inline(always)]
-fn with_object<R>(
+pub fn with_object<R>(
     call: &Call<'_>,
     table: &Arc<Table>,
     local: &mut Local,

@@ -211,7 +211,8 @@ known! {
     READ_ONLY "read_only", NOT_SNAPSHOT "not_snapshot", IS_SNAPSHOT "is_snapshot", OTHER_TABLE "other_table",
     UNRANKED "unranked",
     SNAPSHOT "snapshot", SNAPSHOTS "snapshots", SNAPSHOT_MEMORY "snapshot_memory",
-    INSERT "insert", REPLACE "replace", DELETE "delete",
+    INSERT "insert", REPLACE "replace", DELETE "delete", EXPIRE "expire",
+    TTL "ttl", IDLE "idle", BOUNDS "bounds", INFINITY "infinity", UNBOUNDED "unbounded",
 }
 
 impl Known {

@@ -31,6 +31,7 @@ impl Table {
     fn bounded_of<'g>(&self, op: &Operation<'g>) -> Result<&'g Bounded, Error> {
         match op.store.bounded() {
             Some(bounded) => Ok(bounded),
+            None if self.is_snapshot() => Err(Error::TableType),
             None if self.view.is_some() => Err(Error::View),
             None => Err(Error::Unbounded),
         }
@@ -135,8 +136,8 @@ impl Table {
     /// How long the object under an index key has left. It is no read of the object.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds, `View` for a snapshot
-    /// and in a transaction.
+    /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds, `TableType` for a
+    /// snapshot, `View` in a transaction.
     pub fn time_left(&self, who: impl Who, key: &[u8]) -> Result<TimeLeft, Error> {
         self.may_read(who)?;
         let guard = larder_index::pin();

@@ -1,0 +1,46 @@
+//! How long objects of a bounded table live. Times are in milliseconds, or `infinity`.
+
+use super::options::time;
+use super::single::{with_key, with_object};
+use crate::call::{boolean, Call, Reply};
+use crate::tables::{self, answer, asker};
+use crate::terms::atoms;
+use larder::TimeLeft;
+
+/// insert_with(Table, Tuple, Ttl) -> true.
+pub fn insert_with(call: &Call<'_>) -> Reply {
+    tables::with_local(call, call.args[0], |table, local| {
+        let ttl = time(call.args[2])?;
+        with_object(call, table, local, |local, object| {
+            let inserted = table.insert_with_in(local, asker(call), object, ttl);
+            inserted.map(|()| (false, ()))
+        })
+    })?;
+    Ok(atoms::TRUE.word())
+}
+
+/// expire(Table, Key, Ttl) -> boolean().
+pub fn expire(call: &Call<'_>) -> Reply {
+    tables::with_local(call, call.args[0], |table, local| {
+        let ttl = time(call.args[2])?;
+        with_key(call, table, call.args[1], |key| {
+            let there = table.expire_in(local, asker(call), key, ttl);
+            answer(call, table, there)
+        })
+    })
+    .map(boolean)
+}
+
+/// ttl(Table, Key) -> non_neg_integer() | infinity | none.
+pub fn ttl(call: &Call<'_>) -> Reply {
+    let left = tables::with_local(call, call.args[0], |table, _| {
+        with_key(call, table, call.args[1], |key| {
+            answer(call, table, table.time_left(asker(call), key))
+        })
+    })?;
+    Ok(match left {
+        TimeLeft::Absent => atoms::NONE.word(),
+        TimeLeft::Unlimited => atoms::INFINITY.word(),
+        TimeLeft::Ms(ms) => call.int(ms as i64),
+    })
+}

@@ -1,0 +1,172 @@
+%% Bounded tables: what is expired is in no answer; the library removes it, and
+%% tells so; bad times are refused, and said to be.
+-module(bounds_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+-include("leak_free.hrl").
+
+-define(TYPES, [set, ordered_set]).
+-define(HOUR, 3600000).
+
+times_test_() ->
+    [?LEAK_FREE(times(Type)) || Type <- ?TYPES].
+
+times(Type) ->
+    Tab = larder:new(t, [Type, public, {ttl, ?HOUR}]),
+    true = larder:insert(Tab, {a, 1}),
+    ?assert(larder:ttl(Tab, a) > ?HOUR - 60000),
+    true = larder:insert(Tab, {b, 2}, #{ttl => infinity}),
+    ?assertEqual(infinity, larder:ttl(Tab, b)),
+    true = larder:insert(Tab, {c, 3}, #{ttl => 0}),
+    ?assertEqual([], larder:lookup(Tab, c)),
+    ?assertEqual(none, larder:ttl(Tab, c)),
+    ?assertEqual(none, larder:ttl(Tab, d)),
+    ?assertEqual(false, larder:expire(Tab, c, 10)),
+    ?assertEqual(true, larder:insert_new(Tab, {c, 4})),
+    ?assertEqual(true, larder:expire(Tab, b, 0)),
+    ?assertEqual(false, larder:member(Tab, b)),
+    ?assertEqual([{a, 1}, {c, 4}], lists:sort(larder:tab2list(Tab))),
+    ?assertEqual(1, larder:update_counter(Tab, b, 1, {b, 0})),
+    ?assertEqual(true, larder:expire(Tab, b, infinity)),
+    ?assertEqual(infinity, larder:ttl(Tab, b)),
+    true = larder:insert(Tab, {b, 7}),
+    ?assert(is_integer(larder:ttl(Tab, b))),
+    true = larder:delete(Tab).
+
+%% Binaries of what expires are given back, whoever comes upon it.
+large_test_() ->
+    [?LEAK_FREE(large(Type)) || Type <- ?TYPES].
+
+large(Type) ->
+    Tab = larder:new(t, [Type, public, {ttl, infinity}]),
+    Large = fun(N) -> binary:copy(<<N>>, 1000) end,
+    [true = larder:insert(Tab, {N, Large(N)}, #{ttl => 0}) || N <- lists:seq(1, 50)],
+    [true = larder:insert(Tab, {N, Large(N + 1)}) || N <- lists:seq(1, 20)],
+    [true = larder:insert(Tab, {N, Large(N), self()}, #{ttl => 1}) || N <- lists:seq(10, 15)],
+    ?assertEqual([{1, Large(2)}], larder:lookup(Tab, 1)),
+    wait_for(Tab, 14),
+    true = larder:delete(Tab).
+
+%% Waits until the library has removed what is expired.
+wait_for(Tab, Size) ->
+    wait_for(Tab, Size, 2000).
+
+wait_for(Tab, Size, Tries) ->
+    case larder:info(Tab, size) of
+        Size -> ok;
+        Other when Tries =:= 0 -> error({size, Other});
+        _ -> timer:sleep(5), wait_for(Tab, Size, Tries - 1)
+    end.
+
+removal_test_() ->
+    [?LEAK_FREE(removal(Type)) || Type <- ?TYPES].
+
+removal(Type) ->
+    Tab = larder:new(t, [Type, {ttl, 20}]),
+    true = larder:insert(Tab, [{N, N} || N <- lists:seq(1, 5000)]),
+    true = larder:insert(Tab, {0, 0}, #{ttl => infinity}),
+    wait_for(Tab, 1),
+    ?assertEqual([{0, 0}], larder:tab2list(Tab)),
+    true = larder:delete(Tab).
+
+idle_test() ->
+    Tab = larder:new(t, [{idle, 200}]),
+    true = larder:insert(Tab, [{a, 1}, {b, 2}]),
+    [begin timer:sleep(20), [_] = larder:lookup(Tab, a) end || _ <- lists:seq(1, 20)],
+    ?assertEqual([{a, 1}], larder:tab2list(Tab)),
+    true = larder:delete(Tab).
+
+%% A snapshot shows what was not expired when it was taken, and goes on to.
+snapshot_test_() ->
+    [?LEAK_FREE(snapshot(Type)) || Type <- ?TYPES].
+
+snapshot(Type) ->
+    Tab = larder:new(t, [Type, public, {ttl, infinity}]),
+    true = larder:insert(Tab, {a, 1}, #{ttl => 0}),
+    true = larder:insert(Tab, {b, 2}, #{ttl => 50}),
+    Snapshot = larder:snapshot(Tab),
+    There = larder:tab2list(Snapshot),
+    wait_for(Tab, 0),
+    ?assertEqual(There, larder:tab2list(Snapshot)),
+    ?assertEqual(length(There), larder:info(Snapshot, size)),
+    ?assertEqual([], larder:lookup(Snapshot, a)),
+    true = larder:release(Snapshot),
+    true = larder:delete(Tab).
+
+feed_test_() ->
+    ?LEAK_FREE(begin
+        Tab = larder:new(t, [public, {ttl, ?HOUR}]),
+        Ref = larder:subscribe(Tab, all, #{}),
+        true = larder:insert(Tab, {a, 1}),
+        true = larder:expire(Tab, a, 0),
+        wait_for(Tab, 0),
+        true = larder:delete(Tab),
+        ?assertEqual([{insert, {a, 1}}, {expire, {a, 1}}, gone], events(Ref)),
+        true = larder:unsubscribe(Ref)
+    end).
+
+events(Ref) ->
+    receive
+        {larder, Ref, _, gone} -> [gone];
+        {larder, Ref, _, Event} -> [Event | events(Ref)]
+    after 10000 ->
+        error(no_message)
+    end.
+
+settings_test() ->
+    Tab = larder:new(t, [{ttl, ?HOUR}]),
+    ?assertEqual(#{ttl => ?HOUR, idle => infinity}, larder:info(Tab, bounds)),
+    true = larder:setopts(Tab, [{ttl, infinity}, {idle, 5}]),
+    ?assertEqual(#{ttl => infinity, idle => 5}, larder:info(Tab, bounds)),
+    true = larder:setopts(Tab, {idle, infinity}),
+    true = larder:insert(Tab, {a, 1}),
+    ?assertEqual(infinity, larder:ttl(Tab, a)),
+    true = larder:delete_all_objects(Tab),
+    true = larder:insert(Tab, {a, 1}),
+    ?assertEqual(infinity, larder:ttl(Tab, a)),
+    true = larder:delete(Tab),
+    Plain = larder:new(t, []),
+    ?assertEqual(false, larder:info(Plain, bounds)),
+    true = larder:delete(Plain).
+
+%% A process that is killed while others expire and insert leaves nothing.
+kill_test_() ->
+    {timeout, 60, ?LEAK_FREE(begin
+        Tab = larder:new(t, [public, {ttl, 5}]),
+        Workers = [spawn(fun() -> work(Tab, N) end) || N <- lists:seq(1, 4)],
+        timer:sleep(300),
+        [exit(Pid, kill) || Pid <- Workers],
+        wait_for(Tab, 0),
+        true = larder:delete(Tab)
+    end)}.
+
+work(Tab, N) ->
+    Key = rand:uniform(100),
+    true = larder:insert(Tab, {Key, binary:copy(<<N>>, 500)}),
+    true = larder:insert(Tab, [{K, N} || K <- lists:seq(200, 260)]),
+    work(Tab, N).
+
+refused_test_() ->
+    Plain = larder:new(t, [public]),
+    Bounded = larder:new(t, [public, {ttl, infinity}]),
+    Snapshot = larder:snapshot(Bounded),
+    Refused = [{new, [t, [{ttl, -1}]]}, {new, [t, [{ttl, 1.0}]]}, {new, [t, [bag, {ttl, 1}]]},
+               {new, [t, [{idle, x}]]}, {new, [t, [ordered_set, {structure, avl}, {idle, 1}]]},
+               {insert, [Plain, {1}, #{ttl => 1}]}, {insert, [Bounded, {1}, #{ttl => -1}]},
+               {insert, [Bounded, {1}, #{}]}, {insert, [Bounded, {1}, #{ttl => 1, x => 1}]},
+               {insert, [Bounded, x, #{ttl => 1}]}, {insert, [Bounded, {}, #{ttl => 1}]},
+               {insert, [Snapshot, {1}, #{ttl => 1}]}, {insert, [none, {1}, #{ttl => 1}]},
+               {expire, [Plain, 1, 1]}, {expire, [Bounded, 1, x]}, {expire, [Snapshot, 1, 1]},
+               {ttl, [Plain, 1]}, {ttl, [none, 1]}, {setopts, [Plain, {ttl, 1}]},
+               {setopts, [Bounded, {ttl, x}]}, {setopts, [Bounded, [{ttl, 1}, {ttl, 2}]]}],
+    [{lists:flatten(io_lib:format("~p ~0p", Call)), fun() -> refused(F, Args) end}
+     || {F, Args} = {_, _} <- Refused, Call <- [[F, Args]]].
+
+refused(F, Args) ->
+    try apply(larder, F, Args) of
+        Result -> error({not_refused, Result})
+    catch
+        error:badarg:Stack ->
+            ?assertMatch([{larder, F, Args, _} | _], Stack),
+            ?assertNotEqual(#{}, larder:format_error(badarg, Stack))
+    end.
