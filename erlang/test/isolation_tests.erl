@@ -55,6 +55,9 @@ tables() ->
 
 objects() ->
     [{{insert, 2}, write, fun(W) -> [t(tab, W), {k1, 7, x}] end},
+     {{insert, 3}, {write, bounded}, fun(W) -> [t(tab, W), {k1, 7, x}, #{ttl => 9}] end},
+     {{expire, 3}, {write, bounded}, fun(W) -> [t(tab, W), k1, 0] end},
+     {{ttl, 2}, {read, bounded}, key()},
      {{insert_new, 2}, write, fun(W) -> [t(tab, W), [{k8, 7, x}, {k9, 7, x}]] end},
      {{lookup, 2}, read, key()},
      {{lookup_many, 2}, read, fun(W) -> [t(tab, W), [k1, k2]] end},
@@ -151,6 +154,9 @@ native_rows() ->
      Named(info, anyone, fun(W) -> [t(tab, W), stats] end),
      Named(info_list, anyone, fun(W) -> [t(tab, W), [size, owner, memory]] end),
      Named(insert, write, fun(W) -> [t(tab, W), {k1, 7, x}] end),
+     Named(insert_with, {write, bounded}, fun(W) -> [t(tab, W), {k1, 7, x}, 9] end),
+     Named(expire, {write, bounded}, fun(W) -> [t(tab, W), k1, 0] end),
+     Named(ttl, {read, bounded}, Key),
      Named(insert_new, write, fun(W) -> [t(tab, W), {k9, 7, x}] end),
      Named(insert_list, write, fun(W) -> [t(tab, W), [{k1, 7, x}]] end),
      Named(insert_new_list, write, fun(W) -> [t(tab, W), [{k9, 7, x}]] end),
@@ -239,9 +245,9 @@ expected(owner, _, _) -> refused;
 expected({write, sets}, Access, Type) when Type =:= set;
 Type =:= ordered_set -> expected(write, Access, Type);
 expected({read, ordered}, Access, ordered_set) -> expected(read, Access, ordered_set);
-expected({read, ordered}, _, _) -> refused;
+expected({Kind, bounded}, Access, set) -> expected(Kind, Access, set);
 expected({write, no_bag}, Access, Type) when Type =/= bag -> expected(write, Access, Type);
-expected({write, _}, _, _) -> refused;
+expected({_, _}, _, _) -> refused;
 expected(_, public, _) -> works;
 expected(read, protected, _) -> works;
 expected(_, _, _) -> refused.
@@ -307,7 +313,9 @@ has_secret(Term) ->
 start_owner(M, Type, Access, How) ->
     Self = self(),
     Owner = spawn_link(fun() ->
-        Tab = M:new(isolation, [Type, Access] ++ [named_table || How =:= by_name]),
+        %% A set is bounded, for the functions that are for such tables alone.
+        Bounds = [{ttl, infinity} || M =:= larder, Type =:= set],
+        Tab = M:new(isolation, [Type, Access] ++ Bounds ++ [named_table || How =:= by_name]),
         true = M:insert(Tab, [{k1, 1, ?SECRET}, {k2, 2, ?SECRET}, {k3, 3, ?SECRET}]),
         Self ! {self(), ready},
         owner(M, Tab)

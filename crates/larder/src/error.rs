@@ -49,7 +49,9 @@ pub enum Error {
     #[error("the operation is not for tables of this type")]
     TableType,
     /// The table has no ranks.
-    #[error("only tables of type ordered_set have ranks, and none on a structure but the default")]
+    #[error(
+        "only tables of type ordered_set have ranks, and none on another structure or with bounds"
+    )]
     Unranked,
     /// The table has no bounds.
     #[error("the table has no bounds: make it with an option such as ttl, if only without a time")]

@@ -126,7 +126,8 @@ impl Options {
     /// Whether a table can be made with these.
     ///
     /// # Errors
-    /// `BadOption` for a key position of 0, for bounds of a bag or on a structure of the studies, and for a structure that has no such options or can't
+    /// `BadOption` for a key position of 0, for bounds of a bag or on a structure of the studies,
+    /// and for a structure that has no such options or can't
     /// carry the type; `UnknownStructure` for a structure that is not built in. The text says what
     /// there is.
     pub fn check(&self) -> Result<(), Error> {

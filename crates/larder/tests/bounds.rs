@@ -444,6 +444,20 @@ fn bounds_are_set_and_refused() {
     assert!(!t.contains(&term!(3)).unwrap());
 }
 
+#[test]
+fn a_file_has_what_is_not_expired() {
+    let _alone = alone();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t");
+    let t = bounded(true);
+    t.insert(&pair(1, 1)).unwrap();
+    t.insert_with(&pair(2, 2), Some(Duration::ZERO)).unwrap();
+    t.save(&path).unwrap();
+    let back = Larder::new().load(&path).unwrap();
+    assert_eq!(back.to_vec().unwrap(), [pair(1, 1)]);
+    assert_eq!(back.engine_table().bounds(), None);
+}
+
 /// A key that is written all the time has one timer.
 #[test]
 fn timers_do_not_heap_up() {

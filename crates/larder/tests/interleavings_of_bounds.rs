@@ -1,5 +1,5 @@
-//! Interleavings of bounded tables that a model checker chooses. Time stands still in its builds: an
-//! object expires as somebody gives it no more time.
+//! Interleavings of bounded tables that a model checker chooses. Time stands still in its builds:
+//! an object expires as somebody gives it no more time.
 //!
 //! Runs in builds with `--cfg larder_model` alone: `scripts/model.sh`.
 #![cfg(larder_model)]

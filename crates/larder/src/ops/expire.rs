@@ -41,7 +41,8 @@ impl Table {
     /// table's `ttl`; `None`: until it is deleted. The table's `idle` holds for it as for others.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds, `View` in a transaction.
+    /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds; `View` in a
+    /// transaction.
     pub fn insert_with(
         &self,
         who: OwnerId,
@@ -162,8 +163,8 @@ impl Table {
         Some(layer.bounds())
     }
 
-    /// Sets the bounds of a bounded table, for what is written from here on: an object that is there
-    /// keeps the time that it has.
+    /// Sets the bounds of a bounded table, for what is written from here on: an object that is
+    /// there keeps the time that it has.
     ///
     /// # Errors
     /// `NoTable`, `NotOwner`; `Unbounded` if the table was made without bounds.

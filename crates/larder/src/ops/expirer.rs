@@ -73,7 +73,7 @@ fn main() {
         while round(&tables, &mut throttle) {}
         // (2)
         let now = bounds::now();
-        let next = tables.iter().filter_map(|table| next_of(table)).min();
+        let next = tables.iter().filter_map(next_of).min();
         let sleep = next.map_or(LONGEST, |next| {
             Duration::from_millis(next.saturating_sub(now)).clamp(SHORTEST, LONGEST)
         });
