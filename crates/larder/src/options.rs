@@ -99,7 +99,7 @@ pub struct Options {
     pub legacy_zero: bool,
     /// What the table is to keep; None for a table that has no bounds, and pays for none. A table
     /// with [`Bounds::default`] has none either, and may be given some later.
-    pub bounds: Option<Bounds>,
+    pub bounds: Option<Box<Bounds>>,
 }
 
 impl Options {

@@ -37,25 +37,29 @@ struct Contents;
 impl Store {
     /// An empty store for a table with these options, which were checked, and this seed.
     pub(crate) fn new(options: &Options, seed: &Seed) -> Self {
-        let layer = options.bounds.as_ref().map(|bounds| {
-            let ordered = options.kind.is_ordered();
-            Arc::new(Layer::new(bounds, seed, ordered))
-        });
-        Self::with_layer(options, seed, layer)
+        let store = Self::plain(options, seed);
+        match &options.bounds {
+            Some(bounds) => {
+                let layer = Layer::new(bounds, seed, options.kind.is_ordered());
+                store.bounded_by(Arc::new(layer), None)
+            }
+            None => store,
+        }
     }
 
     /// An empty store in the place of this one, with these options, but for what was set since.
     pub(crate) fn anew(&self, options: &Options, seed: &Seed) -> Self {
-        let layer = self
-            .bounded
-            .as_ref()
-            .map(|own| Arc::new(own.layer().anew()));
-        Self::with_layer(options, seed, layer)
+        let store = Self::plain(options, seed);
+        match self.layer() {
+            Some(layer) => store.bounded_by(Arc::new(layer.anew()), None),
+            None => store,
+        }
     }
 
-    fn with_layer(options: &Options, seed: &Seed, layer: Option<Arc<Layer>>) -> Self {
+    #[inline(always)]
+    fn plain(options: &Options, seed: &Seed) -> Self {
         let index = Index::new(options, seed);
-        let store = Store {
+        Store {
             count: Arc::new(Counter::new(options.decentralized_counters)),
             limit: index.limit().unwrap_or(usize::MAX),
             index,
@@ -64,14 +68,11 @@ impl Store {
             locks: false,
             bounded: None,
             is_snapshot: false,
-        };
-        match layer {
-            Some(layer) => store.bounded_by(layer, None),
-            None => store,
         }
     }
 
     /// The store with this layer over its index, below which `plain` lies if that is another.
+    #[cold]
     fn bounded_by(mut self, layer: Arc<Layer>, plain: Option<Index>) -> Self {
         let plain = match plain {
             Some(Index::Unique(plain)) => Some(plain),

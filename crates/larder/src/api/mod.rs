@@ -209,7 +209,7 @@ impl Builder {
 
     /// The table has these bounds, which may be none now and set later.
     pub fn bounds(mut self, bounds: Bounds) -> Self {
-        self.options.bounds = Some(bounds);
+        self.options.bounds = Some(bounds.into());
         self
     }
 
