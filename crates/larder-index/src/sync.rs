@@ -65,6 +65,8 @@ pub enum Fault {
     LateClear,
     /// A timer removes what is under its key, whatever time that has.
     FreshExpired,
+    /// A read gives an object more time as of when it began.
+    StaleTime,
     /// A leaf counts one entry too many.
     OffByOne,
     /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.

@@ -84,6 +84,50 @@ fn a_fresh_row_beside_an_expiry_stays() {
     check("a fresh row beside an expiry", &search, a_fresh_row);
 }
 
+/// What a read has found expired stays absent, whatever other reads were under way.
+fn reads_of_an_idle_row() {
+    let larder = Larder::new();
+    let builder = larder.table("t").idle(Duration::from_millis(80));
+    let t = Arc::new(builder.create().expect("a table"));
+    t.insert(&term!({1, 0})).expect("a table");
+    // It lives for 90 ms, and one more.
+    larder::advance_clock(89);
+    let snapshot = t.snapshot().expect("a table");
+    let other = {
+        let t = t.clone();
+        shuttle::thread::spawn(move || t.lookup(&term!(1)).expect("a table").len())
+    };
+    larder::advance_clock(1);
+    let first = t.lookup(&term!(1)).expect("a table").len();
+    let cut = t.snapshot().expect("a table");
+    let second = t.lookup(&term!(1)).expect("a table").len();
+    let shown = cut.len();
+    other.join().expect("no panic");
+    let last = t.lookup(&term!(1)).expect("a table").len();
+    assert_eq!(snapshot.len(), 1);
+    assert_eq!([first; 4], [second, last, shown, cut.len()]);
+}
+
+#[test]
+fn a_row_that_was_found_expired_stays_absent() {
+    let _alone = alone();
+    let search = [Search::Random(3_000), Search::Pct(2_000)];
+    check("reads of an idle row", &search, reads_of_an_idle_row);
+}
+
+/// A read that gives more time to what others have found expired is found.
+#[test]
+fn a_read_with_a_stale_time_is_found() {
+    let _alone = alone();
+    assert!(finds(Fault::StaleTime, || {
+        check(
+            "a planted fault",
+            &[Search::Random(20_000)],
+            reads_of_an_idle_row,
+        );
+    }));
+}
+
 /// A timer that removes what is under its key, whatever time that has, is found.
 #[test]
 fn an_expiry_of_a_fresh_row_is_found() {

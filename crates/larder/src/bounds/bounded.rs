@@ -14,6 +14,7 @@ use crate::counters::Counter;
 use crate::index::Index;
 use crate::raw;
 use crate::reclaim::reaper;
+use larder_index::sync::{planted, Fault};
 use larder_index::{
     with_spare, Batch, Change, Direction, Guard, Key, Lookup, Start, Stats, Unique, Updater, SHORT,
 };
@@ -113,11 +114,16 @@ impl Bounded {
     }
 
     #[cold]
-    fn move_on(&self, guard: &Guard, key: Key<'_>, now: u64) {
+    fn move_on(&self, guard: &Guard, key: Key<'_>, read: u64) {
         // Nobody keeps or tells this: invariant 5 of the folder.
         self.plain.update(guard, key, &mut |old, scratch| {
             let Some(old) = old else {
                 return Change::Keep;
+            };
+            // Since the read others may have found it expired: then it stays so.
+            let now = match planted(Fault::StaleTime) {
+                true => read,
+                false => self.now(),
             };
             let stamp = Stamp::of(old);
             if stamp.is_expired(now) {

@@ -12,7 +12,6 @@
 //! 3. Tables that are gone are forgotten. Without tables it waits for the next.
 
 use crate::bounds;
-use crate::error::Error;
 use crate::reclaim::throttle::Throttle;
 use crate::table::Table;
 use parking_lot::{Condvar, Mutex};
@@ -109,11 +108,7 @@ fn round(tables: &[Weak<Table>], throttle: &mut Throttle) -> bool {
         };
         // A panic here would end the thread, and nothing would be removed any more.
         let done = catch_unwind(AssertUnwindSafe(|| table.remove_expired()));
-        more |= match done {
-            Ok(Ok((_, more))) => more,
-            Ok(Err(Error::Busy)) => false,
-            _ => false,
-        };
+        more |= matches!(done, Ok(Ok((_, true))));
         drop(table);
         throttle.pause(|| (backlog(weak), false));
     }

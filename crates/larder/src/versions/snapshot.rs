@@ -190,11 +190,12 @@ fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Sna
         }
         before();
         // (3)
-        let number = clock::draw();
-        // A write that is part of the snapshots was made before this time.
-        let time = bounded(&snapshots).then(bounds::now);
+        let (number, time) = match bounded(&snapshots) {
+            true => draw_with_time(),
+            false => (clock::draw(), 0),
+        };
         for snapshot in &mut snapshots {
-            snapshot.settle(number, time.unwrap_or(0));
+            snapshot.settle(number, time);
         }
         // (4)
         let mut as_before = true;
@@ -207,6 +208,18 @@ fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Sna
         if as_before {
             clock::wait_for_commits_before(number);
             return Ok(snapshots);
+        }
+    }
+}
+
+/// A number for snapshots, and the time at which it was drawn: what is expired at that time is no
+/// part of them.
+fn draw_with_time() -> (u64, u64) {
+    loop {
+        let time = bounds::now();
+        let number = clock::draw();
+        if bounds::now() == time {
+            return (number, time);
         }
     }
 }
