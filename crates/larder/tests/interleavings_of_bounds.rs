@@ -8,7 +8,7 @@ mod histories;
 
 use histories::Expiring;
 use larder::api::{Event, Larder, Table};
-use larder_index::sync::Fault;
+use larder_index::sync::{point, Fault};
 use larder_index::Quarantine;
 use larder_term::term;
 use larder_testing::model_checker::{alone, check, finds, history, Search};
@@ -97,6 +97,7 @@ fn reads_of_an_idle_row() {
         let t = t.clone();
         shuttle::thread::spawn(move || t.lookup(&term!(1)).expect("a table").len())
     };
+    point();
     larder::advance_clock(1);
     let first = t.lookup(&term!(1)).expect("a table").len();
     let cut = t.snapshot().expect("a table");
