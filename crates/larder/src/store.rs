@@ -36,24 +36,23 @@ struct Contents;
 
 impl Store {
     /// An empty store for a table with these options, which were checked, and this seed.
+    #[inline]
     pub(crate) fn new(options: &Options, seed: &Seed) -> Self {
-        let store = Self::plain(options, seed);
-        match &options.bounds {
-            Some(bounds) => {
-                let layer = Layer::new(bounds, seed, options.kind.is_ordered());
-                store.bounded_by(Arc::new(layer), None)
-            }
-            None => store,
+        let mut store = Self::plain(options, seed);
+        if let Some(bounds) = &options.bounds {
+            let layer = Layer::new(bounds, seed, options.kind.is_ordered());
+            store.be_bounded_by(Arc::new(layer), None);
         }
+        store
     }
 
     /// An empty store in the place of this one, with these options, but for what was set since.
     pub(crate) fn anew(&self, options: &Options, seed: &Seed) -> Self {
-        let store = Self::plain(options, seed);
-        match self.layer() {
-            Some(layer) => store.bounded_by(Arc::new(layer.anew()), None),
-            None => store,
+        let mut store = Self::plain(options, seed);
+        if let Some(layer) = self.layer() {
+            store.be_bounded_by(Arc::new(layer.anew()), None);
         }
+        store
     }
 
     #[inline(always)]
@@ -71,9 +70,9 @@ impl Store {
         }
     }
 
-    /// The store with this layer over its index, below which `plain` lies if that is another.
+    /// Puts this layer over the index, below which `plain` lies if that is another.
     #[cold]
-    fn bounded_by(mut self, layer: Arc<Layer>, plain: Option<Index>) -> Self {
+    fn be_bounded_by(&mut self, layer: Arc<Layer>, plain: Option<Index>) {
         let plain = match plain {
             Some(Index::Unique(plain)) => Some(plain),
             _ => None,
@@ -86,7 +85,6 @@ impl Store {
             self.index = Index::Unique(Arc::clone(&bounded) as Arc<_>);
             self.bounded = Some(bounded);
         }
-        self
     }
 
     /// A store with the same objects.
@@ -108,7 +106,7 @@ impl Store {
     pub(crate) fn watched(history: Arc<History>, locks: bool) -> Store {
         let store = history.store();
         let (layer, plain) = (store.layer().cloned(), store.below());
-        let watched = Store {
+        let mut watched = Store {
             index: versions::watch(&history, locks),
             count: Arc::clone(&store.count),
             limit: store.limit,
@@ -118,10 +116,10 @@ impl Store {
             bounded: None,
             is_snapshot: false,
         };
-        match layer {
-            Some(layer) => watched.bounded_by(layer, Some(plain)),
-            None => watched,
+        if let Some(layer) = layer {
+            watched.be_bounded_by(layer, Some(plain));
         }
+        watched
     }
 
     /// The index below the table's bounds: what a history has to do with.
