@@ -17,18 +17,38 @@ use std::sync::Arc;
 pub(crate) struct Store {
     pub(crate) index: Index,
     pub(crate) count: Arc<Counter>,
-    /// Objects at which it is full.
-    limit: usize,
+    /// What few stores have.
+    rare: Option<Box<Rare>>,
     /// What all stores share that have these objects; none for a store whose index reads others'.
     contents: Option<Arc<Contents>>,
     /// What keeps the objects of before, while the table is watched.
     pub(crate) history: Option<Arc<History>>,
     /// Whether operations on one key go by its lock, as commits write to the table.
     pub(crate) locks: bool,
-    /// The index, if the table is bounded: what lies below it has stamps.
-    bounded: Option<Arc<Bounded>>,
     /// Whether it is a view of another table's objects, which nobody has counted.
     is_snapshot: bool,
+}
+
+/// What few stores have: the others have no room for it.
+#[derive(Clone)]
+struct Rare {
+    /// Objects at which its structure is full.
+    limit: usize,
+    /// The index, if the table is bounded: what lies below it has stamps.
+    bounded: Option<Arc<Bounded>>,
+}
+
+impl Rare {
+    /// What a store on an index has of it.
+    #[inline]
+    fn of(index: &Index) -> Option<Box<Rare>> {
+        index.limit().map(|limit| {
+            Box::new(Rare {
+                limit,
+                bounded: None,
+            })
+        })
+    }
 }
 
 /// Stands for the objects of an index.
@@ -60,12 +80,11 @@ impl Store {
         let index = Index::new(options, seed);
         Store {
             count: Arc::new(Counter::new(options.decentralized_counters)),
-            limit: index.limit().unwrap_or(usize::MAX),
+            rare: Rare::of(&index),
             index,
             contents: Some(Arc::new(Contents)),
             history: None,
             locks: false,
-            bounded: None,
             is_snapshot: false,
         }
     }
@@ -83,7 +102,10 @@ impl Store {
             let bounded = Bounded::new(Arc::clone(below), plain, layer, count);
             let bounded = Arc::new(bounded);
             self.index = Index::Unique(Arc::clone(&bounded) as Arc<_>);
-            self.bounded = Some(bounded);
+            self.rare = Some(Box::new(Rare {
+                limit: self.limit(),
+                bounded: Some(bounded),
+            }));
         }
     }
 
@@ -92,11 +114,10 @@ impl Store {
         Store {
             index: self.index.share(),
             count: Arc::clone(&self.count),
-            limit: self.limit,
+            rare: self.rare.clone(),
             contents: self.contents.clone(),
             history: self.history.clone(),
             locks: self.locks,
-            bounded: self.bounded.clone(),
             is_snapshot: self.is_snapshot,
         }
     }
@@ -109,11 +130,10 @@ impl Store {
         let mut watched = Store {
             index: versions::watch(&history, locks),
             count: Arc::clone(&store.count),
-            limit: store.limit,
+            rare: Rare::of(&store.index),
             contents: None,
             history: Some(Arc::clone(&history)),
             locks,
-            bounded: None,
             is_snapshot: false,
         };
         if let Some(layer) = layer {
@@ -124,7 +144,7 @@ impl Store {
 
     /// The index below the table's bounds: what a history has to do with.
     pub(crate) fn below(&self) -> Index {
-        match &self.bounded {
+        match self.bounded() {
             Some(bounded) => Index::Unique(Arc::clone(bounded.below())),
             None => self.index.share(),
         }
@@ -133,12 +153,12 @@ impl Store {
     /// The index, if the table is bounded.
     #[inline]
     pub(crate) fn bounded(&self) -> Option<&Arc<Bounded>> {
-        self.bounded.as_ref()
+        self.rare.as_ref()?.bounded.as_ref()
     }
 
     /// The table's bounds.
     pub(crate) fn layer(&self) -> Option<&Arc<Layer>> {
-        self.bounded.as_ref().map(|own| own.layer())
+        self.bounded().map(|own| own.layer())
     }
 
     /// A view of this store's objects as of a time, in an index that has them with stamps, if the
@@ -155,11 +175,10 @@ impl Store {
         Store {
             index,
             count: Arc::new(Counter::new(false)),
-            limit: usize::MAX,
+            rare: None,
             contents: None,
             history: None,
             locks: false,
-            bounded: None,
             is_snapshot: true,
         }
     }
@@ -189,7 +208,7 @@ impl Store {
 
     /// How many more objects there is room for. Those that come and go meanwhile are not counted.
     pub(crate) fn room(&self) -> usize {
-        match self.limit {
+        match self.limit() {
             usize::MAX => usize::MAX,
             limit => limit.saturating_sub(self.index.len()),
         }
@@ -197,7 +216,7 @@ impl Store {
 
     /// Whether its structure has a limit.
     pub(crate) fn is_limited(&self) -> bool {
-        self.limit != usize::MAX
+        self.limit() != usize::MAX
     }
 
     /// Whether nothing new may be inserted.
@@ -208,7 +227,7 @@ impl Store {
 
     /// Objects at which it is full.
     pub(crate) fn limit(&self) -> usize {
-        self.limit
+        self.rare.as_ref().map_or(usize::MAX, |rare| rare.limit)
     }
 
     /// Whether it pays to ask early for the memory that operations on some keys will touch. In a
