@@ -34,7 +34,7 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run bank leaderboard test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
-        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia keep figures rust-bench c install-c header stubs lint doc clean distclean \
+        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia programs keep figures rust-bench c install-c header stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-mnesia demo-beams test-beams bench-beams
 
 help:
@@ -59,6 +59,7 @@ help:
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
 	@echo '  make bench-peers  beside C++ maps, Berkeley DB, Kyoto Cabinet, Redis, memcached and maps of the JVM, which it installs'
 	@echo '  make bench-mnesia  Mnesia on ets and on Larder, RAM only'
+	@echo '  make programs     RabbitMQ and ejabberd at work, as Debian has them and moved to Larder; PROGRAMS=ejabberd ROUNDS=1'
 	@echo '  make keep FROM=results/wide   puts the figures of a run into results/latest and the pages'
 	@echo '  make bench-instructions  instructions per call beside the recorded ones; RECORD=1 records'
 	@echo '  make lint    formatting, clippy, warnings, xref, dialyzer'
@@ -253,6 +254,10 @@ bench-peers-full:
 # Less than a minute.
 bench-mnesia: build setup-mnesia demo-beams bench-beams
 	@scripts/mnesia.sh -pa $(EBIN) $(DEMO) $(BENCH)
+
+# Debian's packages, unpacked under _build and moved there; needs the network the first time.
+programs: build
+	@scripts/programs.sh $(PROGRAMS)
 
 # About a minute after building. RECORD=1 records the figures as those to compare with.
 RECORD ?=

@@ -158,8 +158,10 @@ each(Fun, Items) ->
 
 %% ---- which files ----
 
+%% Each once, though it may have several names: library directories have links to versions.
 files(Target) ->
-    lists:usort(find(Target)).
+    Named = [{identity(File), File} || File <- lists:usort(find(Target))],
+    lists:sort(maps:values(maps:from_list(lists:reverse(Named)))).
 
 find([]) ->
     [];
@@ -208,7 +210,6 @@ beside(Files, Directories) ->
     Around = [File || Library <- Libraries,
                       File <- filelib:wildcard(filename:join([Library, "*", "ebin", "*.beam"]))],
     Named = lists:append([find(Directory) || Directory <- Directories]),
-    %% The same file may have two names: library directories have links to versions.
     These = maps:from_keys([identity(File) || File <- Files], true),
     Others = [File || File <- lists:usort(Around ++ Named), not is_map_key(identity(File), These)],
     Read = each(fun larder_move_beam:read/1, Others),

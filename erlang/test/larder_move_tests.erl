@@ -66,6 +66,8 @@ whole_program_test_() -> ?IN_FOLDER(whole_program).
 
 whole_program(Folder) ->
     Ebin = application(Folder, "counter-1", [counter(), reader(), other()]),
+    %% Each file has a second name.
+    ok = file:make_symlink("counter-1", filename:join(Folder, "counter")),
     Beams = beams(Ebin),
     [Counter, _, Reader] = Beams,
     %% Documentation, as compilers of other languages keep it, and a mode of its own.
