@@ -40,7 +40,8 @@ main([Name, Rounds, File, Work, Root, MovedRoot, Libs, MovedLibs]) ->
     %% The clients of programs tell much of a connection that ends.
     ok = logger:set_primary_config(level, none),
     try
-        Runs = lists:append([round(Program, N, Places) || N <- lists:seq(1, list_to_integer(Rounds))]),
+        Numbers = lists:seq(1, list_to_integer(Rounds)),
+        Runs = lists:append([round(Program, N, Places) || N <- Numbers]),
         report(Name, medians(Runs), File),
         halt(0)
     catch
