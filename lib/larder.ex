@@ -309,6 +309,24 @@ defmodule Larder do
   defdelegate lookup_element(tab, key, position, default), to: :larder
 
   @doc """
+  The elements at several positions of the object with a key, in the positions' order; a list of
+  such lists in a bag. Nothing else of the object is copied.
+
+  No such key is an `ArgumentError`.
+
+      iex> tab = Larder.new(:users, [])
+      iex> Larder.insert(tab, {7, "ann", :admin, 34})
+      iex> Larder.lookup_elements(tab, 7, [4, 2])
+      [34, "ann"]
+  """
+  @spec lookup_elements(table(), term(), [pos_integer()]) :: [term()]
+  defdelegate lookup_elements(tab, key, positions), to: :larder
+
+  @doc "As `lookup_elements/3`, with what to give if there is no such key."
+  @spec lookup_elements(table(), term(), [pos_integer()], term()) :: term()
+  defdelegate lookup_elements(tab, key, positions, default), to: :larder
+
+  @doc """
   Whether the table has an object with that key. Nothing is copied.
 
       iex> tab = Larder.new(:pantry, [])

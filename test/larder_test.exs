@@ -90,6 +90,24 @@ defmodule LarderTest do
     assert Larder.tab2list(tab) == [{2, :c}]
   end
 
+  test "several elements of an object" do
+    tab = table([:set])
+    Larder.insert(tab, {1, :a, "b", 3.0})
+    assert Larder.lookup_elements(tab, 1, [4, 2]) == [3.0, :a]
+    assert Larder.lookup_elements(tab, 2, [4, 2], nil) == nil
+    assert_raise ArgumentError, fn -> Larder.lookup_elements(tab, 2, [4, 2]) end
+    bag = table([:bag])
+    Larder.insert(bag, [{1, :a}, {1, :b}])
+    assert Larder.lookup_elements(bag, 1, [2, 1]) == [[:a, 1], [:b, 1]]
+  end
+
+  test "select_take" do
+    tab = table([:ordered_set])
+    Larder.insert(tab, for(i <- 1..10, do: {i, rem(i, 3)}))
+    assert Larder.select_take(tab, [{{:"$1", 0}, [], [:"$1"]}]) == [3, 6, 9]
+    assert Larder.info(tab, :size) == 7
+  end
+
   test "ranks" do
     tab = table([:ordered_set])
     Larder.insert(tab, for(i <- 1..1000, do: {2 * i, i}))

@@ -25,10 +25,11 @@
 %% <li>Functions and options of newer releases are there on older ones:
 %%     first_lookup/1, next_lookup/2, last_lookup/1, prev_lookup/2,
 %%     lookup_element/4, update_element/4, `{heir, Pid}'.</li>
-%% <li>lookup_many/2 and take_many/2 are new, and so are rank/2, nth/2, slice/3
-%%     and count_range/3: ranks in an ordered_set; snapshot/1, release/1
-%%     and diff/2: tables as of one moment; transaction/2, abort/1 and commit/1:
-%%     several changes at one moment; subscribe/3: what changes.</li>
+%% <li>lookup_many/2, take_many/2, lookup_elements/3 and select_take/2 are new,
+%%     and so are rank/2, nth/2, slice/3 and count_range/3: ranks in an
+%%     ordered_set; snapshot/1, release/1 and diff/2: tables as of one moment;
+%%     transaction/2, abort/1 and commit/1: several changes at one moment;
+%%     subscribe/3: what changes.</li>
 %% <li>A list that is inserted into a bag keeps its order, as in `ets' from
 %%     OTP 25.3 on.</li>
 %% <li>`info(Table, binary)' is always `[]', and `info(Table, stats)' has
@@ -57,7 +58,7 @@
 -export([snapshot/1, release/1, diff/2]).
 -export([subscribe/3, unsubscribe/1, snapshot_and_subscribe/3]).
 -export([insert/2, insert/3, insert_new/2, expire/3, ttl/2, lookup/2, lookup_many/2,
-         lookup_element/3, lookup_element/4, member/2,
+         lookup_element/3, lookup_element/4, lookup_elements/3, lookup_elements/4, member/2,
          delete/2, delete_object/2, take/2, take_many/2, update_counter/3, update_counter/4,
          update_element/3, update_element/4]).
 -export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2,
@@ -66,7 +67,7 @@
 -export([rank/2, nth/2, slice/3, count_range/3]).
 -export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3, match_delete/2,
          select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3,
-         select_count/2, select_delete/2, select_replace/2, tab2list/1]).
+         select_count/2, select_delete/2, select_take/2, select_replace/2, tab2list/1]).
 -export([match_spec_compile/1, match_spec_run/2, is_compiled_ms/1, repair_continuation/2, test_ms/2,
          fun2ms/1]).
 -export([transaction/2, transaction/3, abort/1, commit/1]).

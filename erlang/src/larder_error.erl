@@ -102,6 +102,8 @@ known(_Function, Cause) ->
 %% The call of ets with the same words. Arguments keep their places.
 as_ets(lookup_element, [Tab, Key, Pos, _Default]) ->
     {lookup_element, [Tab, Key, Pos]};
+as_ets(lookup_elements, [Tab, Key, Positions | _Default]) ->
+    {lookup_element, [Tab, Key, one_position(Positions)]};
 as_ets(update_element, [Tab, Key, Spec, _Default]) ->
     {update_element, [Tab, Key, proper(Spec)]};
 as_ets(update_element, [Tab, Key, Spec]) ->
@@ -118,7 +120,8 @@ as_ets(next_lookup, Args) ->
     {next, Args};
 as_ets(prev_lookup, Args) ->
     {prev, Args};
-as_ets(Function, [_, _] = Args) when Function =:= select_delete; Function =:= match_delete ->
+as_ets(Function, [_, _] = Args) when Function =:= select_delete; Function =:= match_delete;
+                                     Function =:= select_take ->
     {internal_select_delete, Args};
 as_ets(Function, [Tab, Arg | _]) when ?BY_RANK(Function) ->
     {member, [Tab, Arg]};
@@ -139,6 +142,13 @@ proper(List) when is_list(List) ->
     end;
 proper(Spec) ->
     Spec.
+
+%% The position that explains an error: the first that is none.
+one_position(Positions) ->
+    case is_list(proper(Positions)) of
+        true -> hd([P || P <- Positions, not (is_integer(P) andalso P > 0)] ++ [1]);
+        false -> 1
+    end.
 
 ask_ets(Reason, Function, Args, Cause) ->
     Info = [{error_info, #{module => erl_stdlib_errors, cause => Cause}}],
@@ -176,6 +186,11 @@ amend(update_element, [Tab, _Key, _Spec, Default], Cause, Words) ->
                 none -> Words;
                 Text -> #{4 => Text}
             end
+    end;
+amend(lookup_elements, [_Tab, _Key, Positions | _], _Cause, Words) ->
+    case is_list(proper(Positions)) of
+        true -> Words;
+        false -> Words#{3 => <<"not a list of positions">>}
     end;
 %% Ranks.
 amend(_Function, _Args, unranked, _Words) ->

@@ -26,6 +26,8 @@
          take_many/3,
          lookup_element/3,
          lookup_element_default/4,
+         lookup_elements/3,
+         lookup_elements_default/4,
          member/2,
          delete/2,
          delete_object/2,
@@ -57,6 +59,7 @@
          select_count/2,
          select_delete/2,
          match_delete/2,
+         select_take/2,
          select_replace/2,
          subscribe/4,
          snapshot_and_subscribe/4,
@@ -103,6 +106,8 @@ lookup_many(_Table, _Keys, _Done) -> ?STUB.
 take_many(_Table, _Keys, _Done) -> ?STUB.
 lookup_element(_Table, _Key, _Position) -> ?STUB.
 lookup_element_default(_Table, _Key, _Position, _Default) -> ?STUB.
+lookup_elements(_Table, _Key, _Positions) -> ?STUB.
+lookup_elements_default(_Table, _Key, _Positions, _Default) -> ?STUB.
 member(_Table, _Key) -> ?STUB.
 delete(_Table, _Key) -> ?STUB.
 delete_object(_Table, _Object) -> ?STUB.
@@ -134,6 +139,7 @@ select_again(_Table, _Limit, _Direction, _Place, _Program) -> ?STUB.
 select_count(_Table, _Spec) -> ?STUB.
 select_delete(_Table, _Spec) -> ?STUB.
 match_delete(_Table, _Pattern) -> ?STUB.
+select_take(_Table, _Spec) -> ?STUB.
 select_replace(_Table, _Spec) -> ?STUB.
 subscribe(_Table, _Spec, _Limit, _Relay) -> ?STUB.
 snapshot_and_subscribe(_Table, _Spec, _Limit, _Relay) -> ?STUB.

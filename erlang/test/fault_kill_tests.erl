@@ -60,7 +60,8 @@ calls(Type) ->
 %% Larder's own.
 more_calls(larder, Type) ->
     [{lookup_many, fun(M, T) -> M:lookup_many(T, lists:seq(1, rows())) end, fun unchanged/3},
-     {take_many, fun(M, T) -> M:take_many(T, lists:seq(1, rows())) end, fun some_of_the_old/3}]
+     {take_many, fun(M, T) -> M:take_many(T, lists:seq(1, rows())) end, fun some_of_the_old/3},
+     {select_take, fun(M, T) -> M:select_take(T, [{'_', [], ['$_']}]) end, fun some_of_the_old/3}]
         ++ [{slice, fun(M, T) -> M:slice(T, 1, rows()) end, fun unchanged/3} || Type =:= ordered_set];
 more_calls(_, _) ->
     [].

@@ -184,6 +184,7 @@ writes() ->
      {take_many, [[1]]}, {update_counter, [1, {2, 1}]}, {update_counter, [1, {2, 1}, {1, 1}]},
      {update_element, [1, {2, x}]}, {update_element, [1, {2, x}, {1, y}]},
      {match_delete, ['_']}, {select_delete, [[{'_', [], [true]}]]},
+     {select_take, [[{'_', [], ['$_']}]]},
      {select_replace, [[{{'$1', '_'}, [], [{{'$1', x}}]}]]}, {rename, [other]},
      {give_away, [self(), data]}, {setopts, [{heir, none}]}, {setopts, [{protection, public}]},
      {init_table, [fun(read) -> end_of_input end]}, {from_dets, [?MODULE]}].

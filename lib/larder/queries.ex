@@ -128,6 +128,22 @@ defmodule Larder.Queries do
       defdelegate select_delete(tab, spec), to: :larder
 
       @doc """
+      Deletes the objects that a match specification matches, and gives what it makes of them.
+
+      Each object (in a bag, those of a key) is deleted and given by itself, at one moment: of
+      several takers one gets it.
+
+          iex> tab = Larder.new(:jobs, [:ordered_set])
+          iex> Larder.insert(tab, [{1, :done}, {2, :open}, {3, :done}])
+          iex> Larder.select_take(tab, [{{:"$1", :done}, [], [:"$1"]}])
+          [1, 3]
+          iex> Larder.tab2list(tab)
+          [{2, :open}]
+      """
+      @spec select_take(table(), match_spec()) :: [term()]
+      defdelegate select_take(tab, spec), to: :larder
+
+      @doc """
       Replaces objects by what a match specification gives, each atomically, and says how many.
 
       The key must stay.

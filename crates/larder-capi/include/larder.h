@@ -256,6 +256,18 @@ enum larder_status larder_select_delete(const struct larder_table *table,
                                         const char *spec,
                                         uint64_t *count);
 
+// Deletes the rows that a match specification matches, each by itself, and fills `out` with its
+// results for them, which are those that `larder_select` would give; `LARDER_NONE`, and an empty
+// `out`, if nothing matched. Atomic for each row: of several takers one gets it. If `out` is null,
+// nothing is taken. `LARDER_BAD_SPEC`.
+//
+// # Safety
+// As for `larder_table_drop`; `spec` is null or ends with a NUL; `out` is null or a sequence that
+// nobody else uses.
+enum larder_status larder_select_take(const struct larder_table *table,
+                                      const char *spec,
+                                      struct larder_terms *out);
+
 // Replaces the rows that a match specification matches by its results, which have to keep the key,
 // each atomically; how many, in `*count` unless that is null. `LARDER_BAD_SPEC`;
 // `LARDER_TABLE_TYPE` if a key might change, and for bags.
@@ -363,6 +375,20 @@ enum larder_status larder_insert_all_new(const struct larder_table *table,
 enum larder_status larder_lookup(const struct larder_table *table,
                                  struct larder_view key,
                                  struct larder_terms *out);
+
+// Fills `out` with the elements at `count` positions, from 1, of the rows under a key: those of
+// one row after those of the other, in order of arrival, each in the order of the positions;
+// `LARDER_NONE` and an empty `out` if there is no such key. The rest of the rows is not copied.
+// Else as `larder_lookup`. `LARDER_BAD_ROW` if a position is 0, or past the end of one of the
+// rows.
+//
+// # Safety
+// As for `larder_lookup`; `positions` is null or points to `count` numbers.
+enum larder_status larder_lookup_elements(const struct larder_table *table,
+                                          struct larder_view key,
+                                          const size_t *positions,
+                                          size_t count,
+                                          struct larder_terms *out);
 
 // Whether there is a row under the key: `LARDER_OK` or `LARDER_NONE`.
 //

@@ -180,6 +180,36 @@ pub unsafe extern "C" fn larder_select_delete(
     unsafe { over_all(table, spec, count, Table::select_delete) }
 }
 
+/// Deletes the rows that a match specification matches, each by itself, and fills `out` with its
+/// results for them, which are those that `larder_select` would give; `LARDER_NONE`, and an empty
+/// `out`, if nothing matched. Atomic for each row: of several takers one gets it. If `out` is null,
+/// nothing is taken. `LARDER_BAD_SPEC`.
+///
+/// # Safety
+/// As for `larder_table_drop`; `spec` is null or ends with a NUL; `out` is null or a sequence that
+/// nobody else uses.
+#[no_mangle]
+pub unsafe extern "C" fn larder_select_take(
+    table: *const larder_table,
+    spec: *const c_char,
+    out: *mut larder_terms,
+) -> Status {
+    guarded(|| {
+        // Looked at first: what is taken and can't be given would be lost.
+        // SAFETY: as the caller says.
+        let out = unsafe { at_mut(out, "out") }?;
+        // SAFETY: as the caller says.
+        let (table, spec) = unsafe { (at(table, "table")?, text_at(spec, "spec")?) };
+        let found = table.0.select_take(spec)?;
+        let status = match found.is_empty() {
+            true => Status::None,
+            false => Status::Ok,
+        };
+        out.fill(found);
+        Ok(status)
+    })
+}
+
 /// Replaces the rows that a match specification matches by its results, which have to keep the key,
 /// each atomically; how many, in `*count` unless that is null. `LARDER_BAD_SPEC`;
 /// `LARDER_TABLE_TYPE` if a key might change, and for bags.

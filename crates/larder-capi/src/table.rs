@@ -1,7 +1,7 @@
 //! Operations by key, and on a table as a whole.
 
 use crate::status::{guarded, guarded_or, Failure, Status};
-use crate::terms::{at, at_mut, larder_terms, text_at};
+use crate::terms::{all_at, at, at_mut, larder_terms, text_at};
 use crate::view::{give, larder_view};
 use larder::api::{Snapshot, Table};
 use larder::Error;
@@ -161,6 +161,35 @@ pub unsafe extern "C" fn larder_lookup(
         let found = table.0.lookup(&key)?;
         // SAFETY: as the caller says.
         unsafe { fill(out, found) }
+    })
+}
+
+/// Fills `out` with the elements at `count` positions, from 1, of the rows under a key: those of
+/// one row after those of the other, in order of arrival, each in the order of the positions;
+/// `LARDER_NONE` and an empty `out` if there is no such key. The rest of the rows is not copied.
+/// Else as `larder_lookup`. `LARDER_BAD_ROW` if a position is 0, or past the end of one of the
+/// rows.
+///
+/// # Safety
+/// As for `larder_lookup`; `positions` is null or points to `count` numbers.
+#[no_mangle]
+pub unsafe extern "C" fn larder_lookup_elements(
+    table: *const larder_table,
+    key: larder_view,
+    positions: *const usize,
+    count: usize,
+    out: *mut larder_terms,
+) -> Status {
+    guarded(|| {
+        // SAFETY: as the caller says.
+        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
+        // SAFETY: as the caller says.
+        let positions = unsafe { all_at(positions, count, "positions") }?;
+        let rows = table.0.lookup_elements(&key, positions)?;
+        // SAFETY: as the caller says.
+        unsafe { fill(out, rows.concat()) }?;
+        // Of no positions, too, it is said whether the key is there.
+        Ok(whether(!rows.is_empty()))
     })
 }
 

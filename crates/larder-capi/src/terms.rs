@@ -73,23 +73,27 @@ pub(crate) unsafe fn text_at<'a>(text: *const c_char, what: &str) -> Result<&'a 
         .map_err(|e| Failure::new(Status::BadArgument, format!("{what} is not UTF-8: {e}")))
 }
 
-/// Bytes of C's.
+/// An array of C's: bytes, or other plain numbers.
 ///
 /// # Safety
-/// `len` is 0, or `bytes` is null or leads to that many bytes, which stay as they are for `'a`.
-pub(crate) unsafe fn bytes_at<'a>(bytes: *const u8, len: usize) -> Result<&'a [u8], Failure> {
+/// `len` is 0, or `all` is null or leads to that many of them, which stay as they are for `'a`.
+pub(crate) unsafe fn all_at<'a, T: Copy>(
+    all: *const T,
+    len: usize,
+    what: &str,
+) -> Result<&'a [T], Failure> {
     if len == 0 {
         return Ok(&[]);
     }
-    if bytes.is_null() {
-        return Err(Failure::null("bytes"));
+    if all.is_null() {
+        return Err(Failure::null(what));
     }
-    if len > isize::MAX as usize {
-        let text = format!("{len} bytes are more than there can be");
+    if len > isize::MAX as usize / size_of::<T>() {
+        let text = format!("{len} {what} are more than there can be");
         return Err(Failure::new(Status::BadArgument, text));
     }
     // SAFETY: as the caller says, and checked.
-    Ok(unsafe { std::slice::from_raw_parts(bytes, len) })
+    Ok(unsafe { std::slice::from_raw_parts(all, len) })
 }
 
 /// Makes an empty sequence. Never null.
@@ -232,8 +236,11 @@ pub unsafe extern "C" fn larder_push_binary(
     bytes: *const u8,
     len: usize,
 ) -> Status {
-    // SAFETY: as the caller says.
-    let binary = || Ok(Push::Binary(unsafe { bytes_at(bytes, len) }?.to_vec()));
+    let binary = || {
+        // SAFETY: as the caller says.
+        let bytes = unsafe { all_at(bytes, len, "bytes") }?;
+        Ok(Push::Binary(bytes.to_vec()))
+    };
     // SAFETY: as the caller says.
     unsafe { push(terms, binary) }
 }
@@ -325,7 +332,7 @@ pub unsafe extern "C" fn larder_push_etf(
 ) -> Status {
     let decoded = || {
         // SAFETY: as the caller says.
-        let bytes = unsafe { bytes_at(bytes, len) }?;
+        let bytes = unsafe { all_at(bytes, len, "bytes") }?;
         let options = etf::EtfOptions {
             safe: !trusted,
             ..etf::EtfOptions::default()

@@ -88,6 +88,8 @@ natives! {
     take_more => key_batch::take_more;
     lookup_element(Table, Key, Position) => single::lookup_element;
     lookup_element_default(Table, Key, Position, Default) => single::lookup_element_default;
+    lookup_elements(Table, Key, Positions) => single::lookup_elements;
+    lookup_elements_default(Table, Key, Positions, Default) => single::lookup_elements_default;
     member(Table, Key) => single::member;
     delete(Table, Key) => single::delete;
     delete_object(Table, Object) => single::delete_object;
@@ -119,6 +121,7 @@ natives! {
     select_count(Table, Spec) => select::select_count;
     select_delete(Table, Spec) => select::select_delete;
     match_delete(Table, Pattern) => select::match_delete;
+    select_take(Table, Spec) => select::select_take;
     select_replace(Table, Spec) => select::select_replace;
     scan_more => select::scan_more;
     subscribe(Table, Spec, Limit, Relay) => feed::subscribe;

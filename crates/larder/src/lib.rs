@@ -47,7 +47,7 @@
 //!
 //! | operation | its instant (linearisation point) |
 //! |---|---|
-//! | lookup, member, lookup_element, first, next, last, prev, slot of an ordered_set up to a leaf | the load of the leaf's version that the index's check confirms |
+//! | lookup, member, lookup_elements, first, next, last, prev, slot of an ordered_set up to a leaf | the load of the leaf's version that the index's check confirms |
 //! | insert, insert_new, delete, delete_object, take, update_counter, update_element | the store that unlocks the leaf |
 //! | the same, for an absent key or one that stays | the same, with nothing changed |
 //! | list insert | the acquisition of the batch latch |
@@ -56,7 +56,7 @@
 //! | dropping a table | the setting of the state word's `DEAD` bit |
 //! | select, count of one key (`select_point`, `count_point`) | as lookup; `delete_point` as delete |
 //! | select, count, each, fold, save | none as a whole: each leaf's worth of objects at one instant |
-//! | select_delete, select_replace | each object (in a bag, each key) as a write of its own |
+//! | select_delete, select_take, select_replace | each object (in a bag, each key) as a write of its own |
 //! | create, rename | the store into the name's slot; a renamed table has both names for a moment |
 //! | give_away, inheritance | the store of the owner |
 //!
@@ -106,7 +106,9 @@ pub use keys::KeyList;
 pub use local::{with_local, Local};
 pub use ops::{CounterOp, NewRow, Slot, Sums, TimeLeft};
 pub use options::{Access, Bounds, Concurrency, Options, TableKind};
-pub use scan::{CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show};
+pub use scan::{
+    CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, TakeJob,
+};
 pub use stored::Stored;
 pub use structures::{structures, Structure, StructureValue};
 pub use table::{Beside, Info, Table};

@@ -352,6 +352,58 @@ fn each_row_is_taken_once() {
     }
 }
 
+/// Rows change while others select and take them: each is given once, as it was when it went, which
+/// is as the specification wants it.
+#[test]
+fn what_is_taken_is_what_went() {
+    const ROWS: i64 = 400;
+    for t in tables(&["set", "ordered_set"]) {
+        let (added, over) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let taken = thread::scope(|s| {
+            for thread in 0..2i64 {
+                let (t, added, over) = (&t, &added, &over);
+                s.spawn(move || {
+                    let mut i = thread;
+                    // Ordering: Relaxed; nothing else is read after it.
+                    while !over.load(Ordering::Relaxed) {
+                        i += 7;
+                        let key = Term::from(i % ROWS);
+                        t.add_or(&key, 2, 1, &term!({0, 0})).unwrap();
+                        // Ordering: Relaxed; read after the threads have ended.
+                        added.fetch_add(1, Ordering::Relaxed);
+                    }
+                });
+            }
+            let takers = [0, 1].map(|_| {
+                s.spawn(|| {
+                    let spec = "[{{'_','$1'},[{'=:=',{'rem','$1',2},0}],['$1']}]";
+                    let mut sum = 0;
+                    for _ in 0..1500 {
+                        for n in t.select_take(spec).unwrap() {
+                            let n = n.as_ref().as_int().unwrap();
+                            assert_eq!(n % 2, 0);
+                            sum += n;
+                        }
+                    }
+                    sum
+                })
+            });
+            let sums = takers.map(|taker| taker.join().unwrap());
+            // Ordering: Relaxed; the writers may see it late.
+            over.store(true, Ordering::Relaxed);
+            sums.iter().sum::<i64>()
+        });
+        let left: i64 = t
+            .select("[{{'_','$1'},[],['$1']}]")
+            .unwrap()
+            .iter()
+            .filter_map(|n| n.as_ref().as_int())
+            .sum();
+        // Ordering: Relaxed; the threads have ended.
+        assert_eq!(added.load(Ordering::Relaxed) as i64, taken + left);
+    }
+}
+
 #[test]
 fn owners_may_end_at_any_step() {
     let larder = Larder::new();

@@ -1,7 +1,7 @@
-//! Select, count, delete and replace, over every type of table.
+//! Select, count, delete, take and replace, over every type of table.
 
 use larder::api::{Larder, Table};
-use larder::{Budget, Direction, Error, Output, ScanStep};
+use larder::{Budget, Direction, Error, Output, ScanStep, Step};
 use larder_matchspec::{Context, Program};
 use larder_term::{atoms, term, text, Term};
 use std::time::Duration;
@@ -114,6 +114,56 @@ fn delete_and_replace() {
             assert_eq!(t.select_replace(bad), Err(Error::KeyChanged));
         }
         assert_eq!(t.select_delete("[{'_',[],[true]}]").unwrap(), 900);
+        assert!(t.is_empty());
+    }
+}
+
+/// What is taken is what a select finds, slice by slice, and is gone.
+#[test]
+fn takes_are_selects_that_delete() {
+    for (t, kind) in tables() {
+        fill(&t, 1000);
+        let spec = "[{{'$1',3},[],['$1']},{{'$1','$2'},[{'>','$2',7}],[{{'$2','$1'}}]}]";
+        let expected = t.select(spec).unwrap();
+        let parsed = text::parse(spec).unwrap();
+        let program = Program::compile(parsed.as_ref()).unwrap();
+        let owner = t.engine_table().owner();
+        let mut job = t.engine_table().select_take(owner, program).unwrap();
+        let nobody = Term::from(atoms::UNDEFINED);
+        let ctx = Context {
+            self_pid: nobody.as_ref(),
+            node: atoms::NONODE,
+        };
+        let (mut taken, mut slices) = (Vec::new(), 0);
+        loop {
+            let before = taken.len();
+            let mut sink = |output: Output<'_>| {
+                taken.push(match output {
+                    Output::Term(term) => Term::from(term),
+                    Output::Object(_) => panic!("a result is a term here"),
+                });
+            };
+            let mut budget = Budget::new(20, Duration::from_secs(9));
+            let step = job.step(&mut budget, &ctx, &mut sink).unwrap();
+            slices += 1;
+            // What was given is gone, and nothing else.
+            assert_eq!(t.len(), 1000 - taken.len());
+            assert!(taken.len() - before <= 20);
+            if step == Step::Done {
+                break;
+            }
+        }
+        assert!(slices > 10);
+        match kind == "ordered_set" {
+            true => assert_eq!(taken, expected),
+            false => assert_eq!(sorted(taken), sorted(expected)),
+        }
+        assert_eq!(t.select_take(spec).unwrap(), []);
+        let rest = t.select("[{'_',[],['$_']}]").unwrap();
+        assert_eq!(
+            sorted(t.select_take("[{'_',[],['$_']}]").unwrap()),
+            sorted(rest)
+        );
         assert!(t.is_empty());
     }
 }

@@ -63,6 +63,27 @@ lookup_element(Table, Key, Position, Default) ->
     ?TRY(larder_nif:lookup_element_default(Table, Key, Position, Default),
          [Table, Key, Position, Default]).
 
+%% @doc The elements at several positions of the object with a key, in a list in the
+%% positions' order; of each object, as a list of such lists, if the table is a bag or
+%% duplicate_bag. Nothing else of the object is copied. Takes the time of lookup/2 and
+%% that of the elements up to the last position.
+%%
+%% `badarg' if there is no such key, and for a position that an object has not.
+%%
+%% ```
+%% [<<"ann">>, 34] = larder:lookup_elements(Users, 7, [2, 5]).
+%% '''
+-spec lookup_elements(table(), term(), [pos_integer()]) -> [term()] | [[term()]].
+lookup_elements(Table, Key, Positions) ->
+    ?TRY(larder_nif:lookup_elements(Table, Key, Positions), [Table, Key, Positions]).
+
+%% @doc As lookup_elements/3, with an answer for a key that is not there.
+-spec lookup_elements(table(), term(), [pos_integer()], Default) ->
+          [term()] | [[term()]] | Default.
+lookup_elements(Table, Key, Positions, Default) ->
+    ?TRY(larder_nif:lookup_elements_default(Table, Key, Positions, Default),
+         [Table, Key, Positions, Default]).
+
 %% @doc Whether there is an object with the key. Nothing is copied, so it is quicker than
 %% lookup/2, and sees what that would see.
 -spec member(table(), term()) -> boolean().

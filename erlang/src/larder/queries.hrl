@@ -122,6 +122,19 @@ select_count(Table, Spec) ->
 select_delete(Table, Spec) ->
     ?TRY(larder_nif:select_delete(Table, Spec), [Table, Spec]).
 
+%% @doc Deletes the objects that a match specification matches, and gives what it makes
+%% of them: what select/2 would give, from the first key of an ordered_set on. Each object
+%% (in a bag, those of a key) is deleted and given by itself, at one moment: what is given
+%% is what was deleted, and of several takers one gets it. Takes the time of select/2 and
+%% that of the deletions. What a process has taken that is killed meanwhile is lost.
+%%
+%% ```
+%% Expired = larder:select_take(Sessions, [{{'_', '$1'}, [{'<', '$1', Now}], ['$_']}]).
+%% '''
+-spec select_take(table(), match_spec()) -> [term()].
+select_take(Table, Spec) ->
+    ?TRY(larder_select:in_order(larder_nif:select_take(Table, Spec)), [Table, Spec]).
+
 %% @doc Replaces objects by what a match specification makes of them, which has to have
 %% the same key, and says how many. Each object by itself is replaced at one moment, and
 %% only if it still is the one that the specification saw.

@@ -46,6 +46,13 @@ int main(void) {
     ENDS(LARDER_BAD_TERM, larder_lookup(table, NOTHING, out));
     ENDS(LARDER_BAD_ARGUMENT, larder_lookup(table, one, NULL));
     ENDS(LARDER_BAD_ARGUMENT, larder_take(table, one, NULL));
+    size_t first[] = {1};
+    ENDS(LARDER_BAD_ARGUMENT, larder_lookup_elements(table, one, NULL, 1, out));
+    CHECK(told("positions is a null pointer"));
+    ENDS(LARDER_BAD_ARGUMENT, larder_lookup_elements(table, one, first, SIZE_MAX, out));
+    ENDS(LARDER_BAD_ARGUMENT, larder_lookup_elements(table, one, first, 1, NULL));
+    ENDS(LARDER_BAD_ARGUMENT, larder_select_take(NULL, "[{'_',[],['$_']}]", out));
+    ENDS(LARDER_BAD_ARGUMENT, larder_select_take(table, NULL, out));
     ENDS(LARDER_BAD_ARGUMENT, larder_first(table, NULL));
     ENDS(LARDER_BAD_TERM, larder_next(table, NOTHING, out));
     ENDS(LARDER_BAD_TERM, larder_update(table, one, 2, NOTHING));

@@ -35,6 +35,17 @@ static void by_key(int kind, const char *structure) {
     CHECK(larder_terms_count(out) == rows && reads(larder_terms_get(out, rows - 1), "{a,2}"));
     ENDS(LARDER_NONE, larder_lookup(table, term(t, "c"), out));
     CHECK(larder_terms_count(out) == 0);
+    size_t both[] = {2, 1}, beyond[] = {1, 3}, zero[] = {0};
+    OK(larder_lookup_elements(table, term(t, "a"), both, 2, out));
+    CHECK(larder_terms_count(out) == 2 * rows);
+    CHECK(reads(larder_terms_get(out, 2 * rows - 2), "2") && reads(larder_terms_get(out, 1), "a"));
+    ENDS(LARDER_NONE, larder_lookup_elements(table, term(t, "c"), both, 2, out));
+    CHECK(larder_terms_count(out) == 0);
+    OK(larder_lookup_elements(table, term(t, "a"), NULL, 0, out));
+    CHECK(larder_terms_count(out) == 0);
+    ENDS(LARDER_NONE, larder_lookup_elements(table, term(t, "c"), NULL, 0, out));
+    ENDS(LARDER_BAD_ROW, larder_lookup_elements(table, term(t, "a"), beyond, 2, out));
+    ENDS(LARDER_BAD_ROW, larder_lookup_elements(table, term(t, "a"), zero, 1, out));
     OK(larder_contains(table, term(t, "b")));
     ENDS(LARDER_NONE, larder_contains(table, term(t, "c")));
 
@@ -186,6 +197,15 @@ static void queries(void) {
     CHECK(count == 100);
     OK(larder_select_delete(table, "[{{'_',three},[],[true]}]", &count));
     CHECK(count == 100 && larder_size(table) == 900);
+    OK(larder_select_take(table, "[{{'$1',4},[{'<','$1',20}],[{{taken,'$1'}}]}]", out));
+    CHECK(larder_terms_count(out) == 2 && larder_size(table) == 898);
+    CHECK(reads(larder_terms_get(out, 0), "{taken,4}"));
+    CHECK(reads(larder_terms_get(out, 1), "{taken,14}"));
+    ENDS(LARDER_NONE, larder_select_take(table, "[{{4,4},[],['$_']}]", out));
+    CHECK(larder_terms_count(out) == 0);
+    ENDS(LARDER_BAD_SPEC, larder_select_take(table, "[{{4,4},[],['$_']}", out));
+    ENDS(LARDER_BAD_ARGUMENT, larder_select_take(table, "[{'_',[],['$_']}]", NULL));
+    CHECK(larder_size(table) == 898);
     OK(larder_select_count(table, "[{{'_',3},[],[true]}]", &count));
     CHECK(count == 0);
     ENDS(LARDER_TABLE_TYPE, larder_select_replace(table, "[{{'$1','_'},[],[{{9,'$1'}}]}]", &count));

@@ -18,7 +18,7 @@ use crate::terms::atoms;
 use crate::terms::decode;
 use larder::{
     Budget, CountJob, DeleteJob, Direction, Output, Point, ReplaceJob, ScanStep, SelectJob, Step,
-    Table, TableKind,
+    Table, TableKind, TakeJob,
 };
 use larder_matchspec::{Pattern, Program};
 use parking_lot::Mutex;
@@ -41,6 +41,7 @@ enum Job {
     Some(SelectJob, Again),
     Count(CountJob),
     Delete(DeleteJob),
+    Take(TakeJob),
     Replace(ReplaceJob),
     Over,
 }
@@ -282,6 +283,30 @@ fn delete(call: &Call<'_>, what: What) -> Reply {
     })
 }
 
+/// select_take(Table, Spec) -> [Result] | {more, [Result]}; see `all_in_order`. What is taken goes
+/// forward: an object that goes is given at that moment.
+pub fn select_take(call: &Call<'_>) -> Reply {
+    tables::with(call, call.args[0], |table| {
+        let who = who(call);
+        answer(call, table, table.check_write(who))?;
+        let at = |point: Point<'_>| {
+            let mut words = SmallVec::<[Word; 8]>::new();
+            larder::with_local(|local| {
+                table.take_point(local, who, point, &mut |output| {
+                    words.push(word(call, &output));
+                })
+            })?;
+            Ok(call.list(&words))
+        };
+        let all = |program, around| {
+            let job = answer(call, table, table.select_take(who, program))?;
+            begin(call, Arc::clone(table), around, Job::Take(job))
+        };
+        let program = compile(call, None, call.args[1])?;
+        prepared(call, table, program, at, all)
+    })
+}
+
 /// select_replace(Table, Spec) -> Count.
 pub fn select_replace(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
@@ -366,7 +391,19 @@ fn run(
         Job::All(job) if scan.table.kind().is_unique() => {
             return all(call, scan, job, found, budget)
         }
-        Job::All(job) | Job::Ranks(job) => return all_in_order(call, scan, job, found, budget),
+        Job::All(job) | Job::Ranks(job) => {
+            return all_in_order(call, found, |see| stepped(scan, job, budget, see))
+        }
+        Job::Take(job) => {
+            return all_in_order(call, found, |see| {
+                patiently(scan, budget, |budget| {
+                    Ok(match job.step(budget, &context, see)? {
+                        Step::More => ScanStep::More,
+                        Step::Done => ScanStep::Done,
+                    })
+                })
+            })
+        }
         Job::Some(job, again) => return some(call, scan, job, again, found, budget),
         Job::Count(job) => (job.step(budget, &context)?, job.count()),
         Job::Delete(job) => (job.step(budget, &context)?, job.count()),
@@ -397,15 +434,26 @@ fn all(
     })
 }
 
-/// One slice of a scan. What it found before something got in its way stands: the next slice goes
-/// on from there.
+/// One slice of a select; see `patiently`.
 fn stepped(
     scan: &Scan,
     job: &mut SelectJob,
     budget: &mut Budget,
     see: &mut dyn FnMut(Output<'_>),
 ) -> Result<ScanStep, larder::Error> {
-    match job.step(budget, &scan.around.context(), see) {
+    patiently(scan, budget, |budget| {
+        job.step(budget, &scan.around.context(), see)
+    })
+}
+
+/// One slice of a scan. What it found before something got in its way stands: the next slice goes
+/// on from there.
+fn patiently(
+    scan: &Scan,
+    budget: &mut Budget,
+    step: impl FnOnce(&mut Budget) -> Result<ScanStep, larder::Error>,
+) -> Result<ScanStep, larder::Error> {
+    match step(budget) {
         Err(larder::Error::Busy) => {
             scan.table.help_batch(budget);
             Ok(ScanStep::More)
@@ -414,19 +462,16 @@ fn stepped(
     }
 }
 
-/// As `all`, for a bag, whose objects of one key stay in the order of their arrival, and for what
-/// has a limit. Ends with the results, or {more, Reversed} if there were several slices.
+/// As `all`, for a bag, whose objects of one key stay in the order of their arrival, for what is
+/// taken, and for what has a limit. Ends with the results, or {more, Reversed} if there were
+/// several slices.
 fn all_in_order(
     call: &Call<'_>,
-    scan: &Scan,
-    job: &mut SelectJob,
     found: Word,
-    budget: &mut Budget,
+    step: impl FnOnce(&mut dyn FnMut(Output<'_>)) -> Result<ScanStep, larder::Error>,
 ) -> Result<Ended, larder::Error> {
     let mut words = Vec::new();
-    let step = stepped(scan, job, budget, &mut |output| {
-        words.push(word(call, &output))
-    })?;
+    let step = step(&mut |output| words.push(word(call, &output)))?;
     let over = !matches!(step, ScanStep::More);
     if over && found == layout::NIL {
         return Ok(Ended::Result(call.list(&words)));

@@ -1,7 +1,7 @@
 //! Operations on the objects of one key.
 
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
-use crate::heap::{Heap, ListBuilder};
+use crate::heap::{Cells, Heap, ListBuilder};
 use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
@@ -257,42 +257,102 @@ pub fn member(call: &Call<'_>) -> Reply {
 
 /// lookup_element(Table, Key, Pos) -> Element | [Element].
 pub fn lookup_element(call: &Call<'_>) -> Reply {
-    element(call)?.ok_or(Raise::Cause(atoms::BADKEY))
+    elements::<_, false>(call, |word| Some([position(word)?]))?.ok_or(Raise::Cause(atoms::BADKEY))
 }
 
 /// lookup_element(Table, Key, Pos, Default) -> Element | [Element] | Default.
 pub fn lookup_element_default(call: &Call<'_>) -> Reply {
-    Ok(element(call)?.unwrap_or(call.args[3]))
+    let found = elements::<_, false>(call, |word| Some([position(word)?]))?;
+    Ok(found.unwrap_or(call.args[3]))
 }
 
-/// The element or the elements; none if there is no object.
+/// lookup_elements(Table, Key, Positions) -> Elements | [Elements].
+pub fn lookup_elements(call: &Call<'_>) -> Reply {
+    elements::<_, true>(call, positions)?.ok_or(Raise::Cause(atoms::BADKEY))
+}
+
+/// lookup_elements(Table, Key, Positions, Default) -> Elements | [Elements] | Default.
+pub fn lookup_elements_default(call: &Call<'_>) -> Reply {
+    Ok(elements::<_, true>(call, positions)?.unwrap_or(call.args[3]))
+}
+
+/// A position of an object's element; none, if it can be that of no object.
 #[inline(always)]
-fn element(call: &Call<'_>) -> Result<Option<Word>, Raise> {
+fn position(word: Word) -> Option<usize> {
+    natural(word).ok().filter(|&position| position > 0)
+}
+
+/// A list of positions.
+fn positions(list: Word) -> Option<SmallVec<[usize; 16]>> {
+    let (mut rest, mut found) = (list, SmallVec::new());
+    while let Some((head, tail)) = layout::cell(rest) {
+        found.push(position(head)?);
+        rest = tail;
+    }
+    (rest == layout::NIL).then_some(found)
+}
+
+/// The elements at the positions that `read` makes of the third argument, of the object, or a list
+/// of those of each object of a bag; none if there is no object. `LISTS`: an object's elements are
+/// a list, else they are the one element.
+#[inline(always)]
+fn elements<P: AsRef<[usize]>, const LISTS: bool>(
+    call: &Call<'_>,
+    read: impl FnOnce(Word) -> Option<P>,
+) -> Result<Option<Word>, Raise> {
     tables::with_local(call, call.args[0], |table, local| {
         // A position that can be none: the table's error comes first.
-        let position = match natural(call.args[2]) {
-            Ok(position @ 1..) => position,
-            _ => return answer(call, table, table.check_read(who(call))).and(Err(BADARG)),
+        let Some(positions) = read(call.args[2]) else {
+            return answer(call, table, table.check_read(who(call))).and(Err(BADARG));
         };
-        // One element of a set, or a list of those of a bag's objects.
-        let mut elements = ListBuilder::new(&call.heap);
+        let (positions, heap) = (positions.as_ref(), &call.heap);
         let is_unique = table.kind().is_unique();
-        let mut only = Word::default();
+        let mut objects = ListBuilder::new(heap);
+        let mut only = layout::NIL;
+        // The cells of the list of the object that is being visited.
+        let mut cells = None::<Cells>;
         let count = with_key(call, table, call.args[1], |key| {
-            let visit = |element: TermRef<'_>| match is_unique {
-                true => only = decode::term(&call.heap, element),
-                false => decode::term_at(&call.heap, element, elements.next()),
+            let visit = |i: usize, element: TermRef<'_>| {
+                if LISTS {
+                    if i == 0 {
+                        let (list, rest) = heap.cells(positions.len());
+                        cells = Some(rest);
+                        match is_unique {
+                            true => only = list,
+                            false => objects.next().fill(list),
+                        }
+                    }
+                    if let Some(slot) = cells.as_mut().and_then(Cells::next) {
+                        decode::term_at(heap, element, slot);
+                    }
+                } else {
+                    match is_unique {
+                        true => only = decode::term(heap, element),
+                        false => decode::term_at(heap, element, objects.next()),
+                    }
+                }
             };
-            match table.lookup_element_in(local, asker(call), key, position, visit) {
+            match table.lookup_elements_in(local, asker(call), key, positions, visit) {
                 Err(Error::Position) => Err(BADARG),
                 other => answer(call, table, other),
             }
         })?;
-        spend(call, count);
+        // Nothing was visited of any object: of each there is the empty list.
+        if LISTS && positions.is_empty() && !is_unique {
+            (0..count).for_each(|_| objects.next().fill(layout::NIL));
+        }
+        spend(
+            call,
+            if LISTS {
+                count.max(positions.len())
+            } else {
+                count
+            },
+        );
         Ok(match (count, is_unique) {
             (0, _) => None,
             (_, true) => Some(only),
-            (_, false) => Some(elements.list()),
+            (_, false) => Some(objects.list()),
         })
     })
 }

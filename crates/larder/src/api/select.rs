@@ -80,6 +80,35 @@ impl Table {
         Ok(job.count())
     }
 
+    /// Deletes the tuples that the match specification matches, and gives its results for them:
+    /// what `select` would give. In key order for an ordered_set.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder_term::{term, Term};
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let jobs = Larder::new().table("jobs").ordered_set().create()?;
+    /// jobs.insert_all(&[term!({1, done}), term!({2, open}), term!({3, done})])?;
+    /// let done = jobs.select_take("[{{'$1',done},[],['$1']}]")?;
+    /// assert_eq!(done, [Term::from(1), Term::from(3)]);
+    /// assert_eq!(jobs.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As `select`. If the table is dropped meanwhile, what was taken before is lost.
+    ///
+    /// # Consistency
+    /// Each tuple (in a bag, those of a key) is deleted and given by itself, atomically: of several
+    /// takers one gets it. As a whole it is no snapshot.
+    pub fn select_take(&self, spec: &str) -> Result<Vec<Term>, Error> {
+        let mut job = self.engine_table().select_take(self.me(), program(spec)?)?;
+        let mut taken = Vec::new();
+        self.until_done(|budget, ctx| job.step(budget, ctx, &mut |out| taken.push(owned(out))))?;
+        Ok(taken)
+    }
+
     /// Replaces the tuples that the match specification matches by its results, which have to keep
     /// the key; how many.
     ///
@@ -155,12 +184,7 @@ impl Rows {
             return Ok(found);
         }
         let job = &mut self.job;
-        let mut sink = |output: Output<'_>| {
-            found.push(match output {
-                Output::Object(object) => tuple(object),
-                Output::Term(term) => Term::from(term),
-            });
-        };
+        let mut sink = |output: Output<'_>| found.push(owned(output));
         let end = with_context(|ctx| loop {
             let step = self
                 .table
@@ -172,6 +196,14 @@ impl Rows {
         // A page that is full may have been the last: the next one says so.
         self.done = end == ScanStep::Done;
         Ok(found)
+    }
+}
+
+/// A result as a term that owns itself.
+fn owned(output: Output<'_>) -> Term {
+    match output {
+        Output::Object(object) => tuple(object),
+        Output::Term(term) => Term::from(term),
     }
 }
 

@@ -130,6 +130,44 @@ impl Table {
         self.collect(|visit| self.table.lookup(self.me(), &key, visit))
     }
 
+    /// The elements at these positions, from 1, of the tuples under a key: a list for each tuple,
+    /// in order of arrival, with the elements in the order of the positions. None if there is no
+    /// such key. The rest of the tuples is not copied.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder_term::{term, Term};
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let users = Larder::new().table("users").create()?;
+    /// users.insert(&term!({7, ann, "a@b.org", 34}))?;
+    /// assert_eq!(users.lookup_elements(&Term::from(7), &[4, 2])?, [[term!(34), term!(ann)]]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `Position` if a position is 0, or past the end of one of the tuples; `NoTable`.
+    ///
+    /// # Complexity
+    /// As `lookup`, and the elements before the last of the positions.
+    ///
+    /// # Consistency
+    /// All tuples of a key are seen as of one instant.
+    pub fn lookup_elements(
+        &self,
+        key: &impl AsTerm,
+        positions: &[usize],
+    ) -> Result<Vec<Vec<Term>>, Error> {
+        let (key, mut elements) = (self.key(key), Vec::new());
+        let count = self.patiently(|| {
+            let see = &mut |_, element: TermRef<'_>| elements.push(Term::from(element));
+            self.table.lookup_elements(self.me(), &key, positions, see)
+        })?;
+        let mut elements = elements.into_iter();
+        let rows = (0..count).map(|_| elements.by_ref().take(positions.len()).collect());
+        Ok(rows.collect())
+    }
+
     /// Whether there is a tuple under the key.
     ///
     /// # Errors

@@ -1,4 +1,4 @@
-//! Reading by key: lookup, member, lookup_element.
+//! Reading by key: lookup, member, lookup_elements.
 //!
 //! 1. The right to read.
 //! 2. The thread pins the epoch: what the index and the state word lead to stays until the end.
@@ -23,6 +23,7 @@ use crate::table::Table;
 use larder_index::{Guard, Key, Lookup, Unique, SHORT, TOGETHER};
 use larder_term::object::ObjectView;
 use larder_term::TermRef;
+use smallvec::SmallVec;
 
 impl Table {
     /// Calls `visit` with each object under the index key, in order of arrival; gives how many.
@@ -141,31 +142,46 @@ impl Table {
         Ok(op.store.index.contains(&guard, self.key(key)))
     }
 
-    /// Calls `visit` with the element at `pos` (from 1) of each object under the index key; gives
-    /// how many, 0 if the key is absent. As `lookup`.
+    /// Calls `visit` with the elements at these positions (from 1) of each object under the index
+    /// key, one object after the other, and with the place among `positions` of each; gives how
+    /// many objects, 0 if the key is absent. As `lookup`.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`; `Position` if `pos` is 0, or past the end of one of the
+    /// `NoTable`, `Access`, `Busy`; `Position` if a position is 0, or past the end of one of the
     /// objects: then nothing is visited.
+    pub fn lookup_elements(
+        &self,
+        who: OwnerId,
+        key: &[u8],
+        positions: &[usize],
+        visit: &mut dyn FnMut(usize, TermRef<'_>),
+    ) -> Result<usize, Error> {
+        with_local(|local| self.lookup_elements_in(local, who, key, positions, visit))
+    }
+
+    /// As `lookup_elements`, for hosts.
+    ///
+    /// # Errors
+    /// As `lookup_elements`.
     #[inline(always)]
-    pub fn lookup_element_in(
+    pub fn lookup_elements_in(
         &self,
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        pos: usize,
-        mut visit: impl FnMut(TermRef<'_>),
+        positions: &[usize],
+        mut visit: impl FnMut(usize, TermRef<'_>),
     ) -> Result<usize, Error> {
         self.may_read(who)?;
         let guard = local.pin();
         let op = self.begin_on(&guard, key, Intent::Read)?;
         // After the table's own errors: a dead table answers so, whatever else is wrong.
-        if pos == 0 {
+        if positions.contains(&0) {
             return Err(Error::Position);
         }
         let key = self.key(key);
         let Index::Unique(ix) = &op.store.index else {
-            return self.elements_of(local, &op, key, pos, &mut visit);
+            return self.elements_of(local, &op, key, positions, &mut visit);
         };
         let mut short = [0; SHORT];
         let found = copy_of(&**ix, &guard, key, &mut short, &mut local.value);
@@ -175,34 +191,32 @@ impl Table {
         // The copy was checked by the index; its handles are the table's, and good while `guard`
         // is.
         let object = raw::view(key.bytes, &bytes[..len], self.keypos(), &mut local.plain);
-        visit(object.element(pos).ok_or(Error::Position)?);
+        visit_elements(&object, positions, &mut visit)?;
         Ok(1)
     }
 
-    /// `lookup_element` where there may be several objects under the key.
+    /// `lookup_elements` where there may be several objects under the key.
     fn elements_of(
         &self,
         local: &mut Local,
         op: &Operation<'_>,
         key: Key<'_>,
-        pos: usize,
-        visit: &mut dyn FnMut(TermRef<'_>),
+        positions: &[usize],
+        visit: &mut dyn FnMut(usize, TermRef<'_>),
     ) -> Result<usize, Error> {
         op.store.index.copy(op.guard, key, &mut local.values);
-        let plain = &mut local.plain;
+        let (plain, last) = (&mut local.plain, furthest(positions));
         // All are looked at before the first is visited: an error shows nothing.
         let long_enough = local
             .values
             .iter()
-            .all(|value| raw::view(key.bytes, value, self.keypos(), plain).arity() >= pos);
+            .all(|value| raw::view(key.bytes, value, self.keypos(), plain).arity() >= last);
         if !long_enough {
             return Err(Error::Position);
         }
         for value in local.values.iter() {
             let object = raw::view(key.bytes, value, self.keypos(), plain);
-            if let Some(element) = object.element(pos) {
-                visit(element);
-            }
+            visit_elements(&object, positions, &mut *visit)?;
         }
         Ok(local.values.len())
     }
@@ -250,6 +264,48 @@ impl Table {
         }
         local.values.len()
     }
+}
+
+/// The last of some positions.
+fn furthest(positions: &[usize]) -> usize {
+    positions.iter().copied().max().unwrap_or(0)
+}
+
+/// Calls `visit` with the elements at these positions, in their order. O(positions, and the
+/// object's elements up to the last of them).
+///
+/// # Errors
+/// `Position` if the object is too short for one of them: then nothing is visited.
+#[inline(always)]
+fn visit_elements(
+    object: &ObjectView<'_>,
+    positions: &[usize],
+    mut visit: impl FnMut(usize, TermRef<'_>),
+) -> Result<(), Error> {
+    let &[position] = positions else {
+        return visit_several(object, positions, &mut visit);
+    };
+    visit(0, object.element(position).ok_or(Error::Position)?);
+    Ok(())
+}
+
+/// `visit_elements` for several positions, or none. Elements lie one behind the other: they are
+/// walked over once, however the positions are ordered.
+fn visit_several(
+    object: &ObjectView<'_>,
+    positions: &[usize],
+    visit: &mut dyn FnMut(usize, TermRef<'_>),
+) -> Result<(), Error> {
+    let last = furthest(positions);
+    if last > object.arity() {
+        return Err(Error::Position);
+    }
+    let elements: SmallVec<[TermRef<'_>; 32]> = object.iter().take(last).collect();
+    for (i, &position) in positions.iter().enumerate() {
+        let element = position.checked_sub(1).and_then(|at| elements.get(at));
+        visit(i, *element.ok_or(Error::Position)?);
+    }
+    Ok(())
 }
 
 /// A copy of the value under a key: in `short` if it is, else in `long`; with what lies behind it,

@@ -3,7 +3,7 @@
 //! | file | operations |
 //! |---|---|
 //! | `begin` | how each begins, and how a write looks again |
-//! | `lookup` | lookup, member, lookup_element |
+//! | `lookup` | lookup, member, lookup_elements |
 //! | `insert` | insert, insert_new |
 //! | `delete`, `take` | delete, delete_object, delete_all_objects; take |
 //! | `update` | update_counter, update_element |

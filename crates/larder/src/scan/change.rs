@@ -1,4 +1,4 @@
-//! Writing scans: delete and replace.
+//! Writing scans: delete, take and replace.
 //!
 //! 1. Objects are read a leaf's worth at a time and matched without a lock.
 //! 2. A delete removes those that matched in one change, if they were read without order and their
@@ -10,9 +10,13 @@
 //!
 //! In a bag the objects of a key are dealt with together, in one change, the first time that one of
 //! them matches. So each change of one object (of one key in a bag) is atomic; the whole is not.
+//!
+//! A take is a delete that tells: once an object is gone, the program is run on what it was, as it
+//! was removed, and gives its result. The handles in it are the table's, whose counts are released
+//! once the epoch is unpinned. A change that begins anew has removed nothing, and told nothing.
 
 use super::point::Point;
-use super::select::{cost, weight, Scan};
+use super::select::{cost, result_of, weight, Output, Scan, Sink};
 use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
@@ -24,7 +28,7 @@ use crate::ops::{ValueList, Written};
 use crate::options::TableKind;
 use crate::raw;
 use crate::table::Table;
-use larder_index::{Batch, Change, Direction, Previous};
+use larder_index::{Batch, Change, Direction, Previous, Values};
 use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::{ObjectBuf, ObjectView};
 use std::sync::Arc;
@@ -43,6 +47,14 @@ impl Table {
         Ok(DeleteJob {
             work: WriteScan::new(self, program),
         })
+    }
+
+    /// Begins to delete the objects that `program` matches, and to give its results for them.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`.
+    pub fn select_take(self: &Arc<Self>, who: OwnerId, program: Program) -> Result<TakeJob, Error> {
+        Ok(TakeJob(self.select_delete(who, program)?))
     }
 
     /// Begins to replace each object that `program` matches by its result, which has to keep the
@@ -117,11 +129,89 @@ struct WriteScan {
     dealt: Vec<u8>,
 }
 
-/// Whether something is to be done with an object.
-type Matches<'a> = dyn Fn(&Program, &ObjectView<'_>, &Context<'_>, &mut Scratch) -> bool + 'a;
+/// What a writing scan does.
+trait Work {
+    /// Whether something is to be done with an object. `turn` has no value, which is what was read.
+    fn wants(&self, object: &ObjectView<'_>, turn: &mut Turn<'_>) -> bool;
 
-/// What is to be done with an object that matched.
-type Act<'a> = dyn FnMut(&Table, &Operation<'_>, &mut Turn<'_>) -> Result<u64, Error> + 'a;
+    /// Does it with an object that is wanted, or with what it has become; with how many.
+    fn act(&mut self, table: &Table, op: &Operation<'_>, turn: &mut Turn<'_>)
+        -> Result<u64, Error>;
+
+    /// Whether it is to remove objects, so that those of a leaf may go in one change.
+    fn removes(&self) -> bool;
+
+    /// Sees an object that went with others of its leaf, as it was read.
+    fn gone(&mut self, table: &Table, turn: &mut Turn<'_>);
+}
+
+/// A delete: of what has the result `true`; or, with somewhere to put results, of what has any.
+struct Deleting<'s, 'o> {
+    take: Option<&'s mut Sink<'o>>,
+}
+
+impl Work for Deleting<'_, '_> {
+    fn wants(&self, object: &ObjectView<'_>, turn: &mut Turn<'_>) -> bool {
+        turn.goes(object, self.take.is_some())
+    }
+
+    fn act(
+        &mut self,
+        table: &Table,
+        op: &Operation<'_>,
+        turn: &mut Turn<'_>,
+    ) -> Result<u64, Error> {
+        match &mut self.take {
+            None => turn.delete(table, op, None),
+            Some(sink) => turn.delete(table, op, Some(&mut **sink)),
+        }
+    }
+
+    fn removes(&self) -> bool {
+        true
+    }
+
+    fn gone(&mut self, table: &Table, turn: &mut Turn<'_>) {
+        if let (Some(sink), Some(value)) = (&mut self.take, turn.value) {
+            turn.give(table, value, &mut **sink);
+        }
+    }
+}
+
+/// A replace. `prepared` is memory for new objects.
+struct Replacing<'p> {
+    /// Whether a key has one object at most.
+    one: bool,
+    prepared: &'p mut ObjectBuf,
+}
+
+impl Work for Replacing<'_> {
+    /// One object is matched when its replacement is made. A key's objects in a bag are matched
+    /// under its lock, if one of them matches without.
+    fn wants(&self, object: &ObjectView<'_>, turn: &mut Turn<'_>) -> bool {
+        self.one || turn.goes(object, true)
+    }
+
+    fn act(
+        &mut self,
+        table: &Table,
+        op: &Operation<'_>,
+        turn: &mut Turn<'_>,
+    ) -> Result<u64, Error> {
+        let (written, count) = turn.replace(table, op, self.prepared)?;
+        // What moved is met again by the scan.
+        match written {
+            Written::Moved => Err(Error::Busy),
+            _ => Ok(count),
+        }
+    }
+
+    fn removes(&self) -> bool {
+        false
+    }
+
+    fn gone(&mut self, _: &Table, _: &mut Turn<'_>) {}
+}
 
 /// One object that matched.
 struct Turn<'t> {
@@ -144,14 +234,12 @@ impl WriteScan {
         }
     }
 
-    /// One slice: finds objects that are `wanted` and calls `act` with each; `at_once` removes
-    /// those of a leaf instead, where it can.
+    /// One slice: finds objects that are wanted, and does the work with each.
     fn step(
         &mut self,
         budget: &mut Budget,
         ctx: &Context<'_>,
-        (wanted, at_once): (&Matches<'_>, bool),
-        act: &mut Act<'_>,
+        work: &mut dyn Work,
     ) -> Result<Step, Error> {
         let table = Arc::clone(&self.scan.table);
         loop {
@@ -190,7 +278,14 @@ impl WriteScan {
                 // A bag's key that was dealt with, in this batch or at the end of the one before,
                 // is not dealt with again for its other objects.
                 let known = !one && self.dealt == key;
-                if !known && wanted(program, &object, ctx, scratch) {
+                let mut turn = Turn {
+                    program,
+                    ctx,
+                    scratch,
+                    key,
+                    value: None,
+                };
+                if !known && work.wants(&object, &mut turn) {
                     self.chosen.push(dealt as u32);
                     if !one {
                         key.clone_into(&mut self.dealt);
@@ -200,9 +295,19 @@ impl WriteScan {
                 go = budget.spend(cost(weight, value));
             }
             // (2)
-            if at_once && table.remove_chosen(&op, batch, &self.chosen) {
+            if work.removes() && table.remove_chosen(&op, batch, &self.chosen) {
                 self.count += self.chosen.len() as u64;
-                self.chosen.clear();
+                for i in self.chosen.drain(..) {
+                    let (key, value) = batch.entry(i as usize);
+                    let mut turn = Turn {
+                        program,
+                        ctx,
+                        scratch: &mut self.scratch,
+                        key,
+                        value: Some(value),
+                    };
+                    work.gone(&table, &mut turn);
+                }
             }
             // (3)
             for &i in &self.chosen {
@@ -215,7 +320,7 @@ impl WriteScan {
                     value: Some(value),
                 };
                 // Each change takes its leaf's lock for itself: others write between two of them.
-                match act(&table, &op, &mut turn) {
+                match work.act(&table, &op, &mut turn) {
                     Ok(n) => self.count += n,
                     Err(error) => {
                         // (4) The entry is met again: nothing was done with it.
@@ -255,11 +360,26 @@ impl Table {
 }
 
 impl Turn<'_> {
-    /// Whether an object has the result `true`.
-    fn is_true(&mut self, table: &Table, value: &[u8]) -> bool {
+    /// Whether an object has the result `true`, or, of a take or a replace, any.
+    fn goes(&mut self, object: &ObjectView<'_>, any: bool) -> bool {
+        match any {
+            true => self.program.run(object, self.ctx, self.scratch).is_some(),
+            false => self.program.is_true(object, self.ctx, self.scratch),
+        }
+    }
+
+    /// As `goes`, for an object that is a value.
+    fn goes_as(&mut self, table: &Table, value: &[u8], any: bool) -> bool {
         let mut plain = Vec::new();
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
-        self.program.is_true(&object, self.ctx, self.scratch)
+        self.goes(&object, any)
+    }
+
+    /// Gives the result for an object that was removed.
+    fn give(&mut self, table: &Table, value: &[u8], sink: &mut Sink<'_>) {
+        let mut plain = Vec::new();
+        let object = raw::view(self.key, value, table.keypos(), &mut plain);
+        result_of(Some(self.program), &object, self.ctx, self.scratch, sink);
     }
 
     /// Writes what replaces an object to `new`; false if the program does not match it.
@@ -291,32 +411,61 @@ impl Turn<'_> {
     }
 
     /// Deletes the object as it was read, or what it has become if that matches, too; in a bag,
-    /// those of the key's objects that match.
-    fn delete(&mut self, table: &Table, op: &Operation<'_>) -> Result<u64, Error> {
-        let key = table.key(self.key);
+    /// those of the key's objects that match. Gives their results to `take`, if there is one.
+    fn delete(
+        &mut self,
+        table: &Table,
+        op: &Operation<'_>,
+        take: Option<&mut Sink<'_>>,
+    ) -> Result<u64, Error> {
+        let (key, takes) = (table.key(self.key), take.is_some());
         let mut gone = 0;
+        // What is to be given and is not as it was read: copied under the lock.
+        let mut taken = Values::default();
         let written = match &op.store.index {
             Index::Unique(ix) => {
                 // An object that is as it was read has been matched: only one that has changed is
                 // matched again, under the lock.
                 let read = self.value;
                 let (written, was) = table.remove_one(op, &**ix, key, |value| {
-                    read == Some(value) || self.is_true(table, value)
+                    if read == Some(value) {
+                        return true;
+                    }
+                    let goes = self.goes_as(table, value, takes);
+                    if goes && takes {
+                        taken.clear();
+                        taken.push(value);
+                    }
+                    goes
                 });
                 gone = u64::from(was == Previous::Present);
                 written
             }
             Index::Multi(ix) => table.change_many(op, &**ix, key, &mut |values| {
-                gone = values.remove_if(&mut |value| self.is_true(table, value)) as u64;
+                taken.clear();
+                gone = values.remove_if(&mut |value| {
+                    let goes = self.goes_as(table, value, takes);
+                    if goes && takes {
+                        taken.push(value);
+                    }
+                    goes
+                }) as u64;
                 Ok(())
             })?,
         };
         // What moved is met again by the scan.
         match written {
-            Written::Moved => Err(Error::Busy),
-            Written::Full => Err(table.full(op)),
-            Written::Done => Ok(gone),
+            Written::Moved => return Err(Error::Busy),
+            Written::Full => return Err(table.full(op)),
+            Written::Done => {}
         }
+        if let (Some(sink), 1..) = (take, gone) {
+            match self.value.filter(|_| taken.is_empty()) {
+                Some(read) => self.give(table, read, sink),
+                None => taken.iter().for_each(|value| self.give(table, value, sink)),
+            }
+        }
+        Ok(gone)
     }
 
     /// Replaces the object, or what it has become; in a bag, those of the key's objects that match.
@@ -399,15 +548,33 @@ impl DeleteJob {
     /// # Errors
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
-        let mut act =
-            |table: &Table, op: &Operation<'_>, turn: &mut Turn<'_>| turn.delete(table, op);
-        self.work
-            .step(budget, ctx, (&Program::is_true, true), &mut act)
+        self.work.step(budget, ctx, &mut Deleting { take: None })
     }
 
     /// The objects deleted so far.
     pub fn count(&self) -> u64 {
         self.work.count
+    }
+}
+
+/// A delete that gives the program's results for what it deletes, under way. Dropped before its
+/// end, it has deleted what it has given.
+pub struct TakeJob(DeleteJob);
+
+impl TakeJob {
+    /// One slice: gives to `sink` a result for each object that it has deleted, in the order of the
+    /// table for an ordered_set, and in that of their arrival for the objects of a key in a bag.
+    ///
+    /// # Errors
+    /// `NoTable`, `Busy`: what was given has been deleted, and nothing else.
+    pub fn step(
+        &mut self,
+        budget: &mut Budget,
+        ctx: &Context<'_>,
+        sink: &mut dyn FnMut(Output<'_>),
+    ) -> Result<Step, Error> {
+        let mut work = Deleting { take: Some(sink) };
+        self.0.work.step(budget, ctx, &mut work)
     }
 }
 
@@ -425,27 +592,12 @@ impl ReplaceJob {
     /// `NoTable`, `Busy`; `KeyChanged` and `NotTuple` if a result is no object of its key, which
     /// the program's proof excludes.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
-        let mut prepared = std::mem::take(&mut self.prepared);
-        let mut act = |table: &Table, op: &Operation<'_>, turn: &mut Turn<'_>| {
-            let (written, count) = turn.replace(table, op, &mut prepared)?;
-            // What moved is met again by the scan.
-            match written {
-                Written::Moved => Err(Error::Busy),
-                _ => Ok(count),
-            }
+        let mut work = Replacing {
+            one: self.work.scan.table.kind().is_unique(),
+            prepared: &mut self.prepared,
         };
-        // One object is matched when its replacement is made. A key's objects in a bag are matched
-        // under its lock, if one of them matches without.
-        let one = self.work.scan.table.kind().is_unique();
-        let wanted = |program: &Program,
-                      object: &ObjectView<'_>,
-                      ctx: &Context<'_>,
-                      scratch: &mut Scratch| {
-            one || program.run(object, ctx, scratch).is_some()
-        };
-        let step = self.work.step(budget, ctx, (&wanted, false), &mut act);
-        prepared.clear();
-        self.prepared = prepared;
+        let step = self.work.step(budget, ctx, &mut work);
+        self.prepared.clear();
         step
     }
 

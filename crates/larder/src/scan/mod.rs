@@ -1,4 +1,4 @@
-//! Scans: select, count, delete and replace by match specification, in slices.
+//! Scans: select, count, delete, take and replace by match specification, in slices.
 //!
 //! A scan remembers where it is as a position, never as a pointer: between two slices anything may
 //! happen to the table, and the scan goes on from the position. The order of positions never
@@ -19,7 +19,7 @@ mod fold;
 mod point;
 mod select;
 
-pub use change::{DeleteJob, ReplaceJob};
+pub use change::{DeleteJob, ReplaceJob, TakeJob};
 pub(crate) use cursor::Cursor;
 pub use fold::Show;
 pub use point::Point;

@@ -4,6 +4,7 @@
 //! What the lookup finds need not fit: in an ordered_set 1 finds 1.0. So the program's test of the
 //! key is run with the rest of it.
 
+use super::select::{result_of, Sink};
 use super::Output;
 use crate::buffers::Lent;
 use crate::error::Error;
@@ -11,7 +12,7 @@ use crate::ids::OwnerId;
 use crate::local::Local;
 use crate::raw;
 use crate::table::Table;
-use larder_matchspec::{Context, Outcome, Program};
+use larder_matchspec::{Context, Program};
 use larder_term::TermRef;
 
 /// A program, what it runs in, and the key that it names (`Program::bound_key`).
@@ -43,12 +44,8 @@ impl Table {
         let mut lent = Lent::new();
         self.at_point(local, point, |local, key| {
             self.lookup_in(local, who, key, |stored| {
-                let object = stored.view();
-                match point.program.run(&object, point.context, &mut lent.scratch) {
-                    Some(Outcome::Object) => sink(Output::Object(&object)),
-                    Some(Outcome::Term(term)) => sink(Output::Term(term)),
-                    None => {}
-                }
+                let (program, scratch) = (Some(point.program), &mut lent.scratch);
+                result_of(program, &stored.view(), point.context, scratch, sink);
             })
         })?;
         Ok(())
@@ -86,16 +83,60 @@ impl Table {
         who: OwnerId,
         point: Point<'_>,
     ) -> Result<u64, Error> {
+        self.delete_at(local, who, point, None)
+    }
+
+    /// Deletes the objects under the key that the program matches, in one change, and gives `sink`
+    /// its results for them, in order of arrival.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`: then nothing was given.
+    pub fn take_point(
+        &self,
+        local: &mut Local,
+        who: OwnerId,
+        point: Point<'_>,
+        sink: &mut dyn FnMut(Output<'_>),
+    ) -> Result<(), Error> {
+        self.delete_at(local, who, point, Some(sink))?;
+        Ok(())
+    }
+
+    /// `delete_point`, or `take_point` if there is somewhere to put results.
+    fn delete_at(
+        &self,
+        local: &mut Local,
+        who: OwnerId,
+        point: Point<'_>,
+        take: Option<&mut Sink<'_>>,
+    ) -> Result<u64, Error> {
         self.may_write(who)?;
-        let mut lent = Lent::new();
+        let (mut lent, takes) = (Lent::new(), take.is_some());
+        let (program, scratch) = (point.program, &mut lent.scratch);
         let gone = self.at_point(local, point, |local, key| {
+            // Pinned until the results are given: the handles in the values are the table's.
             let guard = local.pin();
-            let plain = &mut local.plain;
-            self.delete_where(&guard, key, |value| {
+            let (plain, values) = (&mut local.plain, &mut local.values);
+            values.clear();
+            // An attempt that has to begin again has been shown no value.
+            let gone = self.delete_where(&guard, key, |value| {
                 let object = raw::view(key, value, self.keypos(), plain);
-                let (program, scratch) = (point.program, &mut lent.scratch);
-                program.is_true(&object, point.context, scratch)
-            })
+                if !takes {
+                    return program.is_true(&object, point.context, scratch);
+                }
+                let goes = program.run(&object, point.context, scratch).is_some();
+                if goes {
+                    values.push(value);
+                }
+                goes
+            })?;
+            if let Some(sink) = take {
+                for value in values.iter() {
+                    let object = raw::view(key, value, self.keypos(), plain);
+                    result_of(Some(program), &object, point.context, scratch, sink);
+                }
+            }
+            Ok::<_, Error>(gone)
         })?;
         Ok(gone as u64)
     }

@@ -21,6 +21,9 @@ pub enum Output<'a> {
     Term(TermRef<'a>),
 }
 
+/// Where results go.
+pub(super) type Sink<'a> = dyn FnMut(Output<'_>) + 'a;
+
 /// How a slice of a select ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanStep {
@@ -226,14 +229,8 @@ impl SelectJob {
         let mut full = false;
         let wanted = (limit.unwrap_or(0), limit.is_none());
         let step = self.scan.rows(budget, wanted, |program, object, scratch| {
-            let found = match program {
-                None => Some(Outcome::Object),
-                Some(program) => program.run(object, ctx, scratch),
-            };
-            match found {
-                Some(Outcome::Object) => sink(Output::Object(object)),
-                Some(Outcome::Term(term)) => sink(Output::Term(term)),
-                None => return Go::On,
+            if !result_of(program, object, ctx, scratch, sink) {
+                return Go::On;
             }
             full = use_one(limit);
             if full {
@@ -271,6 +268,28 @@ impl SelectJob {
     pub fn set_limit(&mut self, limit: Option<usize>) {
         self.limit = limit;
     }
+}
+
+/// Gives `sink` what a program makes of an object, without one the object itself; false if the
+/// program does not match it.
+#[inline]
+pub(super) fn result_of(
+    program: Option<&Program>,
+    object: &ObjectView<'_>,
+    ctx: &Context<'_>,
+    scratch: &mut Scratch,
+    sink: &mut Sink<'_>,
+) -> bool {
+    let found = match program {
+        None => Some(Outcome::Object),
+        Some(program) => program.run(object, ctx, scratch),
+    };
+    match found {
+        Some(Outcome::Object) => sink(Output::Object(object)),
+        Some(Outcome::Term(term)) => sink(Output::Term(term)),
+        None => return false,
+    }
+    true
 }
 
 /// Counts a result against the limit; whether that was the last.
