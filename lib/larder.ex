@@ -126,6 +126,39 @@ defmodule Larder do
   @spec safe_fixtable(table(), boolean()) :: true
   defdelegate safe_fixtable(tab, fix), to: :larder
 
+  # ---- where the memory is ----
+
+  @doc """
+  Where Larder's memory is, in bytes: `:total` is the sum of the other items.
+
+  `:tables` is what the objects take, `:snapshots` what is kept for snapshots, transactions and
+  subscriptions, `:waiting` what was dropped and is not freed yet, `:allocator` free memory that is
+  kept for objects to come. None of it is part of `:erlang.memory/0`.
+
+      iex> memory = Larder.memory()
+      iex> memory.total == memory.tables + memory.snapshots + memory.waiting + memory.allocator
+      true
+  """
+  @spec memory() :: %{atom() => non_neg_integer()}
+  defdelegate memory(), to: :larder
+
+  @doc "One item of `memory/0`, or a keyword list of some."
+  @spec memory(atom()) :: non_neg_integer()
+  @spec memory([atom()]) :: keyword(non_neg_integer())
+  defdelegate memory(items), to: :larder
+
+  @doc """
+  The `n` tables that have most `:memory`, greatest `:size` or most `:contention`, as maps.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, for(n <- 1..5000, do: {n, n}))
+      iex> [%{table: ^tab, size: 5000}] = Larder.top(1, :size)
+      iex> :ok
+      :ok
+  """
+  @spec top(non_neg_integer(), :memory | :size | :contention) :: [map()]
+  defdelegate top(n, by), to: :larder
+
   # ---- as of one moment ----
 
   @doc """

@@ -140,7 +140,8 @@ ebin_is_enough() {
     T = larder:new(t, []), true = larder:insert(T, {a, 1}), [{a, 1}] = larder:lookup(T, a), halt(0).'
 }
 
-readme_erlang() { escript scripts/readme_erlang.escript README.md _build/larder/ebin; }
+# The Erlang of a page.
+page_erlang() { escript scripts/readme_erlang.escript "$1" _build/larder/ebin; }
 
 # The README's Elixir, in the project that has Larder as a git dependency.
 readme_elixir() {
@@ -165,7 +166,8 @@ readme_c() {
 
 check "one version everywhere" versions_agree
 check "make -s ebin" ebin_is_enough
-check "README, Erlang" readme_erlang
+check "README, Erlang" page_erlang README.md
+check "docs/monitoring.md, Erlang" page_erlang docs/monitoring.md
 check "a repository of this tree" make_repository
 check "library for C, installed" c_library
 check "README, C" readme_c

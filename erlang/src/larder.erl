@@ -29,7 +29,7 @@
 %%     and so are rank/2, nth/2, slice/3 and count_range/3: ranks in an
 %%     ordered_set; snapshot/1, release/1 and diff/2: tables as of one moment;
 %%     transaction/2, abort/1 and commit/1: several changes at one moment;
-%%     subscribe/3: what changes.</li>
+%%     subscribe/3: what changes; memory/0 and top/2: where the memory is.</li>
 %% <li>A list that is inserted into a bag keeps its order, as in `ets' from
 %%     OTP 25.3 on.</li>
 %% <li>`info(Table, binary)' is always `[]', and `info(Table, stats)' has
@@ -55,6 +55,7 @@
 -export([all/0, structures/0, new/2, delete/1, rename/2, whereis/1, info/1, info/2, give_away/3,
          setopts/2,
          safe_fixtable/2, delete_all_objects/1]).
+-export([memory/0, memory/1, top/2]).
 -export([snapshot/1, release/1, diff/2]).
 -export([subscribe/3, unsubscribe/1, snapshot_and_subscribe/3]).
 -export([insert/2, insert/3, insert_new/2, expire/3, ttl/2, lookup/2, lookup_many/2,
@@ -77,7 +78,7 @@
 -export_type([table/0, tid/0, name/0, type/0, access/0, option/0, heir/0, continuation/0,
               match_pattern/0, match_spec/0, compiled_match_spec/0, update_op/0, structure/0,
               snapshot/0, difference/0, feed/0, feed_options/0,
-              bound/0, time/0]).
+              bound/0, time/0, memory/0, memory_item/0, top/0]).
 
 -compile({no_auto_import, [whereis/1]}).
 
@@ -131,6 +132,16 @@
                    | {pos_integer(), integer(), Threshold :: integer(), SetValue :: integer()}.
 %% An operation of update_counter/3.
 
+-type memory_item() :: total | tables | snapshots | waiting | allocator.
+%% An item of memory/0.
+-type memory() :: #{memory_item() := non_neg_integer()}.
+%% What memory/0 gives.
+-type top() :: #{table := table(), name := name(), type := type(), size := non_neg_integer(),
+                 memory := non_neg_integer(), snapshots := non_neg_integer(),
+                 snapshot_memory := non_neg_integer(), owner := pid(),
+                 contention => non_neg_integer()}.
+%% What top/2 gives of a table.
+
 %% The call, with the library's errors raised as this function's own.
 -define(TRY(Call, Args),
         try Call
@@ -150,6 +161,7 @@
 %% The functions, a file for each idea; each is exported above. They are included, not called, so
 %% that a function of this module is one call of a native function and nothing between.
 -include("larder/tables.hrl").
+-include("larder/memory.hrl").
 -include("larder/snapshots.hrl").
 -include("larder/feeds.hrl").
 -include("larder/objects.hrl").

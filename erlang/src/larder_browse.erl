@@ -2,8 +2,8 @@
 %% @doc Tables on the terminal: i/0 lists them, i/1,2,3 pages through one.
 %%
 %% What is printed and the commands (c, q, pDigits, k, /Regexp) are those of
-%% `ets:i'. A page starts with a key and takes all of its objects, so it may
-%% be longer than `Height'.
+%% `ets:i', but for the last line of i/0. A page starts with a key and takes all
+%% of its objects, so it may be longer than `Height'.
 %%
 %% The browser is in one of three modes: `normal' (more keys follow), `eot'
 %% (it has reached the end) and `{re, Regexp}' (only objects whose text
@@ -27,12 +27,13 @@
 
 %% ---- the list of tables ----
 
-%% @doc Prints a line for every table.
+%% @doc Prints a line for every table, and one with the sums of memory.
 -spec i() -> ok.
 i() ->
     row([id, name, type, size, mem, owner]),
     io:format(" ~s~n", [lists:duplicate(76, $-)]),
-    lists:foreach(fun table_row/1, lists:sort(larder:all())).
+    lists:foreach(fun table_row/1, lists:sort(larder:all())),
+    io:format("~n ~ts~n", [larder_memory:words(larder:memory())]).
 
 %% A table may go while it is looked at.
 table_row(Tab) ->

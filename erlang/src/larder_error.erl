@@ -199,6 +199,13 @@ amend(nth, [_Tab, N], none, Words) when map_size(Words) =:= 0 ->
     place_words(2, N);
 amend(slice, [_Tab, From, Count], none, Words) when map_size(Words) =:= 0 ->
     maps:merge(place_words(2, From), count_words(3, Count));
+%% Memory.
+amend(memory, [_Items], _Cause, _Words) ->
+    #{1 => <<"not an item of larder:memory(), and not a list of them">>};
+amend(top, [N, By], _Cause, _Words) ->
+    maps:merge(count_words(1, N),
+               maps:from_list([{2, <<"not one of memory, size and contention">>}
+                               || not lists:member(By, [memory, size, contention])]));
 %% Snapshots.
 amend(snapshot, [Tables], Cause, Words) ->
     snapshot_words(Tables, Cause, Words);

@@ -14,6 +14,7 @@
          fault/1,
          info/2,
          info_list/2,
+         memory/0,
          insert/2,
          insert_new/2,
          insert_with/3,
@@ -94,6 +95,7 @@ structures() -> ?STUB.
 fault(_Options) -> ?STUB.
 info(_Table, _Item) -> ?STUB.
 info_list(_Table, _Items) -> ?STUB.
+memory() -> ?STUB.
 insert(_Table, _Object) -> ?STUB.
 insert_new(_Table, _Object) -> ?STUB.
 insert_with(_Table, _Object, _Ttl) -> ?STUB.

@@ -129,7 +129,8 @@ whole() ->
 %% They take no table, or make one of the caller's own.
 without() ->
     [{{F, A}, none, fun(_) -> [] end}
-     || {F, A} <- [{new, 2}, {structures, 0}, {file2tab, 1}, {file2tab, 2}, {tabfile_info, 1},
+     || {F, A} <- [{new, 2}, {structures, 0}, {memory, 0}, {memory, 1}, {top, 2},
+                   {file2tab, 1}, {file2tab, 2}, {tabfile_info, 1},
                    {match_spec_compile, 1},
                    {match_spec_run, 2}, {is_compiled_ms, 1}, {repair_continuation, 2}, {test_ms, 2},
                    {fun2ms, 1},
@@ -203,8 +204,8 @@ native_rows() ->
      Named(save, read, fun(W) -> [t(tab, W), list_to_binary(file("native", W)), false, <<>>] end)].
 
 native_without() ->
-    [new, whereis, all, commit_transaction, end_transaction, guard_wanted, structures, fault, compile, is_compiled, run, test,
-     load_table, file_header].
+    [new, whereis, all, commit_transaction, end_transaction, guard_wanted, structures, fault,
+     memory, compile, is_compiled, run, test, load_table, file_header].
 
 t(W) -> [t(tab, W)].
 t(Key, W) -> maps:get(Key, W).

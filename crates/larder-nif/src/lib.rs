@@ -74,6 +74,7 @@ natives! {
     fault(Options) => structures::fault;
     info(Table, Item) => info::info;
     info_list(Table, Items) => info::info_list;
+    memory() => info::memory;
     insert(Table, Object) => single::insert;
     insert_new(Table, Object) => single::insert_new;
     insert_with(Table, Object, Ttl) => bounds::insert_with;

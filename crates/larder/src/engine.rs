@@ -40,6 +40,15 @@ impl Host for NoHost {
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
+/// Memory that is no table's; see [`Engine::memory`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// Bytes of what was dropped and is not freed yet.
+    pub waiting: usize,
+    /// Free bytes that are kept for leaves to come.
+    pub kept: usize,
+}
+
 /// What all handles of an engine share.
 struct Inner {
     catalog: Arc<Catalog>,
@@ -252,6 +261,15 @@ impl Engine {
     /// left. O(1).
     pub fn reaper_backlog(&self) -> usize {
         reaper::backlog()
+    }
+
+    /// Memory that is no table's any more, or not yet, in all engines of the program. Both are
+    /// figures of a moment, while others work. O(1).
+    pub fn memory(&self) -> Memory {
+        Memory {
+            waiting: reaper::bytes_waiting(),
+            kept: larder_index::bytes_kept(),
+        }
     }
 
     /// Waits until everything dropped is freed, at most `timeout`; whether that came about. For

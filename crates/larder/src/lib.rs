@@ -98,7 +98,7 @@ pub use batch::{ListJob, ObjectList};
 pub use bounds::advance_clock;
 pub use budget::{Budget, Step};
 pub use change_stamp::Stamp;
-pub use engine::{Engine, Host, NoHost};
+pub use engine::{Engine, Host, Memory, NoHost};
 pub use error::{Error, FileError, Reason};
 pub use fixation::{FixTime, Fixed};
 pub use ids::{ByNumber, OwnerId, TableId, Who};

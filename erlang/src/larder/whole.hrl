@@ -90,7 +90,8 @@ table(Table, Options) ->
     larder_qlc:table(Table, Options).
 
 %% @doc Lists all tables on the terminal: id, name, type, size, memory in words, and
-%% owner. A table that can't be read while it is looked at says so.
+%% owner. A table that can't be read while it is looked at says so. The last line is that of
+%% memory/0.
 -spec i() -> ok.
 i() ->
     larder_browse:i().

@@ -86,6 +86,19 @@ pub fn trim_arenas() {
     }
 }
 
+/// Bytes that are kept for leaves to come: those of regions that no block has, unless the system
+/// has them back. None where there are no regions: what mimalloc keeps is not counted, and goes
+/// back when it is next trimmed.
+///
+/// # Complexity
+/// O(1). Each shard of the regions is locked for a moment.
+pub fn bytes_kept() -> usize {
+    #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
+    return regions::free() + pages::ready();
+    #[cfg(not(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize)))))]
+    return 0;
+}
+
 /// Bytes taken and not given back, by all indexes together. Counted in builds with debug assertions
 /// alone, for tests.
 #[cfg(debug_assertions)]

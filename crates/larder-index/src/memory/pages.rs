@@ -120,6 +120,11 @@ pub(crate) fn take() -> Option<NonNull<u8>> {
     Some(region.0)
 }
 
+/// Bytes of the regions that were touched ahead.
+pub(crate) fn ready() -> usize {
+    PAGES.lock().ready.len() * REGION
+}
+
 /// One more region will be taken soon: it is touched ahead.
 pub(crate) fn soon() {
     let mut pages = PAGES.lock();

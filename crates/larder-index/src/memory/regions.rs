@@ -25,6 +25,8 @@
 //!    side, and none before place `from[n]` has `n`.
 //!
 //! 4. `empty` is how many regions of the list have no block: one at most between two calls.
+//! 5. `free` is the sum of the regions' free units. `away` is how many chunks of theirs the system
+//!    has, those of the bits of each head's `away`: all units of such a chunk are free.
 //!
 //! A region that was full and has become sparse gives what it can in pieces of 64 KiB, and again
 //! each time that half of the rest has gone: what a dropped table leaves is seldom whole regions,
@@ -41,7 +43,7 @@
 //! KiB, which few leaves are.
 
 use crate::memory::pages::{self, REGION};
-use crate::memory::units::{Units, MOST, UNITS};
+use crate::memory::units::{Units, CHUNK, MOST, UNITS};
 use crate::sync::{Mutex, MutexGuard};
 use mimalloc::MiMalloc;
 use std::alloc::{GlobalAlloc, Layout};
@@ -76,7 +78,10 @@ struct Head {
     shard: usize,
     /// So many free units, and its free pieces go to the system. None while it was never full.
     sparse: Option<usize>,
+    /// Bit `i`: the system has chunk `i`, and no block has been there since.
+    away: u32,
 }
+const _: () = assert!(UNITS / CHUNK <= u32::BITS as usize, "a bit for each chunk");
 
 /// Some regions, and what is known of them.
 struct Shard {
@@ -86,6 +91,10 @@ struct Shard {
     from: [usize; MOST + 1],
     /// How many of them have no block. One is kept, the others go.
     empty: usize,
+    /// Free units of all of them.
+    free: usize,
+    /// Chunks of theirs that the system has.
+    away: usize,
     /// Whether the next one was asked for ahead.
     asked: bool,
 }
@@ -204,18 +213,41 @@ fn lock_mine() -> (usize, MutexGuard<'static, Shard>) {
     (number, shard)
 }
 
-/// Gives the memory of a region's free pieces to the system.
+/// Bytes of the regions that no block has, but for those that the system has.
+pub(crate) fn free() -> usize {
+    let of = |shard: &Mutex<Shard>| {
+        let shard = shard.lock();
+        (shard.free - shard.away * CHUNK) * UNIT
+    };
+    ALL.iter().map(of).sum()
+}
+
+/// The bits of the chunks in which some units are.
+fn chunks_of(unit: usize, count: usize) -> u32 {
+    let (first, last) = (unit / CHUNK, (unit + count - 1) / CHUNK);
+    (u32::MAX << first) & (u32::MAX >> (u32::BITS as usize - 1 - last))
+}
+
+/// Gives the memory of a region's free pieces to the system; how many chunks it has more than
+/// before.
 ///
 /// # Safety
 /// `head` begins the region, and its shard's lock is held.
-unsafe fn give_pieces(head: NonNull<Head>) {
+unsafe fn give_pieces(head: NonNull<Head>) -> usize {
     // SAFETY: the caller's promise; nobody else has a reference to the head.
-    let free = unsafe { (*head.as_ptr()).units.free_chunks() };
+    let known = unsafe { &mut *head.as_ptr() };
+    let free = known.units.free_chunks();
+    let before = known.away.count_ones();
+    for &(unit, count) in &free {
+        known.away |= chunks_of(unit, count);
+    }
+    let more = known.away.count_ones() - before;
     for (unit, count) in free {
         // SAFETY: whole pages of the region that are free, so nobody uses them; the head's own are
         // taken.
         unsafe { pages::clear(head.cast::<u8>().add(unit * UNIT), count * UNIT) };
     }
+    more as usize
 }
 
 impl Shard {
@@ -225,6 +257,8 @@ impl Shard {
             most: Vec::new(),
             from: [0; MOST + 1],
             empty: 0,
+            free: 0,
+            away: 0,
             asked: false,
         }
     }
@@ -251,9 +285,15 @@ impl Shard {
                 self.most[from] = units as u8 - 1;
                 continue;
             };
-            // Invariant 4; and the next block of this size begins its search here.
+            // Invariants 4 and 5; and the next block of this size begins its search here.
             self.empty -= usize::from(was_empty);
             self.from[units] = from;
+            self.free -= units;
+            if known.away != 0 {
+                let back = known.away & chunks_of(unit, units);
+                known.away -= back;
+                self.away -= back.count_ones() as usize;
+            }
             // The search for room ends at the list's last region: when that is nearly full, the
             // next one will be needed soon. It is asked for once.
             let left = known.units.free();
@@ -277,6 +317,7 @@ impl Shard {
             place,
             shard: number,
             sparse: None,
+            away: 0,
         };
         // SAFETY: the region is ours, is aligned, and has room for a head in its first units, which
         // are no block's.
@@ -285,6 +326,7 @@ impl Shard {
         self.regions.push(head);
         self.most.push(MOST as u8);
         self.empty += 1;
+        self.free += UNITS - HEAD;
         self.may_have(place, MOST);
         Some(place)
     }
@@ -304,6 +346,7 @@ impl Shard {
         // `around`: the free units side by side there now, which invariant 3 has to know of.
         let around = known.units.give(unit, count);
         let free = known.units.free();
+        self.free += count;
         self.may_have(place, around);
         if free < UNITS - HEAD {
             if known.sparse.is_some_and(|sparse| free >= sparse) {
@@ -311,7 +354,7 @@ impl Shard {
                 known.sparse = Some(free + (UNITS - free) / 2);
                 // SAFETY: the region is this shard's, whose lock we have; `known` isn't used any
                 // more.
-                unsafe { give_pieces(head) };
+                self.away += unsafe { give_pieces(head) };
             }
             return None;
         }
@@ -324,6 +367,8 @@ impl Shard {
         // The last region takes the place of the one that goes: its head and invariant 3 must say
         // so.
         self.asked = false;
+        self.free -= UNITS - HEAD;
+        self.away -= known.away.count_ones() as usize;
         self.regions.swap_remove(place);
         self.most.swap_remove(place);
         if let Some(&moved) = self.regions.get(place) {
@@ -381,6 +426,21 @@ mod tests {
             }
         }
 
+        /// Invariant 5.
+        fn is_counted(&self) -> bool {
+            let (mut free, mut away) = (0, 0);
+            for region in &self.shard.regions {
+                // SAFETY: the region is the test's.
+                let head = unsafe { region.as_ref() };
+                let chunks = head.units.free_chunks();
+                let whole = |bits, &(unit, count): &_| bits | chunks_of(unit, count);
+                assert_eq!(head.away & !chunks.iter().fold(0, whole), 0);
+                free += head.units.free();
+                away += head.away.count_ones() as usize;
+            }
+            (self.shard.free, self.shard.away) == (free, away)
+        }
+
         fn in_use(&self) -> usize {
             self.blocks.iter().map(|b| b.1 * UNIT).sum()
         }
@@ -401,6 +461,7 @@ mod tests {
                 } else {
                     own.give(chance as usize / 4 % own.blocks.len());
                 }
+                prop_assert!(own.is_counted());
             }
             while !own.blocks.is_empty() {
                 own.give(own.blocks.len() / 2);
@@ -433,6 +494,12 @@ mod tests {
             }
         }
         assert!(zero * 10 > full * REGION * 8, "{zero} of {full} regions");
+        // All of it is counted, until it is used again.
+        assert!(own.is_counted());
+        assert!(own.shard.away * CHUNK * UNIT * 10 > full * REGION * 8);
+        (0..6 * UNITS / 16).for_each(|_| own.take(16, 7));
+        assert!(own.is_counted());
+        assert_eq!(own.shard.away, 0);
     }
 
     /// What leaves of a table do that doubles: all of one size, then one after another gives way to

@@ -23,7 +23,7 @@ pub(crate) const UNITS: usize = 8192;
 pub(crate) const MOST: usize = 64;
 
 /// Units of a chunk, the least that is given to the system alone: 64 KiB.
-const CHUNK: usize = 256;
+pub(crate) const CHUNK: usize = 256;
 
 const WORD: usize = 64;
 

@@ -4,7 +4,7 @@ use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::callback::with_env;
 use crate::sys::*;
-use crate::tables::{self, owners};
+use crate::tables::{self, owners, owners::ENGINE};
 use crate::terms::atoms::{self, Known};
 use larder::{Access, Concurrency, Fixed, OwnerId, Table, TableKind};
 use std::sync::Arc;
@@ -25,6 +25,13 @@ pub fn info_list(call: &Call<'_>) -> Reply {
         }
         Ok(call.list(&facts))
     })
+}
+
+/// memory() -> {Waiting, Kept}, in bytes.
+pub fn memory(call: &Call<'_>) -> Reply {
+    let memory = ENGINE.memory();
+    let int = |n: usize| call.int(n as i64);
+    Ok(call.tuple(&[int(memory.waiting), int(memory.kept)]))
 }
 
 /// Runs `f` with the call's table, whose owner lives; `undefined` if there is none.

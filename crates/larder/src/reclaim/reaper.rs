@@ -69,22 +69,42 @@ enum Work {
 }
 
 /// A part of the backlog; it is off when this is dropped.
-struct Share(usize);
+struct Share {
+    bytes: usize,
+    /// What is not freed yet of the bytes of `LEFT`.
+    left: usize,
+}
 
 impl Share {
     fn new(bytes: usize) -> Self {
         let bytes = bytes.saturating_add(WEIGHT);
-        // Ordering: Relaxed; a figure to go by, which orders nothing.
+        // Ordering: Relaxed twice; figures to go by, which order nothing.
         BACKLOG.fetch_add(bytes, Ordering::Relaxed);
-        Share(bytes)
+        LEFT.fetch_add(bytes - WEIGHT, Ordering::Relaxed);
+        Share {
+            bytes,
+            left: bytes - WEIGHT,
+        }
+    }
+}
+
+impl Share {
+    /// So many bytes are left of it, or fewer.
+    fn shrink(&mut self, left: usize) {
+        if let Some(less) = self.left.checked_sub(left) {
+            self.left = left;
+            // Ordering: Relaxed, as in `new`.
+            LEFT.fetch_sub(less, Ordering::Relaxed);
+        }
     }
 }
 
 impl Drop for Share {
     fn drop(&mut self) {
-        // Ordering: Relaxed, as above.
-        BACKLOG.fetch_sub(self.0, Ordering::Relaxed);
-        trim::freed(self.0 - WEIGHT);
+        self.shrink(0);
+        // Ordering: Relaxed, as in `new`.
+        BACKLOG.fetch_sub(self.bytes, Ordering::Relaxed);
+        trim::freed(self.bytes - WEIGHT);
     }
 }
 
@@ -115,6 +135,10 @@ static WAITING: AtomicUsize = AtomicUsize::new(0);
 
 /// Bytes left to free, about.
 static BACKLOG: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes of the backlog that are not freed yet, without what work weighs apart from its bytes. It
+/// falls while a store is freed; the backlog, by which threads hurry, when it is done.
+static LEFT: AtomicUsize = AtomicUsize::new(0);
 
 /// Threads in `idle`.
 static AWAITED: AtomicUsize = AtomicUsize::new(0);
@@ -154,6 +178,12 @@ pub(crate) fn bits(bytes: usize, f: impl FnMut() -> bool + Send + 'static) {
 pub(crate) fn backlog() -> usize {
     // Ordering: Relaxed; a figure to go by.
     BACKLOG.load(Ordering::Relaxed)
+}
+
+/// Bytes of what was dropped that are not freed yet, about.
+pub(crate) fn bytes_waiting() -> usize {
+    // Ordering: Relaxed; a figure to go by.
+    LEFT.load(Ordering::Relaxed)
 }
 
 /// Puts counts on a list, by way of `put`, to be given back when every reader pinned now is gone.
@@ -331,8 +361,9 @@ fn run(work: Work, worker: &mut Worker) {
     // done by one.
     let outcome = catch_unwind(AssertUnwindSafe(|| match work {
         Work::Retired(store, share) => queue_after_readers(store, share),
-        Work::Store(mut store, share) => {
+        Work::Store(mut store, mut share) => {
             while !store.free_some(BIT) {
+                share.shrink(store.memory());
                 // What it frees must not heap up before the collector: a flush takes as much off as
                 // a bit can put there.
                 larder_index::pin().flush();
