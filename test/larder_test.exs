@@ -222,7 +222,7 @@ defmodule LarderTest do
   test "errors are ArgumentErrors that say which argument" do
     error = assert_raise ArgumentError, fn -> Larder.insert(:no_such_table, {1}) end
     assert error.message =~ "1st argument"
-    assert error.message =~ "does not refer to an existing ETS table"
+    assert error.message =~ "does not refer to an existing Larder table"
     assert_raise ArgumentError, fn -> Larder.lookup_element(table(), :none, 2) end
     assert_raise ArgumentError, fn -> Larder.new(:name, [:no_such_option]) end
   end

@@ -19,6 +19,9 @@
 %%        |  amend/4                    what only larder knows
 %%        v
 %%   #{...}
+%%        |  said/3                     whose table it is, and why a specification is none
+%%        v
+%%   #{...}
 %% '''
 %%
 %% Nothing here may fail: a fault while an error is being printed hides the
@@ -60,7 +63,7 @@ format_error(Reason, [{_Module, Function, Args, Info} | _]) when is_list(Args) -
     Cause = cause(Info),
     {EtsFunction, EtsArgs} = as_ets(Function, Args),
     Words = ask_ets(Reason, EtsFunction, EtsArgs, known(EtsFunction, Cause)),
-    amend(Function, Args, Cause, Words);
+    maps:map(fun(N, Text) -> said(N, Text, Args) end, amend(Function, Args, Cause, Words));
 format_error(_Reason, _Stacktrace) ->
     #{}.
 
@@ -156,6 +159,44 @@ ask_ets(Reason, Function, Args, Cause) ->
         erl_stdlib_errors:format_error(Reason, [{ets, Function, Args, Info}])
     catch
         _:_ -> #{}
+    end.
+
+%% The tables are Larder's. Of a specification ets says that it is none; the emulator knows why.
+said(N, <<"not a valid match specification">> = Text, Args) when is_integer(N) ->
+    case why_no_spec(lists:nth(N, Args)) of
+        "" -> Text;
+        Why -> unicode:characters_to_binary([Text, ": ", Why])
+    end;
+said(_N, Text, _Args) when is_binary(Text) ->
+    lists:foldl(fun({Old, New}, Said) -> binary:replace(Said, Old, New) end, Text,
+                [{<<"an ETS table">>, <<"a Larder table">>},
+                 {<<"ETS table">>, <<"Larder table">>}]);
+said(_N, Text, _Args) ->
+    Text.
+
+%% Of several clauses the first one that is wrong is named.
+why_no_spec([_, _ | _] = Clauses) when length(Clauses) > 1 ->
+    Wrong = [{N, Why} || {N, Clause} <- lists:zip(lists:seq(1, length(Clauses)), Clauses),
+                         "" =/= (Why = why_no_clause([Clause]))],
+    case Wrong of
+        [{N, Why} | _] -> io_lib:format("clause ~b: ~ts", [N, Why]);
+        [] -> ""
+    end;
+why_no_spec(Spec) ->
+    why_no_clause(Spec).
+
+why_no_clause(Spec) ->
+    try erlang:match_spec_test({}, Spec, table) of
+        {error, Errors} ->
+            case [Text || {error, Text} <- Errors] of
+                [[First | Rest] | _] ->
+                    Text = [string:to_lower(First) | string:trim(Rest, trailing, ".")],
+                    string:replace(Text, "does_not_exist", "does not exist");
+                [] -> ""
+            end;
+        _ -> ""
+    catch
+        _:_ -> ""
     end.
 
 %% A snapshot, whatever else is wrong.

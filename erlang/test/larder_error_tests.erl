@@ -152,8 +152,50 @@ printed_like_ets_test() ->
             lists:flatten(erl_error:format_exception(error, R, [hd(S)]))
         end
     end,
-    ?assertEqual(lists:flatten(string:replace(Print(ets), "ets:insert", "larder:insert", all)),
+    Of = fun(Text) -> lists:flatten(string:replace(Text, "ETS table", "Larder table")) end,
+    ?assertEqual(lists:flatten(string:replace(Of(Print(ets)), "ets:insert", "larder:insert", all)),
                  Print(larder)).
+
+%% Why a specification is none is said, wherever one is taken.
+specifications_test_() ->
+    Variable = [{{'$1'}, [], ['$2']}],
+    Second = [{{'$1'}, [], ['$1']}, {{'$1'}, [{foo, '$1'}], ['$1']}],
+    Whys = [{Variable, "variable $2 is unbound"},
+            {[{{'$1'}, [{'>', '$1', '$7'}], ['$1']}], "variable $7 is unbound"},
+            {[{{'$1'}, [{foo, '$1'}], ['$1']}], "function foo/1 does not exist"},
+            {Second, "clause 2: function foo/1 does not exist"},
+            {[{{'$1'}, [], []}], "body clause does not return anything"},
+            {[{{'$1'}, '$1', ['$1']}], "match expression is not a list"},
+            {[{'$1'}], "match program part is not a tuple of arity 3"},
+            {bad, "match programs are not in a list"}],
+    [{lists:flatten(io_lib:format("~w ~0p", [F, Spec])),
+      fun() ->
+          Tab = larder:new(t, []),
+          Said = said(F, [case Arg of tab -> Tab; spec -> Spec; _ -> Arg end || Arg <- Args]),
+          larder:delete(Tab),
+          ?assertEqual("not a valid match specification: " ++ Why, Said)
+      end} || {F, Args} <- [{select, [tab, spec]}, {select, [tab, spec, 5]},
+                            {select_reverse, [tab, spec]}, {select_reverse, [tab, spec, 5]},
+                            {select_count, [tab, spec]}, {select_delete, [tab, spec]},
+                            {select_replace, [tab, spec]}, {match_spec_compile, [spec]},
+                            {subscribe, [tab, spec, #{}]},
+                            {snapshot_and_subscribe, [tab, spec, #{}]}],
+              {Spec, Why} <- Whys].
+
+said(F, Args) ->
+    try apply(larder, F, Args) of
+        Result -> {no_error, Result}
+    catch
+        error:badarg:Stack -> [Text] = maps:values(all_words(badarg, Stack)),
+                              unicode:characters_to_list(Text)
+    end.
+
+%% The shell prints it.
+specification_printed_test() ->
+    try larder:match_spec_compile([{{'$1'}, [], ['$2']}]) catch error:R:S ->
+        Printed = lists:flatten(erl_error:format_exception(error, R, [hd(S)])),
+        ?assertNotEqual(nomatch, string:find(Printed, "variable $2 is unbound"))
+    end.
 
 %% Frames that nobody raised: never an exception.
 odd_frames_test_() ->
@@ -203,9 +245,23 @@ frame(Function, Args, [{Module, Function, Args, _} | _]) when Module =:= ets; Mo
 frame(_Function, _Args, [Frame | _]) ->
     {not_as_called, Frame}.
 
+%% Larder's tables are not of ETS, and a specification is wrong for a reason.
 words(ets, Reason, Stack) ->
-    erl_stdlib_errors:format_error(Reason, Stack);
-words(larder, Reason, [{_, _, _, Info} | _] = Stack) ->
+    maps:map(fun(_, Text) -> of_larder(Text) end, erl_stdlib_errors:format_error(Reason, Stack));
+words(larder, Reason, Stack) ->
+    maps:map(fun without_reason/2, all_words(Reason, Stack)).
+
+of_larder(Text) ->
+    Larder = string:replace(Text, "an ETS table", "a Larder table"),
+    iolist_to_binary(string:replace(iolist_to_binary(Larder), "ETS table", "Larder table")).
+
+without_reason(_, Text) ->
+    case string:split(Text, "specification: ") of
+        [Before, _Why] -> <<(iolist_to_binary(Before))/binary, "specification">>;
+        [_] -> Text
+    end.
+
+all_words(Reason, [{_, _, _, Info} | _] = Stack) ->
     case lists:keyfind(error_info, 1, Info) of
         {error_info, #{module := Formatter}} ->
             ?assertEqual(larder, Formatter),
