@@ -77,7 +77,8 @@ lookup_element(Table, Key, Position, Default) ->
 lookup_elements(Table, Key, Positions) ->
     ?TRY(larder_nif:lookup_elements(Table, Key, Positions), [Table, Key, Positions]).
 
-%% @doc As lookup_elements/3, with an answer for a key that is not there.
+%% @doc As lookup_elements/3, with an answer for a key that is not there. A position that an
+%% object has not is `badarg' as before.
 -spec lookup_elements(table(), term(), [pos_integer()], Default) ->
           [term()] | [[term()]] | Default.
 lookup_elements(Table, Key, Positions, Default) ->
