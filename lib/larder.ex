@@ -59,6 +59,9 @@ defmodule Larder do
     * `{:write_concurrency, mode}`, `{:read_concurrency, bool}`, `{:decentralized_counters, bool}`
     * `{:ttl, ms}`: a row lives for so long after it was written; see `insert/3`
     * `{:idle, ms}`: a row lives for so long after it was written or looked up by its key
+    * `{:max_size, n}`, `{:max_memory, bytes}`: the table has so much at most
+    * `{:evict, policy}`: what goes when there is more: `:tinylfu`, `:lru`, or with `:none` nothing,
+      and writes fail
     * `{:structure, name}` or `{:structure, {name, options}}`, see `structures/0`
   """
   @spec new(atom(), [term()]) :: table()
@@ -112,8 +115,9 @@ defmodule Larder do
   defdelegate info(tab, item), to: :larder
 
   @doc """
-  Changes an option: `{:heir, pid, data}` or `{:heir, :none}`, and `{:ttl, ms}` or `{:idle, ms}` of
-  a table that was made with one of them. Only the owner may.
+  Changes an option: `{:heir, pid, data}` or `{:heir, :none}`, `{:ttl, ms}` or `{:idle, ms}` of a
+  table that was made with a bound, and `{:max_size, n}`, `{:max_memory, bytes}` or `{:evict,
+  policy}` of one that was made with one of these. Only the owner may.
   """
   @spec setopts(table(), term()) :: true
   defdelegate setopts(tab, options), to: :larder

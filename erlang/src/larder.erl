@@ -35,7 +35,8 @@
 %% <li>`info(Table, binary)' is always `[]', and `info(Table, stats)' has
 %%     Larder's own figures: see info/2.</li>
 %% <li>`{ttl, Ms}' and `{idle, Ms}' are options of new/2, for objects that
-%%     expire: insert/3, expire/3, ttl/2.</li>
+%%     expire: insert/3, expire/3, ttl/2. `{max_size, N}', `{max_memory, Bytes}'
+%%     and `{evict, Policy}' say how much there may be, and what goes.</li>
 %% <li>`{structure, Name}' and `{structure, {Name, Options}}' are options of
 %%     new/2; structures/0 lists what there is.</li>
 %% </ul>
@@ -78,7 +79,7 @@
 -export_type([table/0, tid/0, name/0, type/0, access/0, option/0, heir/0, continuation/0,
               match_pattern/0, match_spec/0, compiled_match_spec/0, update_op/0, structure/0,
               snapshot/0, difference/0, feed/0, feed_options/0,
-              bound/0, time/0, memory/0, memory_item/0, top/0]).
+              bound/0, limit/0, time/0, memory/0, memory_item/0, top/0]).
 
 -compile({no_auto_import, [whereis/1]}).
 
@@ -103,9 +104,13 @@
 %% An option of new/2. Those of concurrency are taken for the sake of programs
 %% written for `ets', and shown by info/2; all tables are made for many
 %% processes.
--type bound() :: {ttl, time()} | {idle, time()}.
+-type bound() :: {ttl, time()} | {idle, time()} | {max_size, limit()} | {max_memory, limit()}
+               | {evict, tinylfu | lru | none}.
 %% How long an object lives after it was written, and after it was written or
-%% looked up.
+%% looked up; how many objects a table may have, how many bytes they may take,
+%% and which go when there are more.
+-type limit() :: pos_integer() | infinity.
+%% A number of objects, or of bytes.
 -type time() :: Milliseconds :: non_neg_integer() | infinity.
 %% A time to live.
 -type structure() :: Name :: atom() | {Name :: atom(), [{atom(), integer() | atom()}]}.

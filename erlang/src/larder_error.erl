@@ -202,9 +202,14 @@ why_no_clause(Spec) ->
 %% A snapshot, whatever else is wrong.
 amend(_Function, _Args, read_only, _Words) ->
     #{1 => <<"the table is a snapshot, which can't be written">>};
+%% A structure that doesn't grow; limits.
+amend(_Function, [Tab | _], full, _Words) ->
+    full_words(Tab);
 %% A table without bounds; a time that is none.
 amend(_Function, _Args, unbounded, _Words) ->
     #{1 => <<"the table has no bounds: make it with an option such as {ttl, infinity}">>};
+amend(_Function, _Args, unlimited, _Words) ->
+    #{1 => <<"the table has no limits: make it with an option such as {max_size, infinity}">>};
 amend(insert, [_, _, Options], _Cause, Words) ->
     case Options of
         #{ttl := Ttl} when map_size(Options) =:= 1 -> time_words(Ttl, Words);
@@ -270,9 +275,6 @@ amend(unsubscribe, [_], not_owner, _Words) ->
     #{1 => <<"the subscription of another process">>};
 amend(unsubscribe, [_], _Cause, _Words) ->
     #{1 => <<"not a subscription">>};
-%% A structure that doesn't grow.
-amend(_Function, [Tab | _], full, _Words) ->
-    full_words(Tab);
 %% A structure, or its options: the library says what there is.
 amend(new, [_Name, Options], structure, Words) ->
     try larder_nif:fault(Options) of
@@ -281,6 +283,10 @@ amend(new, [_Name, Options], structure, Words) ->
     catch
         _:_ -> Words
     end;
+%% Bounds that are none.
+amend(Function, [_, Options], Cause, Words)
+  when Function =:= new, Cause =:= none; Function =:= setopts, Cause =/= not_owner ->
+    bound_words(Options, Words);
 %% A specification may use what larder's compiler knows and this release's
 %% does not (docs/semantics.md, 5): then it is not what was wrong.
 amend(Function, [_Tab, Spec, _Limit], _Cause, #{2 := _} = Words)
@@ -326,6 +332,27 @@ diff_words(Old, New, _Cause) ->
 is_snapshot(Table) ->
     is_map(catch larder:info(Table, snapshot)).
 
+%% The first of some options that is no bound, if one is to be.
+bound_words(Option, Words) when is_tuple(Option) ->
+    bound_words([Option], Words);
+bound_words(Options, Words) when is_list(Options), length(Options) >= 0 ->
+    case [Text || {Tag, Value} <- Options, Text <- bound_fault(Tag, Value)] of
+        [Text | _] -> Words#{2 => Text};
+        [] -> Words
+    end;
+bound_words(_, Words) ->
+    Words.
+
+bound_fault(Tag, Value) when Tag =:= ttl; Tag =:= idle ->
+    [[atom_to_list(Tag), " takes milliseconds or infinity"] || time_words(Value, #{}) =/= #{}];
+bound_fault(Tag, Value) when Tag =:= max_size; Tag =:= max_memory ->
+    [[atom_to_list(Tag), " takes a positive integer or infinity"]
+     || not (Value =:= infinity orelse is_integer(Value) andalso Value > 0)];
+bound_fault(evict, Value) ->
+    [<<"evict takes tinylfu, lru or none">> || not lists:member(Value, [tinylfu, lru, none])];
+bound_fault(_, _) ->
+    [].
+
 time_words(infinity, Words) -> Words;
 time_words(Ms, Words) when is_integer(Ms), Ms >= 0 -> Words;
 time_words(_, Words) -> Words#{3 => <<"neither milliseconds nor infinity">>}.
@@ -341,6 +368,11 @@ table_words(Table) ->
 
 full_words(Tab) ->
     try {larder:info(Tab, structure), larder:info(Tab, stats)} of
+        {_, #{weight := Weight}} ->
+            #{max_size := Most, max_memory := Bytes} = larder:info(Tab, bounds),
+            #{general => io_lib:format("the table is full: it has ~b objects and may have ~p, they take ~b bytes and "
+                                       "may take ~p, and it evicts nothing",
+                                       [larder:info(Tab, size), Most, Weight, Bytes])};
         {Structure, #{limit := Limit}} ->
             #{general => io_lib:format("the table is full: its structure, '~ts', was made for ~b objects and does not grow",
                                        [Structure, Limit])};

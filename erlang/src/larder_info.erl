@@ -53,7 +53,9 @@ safe_fixed_monotonic_time({Monotonic, _System, By}) ->
 bounds(false) ->
     false;
 bounds({Ttl, Idle}) ->
-    #{ttl => Ttl, idle => Idle}.
+    #{ttl => Ttl, idle => Idle};
+bounds({Ttl, Idle, Size, Memory, Evict}) ->
+    #{ttl => Ttl, idle => Idle, max_size => Size, max_memory => Memory, evict => Evict}.
 
 snapshot(false) ->
     false;

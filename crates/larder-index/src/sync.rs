@@ -65,6 +65,8 @@ pub enum Fault {
     LateClear,
     /// A timer removes what is under its key, whatever time that has.
     FreshExpired,
+    /// An object is evicted although it was met or written since it was chosen.
+    FreshEvicted,
     /// A read gives an object more time as of when it began.
     StaleTime,
     /// A leaf counts one entry too many.

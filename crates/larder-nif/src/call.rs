@@ -193,6 +193,7 @@ pub fn cause(error: &Error) -> Known {
         Error::AlreadyExists => atoms::ALREADY_EXISTS,
         Error::View => atoms::VIEW,
         Error::Unbounded => atoms::UNBOUNDED,
+        Error::Unlimited => atoms::UNLIMITED,
         Error::Full(_) => atoms::FULL,
         Error::Unranked => atoms::UNRANKED,
         Error::SystemLimit(_) => atoms::SYSTEM_LIMIT,

@@ -157,6 +157,9 @@ impl Engine {
         options.check()?;
         options.call_by_name();
         let (named, name, bounded) = (options.named, options.name, options.bounds.is_some());
+        if bounded {
+            options.count_for_limits();
+        }
         let table = self.add((named, name), owner, |id, catalog| {
             Table::make(id, options, owner, catalog)
         })?;

@@ -56,6 +56,11 @@ pub enum Error {
     /// The table has no bounds.
     #[error("the table has no bounds: make it with an option such as ttl, if only without a time")]
     Unbounded,
+    /// The table has no limits.
+    #[error(
+        "the table has no limits: make it with an option such as max_size, if only without one"
+    )]
+    Unlimited,
     /// Only the table's owner may do this.
     #[error("the caller is not the table's owner")]
     NotOwner,

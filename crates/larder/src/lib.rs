@@ -28,7 +28,7 @@
 //! | `ids`, `error`, `options`, `structures`, `budget`, `counters` | numbers of tables and owners; errors; what a table is made with; slices; counting |
 //! | `raw` | the only unsafe code |
 //! | `index`, `store`, `keys`, `stored` | objects under keys, as bytes: the index of either kind, its size, index keys, an object that was found |
-//! | `bounds` | objects whose time is over |
+//! | `bounds` | objects whose time is over, and those of which there are too many |
 //! | `reclaim` | what is given back later, and by whom: deferred release, the reaper, its throttle |
 //! | `change_stamp`, `fixation`, `read_ahead` | whether a table changed; keys deleted while it is fixed; the read-ahead cursor |
 //! | `local`, `buffers` | what a thread keeps for its operations |
@@ -105,7 +105,7 @@ pub use ids::{ByNumber, OwnerId, TableId, Who};
 pub use keys::KeyList;
 pub use local::{with_local, Local};
 pub use ops::{CounterOp, NewRow, Slot, Sums, TimeLeft};
-pub use options::{Access, Bounds, Concurrency, Options, TableKind};
+pub use options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
 pub use scan::{
     CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, TakeJob,
 };

@@ -53,6 +53,47 @@ pub enum Concurrency {
     Auto,
 }
 
+/// What becomes of a table that has as much as it may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Evict {
+    /// Writes that need room are refused ([`Error::Full`]).
+    #[default]
+    None,
+    /// Of some objects that are looked at, those go that were read or written the longest ago.
+    Lru,
+    /// Of some objects that are looked at, those go that were read or written the least often
+    /// lately; or a new one, if it was not more often. So a scan of what is asked for once doesn't
+    /// drive out what is asked for again and again.
+    TinyLfu,
+}
+
+/// How much a table may have.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Limits {
+    /// Objects, at least one; None: any number.
+    pub max_size: Option<usize>,
+    /// Bytes that the objects take, with the binaries that they lead to, at least one; None: any
+    /// number. [`crate::Table::weight`] says how many it has.
+    pub max_memory: Option<usize>,
+    /// What becomes of the table when it has them.
+    pub evict: Evict,
+}
+
+impl Limits {
+    /// Whether a table can have these.
+    ///
+    /// # Errors
+    /// `BadOption` for a limit of 0.
+    pub fn check(&self) -> Result<(), Error> {
+        for (name, most) in [("max_size", self.max_size), ("max_memory", self.max_memory)] {
+            if most == Some(0) {
+                return Err(Error::BadOption(format!("{name} counts from 1").into()));
+            }
+        }
+        Ok(())
+    }
+}
+
 /// What a table is to keep, and how long. Times are in milliseconds. An object whose time is over
 /// is *expired*: it is in no answer any more, and is removed soon after.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -63,6 +104,9 @@ pub struct Bounds {
     /// How long an object lives after it was last written or looked up by its key, at least, and an
     /// eighth of that longer at most; None: for ever.
     pub idle: Option<u64>,
+    /// How much there may be; None for a table without limits, which pays for none and can't be
+    /// given any later.
+    pub limits: Option<Limits>,
 }
 
 /// What a table is made with. Begin with [`Options::new`] and change what should be different.
@@ -123,11 +167,18 @@ impl Options {
         }
     }
 
+    /// A table with limits asks how many objects it has at each write: they are counted in one
+    /// place.
+    pub(crate) fn count_for_limits(&mut self) {
+        let has_limits = self.bounds.as_ref().is_some_and(|own| own.limits.is_some());
+        self.decentralized_counters &= !has_limits;
+    }
+
     /// Whether a table can be made with these.
     ///
     /// # Errors
     /// `BadOption` for a key position of 0, for bounds of a bag or on a structure of the studies,
-    /// and for a structure that has no such options or can't
+    /// for a limit of 0, and for a structure that has no such options or can't
     /// carry the type; `UnknownStructure` for a structure that is not built in. The text says what
     /// there is.
     pub fn check(&self) -> Result<(), Error> {
@@ -137,6 +188,9 @@ impl Options {
         if self.bounds.is_some() && !(self.kind.is_unique() && self.structure == DEFAULT) {
             let text = "bounds are for tables of type set and ordered_set on the default structure";
             return Err(Error::BadOption(text.to_owned().into()));
+        }
+        if let Some(limits) = self.bounds.as_ref().and_then(|own| own.limits) {
+            limits.check()?;
         }
         structures::check(
             &self.structure,

@@ -4,7 +4,7 @@
 //! Several stores may lead to the same objects (see `versions`). Each of them has a part of one
 //! `Contents`; who gives the last part back frees what the index has.
 
-use crate::bounds::{self, Bounded, Layer};
+use crate::bounds::{self, weight, Bounded, Layer, Quota};
 use crate::counters::Counter;
 use crate::index::Index;
 use crate::options::Options;
@@ -34,6 +34,8 @@ pub(crate) struct Store {
 struct Rare {
     /// Objects at which its structure is full.
     limit: usize,
+    /// Whether its structure has a limit, or the table a quota.
+    has_limit: bool,
     /// The index, if the table is bounded: what lies below it has stamps.
     bounded: Option<Arc<Bounded>>,
 }
@@ -45,6 +47,7 @@ impl Rare {
         index.limit().map(|limit| {
             Box::new(Rare {
                 limit,
+                has_limit: true,
                 bounded: None,
             })
         })
@@ -99,11 +102,12 @@ impl Store {
         // Bags are refused when a table is made.
         if let Index::Unique(below) = &self.index {
             let count = Arc::clone(&self.count);
-            let bounded = Bounded::new(Arc::clone(below), plain, layer, count);
+            let bounded = Bounded::new(Arc::clone(below), plain, Arc::clone(&layer), count);
             let bounded = Arc::new(bounded);
             self.index = Index::Unique(Arc::clone(&bounded) as Arc<_>);
             self.rare = Some(Box::new(Rare {
                 limit: self.limit(),
+                has_limit: self.has_limit() || layer.quota().is_some(),
                 bounded: Some(bounded),
             }));
         }
@@ -206,26 +210,57 @@ impl Store {
         !is_last || self.index.free_some(limit)
     }
 
-    /// How many more objects there is room for. Those that come and go meanwhile are not counted.
-    pub(crate) fn room(&self) -> usize {
-        match self.limit() {
-            usize::MAX => usize::MAX,
-            limit => limit.saturating_sub(self.index.len()),
+    /// Whether there is room for so many more objects, whatever they are. Those that come and go
+    /// meanwhile are not counted.
+    pub(crate) fn takes(&self, more: usize) -> bool {
+        match (self.limit(), self.quota()) {
+            (_, Some(quota)) => quota.takes(self.count.get(), more),
+            (usize::MAX, None) => true,
+            (limit, None) => more <= limit.saturating_sub(self.index.len()),
         }
     }
 
-    /// Whether its structure has a limit.
+    /// Whether it refuses what it has no room for.
     pub(crate) fn is_limited(&self) -> bool {
-        self.limit() != usize::MAX
+        self.has_limit() && self.quota().is_none_or(Quota::refuses_some)
     }
 
     /// Whether nothing new may be inserted.
     #[inline]
     pub(crate) fn is_full(&self) -> bool {
-        self.is_limited() && self.room() == 0
+        self.has_limit() && !self.takes(1)
     }
 
-    /// Objects at which it is full.
+    /// Whether its quota, or its structure, has a limit: then writes ask more.
+    #[inline]
+    pub(crate) fn has_limit(&self) -> bool {
+        self.rare.as_ref().is_some_and(|rare| rare.has_limit)
+    }
+
+    /// Whether it has no room for so many objects more, with so much weight.
+    pub(crate) fn refuses(&self, more: (usize, i64)) -> bool {
+        match self.quota() {
+            Some(quota) => quota.refuses(self.count.get(), more),
+            None => more.0 > 0 && !self.takes(more.0),
+        }
+    }
+
+    /// What a value under a key, where `old` is now, comes to: how many objects more, with how much
+    /// weight.
+    pub(crate) fn need(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> (usize, i64) {
+        let weight = |value| self.quota().map_or(0, |_| weight(key.bytes, value));
+        (
+            usize::from(old.is_none()),
+            weight(new) - old.map_or(0, weight),
+        )
+    }
+
+    /// What there is of a table with limits.
+    pub(crate) fn quota(&self) -> Option<&Quota> {
+        self.bounded()?.layer().quota()
+    }
+
+    /// Objects at which its structure is full.
     pub(crate) fn limit(&self) -> usize {
         self.rare.as_ref().map_or(usize::MAX, |rare| rare.limit)
     }

@@ -434,6 +434,7 @@ fn bounds_are_set_and_refused() {
     let bounds = Bounds {
         ttl: Some(UNIT),
         idle: Some(3 * UNIT),
+        limits: None,
     };
     t.set_bounds(&bounds).unwrap();
     assert_eq!(t.engine_table().bounds(), Some(bounds));

@@ -65,7 +65,7 @@ impl Mirror {
                     self.remove(&old);
                     self.insert(new);
                 }
-                Event::Delete(old) | Event::Expire(old) => self.remove(&old),
+                Event::Delete(old) | Event::Expire(old) | Event::Evict(old) => self.remove(&old),
                 Event::Clear => self.rows.clear(),
                 Event::Overflow(_) | Event::Gone => panic!("{event:?}"),
             }

@@ -8,9 +8,10 @@ mod histories;
 
 use histories::Expiring;
 use larder::api::{Event, Larder, Table};
-use larder_index::sync::{point, Fault};
+use larder::Evict;
+use larder_index::sync::{point, random, Fault};
 use larder_index::Quarantine;
-use larder_term::term;
+use larder_term::{term, Term};
 use larder_testing::model_checker::{alone, check, finds, history, Search};
 use larder_testing::tables::{On, WithSnapshots};
 use std::sync::Arc;
@@ -140,5 +141,62 @@ fn an_expiry_of_a_fresh_row_is_found() {
         check("a planted fault", &[Search::Random(20_000)], || {
             tables(false, 3, 5);
         });
+    }));
+}
+
+/// A row that is written while another thread evicts is not evicted for what was there before: a
+/// choice that was made then is given up.
+fn a_fresh_row_in_a_full_table() {
+    let larder = Larder::new();
+    let builder = larder.table("t").max_size(2).evict(Evict::Lru);
+    let t = Arc::new(builder.create().expect("a table"));
+    (0..2).for_each(|k| t.insert(&term!({(k), 0})).expect("a table"));
+    let mut feed = t.subscribe().expect("a table");
+    // Row 0 is the coldest, then row 1.
+    let other = {
+        let t = t.clone();
+        shuttle::thread::spawn(move || {
+            // It comes at any moment of the other's insert, which evicts at its end.
+            (0..random() % 16).for_each(|_| assert!(!t.contains(&term!(9)).expect("a table")));
+            t.insert(&term!({0, 1})).expect("a table");
+        })
+    };
+    t.insert(&term!({2, 0})).expect("a table");
+    other.join().expect("no panic");
+    assert!(t.len() <= 2);
+    let events = std::iter::from_fn(|| feed.try_recv()).flat_map(|commit| commit.events);
+    let told: Vec<Event> = events.collect();
+    // What was met in the meantime is hotter than row 1.
+    let evicted = |row: &Term| {
+        let is_it = |event: &Event| matches!(event, Event::Evict(old) if old == row);
+        told.iter().position(is_it)
+    };
+    if let Some(met) = evicted(&term!({0, 1})) {
+        let other = evicted(&term!({1, 0}));
+        assert!(other.is_some_and(|other| other < met), "{told:?}");
+    }
+}
+
+#[test]
+fn a_fresh_row_beside_an_eviction_stays() {
+    let _alone = alone();
+    let search = [Search::Random(3_000), Search::Pct(2_000)];
+    check(
+        "a fresh row beside an eviction",
+        &search,
+        a_fresh_row_in_a_full_table,
+    );
+}
+
+/// An eviction of what was written since it was chosen is found.
+#[test]
+fn an_eviction_of_a_fresh_row_is_found() {
+    let _alone = alone();
+    assert!(finds(Fault::FreshEvicted, || {
+        check(
+            "a planted fault",
+            &[Search::Pct(20_000), Search::Random(20_000)],
+            a_fresh_row_in_a_full_table,
+        );
     }));
 }

@@ -11,6 +11,7 @@
 %% <li>`{insert, New}', `{replace, Old, New}' or `{delete, Old}';</li>
 %% <li>`{expire, Old}': an object whose time was over was removed. If something
 %%     is inserted in its place before, `{insert, New}' follows;</li>
+%% <li>`{evict, Old}': an object went, as the table had more than its limits say;</li>
 %% <li>`clear': all objects were deleted at once, by delete_all_objects/1;</li>
 %% <li>`{overflow, Lost}': the process fell behind by more than its limit, and so
 %%     many events were lost. To follow the table again, subscribe anew with

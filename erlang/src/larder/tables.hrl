@@ -44,6 +44,21 @@ structures() ->
 %% be given later, by insert/3, expire/3 and setopts/2. An object whose time is over is in
 %% no answer any more. It is removed soon after by the library itself; until then
 %% `info(Table, size)' counts it.
+%%
+%% And it may have limits:
+%%
+%% <ul>
+%% <li>`{max_size, N}': so many objects at most;</li>
+%% <li>`{max_memory, Bytes}': they take so many bytes at most, with what large binaries
+%%     take. `weight' in `info(Table, stats)' is how many they take;</li>
+%% <li>`{evict, Policy}': what becomes of a table that has more. `lru': objects go that
+%%     were read or written long ago; `tinylfu': those that seldom were, which may be new
+%%     ones; `none', if nothing is said: a write that would exceed a limit fails with
+%%     `system_limit', and changes nothing.</li>
+%% </ul>
+%%
+%% A write evicts what is too much before it returns. Meanwhile there may be one object
+%% more for each process that is writing, or the objects of a list.
 -spec new(name(), [option()]) -> table().
 new(Name, Options) ->
     Table = ?TRY(larder_nif:new(Name, Options), [Name, Options]),
@@ -90,7 +105,7 @@ info(Table) ->
 %% `bounds', `snapshots', `snapshot_memory' and `snapshot'.
 %%
 %% `bounds' is `false', or a map of `ttl' and `idle' if the table was made with
-%% one of them.
+%% a bound, and `max_size', `max_memory' and `evict' if with one of these.
 %%
 %% `snapshots' is how many snapshots of the table live, and `snapshot_memory'
 %% how many bytes are kept for them. `snapshot' is `false' for a table that is
@@ -122,6 +137,9 @@ give_away(Table, Pid, Data) ->
 %%
 %% `{ttl, Ms}' and `{idle, Ms}' are for a table that was made with one of them, if only as
 %% `infinity'. They hold for what is written from here on.
+%%
+%% `{max_size, N}', `{max_memory, Bytes}' and `{evict, Policy}' are for a table that was
+%% made with one of these. What is too much then goes soon.
 -spec setopts(table(), setting() | [setting()]) -> true.
 setopts(Table, Options) ->
     ?TRY(larder_nif:setopts(Table, Options), [Table, Options]),

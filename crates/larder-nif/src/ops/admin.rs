@@ -9,7 +9,7 @@ use crate::tables::owners::{self, ENGINE};
 use crate::tables::{self, answer, who};
 use crate::terms::atoms;
 use larder::FixTime;
-use larder::{Access, Error, Table};
+use larder::{Access, Error, Evict, Table};
 use larder_term::Atom;
 use std::sync::Arc;
 
@@ -130,6 +130,7 @@ pub fn setopts(call: &Call<'_>) -> Reply {
         access,
         ttl,
         idle,
+        limits,
     } = wanted?;
     let mut set = if table.owner() == who(call) {
         Ok(())
@@ -142,10 +143,16 @@ pub fn setopts(call: &Call<'_>) -> Reply {
     if let Some(access) = access {
         set = set.and_then(|()| table.set_access(who(call), access));
     }
-    if ttl.is_some() || idle.is_some() {
+    if ttl.is_some() || idle.is_some() || limits.is_some() {
         let mut bounds = table.bounds().unwrap_or_default();
         bounds.ttl = ttl.unwrap_or(bounds.ttl);
         bounds.idle = idle.unwrap_or(bounds.idle);
+        if let Some(wanted) = limits {
+            let limits = bounds.limits.get_or_insert_default();
+            limits.max_size = wanted.max_size.unwrap_or(limits.max_size);
+            limits.max_memory = wanted.max_memory.unwrap_or(limits.max_memory);
+            limits.evict = wanted.evict.unwrap_or(limits.evict);
+        }
         set = set.and_then(|()| table.set_bounds(who(call), &bounds));
     }
     match answer(call, &table, set) {
@@ -161,6 +168,15 @@ struct Settings {
     access: Option<Access>,
     ttl: Option<Option<u64>>,
     idle: Option<Option<u64>>,
+    limits: Option<NewLimits>,
+}
+
+/// Which limits it is to set.
+#[derive(Default)]
+struct NewLimits {
+    max_size: Option<Option<usize>>,
+    max_memory: Option<Option<usize>>,
+    evict: Option<Evict>,
 }
 
 /// One option, or a list of options that says each at most once.
@@ -191,6 +207,18 @@ fn setting(call: &Call<'_>, option: Word, settings: &mut Settings) -> Result<(),
         }
         Some(&[tag, ms]) if tag == atoms::IDLE.word() => {
             settings.idle.replace(options::time(ms)?).is_some()
+        }
+        Some(&[tag, most]) if tag == atoms::MAX_SIZE.word() => {
+            let limits = settings.limits.get_or_insert_default();
+            limits.max_size.replace(options::most(most)?).is_some()
+        }
+        Some(&[tag, most]) if tag == atoms::MAX_MEMORY.word() => {
+            let limits = settings.limits.get_or_insert_default();
+            limits.max_memory.replace(options::most(most)?).is_some()
+        }
+        Some(&[tag, policy]) if tag == atoms::EVICT.word() => {
+            let limits = settings.limits.get_or_insert_default();
+            limits.evict.replace(options::policy(policy)?).is_some()
         }
         _ => true,
     };

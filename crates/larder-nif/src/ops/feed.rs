@@ -248,6 +248,7 @@ impl Commits<'_> {
             }
             FeedEvent::Delete(old) => self.call.tuple(&[atoms::DELETE.word(), object(old)]),
             FeedEvent::Expire(old) => self.call.tuple(&[atoms::EXPIRE.word(), object(old)]),
+            FeedEvent::Evict(old) => self.call.tuple(&[atoms::EVICT.word(), object(old)]),
             FeedEvent::Clear => atoms::CLEAR.word(),
             FeedEvent::Overflow(lost) => {
                 let lost = self.call.int(lost as i64);

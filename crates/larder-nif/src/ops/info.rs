@@ -6,7 +6,7 @@ use crate::sys::callback::with_env;
 use crate::sys::*;
 use crate::tables::{self, owners, owners::ENGINE};
 use crate::terms::atoms::{self, Known};
-use larder::{Access, Concurrency, Fixed, OwnerId, Table, TableKind};
+use larder::{Access, Concurrency, Evict, Fixed, OwnerId, Table, TableKind};
 use std::sync::Arc;
 
 /// info(Table, Item) -> Fact | undefined. Of a table that is gone nothing is known, whatever is
@@ -89,13 +89,30 @@ fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
     })
 }
 
-/// {Ttl, Idle} | false.
+/// {Ttl, Idle} | {Ttl, Idle, MaxSize, MaxMemory, Evict} | false.
 fn bounds(call: &Call<'_>, table: &Table) -> Word {
     let time = |ms: Option<u64>| ms.map_or(atoms::INFINITY.word(), |ms| call.int(ms as i64));
-    match table.bounds() {
-        Some(bounds) => call.tuple(&[time(bounds.ttl), time(bounds.idle)]),
-        None => atoms::FALSE.word(),
-    }
+    let Some(bounds) = table.bounds() else {
+        return atoms::FALSE.word();
+    };
+    let times = [time(bounds.ttl), time(bounds.idle)];
+    let Some(limits) = bounds.limits else {
+        return call.tuple(&times);
+    };
+    let most = |most: Option<usize>| time(most.map(|most| most as u64));
+    let evict = match limits.evict {
+        Evict::None => atoms::NONE,
+        Evict::Lru => atoms::LRU,
+        Evict::TinyLfu => atoms::TINYLFU,
+    };
+    let [ttl, idle] = times;
+    call.tuple(&[
+        ttl,
+        idle,
+        most(limits.max_size),
+        most(limits.max_memory),
+        evict.word(),
+    ])
 }
 
 /// {Table | undefined, Number, AgeMs} | false.

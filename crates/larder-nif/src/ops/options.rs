@@ -6,7 +6,7 @@ use crate::sys::*;
 use crate::tables::owners;
 use crate::terms::atoms::{self, Known};
 use crate::terms::encode;
-use larder::{Access, Concurrency, Options, OwnerId, StructureValue, TableKind};
+use larder::{Access, Concurrency, Evict, Limits, Options, OwnerId, StructureValue, TableKind};
 use larder_term::{Mode, Term, TermBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -160,6 +160,9 @@ fn pair(call: &Call<'_>, tag: Word, parts: &[Word], parsed: &mut Parsed) -> Resu
         _ if is(atoms::DECENTRALIZED_COUNTERS) => parsed.counters = Some(flag(value)?),
         _ if is(atoms::TTL) => options.bounds.get_or_insert_default().ttl = time(value)?,
         _ if is(atoms::IDLE) => options.bounds.get_or_insert_default().idle = time(value)?,
+        _ if is(atoms::MAX_SIZE) => limits(options).max_size = most(value)?,
+        _ if is(atoms::MAX_MEMORY) => limits(options).max_memory = most(value)?,
+        _ if is(atoms::EVICT) => limits(options).evict = policy(value)?,
         _ if is(atoms::STRUCTURE) => structure(call, value, options)?,
         _ => return Err(BADARG),
     }
@@ -173,6 +176,30 @@ pub fn time(value: Word) -> Result<Option<u64>, Raise> {
     }
     let ms = layout::small(value).and_then(|ms| u64::try_from(ms).ok());
     ms.map(Some).ok_or(BADARG)
+}
+
+fn limits(options: &mut Options) -> &mut Limits {
+    let bounds = options.bounds.get_or_insert_default();
+    bounds.limits.get_or_insert_default()
+}
+
+/// A limit, or `infinity`.
+pub fn most(value: Word) -> Result<Option<usize>, Raise> {
+    if value == atoms::INFINITY.word() {
+        return Ok(None);
+    }
+    let most = layout::small(value).and_then(|most| usize::try_from(most).ok());
+    most.map(Some).ok_or(BADARG)
+}
+
+/// What a table evicts.
+pub fn policy(value: Word) -> Result<Evict, Raise> {
+    match value {
+        _ if value == atoms::NONE.word() => Ok(Evict::None),
+        _ if value == atoms::LRU.word() => Ok(Evict::Lru),
+        _ if value == atoms::TINYLFU.word() => Ok(Evict::TinyLfu),
+        _ => Err(BADARG),
+    }
 }
 
 /// `Name` or `{Name, [{Option, Value}]}`.

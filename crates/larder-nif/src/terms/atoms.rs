@@ -213,6 +213,7 @@ known! {
     SNAPSHOT "snapshot", SNAPSHOTS "snapshots", SNAPSHOT_MEMORY "snapshot_memory",
     INSERT "insert", REPLACE "replace", DELETE "delete", EXPIRE "expire",
     TTL "ttl", IDLE "idle", BOUNDS "bounds", INFINITY "infinity", UNBOUNDED "unbounded",
+    MAX_SIZE "max_size", MAX_MEMORY "max_memory", EVICT "evict", LRU "lru", TINYLFU "tinylfu", UNLIMITED "unlimited",
 }
 
 impl Known {

@@ -34,6 +34,8 @@ pub enum Event {
     Delete(Term),
     /// A tuple is gone, as its time was over.
     Expire(Term),
+    /// A tuple is gone, as there was too much.
+    Evict(Term),
     /// All tuples are gone.
     Clear,
     /// So many events were lost, as the feed fell behind by more than its limit. To follow the
@@ -164,6 +166,7 @@ impl Feed {
                         FeedEvent::Replace(old, new) => Event::Replace(row(old), row(new)),
                         FeedEvent::Delete(old) => Event::Delete(row(old)),
                         FeedEvent::Expire(old) => Event::Expire(row(old)),
+                        FeedEvent::Evict(old) => Event::Evict(row(old)),
                         FeedEvent::Clear => Event::Clear,
                         FeedEvent::Overflow(lost) => Event::Overflow(lost),
                         FeedEvent::Gone => {

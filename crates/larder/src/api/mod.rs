@@ -38,7 +38,7 @@ mod transaction;
 use crate::engine::{Engine, NoHost};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::options::{Access, Bounds, Concurrency, Options, TableKind};
+use crate::options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
 use crate::structures::StructureValue;
 use crate::table::Table as EngineTable;
 use larder_term::{atoms, Atom};
@@ -205,6 +205,29 @@ impl Builder {
         let ms = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
         self.options.bounds.get_or_insert_default().idle = Some(ms);
         self
+    }
+
+    /// The table has so many tuples at most. Without [`Builder::evict`], it refuses more.
+    pub fn max_size(mut self, tuples: usize) -> Self {
+        self.limits().max_size = Some(tuples);
+        self
+    }
+
+    /// The table's tuples take so many bytes at most. Without [`Builder::evict`], it refuses more.
+    pub fn max_memory(mut self, bytes: usize) -> Self {
+        self.limits().max_memory = Some(bytes);
+        self
+    }
+
+    /// What becomes of a table that has as much as it may.
+    pub fn evict(mut self, evict: Evict) -> Self {
+        self.limits().evict = evict;
+        self
+    }
+
+    fn limits(&mut self) -> &mut Limits {
+        let bounds = self.options.bounds.get_or_insert_default();
+        bounds.limits.get_or_insert_default()
     }
 
     /// The table has these bounds, which may be none now and set later.

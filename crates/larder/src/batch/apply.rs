@@ -4,6 +4,7 @@
 use super::{ListBatch, ObjectList, Phase, Progress};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
+use crate::index::Index;
 use crate::keys::{KeyBatch, MANY_TO_WRITE};
 use crate::ops::{Intent, Operation, Written};
 use crate::table::Table;
@@ -103,7 +104,7 @@ impl ListBatch {
             Phase::Over(_) => return Ok(true),
             Phase::Refused => return Err(table.full(op)),
             // Nearly always there is room for the whole list, and nothing has to be counted.
-            Phase::Measuring(0) if len <= op.store.room() => {
+            Phase::Measuring((0, 0)) if op.store.takes(len) => {
                 // From the first on: there may be room now that there was none of when the first
                 // few were looked for.
                 progress.enter(Phase::Applying);
@@ -113,8 +114,8 @@ impl ListBatch {
             // its linearisation point here, as `Checking` ends.
             phase if progress.next == len => {
                 progress.enter(match phase {
-                    Phase::Checking => Phase::Measuring(0),
-                    Phase::Measuring(new) if new > op.store.room() => Phase::Refused,
+                    Phase::Checking => Phase::Measuring((0, 0)),
+                    Phase::Measuring(more) if op.store.refuses(more) => Phase::Refused,
                     Phase::Measuring(_) => Phase::Applying,
                     _ => Phase::Over(true),
                 });
@@ -129,12 +130,18 @@ impl ListBatch {
                     return Ok(false);
                 }
             }
-            Phase::Measuring(new) => {
-                // An object in place of another needs no room. The room that is left stays: in a
-                // structure with a limit nobody inserts beside a batch.
-                let replaces = table.kind().is_unique()
-                    && op.store.index.contains(op.guard, keys.key(progress.next));
-                progress.phase = Phase::Measuring(new + usize::from(!replaces));
+            Phase::Measuring((objects, weight)) => {
+                // An object in place of another needs less room, or none. The room that is left
+                // stays: in a table with a limit nobody inserts beside a batch.
+                let key = keys.key(progress.next);
+                let mut old = Vec::new();
+                let replaces = match &op.store.index {
+                    Index::Unique(index) => index.get(op.guard, key, &mut old),
+                    Index::Multi(_) => false,
+                };
+                let (_, new) = self.list.get(progress.next);
+                let need = op.store.need(key, replaces.then_some(&old), new);
+                progress.phase = Phase::Measuring((objects + need.0, weight + need.1));
             }
             // In the table already (invariant 1): each object is put there once.
             Phase::Applying if progress.is_settled(progress.next) => {}
@@ -188,7 +195,7 @@ impl ListBatch {
         let mut progress = self.progress.lock();
         // A store without a limit has room for any list: this is the step that `advance` would
         // take.
-        if progress.phase == Phase::Measuring(0) && !op.store.is_limited() {
+        if progress.phase == Phase::Measuring((0, 0)) && !op.store.is_limited() {
             progress.enter(Phase::Applying);
         }
         match progress.phase {

@@ -28,6 +28,7 @@ impl Table {
             table: Arc::clone(self),
             batch: Arc::new(ListBatch::new(list, new)),
             begun: false,
+            over: false,
         })
     }
 }
@@ -39,7 +40,12 @@ pub struct ListJob {
     batch: Arc<ListBatch>,
     /// The batch has acquired the latch.
     begun: bool,
+    /// It is over, but for what the table has too much of now.
+    over: bool,
 }
+
+/// Objects that are evicted after a list before the budget is asked.
+const EVICTED: usize = 32;
 
 impl ListJob {
     /// One slice. Helps with another's list first, if there is one.
@@ -49,6 +55,9 @@ impl ListJob {
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
         if self.batch.list.is_empty() {
             return Ok(Step::Done);
+        }
+        if self.over {
+            return Ok(self.evict(budget));
         }
         while !self.begun {
             // Once the batch has the latch it is anybody's: if this job is dropped, others finish
@@ -68,7 +77,21 @@ impl ListJob {
             done => {
                 // The batch is over, or the table is dead: nobody needs the latch for it.
                 self.table.release_latch(&self.batch);
-                done
+                self.over = true;
+                done.map(|_| self.evict(budget))
+            }
+        }
+    }
+
+    /// Evicts what the table has too much of, as long as it can.
+    fn evict(&self, budget: &mut Budget) -> Step {
+        loop {
+            let gone = self.table.evict_surplus(&larder_index::pin(), EVICTED);
+            if gone < EVICTED {
+                return Step::Done;
+            }
+            if !budget.spend(gone as u32) {
+                return Step::More;
             }
         }
     }

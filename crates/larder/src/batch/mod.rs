@@ -88,8 +88,8 @@ pub use object_list::ObjectList;
 /// What a batch does with its next object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Counting the objects that there must be room for; how many so far.
-    Measuring(usize),
+    /// Counting what there must be room for: how many objects so far, and how much weight.
+    Measuring((usize, i64)),
     /// There is no room.
     Refused,
     /// Looking for keys that are there, `next` being the first not looked for.
@@ -152,7 +152,7 @@ impl ListBatch {
         let phase = if new {
             Phase::Checking
         } else {
-            Phase::Measuring(0)
+            Phase::Measuring((0, 0))
         };
         ListBatch {
             list,

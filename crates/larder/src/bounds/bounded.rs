@@ -7,8 +7,10 @@
 //! If a write puts something in the place of an expired object, those above count it as new, and
 //! know nothing of the old one. So its count and its handles are settled here.
 
+use super::candidates::Victim;
 use super::gone::{self, Gone};
 use super::layer::{Arm, Due, Layer};
+use super::quota::{weight_of_stamped, Growth, Quota};
 use super::stamp::{self, object_of, Stamp};
 use crate::counters::Counter;
 use crate::index::Index;
@@ -105,9 +107,48 @@ impl Bounded {
         }
     }
 
-    /// After a read of a key by itself: moves the deadline on, if that is due.
+    /// What a table with limits has; None of a view.
+    #[inline]
+    fn quota(&self) -> Option<&Quota> {
+        self.layer.quota().filter(|_| self.at.is_none())
+    }
+
+    /// A key is about to be written.
+    #[inline]
+    pub(crate) fn before_write(&self, key: Key<'_>) {
+        if let Some(quota) = self.quota() {
+            quota.meet(key);
+        }
+    }
+
+    /// After a write, without the lock: the entry's timer, and what the write makes of a table
+    /// with limits.
+    #[inline]
+    pub(crate) fn after_write(&self, key: Key<'_>, arm: Arm, growth: Growth) {
+        self.layer.arm(key.bytes, arm);
+        if let Some(quota) = self.quota() {
+            let objects = self.count.get() + usize::from(growth.is_new);
+            quota.grown(key.bytes, growth, objects);
+        }
+    }
+
+    /// Whether timers are due.
+    pub(crate) fn has_due(&self) -> bool {
+        self.layer.next().is_some_and(|next| next <= self.now())
+    }
+
+    /// An object that may go.
+    pub(crate) fn choose(&self, guard: &Guard, quota: &Quota, objects: usize) -> Option<Victim> {
+        quota.choose((&*self.plain, guard), objects)
+    }
+
+    /// After a read of a key by itself: that it was read is noted for those that evict, and its
+    /// deadline is moved on, if that is due.
     #[inline]
     fn touch(&self, guard: &Guard, key: Key<'_>, now: u64, stamp: Stamp) {
+        if let Some(quota) = self.quota() {
+            quota.meet(key);
+        }
         if self.at.is_none() && self.layer.touched(now, stamp).is_some() {
             self.move_on(guard, key, now);
         }
@@ -267,19 +308,28 @@ impl Unique for Bounded {
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
         let mut arm = Arm::default();
         let mut garbage = Handles::default();
-        let mut replaced = false;
+        let (mut replaced, mut growth) = (false, Growth::default());
+        self.before_write(key);
         let changed = self.below.update(guard, key, &mut |old, scratch| {
             let now = self.now();
             let live = self.live(now, old);
             match f(live, scratch) {
                 // An expired object goes by its timer, which tells so.
-                Change::Remove if live.is_some() => return Change::Remove,
+                Change::Remove if live.is_some() => {
+                    if let (Some(_), Some(old)) = (self.quota(), old) {
+                        growth.delta = -weight_of_stamped(key.bytes, old);
+                    }
+                    return Change::Remove;
+                }
                 Change::Keep | Change::Remove => return Change::Keep,
                 Change::Put(value) => {
                     scratch.clear();
                     scratch.extend_from_slice(value);
                 }
                 Change::PutScratch => {}
+            }
+            if let Some(quota) = self.quota() {
+                growth = quota.growth(key.bytes, old, scratch, live.is_none());
             }
             let stamp;
             (stamp, arm) = self.layer.stamp(now, old.map(Stamp::of), None);
@@ -291,7 +341,7 @@ impl Unique for Bounded {
             }
             Change::PutScratch
         });
-        self.layer.arm(key.bytes, arm);
+        self.after_write(key, arm, growth);
         if replaced {
             self.count.add(-1);
             if !garbage.is_empty() {
@@ -383,6 +433,10 @@ impl Unique for Bounded {
     fn stats(&self) -> Stats {
         let mut stats = self.below.stats();
         stats.more.push(("timers", self.layer.timers() as u64));
+        if let Some(quota) = self.layer.quota() {
+            stats.more.push(("weight", quota.weight() as u64));
+            stats.more.push(("evicted", quota.evicted()));
+        }
         stats
     }
 

@@ -12,6 +12,8 @@ pub(crate) enum Gone {
     Deleted,
     /// Its time was over. If something is put in its place, that is new.
     Expired,
+    /// There was too much.
+    Evicted,
     /// It stays, and has another deadline.
     Kept,
 }

@@ -1,6 +1,7 @@
 //! What a bounded store shares: its settings, its timers, and how its keys are hashed.
 
 use super::clock;
+use super::quota::Quota;
 use super::stamp::{later, Stamp, FAR};
 use super::wheel::{Chunk, Wheel};
 use crate::options::Bounds;
@@ -20,6 +21,8 @@ struct Settings {
 pub(crate) struct Layer {
     settings: Arc<Settings>,
     wheel: Mutex<Wheel>,
+    /// Of a table with limits.
+    quota: Option<Box<Quota>>,
     seed: Seed,
     ordered: bool,
 }
@@ -47,6 +50,9 @@ impl Layer {
         Layer {
             settings: Arc::new(settings),
             wheel: Mutex::default(),
+            quota: bounds
+                .limits
+                .map(|limits| Box::new(Quota::new(&limits, seed))),
             seed: seed.clone(),
             ordered,
         }
@@ -57,6 +63,7 @@ impl Layer {
         Layer {
             settings: Arc::clone(&self.settings),
             wheel: Mutex::default(),
+            quota: self.quota().map(|own| Box::new(own.anew())),
             seed: self.seed.clone(),
             ordered: self.ordered,
         }
@@ -68,15 +75,25 @@ impl Layer {
         Bounds {
             ttl: time(self.ttl()),
             idle: time(self.idle()),
+            limits: self.quota().map(Quota::limits),
         }
     }
 
-    /// Other bounds, for what is written from here on.
+    /// What there is of a table with limits.
+    #[inline]
+    pub(crate) fn quota(&self) -> Option<&Quota> {
+        self.quota.as_deref()
+    }
+
+    /// Other bounds, for what is written from here on. Limits that there are not are left alone.
     pub(crate) fn set(&self, bounds: &Bounds) {
         // Ordering: Relaxed; a write beside this goes by the old bounds or the new.
         let Settings { ttl, idle } = &*self.settings;
         ttl.store(bounds.ttl.unwrap_or(FAR), Ordering::Relaxed);
         idle.store(bounds.idle.unwrap_or(FAR), Ordering::Relaxed);
+        if let Some(quota) = self.quota() {
+            quota.set(&bounds.limits.unwrap_or_default());
+        }
     }
 
     fn ttl(&self) -> u64 {
@@ -188,7 +205,10 @@ impl Layer {
 
     /// Bytes of memory.
     pub(crate) fn memory(&self) -> usize {
-        size_of::<Self>() + size_of::<Settings>() + self.wheel.lock().memory()
+        size_of::<Self>()
+            + size_of::<Settings>()
+            + self.wheel.lock().memory()
+            + self.quota().map_or(0, Quota::memory)
     }
 
     /// The time.

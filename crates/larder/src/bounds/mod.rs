@@ -1,4 +1,4 @@
-//! Bounds of a table: objects whose time is over, and when that is.
+//! Bounds of a table: objects whose time is over, and when that is; how much there may be.
 //!
 //! ```text
 //!  bounded   table → store → Bounded → index                a value: object ║ stamp
@@ -13,6 +13,9 @@
 //! | `bounded` | the index of a bounded table |
 //! | `wheel` | timers |
 //! | `gone` | why an object goes, for feeds |
+//! | `quota` | how much a table with limits has |
+//! | `heat` | how often, or when, a key was met |
+//! | `candidates` | which objects may go |
 //!
 //! # Definitions
 //!
@@ -51,16 +54,21 @@
 //! that is written all the time has one timer, which costs one more write each time it is due.
 
 mod bounded;
+mod candidates;
 mod clock;
 mod gone;
+mod heat;
 mod layer;
+mod quota;
 mod stamp;
 mod wheel;
 
 pub(crate) use bounded::{bound, Bounded};
+pub(crate) use candidates::Victim;
 pub use clock::advance as advance_clock;
 pub(crate) use clock::now;
 pub(crate) use gone::{take as take_gone, Gone};
 pub(crate) use layer::{Due, Layer};
+pub(crate) use quota::{weight, weight_of_stamped, Quota};
 pub(crate) use stamp::{object_of, Stamp, FAR};
 pub(crate) use wheel::timers;

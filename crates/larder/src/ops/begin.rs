@@ -18,7 +18,7 @@ use crate::raw::Loaded;
 use crate::store::Store;
 use crate::table::{Table, DEAD};
 use larder_index::sync::{planted, Fault};
-use larder_index::Guard;
+use larder_index::{Guard, Key};
 use std::sync::atomic::Ordering;
 
 /// An operation under way: the table's store, as it was when the operation began.
@@ -47,6 +47,17 @@ impl Admission {
     pub(crate) fn settled(turns: u64) -> Admission {
         debug_assert!(turns > 0);
         Admission(turns)
+    }
+}
+
+impl Operation<'_> {
+    /// Whether there is no room for a value under a key, where `old` is now. What a list or a
+    /// commit writes was asked for before: all of it is written.
+    #[cold]
+    pub(super) fn refuses(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> bool {
+        let asked = matches!(self.admission, Admission::BATCH | Admission::COMMIT);
+        !(asked && self.store.quota().is_some())
+            && self.store.refuses(self.store.need(key, old, new))
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) enum Written {
     Done,
     /// The state word had changed: begin again.
     Moved,
-    /// It was refused: the structure has no room for something new.
+    /// It was refused: there is no room for it.
     Full,
 }
 
@@ -146,10 +146,16 @@ impl Table {
                 }
             };
             // Nothing was changed yet: what follows may still refuse.
-            let inserts = old.is_none() && !matches!(change, Change::Keep | Change::Remove);
-            if inserts && op.store.is_full() {
-                outcome = Err(self.full(op));
-                return Change::Keep;
+            if op.store.has_limit() {
+                let refused = match change {
+                    Change::Keep | Change::Remove => false,
+                    Change::Put(value) => op.refuses(key, old, value),
+                    Change::PutScratch => op.refuses(key, old, scratch),
+                };
+                if refused {
+                    outcome = Ok(Written::Full);
+                    return Change::Keep;
+                }
             }
             // (2), (3) The index makes the change as soon as the closure has returned.
             match change {
@@ -203,7 +209,7 @@ impl Table {
             if !predicate(old) {
                 return false;
             }
-            if old.is_none() && op.store.is_full() {
+            if op.store.has_limit() && op.refuses(key, old, value) {
                 written = Written::Full;
                 return false;
             }
@@ -368,21 +374,30 @@ impl Table {
             // begins with the state word as it is now, or learns why it can't.
             let op = self.begin_on(guard, key, Intent::Write)?;
             match f(&op)? {
-                (Written::Done, result) => return Ok(result),
-                (Written::Full, _) => return Err(self.full(&op)),
+                (Written::Done, result) => {
+                    if op.store.has_limit() {
+                        self.evict_after(guard, 1);
+                    }
+                    return Ok(result);
+                }
+                (Written::Full, _) => self.make_room(&op)?,
                 (Written::Moved, _) => {}
             }
         }
     }
 
-    /// What is said when the structure has no room.
+    /// What is said when there is no room.
     #[cold]
     pub(crate) fn full(&self, op: &Operation<'_>) -> Error {
         let (name, limit) = (&self.options().structure, op.store.limit());
-        let text = format!(
-            "the table is full: its structure, '{name}', was made for {limit} objects and does not grow"
-        );
-        Error::Full(text.into())
+        Error::Full(match op.store.quota() {
+            Some(quota) => quota.full(op.store.size()).into(),
+            None => format!(
+                "the table is full: its structure, '{name}', was made for {limit} objects and does \
+                 not grow"
+            )
+            .into(),
+        })
     }
 }
 

@@ -6,7 +6,7 @@
 
 use super::begin::{Intent, Operation};
 use super::commit::{Edit, Written};
-use crate::bounds::{timers, Bounded, Due, Gone, Stamp, FAR};
+use crate::bounds::{timers, weight_of_stamped, Bounded, Due, Gone, Quota, Stamp, FAR};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -67,21 +67,28 @@ impl Table {
         let key = self.key(object.key());
         self.writing_under(&local.pin(), key.bytes, |op| {
             let bounded = self.bounded_of(op)?;
-            let mut arm = Default::default();
+            let (mut arm, mut growth) = Default::default();
+            bounded.before_write(key);
             let written =
-                self.change_one(op, &**bounded.below(), key, None, &mut |old, scratch| {
+                self.change_one(op, &**bounded.below(), key, None, &mut |value, scratch| {
                     let now = bounded.now();
-                    let old = old.map(Stamp::of);
+                    let old = value.map(Stamp::of);
                     let stamp;
                     (stamp, arm) = bounded.layer().stamp(now, old, Some(ttl.unwrap_or(FAR)));
                     scratch.extend_from_slice(object.value());
                     stamp.push(scratch);
+                    if let Some(quota) = bounded.layer().quota() {
+                        let is_new = old.is_none_or(|old| old.is_expired(now));
+                        growth = quota.growth(key.bytes, value, object.value(), is_new);
+                    }
                     if old.is_some_and(|old| old.is_expired(now)) {
                         bounded.tell(Gone::Expired);
                     }
                     Ok(Change::PutScratch.into())
                 })?;
-            bounded.layer().arm(key.bytes, arm);
+            if let Written::Done = written {
+                bounded.after_write(key, arm, growth);
+            }
             Ok((written, ()))
         })
     }
@@ -111,6 +118,7 @@ impl Table {
         self.writing_under(&local.pin(), key.bytes, |op| {
             let bounded = self.bounded_of(op)?;
             let (mut arm, mut there) = Default::default();
+            bounded.before_write(key);
             let written =
                 self.change_one(op, &**bounded.below(), key, None, &mut |old, scratch| {
                     let now = bounded.now();
@@ -167,15 +175,28 @@ impl Table {
     /// there keeps the time that it has.
     ///
     /// # Errors
-    /// `NoTable`, `NotOwner`; `Unbounded` if the table was made without bounds.
+    /// `NoTable`, `NotOwner`; `Unbounded` if the table was made without bounds, `Unlimited` for
+    /// limits of one that was made without limits; `BadOption` for a limit of 0.
     pub fn set_bounds(&self, who: OwnerId, bounds: &Bounds) -> Result<(), Error> {
         if self.owner() != who {
             return Err(Error::NotOwner);
         }
+        bounds.limits.map_or(Ok(()), |limits| limits.check())?;
         let guard = larder_index::pin();
         let store = self.store(&guard).ok_or(Error::NoTable)?;
-        store.layer().ok_or(Error::Unbounded)?.set(bounds);
+        let layer = store.layer().ok_or(Error::Unbounded)?;
+        if bounds.limits.is_some() && layer.quota().is_none() {
+            return Err(Error::Unlimited);
+        }
+        layer.set(bounds);
         Ok(())
+    }
+
+    /// Bytes that the objects of a table with limits take, as `max_memory` counts them; None for
+    /// others. O(1).
+    pub fn weight(&self) -> Option<usize> {
+        let guard = larder_index::pin();
+        self.store(&guard)?.quota().map(Quota::weight)
     }
 
     /// Removes objects whose time is over, about as many as fit in two kilobytes of keys; how many
@@ -213,7 +234,7 @@ impl Table {
             let Some(bounded) = op.store.bounded() else {
                 return Ok((Written::Done, ()));
             };
-            let mut again = false;
+            let (mut again, mut freed) = (false, 0);
             let (written, was) =
                 self.remove_one(op, &**bounded.below(), key, |value| {
                     match bounded.layer().due(bounded.now(), time, Stamp::of(value)) {
@@ -224,10 +245,14 @@ impl Table {
                         }
                         Due::Remove => {
                             bounded.tell(Gone::Expired);
+                            freed = weight_of_stamped(key.bytes, value);
                             true
                         }
                     }
                 });
+            if let (Previous::Present, Some(quota)) = (was, bounded.layer().quota()) {
+                quota.weigh(-freed);
+            }
             debug_assert!(!again || was == Previous::Refused);
             if again && matches!(written, Written::Done) {
                 bounded.arm_again(op.guard, key, time);

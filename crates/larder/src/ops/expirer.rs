@@ -1,11 +1,12 @@
-//! The expirer: a background thread that removes objects whose time is over.
+//! The expirer: a background thread that removes objects whose time is over, and those of which
+//! writers have left too many (see `evict`).
 //!
 //! # Steps
 //!
 //! It is started with the first bounded table and never ends. Each round:
 //!
-//! 1. For each bounded table: chunks of timers that are due are dealt with, in turn. After each the
-//!    throttle makes the thread rest; the more is due, the less.
+//! 1. For each bounded table: chunks of timers that are due are dealt with, and some objects are
+//!    evicted, in turn. After each the throttle makes the thread rest; the more is due, the less.
 //! 2. *Sleep* until the next timer of a table, but between `SHORTEST` and `LONGEST`. Nobody has to
 //!    wake it: what expires meanwhile is absent, and a timer that is added before the one that it
 //!    waits for is late by `LONGEST` at most.
@@ -25,6 +26,9 @@ const LONGEST: Duration = Duration::from_millis(50);
 
 /// What a timer that is due weighs for the throttle, in bytes of the reaper's backlog.
 const WEIGHT: usize = 1 << 10;
+
+/// Objects that are evicted in a turn.
+const EVICTED: usize = 32;
 
 #[derive(Default)]
 struct Watched {
@@ -107,8 +111,12 @@ fn round(tables: &[Weak<Table>], throttle: &mut Throttle) -> bool {
             continue;
         };
         // A panic here would end the thread, and nothing would be removed any more.
-        let done = catch_unwind(AssertUnwindSafe(|| table.remove_expired()));
-        more |= matches!(done, Ok(Ok((_, true))));
+        let done = catch_unwind(AssertUnwindSafe(|| {
+            let expired = table.remove_expired();
+            let evicted = table.evict_surplus(&larder_index::pin(), EVICTED);
+            evicted == EVICTED || matches!(expired, Ok((_, true)))
+        }));
+        more |= done.unwrap_or(false);
         drop(table);
         throttle.pause(|| (backlog(weak), false));
     }

@@ -8,7 +8,8 @@
 //! | `delete`, `take` | delete, delete_object, delete_all_objects; take |
 //! | `update` | update_counter, update_element |
 //! | `expire` | the times of a bounded table's objects |
-//! | `expirer` | the thread that removes objects whose time is over |
+//! | `evict` | what a table with limits has too much |
+//! | `expirer` | the thread that removes objects whose time is over, or of which there are too many |
 //! | `rank` | rank, nth, count_range, slice |
 //! | `step`, `slot` | first, next, last, prev; slot |
 //! | `commit` | what every change of an entry goes through |
@@ -17,6 +18,7 @@
 mod begin;
 mod commit;
 mod delete;
+mod evict;
 mod expire;
 pub(crate) mod expirer;
 mod identity;

@@ -202,7 +202,8 @@ impl Work for Replacing<'_> {
         // What moved is met again by the scan.
         match written {
             Written::Moved => Err(Error::Busy),
-            _ => Ok(count),
+            Written::Full => Err(table.full(op)),
+            Written::Done => Ok(count),
         }
     }
 
@@ -589,8 +590,8 @@ impl ReplaceJob {
     /// One slice.
     ///
     /// # Errors
-    /// `NoTable`, `Busy`; `KeyChanged` and `NotTuple` if a result is no object of its key, which
-    /// the program's proof excludes.
+    /// `NoTable`, `Busy`; `Full` if a result has no room in a table with limits; `KeyChanged` and
+    /// `NotTuple` if a result is no object of its key, which the program's proof excludes.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
         let mut work = Replacing {
             one: self.work.scan.table.kind().is_unique(),

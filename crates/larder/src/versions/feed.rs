@@ -71,8 +71,18 @@ pub(crate) struct Change {
     /// Where the old value ends, if there is one.
     old: Option<usize>,
     is_new: bool,
-    /// Whether the old object goes as its time is over.
-    is_expiry: bool,
+    cause: Cause,
+}
+
+/// Why an object goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// Somebody wrote.
+    Written,
+    /// Its time was over.
+    Expired,
+    /// There was too much.
+    Evicted,
 }
 
 impl Change {
@@ -86,19 +96,19 @@ impl Change {
             key: key.len(),
             old: old.map(|old| key.len() + old.len()),
             is_new: new.is_some(),
-            is_expiry: false,
+            cause: Cause::Written,
         }
     }
 
-    /// The same change, of an object whose time is over.
-    pub(crate) fn of_expiry(mut self) -> Self {
-        self.is_expiry = true;
+    /// The same change, for this cause.
+    pub(crate) fn of(mut self, cause: Cause) -> Self {
+        self.cause = cause;
         self
     }
 
-    /// Whether the object goes as its time is over.
-    pub(super) fn is_expiry(&self) -> bool {
-        self.is_expiry
+    /// Why the old object goes.
+    pub(super) fn cause(&self) -> Cause {
+        self.cause
     }
 
     /// The value that was replaced or removed.

@@ -9,7 +9,7 @@
 //! With a snapshot, (2) comes before (1), and the follower goes to the end of the queue each time
 //! that the snapshot is taken anew, between the steps *register* and *cut* (see the folder).
 
-use super::feed::{Event, Feed, Waker};
+use super::feed::{Cause, Event, Feed, Waker};
 use super::history::History;
 use crate::budget::Budget;
 use crate::buffers::Lent;
@@ -42,6 +42,8 @@ pub enum FeedEvent<'a> {
     Delete(&'a ObjectView<'a>),
     /// An object is gone, as its time was over (see [`crate::Bounds`]).
     Expire(&'a ObjectView<'a>),
+    /// An object is gone, as there was too much (see [`crate::Limits`]).
+    Evict(&'a ObjectView<'a>),
     /// All objects are gone.
     Clear,
     /// So many events were lost, as the subscriber fell behind by more than its limit.
@@ -144,10 +146,14 @@ impl Subscription {
             if objects.iter().rev().any(&mut fits) {
                 match &objects {
                     [None, Some(new)] => visit(*seq, FeedEvent::Insert(new)),
-                    [Some(old), None] if change.is_expiry() => {
-                        visit(*seq, FeedEvent::Expire(old));
+                    [Some(old), None] => {
+                        let event = match change.cause() {
+                            Cause::Written => FeedEvent::Delete(old),
+                            Cause::Expired => FeedEvent::Expire(old),
+                            Cause::Evicted => FeedEvent::Evict(old),
+                        };
+                        visit(*seq, event);
                     }
-                    [Some(old), None] => visit(*seq, FeedEvent::Delete(old)),
                     [Some(old), Some(new)] => visit(*seq, FeedEvent::Replace(old, new)),
                     [None, None] => {}
                 }

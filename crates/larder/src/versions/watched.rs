@@ -16,7 +16,7 @@
 //! of every snapshot that is taken after the exchange (see `history`).
 
 use super::clock;
-use super::feed::{Aftermath, Change};
+use super::feed::{Aftermath, Cause, Change};
 use super::history::History;
 use super::key_locks::WriteLock;
 use super::undo::{self, Override};
@@ -169,9 +169,10 @@ impl Watched<dyn Unique> {
         match gone {
             Gone::Deleted => smallvec![Change::new(key.bytes, old, new)],
             Gone::Kept => SmallVec::new(),
+            Gone::Evicted => smallvec![Change::new(key.bytes, old, new).of(Cause::Evicted)],
             Gone::Expired => {
-                let mut changes: SmallVec<[Change; 1]> =
-                    smallvec![Change::new(key.bytes, old, None).of_expiry()];
+                let gone = Change::new(key.bytes, old, None).of(Cause::Expired);
+                let mut changes: SmallVec<[Change; 1]> = smallvec![gone];
                 if new.is_some() {
                     changes.push(Change::new(key.bytes, None, new));
                 }

@@ -47,6 +47,24 @@ impl Transaction {
         written
     }
 
+    /// Asks whether the tables have room for what is new in them, before there are locks.
+    ///
+    /// # Errors
+    /// `Full` if one has none.
+    pub(super) fn ask_for_room(&self, written: &[Written], guard: &Guard) -> Result<(), Error> {
+        for (i, Part { table, .. }) in self.parts.iter().enumerate() {
+            let objects = written
+                .iter()
+                .filter(|key| key.part == i)
+                .filter_map(|key| match key.value() {
+                    Override::Value(value) => Some((&key.key[..], value)),
+                    Override::Absent => None,
+                });
+            table.ask_for_room(guard, objects)?;
+        }
+        Ok(())
+    }
+
     /// (4)
     pub(super) fn is_valid(
         &self,

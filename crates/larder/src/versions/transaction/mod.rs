@@ -160,7 +160,8 @@ impl Transaction {
     ///
     /// # Errors
     /// `NoTable` if one of the tables is gone; `Busy` while a list is being inserted into one of
-    /// them. Nothing was done then; after `Busy` the call may be made again.
+    /// them; `Full` if one has no room for what is new. Nothing was done then; after `Busy` the
+    /// call may be made again.
     pub fn commit(&self) -> Result<Outcome, Error> {
         let guard = larder_index::pin();
         let written = self.written();
@@ -168,6 +169,7 @@ impl Transaction {
             self.end_under(&guard);
             return Ok(Outcome::Committed);
         }
+        self.ask_for_room(&written, &guard)?;
         // (3)
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
         let under_way = UnderWay::begin();
@@ -187,6 +189,9 @@ impl Transaction {
         // (6) In this order: a snapshot that finds the commit over may read its keys at once.
         drop(locks);
         drop(under_way);
+        for Part { table, .. } in &self.parts {
+            table.evict_after(&guard, written.len());
+        }
         Ok(outcome)
     }
 

@@ -1,0 +1,242 @@
+//! Which objects of a full table go: samples of what it has, of which the coldest are kept as
+//! *candidates*.
+//!
+//! # Steps of a choice
+//!
+//! 1. *Sample*, if no candidate is left: some leaves of the index, from a random place on (in an
+//!    ordered table, on from those before). Of their objects the coldest sixteenth are candidates.
+//! 2. The coldest candidate is the victim.
+//! 3. With `tinylfu`, new objects pass through a *window* of a hundredth of the table. One that
+//!    leaves it is the victim instead, unless it is hotter.
+//!
+//! Each thread has one of several shards, with candidates and a window of its own: nobody who reads
+//! takes its lock. What is chosen is a key, with its heat and a print of its object as of then. It
+//! is for whoever removes it to see, under the lock of its entry, that both are the same still.
+//!
+//! Sources: sampling instead of a list: Redis, and Psounis and Prabhakar (INFOCOM 2001); the
+//! window: W-TinyLFU (Einziger, Eytan, Friedman and Manes, Middleware 2018). Deviation: the main
+//! part has no segments and no order.
+
+use super::heat::Policy;
+use super::stamp::{object_of, Stamp};
+use crossbeam_utils::CachePadded;
+use larder_index::sync::{random, thread_number, Mutex};
+use larder_index::{Batch, Direction, Guard, Key, Start, Unique};
+use larder_term::hash::Seed;
+use std::cmp::Reverse;
+use std::collections::VecDeque;
+
+/// Objects that are looked at for candidates, at least, if there are as many.
+const SAMPLE: usize = 48;
+/// Of how many one becomes a candidate.
+const ONE_OF: usize = 16;
+/// Leaves that are read for a sample, at most.
+const LEAVES: usize = 8;
+
+/// An object that may go.
+#[derive(Debug)]
+pub(crate) struct Victim {
+    pub(crate) key: Vec<u8>,
+    pub(super) heat: u32,
+    pub(super) print: u64,
+}
+
+impl Victim {
+    /// One that goes before all others, unless it is written again.
+    pub(super) fn certain(key: &[u8], print: u64) -> Self {
+        let (key, heat) = (key.to_vec(), u32::MAX);
+        Victim { key, heat, print }
+    }
+}
+
+#[derive(Default)]
+struct Shard {
+    /// The coldest last, and after it those that are certain.
+    candidates: Vec<Victim>,
+    /// Keys that were inserted lately, the oldest first.
+    window: VecDeque<Box<[u8]>>,
+    /// Where the next sample of an ordered table begins.
+    position: Vec<u8>,
+}
+
+/// What is asked in a choice.
+pub(super) struct Chooser<'a> {
+    pub(super) policy: &'a dyn Policy,
+    /// The index, with stamps.
+    pub(super) index: &'a dyn Unique,
+    pub(super) seed: &'a Seed,
+    pub(super) now: u64,
+    /// Objects in all windows together; None: there is no window.
+    pub(super) window: Option<usize>,
+}
+
+/// The shards.
+pub(super) struct Candidates(Box<[CachePadded<Mutex<Shard>>]>);
+
+impl Default for Candidates {
+    fn default() -> Self {
+        // A window is shared out among the shards: as many as threads that run at once.
+        let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        let shards = if cfg!(larder_model) {
+            1
+        } else {
+            threads.min(16)
+        };
+        Candidates((0..shards).map(|_| CachePadded::default()).collect())
+    }
+}
+
+impl Candidates {
+    fn shard(&self) -> &Mutex<Shard> {
+        &self.0[thread_number() % self.0.len()]
+    }
+
+    /// Objects in the window of a shard, of so many in all.
+    fn share(&self, window: usize) -> usize {
+        (window / self.0.len()).max(1)
+    }
+
+    /// A key was inserted, with a window of so many.
+    pub(super) fn enter_window(&self, window: usize, key: &[u8]) {
+        let mut shard = self.shard().lock();
+        shard.window.push_back(key.into());
+        // While the table has room nobody chooses: the oldest just leave it.
+        if shard.window.len() > 2 * self.share(window) + 16 {
+            shard.window.pop_front();
+        }
+    }
+
+    /// Adds one that is certain.
+    pub(super) fn add(&self, victim: Victim) {
+        self.shard().lock().candidates.push(victim);
+    }
+
+    /// An object that may go; None if the table is empty.
+    pub(super) fn choose(&self, chooser: &Chooser<'_>, guard: &Guard) -> Option<Victim> {
+        let mut shard = self.shard().lock();
+        if shard.candidates.is_empty() {
+            let mut position = std::mem::take(&mut shard.position);
+            drop(shard);
+            // (1) Without the shard's lock.
+            let sample = chooser.sample(guard, &mut position);
+            shard = self.shard().lock();
+            shard.position = position;
+            shard.candidates.extend(sample);
+            shard.candidates.sort_by_key(|victim| Reverse(victim.heat));
+        }
+        // (2)
+        let coldest = shard.candidates.pop()?;
+        // (3)
+        let Some(window) = chooser.window.filter(|_| coldest.heat != u32::MAX) else {
+            return Some(coldest);
+        };
+        while shard.window.len() > self.share(window) {
+            let key = shard.window.pop_front()?;
+            // It may be gone, or one of the candidates.
+            let new = chooser
+                .look(guard, &key)
+                .filter(|new| new.key != coldest.key);
+            if let Some(new) = new.filter(|new| new.heat <= coldest.heat) {
+                shard.candidates.push(coldest);
+                return Some(new);
+            }
+        }
+        Some(coldest)
+    }
+
+    /// Bytes of memory, about.
+    pub(super) fn memory(&self) -> usize {
+        let shard = |shard: &CachePadded<Mutex<Shard>>| {
+            let shard = shard.lock();
+            let keys = shard.candidates.iter().map(|victim| victim.key.len());
+            let window = shard.window.iter().map(|key| key.len() + 16);
+            keys.map(|len| len + size_of::<Victim>()).sum::<usize>() + window.sum::<usize>()
+        };
+        self.0.iter().map(shard).sum::<usize>() + size_of_val(&*self.0)
+    }
+}
+
+/// What tells an object from others under its key: not its times.
+pub(super) fn print(seed: &Seed, value: &[u8]) -> u64 {
+    seed.hash(object_of(value))
+}
+
+impl Chooser<'_> {
+    /// How hot an object is; one that is expired is as cold as any.
+    fn heat(&self, key: &[u8], value: &[u8]) -> u32 {
+        match Stamp::of(value).is_expired(self.now) {
+            true => 0,
+            false => self.policy.heat(self.seed.hash(key)),
+        }
+    }
+
+    /// The object under a key, as it is now.
+    fn look(&self, guard: &Guard, key: &[u8]) -> Option<Victim> {
+        let mut value = Vec::new();
+        let hash = self.seed.hash(key);
+        let known = match self.index.is_ordered() {
+            true => Key {
+                bytes: key,
+                hash: 0,
+            },
+            false => Key { bytes: key, hash },
+        };
+        let there = self.index.get(guard, known, &mut value);
+        there.then(|| Victim {
+            key: key.to_vec(),
+            heat: self.heat(key, &value),
+            print: print(self.seed, &value),
+        })
+    }
+
+    fn sample(&self, guard: &Guard, position: &mut Vec<u8>) -> Vec<Victim> {
+        let mut batch = Batch {
+            any_order: true,
+            ..Batch::default()
+        };
+        if !self.index.is_ordered() {
+            position.clear();
+            let (bytes, hash) = (&[][..], random());
+            self.index.position(Key { bytes, hash }, position);
+        }
+        let (mut seen, mut wrapped) = (0, position.is_empty());
+        let mut coldest: Vec<Victim> = Vec::new();
+        for _ in 0..LEAVES {
+            let start = match position.is_empty() {
+                true => Start::Edge,
+                false => Start::At(position),
+            };
+            self.index
+                .scan(guard, start, Direction::Forward, &mut batch);
+            self.add_coldest(&batch, &mut coldest);
+            seen += batch.len();
+            position.clear();
+            if batch.done && std::mem::replace(&mut wrapped, true) {
+                break;
+            }
+            position.extend_from_slice(&batch.resume);
+            if seen >= SAMPLE {
+                break;
+            }
+        }
+        coldest.sort_by_key(|victim| victim.heat);
+        coldest.truncate(seen.div_ceil(ONE_OF));
+        coldest
+    }
+
+    /// Adds the coldest of a batch, and of those that are as cold as the last of them, some.
+    fn add_coldest(&self, batch: &Batch, coldest: &mut Vec<Victim>) {
+        let heat = |i| (self.heat(batch.key(i), batch.value(i)), i);
+        let mut heats: Vec<(u32, usize)> = (0..batch.len()).map(heat).collect();
+        let most = heats.len().div_ceil(ONE_OF);
+        if most < heats.len() {
+            heats.select_nth_unstable(most);
+            heats.truncate(most);
+        }
+        coldest.extend(heats.into_iter().map(|(heat, i)| Victim {
+            key: batch.key(i).to_vec(),
+            heat,
+            print: print(self.seed, batch.value(i)),
+        }));
+    }
+}

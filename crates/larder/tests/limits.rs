@@ -1,0 +1,435 @@
+//! Tables with limits: there is never more than may be, what goes is told, kept for snapshots, and
+//! noticed by transactions; what is refused changes nothing; and the bytes are counted right.
+
+use larder::api::{Builder, Event, Feed, FeedOptions, Larder, Table};
+use larder::{advance_clock, Bounds, Error, Evict, Limits};
+use larder_term::{term, Term};
+use larder_testing::random::Random;
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const POLICIES: [Evict; 2] = [Evict::Lru, Evict::TinyLfu];
+
+fn pair(key: i64, value: i64) -> Term {
+    term!({(key), (value)})
+}
+
+fn key(key: i64) -> Term {
+    term!((key))
+}
+
+/// A tuple whose binary takes so many bytes.
+fn large(key: i64, bytes: usize) -> Term {
+    let binary = Term::binary(&vec![key as u8; bytes]);
+    term!({(key), (binary)})
+}
+
+fn first(row: &Term) -> i64 {
+    let row = row.as_ref().as_tuple().unwrap();
+    row.get(0).unwrap().as_int().unwrap()
+}
+
+fn builder(larder: &Larder, ordered: bool) -> Builder {
+    match ordered {
+        true => larder.table("t").ordered_set(),
+        false => larder.table("t"),
+    }
+}
+
+fn is_full<T: std::fmt::Debug>(result: Result<T, Error>, word: &str) {
+    match result {
+        Err(Error::Full(text)) => assert!(text.contains(word), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Waits until something is true, which another thread sees to.
+fn soon(what: impl Fn() -> bool) {
+    let begun = Instant::now();
+    while !what() {
+        assert!(begun.elapsed() < Duration::from_secs(60));
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_table_has_no_more_objects_than_it_may() {
+    for (evict, ordered, watched) in POLICIES.into_iter().flat_map(|evict| {
+        [
+            (evict, false, false),
+            (evict, true, false),
+            (evict, false, true),
+        ]
+    }) {
+        let larder = Larder::new();
+        let t = builder(&larder, ordered).max_size(300).evict(evict);
+        let t = t.create().unwrap();
+        let _snapshot = watched.then(|| t.snapshot().unwrap());
+        for k in 0..2_000 {
+            t.insert(&pair(k, k)).unwrap();
+            assert!(t.len() <= 300);
+            if k % 100 == 0 {
+                let list: Vec<Term> = (k..k + 50).map(|k| pair(10_000 + k, k)).collect();
+                t.insert_all(&list).unwrap();
+                assert!(t.len() <= 300);
+                assert!(t
+                    .insert_all_new(&[pair(-k - 1, 0), pair(-k - 2, 0)])
+                    .unwrap());
+                assert!(t.len() <= 300);
+            }
+        }
+        assert_eq!(t.len(), 300);
+        assert_eq!(t.to_vec().unwrap().len(), 300);
+    }
+}
+
+#[test]
+fn a_list_longer_than_the_limit_leaves_as_much_as_may_be() {
+    let t = Larder::new().table("t").max_size(100).evict(Evict::Lru);
+    let t = t.create().unwrap();
+    let list: Vec<Term> = (0..5_000).map(|k| pair(k, k)).collect();
+    t.insert_all(&list).unwrap();
+    assert_eq!(t.len(), 100);
+}
+
+#[test]
+fn without_eviction_what_exceeds_the_limit_is_refused() {
+    for ordered in [false, true] {
+        let larder = Larder::new();
+        let t = builder(&larder, ordered).max_size(10).create().unwrap();
+        (0..10).for_each(|k| t.insert(&pair(k, 0)).unwrap());
+        is_full(t.insert(&pair(10, 0)), "max_size is 10");
+        is_full(t.insert_new(&pair(10, 0)), "max_size is 10");
+        is_full(t.insert_with(&pair(10, 0), None), "max_size is 10");
+        is_full(t.add_or(&key(10), 2, 1, &pair(0, 0)), "max_size is 10");
+        is_full(t.insert_all(&[pair(0, 1), pair(11, 0)]), "max_size is 10");
+        is_full(
+            t.insert_all_new(&[pair(12, 1), pair(11, 0)]),
+            "max_size is 10",
+        );
+        let refused = larder.transaction(&[&t], |views| {
+            views[0].insert(&pair(0, 7))?;
+            views[0].insert(&pair(20, 0))
+        });
+        is_full(refused, "max_size is 10");
+        assert!(!t.insert_new(&pair(3, 9)).unwrap());
+        assert_eq!(t.lookup(&key(0)).unwrap(), [pair(0, 0)]);
+        // What is in the place of another, or comes as another goes, has room.
+        t.insert(&pair(0, 1)).unwrap();
+        t.insert_all(&[pair(1, 1), pair(2, 1)]).unwrap();
+        let exchanged = larder.transaction(&[&t], |views| views[0].insert(&pair(3, 1)));
+        exchanged.unwrap();
+        assert_eq!(t.delete(&key(9)).unwrap(), 1);
+        t.insert(&pair(10, 0)).unwrap();
+        assert_eq!(t.len(), 10);
+        let limits = Limits {
+            max_size: Some(11),
+            ..Limits::default()
+        };
+        let bounds = Bounds {
+            limits: Some(limits),
+            ..Bounds::default()
+        };
+        t.set_bounds(&bounds).unwrap();
+        t.insert(&pair(11, 0)).unwrap();
+        is_full(t.insert(&pair(12, 0)), "max_size is 11");
+    }
+}
+
+#[test]
+fn what_is_expired_makes_room() {
+    let t = Larder::new().table("t").max_size(10).create().unwrap();
+    let long = Duration::from_millis(1 << 30);
+    (0..10).for_each(|k| t.insert_with(&pair(k, 0), Some(long)).unwrap());
+    is_full(t.insert(&pair(10, 0)), "max_size");
+    advance_clock(1 << 30);
+    for k in 10..20 {
+        t.insert(&pair(k, 0)).unwrap();
+    }
+    is_full(t.insert(&pair(20, 0)), "max_size");
+}
+
+#[test]
+fn limits_of_nothing_and_limits_of_other_tables_are_refused() {
+    let larder = Larder::new();
+    for builder in [
+        larder.table("t").max_size(0),
+        larder.table("t").max_memory(0),
+    ] {
+        assert!(matches!(builder.create(), Err(Error::BadOption(_))));
+    }
+    let bag = larder.table("t").bag().max_size(10).create();
+    assert!(matches!(bag, Err(Error::BadOption(_))));
+    let bounds = Bounds {
+        limits: Some(Limits::default()),
+        ..Bounds::default()
+    };
+    let t = larder
+        .table("t")
+        .ttl(Duration::from_secs(60))
+        .create()
+        .unwrap();
+    assert_eq!(t.set_bounds(&bounds), Err(Error::Unlimited));
+    let t = larder.table("t").create().unwrap();
+    assert_eq!(t.set_bounds(&bounds), Err(Error::Unbounded));
+}
+
+#[test]
+fn a_table_has_no_more_bytes_than_it_may() {
+    for evict in POLICIES {
+        let most = 200_000;
+        let t = Larder::new().table("t").max_memory(most).evict(evict);
+        let t = t.create().unwrap();
+        let weight = || t.engine_table().weight().unwrap();
+        let mut random = Random(1);
+        for k in 0..5_000 {
+            t.insert(&large(k % 1_500, random.below(2_000) as usize))
+                .unwrap();
+            assert!(weight() <= most, "{}", weight());
+        }
+        assert!(weight() > most - 3_000 && t.len() > 100);
+        // One that is larger than all may be goes at once, and no other.
+        let before = t.len();
+        t.insert(&large(-1, most)).unwrap();
+        assert!(weight() <= most && t.len() == before);
+        assert!(t.lookup(&key(-1)).unwrap().is_empty());
+        // A large one drives out many.
+        (0..2_000).for_each(|k| t.insert(&pair(k, k)).unwrap());
+        t.insert(&large(-1, most / 20)).unwrap();
+        assert!(weight() <= most, "{}", weight());
+    }
+    let t = Larder::new()
+        .table("t")
+        .max_memory(10_000)
+        .create()
+        .unwrap();
+    (0..8).for_each(|k| t.insert(&large(k, 1_000)).unwrap());
+    is_full(t.insert(&large(8, 2_000)), "max_memory is 10000");
+    is_full(t.insert(&large(0, 5_000)), "max_memory is 10000");
+    is_full(
+        t.insert_all(&[large(0, 900), large(9, 3_000)]),
+        "max_memory",
+    );
+    t.insert_all(&[large(0, 10), large(9, 1_500)]).unwrap();
+    let longer = "[{{'$1','$2'},[],[{{'$1',{{'$2','$2','$2','$2'}}}}]}]";
+    is_full(t.select_replace(longer), "max_memory");
+    assert!(t.engine_table().weight().unwrap() <= 10_000);
+}
+
+/// The weight of a table is that of one into which its objects were inserted, whatever has become
+/// of them; that of an empty table is nothing.
+#[test]
+fn bytes_are_counted_whatever_is_done() {
+    for (ordered, watched) in [(false, false), (true, false), (false, true)] {
+        let larder = Larder::new();
+        let new = || {
+            let limited = builder(&larder, ordered).max_size(1 << 20);
+            limited.ttl(Duration::from_secs(1 << 20)).create().unwrap()
+        };
+        let t = new();
+        let weight = |t: &Table| t.engine_table().weight().unwrap();
+        let mut random = Random(7);
+        let _snapshot = watched.then(|| t.snapshot().unwrap());
+        for step in 0..3_000 {
+            let k = random.below(40) as i64;
+            let row = large(k, random.below(400) as usize);
+            match random.below(14) {
+                0..=2 => t.insert(&row).unwrap(),
+                3 => t.insert_with(&row, None).unwrap(),
+                4 => {
+                    t.insert_with(&row, Some(Duration::ZERO)).unwrap();
+                    if step % 2 == 0 {
+                        while t.engine_table().remove_expired().unwrap().1 {}
+                    }
+                }
+                5 => drop(t.insert_new(&row).unwrap()),
+                6 => drop(t.delete(&key(k)).unwrap()),
+                7 => drop(t.take(&key(k)).unwrap()),
+                8 => drop(t.expire(&key(k), None).unwrap()),
+                9 => drop(t.update(&key(k), 2, &term!(short)).unwrap()),
+                10 => t.insert_all(&[row, large(k + 1, 300)]).unwrap(),
+                11 => {
+                    let done = larder.transaction(&[&t], |views| {
+                        views[0].delete(&key(k + 1))?;
+                        views[0].insert(&row)
+                    });
+                    done.unwrap();
+                }
+                12 if step % 97 == 0 => drop(t.clear().unwrap()),
+                12 => drop(t.select_delete("[{{3,'_'},[],[true]}]").unwrap()),
+                _ => drop(t.lookup(&key(k)).unwrap()),
+            }
+            if step % 50 == 0 {
+                while t.engine_table().remove_expired().unwrap().1 {}
+                let again = new();
+                again.insert_all(&t.to_vec().unwrap()).unwrap();
+                soon(|| t.len() == again.len());
+                assert_eq!(weight(&t), weight(&again), "step {step}");
+            }
+        }
+        t.to_vec()
+            .unwrap()
+            .iter()
+            .for_each(|row| assert_eq!(t.delete(&key(first(row))), Ok(1)));
+        while t.engine_table().remove_expired().unwrap().1 {}
+        soon(|| t.is_empty() && weight(&t) == 0);
+    }
+}
+
+/// Follows a feed: what it has is what the table has.
+fn follow(feed: &mut Feed, rows: &mut BTreeMap<i64, Term>) -> usize {
+    let mut evicted = 0;
+    while let Some(commit) = feed.try_recv() {
+        for event in commit.events {
+            match event {
+                Event::Insert(new) => assert_eq!(rows.insert(first(&new), new), None),
+                Event::Replace(old, new) => {
+                    assert_eq!(rows.insert(first(&new), new), Some(old));
+                }
+                Event::Evict(old) => {
+                    assert_eq!(rows.remove(&first(&old)), Some(old));
+                    evicted += 1;
+                }
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+    evicted
+}
+
+#[test]
+fn evictions_are_told_and_kept_for_snapshots() {
+    for evict in POLICIES {
+        let larder = Larder::new();
+        let t = larder
+            .table("t")
+            .max_size(50)
+            .evict(evict)
+            .create()
+            .unwrap();
+        (0..50).for_each(|k| t.insert(&pair(k, 0)).unwrap());
+        let options = FeedOptions {
+            limit: 1 << 20,
+            ..FeedOptions::default()
+        };
+        let (snapshot, mut feed) = t.snapshot_and_subscribe(&options).unwrap();
+        let mut before = snapshot.to_vec().unwrap();
+        before.sort();
+        let mut rows: BTreeMap<_, _> = before.iter().map(|r| (first(r), r.clone())).collect();
+        (50..500).for_each(|k| t.insert(&pair(k, 0)).unwrap());
+        t.insert_all(&(500..700).map(|k| pair(k, 0)).collect::<Vec<_>>())
+            .unwrap();
+        assert_eq!(follow(&mut feed, &mut rows), 650);
+        let mut now = t.to_vec().unwrap();
+        now.sort();
+        assert_eq!(rows.into_values().collect::<Vec<_>>(), now);
+        let mut shown = snapshot.to_vec().unwrap();
+        shown.sort();
+        assert_eq!((shown, snapshot.len()), (before, 50));
+    }
+}
+
+#[test]
+fn a_transaction_that_has_read_what_was_evicted_runs_again() {
+    let larder = Larder::new();
+    let t = larder
+        .table("t")
+        .max_size(50)
+        .evict(Evict::Lru)
+        .create()
+        .unwrap();
+    t.insert(&pair(-1, 0)).unwrap();
+    let mut found = Vec::new();
+    let done = larder.transaction(&[&t], |views| {
+        found.push(views[0].lookup(&key(-1))?.len());
+        if found.len() == 1 {
+            // Its only object that is not met again goes.
+            for k in 0..500 {
+                t.insert(&pair(k, 0)).unwrap();
+            }
+        }
+        views[0].insert(&pair(1_000, 0))
+    });
+    done.unwrap();
+    assert_eq!(found, [1, 0]);
+    assert!(t.len() <= 50);
+}
+
+#[test]
+fn limits_hold_under_concurrent_writers() {
+    for (evict, ordered) in [
+        (Evict::Lru, false),
+        (Evict::TinyLfu, true),
+        (Evict::None, false),
+    ] {
+        let larder = Larder::new();
+        let t = builder(&larder, ordered).max_size(500).evict(evict);
+        let t = t.create().unwrap();
+        let options = FeedOptions {
+            limit: 1 << 20,
+            ..FeedOptions::default()
+        };
+        let mut feed = t.subscribe_with(&options).unwrap();
+        let (writers, over) = (4, AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            for seed in 0..writers {
+                let t = &t;
+                scope.spawn(move || {
+                    let mut random = Random(seed + 1);
+                    for _ in 0..5_000 {
+                        let k = random.below(3_000) as i64;
+                        match random.below(4) {
+                            0 => drop(t.lookup(&key(k)).unwrap()),
+                            _ => match t.insert(&pair(k, random.below(100) as i64)) {
+                                Err(Error::Full(_)) if evict == Evict::None => {}
+                                other => other.unwrap(),
+                            },
+                        }
+                    }
+                });
+            }
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    let len = t.len();
+                    assert!(len <= 500 + writers as usize, "{len}");
+                    over.store(len >= 490, Ordering::Relaxed);
+                }
+            });
+        });
+        assert!(
+            t.len() <= 500 + usize::from(evict == Evict::None) * 3,
+            "{}",
+            t.len()
+        );
+        let mut rows = BTreeMap::new();
+        assert_eq!(follow(&mut feed, &mut rows) > 0, evict != Evict::None);
+        let mut now = t.to_vec().unwrap();
+        now.sort();
+        assert_eq!(rows.into_values().collect::<Vec<_>>(), now);
+    }
+}
+
+#[test]
+fn a_limit_that_is_lowered_holds_soon() {
+    let larder = Larder::new();
+    let t = larder
+        .table("t")
+        .max_size(5_000)
+        .evict(Evict::TinyLfu)
+        .create()
+        .unwrap();
+    (0..5_000).for_each(|k| t.insert(&pair(k, 0)).unwrap());
+    let limits = Limits {
+        max_size: Some(100),
+        max_memory: None,
+        evict: Evict::Lru,
+    };
+    let bounds = Bounds {
+        limits: Some(limits),
+        ..Bounds::default()
+    };
+    t.set_bounds(&bounds).unwrap();
+    soon(|| t.len() <= 100);
+    assert_eq!(t.engine_table().bounds().unwrap(), bounds);
+}
