@@ -131,6 +131,11 @@ struct WriteScan {
 
 /// What a writing scan does.
 trait Work {
+    /// Whether it removes objects, so that those of a leaf may go in one change.
+    const REMOVES: bool;
+    /// Whether it sees what went so.
+    const SEES: bool;
+
     /// Whether something is to be done with an object. `turn` has no value, which is what was read.
     fn wants(&self, object: &ObjectView<'_>, turn: &mut Turn<'_>) -> bool;
 
@@ -138,21 +143,20 @@ trait Work {
     fn act(&mut self, table: &Table, op: &Operation<'_>, turn: &mut Turn<'_>)
         -> Result<u64, Error>;
 
-    /// Whether it is to remove objects, so that those of a leaf may go in one change.
-    fn removes(&self) -> bool;
-
     /// Sees an object that went with others of its leaf, as it was read.
     fn gone(&mut self, table: &Table, turn: &mut Turn<'_>);
 }
 
-/// A delete: of what has the result `true`; or, with somewhere to put results, of what has any.
-struct Deleting<'s, 'o> {
-    take: Option<&'s mut Sink<'o>>,
-}
+/// A delete, of what has the result `true`.
+struct Deleting;
 
-impl Work for Deleting<'_, '_> {
+impl Work for Deleting {
+    const REMOVES: bool = true;
+    const SEES: bool = false;
+
+    #[inline(always)]
     fn wants(&self, object: &ObjectView<'_>, turn: &mut Turn<'_>) -> bool {
-        turn.goes(object, self.take.is_some())
+        turn.goes(object, false)
     }
 
     fn act(
@@ -161,19 +165,35 @@ impl Work for Deleting<'_, '_> {
         op: &Operation<'_>,
         turn: &mut Turn<'_>,
     ) -> Result<u64, Error> {
-        match &mut self.take {
-            None => turn.delete(table, op, None),
-            Some(sink) => turn.delete(table, op, Some(&mut **sink)),
-        }
+        turn.delete(table, op, None)
     }
 
-    fn removes(&self) -> bool {
-        true
+    fn gone(&mut self, _: &Table, _: &mut Turn<'_>) {}
+}
+
+/// A delete of what has any result, which goes there.
+struct Taking<'s, 'o>(&'s mut Sink<'o>);
+
+impl Work for Taking<'_, '_> {
+    const REMOVES: bool = true;
+    const SEES: bool = true;
+
+    fn wants(&self, object: &ObjectView<'_>, turn: &mut Turn<'_>) -> bool {
+        turn.goes(object, true)
+    }
+
+    fn act(
+        &mut self,
+        table: &Table,
+        op: &Operation<'_>,
+        turn: &mut Turn<'_>,
+    ) -> Result<u64, Error> {
+        turn.delete(table, op, Some(self.0))
     }
 
     fn gone(&mut self, table: &Table, turn: &mut Turn<'_>) {
-        if let (Some(sink), Some(value)) = (&mut self.take, turn.value) {
-            turn.give(table, value, &mut **sink);
+        if let Some(value) = turn.value {
+            turn.give(table, value, self.0);
         }
     }
 }
@@ -186,6 +206,9 @@ struct Replacing<'p> {
 }
 
 impl Work for Replacing<'_> {
+    const REMOVES: bool = false;
+    const SEES: bool = false;
+
     /// One object is matched when its replacement is made. A key's objects in a bag are matched
     /// under its lock, if one of them matches without.
     fn wants(&self, object: &ObjectView<'_>, turn: &mut Turn<'_>) -> bool {
@@ -205,10 +228,6 @@ impl Work for Replacing<'_> {
             Written::Full => Err(table.full(op)),
             Written::Done => Ok(count),
         }
-    }
-
-    fn removes(&self) -> bool {
-        false
     }
 
     fn gone(&mut self, _: &Table, _: &mut Turn<'_>) {}
@@ -236,11 +255,11 @@ impl WriteScan {
     }
 
     /// One slice: finds objects that are wanted, and does the work with each.
-    fn step(
+    fn step<W: Work>(
         &mut self,
         budget: &mut Budget,
         ctx: &Context<'_>,
-        work: &mut dyn Work,
+        work: &mut W,
     ) -> Result<Step, Error> {
         let table = Arc::clone(&self.scan.table);
         loop {
@@ -296,9 +315,9 @@ impl WriteScan {
                 go = budget.spend(cost(weight, value));
             }
             // (2)
-            if work.removes() && table.remove_chosen(&op, batch, &self.chosen) {
+            if W::REMOVES && table.remove_chosen(&op, batch, &self.chosen) {
                 self.count += self.chosen.len() as u64;
-                for i in self.chosen.drain(..) {
+                for &i in self.chosen.iter().filter(|_| W::SEES) {
                     let (key, value) = batch.entry(i as usize);
                     let mut turn = Turn {
                         program,
@@ -309,6 +328,7 @@ impl WriteScan {
                     };
                     work.gone(&table, &mut turn);
                 }
+                self.chosen.clear();
             }
             // (3)
             for &i in &self.chosen {
@@ -362,6 +382,7 @@ impl Table {
 
 impl Turn<'_> {
     /// Whether an object has the result `true`, or, of a take or a replace, any.
+    #[inline(always)]
     fn goes(&mut self, object: &ObjectView<'_>, any: bool) -> bool {
         match any {
             true => self.program.run(object, self.ctx, self.scratch).is_some(),
@@ -549,7 +570,7 @@ impl DeleteJob {
     /// # Errors
     /// `NoTable`, `Busy`.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
-        self.work.step(budget, ctx, &mut Deleting { take: None })
+        self.work.step(budget, ctx, &mut Deleting)
     }
 
     /// The objects deleted so far.
@@ -574,8 +595,7 @@ impl TakeJob {
         ctx: &Context<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<Step, Error> {
-        let mut work = Deleting { take: Some(sink) };
-        self.0.work.step(budget, ctx, &mut work)
+        self.0.work.step(budget, ctx, &mut Taking(sink))
     }
 }
 

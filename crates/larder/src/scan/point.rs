@@ -103,6 +103,7 @@ impl Table {
     }
 
     /// `delete_point`, or `take_point` if there is somewhere to put results.
+    #[inline(always)]
     fn delete_at(
         &self,
         local: &mut Local,
@@ -117,7 +118,9 @@ impl Table {
             // Pinned until the results are given: the handles in the values are the table's.
             let guard = local.pin();
             let (plain, values) = (&mut local.plain, &mut local.values);
-            values.clear();
+            if takes {
+                values.clear();
+            }
             // An attempt that has to begin again has been shown no value.
             let gone = self.delete_where(&guard, key, |value| {
                 let object = raw::view(key, value, self.keypos(), plain);

@@ -272,7 +272,7 @@ impl SelectJob {
 
 /// Gives `sink` what a program makes of an object, without one the object itself; false if the
 /// program does not match it.
-#[inline]
+#[inline(always)]
 pub(super) fn result_of(
     program: Option<&Program>,
     object: &ObjectView<'_>,
