@@ -34,7 +34,7 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run bank leaderboard test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
-        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia programs keep figures rust-bench c install-c header stubs lint doc clean distclean \
+        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c install-c header stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-mnesia demo-beams test-beams bench-beams
 
 help:
@@ -58,6 +58,7 @@ help:
 	@echo '  make bench-rust   the structures alone, from Rust, beside hashbrown, BTreeMap and others; bench-rust-full: to 100 million entries'
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
 	@echo '  make bench-peers  beside C++ maps, Berkeley DB, Kyoto Cabinet, Redis, memcached and maps of the JVM, which it installs'
+	@echo '  make bench-ranks  ranks and pages of a board, and some elements of a row, as written on ets and on Larder'
 	@echo '  make bench-mnesia  Mnesia on ets and on Larder, RAM only'
 	@echo '  make programs     RabbitMQ and ejabberd at work, as Debian has them and moved to Larder; PROGRAMS=ejabberd ROUNDS=1'
 	@echo '  make keep FROM=results/wide   puts the figures of a run into results/latest and the pages'
@@ -258,6 +259,10 @@ bench-mnesia: build setup-mnesia demo-beams bench-beams
 # Debian's packages, unpacked under _build and moved there; needs the network the first time.
 programs: build
 	@scripts/programs.sh $(PROGRAMS)
+
+# About a minute, most of it with a million rows.
+bench-ranks: build demo-beams bench-beams
+	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench ranks
 
 # About a minute after building. RECORD=1 records the figures as those to compare with.
 RECORD ?=

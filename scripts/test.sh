@@ -95,6 +95,7 @@ bench() {
     LARDER_BENCH_RANGE=2000 LARDER_BENCH_MS=5 "$MAKE" --no-print-directory bench-scaling &&
     LARDER_BENCH_GROWTH=9000 LARDER_BENCH_PART=1000 "$MAKE" --no-print-directory bench-growth &&
     LARDER_BENCH_SIZES=10,100 LARDER_BENCH_SHARE=0.005 "$MAKE" --no-print-directory bench-wide &&
+    LARDER_BENCH_SIZES=5,2000 LARDER_BENCH_OPERATIONS=20000 "$MAKE" --no-print-directory bench-ranks &&
     LARDER_BENCH_MNESIA=100 "$MAKE" --no-print-directory bench-mnesia
 }
 export -f rust erlang_suites demo bench

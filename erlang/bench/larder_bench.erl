@@ -11,7 +11,7 @@
 %% smallest tables.
 -module(larder_bench).
 
--export([main/0, quick/0, scaling/0, growth/0, mnesia/0]).
+-export([main/0, quick/0, scaling/0, growth/0, mnesia/0, ranks/0]).
 
 -define(SIZES, [1000, 65536, 1048576]).
 -define(RUNS, 5).
@@ -48,6 +48,10 @@ growth() -> ended(fun larder_bench_growth:run/0).
 %% @doc Measures Mnesia on `ets' and on Larder, prints the table and stops the node.
 -spec mnesia() -> no_return().
 mnesia() -> ended(fun larder_bench_mnesia:run/0).
+
+%% @doc Measures ranks and elements of rows, prints the table and stops the node.
+-spec ranks() -> no_return().
+ranks() -> ended(fun larder_bench_ranks:run/0).
 
 -spec ended(fun(() -> ok)) -> no_return().
 ended(Fun) ->
