@@ -16,7 +16,7 @@ defmodule Larder do
       @compile {:parse_transform, :larder_transform}
 
   which Elixir 1.14 supports and calls deprecated. A match specification is
-  written out, or made from a function in the shell by `fun2ms/1`.
+  written out, or made of a function by the macro `fun2ms/1`.
 
       iex> tab = Larder.new(:pantry, [:ordered_set, :public])
       iex> Larder.insert(tab, [{:flour, 3}, {:salt, 1}, {:sugar, 2}])

@@ -172,12 +172,30 @@ defmodule Larder.Queries do
       defdelegate test_ms(tuple, spec), to: :larder
 
       @doc """
-      The match specification of a function that was typed in the Erlang shell.
+      The match specification of a function that is written out, made when the module is compiled.
+      `require Larder` is needed.
 
-      A compiled function is an error.
+          iex> require Larder
+          iex> Larder.fun2ms(fn {id, age} when age >= 18 -> id end)
+          [{{:"$1", :"$2"}, [{:>=, :"$2", 18}], [:"$1"]}]
+
+      The function takes an object: a tuple, or a variable, or both (`user = {id, _}`). Elements
+      may be tuples, lists, maps and structs, and pins. Guards and the body, one expression, may use
+      what match specifications know: comparisons, arithmetic, tests of types, `elem/2`, `map.key`,
+      guards of `defguard`. Other variables are captured.
+
+          iex> require Larder
+          iex> tab = Larder.new(:users, [])
+          iex> Larder.insert(tab, [{1, %{name: "ann", age: 30}}, {2, %{name: "bob", age: 12}}])
+          iex> limit = 18
+          iex> spec = Larder.fun2ms(fn {_, %{age: n} = user} when n > limit -> user.name end)
+          iex> Larder.select(tab, spec)
+          ["ann"]
+
+      What a match specification can't do is a `CompileError` that names it. A function that isn't
+      written out has to be one of the Erlang shell.
       """
-      @spec fun2ms(fun()) :: match_spec() | {:error, :transform_error}
-      defdelegate fun2ms(fun), to: :larder
+      defmacro fun2ms(fun), do: Larder.Fun2ms.expand(fun, __CALLER__)
 
       @doc "A query handle for the Erlang query language QLC. Options: `:traverse`, `:n_objects`."
       @spec table(table(), term()) :: term()

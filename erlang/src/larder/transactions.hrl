@@ -12,7 +12,9 @@ transaction(Tables, Fun) ->
 %% The views are tables that the fun reads and writes by the functions of this
 %% module. They show the tables as of one instant, with the fun's own writes,
 %% and are gone when the fun has returned. They can't be renamed, deleted,
-%% given away or have their options set.
+%% given away or have their options set. They are the calling process's alone,
+%% for others they are `badarg': so a view has one call at a time, and its ranks
+%% (rank/2, nth/2, slice/3, count_range/3), which rely on that, are exact.
 %%
 %% If others have changed what the fun has read, it had no effect and is called
 %% again: it should do nothing else that can be seen outside. What was looked

@@ -40,6 +40,11 @@ impl Larder {
     /// # Consistency
     /// Transactions are serialisable, among themselves and with operations on one key. `f` sees the
     /// tables as of one instant, with its own writes. Ranges and absences count as read.
+    ///
+    /// Views may be handed to other threads while `f` runs. But ranks (`rank`, `nth`, `slice`,
+    /// `count_range`) take one call at a time for granted: of a view to which another thread writes
+    /// meanwhile, they may be wrong, then and for the rest of the attempt. What was counted counts
+    /// as read all the same.
     pub fn transaction<R>(
         &self,
         tables: &[&Table],

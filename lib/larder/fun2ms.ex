@@ -1,0 +1,300 @@
+defmodule Larder.Fun2ms do
+  @moduledoc false
+  # What `Larder.fun2ms/1` makes of a function that is written out: its match specification, when
+  # the module is compiled.
+  #
+  # 1. The head. A tuple is the specification's head, its variables are `:"$1"` and so on. What a
+  #    head can't say becomes guards on such a variable: pins, and maps and structs, which match in
+  #    part.
+  # 2. Below a map, patterns are paths to what they match: `{:map_get, key, :"$1"}`.
+  # 3. Guards and the body. A variable of the head is what it stands for; every other one is
+  #    captured, `{:const, value}`, as in any function. Macros, as those of `defguard`, are
+  #    expanded.
+
+  # What a specification may call by the names of `:erlang`.
+  @calls ~w(abs element hd length map_get map_size node round self size bit_size byte_size
+            tuple_size tl trunc + - * div rem band bor bxor bnot bsl bsr > >= < =< =:= == =/= /=
+            and or xor not andalso orelse is_atom is_float is_integer is_list is_number is_pid
+            is_port is_reference is_tuple is_map is_map_key is_binary is_bitstring is_function
+            is_boolean binary_part)a
+
+  # Functions of Kernel that `:erlang` has under another name.
+  @renamed %{<=: :"=<", ===: :"=:=", !=: :"/=", !==: :"=/="}
+
+  @doc false
+  def expand({:fn, _, clauses}, env), do: Enum.flat_map(clauses, &clause(&1, env))
+  def expand({:&, _, _} = capture, env), do: refuse(capture, env, "is no function written with fn")
+  # A function that was made elsewhere: of the shell, or an error.
+  def expand(fun, _env), do: quote(do: :larder.fun2ms(unquote(fun)))
+
+  defp clause({:->, _, [[{:when, _, [pattern, guard]}], body]}, env) do
+    Enum.map(alternatives(guard), &made(pattern, [&1], body, env))
+  end
+
+  defp clause({:->, _, [[pattern], body]}, env), do: [made(pattern, [], body, env)]
+
+  defp clause({:->, meta, _} = clause, env) do
+    refuse({:fn, meta, [clause]}, env, "has not one argument, the object")
+  end
+
+  # `when a when b`: a clause for each, of which the first that matches counts.
+  defp alternatives({:when, _, [guard, more]}), do: [guard | alternatives(more)]
+  defp alternatives(guard), do: [guard]
+
+  defp made(pattern, guards, body, env) do
+    {head, state} = whole(pattern, %{names: %{}, guards: [], next: 1, env: env})
+    guards = Enum.reverse(state.guards) ++ Enum.map(guards, &expression(&1, state))
+    tuple([head, guards, [expression(body, state)]])
+  end
+
+  # ---- the head ----
+
+  # `object = {...}`: the variable is the whole object.
+  defp whole({:=, _, [left, right]}, state) do
+    case {variable?(left), variable?(right)} do
+      {true, _} -> whole(right, bind(left, :"$_", state))
+      {_, true} -> whole(left, bind(right, :"$_", state))
+      _ -> refuse(left, state.env, "and another pattern are of one object")
+    end
+  end
+
+  defp whole({a, b}, state), do: whole({:{}, [], [a, b]}, state)
+
+  defp whole({:{}, _, elements}, state) do
+    {heads, state} = Enum.map_reduce(elements, state, &head/2)
+    {tuple(heads), state}
+  end
+
+  defp whole(pattern, state) do
+    case variable?(pattern) do
+      true -> {:_, bind(pattern, :"$_", state)}
+      false -> refuse(pattern, state.env, "is not the pattern of an object: a tuple or a variable")
+    end
+  end
+
+  defp head({a, b}, state), do: head({:{}, [], [a, b]}, state)
+
+  defp head({:{}, _, elements}, state) do
+    {heads, state} = Enum.map_reduce(elements, state, &head/2)
+    {tuple(heads), state}
+  end
+
+  defp head(list, state) when is_list(list), do: Enum.map_reduce(list, state, &head/2)
+
+  defp head({:|, meta, [first, rest]}, state) do
+    {first, state} = head(first, state)
+    {rest, state} = head(rest, state)
+    {{:|, meta, [first, rest]}, state}
+  end
+
+  defp head(pattern, state) do
+    cond do
+      variable?(pattern) and ignored?(pattern) ->
+        {:_, state}
+
+      plain?(pattern) ->
+        {pattern, state}
+
+      is_atom(state.names[name(pattern)]) and known?(pattern, state, :"$_") ->
+        {state.names[name(pattern)], state}
+
+      true ->
+        fresh = :"$#{state.next}"
+        {fresh, path(pattern, fresh, %{state | next: state.next + 1})}
+    end
+  end
+
+  # A variable that is an element of the head already.
+  defp known?(pattern, state, not_this) do
+    variable?(pattern) and state.names[name(pattern)] not in [nil, not_this]
+  end
+
+  # ---- patterns as guards ----
+
+  defp path({a, b}, at, state), do: path({:{}, [], [a, b]}, at, state)
+
+  defp path({:{}, _, elements}, at, state) do
+    state = guard([:is_tuple, at], state)
+    state = guard([:"=:=", tuple([:tuple_size, at]), length(elements)], state)
+
+    elements
+    |> Enum.with_index(1)
+    |> Enum.reduce(state, fn {element, i}, state ->
+      path(element, tuple([:element, i, at]), state)
+    end)
+  end
+
+  defp path([], at, state), do: guard([:"=:=", at, []], state)
+
+  defp path([{:|, _, [first, rest]}], at, state) do
+    state = path(first, tuple([:hd, at]), state)
+    path(rest, tuple([:tl, at]), state)
+  end
+
+  defp path([first | rest], at, state) do
+    state = path(first, tuple([:hd, at]), state)
+    path(rest, tuple([:tl, at]), state)
+  end
+
+  defp path({:=, _, [left, right]}, at, state), do: path(right, at, path(left, at, state))
+
+  defp path({:%, _, [module, {:%{}, meta, pairs}]}, at, state) do
+    path({:%{}, meta, [{:__struct__, module} | pairs]}, at, state)
+  end
+
+  defp path({:%{}, _, pairs}, at, state) do
+    Enum.reduce(pairs, guard([:is_map, at], state), fn
+      {key, pattern}, state ->
+        key = constant(key, state)
+        state = guard([:is_map_key, key, at], state)
+        path(pattern, tuple([:map_get, key, at]), state)
+
+      other, state ->
+        refuse(other, state.env, "is no pair of a map's pattern")
+    end)
+  end
+
+  defp path(pattern, at, state) do
+    cond do
+      variable?(pattern) and ignored?(pattern) -> state
+      variable?(pattern) -> bind(pattern, at, state)
+      true -> guard([:"=:=", at, constant(pattern, state)], state)
+    end
+  end
+
+  # A value: written out, pinned, an attribute or an alias.
+  defp constant({:^, _, [variable]}, _state), do: tuple([:const, variable])
+  defp constant({:@, _, _} = attribute, _state), do: tuple([:const, attribute])
+
+  defp constant(value, state) do
+    case Macro.expand(value, %{state.env | context: :match}) do
+      literal when is_atom(literal) or is_number(literal) or is_binary(literal) ->
+        tuple([:const, literal])
+
+      {:-, _, [number]} when is_number(number) ->
+        -number
+
+      _ ->
+        refuse(value, state.env, "is not allowed in the head of a match specification")
+    end
+  end
+
+  defp guard(call, state), do: %{state | guards: [tuple(call) | state.guards]}
+
+  # A name that comes twice is one value.
+  defp bind(variable, at, state) do
+    case state.names[name(variable)] do
+      _ when elem(variable, 0) == :_ -> state
+      nil -> %{state | names: Map.put(state.names, name(variable), at)}
+      before -> guard([:"=:=", before, at], state)
+    end
+  end
+
+  # ---- guards and bodies ----
+
+  defp expression({a, b}, state), do: expression({:{}, [], [a, b]}, state)
+
+  defp expression({:{}, _, elements}, state) do
+    tuple([tuple(Enum.map(elements, &expression(&1, state)))])
+  end
+
+  defp expression(list, state) when is_list(list), do: Enum.map(list, &expression(&1, state))
+
+  defp expression({:|, meta, [first, rest]}, state) do
+    {:|, meta, [expression(first, state), expression(rest, state)]}
+  end
+
+  defp expression({:%{}, meta, pairs} = map, state) do
+    {:%{}, meta,
+     Enum.map(pairs, fn
+       {key, value} -> {expression(key, state), expression(value, state)}
+       _ -> refuse(map, state.env, "is not allowed in a match specification")
+     end)}
+  end
+
+  defp expression({:^, _, [variable]}, _state), do: tuple([:const, variable])
+  defp expression({:@, _, _} = attribute, _state), do: tuple([:const, attribute])
+  defp expression({:__block__, _, [one]}, state), do: expression(one, state)
+
+  defp expression(value, _state) when is_number(value) or is_binary(value), do: value
+
+  defp expression(atom, _state) when is_atom(atom) do
+    if plain?(atom), do: atom, else: tuple([:const, atom])
+  end
+
+  # `map.key`
+  defp expression({{:., _, [map, key]}, meta, []} = field, state) when is_atom(key) do
+    case is_tuple(map) and Keyword.get(meta, :no_parens, false) do
+      true -> tuple([:map_get, key, expression(map, state)])
+      false -> call(field, state)
+    end
+  end
+
+  defp expression(ast, state) do
+    case variable?(ast) do
+      true -> Map.get_lazy(state.names, name(ast), fn -> tuple([:const, ast]) end)
+      false -> call(ast, state)
+    end
+  end
+
+  defp call(ast, state) do
+    case Macro.expand(ast, %{state.env | context: :guard}) do
+      {:elem, _, [at, index]} when is_integer(index) ->
+        tuple([:element, index + 1, expression(at, state)])
+
+      {:is_map_key, _, [map, key]} ->
+        tuple([:is_map_key, expression(key, state), expression(map, state)])
+
+      {{:., _, [:erlang, name]}, _, arguments} when name in @calls ->
+        applied(name, arguments, state)
+
+      {name, _, arguments} when is_atom(name) and is_list(arguments) ->
+        case Map.get(@renamed, name, name) do
+          allowed when allowed in @calls -> applied(allowed, arguments, state)
+          _ -> refuse(ast, state.env, "is not allowed in a match specification")
+        end
+
+      same when same == ast ->
+        refuse(ast, state.env, "is not allowed in a match specification")
+
+      expanded ->
+        expression(expanded, state)
+    end
+  end
+
+  defp applied(name, arguments, state) do
+    tuple([name | Enum.map(arguments, &expression(&1, state))])
+  end
+
+  # ---- what they share ----
+
+  defp tuple(elements), do: {:{}, [], elements}
+
+  defp variable?({name, _, context}) when is_atom(name) and is_atom(context), do: true
+  defp variable?(_), do: false
+
+  defp ignored?({name, _, _}), do: String.starts_with?(Atom.to_string(name), "_")
+
+  defp name({name, meta, context}), do: {name, meta[:counter], context}
+  defp name(_), do: nil
+
+  # What a head or a body says of itself.
+  defp plain?(atom) when is_atom(atom) do
+    atom != :_ and not String.starts_with?(Atom.to_string(atom), "$")
+  end
+
+  defp plain?(value), do: is_number(value) or is_binary(value)
+
+  defp refuse(ast, env, why) do
+    line =
+      case ast do
+        {_, meta, _} when is_list(meta) -> Keyword.get(meta, :line, env.line)
+        _ -> env.line
+      end
+
+    raise CompileError,
+      file: env.file,
+      line: line,
+      description: "Larder.fun2ms: #{Macro.to_string(ast)} #{why}"
+  end
+end

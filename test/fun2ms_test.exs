@@ -1,0 +1,140 @@
+defmodule LarderFun2msTest do
+  # What Larder.fun2ms makes of functions, beside specifications that were written by hand; what
+  # those find; and what is refused.
+  use ExUnit.Case
+  require Larder
+
+  defmodule User do
+    defstruct [:name, :age]
+  end
+
+  defguard is_adult(age) when is_integer(age) and age >= 18
+
+  @limit 30
+
+  defp table(objects) do
+    tab = Larder.new(:fun2ms, [:ordered_set])
+    Larder.insert(tab, objects)
+    tab
+  end
+
+  # The message of the CompileError.
+  defp refused(code) do
+    assert_raise(CompileError, fn ->
+      Code.eval_string("require Larder; x = 1; _ = x; Larder.fun2ms(#{code})", [], file: "here.ex")
+    end).description
+  end
+
+  test "tuples, variables and the whole object" do
+    assert Larder.fun2ms(fn {k, v} -> {v, k} end) == [{{:"$1", :"$2"}, [], [{{:"$2", :"$1"}}]}]
+
+    assert Larder.fun2ms(fn {k, _} = row when k > 3 -> row end) == [
+             {{:"$1", :_}, [{:>, :"$1", 3}], [:"$_"]}
+           ]
+
+    assert Larder.fun2ms(fn row -> row end) == [{:_, [], [:"$_"]}]
+    assert Larder.fun2ms(fn _ -> true end) == [{:_, [], [true]}]
+    assert Larder.fun2ms(fn {k, k, _ignored} -> [k] end) == [{{:"$1", :"$1", :_}, [], [[:"$1"]]}]
+
+    assert Larder.fun2ms(fn {{:a, n}, [h | t], "x", 1.5} -> {n, h, t} end) ==
+             [{{{:a, :"$1"}, [:"$2" | :"$3"], "x", 1.5}, [], [{{:"$1", :"$2", :"$3"}}]}]
+  end
+
+  test "several clauses" do
+    assert Larder.fun2ms(fn
+             {:a, n} -> n
+             {:b, n} when n != 1 -> -n
+           end) == [
+             {{:a, :"$1"}, [], [:"$1"]},
+             {{:b, :"$1"}, [{:"/=", :"$1", 1}], [{:-, :"$1"}]}
+           ]
+  end
+
+  test "guards" do
+    assert Larder.fun2ms(fn {k, v} when k <= 3 and (v === nil or not is_atom(v)) -> elem(v, 0) end) ==
+             [
+               {{:"$1", :"$2"},
+                [
+                  {:andalso, {:"=<", :"$1", 3},
+                   {:orelse, {:"=:=", :"$2", nil}, {:not, {:is_atom, :"$2"}}}}
+                ], [{:element, 1, :"$2"}]}
+             ]
+
+    assert Larder.fun2ms(fn {k, v} when rem(k, 2) !== 0 when is_map_key(v, :a) -> map_size(v) end) ==
+             [
+               {{:"$1", :"$2"}, [{:"=/=", {:rem, :"$1", 2}, 0}], [{:map_size, :"$2"}]},
+               {{:"$1", :"$2"}, [{:is_map_key, :a, :"$2"}], [{:map_size, :"$2"}]}
+             ]
+
+    rows = for i <- 1..40, do: {i, i * i}
+    tab = table(rows)
+    inside = Larder.fun2ms(fn {k, _} when k in [3, 5, 99] -> k end)
+    assert Larder.select(tab, inside) == [3, 5]
+    adults = Larder.fun2ms(fn {k, _} when is_adult(k) and k < @limit -> k end)
+    assert Larder.select(tab, adults) == Enum.to_list(18..29)
+  end
+
+  test "pins and captured variables" do
+    [key, weird, least] = [{:a, 1}, :"$1", 2]
+    tab = table([{{:a, 1}, 5}, {{:a, 2}, 6}, {:"$1", 7}, {:_, 8}])
+    assert Larder.select(tab, Larder.fun2ms(fn {^key, v} -> v end)) == [5]
+    assert Larder.select(tab, Larder.fun2ms(fn {^weird, v} -> v end)) == [7]
+
+    assert Larder.select(tab, Larder.fun2ms(fn {:_, v} -> {v, weird, ^least} end)) == [
+             {8, :"$1", 2}
+           ]
+
+    assert Larder.select(tab, Larder.fun2ms(fn {{:a, n}, v} when n >= least -> v end)) == [6]
+
+    assert Larder.fun2ms(fn {^key, _} -> true end) ==
+             [{{:"$1", :_}, [{:"=:=", :"$1", {:const, {:a, 1}}}], [true]}]
+  end
+
+  test "maps and structs match in part" do
+    ann = %User{name: "ann", age: 30}
+
+    tab =
+      table([
+        {1, ann},
+        {2, %User{name: "bob", age: 12}},
+        {3, %{name: "cat", at: {1, [2, 3]}}},
+        {4, :none}
+      ])
+
+    assert Larder.select(tab, Larder.fun2ms(fn {_, %User{age: n} = u} when n > 20 -> u end)) == [
+             ann
+           ]
+
+    assert Larder.select(tab, Larder.fun2ms(fn {k, %{name: name}} -> {k, name} end)) ==
+             [{1, "ann"}, {2, "bob"}, {3, "cat"}]
+
+    assert Larder.select(tab, Larder.fun2ms(fn {k, %{at: {n, [_, m]}}} -> {k, n, m} end)) == [
+             {3, 1, 3}
+           ]
+
+    assert Larder.select(tab, Larder.fun2ms(fn {k, %{at: {n, [n | _]}}} -> k end)) == []
+
+    assert Larder.select(tab, Larder.fun2ms(fn {_, %User{name: "bob"} = u} -> %{age: u.age} end)) ==
+             [%{age: 12}]
+
+    assert Larder.select_take(tab, Larder.fun2ms(fn {k, %User{}} -> k end)) == [1, 2]
+  end
+
+  test "what is refused is named" do
+    assert refused("fn {k, _} -> String.upcase(k) end") =~ "String.upcase(k) is not allowed"
+    assert refused("fn {k, _} when foo(k) -> k end") =~ "foo(k) is not allowed"
+    assert refused("fn {k, _} -> if k, do: 1 end") =~ "is not allowed"
+
+    assert refused("fn {k, \"a\" <> rest} -> {k, rest} end") =~
+             "\"a\" <> rest is not allowed in the head"
+
+    assert refused("fn {k, _} -> %URI{path: k} end") =~ "%URI{path: k} is not allowed"
+    assert refused("fn {k, _} -> %{k | a: 1} end") =~ "is not allowed"
+    assert refused("fn {k, _} -> (y = k; y) end") =~ "is not allowed"
+    assert refused("fn [a, b] -> {a, b} end") =~ "[a, b] is not the pattern of an object"
+    assert refused("fn a, b -> {a, b} end") =~ "has not one argument"
+    assert refused("&(&1)") =~ "is no function written with fn"
+    fun = fn {k} -> k end
+    assert catch_exit(Larder.fun2ms(fun))
+  end
+end
