@@ -30,7 +30,7 @@ use std::collections::VecDeque;
 const SAMPLE: usize = 48;
 /// Of how many one becomes a candidate.
 const ONE_OF: usize = 16;
-/// Leaves that are read for a sample, at most.
+/// Leaves that are read for a sample, at most, if there is an object in them.
 const LEAVES: usize = 8;
 
 /// An object that may go.
@@ -201,7 +201,7 @@ impl Chooser<'_> {
         }
         let (mut seen, mut wrapped) = (0, position.is_empty());
         let mut coldest: Vec<Victim> = Vec::new();
-        for _ in 0..LEAVES {
+        for leaves in 1.. {
             let start = match position.is_empty() {
                 true => Start::Edge,
                 false => Start::At(position),
@@ -215,7 +215,8 @@ impl Chooser<'_> {
                 break;
             }
             position.extend_from_slice(&batch.resume);
-            if seen >= SAMPLE {
+            // Leaves may be empty after many removals: they alone are no sample.
+            if seen >= SAMPLE || (seen > 0 && leaves >= LEAVES) {
                 break;
             }
         }
