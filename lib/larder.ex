@@ -43,6 +43,19 @@ defmodule Larder do
   @typedoc "Where a chunked select, match or match_object goes on."
   @type continuation :: term()
 
+  @typedoc "A secondary index: its name, a position or an expression, and options."
+  @type index :: {atom(), pos_integer() | term(), [:unique | :ordered | :each]}
+
+  @typedoc "Where a chunked index_select goes on."
+  @type index_continuation :: term()
+
+  @typedoc "How a match specification is answered; see `explain/2`."
+  @type plan :: %{
+          plan: :nothing | :key | :range | :scan | {:index, atom()},
+          rows: non_neg_integer() | :unknown,
+          indexes: %{atom() => non_neg_integer()}
+        }
+
   # ---- tables ----
 
   @doc """

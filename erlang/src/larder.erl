@@ -37,6 +37,8 @@
 %% <li>`{ttl, Ms}' and `{idle, Ms}' are options of new/2, for objects that
 %%     expire: insert/3, expire/3, ttl/2. `{max_size, N}', `{max_memory, Bytes}'
 %%     and `{evict, Policy}' say how much there may be, and what goes.</li>
+%% <li>`{index, [Index]}' is an option of new/2, for secondary indexes: add_index/2,
+%%     drop_index/2, index_lookup/3, index_select/3, explain/2.</li>
 %% <li>`{structure, Name}' and `{structure, {Name, Options}}' are options of
 %%     new/2; structures/0 lists what there is.</li>
 %% </ul>
@@ -67,6 +69,8 @@
          prev_lookup/2,
          slot/2]).
 -export([rank/2, nth/2, slice/3, count_range/3]).
+-export([add_index/2, drop_index/2, index_lookup/3, index_select/1, index_select/3, index_select/4,
+         explain/2]).
 -export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3, match_delete/2,
          select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3,
          select_count/2, select_delete/2, select_take/2, select_replace/2, tab2list/1]).
@@ -79,7 +83,8 @@
 -export_type([table/0, tid/0, name/0, type/0, access/0, option/0, heir/0, continuation/0,
               match_pattern/0, match_spec/0, compiled_match_spec/0, update_op/0, structure/0,
               snapshot/0, difference/0, feed/0, feed_options/0,
-              bound/0, limit/0, time/0, memory/0, memory_item/0, top/0]).
+              bound/0, limit/0, time/0, memory/0, memory_item/0, top/0,
+              index/0, index_continuation/0, plan/0]).
 
 -compile({no_auto_import, [whereis/1]}).
 
@@ -100,7 +105,8 @@
 %% What setopts/2 sets.
 -type option() :: type() | access() | named_table | {keypos, pos_integer()} | compressed | heir()
                 | {write_concurrency, boolean() | auto} | {read_concurrency, boolean()}
-                | {decentralized_counters, boolean()} | {structure, structure()} | bound().
+                | {decentralized_counters, boolean()} | {structure, structure()} | bound()
+                | {index, [index()]}.
 %% An option of new/2. Those of concurrency are taken for the sake of programs
 %% written for `ets', and shown by info/2; all tables are made for many
 %% processes.
@@ -115,6 +121,16 @@
 %% A time to live.
 -type structure() :: Name :: atom() | {Name :: atom(), [{atom(), integer() | atom()}]}.
 %% What a table is built on; see structures/0.
+-type index() :: {Name :: atom(), Position :: pos_integer() | Expression :: term(),
+                  [unique | ordered | each]}.
+%% A secondary index; see add_index/2.
+-type index_continuation() :: '$end_of_table'
+                            | {tid(), atom(), pos_integer(), binary(), compiled_match_spec()}.
+%% Where a limited index_select goes on. What is in it may change.
+-type plan() :: #{plan := nothing | key | range | scan | {index, Name :: atom()},
+                  rows := non_neg_integer() | unknown,
+                  indexes := #{Name :: atom() => Entries :: non_neg_integer()}}.
+%% How a match specification is answered; see explain/2.
 -type snapshot() :: tid().
 %% A table as of one moment; see snapshot/1.
 -type difference() :: {insert, New :: tuple()} | {replace, Old :: tuple(), New :: tuple()}
@@ -173,6 +189,7 @@
 -include("larder/bounds.hrl").
 -include("larder/traversal.hrl").
 -include("larder/ranks.hrl").
+-include("larder/indexes.hrl").
 -include("larder/queries.hrl").
 -include("larder/whole.hrl").
 -include("larder/transactions.hrl").

@@ -41,17 +41,20 @@
 -define(BY_RANK(Function), Function =:= rank; Function =:= nth; Function =:= slice;
         Function =:= count_range).
 
+-define(BY_INDEX(Function), Function =:= index_lookup; Function =:= index_select).
+
+-type cause() :: atom() | {not_unique | no_index, Name :: atom()}.
 -type words() :: #{pos_integer() | general | reason => unicode:chardata()}.
 
 %% @doc The reason of an exception with a cause that the library has.
--spec reason(atom()) -> badarg | system_limit | larder_internal.
+-spec reason(cause()) -> badarg | system_limit | larder_internal.
 reason(system_limit) -> system_limit;
 reason(full) -> system_limit;
 reason(larder_internal) -> larder_internal;
 reason(_Cause) -> badarg.
 
 %% @doc What `erlang:error/3' is told, so that format_error/2 is asked.
--spec info(atom()) -> [{error_info, #{module := larder, cause => atom()}}].
+-spec info(cause()) -> [{error_info, #{module := larder, cause => cause()}}].
 info(Cause) when Cause =:= none; Cause =:= system_limit; Cause =:= larder_internal ->
     [{error_info, #{module => larder}}];
 info(Cause) ->
@@ -69,7 +72,7 @@ format_error(_Reason, _Stacktrace) ->
 
 %% @doc The cause of an error of update_element as `ets' of this release has it:
 %% OTP 25 does not say `position', OTP 27 does. It is asked.
--spec element_cause(atom()) -> atom().
+-spec element_cause(cause()) -> cause().
 element_cause(position) ->
     Table = ets:new(?MODULE, [private]),
     try
@@ -128,6 +131,11 @@ as_ets(Function, [_, _] = Args) when Function =:= select_delete; Function =:= ma
     {internal_select_delete, Args};
 as_ets(Function, [Tab, Arg | _]) when ?BY_RANK(Function) ->
     {member, [Tab, Arg]};
+as_ets(Function, [Tab, Name | _]) when ?BY_INDEX(Function); Function =:= add_index;
+                                       Function =:= drop_index ->
+    {member, [Tab, Name]};
+as_ets(explain, Args) ->
+    {select_count, Args};
 as_ets(Function, [Tab, all, _Options]) when ?SUBSCRIBES(Function) ->
     {member, [Tab, all]};
 as_ets(Function, [Tab, Spec, _Options]) when ?SUBSCRIBES(Function) ->
@@ -238,6 +246,23 @@ amend(lookup_elements, [_Tab, _Key, Positions | _], _Cause, Words) ->
         true -> Words;
         false -> Words#{3 => <<"not a list of positions">>}
     end;
+%% Secondary indexes.
+amend(_Function, _Args, {not_unique, Name}, _Words) ->
+    #{general => io_lib:format("another object has this value in the unique index ~tp", [Name])};
+amend(_Function, _Args, {no_index, Name}, _Words) ->
+    #{2 => io_lib:format("the table has no index ~tp, or it is not ready", [Name])};
+amend(Function, [_, _], table_type, _Words) when Function =:= add_index; Function =:= drop_index ->
+    #{1 => <<"the table can have no indexes: it is on a structure, or a transaction's view">>};
+amend(add_index, [Tab, Index], _Cause, Words) when map_size(Words) =:= 0 ->
+    #{2 => index_words(Tab, Index)};
+amend(drop_index, [_Tab, _Name], none, Words) when map_size(Words) =:= 0 ->
+    #{2 => <<"not an atom">>};
+amend(Function, [_Tab, Name | _], none, Words) when ?BY_INDEX(Function), not is_atom(Name) ->
+    Words#{2 => <<"not an atom">>};
+amend(index_select, [_Tab, _Name, Spec | Limit], none, Words) when map_size(Words) =:= 0 ->
+    maps:merge(spec_words(3, Spec), limit_words(Limit));
+amend(index_select, [_Continuation], _Cause, _Words) ->
+    #{1 => <<"not a continuation of index_select/4">>};
 %% Ranks.
 amend(_Function, _Args, unranked, _Words) ->
     #{1 => <<"only tables of type ordered_set have ranks, and none on a structure but the default">>};
@@ -277,11 +302,9 @@ amend(unsubscribe, [_], _Cause, _Words) ->
     #{1 => <<"not a subscription">>};
 %% A structure, or its options: the library says what there is.
 amend(new, [_Name, Options], structure, Words) ->
-    try larder_nif:fault(Options) of
-        Text when is_binary(Text) -> Words#{2 => Text};
-        none -> Words
-    catch
-        _:_ -> Words
+    case fault(Options) of
+        none -> Words;
+        Text -> Words#{2 => Text}
     end;
 %% Bounds that are none.
 amend(Function, [_, Options], Cause, Words)
@@ -297,6 +320,54 @@ amend(Function, [_Tab, Spec, _Limit], _Cause, #{2 := _} = Words)
     end;
 amend(_Function, _Args, _Cause, Words) ->
     Words.
+
+%% What the library says of options that it can read.
+fault(Options) ->
+    try
+        larder_nif:fault(Options)
+    catch
+        _:_ -> none
+    end.
+
+%% What is wrong with an index that is to be added.
+index_words(Tab, Index) ->
+    case index_shape(Index) of
+        none ->
+            case fault([{index, [Index]}]) of
+                none -> index_place(Tab, element(1, Index));
+                Text -> Text
+            end;
+        Text ->
+            Text
+    end.
+
+index_shape({Name, Position, _}) when is_atom(Name), is_integer(Position), Position < 1 ->
+    io_lib:format("index ~tp: positions count from 1", [Name]);
+index_shape({Name, _On, Options}) when is_atom(Name), is_list(Options) ->
+    case [Other || Other <- Options, not lists:member(Other, [unique, ordered, each])] of
+        [] -> none;
+        [Other | _] -> io_lib:format("index ~tp: ~tp is none of the options unique, ordered and each",
+                                     [Name, Other])
+    end;
+index_shape(Index) ->
+    io_lib:format("~tp is not an index {Name, Position | Expression, Options}", [Index]).
+
+index_place(Tab, Name) ->
+    try [Name || #{name := Own} <- larder:info(Tab, indexes), Own =:= Name] of
+        [] -> <<"the table can have no indexes, or the position is none">>;
+        _ -> io_lib:format("the table has an index ~tp already", [Name])
+    catch
+        _:_ -> <<"not an index of the table">>
+    end.
+
+spec_words(Argument, Spec) ->
+    case compiles(Spec) of
+        true -> #{};
+        false -> #{Argument => <<"not a match specification">>}
+    end.
+
+limit_words([Limit]) when not is_integer(Limit); Limit < 1 -> #{4 => <<"not a positive integer">>};
+limit_words(_) -> #{}.
 
 %% What is wrong with a place in the order, if anything is.
 place_words(_, N) when is_integer(N), N >= -1 bsl 59, N < 1 bsl 59 -> #{};
@@ -350,6 +421,13 @@ bound_fault(Tag, Value) when Tag =:= max_size; Tag =:= max_memory ->
      || not (Value =:= infinity orelse is_integer(Value) andalso Value > 0)];
 bound_fault(evict, Value) ->
     [<<"evict takes tinylfu, lru or none">> || not lists:member(Value, [tinylfu, lru, none])];
+bound_fault(index, Indexes) ->
+    case proper(Indexes) of
+        List when is_list(List) ->
+            [Text || Index <- List, Text <- [index_shape(Index)], Text =/= none];
+        _ ->
+            [<<"index takes a list">>]
+    end;
 bound_fault(_, _) ->
     [].
 

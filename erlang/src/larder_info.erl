@@ -28,6 +28,7 @@ all(Table) ->
 item(Table, node) -> made(larder_nif:info(Table, type), fun(_) -> node() end);
 item(Table, binary) -> made(larder_nif:info(Table, type), fun(_) -> [] end);
 item(Table, stats) -> made(larder_nif:info(Table, stats), fun stats/1);
+item(Table, indexes) -> made(larder_nif:info(Table, indexes), fun larder_index:info/1);
 item(Table, bounds) -> made(larder_nif:info(Table, bounds), fun bounds/1);
 item(Table, safe_fixed) -> made(larder_nif:info(Table, safe_fixed), fun safe_fixed/1);
 item(Table, snapshot) -> made(larder_nif:info(Table, snapshot), fun snapshot/1);

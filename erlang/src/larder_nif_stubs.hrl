@@ -62,6 +62,13 @@
          match_delete/2,
          select_take/2,
          select_replace/2,
+         add_index/2,
+         drop_index/2,
+         index_lookup/3,
+         index_select_all/3,
+         index_select_some/4,
+         index_select_again/5,
+         explain/2,
          subscribe/4,
          snapshot_and_subscribe/4,
          feed_next/3,
@@ -143,6 +150,13 @@ select_delete(_Table, _Spec) -> ?STUB.
 match_delete(_Table, _Pattern) -> ?STUB.
 select_take(_Table, _Spec) -> ?STUB.
 select_replace(_Table, _Spec) -> ?STUB.
+add_index(_Table, _Index) -> ?STUB.
+drop_index(_Table, _Name) -> ?STUB.
+index_lookup(_Table, _Name, _Value) -> ?STUB.
+index_select_all(_Table, _Name, _Spec) -> ?STUB.
+index_select_some(_Table, _Name, _Spec, _Limit) -> ?STUB.
+index_select_again(_Table, _Name, _Limit, _Place, _Program) -> ?STUB.
+explain(_Table, _Spec) -> ?STUB.
 subscribe(_Table, _Spec, _Limit, _Relay) -> ?STUB.
 snapshot_and_subscribe(_Table, _Spec, _Limit, _Relay) -> ?STUB.
 feed_next(_Feed, _Most, _Sleeps) -> ?STUB.

@@ -72,10 +72,7 @@ attempt(Tables, Fun, Lost, Retries, Until) ->
 ended(Transaction, Views, Fun) ->
     try Fun(Views) of
         Result ->
-            case larder_nif:commit_transaction(Transaction) of
-                true -> {atomic, Result};
-                false -> lost
-            end
+            committed(Transaction, Result)
     catch
         exit:{aborted, Reason} -> {aborted, Reason};
         exit:Reason -> {aborted, Reason};
@@ -84,6 +81,15 @@ ended(Transaction, Views, Fun) ->
     after
         erase(?VIEWS),
         larder_nif:end_transaction(Transaction)
+    end.
+
+%% A value that another object has in a unique index is no error of the fun's.
+committed(Transaction, Result) ->
+    try larder_nif:commit_transaction(Transaction) of
+        true -> {atomic, Result};
+        false -> lost
+    catch
+        error:{larder, {not_unique, _} = Reason} -> {aborted, Reason}
     end.
 
 again(Tables, Fun, Lost, Retries, Until) ->

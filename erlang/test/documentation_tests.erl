@@ -74,7 +74,8 @@ shown(Text) ->
 
 the_shell_shows_it_test() ->
     [begin
-         {ok, Said} = larder_test_io:capture(Ask),
+         %% What is longer than a page is asked for page by page.
+         {ok, Said} = larder_test_io:capture(Ask, lists:duplicate(99, "y\n")),
          ?assertNotEqual({Words, nomatch}, {Words, string:find(Said, Words)})
      end || {Ask, Words} <- [{fun() -> c:h(larder) end, "Term storage"},
                              {fun() -> c:h(larder, insert) end, "-spec insert("},

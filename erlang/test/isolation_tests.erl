@@ -33,7 +33,7 @@
 %% function, `snapshot' one of the table, `feed' a subscription, `handle' the owner's QLC handle,
 %% `dets' an open dets table, `dir' a folder.
 rows() ->
-    tables() ++ objects() ++ keys() ++ queries() ++ whole() ++ without().
+    tables() ++ objects() ++ keys() ++ indexes() ++ queries() ++ whole() ++ without().
 
 tables() ->
     [{{all, 0}, none, fun(_) -> [] end},
@@ -85,6 +85,15 @@ keys() ->
      {{nth, 2}, {read, ordered}, fun(W) -> [t(tab, W), 1] end},
      {{slice, 3}, {read, ordered}, fun(W) -> [t(tab, W), 1, 2] end},
      {{count_range, 3}, {read, ordered}, fun(W) -> [t(tab, W), k1, k3] end}].
+
+indexes() ->
+    [{{add_index, 2}, write, fun(W) -> [t(tab, W), {other, 3, []}] end},
+     {{drop_index, 2}, write, fun(W) -> [t(tab, W), second] end},
+     {{index_lookup, 3}, read, fun(W) -> [t(tab, W), second, 1] end},
+     {{index_select, 1}, read, continuation(index_select)},
+     {{index_select, 3}, read, fun(W) -> [t(tab, W), second, ?ALL] end},
+     {{index_select, 4}, read, fun(W) -> [t(tab, W), second, ?ALL, 1] end},
+     {{explain, 2}, read, fun(W) -> [t(tab, W), ?ALL] end}].
 
 queries() ->
     Pattern = {'_', '_', '$1'},
@@ -186,6 +195,16 @@ native_rows() ->
      Named(nth, {read, ordered}, fun(W) -> [t(tab, W), 1] end),
      Named(slice, {read, ordered}, fun(W) -> [t(tab, W), 1, 2] end),
      Named(count_range, {read, ordered}, fun(W) -> [t(tab, W), k1, k3] end),
+     Named(add_index, write, fun(W) -> [t(tab, W), {other, 3, []}] end),
+     Named(drop_index, write, fun(W) -> [t(tab, W), second] end),
+     Named(index_lookup, read, fun(W) -> [t(tab, W), second, 1] end),
+     Named(index_select_all, read, fun(W) -> [t(tab, W), second, ?ALL] end),
+     Named(index_select_some, read, fun(W) -> [t(tab, W), second, ?ALL, 1] end),
+     Named(index_select_again, read,
+           fun(W) ->
+               tuple_to_list(setelement(1, maps:get(index_select, maps:get(conts, W)), t(tab, W)))
+           end),
+     Named(explain, read, fun(W) -> [t(tab, W), ?ALL] end),
      Named(fold_first, read, fun(W) -> [t(tab, W), forward] end),
      Named(fold_next, read,
            fun(W) -> [t(tab, W), forward, k1, element(2, maps:get(fold, W)), 1] end),
@@ -320,9 +339,11 @@ has_secret(Term) ->
 start_owner(M, Type, Access, How) ->
     Self = self(),
     Owner = spawn_link(fun() ->
-        %% A set is bounded, for the functions that are for such tables alone.
+        %% A set is bounded, for the functions that are for such tables alone, and each table has an
+        %% index.
         Bounds = [{ttl, infinity} || M =:= larder, Type =:= set],
-        Tab = M:new(isolation, [Type, Access] ++ Bounds ++ [named_table || How =:= by_name]),
+        Index = [{index, [{second, 2, []}]} || M =:= larder],
+        Tab = M:new(isolation, [Type, Access] ++ Bounds ++ Index ++ [named_table || How =:= by_name]),
         true = M:insert(Tab, [{k1, 1, ?SECRET}, {k2, 2, ?SECRET}, {k3, 3, ?SECRET}]),
         Self ! {self(), ready},
         owner(M, Tab)
@@ -350,7 +371,10 @@ world(M, Tab) ->
                          select => Next(M:select(Tab, ?ALL, 1)),
                          select_reverse => Next(M:select_reverse(Tab, ?ALL, 1))}},
     case M of
-        larder -> World#{fold => larder_nif:fold_first(Tab, forward),
+        larder ->
+            Conts = maps:get(conts, World),
+            More = Conts#{index_select => Next(larder:index_select(Tab, second, ?ALL, 1))},
+            World#{conts => More, fold => larder_nif:fold_first(Tab, forward),
                          snapshot => larder:snapshot(Tab),
                          feed => larder:subscribe(Tab, all, #{})};
         _ -> World

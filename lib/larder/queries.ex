@@ -6,6 +6,65 @@ defmodule Larder.Queries do
 
   defmacro __using__(_options) do
     quote location: :keep do
+      @doc """
+      Adds a secondary index `{name, position | expression, options}` to a table.
+
+      The option `index: [index]` of `new/2` makes a table with some. What is indexed is the element
+      at a position, from 1, or the result of an expression of match specifications over `:"$_"`.
+      Options: `:unique` (no two objects have equal values: a write that would make two raises, of
+      `insert_new/2` it is `false`), `:each` (each element of a list is a value), `:ordered` (every
+      index is).
+
+      Others read and write the table meanwhile. It takes the time of a scan.
+
+          iex> tab = Larder.new(:users, index: [{:mail, 2, [:unique]}, {:tags, 3, [:each]}])
+          iex> Larder.insert(tab, [{1, "a@b", [:admin, :staff]}, {2, "c@d", [:staff]}])
+          iex> Larder.insert_new(tab, {3, "a@b", []})
+          false
+          iex> Larder.index_lookup(tab, :tags, :admin)
+          [{1, "a@b", [:admin, :staff]}]
+          iex> Larder.add_index(tab, {:name, {:hd, {:element, 3, :"$_"}}, []})
+          true
+          iex> Larder.index_select(tab, :name, [{{:"$1", :_, :_}, [], [:"$1"]}])
+          [1, 2]
+          iex> Larder.explain(tab, [{{:_, "c@d", :_}, [], [:"$_"]}]).plan
+          {:index, :mail}
+      """
+      @spec add_index(table(), index()) :: true
+      defdelegate add_index(tab, index), to: :larder
+
+      @doc "Drops a secondary index."
+      @spec drop_index(table(), atom()) :: true
+      defdelegate drop_index(tab, name), to: :larder
+
+      @doc "The objects that have a value in a secondary index (`==`)."
+      @spec index_lookup(table(), atom(), term()) :: [tuple()]
+      defdelegate index_lookup(tab, name, value), to: :larder
+
+      @doc """
+      What a match specification makes of the objects of a secondary index, in the order of their
+      values.
+      """
+      @spec index_select(table(), atom(), match_spec()) :: [term()]
+      defdelegate index_select(tab, name, spec), to: :larder
+
+      @doc "As `index_select/3`, about `limit` at a time."
+      @spec index_select(table(), atom(), match_spec(), pos_integer()) ::
+              {[term()], index_continuation()} | :"$end_of_table"
+      defdelegate index_select(tab, name, spec, limit), to: :larder
+
+      @doc "The next chunk of an `index_select/4`."
+      @spec index_select(index_continuation()) ::
+              {[term()], index_continuation()} | :"$end_of_table"
+      defdelegate index_select(continuation), to: :larder
+
+      @doc """
+      How a match specification would be answered now: `plan` is `:key`, `:range`, `{:index, name}`,
+      `:scan` or `:nothing`, `rows` how many objects are looked at, at most, or `:unknown`.
+      """
+      @spec explain(table(), match_spec()) :: plan()
+      defdelegate explain(tab, spec), to: :larder
+
       @doc "The next chunk of a `match/3`."
       @spec match(continuation()) :: {[[term()]], continuation()} | :"$end_of_table"
       defdelegate match(continuation), to: :larder

@@ -71,6 +71,12 @@ pub enum Fault {
     StaleTime,
     /// A leaf counts one entry too many.
     OffByOne,
+    /// A write leaves the entry of what was there in a secondary index.
+    LeftEntry,
+    /// A change of an indexed value isn't counted.
+    UncountedMove,
+    /// A write is refused by a claim that may be given back.
+    UnsettledClaim,
     /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.
     Unsettled,
 }

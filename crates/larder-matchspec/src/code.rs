@@ -96,20 +96,23 @@ impl Code {
         keypos: usize,
         others: &'s mut Option<Demands>,
     ) -> &'s Demands {
-        let work_out = || {
-            Demands::of(
-                (&self.clauses, &self.ir),
-                &self.source(),
-                &self.pool,
-                keypos,
-            )
-        };
+        let work_out = || self.work_out(keypos, true);
         let kept = self.demands.get_or_init(work_out);
         if kept.keypos == keypos {
             kept
         } else {
             others.insert(work_out())
         }
+    }
+
+    /// What is demanded of an element that is no key.
+    pub(crate) fn demands_of_element(&self, position: usize) -> Demands {
+        self.work_out(position, false)
+    }
+
+    fn work_out(&self, position: usize, is_key: bool) -> Demands {
+        let clauses = (&self.clauses[..], &self.ir);
+        Demands::of(clauses, &self.source(), &self.pool, (position, is_key))
     }
 
     /// Whether it is the code of this template.

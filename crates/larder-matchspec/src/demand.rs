@@ -94,7 +94,8 @@ impl Fact {
 }
 
 impl Demands {
-    /// Those of clauses, for the key at `keypos`.
+    /// Those of clauses, for the key at `keypos`, or for an element there that is no key: maps in a
+    /// pattern are exact in keys alone.
     ///
     /// # Complexity
     /// O(n log n) in the specification.
@@ -102,13 +103,13 @@ impl Demands {
         (clauses, ir): (&[Clause], &Ir),
         source: &Source<'_>,
         pool: &[u8],
-        keypos: usize,
+        (keypos, is_key): (usize, bool),
     ) -> Demands {
         let names_key = |clause: &Clause| {
             let place = key_place(source, clause, keypos);
             place.is_some_and(|at| source.is_closed(at))
         };
-        let exact = bound::exact_map_keys() && clauses.iter().all(names_key);
+        let exact = is_key && bound::exact_map_keys() && clauses.iter().all(names_key);
         let mut written = Vec::new();
         let each = clauses.iter().map(|clause| {
             let mut look = Look {

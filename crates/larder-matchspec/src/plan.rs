@@ -5,7 +5,10 @@
 //! object that it finds.
 
 use crate::{
+    clause::Clause,
+    demand::Demands,
     edges::{self, Edge},
+    head::Shape,
     limits::{self, KeyOrder, Limit},
     program::Program,
     wire,
@@ -69,17 +72,36 @@ impl Program {
         }
     }
 
+    /// What objects which fit can have at a position (from 1) that some objects may not have: as
+    /// `plan`, and `Full` if an object may fit that is shorter.
+    ///
+    /// # Complexity
+    /// As `plan`.
+    pub fn plan_of_element(&self, position: usize, order: KeyOrder) -> Plan {
+        let is_short = |clause: &Clause| match clause.head.shape {
+            Shape::Tuple { arity, .. } => arity < position,
+            Shape::Any | Shape::Other => false,
+        };
+        if self.code.clauses.iter().any(is_short) {
+            return Plan::Full;
+        }
+        self.plan_of(&self.code.demands_of_element(position), order)
+    }
+
     /// The keys at position `keypos` (from 1) that objects which fit can have.
     ///
     /// # Complexity
     /// O(n log n) in the specification; linear in the constants and the facts about the key once it
     /// was asked the same.
     pub fn plan(&self, keypos: usize, order: KeyOrder) -> Plan {
+        let mut others = None;
+        self.plan_of(self.code.demands(keypos, &mut others), order)
+    }
+
+    fn plan_of(&self, demands: &Demands, order: KeyOrder) -> Plan {
         let (code, constants) = (&*self.code, self.constants());
         let mut keys = Vec::new();
         let mut range: Option<(Edge, Edge)> = None;
-        let mut others = None;
-        let demands = code.demands(keypos, &mut others);
         for index in 0..demands.each.len() {
             match limits::of_clause((code, constants), (demands, index), order) {
                 Limit::Nothing => {}

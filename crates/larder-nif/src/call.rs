@@ -4,7 +4,7 @@
 //!  Erlang ─▶ extern "C" entry (made by `natives!`) ─▶ enter() ─▶ the function: fn(&Call) -> Reply
 //!                                                       │
 //!   a word ◀──────────── Ok(word)                       │ no panic passes
-//!   error:{larder, Cause} ◀── Err(Raise::Cause(..))     │
+//!   error:{larder, Cause} ◀── Err(Raise::Cause(..))     │     or {Cause, Name}
 //!   the same call again ◀──── Err(Raise::Again)         │ "busy: I helped, now let others run"
 //!   error:{larder, larder_internal} ◀── a panic ────────┘
 //! ```
@@ -14,6 +14,7 @@ use crate::layout;
 use crate::sys::*;
 use crate::terms::atoms::{self, Known};
 use larder::Error;
+use larder_term::Atom;
 use std::ffi::{c_char, c_int, c_uint};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -43,6 +44,8 @@ pub struct Native {
 pub enum Raise {
     /// error:{larder, Cause}.
     Cause(Known),
+    /// error:{larder, {Cause, Name}}.
+    Named(Known, Atom),
     /// The same call, later: something was in the way and a slice of work against it was done.
     Again,
 }
@@ -79,16 +82,19 @@ pub unsafe fn enter(
     // No panic passes. What is half made on the heap was made whole by the slots that were dropped.
     match catch_unwind(AssertUnwindSafe(|| f(&call))) {
         Ok(Ok(word)) => word,
-        Ok(Err(Raise::Cause(cause))) => call.raise(cause),
+        Ok(Err(Raise::Cause(cause))) => call.raise(cause.word()),
+        Ok(Err(Raise::Named(cause, name))) => {
+            call.raise(call.tuple(&[cause.word(), atoms::to_word(env, name)]))
+        }
         Ok(Err(Raise::Again)) => call.later(entry, args),
-        Err(_) => call.raise(atoms::INTERNAL),
+        Err(_) => call.raise(atoms::INTERNAL.word()),
     }
 }
 
 impl Call<'_> {
     #[cold]
-    fn raise(&self, cause: Known) -> Word {
-        let reason = self.tuple(&[atoms::LARDER.word(), cause.word()]);
+    fn raise(&self, cause: Word) -> Word {
+        let reason = self.tuple(&[atoms::LARDER.word(), cause]);
         // SAFETY: the environment is the running call's, and the result is returned at once.
         unsafe { enif_raise_exception(self.env, reason) }
     }
@@ -174,6 +180,15 @@ pub fn boolean(value: bool) -> Word {
         atoms::TRUE.word()
     } else {
         atoms::FALSE.word()
+    }
+}
+
+/// What the engine refused, as it is raised; see `cause`.
+pub fn raised(error: &Error) -> Raise {
+    match error {
+        Error::NotUnique(index) => Raise::Named(atoms::NOT_UNIQUE, *index),
+        Error::NoIndex(index) => Raise::Named(atoms::NO_INDEX, *index),
+        _ => Raise::Cause(cause(error)),
     }
 }
 

@@ -125,6 +125,13 @@ natives! {
     select_take(Table, Spec) => select::select_take;
     select_replace(Table, Spec) => select::select_replace;
     scan_more => select::scan_more;
+    add_index(Table, Index) => index::add_index;
+    drop_index(Table, Name) => index::drop_index;
+    index_lookup(Table, Name, Value) => index::index_lookup;
+    index_select_all(Table, Name, Spec) => index::index_select_all;
+    index_select_some(Table, Name, Spec, Limit) => index::index_select_some;
+    index_select_again(Table, Name, Limit, Place, Program) => index::index_select_again;
+    explain(Table, Spec) => index::explain;
     subscribe(Table, Spec, Limit, Relay) => feed::subscribe;
     snapshot_and_subscribe(Table, Spec, Limit, Relay) => feed::snapshot_and_subscribe;
     feed_next(Feed, Most, Sleeps) => feed::feed_next;

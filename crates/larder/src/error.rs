@@ -3,6 +3,7 @@
 //! An [`enum@Error`] is two words, whatever it has to say, so that the results of operations travel
 //! in registers.
 
+use larder_term::Atom;
 use std::fmt;
 use std::ops::Deref;
 use thiserror::Error;
@@ -61,6 +62,12 @@ pub enum Error {
         "the table has no limits: make it with an option such as max_size, if only without one"
     )]
     Unlimited,
+    /// Another row has the same value in this unique index.
+    #[error("another row has this value in the unique index {}", .0.text())]
+    NotUnique(Atom),
+    /// The table has no such index, or it is being added.
+    #[error("the table has no index {}, or it is not ready", .0.text())]
+    NoIndex(Atom),
     /// Only the table's owner may do this.
     #[error("the caller is not the table's owner")]
     NotOwner,

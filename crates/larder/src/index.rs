@@ -253,6 +253,14 @@ impl Index {
         }
     }
 
+    /// The part of a position that all positions of its key begin with.
+    pub(crate) fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        match self {
+            Index::Unique(_) => position,
+            Index::Multi(ix) => ix.key_position(position),
+        }
+    }
+
     /// The position behind all objects of a key.
     pub(crate) fn end_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         match self {

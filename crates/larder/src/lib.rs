@@ -79,6 +79,7 @@ pub mod file;
 mod fixation;
 mod ids;
 mod index;
+mod indexes;
 mod keys;
 mod local;
 mod ops;
@@ -102,6 +103,9 @@ pub use engine::{Engine, Host, Memory, NoHost};
 pub use error::{Error, FileError, Reason};
 pub use fixation::{FixTime, Fixed};
 pub use ids::{ByNumber, OwnerId, TableId, Who};
+pub use indexes::{
+    Explanation, IndexBuild, IndexDefinition, IndexInfo, IndexJob, IndexOn, PlanKind,
+};
 pub use keys::KeyList;
 pub use local::{with_local, Local};
 pub use ops::{CounterOp, NewRow, Slot, Sums, TimeLeft};

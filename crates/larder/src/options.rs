@@ -2,6 +2,7 @@
 
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::indexes::{self, IndexDefinition};
 use crate::structures::{self, StructureValue, DEFAULT};
 use larder_term::{Atom, Term};
 use std::borrow::Cow;
@@ -138,6 +139,8 @@ pub struct Options {
     pub structure: Cow<'static, str>,
     /// What the structure is asked for, by the names of its options.
     pub structure_options: Vec<(String, StructureValue)>,
+    /// The secondary indexes that it has from the beginning.
+    pub indexes: Box<[IndexDefinition]>,
     /// Whether 0.0 and -0.0 are one key in a set, bag or duplicate_bag, as in hosts whose `=:=`
     /// takes them for the same.
     pub legacy_zero: bool,
@@ -162,6 +165,7 @@ impl Options {
             decentralized_counters: false,
             structure: Cow::Borrowed(DEFAULT),
             structure_options: Vec::new(),
+            indexes: Box::default(),
             legacy_zero: false,
             bounds: None,
         }
@@ -178,9 +182,9 @@ impl Options {
     ///
     /// # Errors
     /// `BadOption` for a key position of 0, for bounds of a bag or on a structure of the studies,
-    /// for a limit of 0, and for a structure that has no such options or can't
-    /// carry the type; `UnknownStructure` for a structure that is not built in. The text says what
-    /// there is.
+    /// for a limit of 0, for a structure that has no such options or can't carry the type, and for
+    /// an index that can't be; `UnknownStructure` for a structure that is not built in. The text
+    /// says what there is.
     pub fn check(&self) -> Result<(), Error> {
         if self.keypos == 0 {
             return Err(Error::BadOption("keypos counts from 1".to_owned().into()));
@@ -196,7 +200,11 @@ impl Options {
             &self.structure,
             &self.structure_options,
             self.kind.is_ordered(),
-        )
+        )?;
+        match &self.indexes[..] {
+            [] => Ok(()),
+            indexes => indexes::check(indexes, &self.structure),
+        }
     }
 
     /// Gives the structure the name that it is listed under, if it was asked for by another.

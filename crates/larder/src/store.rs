@@ -1,149 +1,209 @@
 //! What a table keeps its objects in: an index, and the number of objects. `delete_all_objects`
 //! puts a new store in place of the old.
 //!
-//! Several stores may lead to the same objects (see `versions`). Each of them has a part of one
-//! `Contents`; who gives the last part back frees what the index has.
+//! A store may have *layers*: indexes that wrap the index of the objects, and do something more at
+//! each change.
+//!
+//! ```text
+//!  plain      objects
+//!  indexed    objects ← Indexed        keeps the secondary indexes
+//!  watched    objects ← Watched        keeps what changes, and tells it
+//!  bounded    objects ← Bounded        leaves out what is expired
+//!  all        objects ← Indexed ← Watched ← Bounded
+//! ```
+//!
+//! Below `Bounded` each object has a stamp (`bounds`).
+//!
+//! Several stores may lead to the same objects. Each of them has a part of one `Contents`; who
+//! gives the last part back frees what the index has.
 
 use crate::bounds::{self, weight, Bounded, Layer, Quota};
 use crate::counters::Counter;
+use crate::error::Error;
 use crate::index::Index;
+use crate::indexes::{self, Indexes};
 use crate::options::Options;
-use crate::versions::{self, History};
+use crate::versions::{self, Differences, History};
 use larder_index::{Guard, Key};
 use larder_term::hash::Seed;
 use std::sync::Arc;
 
-/// An index and the number of its objects.
-pub(crate) struct Store {
-    pub(crate) index: Index,
-    pub(crate) count: Arc<Counter>,
-    /// What few stores have.
-    rare: Option<Box<Rare>>,
-    /// What all stores share that have these objects; none for a store whose index reads others'.
-    contents: Option<Arc<Contents>>,
+/// What a store does beside keeping objects.
+#[derive(Clone, Default)]
+pub(crate) struct Layers {
+    /// The secondary indexes.
+    pub(crate) indexes: Option<Arc<Indexes>>,
     /// What keeps the objects of before, while the table is watched.
     pub(crate) history: Option<Arc<History>>,
-    /// Whether operations on one key go by its lock, as commits write to the table.
+    /// Whether operations on one key go by its lock, as commits write to the table. Only in a
+    /// watched table.
     pub(crate) locks: bool,
+    /// The table's bounds.
+    pub(crate) bounds: Option<Arc<Layer>>,
+}
+
+/// An index and the number of its objects.
+pub(crate) struct Store {
+    /// The objects, through the layers.
+    pub(crate) index: Index,
+    pub(crate) count: Arc<Counter>,
+    /// Objects at which it is full.
+    limit: usize,
+    /// What all stores share that have these objects; none for a store whose index reads others',
+    /// and for one whose history has a store of the same objects.
+    contents: Option<Arc<Contents>>,
+    /// None for a store without layers.
+    wrapped: Option<Box<Wrapped>>,
+    /// Whether its structure has a limit, or the table a quota.
+    has_limit: bool,
+    /// Whether it may refuse something new: it has a limit, or a unique index.
+    may_refuse: bool,
     /// Whether it is a view of another table's objects, which nobody has counted.
     is_snapshot: bool,
 }
 
-/// What few stores have: the others have no room for it.
-#[derive(Clone)]
-struct Rare {
-    /// Objects at which its structure is full.
-    limit: usize,
-    /// Whether its structure has a limit, or the table a quota.
-    has_limit: bool,
-    /// The index, if the table is bounded: what lies below it has stamps.
+/// What a store with layers has.
+struct Wrapped {
+    /// The objects without layers.
+    objects: Index,
+    layers: Layers,
+    /// The index, if the table is bounded.
     bounded: Option<Arc<Bounded>>,
+    /// What differs in it from the table that it is a view of.
+    views: Vec<Arc<dyn Differences>>,
 }
 
-impl Rare {
-    /// What a store on an index has of it.
-    #[inline]
-    fn of(index: &Index) -> Option<Box<Rare>> {
-        index.limit().map(|limit| {
-            Box::new(Rare {
-                limit,
-                has_limit: true,
-                bounded: None,
-            })
-        })
-    }
-}
+/// Those of a store without.
+static NO_LAYERS: Layers = Layers {
+    indexes: None,
+    history: None,
+    locks: false,
+    bounds: None,
+};
 
 /// Stands for the objects of an index.
 struct Contents;
 
 impl Store {
-    /// An empty store for a table with these options, which were checked, and this seed.
+    /// An empty store for a table with these options, which were checked, and this seed, with
+    /// these secondary indexes, which are empty.
     #[inline]
-    pub(crate) fn new(options: &Options, seed: &Seed) -> Self {
-        let mut store = Self::plain(options, seed);
-        if let Some(bounds) = &options.bounds {
-            let layer = Layer::new(bounds, seed, options.kind.is_ordered());
-            store.be_bounded_by(Arc::new(layer), None);
+    pub(crate) fn new(options: &Options, seed: &Seed, indexes: Option<Arc<Indexes>>) -> Self {
+        let mut store = Self::bare(options, seed);
+        if indexes.is_some() || options.bounds.is_some() {
+            let bounds = options.bounds.as_ref().map(|bounds| {
+                let layer = Layer::new(bounds, seed, options.kind.is_ordered());
+                Arc::new(layer)
+            });
+            store.wrap(Layers {
+                indexes,
+                bounds,
+                ..Layers::default()
+            });
         }
         store
+    }
+
+    /// An empty store without layers.
+    #[inline(always)]
+    fn bare(options: &Options, seed: &Seed) -> Self {
+        let objects = Index::new(options, seed);
+        Store {
+            count: Arc::new(Counter::new(options.decentralized_counters)),
+            limit: objects.limit().unwrap_or(usize::MAX),
+            has_limit: objects.limit().is_some(),
+            may_refuse: objects.limit().is_some(),
+            index: objects,
+            contents: Some(Arc::new(Contents)),
+            wrapped: None,
+            is_snapshot: false,
+        }
     }
 
     /// An empty store in the place of this one, with these options, but for what was set since.
-    pub(crate) fn anew(&self, options: &Options, seed: &Seed) -> Self {
-        let mut store = Self::plain(options, seed);
-        if let Some(layer) = self.layer() {
-            store.be_bounded_by(Arc::new(layer.anew()), None);
-        }
+    ///
+    /// # Errors
+    /// `BadOption`, unless the indexes were checked.
+    pub(crate) fn emptied(&self, options: &Options, seed: &Seed) -> Result<Self, Error> {
+        let Layers {
+            indexes, bounds, ..
+        } = self.layers();
+        let indexes = match indexes {
+            Some(indexes) => indexes.emptied()?,
+            None => None,
+        };
+        let mut store = Self::bare(options, seed);
+        store.wrap(Layers {
+            indexes,
+            bounds: bounds.as_ref().map(|bounds| Arc::new(bounds.anew())),
+            ..Layers::default()
+        });
+        Ok(store)
+    }
+
+    /// A store with the same objects, and other layers.
+    pub(crate) fn through(&self, layers: Layers) -> Store {
+        let mut store = Store {
+            index: self.objects().share(),
+            count: Arc::clone(&self.count),
+            limit: self.limit,
+            contents: self.contents.clone(),
+            wrapped: None,
+            has_limit: self.limit != usize::MAX,
+            may_refuse: self.limit != usize::MAX,
+            is_snapshot: self.is_snapshot,
+        };
+        store.wrap(layers);
         store
     }
 
-    #[inline(always)]
-    fn plain(options: &Options, seed: &Seed) -> Self {
-        let index = Index::new(options, seed);
-        Store {
-            count: Arc::new(Counter::new(options.decentralized_counters)),
-            rare: Rare::of(&index),
-            index,
-            contents: Some(Arc::new(Contents)),
-            history: None,
-            locks: false,
-            is_snapshot: false,
-        }
-    }
-
-    /// Puts this layer over the index, below which `plain` lies if that is another.
+    /// Puts layers on a store without.
     #[cold]
-    fn be_bounded_by(&mut self, layer: Arc<Layer>, plain: Option<Index>) {
-        let plain = match plain {
-            Some(Index::Unique(plain)) => Some(plain),
-            _ => None,
-        };
-        // Bags are refused when a table is made.
-        if let Index::Unique(below) = &self.index {
-            let count = Arc::clone(&self.count);
-            let bounded = Bounded::new(Arc::clone(below), plain, Arc::clone(&layer), count);
-            let bounded = Arc::new(bounded);
-            self.index = Index::Unique(Arc::clone(&bounded) as Arc<_>);
-            self.rare = Some(Box::new(Rare {
-                limit: self.limit(),
-                has_limit: self.has_limit() || layer.quota().is_some(),
-                bounded: Some(bounded),
-            }));
+    fn wrap(&mut self, layers: Layers) {
+        let objects = self.index.share();
+        let has_stamps = layers.bounds.is_some();
+        if let Some(indexes) = &layers.indexes {
+            self.may_refuse |= indexes.has_unique();
+            self.index = indexes::keep(self.index.share(), indexes, has_stamps);
         }
+        if let Some(history) = &layers.history {
+            // A history has a store of the objects itself.
+            self.contents = None;
+            self.index = versions::watch(self.index.share(), history, layers.locks);
+        }
+        let has_quota = |layer: &Arc<Layer>| layer.quota().is_some();
+        self.has_limit |= layers.bounds.as_ref().is_some_and(has_quota);
+        self.may_refuse |= self.has_limit;
+        let bounded = layers.bounds.as_ref().and_then(|layer| {
+            // Bags are refused when a table is made.
+            let (Index::Unique(below), Index::Unique(objects)) = (&self.index, &objects) else {
+                return None;
+            };
+            let (own, count) = (layers.history.is_some(), Arc::clone(&self.count));
+            let indexes = (Arc::clone(below), Arc::clone(objects));
+            let bounded = Bounded::new(indexes, Arc::clone(layer), count, own);
+            Some(Arc::new(bounded))
+        });
+        if let Some(bounded) = &bounded {
+            self.index = Index::Unique(Arc::clone(bounded) as Arc<_>);
+        }
+        let has_none = layers.indexes.is_none() && layers.history.is_none() && bounded.is_none();
+        self.wrapped = (!has_none).then(|| {
+            Box::new(Wrapped {
+                objects,
+                layers,
+                bounded,
+                views: Vec::new(),
+            })
+        });
     }
 
-    /// A store with the same objects.
-    pub(crate) fn share(&self) -> Store {
-        Store {
-            index: self.index.share(),
-            count: Arc::clone(&self.count),
-            rare: self.rare.clone(),
-            contents: self.contents.clone(),
-            history: self.history.clone(),
-            locks: self.locks,
-            is_snapshot: self.is_snapshot,
-        }
-    }
-
-    /// A store that reads and writes the objects of a history's, and keeps what it changes. With
-    /// `locks`, its operations on one key go by the key's lock.
-    pub(crate) fn watched(history: Arc<History>, locks: bool) -> Store {
-        let store = history.store();
-        let (layer, plain) = (store.layer().cloned(), store.below());
-        let mut watched = Store {
-            index: versions::watch(&history, locks),
-            count: Arc::clone(&store.count),
-            rare: Rare::of(&store.index),
-            contents: None,
-            history: Some(Arc::clone(&history)),
-            locks,
-            is_snapshot: false,
-        };
-        if let Some(layer) = layer {
-            watched.be_bounded_by(layer, Some(plain));
-        }
-        watched
+    /// A store with the same objects, and no layers but the table's bounds.
+    pub(crate) fn plain(&self) -> Store {
+        self.through(Layers {
+            bounds: self.layers().bounds.clone(),
+            ..Layers::default()
+        })
     }
 
     /// The index below the table's bounds: what a history has to do with.
@@ -157,12 +217,12 @@ impl Store {
     /// The index, if the table is bounded.
     #[inline]
     pub(crate) fn bounded(&self) -> Option<&Arc<Bounded>> {
-        self.rare.as_ref()?.bounded.as_ref()
+        self.wrapped.as_ref()?.bounded.as_ref()
     }
 
     /// The table's bounds.
     pub(crate) fn layer(&self) -> Option<&Arc<Layer>> {
-        self.bounded().map(|own| own.layer())
+        self.layers().bounds.as_ref()
     }
 
     /// A view of this store's objects as of a time, in an index that has them with stamps, if the
@@ -174,17 +234,68 @@ impl Store {
         }
     }
 
-    /// A store with the objects of a snapshot.
-    pub(crate) fn of_snapshot(index: Index) -> Store {
+    /// A store with the objects of a view of a table, which has these indexes, and what differs in
+    /// the view from the table.
+    pub(crate) fn of_view(
+        index: Index,
+        indexes: Option<Arc<Indexes>>,
+        views: Vec<Arc<dyn Differences>>,
+    ) -> Store {
+        let objects = index.share();
+        let layers = Layers {
+            indexes,
+            ..Layers::default()
+        };
         Store {
             index,
             count: Arc::new(Counter::new(false)),
-            rare: None,
+            limit: usize::MAX,
             contents: None,
-            history: None,
-            locks: false,
+            has_limit: false,
+            may_refuse: false,
+            wrapped: Some(Box::new(Wrapped {
+                objects,
+                layers,
+                bounded: None,
+                views,
+            })),
             is_snapshot: true,
         }
+    }
+
+    /// The objects without layers.
+    fn objects(&self) -> &Index {
+        match &self.wrapped {
+            None => &self.index,
+            Some(wrapped) => &wrapped.objects,
+        }
+    }
+
+    /// What it does beside keeping objects.
+    #[inline]
+    pub(crate) fn layers(&self) -> &Layers {
+        match &self.wrapped {
+            None => &NO_LAYERS,
+            Some(wrapped) => &wrapped.layers,
+        }
+    }
+
+    /// The secondary indexes, if one of them is unique and its values are claimed here: a
+    /// transaction claims none before its commit.
+    pub(crate) fn unique_indexes(&self) -> Option<&Arc<Indexes>> {
+        let indexes = self.layers().indexes.as_ref();
+        indexes.filter(|indexes| self.may_refuse && indexes.has_unique())
+    }
+
+    /// What differs in it from the table that it is a view of: nothing, if it is none.
+    pub(crate) fn views(&self) -> &[Arc<dyn Differences>] {
+        self.wrapped.as_ref().map_or(&[], |wrapped| &wrapped.views)
+    }
+
+    /// The history, if the table is watched.
+    #[inline]
+    pub(crate) fn history(&self) -> Option<&Arc<History>> {
+        self.wrapped.as_ref()?.layers.history.as_ref()
     }
 
     /// The number of objects. O(1), but for a view of another table, which is read from end to end.
@@ -207,7 +318,13 @@ impl Store {
     pub(crate) fn free_some(&mut self, limit: usize) -> bool {
         // If nobody else has a part now, nobody gets one: this one isn't shared meanwhile.
         let is_last = self.contents.as_mut().and_then(Arc::get_mut).is_some();
-        !is_last || self.index.free_some(limit)
+        !is_last || self.objects().free_some(limit)
+    }
+
+    /// Whether it may refuse something new.
+    #[inline]
+    pub(crate) fn may_refuse(&self) -> bool {
+        self.may_refuse
     }
 
     /// Whether there is room for so many more objects, whatever they are. Those that come and go
@@ -225,16 +342,10 @@ impl Store {
         self.has_limit() && self.quota().is_none_or(Quota::refuses_some)
     }
 
-    /// Whether nothing new may be inserted.
-    #[inline]
-    pub(crate) fn is_full(&self) -> bool {
-        self.has_limit() && !self.takes(1)
-    }
-
     /// Whether its quota, or its structure, has a limit: then writes ask more.
     #[inline]
     pub(crate) fn has_limit(&self) -> bool {
-        self.rare.as_ref().is_some_and(|rare| rare.has_limit)
+        self.has_limit
     }
 
     /// Whether it has no room for so many objects more, with so much weight.
@@ -260,9 +371,15 @@ impl Store {
         self.bounded()?.layer().quota()
     }
 
-    /// Objects at which its structure is full.
+    /// Whether an operation on one key has to wait for a list: it has no room for some, or claims
+    /// values for a unique index.
+    pub(crate) fn holds_lists_back(&self) -> bool {
+        self.is_limited() || self.unique_indexes().is_some()
+    }
+
+    /// Objects at which it is full.
     pub(crate) fn limit(&self) -> usize {
-        self.rare.as_ref().map_or(usize::MAX, |rare| rare.limit)
+        self.limit
     }
 
     /// Whether it pays to ask early for the memory that operations on some keys will touch. In a
@@ -283,7 +400,8 @@ impl Store {
 
     /// Bytes held.
     pub(crate) fn memory(&self) -> usize {
-        self.index.memory() + size_of::<Self>() + self.count.memory()
+        let wrapped = self.wrapped.as_ref().map_or(0, |_| size_of::<Wrapped>());
+        self.index.memory() + size_of::<Self>() + wrapped + self.count.memory()
     }
 }
 
@@ -293,7 +411,7 @@ impl Drop for Store {
         // ended) still has to give its handles back. Of several that drop their parts at once, one
         // has the last.
         if self.contents.take().and_then(Arc::into_inner).is_some() {
-            while !self.index.free_some(4096) {}
+            while !self.objects().free_some(4096) {}
         }
     }
 }

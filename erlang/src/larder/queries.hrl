@@ -174,7 +174,7 @@ is_compiled_ms(Term) ->
 %% @doc Makes a continuation good again that was somewhere else, such as in a file. The
 %% match specification is the one with which it began. A continuation that is good comes
 %% back as it is.
--spec repair_continuation(continuation(), match_spec()) -> continuation().
+-spec repair_continuation(C, match_spec()) -> C when C :: continuation() | index_continuation().
 repair_continuation('$end_of_table' = End, _Spec) ->
     End;
 repair_continuation({Table, Limit, Direction, Place, Program} = Continuation, Spec)
@@ -183,6 +183,12 @@ repair_continuation({Table, Limit, Direction, Place, Program} = Continuation, Sp
     case is_compiled_ms(Program) of
         true -> Continuation;
         false -> {Table, Limit, Direction, Place, match_spec_compile(Spec)}
+    end;
+repair_continuation({Table, Name, Limit, Place, Program} = Continuation, Spec)
+  when is_reference(Table), is_atom(Name), is_integer(Limit), is_binary(Place) ->
+    case is_compiled_ms(Program) of
+        true -> Continuation;
+        false -> {Table, Name, Limit, Place, match_spec_compile(Spec)}
     end.
 
 %% @doc Tries a match specification on a tuple. `{ok, Result}', where the result is false

@@ -24,7 +24,8 @@ structures() ->
 
 %% @doc Makes a table, which the calling process owns, and gives its id, or its name if
 %% it is a `named_table'. The options are those of `ets:new/2', and `{structure, Name}'
-%% or `{structure, {Name, Options}}', which structures/0 explains.
+%% or `{structure, {Name, Options}}', which structures/0 explains; and
+%% `{index, [Index]}', secondary indexes, as add_index/2 takes them.
 %%
 %% `badarg' for an option that is none, an improper list, and a name that another table
 %% has. It takes the same short time always. The table ends with its owner, unless it has
@@ -102,7 +103,11 @@ info(Table) ->
 
 %% @doc One item of what is known of a table: those of info/1, and `fixed',
 %% `safe_fixed', `safe_fixed_monotonic_time', `structure', `stats', `binary',
-%% `bounds', `snapshots', `snapshot_memory' and `snapshot'.
+%% `bounds', `indexes', `snapshots', `snapshot_memory' and `snapshot'.
+%%
+%% `indexes' is a list of maps, one for each secondary index: `name', `on' (the
+%% position or the expression), `options', `ready' (`false' while it is being added),
+%% `size' (how many entries it has) and `bytes'.
 %%
 %% `bounds' is `false', or a map of `ttl' and `idle' if the table was made with
 %% a bound, and `max_size', `max_memory' and `evict' if with one of these.

@@ -1,5 +1,6 @@
 //! What is known of a table.
 
+use super::index;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::callback::with_env;
@@ -81,6 +82,7 @@ fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
             atoms::to_word(call.env, name.unwrap_or(larder_term::atoms::UNDEFINED))
         }
         _ if is(atoms::BOUNDS) => bounds(call, table),
+        _ if is(atoms::INDEXES) => index::described(call, &table.indexes()),
         _ if is(atoms::STATS) => stats(call, table),
         _ if is(atoms::SNAPSHOT) => snapshot(call, table),
         _ if is(atoms::SNAPSHOTS) => int(table.snapshots().0),

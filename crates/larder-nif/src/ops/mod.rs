@@ -10,6 +10,7 @@
 //! | [`update`] | counters and elements |
 //! | [`traverse`] | from key to key, folds |
 //! | [`rank`] | by rank |
+//! | [`index`] | secondary indexes |
 //! | [`select`], [`spec`] | scans by match specifications, and these compiled |
 //! | [`admin`], [`options`], [`info`], [`structures`] | tables as wholes |
 //! | [`transaction`] | transactions |
@@ -21,6 +22,7 @@ pub mod admin;
 pub mod bounds;
 pub mod feed;
 pub mod files;
+pub mod index;
 pub mod info;
 pub mod insert;
 pub mod key_batch;

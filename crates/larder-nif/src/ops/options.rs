@@ -6,7 +6,10 @@ use crate::sys::*;
 use crate::tables::owners;
 use crate::terms::atoms::{self, Known};
 use crate::terms::encode;
-use larder::{Access, Concurrency, Evict, Limits, Options, OwnerId, StructureValue, TableKind};
+use larder::{
+    Access, Concurrency, Evict, IndexDefinition, IndexOn, Limits, Options, OwnerId, StructureValue,
+    TableKind,
+};
 use larder_term::{Mode, Term, TermBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -164,6 +167,10 @@ fn pair(call: &Call<'_>, tag: Word, parts: &[Word], parsed: &mut Parsed) -> Resu
         _ if is(atoms::MAX_MEMORY) => limits(options).max_memory = most(value)?,
         _ if is(atoms::EVICT) => limits(options).evict = policy(value)?,
         _ if is(atoms::STRUCTURE) => structure(call, value, options)?,
+        _ if is(atoms::INDEX) => {
+            let indexes = list(value, |entry| index(call, entry))?;
+            options.indexes = options.indexes.iter().cloned().chain(indexes).collect();
+        }
         _ => return Err(BADARG),
     }
     Ok(())
@@ -227,6 +234,47 @@ fn structure(call: &Call<'_>, value: Word, options: &mut Options) -> Result<(), 
         Ok(())
     } else {
         Err(BADARG)
+    }
+}
+
+/// `{Name, Position | Expression, Options}` of a secondary index.
+pub fn index(call: &Call<'_>, entry: Word) -> Result<IndexDefinition, Raise> {
+    let Some(&[name, on, choices]) = layout::tuple(entry) else {
+        return Err(BADARG);
+    };
+    if !layout::is_atom(name) {
+        return Err(BADARG);
+    }
+    let on = match layout::small(on) {
+        Some(_) => IndexOn::Element(position(on)?),
+        None => IndexOn::Expression(owned(call, on)?),
+    };
+    let mut definition = IndexDefinition::new(atoms::from_word(call.env, name), on);
+    list(choices, |choice| {
+        match () {
+            _ if choice == atoms::UNIQUE.word() => definition.unique = true,
+            _ if choice == atoms::EACH.word() => definition.each = true,
+            // Every index is.
+            _ if choice == atoms::ORDERED.word() => {}
+            _ => return Err(BADARG),
+        }
+        Ok(())
+    })?;
+    Ok(definition)
+}
+
+/// What `f` makes of the elements of a list.
+fn list<R>(list: Word, f: impl FnMut(Word) -> Result<R, Raise>) -> Result<Vec<R>, Raise> {
+    let mut rest = list;
+    let elements = std::iter::from_fn(|| {
+        let (head, tail) = layout::cell(rest)?;
+        rest = tail;
+        Some(head)
+    });
+    let each = elements.map(f).collect::<Result<_, _>>()?;
+    match rest == layout::NIL {
+        true => Ok(each),
+        false => Err(BADARG),
     }
 }
 

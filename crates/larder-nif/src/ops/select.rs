@@ -17,10 +17,11 @@ use crate::tables::{self, answer, natural, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use larder::{
-    Budget, CountJob, DeleteJob, Direction, Output, Point, ReplaceJob, ScanStep, SelectJob, Step,
-    Table, TableKind, TakeJob,
+    Budget, CountJob, DeleteJob, Direction, IndexBuild, IndexJob, Output, Point, ReplaceJob,
+    ScanStep, SelectJob, Step, Table, TableKind, TakeJob,
 };
-use larder_matchspec::{Pattern, Program};
+use larder_matchspec::{Context, Pattern, Program};
+use larder_term::Atom;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -32,7 +33,7 @@ pub struct Scan {
     job: Mutex<Job>,
 }
 
-enum Job {
+pub enum Job {
     /// Everything, the list in order.
     All(SelectJob),
     /// So many from a rank on, the list in order.
@@ -43,11 +44,56 @@ enum Job {
     Delete(DeleteJob),
     Take(TakeJob),
     Replace(ReplaceJob),
+    /// An index that is being added.
+    Build(Box<IndexBuild>),
+    /// Everything that an index tells, in its order.
+    Index(Box<IndexJob>),
+    /// So many; kept with what its continuation needs.
+    IndexSome(Box<IndexJob>, IndexAgain),
     Over,
 }
 
+/// What a continuation of an index says besides the place: {Table, Name, Limit, Place, Program}.
+pub struct IndexAgain {
+    pub name: Atom,
+    pub limit: usize,
+    pub program: Program,
+}
+
+/// A scan that gives results.
+trait Giving {
+    fn give(
+        &mut self,
+        budget: &mut Budget,
+        context: &Context<'_>,
+        see: &mut dyn FnMut(Output<'_>),
+    ) -> Result<ScanStep, larder::Error>;
+}
+
+impl Giving for SelectJob {
+    fn give(
+        &mut self,
+        budget: &mut Budget,
+        context: &Context<'_>,
+        see: &mut dyn FnMut(Output<'_>),
+    ) -> Result<ScanStep, larder::Error> {
+        self.step(budget, context, see)
+    }
+}
+
+impl Giving for IndexJob {
+    fn give(
+        &mut self,
+        budget: &mut Budget,
+        context: &Context<'_>,
+        see: &mut dyn FnMut(Output<'_>),
+    ) -> Result<ScanStep, larder::Error> {
+        self.step(budget, context, see)
+    }
+}
+
 /// What a continuation says besides the place: {Table, Limit, Direction, Place, Program}.
-struct Again {
+pub struct Again {
     program: Program,
     limit: usize,
     direction: Direction,
@@ -208,7 +254,7 @@ fn some_at(
 }
 
 /// A limit: a small integer, as `ets` has it.
-fn limit(word: Word) -> Result<usize, Raise> {
+pub fn limit(word: Word) -> Result<usize, Raise> {
     let limit = layout::small(word).filter(|&n| n > 0).ok_or(BADARG)?;
     usize::try_from(limit).map_err(|_| BADARG)
 }
@@ -328,7 +374,8 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
     })
 }
 
-fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, job: Job) -> Reply {
+/// Begins a job; later slices follow by themselves.
+pub fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, job: Job) -> Reply {
     let scan = Scan {
         table,
         around,
@@ -404,7 +451,23 @@ fn run(
                 })
             })
         }
-        Job::Some(job, again) => return some(call, scan, job, again, found, budget),
+        Job::Some(job, again) => {
+            let next = |job: &SelectJob| continuation(call, scan, job, again);
+            return some(call, scan, job, next, found, budget);
+        }
+        Job::Index(job) => {
+            return all_in_order(call, found, |see| stepped(scan, &mut **job, budget, see))
+        }
+        Job::IndexSome(job, again) => {
+            let next = |job: &IndexJob| Some(index_continuation(call, scan, job, again));
+            return some(call, scan, &mut **job, next, found, budget);
+        }
+        Job::Build(job) => {
+            return Ok(match job.step(budget)? {
+                Step::More => Ended::More(found),
+                Step::Done => Ended::Result(atoms::TRUE.word()),
+            });
+        }
         Job::Count(job) => (job.step(budget, &context)?, job.count()),
         Job::Delete(job) => (job.step(budget, &context)?, job.count()),
         Job::Replace(job) => (job.step(budget, &context)?, job.count()),
@@ -437,12 +500,12 @@ fn all(
 /// One slice of a select; see `patiently`.
 fn stepped(
     scan: &Scan,
-    job: &mut SelectJob,
+    job: &mut impl Giving,
     budget: &mut Budget,
     see: &mut dyn FnMut(Output<'_>),
 ) -> Result<ScanStep, larder::Error> {
     patiently(scan, budget, |budget| {
-        job.step(budget, &scan.around.context(), see)
+        job.give(budget, &scan.around.context(), see)
     })
 }
 
@@ -504,12 +567,12 @@ fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {
 
 /// A slice of a limited scan. Ends with {Results, Continuation}, or '$end_of_table'. If there were
 /// several slices it ends with {more, Reversed, Continuation}, which `larder_select:in_order/1`
-/// turns round.
-fn some(
+/// turns round. `next` gives the continuation, if something may be left.
+fn some<J: Giving>(
     call: &Call<'_>,
     scan: &Scan,
-    job: &mut SelectJob,
-    again: &Again,
+    job: &mut J,
+    next: impl FnOnce(&J) -> Option<Word>,
     found: Word,
     budget: &mut Budget,
 ) -> Result<Ended, larder::Error> {
@@ -519,9 +582,8 @@ fn some(
     })?;
     let next = match step {
         ScanStep::More => return Ok(Ended::More(reversed(call, &words, found))),
-        // As `ets`, which knows that nothing is left when the keys are given, and only then.
-        ScanStep::Limit if !job.is_over() => continuation(call, scan, job, again),
-        ScanStep::Limit | ScanStep::Done => atoms::END_OF_TABLE.word(),
+        ScanStep::Limit => next(job).unwrap_or(atoms::END_OF_TABLE.word()),
+        ScanStep::Done => atoms::END_OF_TABLE.word(),
     };
     if found == layout::NIL {
         if words.is_empty() && next == atoms::END_OF_TABLE.word() {
@@ -536,17 +598,32 @@ fn some(
     ])))
 }
 
-fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) -> Word {
+fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) -> Option<Word> {
+    // As `ets`, which knows that nothing is left when the keys are given, and only then.
+    if job.is_over() {
+        return None;
+    }
     let way = match again.direction {
         Direction::Forward => atoms::FORWARD,
         Direction::Backward => atoms::BACKWARD,
     };
     let program = PROGRAMS.make(again.program.clone()).term(call.env);
-    call.tuple(&[
+    Some(call.tuple(&[
         tables::reference(call.env, &scan.table),
         call.int(again.limit as i64),
         way.word(),
         call.binary(&job.continuation().unwrap_or_default()),
+        program,
+    ]))
+}
+
+fn index_continuation(call: &Call<'_>, scan: &Scan, job: &IndexJob, again: &IndexAgain) -> Word {
+    let program = PROGRAMS.make(again.program.clone()).term(call.env);
+    call.tuple(&[
+        tables::reference(call.env, &scan.table),
+        atoms::to_word(call.env, again.name),
+        call.int(again.limit as i64),
+        call.binary(&job.continuation()),
         program,
     ])
 }

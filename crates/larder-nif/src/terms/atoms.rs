@@ -214,6 +214,9 @@ known! {
     INSERT "insert", REPLACE "replace", DELETE "delete", EXPIRE "expire",
     TTL "ttl", IDLE "idle", BOUNDS "bounds", INFINITY "infinity", UNBOUNDED "unbounded",
     MAX_SIZE "max_size", MAX_MEMORY "max_memory", EVICT "evict", LRU "lru", TINYLFU "tinylfu", UNLIMITED "unlimited",
+    INDEX "index", INDEXES "indexes", UNIQUE "unique", EACH "each", ORDERED "ordered",
+    KEY "key", RANGE "range", SCAN "scan", UNKNOWN "unknown",
+    NOT_UNIQUE "not_unique", NO_INDEX "no_index",
 }
 
 impl Known {

@@ -30,6 +30,7 @@
 mod bounds;
 mod feed;
 mod file;
+mod index;
 mod select;
 mod snapshot;
 mod table;
@@ -47,6 +48,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use feed::{Commit, Event, Feed, FeedOptions};
+pub use index::Index;
 pub use select::Rows;
 pub use snapshot::Snapshot;
 pub use table::Table;
@@ -115,6 +117,7 @@ impl Larder {
             home: Arc::clone(&self.0),
             name: Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string().into())),
             options,
+            indexes: Vec::new(),
         }
     }
 
@@ -140,6 +143,7 @@ pub struct Builder {
     home: Arc<Home>,
     name: Result<Atom, Error>,
     options: Options,
+    indexes: Vec<Index>,
 }
 
 impl Builder {
@@ -256,13 +260,21 @@ impl Builder {
         self
     }
 
+    /// The table has this secondary index.
+    pub fn index(mut self, index: Index) -> Self {
+        self.indexes.push(index);
+        self
+    }
+
     /// Makes the table.
     ///
     /// # Errors
     /// `BadOption` (a name over 255 characters, a key position of 0, an option that the structure
-    /// has not), `UnknownStructure`, `AlreadyExists`.
+    /// has not, an index that can't be), `UnknownStructure`, `AlreadyExists`.
     pub fn create(mut self) -> Result<Table, Error> {
         self.options.name = self.name?;
+        let indexes = self.indexes.iter().map(Index::definition);
+        self.options.indexes = indexes.collect::<Result<_, _>>()?;
         let table = self.home.engine.create(self.options, self.home.owner)?;
         Ok(Table::new(table, &self.home))
     }

@@ -5,11 +5,13 @@ use super::{ListBatch, ObjectList, Phase, Progress};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::index::Index;
+use crate::indexes::{Claimed, Refused};
 use crate::keys::{KeyBatch, MANY_TO_WRITE};
 use crate::ops::{Intent, Operation, Written};
+use crate::options::TableKind;
 use crate::table::Table;
 use larder_index::sync::{give_way, planted, Fault, MutexGuard};
-use larder_index::{Guard, Key};
+use larder_index::{Guard, Key, Previous, Values};
 
 /// Lists up to this length are inserted in one step, whatever the budget.
 const SMALL: usize = 64;
@@ -50,6 +52,14 @@ impl<'l> NextKeys<'l> {
     /// The key of object `i`, which is here.
     fn key(&self, i: usize) -> Key<'l> {
         self.keys.keys()[i - self.from]
+    }
+}
+
+/// The phase that comes when there is room for the list.
+fn once_measured(op: &Operation<'_>) -> Phase {
+    match op.store.unique_indexes() {
+        Some(_) => Phase::Claiming,
+        None => Phase::Applying,
     }
 }
 
@@ -103,22 +113,55 @@ impl ListBatch {
         match progress.phase {
             Phase::Over(_) => return Ok(true),
             Phase::Refused => return Err(table.full(op)),
+            Phase::Taken(index) => return Err(Error::NotUnique(index)),
             // Nearly always there is room for the whole list, and nothing has to be counted.
             Phase::Measuring((0, 0)) if op.store.takes(len) => {
                 // From the first on: there may be room now that there was none of when the first
                 // few were looked for.
-                progress.enter(Phase::Applying);
+                progress.enter(once_measured(op));
                 return Ok(false);
             }
             // All objects were dealt with: the next phase. An `insert_new` that found no key has
             // its linearisation point here, as `Checking` ends.
             phase if progress.next == len => {
-                progress.enter(match phase {
+                let next = match phase {
                     Phase::Checking => Phase::Measuring((0, 0)),
                     Phase::Measuring(more) if op.store.refuses(more) => Phase::Refused,
-                    Phase::Measuring(_) => Phase::Applying,
-                    _ => Phase::Over(true),
-                });
+                    Phase::Measuring(_) => once_measured(op),
+                    Phase::Claiming => Phase::Applying,
+                    _ => {
+                        let claimed = progress.claimed.take();
+                        claimed.into_iter().for_each(Claimed::keep);
+                        Phase::Over(true)
+                    }
+                };
+                progress.enter(next);
+                return Ok(false);
+            }
+            Phase::Claiming => {
+                if let Err(why) = self.claim(table, op, keys.key(progress.next), progress) {
+                    match why {
+                        Refused::Taken(index) => match table.free_holder(op) {
+                            // Its row was expired.
+                            Some(Previous::Present) => {}
+                            _ => progress.enter(Phase::GivingBack(index)),
+                        },
+                        // A write that began before the batch: it is over soon.
+                        Refused::Unsettled => give_way(),
+                    }
+                    return Ok(false);
+                }
+            }
+            Phase::GivingBack(index) => {
+                let claimed = progress.claimed.as_mut();
+                if claimed.is_none_or(|claimed| !claimed.give_one_back(op.guard)) {
+                    progress.claimed = None;
+                    // An `insert_new` finds the value as it finds a key.
+                    progress.phase = match self.is_new {
+                        true => Phase::Over(false),
+                        false => Phase::Taken(index),
+                    };
+                }
                 return Ok(false);
             }
             Phase::Checking => {
@@ -153,6 +196,38 @@ impl ListBatch {
         Ok(false)
     }
 
+    /// Claims the values of the next object, whose key this is.
+    fn claim(
+        &self,
+        table: &Table,
+        op: &Operation<'_>,
+        key: Key<'_>,
+        progress: &mut Progress,
+    ) -> Result<(), Refused> {
+        let Some(indexes) = &op.store.layers().indexes else {
+            return Ok(());
+        };
+        let (_, value) = self.list.get(progress.next);
+        let mut there = Values::default();
+        op.store.index.copy(op.guard, key, &mut there);
+        let mut old = None;
+        if table.kind().is_unique() {
+            old = there.iter().next();
+        } else if table.kind() == TableKind::Bag {
+            // An object that is there, or came before in the list, is not put there again.
+            let same = |other: &[u8]| table.same(key.bytes, value, other);
+            let before = self.list.under(key.bytes, usize::MAX);
+            let mut before = before.into_iter().filter(|&i| i < progress.next);
+            if there.iter().any(same) || before.any(|i| same(self.list.get(i).1)) {
+                return Ok(());
+            }
+        }
+        let claimed = progress
+            .claimed
+            .get_or_insert_with(|| Claimed::begin(indexes));
+        claimed.claim(op.guard, key.bytes, old, value)
+    }
+
     /// Puts object `i`, whose key this is, in its place.
     #[inline]
     fn put(
@@ -163,7 +238,7 @@ impl ListBatch {
         i: usize,
     ) -> Result<Written, Error> {
         let (_, value) = self.list.get(i);
-        if let Some(history) = &op.store.history {
+        if let Some(history) = op.store.history() {
             history.feed().begin_list();
             // For a snapshot the objects of a list are one write.
             return self.number.during(|| table.put(op, key, value));
@@ -182,8 +257,8 @@ impl ListBatch {
     ) -> Result<bool, Error> {
         let op = table.begin_of_batch(guard)?;
         // A short list is over soon. In a limited structure, what others insert may take the room
-        // that the batch has counted on.
-        if !self.list.is_indexed() || (intent == Intent::Write && op.store.is_limited()) {
+        // that the batch has counted on; with a unique index, a value that it is to claim.
+        if !self.list.is_indexed() || (intent == Intent::Write && op.store.holds_lists_back()) {
             return Ok(false);
         }
         // The list is sealed, so it is read without a lock.
@@ -195,14 +270,16 @@ impl ListBatch {
         let mut progress = self.progress.lock();
         // A store without a limit has room for any list: this is the step that `advance` would
         // take.
-        if progress.phase == Phase::Measuring((0, 0)) && !op.store.is_limited() {
+        if progress.phase == Phase::Measuring((0, 0)) && !op.store.holds_lists_back() {
             progress.enter(Phase::Applying);
         }
         match progress.phase {
             Phase::Over(_) => return Ok(true),
             // Nothing of the batch can be seen yet: a read is of before. A write could add a key
             // that was looked for.
-            Phase::Checking => return Ok(intent == Intent::Read),
+            Phase::Checking | Phase::Claiming | Phase::GivingBack(_) | Phase::Taken(_) => {
+                return Ok(intent == Intent::Read);
+            }
             Phase::Applying if under.len() <= MOST_OF_A_KEY => {}
             _ => return Ok(false),
         }

@@ -24,13 +24,19 @@
 //!   (3) passes them over.
 //! * The batch checks its keys (2): a read goes on. A write of one of its keys is `Busy`.
 //!
+//! Where a table has unique indexes, there is a step between (2) and (3):
+//!
+//! * *Claim*: the values of all objects are claimed (`indexes`). If another row has one of them,
+//!   the claims are given back, and the batch ends without a change. Meanwhile, and during (3),
+//!   writes of all keys are `Busy`, so that nobody else claims what the batch is to write.
+//!
 //! Operations on more than one key, walks, scans and figures answer `Busy`: they wait for (4).
 //!
 //! # Linearisation points
 //!
 //! That of a batch that is to be applied in any case is (1). That of an `insert_new` is the end of
 //! (2): up to then it has changed nothing, and no key of its list has changed since it was looked
-//! for.
+//! for. With unique indexes it is the end of the claims.
 //!
 //! # Invariants
 //!
@@ -77,9 +83,11 @@ mod insert;
 mod latch;
 mod object_list;
 
+use crate::indexes::Claimed;
 use crate::versions::CommitNumber;
 use larder_index::sync::atomic::{AtomicU64, Ordering};
 use larder_index::sync::Mutex;
+use larder_term::Atom;
 use std::sync::Arc;
 
 pub use insert::ListJob;
@@ -94,6 +102,12 @@ enum Phase {
     Refused,
     /// Looking for keys that are there, `next` being the first not looked for.
     Checking,
+    /// Claiming the values of unique indexes.
+    Claiming,
+    /// Giving them back, as another row has one in the index of this name.
+    GivingBack(Atom),
+    /// Nothing was inserted, for that.
+    Taken(Atom),
     /// Inserting.
     Applying,
     /// Over; whether the objects were inserted.
@@ -107,6 +121,8 @@ struct Progress {
     next: usize,
     /// A bit for each object that was inserted out of turn. Empty as long as there is none.
     settled: Vec<u64>,
+    /// The values of unique indexes that were claimed.
+    claimed: Option<Claimed>,
 }
 
 impl Progress {
@@ -139,6 +155,8 @@ impl Progress {
 /// A list on its way into a table.
 pub(crate) struct ListBatch {
     list: ObjectList,
+    /// Whether it is an `insert_new`.
+    is_new: bool,
     progress: Mutex<Progress>,
     /// Of its writes, for snapshots. A snapshot draws its number while no batch holds the latch: it
     /// is of before this number was drawn, or of after the batch.
@@ -156,10 +174,12 @@ impl ListBatch {
         };
         ListBatch {
             list,
+            is_new: new,
             progress: Mutex::new(Progress {
                 phase,
                 next: 0,
                 settled: Vec::new(),
+                claimed: None,
             }),
             number: CommitNumber::default(),
         }

@@ -46,7 +46,7 @@ fn with_value<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
 pub(crate) struct Bounded {
     /// What lies below: values with stamps.
     below: Arc<dyn Unique>,
-    /// The objects, where nobody keeps what is changed.
+    /// The objects, where nobody keeps what is changed, nor their values of secondary indexes.
     plain: Arc<dyn Unique>,
     layer: Arc<Layer>,
     count: Arc<Counter>,
@@ -57,17 +57,16 @@ pub(crate) struct Bounded {
 }
 
 impl Bounded {
-    /// Over an index and, if that keeps what is changed, the one below it.
+    /// Over an index, which leads to the objects. `watched` says that it tells what is changed.
     pub(crate) fn new(
-        below: Arc<dyn Unique>,
-        plain: Option<Arc<dyn Unique>>,
+        (below, plain): (Arc<dyn Unique>, Arc<dyn Unique>),
         layer: Arc<Layer>,
         count: Arc<Counter>,
+        watched: bool,
     ) -> Self {
-        let watched = plain.is_some();
         Bounded {
-            plain: plain.unwrap_or_else(|| Arc::clone(&below)),
             below,
+            plain,
             layer,
             count,
             watched,
@@ -224,10 +223,10 @@ pub(crate) fn bound(below: Index, layer: &Arc<Layer>, at: u64) -> Index {
         Index::Unique(below) => Index::Unique(Arc::new(Bounded {
             at: Some(at),
             ..Bounded::new(
-                below,
-                None,
+                (Arc::clone(&below), below),
                 Arc::clone(layer),
                 Arc::new(Counter::new(false)),
+                false,
             )
         })),
         multi @ Index::Multi(_) => multi,

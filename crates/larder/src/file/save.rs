@@ -89,7 +89,7 @@ impl SaveJob {
         let mut output = FileWriter::create(path)?;
         output.write(&bytes)?;
         Ok(SaveJob {
-            cursor: Cursor::new(&objects_of, None, Direction::Forward),
+            cursor: Cursor::new(&objects_of, None, Direction::Forward, None),
             table: Arc::clone(table),
             objects_of,
             options,

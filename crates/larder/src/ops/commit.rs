@@ -13,7 +13,8 @@
 //! # Steps
 //!
 //! 1. *Revalidate*, under the leaf's lock: a store that was replaced, a latch that was acquired and
-//!    a table that died are seen there. Then the change is not made, and the caller begins anew.
+//!    a table that died are seen there. Then the change is not made, and the caller begins anew. A
+//!    structure that is full, and a unique index, may refuse it.
 //! 2. *Retain*: take counts for the handles of what is stored, before it can be seen.
 //! 3. *Remember* a key that goes, if the table is fixed, before it can be seen to be gone. A bag's
 //!    key is remembered before its lock is given back; a thread that looks for it waits for that.
@@ -30,14 +31,18 @@
 //! 2. Between (1) and the linearisation point nobody acquires the latch or replaces the store
 //!    without waiting for this leaf's lock before it looks at the leaf.
 
-use super::begin::{after_lock, Intent, Operation};
+use super::begin::{after_lock, Admission, Intent, Operation};
+use crate::bounds::{object_of, Bounded};
 use crate::error::Error;
+use crate::indexes::{note_taken, taken, Claimed, Refused};
 use crate::raw;
 use crate::reclaim::reaper;
 use crate::table::Table;
+use larder_index::sync::give_way;
 use larder_index::{Batch, Change, Guard, Key, Multi, Objects, Previous, Unique};
 use larder_term::blob::Handles;
 use larder_term::object;
+use std::sync::Arc;
 
 /// What became of a change.
 pub(crate) enum Written {
@@ -47,6 +52,8 @@ pub(crate) enum Written {
     Moved,
     /// It was refused: there is no room for it.
     Full,
+    /// It was refused: another row has its value in a unique index (`indexes::taken`).
+    Taken,
 }
 
 /// What a change makes of an entry.
@@ -146,14 +153,16 @@ impl Table {
                 }
             };
             // Nothing was changed yet: what follows may still refuse.
-            if op.store.has_limit() {
-                let refused = match change {
-                    Change::Keep | Change::Remove => false,
-                    Change::Put(value) => op.refuses(key, old, value),
-                    Change::PutScratch => op.refuses(key, old, scratch),
+            if op.store.may_refuse() {
+                let new = match change {
+                    Change::Put(value) => Some(value),
+                    Change::PutScratch => Some(&scratch[..]),
+                    Change::Keep | Change::Remove => None,
                 };
-                if refused {
-                    outcome = Ok(Written::Full);
+                let has_stamps = is_below(op, ix);
+                let refused = new.and_then(|new| refuses(self, op, (key, old, new), has_stamps));
+                if let Some(refused) = refused {
+                    outcome = Ok(refused);
                     return Change::Keep;
                 }
             }
@@ -209,9 +218,11 @@ impl Table {
             if !predicate(old) {
                 return false;
             }
-            if op.store.has_limit() && op.refuses(key, old, value) {
-                written = Written::Full;
-                return false;
+            if op.store.may_refuse() {
+                if let Some(refused) = refuses(self, op, (key, old, value), is_below(op, ix)) {
+                    written = refused;
+                    return false;
+                }
             }
             // (2) Given counts become the table's with the store that unlocks the leaf.
             if !given {
@@ -329,13 +340,13 @@ impl Table {
                 objects,
                 garbage: &mut garbage,
                 delta: 0,
-                full: op.store.is_full(),
-                refused: false,
+                place: (self, op, key),
+                refused: None,
             };
             if let Err(error) = f(&mut values) {
                 outcome = Err(error);
-            } else if values.refused {
-                outcome = Ok(Written::Full);
+            } else if let Some(refused) = values.refused {
+                outcome = Ok(refused);
             }
             delta = values.delta;
             // (3) Once its last object is out, before the lock is given back.
@@ -381,8 +392,20 @@ impl Table {
                     return Ok(result);
                 }
                 (Written::Full, _) => self.make_room(&op)?,
-                (Written::Moved, _) => {}
+                (Written::Taken, _) => self.unless_freed(&op)?,
+                // What it met, a latch or another's claim, is given back soon.
+                (Written::Moved, _) => give_way(),
             }
+        }
+    }
+
+    /// What is said when a unique index has a value, unless the row that had it was expired.
+    #[cold]
+    pub(crate) fn unless_freed(&self, op: &Operation<'_>) -> Result<(), Error> {
+        match self.free_holder(op) {
+            None | Some(Previous::Refused) => Err(taken()),
+            // It is gone now.
+            Some(_) => Ok(()),
         }
     }
 
@@ -401,14 +424,60 @@ impl Table {
     }
 }
 
+/// Whether an index of an operation's table is the one below its bounds.
+fn is_below(op: &Operation<'_>, ix: &dyn Unique) -> bool {
+    let is_own = |bounded: &Arc<Bounded>| std::ptr::addr_eq(ix, &**bounded.below());
+    op.store.bounded().is_some_and(is_own)
+}
+
+/// Why a store refuses a row in place of another, or beside those of a bag's key. If it doesn't, it
+/// has claimed the row's values of unique indexes. `has_stamps`: the rows are those below the
+/// table's bounds.
+#[cold]
+fn refuses(
+    table: &Table,
+    op: &Operation<'_>,
+    (key, old, new): (Key<'_>, Option<&[u8]>, &[u8]),
+    has_stamps: bool,
+) -> Option<Written> {
+    if op.store.has_limit() && op.refuses(key, old, new) {
+        return Some(Written::Full);
+    }
+    // A batch and a commit have claimed the values of all their rows.
+    if matches!(op.admission, Admission::BATCH | Admission::COMMIT) {
+        return None;
+    }
+    let indexes = op.store.layers().indexes.as_ref()?;
+    let row = |value| match has_stamps {
+        true => object_of(value),
+        false => value,
+    };
+    let claim = (key.bytes, old.map(row), row(new));
+    let claimed = indexes.claim(op.guard, claim, || table.revalidate(op));
+    claimed.err().map(Written::from)
+}
+
+impl From<Refused> for Written {
+    fn from(why: Refused) -> Self {
+        match why {
+            Refused::Taken(index) => {
+                note_taken(index);
+                Written::Taken
+            }
+            // It begins anew, and sees what has become of the other claim.
+            Refused::Unsettled => Written::Moved,
+        }
+    }
+}
+
 /// The objects under one key, with the bookkeeping of changes.
 pub(crate) struct ValueList<'o> {
     objects: &'o mut dyn Objects,
     garbage: &'o mut Garbage,
     delta: i64,
-    /// There is no room for more.
-    full: bool,
-    refused: bool,
+    place: (&'o Table, &'o Operation<'o>, Key<'o>),
+    /// Why a change was not made.
+    refused: Option<Written>,
 }
 
 impl ValueList<'_> {
@@ -434,9 +503,14 @@ impl ValueList<'_> {
 
     /// Adds one, if there is room; otherwise the change is refused.
     pub(crate) fn push(&mut self, value: &[u8]) {
-        if self.full {
-            self.refused = true;
-            return;
+        let (table, op, key) = self.place;
+        if op.store.may_refuse() {
+            if self.refused.is_none() {
+                self.refused = refuses(table, op, (key, None, value), false);
+            }
+            if self.refused.is_some() {
+                return;
+            }
         }
         // (2)
         raw::retain_value(value);
@@ -475,8 +549,27 @@ impl ValueList<'_> {
         gone
     }
 
+    /// Replaces some, by their ordinals: each old value by a new one. All or none.
+    pub(crate) fn replace_each(&mut self, changes: &[(usize, &[u8], &[u8])]) {
+        let (table, op, key) = self.place;
+        if let Some(indexes) = op.store.unique_indexes() {
+            let mut claimed = Claimed::begin(indexes);
+            let mut each = changes.iter();
+            let made = each
+                .try_for_each(|(_, old, new)| claimed.claim(op.guard, key.bytes, Some(old), new));
+            let kept = made.and_then(|()| claimed.keep_if(|| table.revalidate(op)));
+            if let Err(why) = kept {
+                self.refused = Some(why.into());
+                return;
+            }
+        }
+        for &(ordinal, old, new) in changes {
+            self.replace(ordinal, old, new);
+        }
+    }
+
     /// Replaces the one with this ordinal, whose value is `old`.
-    pub(crate) fn replace(&mut self, ordinal: usize, old: &[u8], new: &[u8]) {
+    fn replace(&mut self, ordinal: usize, old: &[u8], new: &[u8]) {
         raw::retain_value(new);
         self.garbage.note(old);
         self.objects.replace(ordinal, new);

@@ -9,7 +9,6 @@ use crate::ids::{OwnerId, Who};
 use crate::index::Index;
 use crate::local::{with_local, Local};
 use crate::reclaim::reaper;
-use crate::store::Store;
 use crate::table::Table;
 use larder_index::{Batch, Direction, Guard, Key, Previous, Start};
 use larder_term::object::{ObjectBuf, ObjectRef};
@@ -151,23 +150,21 @@ impl Table {
         if self.view.is_some() {
             return self.delete_each(&guard);
         }
-        let mut fresh: Option<Store> = None;
         loop {
             let op = self.begin(&guard)?;
-            fresh = fresh.or_else(|| Some(op.store.anew(&self.options, &self.seed)));
+            let mut fresh = Some(op.store.emptied(&self.options, &self.seed)?);
             // The linearisation point, if the word is still the one that was loaded: writes that
             // began before, and have not revalidated yet, begin anew in the fresh store.
+            let mut is_swapped = false;
             let mut swap = || {
-                let put = |store| self.state.replace(op.state, store, &guard);
+                let put = |store| self.state.replace(op.state, store, &guard).map_err(drop);
                 let store = fresh.take()?;
-                let swapped = match &op.store.history {
+                let swapped = match op.store.history() {
                     None => put(store),
-                    Some(history) => history.swap_store(store, op.store.locks, put),
+                    Some(history) => history.swap_store(store, op.store.layers().locks, put),
                 };
-                swapped.unwrap_or_else(|back| {
-                    fresh = Some(back);
-                    None
-                })
+                is_swapped = swapped.is_ok();
+                swapped.ok().flatten()
             };
             // While the table is fixed the old index is kept, as its keys are all deleted keys. An
             // ordered_set's `next` takes any key.
@@ -176,8 +173,7 @@ impl Table {
             } else {
                 self.fixation.swapping(swap)
             };
-            // It was used: the swap was made.
-            if fresh.is_none() {
+            if is_swapped {
                 // Nobody's write of the old store notes this.
                 self.changes.note();
                 // The fresh index doesn't know yet whether the table is fixed.

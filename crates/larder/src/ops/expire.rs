@@ -6,9 +6,10 @@
 
 use super::begin::{Intent, Operation};
 use super::commit::{Edit, Written};
-use crate::bounds::{timers, weight_of_stamped, Bounded, Due, Gone, Quota, Stamp, FAR};
+use crate::bounds::{take_gone, timers, weight_of_stamped, Bounded, Due, Gone, Quota, Stamp, FAR};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
+use crate::indexes::take_holder;
 use crate::local::{with_local, Local};
 use crate::options::Bounds;
 use crate::table::Table;
@@ -88,6 +89,9 @@ impl Table {
                 })?;
             if let Written::Done = written {
                 bounded.after_write(key, arm, growth);
+            } else {
+                // Nothing was changed, so nobody has taken what was told.
+                take_gone();
             }
             Ok((written, ()))
         })
@@ -225,6 +229,32 @@ impl Table {
             }
         }
         result.map(|()| (looked, true))
+    }
+
+    /// Removes the row that has the value of a unique index which the thread could not claim, if
+    /// that row is expired. What was there; `Refused` if it is not expired. None for a table
+    /// without bounds.
+    #[cold]
+    pub(crate) fn free_holder(&self, op: &Operation<'_>) -> Option<Previous> {
+        op.store.bounded()?;
+        self.free_expired(op, &take_holder()?)
+    }
+
+    /// Removes the row under a key if it is expired, as its timer would. As of `free_holder`.
+    pub(crate) fn free_expired(&self, op: &Operation<'_>, key: &[u8]) -> Option<Previous> {
+        let bounded = op.store.bounded()?;
+        let (written, was) = self.remove_one(op, &**bounded.below(), self.key(key), |value| {
+            let is_expired = Stamp::of(value).is_expired(bounded.now());
+            if is_expired {
+                bounded.tell(Gone::Expired);
+            }
+            is_expired
+        });
+        Some(match written {
+            // The operation begins anew in any case.
+            Written::Moved => Previous::Absent,
+            _ => was,
+        })
     }
 
     /// Steps 2 and 3.

@@ -49,7 +49,8 @@ impl Table {
         })
     }
 
-    /// Inserts an object if there is none under its key; whether it did.
+    /// Inserts an object if there is none under its key, and no row with one of its values in a
+    /// unique index; whether it did.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -91,7 +92,14 @@ impl Table {
                     Ok(())
                 })?,
             };
-            Ok((written, inserted))
+            match written {
+                // As for a key that is there.
+                Written::Taken => match self.unless_freed(op) {
+                    Err(_) => Ok((Written::Done, false)),
+                    Ok(()) => Ok((Written::Moved, false)),
+                },
+                written => Ok((written, inserted)),
+            }
         })
     }
 

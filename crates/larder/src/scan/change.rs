@@ -23,8 +23,7 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::index::Index;
 use crate::local::Local;
-use crate::ops::Operation;
-use crate::ops::{ValueList, Written};
+use crate::ops::{Operation, ValueList, Written};
 use crate::options::TableKind;
 use crate::raw;
 use crate::table::Table;
@@ -225,6 +224,10 @@ impl Work for Replacing<'_> {
         // What moved is met again by the scan.
         match written {
             Written::Moved => Err(Error::Busy),
+            Written::Taken => {
+                table.unless_freed(op)?;
+                Err(Error::Busy)
+            }
             Written::Full => Err(table.full(op)),
             Written::Done => Ok(count),
         }
@@ -246,7 +249,7 @@ struct Turn<'t> {
 impl WriteScan {
     fn new(table: &Arc<Table>, program: Program) -> Self {
         WriteScan {
-            scan: Scan::new(table, Some(program), Direction::Forward),
+            scan: Scan::new(table, Some(program), Direction::Forward, None),
             count: 0,
             scratch: Scratch::default(),
             chosen: Vec::new(),
@@ -283,6 +286,9 @@ impl WriteScan {
                 scratch,
                 ..
             } = &mut **lent;
+            if !cursor.gather(&table, &op, budget) {
+                return Ok(Step::More);
+            }
             let usable = cursor.fill(&table, &op, (0, true), batch);
             if usable == 0 {
                 return Ok(Step::Done);
@@ -479,7 +485,7 @@ impl Turn<'_> {
         match written {
             Written::Moved => return Err(Error::Busy),
             Written::Full => return Err(table.full(op)),
-            Written::Done => {}
+            Written::Done | Written::Taken => {}
         }
         if let (Some(sink), 1..) = (take, gone) {
             match self.value.filter(|_| taken.is_empty()) {
@@ -552,9 +558,11 @@ impl Turn<'_> {
         if let Some(error) = failed {
             return Err(error);
         }
-        for (ordinal, old, object) in &new {
-            values.replace(*ordinal, old, object.value());
-        }
+        let changes: Vec<_> = new
+            .iter()
+            .map(|(ordinal, old, object)| (*ordinal, &old[..], object.value()))
+            .collect();
+        values.replace_each(&changes);
         Ok(new.len() as u64)
     }
 }

@@ -36,8 +36,10 @@
 //!    not on the path; those behind it were not, unless `passed` names them.
 //! 2. `passed` names entries between the place and its `until` alone.
 
+use crate::budget::Budget;
 use crate::error::Error;
 use crate::index::Index;
+use crate::indexes::{self, Candidates, Gathered};
 use crate::ops::Operation;
 use crate::table::Table;
 use larder_index::{Batch, Direction, Start};
@@ -58,6 +60,10 @@ enum Path {
     /// Between two order keys.
     Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
     Full,
+    /// Under keys that an index tells, which are being gathered.
+    Gathering(Box<Candidates>),
+    /// Under the keys that an index told: positions of theirs, in the order of the scan, and keys.
+    Gathered(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
 /// How far a scan has come: on a path of keys, with the key; else on the whole path.
@@ -90,7 +96,7 @@ pub(crate) struct Cursor {
     began: (Place, usize),
     /// The entries behind `place` that were dealt with already; see the module.
     passed: Option<Passed>,
-    /// The current key of a path of keys.
+    /// The current key of a path of keys, or of those that were gathered.
     key: usize,
     /// Whether keys come in order; see `is_over`.
     ordered: bool,
@@ -98,11 +104,16 @@ pub(crate) struct Cursor {
 
 impl Cursor {
     /// At the beginning of where `program` may find something in `table`; everywhere for no
-    /// program.
-    pub(crate) fn new(table: &Table, program: Option<&Program>, direction: Direction) -> Self {
+    /// program. `limit` is how many results are wanted at first.
+    pub(crate) fn new(
+        table: &Table,
+        program: Option<&Program>,
+        direction: Direction,
+        limit: Option<usize>,
+    ) -> Self {
         let way = table.way(direction);
         let path = match program {
-            Some(program) => path(table, program, way),
+            Some(program) => path(table, program, way, limit),
             None => Path::Full,
         };
         Cursor {
@@ -120,6 +131,70 @@ impl Cursor {
     pub(crate) fn begin_at(&mut self, position: Vec<u8>) {
         debug_assert!(matches!(self.path, Path::Full));
         self.place = Place::Resume(position);
+    }
+
+    /// Gathers the keys that an index tells, if that is the path; false if the budget is used up
+    /// before all are there. Then the next call goes on.
+    #[inline]
+    pub(crate) fn gather(
+        &mut self,
+        table: &Table,
+        op: &Operation<'_>,
+        budget: &mut Budget,
+    ) -> bool {
+        match &mut self.path {
+            Path::Gathering(candidates) => {
+                let gathered = candidates.gather(op, budget);
+                self.use_gathered(gathered, table, op)
+            }
+            _ => true,
+        }
+    }
+
+    #[cold]
+    fn use_gathered(&mut self, gathered: Gathered, table: &Table, op: &Operation<'_>) -> bool {
+        let keys = match gathered {
+            Gathered::More => return false,
+            // A place is a position of the table, whatever the path is.
+            Gathered::Scan => {
+                self.path = Path::Full;
+                return true;
+            }
+            Gathered::Keys(keys) => keys,
+        };
+        // Behind the place, in the order of positions.
+        let mut gathered = Vec::with_capacity(keys.len());
+        for key in keys {
+            let mut position = Vec::new();
+            op.store.index.position(table.key(&key), &mut position);
+            gathered.push((position, key));
+        }
+        gathered.sort_unstable();
+        if self.way == Direction::Backward {
+            gathered.reverse();
+        }
+        let index = &op.store.index;
+        let place = match &self.place {
+            Place::Begin | Place::End => None,
+            Place::Past(place) | Place::Resume(place) => Some(index.key_position(place).to_vec()),
+        };
+        if let Some(place) = place {
+            // In a bag, more objects of the key at the place may be wanted. Elsewhere its one
+            // object was dealt with, unless the place is where a batch began.
+            let stays = !index.is_unique() || matches!(self.place, Place::Resume(_));
+            let is_at_place = |own: &[u8]| index.key_position(own) == place;
+            gathered.retain(|(position, _)| match self.way {
+                _ if is_at_place(position) => stays,
+                Direction::Forward => *position > place,
+                Direction::Backward => *position < place,
+            });
+            let is_first = gathered.first().is_some_and(|(own, _)| is_at_place(own));
+            if !is_first || index.is_unique() {
+                self.place = Place::Begin;
+            }
+        }
+        (self.key, self.path) = (0, Path::Gathered(gathered));
+        true
     }
 
     /// Fills `batch` with the next entries on the path and gives how many of them lie on it, 0 at
@@ -161,6 +236,18 @@ impl Cursor {
                         }
                     }
                 },
+                Path::Gathered(keys) => match keys.get(self.key) {
+                    None => self.place = Place::End,
+                    Some((_, key)) => {
+                        let found = under_key(table, op, key, &self.place, batch);
+                        usable = Some(found.0);
+                        self.place = found.1;
+                        if self.place == Place::Begin {
+                            self.key += 1;
+                        }
+                    }
+                },
+                Path::Gathering(_) => return 0,
                 Path::Range(low, high) => {
                     let (near, far) = match self.way {
                         Direction::Forward => (low, high),
@@ -258,12 +345,13 @@ impl Cursor {
         op.store
             .index
             .entry_position(batch, last, key, &mut position);
-        if let Path::Keys(keys) = &self.path {
-            // The batch may have been the last of its key: back to that key.
-            if let Some(key) = keys.iter().position(|key| key == batch.key(last)) {
-                self.key = key;
-            }
-        }
+        // The batch may have been the last of its key: back to that key.
+        let key = match &self.path {
+            Path::Keys(keys) => keys.iter().position(|key| key == batch.key(last)),
+            Path::Gathered(keys) => keys.iter().position(|(_, key)| key == batch.key(last)),
+            _ => None,
+        };
+        self.key = key.unwrap_or(self.key);
         self.place = Place::Past(position);
     }
 
@@ -280,22 +368,24 @@ impl Cursor {
         self.place = self.began.0.clone();
     }
 
-    /// The place, as bytes: a tag, the number of the key, the position. None within a batch without
-    /// order.
+    /// The place, as bytes. None within a batch without order.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         if self.passed.is_some() {
             return None;
         }
-        let (tag, position): (u8, &[u8]) = match &self.place {
-            Place::Begin => (0, &[]),
-            Place::Past(p) => (1, p),
-            Place::Resume(p) => (2, p),
-            Place::End => (3, &[]),
+        let Path::Gathered(keys) = &self.path else {
+            return Some(self.place.to_bytes(self.key));
         };
-        let mut bytes = vec![tag];
-        bytes.extend_from_slice(&(self.key as u64).to_le_bytes());
-        bytes.extend_from_slice(position);
-        Some(bytes)
+        // What was gathered is gathered anew when the scan goes on. So the place is a position of
+        // the table, not the number of a key.
+        let between = self.place == Place::Begin && self.key > 0;
+        let place = match (keys.get(self.key), self.way) {
+            _ if !between => self.place.clone(),
+            (None, _) => Place::End,
+            (Some((next, _)), Direction::Forward) => Place::Resume(next.clone()),
+            (Some(_), Direction::Backward) => Place::Past(keys[self.key - 1].0.clone()),
+        };
+        Some(place.to_bytes(0))
     }
 
     /// Goes to a place that `to_bytes` wrote for the same path.
@@ -324,6 +414,22 @@ impl Cursor {
     }
 }
 
+impl Place {
+    /// A tag, the number of the key, the position.
+    fn to_bytes(&self, key: usize) -> Vec<u8> {
+        let (tag, position): (u8, &[u8]) = match self {
+            Place::Begin => (0, &[]),
+            Place::Past(p) => (1, p),
+            Place::Resume(p) => (2, p),
+            Place::End => (3, &[]),
+        };
+        let mut bytes = vec![tag];
+        bytes.extend_from_slice(&(key as u64).to_le_bytes());
+        bytes.extend_from_slice(position);
+        bytes
+    }
+}
+
 /// What identifies entry `i` of a batch in its table: its key, in a bag its position.
 fn name(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
     match &op.store.index {
@@ -337,15 +443,21 @@ fn name(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
 }
 
 /// Where the program's objects can be.
-fn path(table: &Table, program: &Program, way: Direction) -> Path {
+fn path(table: &Table, program: &Program, way: Direction, limit: Option<usize>) -> Path {
     let order = match table.key_form() {
         KeyForm::Ordered => KeyOrder::Ordered,
         KeyForm::Hash { .. } => KeyOrder::Hash,
     };
     match program.plan(table.keypos(), order) {
         Plan::Nothing => Path::Nothing,
-        Plan::Full => Path::Full,
-        Plan::Range { low, high } => Path::Range(low, high),
+        Plan::Full => match indexes::candidates(table, program, limit, false) {
+            Some(candidates) => Path::Gathering(Box::new(candidates)),
+            None => Path::Full,
+        },
+        Plan::Range { low, high } => match indexes::candidates(table, program, limit, true) {
+            Some(candidates) => Path::Gathering(Box::new(candidates)),
+            None => Path::Range(low, high),
+        },
         Plan::Keys(terms) => {
             let mut keys = Vec::with_capacity(terms.len());
             for term in terms {

@@ -55,9 +55,15 @@ pub(crate) struct Scan {
 
 impl Scan {
     /// A scan from its beginning. It is large, and passed from hand to hand: so it is boxed.
-    pub(crate) fn new(table: &Arc<Table>, program: Option<Program>, way: Direction) -> Box<Self> {
+    /// `limit` is how many results are wanted at first.
+    pub(crate) fn new(
+        table: &Arc<Table>,
+        program: Option<Program>,
+        way: Direction,
+        limit: Option<usize>,
+    ) -> Box<Self> {
         Box::new(Scan {
-            cursor: Cursor::new(table, program.as_ref(), way),
+            cursor: Cursor::new(table, program.as_ref(), way, limit),
             table: Arc::clone(table),
             program,
             lent: Lent::new(),
@@ -96,6 +102,9 @@ impl Scan {
             // are given while it is pinned: the handles in the batch's copies stay alive.
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
+            if !cursor.gather(table, &op, budget) {
+                return Ok(Step::More);
+            }
             let usable = cursor.fill(table, &op, (few, any_order), batch);
             if usable == 0 {
                 return Ok(Step::Done);
@@ -186,7 +195,7 @@ impl Table {
     ) -> Result<CountJob, Error> {
         self.check_read(who)?;
         Ok(CountJob {
-            scan: Scan::new(self, Some(program), Direction::Forward),
+            scan: Scan::new(self, Some(program), Direction::Forward, None),
             count: 0,
         })
     }
@@ -206,7 +215,7 @@ impl SelectJob {
         limit: Option<usize>,
     ) -> Self {
         SelectJob {
-            scan: Scan::new(table, program, direction),
+            scan: Scan::new(table, program, direction, limit),
             limit,
         }
     }

@@ -14,6 +14,7 @@ use crate::change_stamp::ChangeStamp;
 use crate::error::Error;
 use crate::fixation::Fixation;
 use crate::ids::{OwnerId, TableId, Who};
+use crate::indexes::Indexes;
 use crate::keys;
 use crate::options::{Access, Options, TableKind};
 use crate::raw::EpochCell;
@@ -107,7 +108,15 @@ impl Table {
         } else {
             Seed::random()
         };
-        let store = Store::new(&options, &seed);
+        // The options were checked.
+        let indexes = match &options.indexes[..] {
+            [] => None,
+            indexes => {
+                let table = (options.keypos, options.kind.is_unique());
+                Indexes::new(indexes, table, &seed).ok().flatten()
+            }
+        };
+        let store = Store::new(&options, &seed, indexes);
         Self::with_store(id, options, owner, catalog, (seed, store))
     }
 

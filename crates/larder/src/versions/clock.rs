@@ -179,3 +179,8 @@ pub(super) fn wait_for_commits_before(number: u64) {
         }
     }
 }
+
+/// Waits until the commits that are under way are over.
+pub(crate) fn wait_for_commits() {
+    wait_for_commits_before(draw());
+}

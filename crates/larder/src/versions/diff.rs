@@ -165,7 +165,10 @@ impl Place {
     }
 
     fn all(table: &Table, side: Side) -> Place {
-        Place::All(Box::new(Cursor::new(table, None, Direction::Forward)), side)
+        Place::All(
+            Box::new(Cursor::new(table, None, Direction::Forward, None)),
+            side,
+        )
     }
 }
 

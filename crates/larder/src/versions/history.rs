@@ -42,7 +42,7 @@ use super::undo::{self, Listed, Override, Versions};
 use crate::index::Index;
 use crate::raw;
 use crate::reclaim::reaper;
-use crate::store::Store;
+use crate::store::{Layers, Store};
 use crate::table::Table;
 use larder_index::sync::{planted, point, Fault, Mutex};
 use larder_index::{with_spare, Change, Guard, Key, Lookup, Unique, SHORT};
@@ -159,7 +159,7 @@ impl History {
 
     /// A history of the same objects, which begins now.
     pub(super) fn begin_anew(&self) -> Self {
-        self.anew(self.store.share(), self.nth)
+        self.anew(self.store.plain(), self.nth)
     }
 
     /// Puts an empty store in the place of the table's, whose history this is, by way of `put`. If
@@ -168,16 +168,18 @@ impl History {
         &self,
         fresh: Store,
         locks: bool,
-        put: impl FnOnce(Store) -> Result<R, Store>,
-    ) -> Result<R, Store> {
+        put: impl FnOnce(Store) -> Result<R, ()>,
+    ) -> Result<R, ()> {
         self.feed.swapping(|nth, is_followed| {
             if !locks && !is_followed {
                 return put(fresh);
             }
-            let history = Arc::new(self.anew(fresh, nth));
-            // If it is not taken, the plain store is what is tried with again.
-            let store = Store::watched(Arc::clone(&history), locks);
-            put(store).map_err(|_| history.store.share())
+            let history = Arc::new(self.anew(fresh.plain(), nth));
+            put(fresh.through(Layers {
+                history: Some(history),
+                locks,
+                ..fresh.layers().clone()
+            }))
         })
     }
 
@@ -504,7 +506,7 @@ impl Drop for History {
     fn drop(&mut self) {
         // The table was emptied or deleted: its objects went on for the snapshots.
         if self.store.is_last() && self.store.memory() > SMALL {
-            reaper::free_unread(self.store.share());
+            reaper::free_unread(self.store.plain());
         }
         // Whoever could read the versions held the history, or has gone.
         let Some(undo) = self.undo.take() else {

@@ -13,6 +13,7 @@
 //! | `snapshot` | taking and releasing snapshots |
 //! | `count` | the number of a snapshot's objects |
 //! | `diff` | what differs between two snapshots |
+//! | `differences` | which keys of a view may differ from those of its table |
 //! | `key_locks` | locks of keys, for tables that commits write to |
 //! | `transaction` | views, and their commit |
 //! | `feed` | the queue of what changes in a table |
@@ -59,6 +60,7 @@ mod checkpoints;
 mod clock;
 mod count;
 mod diff;
+mod differences;
 mod feed;
 mod filter;
 mod history;
@@ -72,8 +74,10 @@ mod transaction;
 mod undo;
 mod watched;
 
+pub(crate) use clock::wait_for_commits;
 pub(crate) use clock::CommitNumber;
 pub use diff::{DiffJob, Difference};
+pub(crate) use differences::Differences;
 pub(crate) use feed::Feed;
 pub use feed::Waker;
 pub(crate) use history::History;

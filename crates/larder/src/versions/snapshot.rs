@@ -12,8 +12,9 @@ use crate::budget::Budget;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::{OwnerId, TableId};
+use crate::indexes::Indexes;
 use crate::options::{Access, Options};
-use crate::store::Store;
+use crate::store::{Layers, Store};
 use crate::structures::DEFAULT;
 use crate::table::Table;
 use larder_index::sync::{planted, Fault};
@@ -168,9 +169,20 @@ pub(super) fn view_options(source: &Table, access: Access) -> Options {
 /// The store of a snapshot of a table.
 fn store(source: &Table, snapshot: Snapshot) -> Store {
     let (history, time) = (Arc::clone(&snapshot.history), snapshot.time());
+    let indexes = indexes_of(source, &history);
+    let differ = Arc::clone(&history) as _;
     let overrides = Overrides::of_snapshot(snapshot, source.seed.clone());
     let objects = merge(history.store().below(), overrides);
-    Store::of_snapshot(history.store().as_of(objects, time))
+    let objects = history.store().as_of(objects, time);
+    Store::of_view(objects, indexes, vec![differ])
+}
+
+/// The indexes of a table, if it has this history still.
+pub(super) fn indexes_of(source: &Table, history: &Arc<History>) -> Option<Arc<Indexes>> {
+    let guard = larder_index::pin();
+    let store = source.store(&guard)?;
+    let is_own = store.history().is_some_and(|own| Arc::ptr_eq(own, history));
+    store.layers().indexes.clone().filter(|_| is_own)
 }
 
 /// Takes snapshots of some tables at one instant. Steps 1 to 4 of the folder.
@@ -245,11 +257,14 @@ impl Table {
         self.check_watchable()?;
         loop {
             let op = self.begin(guard)?;
-            if let Some(history) = &op.store.history {
+            if let Some(history) = op.store.history() {
                 return Ok(Arc::clone(history));
             }
-            let history = Arc::new(History::new(op.store.share(), self));
-            let store = Store::watched(Arc::clone(&history), false);
+            let history = Arc::new(History::new(op.store.plain(), self));
+            let store = op.store.through(Layers {
+                history: Some(Arc::clone(&history)),
+                ..op.store.layers().clone()
+            });
             // The old store only leads to the objects, which the new one has, too.
             if self.state.replace(op.state, store, guard).is_ok() {
                 return Ok(history);
@@ -263,14 +278,17 @@ impl Table {
         loop {
             let history = self.watch(&guard)?;
             let op = self.begin(&guard)?;
-            if op.store.locks {
+            if op.store.layers().locks {
                 return Ok(());
             }
             // A write that has revalidated holds its leaf: the commits that are to come wait for
             // it when they read the key.
-            let own = op.store.history.as_ref();
+            let own = op.store.history();
             if own.is_some_and(|own| Arc::ptr_eq(own, &history)) {
-                let store = Store::watched(history, true);
+                let store = op.store.through(Layers {
+                    locks: true,
+                    ..op.store.layers().clone()
+                });
                 if self.state.replace(op.state, store, &guard).is_ok() {
                     return Ok(());
                 }
@@ -297,17 +315,25 @@ impl Table {
         let Some(store) = state.get() else {
             return true;
         };
-        let own = store.history.as_deref();
-        if !own.is_some_and(|own| std::ptr::eq(own, history)) {
+        let own = store.history();
+        if !own.is_some_and(|own| std::ptr::eq(&**own, history)) {
             return true;
         }
         if state.tag() != 0 {
             return false;
         }
-        let next = if !store.locks && !is_followed {
-            history.store().share()
+        let indexes = store.layers().indexes.clone();
+        let next = if !store.layers().locks && !is_followed {
+            // The history's store has a part in the objects, which a watched one hasn't.
+            history.store().through(Layers {
+                indexes,
+                ..history.store().layers().clone()
+            })
         } else if history.is_large() {
-            Store::watched(Arc::new(history.begin_anew()), store.locks)
+            store.through(Layers {
+                history: Some(Arc::new(history.begin_anew())),
+                ..store.layers().clone()
+            })
         } else {
             // Where commits write, it is likely that they go on.
             return false;
@@ -319,11 +345,8 @@ impl Table {
     /// way.
     pub(super) fn has_history(&self, history: &Arc<History>, guard: &Guard) -> Result<bool, Error> {
         let op = self.begin(guard)?;
-        Ok(op
-            .store
-            .history
-            .as_ref()
-            .is_some_and(|own| Arc::ptr_eq(own, history)))
+        let own = op.store.history();
+        Ok(own.is_some_and(|own| Arc::ptr_eq(own, history)))
     }
 
     /// A snapshot of the table that is listed nowhere, for the library's own use. It is released
@@ -381,7 +404,7 @@ impl Table {
     /// table without. O(1).
     pub fn snapshots(&self) -> (usize, usize) {
         let guard = larder_index::pin();
-        let history = self.store(&guard).and_then(|store| store.history.as_ref());
+        let history = self.store(&guard).and_then(Store::history);
         history.map_or((0, 0), |history| (history.snapshots(), history.kept()))
     }
 

@@ -16,6 +16,7 @@ use crate::buffers::Lent;
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::store::Store;
 use crate::table::Table;
 use larder_matchspec::{Context, Program};
 use larder_term::object::ObjectView;
@@ -175,7 +176,7 @@ impl Drop for Subscription {
         let guard = larder_index::pin();
         if self.feed.unfollow(self.id) {
             let store = self.table.store(&guard);
-            if let Some(history) = store.and_then(|store| store.history.as_ref()) {
+            if let Some(history) = store.and_then(Store::history) {
                 history.end_if_idle(&guard);
             }
         }

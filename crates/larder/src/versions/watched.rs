@@ -42,11 +42,12 @@ struct Watched<I: ?Sized> {
     bounded: bool,
 }
 
-/// A watched index over a history's store, whose operations on one key go by its lock or not.
-pub(crate) fn watch(history: &Arc<History>, locks: bool) -> Index {
+/// A watched index over the index of a history's objects. Its operations on one key go by the key's
+/// lock or not.
+pub(crate) fn watch(index: Index, history: &Arc<History>, locks: bool) -> Index {
     let history = Arc::clone(history);
     let bounded = history.store().bounded().is_some();
-    match history.store().below() {
+    match index {
         Index::Unique(index) => Index::Unique(Arc::new(Watched {
             index,
             history,

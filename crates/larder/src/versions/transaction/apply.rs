@@ -8,11 +8,13 @@ use super::view::survivors;
 use super::{Part, Transaction};
 use crate::error::Error;
 use crate::index::Index;
+use crate::indexes::{take_holder, Claimed, Indexes, Refused};
 use crate::ops::{Admission, Operation};
 use crate::store::Store;
 use larder_index::sync::{planted, Fault};
-use larder_index::Guard;
+use larder_index::{Guard, Previous, Values};
 use std::sync::atomic::{fence, Ordering};
+use std::sync::Arc;
 
 /// A key that a transaction has written.
 pub(super) struct Written {
@@ -28,6 +30,31 @@ impl Written {
     fn value(&self) -> Override<'_> {
         undo::as_of(&self.record, 0).unwrap_or(Override::Absent)
     }
+}
+
+/// What a commit has claimed.
+pub(super) struct Claims {
+    pub(super) made: Result<Vec<Claimed>, Refused>,
+    /// The indexes of each table, if one of them is unique.
+    indexes: Vec<Option<Arc<Indexes>>>,
+}
+
+impl Claims {
+    /// Whether the tables have these indexes still.
+    pub(super) fn are_of(&self, stores: &[Store]) -> bool {
+        let same = |(own, store): (&Option<Arc<Indexes>>, &Store)| match (own, unique(store)) {
+            (None, None) => true,
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        };
+        self.indexes.iter().zip(stores).all(same)
+    }
+}
+
+/// The indexes of a store, if one of them is unique.
+fn unique(store: &Store) -> Option<&Arc<Indexes>> {
+    let indexes = store.layers().indexes.as_ref();
+    indexes.filter(|indexes| indexes.has_unique())
 }
 
 impl Transaction {
@@ -118,6 +145,61 @@ impl Transaction {
             let reads = set.reads.lock();
             planted(Fault::Phantom) || reads.ranges_hold(&set.history, guard, set.number)
         })
+    }
+
+    /// (3) Claims the values that the rows are to have in unique indexes.
+    ///
+    /// # Errors
+    /// As of `commit`.
+    pub(super) fn claim(&self, written: &[Written], guard: &Guard) -> Result<Claims, Error> {
+        let mut indexes = Vec::with_capacity(self.parts.len());
+        for part in &self.parts {
+            indexes.push(unique(part.table.begin(guard)?.store).cloned());
+        }
+        let each = indexes.iter().enumerate();
+        let each = each.filter_map(|(part, own)| Some((part, own.as_ref()?)));
+        let made = each.map(|(part, own)| self.claim_of(part, own, written, guard));
+        Ok(Claims {
+            made: made.collect(),
+            indexes,
+        })
+    }
+
+    /// Removes the row that has the value which could not be claimed, if it is expired.
+    pub(super) fn free_holder(&self, guard: &Guard) -> Result<bool, Error> {
+        let Some(key) = take_holder() else {
+            return Ok(false);
+        };
+        let mut is_freed = false;
+        // In another table a row under this key is not the holder, but goes no less.
+        for Part { table, .. } in &self.parts {
+            let op = table.begin(guard)?;
+            is_freed |= table.free_expired(&op, &key) == Some(Previous::Present);
+        }
+        Ok(is_freed)
+    }
+
+    /// Claims those of one table.
+    fn claim_of(
+        &self,
+        part: usize,
+        indexes: &Arc<Indexes>,
+        written: &[Written],
+        guard: &Guard,
+    ) -> Result<Claimed, Refused> {
+        let history = &self.parts[part].set.history;
+        let mut rows = Vec::new();
+        for own in written.iter().filter(|own| own.part == part) {
+            let (mut old, mut new) = (Values::default(), Values::default());
+            // The key's lock is held: the rows stay as they are until they are written.
+            let objects = &history.store().index;
+            objects.copy(guard, history.key(&own.key), &mut old);
+            history.values(own.value(), &mut |value| new.push(value));
+            rows.push((&own.key[..], old, new));
+        }
+        let mut claimed = Claimed::begin(indexes);
+        claimed.claim_together(guard, &rows)?;
+        Ok(claimed)
     }
 
     /// (5)

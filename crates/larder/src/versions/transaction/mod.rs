@@ -12,11 +12,13 @@
 //!
 //! 1. *Begin*: a snapshot of all tables, with number s, and a view of each.
 //! 2. *Run*: the caller reads and writes the views. The tables don't notice.
-//! 3. *Lock* the keys that were written, in the order of the locks (`key_locks`). Then draw the
-//!    commit's number n. It is known to be under way until (6).
+//! 3. *Lock* the keys that were written, in the order of the locks (`key_locks`). Claim the values
+//!    that the rows are to have in unique indexes (`indexes::claims`). Then draw the number n of
+//!    the commit. It is known to be under way until (6).
 //! 4. *Validate*: no key that was read or written has a version with a number of s or more, and no
 //!    other commit holds the lock of one. If a range was read, wait until the commits with numbers
-//!    less than n are over; then no key in it has such a version.
+//!    less than n are over; then no key in it has such a version. The unique indexes are those of
+//!    (3).
 //! 5. *Apply* the writes, with number n − 1.
 //! 6. *Unlock*.
 //!
@@ -71,12 +73,13 @@ mod writes;
 use super::clock::UnderWay;
 use super::feed;
 use super::key_locks::CommitLocks;
-use super::snapshot::{cut, view_options, ViewOf};
+use super::snapshot::{cut, indexes_of, view_options, ViewOf};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::indexes::{Claimed, Refused};
 use crate::options::Access;
-use crate::store::Store;
+use crate::store::{Layers, Store};
 use crate::table::Table;
 use larder_index::{Guard, Unique};
 pub use priority::Turn;
@@ -125,7 +128,10 @@ impl Engine {
             let options = view_options(table, Access::Private);
             let writes = table.may_write(who).is_ok();
             let view = self.unlisted(|id, catalog| {
-                let objects = (table.seed.clone(), Store::of_snapshot(index));
+                let indexes = indexes_of(table, &set.history);
+                let differ = vec![Arc::clone(&set.history) as _, Arc::clone(&set) as _];
+                let store = Store::of_view(index, indexes, differ);
+                let objects = (table.seed.clone(), store);
                 let of = ViewOf::transaction(table.id(), writes);
                 Table::of_view(id, options, who, catalog, objects, of)
             });
@@ -159,8 +165,9 @@ impl Transaction {
     /// has read since it began.
     ///
     /// # Errors
-    /// `NoTable` if one of the tables is gone; `Busy` while a list is being inserted into one of
-    /// them; `Full` if one has no room for what is new. Nothing was done then; after `Busy` the
+    /// `NoTable` if one of the tables is gone; `NotUnique` if another row has the value of one that
+    /// was written, in a unique index; `Full` if a table has no room for what is new; `Busy` while
+    /// a list is being inserted into one of the tables. Nothing was done then; after `Busy` the
     /// call may be made again.
     pub fn commit(&self) -> Result<Outcome, Error> {
         let guard = larder_index::pin();
@@ -172,14 +179,29 @@ impl Transaction {
         self.ask_for_room(&written, &guard)?;
         // (3)
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
+        let claims = self.claim(&written, &guard)?;
         let under_way = UnderWay::begin();
-        let stores = self.stores(&guard)?;
+        let stores = self.stores(&guard)?.filter(|stores| claims.are_of(stores));
+        let mut taken = None;
         let outcome = match stores {
             Some(stores) if self.is_valid(&written, &locks, &under_way, &guard) => {
                 // (5) The snapshots are given up before, so that nothing is kept for them.
                 self.end_under(&guard);
-                under_way.during(|| feed::together(|| self.apply(&written, &stores, &guard)))?;
-                Outcome::Committed
+                match claims.made {
+                    Ok(mut claimed) => {
+                        claimed.iter_mut().for_each(|own| own.hand_over(&guard));
+                        let apply = || self.apply(&written, &stores, &guard);
+                        under_way.during(|| feed::together(apply))?;
+                        claimed.into_iter().for_each(Claimed::keep);
+                        Outcome::Committed
+                    }
+                    // Somebody has the value, and nothing that was read has changed since.
+                    Err(Refused::Taken(index)) => {
+                        taken = Some(index);
+                        Outcome::Lost
+                    }
+                    Err(Refused::Unsettled) => Outcome::Lost,
+                }
             }
             _ => {
                 self.end_under(&guard);
@@ -192,7 +214,11 @@ impl Transaction {
         for Part { table, .. } in &self.parts {
             table.evict_after(&guard, written.len());
         }
-        Ok(outcome)
+        match taken {
+            // A row that is expired gives its value up, under the lock of its own key.
+            Some(index) if !self.free_holder(&guard)? => Err(Error::NotUnique(index)),
+            _ => Ok(outcome),
+        }
     }
 
     /// Whether each table is as it was: it has its history still, and no list is being inserted.
@@ -200,11 +226,16 @@ impl Transaction {
     fn stores(&self, guard: &Guard) -> Result<Option<Vec<Store>>, Error> {
         let mut stores = Vec::with_capacity(self.parts.len());
         for Part { table, set, .. } in &self.parts {
-            if !table.has_history(&set.history, guard)? {
+            let op = table.begin(guard)?;
+            let own = op.store.history();
+            if !own.is_some_and(|own| Arc::ptr_eq(own, &set.history)) {
                 return Ok(None);
             }
             // The commit holds the locks of its keys.
-            stores.push(Store::watched(Arc::clone(&set.history), false));
+            stores.push(op.store.through(Layers {
+                locks: false,
+                ..op.store.layers().clone()
+            }));
         }
         Ok(Some(stores))
     }

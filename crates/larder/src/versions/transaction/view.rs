@@ -14,6 +14,7 @@
 //! whose counts are others', the write takes counts first.
 
 use super::super::checkpoints::Checkpoints;
+use super::super::differences::Differences;
 use super::super::history::{self, History, Snapshot};
 use super::super::merged::{self, Overrides};
 use super::super::undo::{self, Listed, Override};
@@ -46,6 +47,17 @@ pub(super) struct WorkingSet {
     unique: bool,
 }
 
+/// The keys that were written.
+impl Differences for WorkingSet {
+    fn changed(&self) -> Option<&dyn Unique> {
+        Some(&*self.writes)
+    }
+
+    fn note_read(&self) {
+        self.note_all();
+    }
+}
+
 impl WorkingSet {
     pub(super) fn new(snapshot: Snapshot) -> Self {
         let index = &snapshot.history.store().index;
@@ -73,6 +85,11 @@ impl WorkingSet {
     /// Whether the transaction has written a key.
     fn has_written(&self, guard: &Guard, key: Key<'_>) -> bool {
         self.writes.contains(guard, key)
+    }
+
+    /// Notes that all keys were looked at.
+    fn note_all(&self) {
+        self.reads.lock().range(None, None, Direction::Forward);
     }
 
     fn note_key(&self, key: Key<'_>) {
@@ -190,7 +207,7 @@ impl Unique for View<dyn Unique> {
     }
 
     fn len(&self) -> usize {
-        self.set.reads.lock().range(None, None, Direction::Forward);
+        self.set.note_all();
         self.seen.len()
     }
 
@@ -368,7 +385,7 @@ impl Multi for View<dyn Multi> {
     }
 
     fn len(&self) -> usize {
-        self.set.reads.lock().range(None, None, Direction::Forward);
+        self.set.note_all();
         self.seen.len()
     }
 

@@ -1,0 +1,161 @@
+//! Secondary indexes.
+
+use super::options;
+use super::select::{self, IndexAgain, Job};
+use super::spec::{self, Surroundings, PROGRAMS};
+use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::layout;
+use crate::sys::*;
+use crate::tables::{self, answer, who};
+use crate::terms::atoms;
+use crate::terms::decode;
+use larder::{IndexDefinition, IndexInfo, IndexOn, PlanKind};
+use larder_matchspec::Program;
+use larder_term::Atom;
+
+/// add_index(Table, {Name, Position | Expression, Options}) -> true.
+pub fn add_index(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_write(who(call)))?;
+    let definition = options::index(call, call.args[1])?;
+    let job = answer(call, &table, table.add_index(who(call), definition))?;
+    let job = Job::Build(Box::new(job));
+    select::begin(call, table, Surroundings::none(), job)
+}
+
+/// drop_index(Table, Name) -> true.
+pub fn drop_index(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_write(who(call)))?;
+    let name = name(call, call.args[1])?;
+    answer(call, &table, table.drop_index(who(call), name))?;
+    Ok(atoms::TRUE.word())
+}
+
+/// index_lookup(Table, Name, Value) -> [Object] | {more, [Object]}; see `select::all_in_order`.
+pub fn index_lookup(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_read(who(call)))?;
+    let name = name(call, call.args[1])?;
+    let value = options::owned(call, call.args[2])?;
+    let job = table.index_lookup(who(call), name, value.as_ref());
+    let job = Job::Index(Box::new(answer(call, &table, job)?));
+    select::begin(call, table, Surroundings::none(), job)
+}
+
+/// index_select_all(Table, Name, Spec) -> [Result] | {more, [Result]}; see `select::all_in_order`.
+pub fn index_select_all(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_read(who(call)))?;
+    let (name, program) = (name(call, call.args[1])?, program(call, call.args[2])?);
+    let around = Surroundings::new(call, &program)?;
+    let job = table.index_select(who(call), name, program, None);
+    let job = Job::Index(Box::new(answer(call, &table, job)?));
+    select::begin(call, table, around, job)
+}
+
+/// index_select_some(Table, Name, Spec, Limit) -> {[Result], Continuation} | {more, [Result],
+/// Continuation} | '$end_of_table'; see `select::some`.
+pub fn index_select_some(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_read(who(call)))?;
+    let (name, program) = (name(call, call.args[1])?, program(call, call.args[2])?);
+    let limit = select::limit(call.args[3])?;
+    let around = Surroundings::new(call, &program)?;
+    let job = table.index_select(who(call), name, program.clone(), Some(limit));
+    let again = IndexAgain {
+        name,
+        limit,
+        program,
+    };
+    let job = Job::IndexSome(Box::new(answer(call, &table, job)?), again);
+    select::begin(call, table, around, job)
+}
+
+/// index_select_again(Table, Name, Limit, Place, Program) -> as index_select_some. The arguments
+/// are a continuation's elements.
+pub fn index_select_again(call: &Call<'_>) -> Reply {
+    let &[id, index, amount, place, program] = call.args else {
+        return Err(BADARG);
+    };
+    let program = PROGRAMS.get(call.env, program).ok_or(BADARG)?;
+    let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
+    let (name, limit) = (name(call, index)?, select::limit(amount)?);
+    let table = tables::get(call, id)?;
+    let around = Surroundings::new(call, program)?;
+    let who = who(call);
+    let job = table.index_select_resume(who, name, program.clone(), Some(limit), place);
+    let again = IndexAgain {
+        name,
+        limit,
+        program: program.clone(),
+    };
+    let job = Job::IndexSome(Box::new(answer(call, &table, job)?), again);
+    select::begin(call, table, around, job)
+}
+
+/// explain(Table, Spec) -> {Plan, Rows | unknown, [{Name, Entries}]}. A plan is `nothing`, `key`,
+/// `range`, `scan` or {index, Name}.
+pub fn explain(call: &Call<'_>) -> Reply {
+    let table = tables::get(call, call.args[0])?;
+    answer(call, &table, table.check_read(who(call)))?;
+    let explained = table.explain(&program(call, call.args[1])?, None);
+    let plan = match explained.plan {
+        PlanKind::Nothing => atoms::NOTHING.word(),
+        PlanKind::Keys(_) => atoms::KEY.word(),
+        PlanKind::Range => atoms::RANGE.word(),
+        PlanKind::Scan => atoms::SCAN.word(),
+        PlanKind::Index(name) => call.tuple(&[atoms::INDEX.word(), atoms::to_word(call.env, name)]),
+    };
+    let int = |n: u64| call.int(i64::try_from(n).unwrap_or(i64::MAX));
+    let rows = explained.rows.map_or(atoms::UNKNOWN.word(), int);
+    let indexes = explained.indexes.iter();
+    let indexes =
+        indexes.map(|&(name, entries)| call.tuple(&[atoms::to_word(call.env, name), int(entries)]));
+    let indexes = call.list(&indexes.collect::<Vec<_>>());
+    Ok(call.tuple(&[plan, rows, indexes]))
+}
+
+/// [{Name, Position | Expression, [unique | each], Ready, Entries, Bytes}].
+#[cold]
+pub fn described(call: &Call<'_>, indexes: &[IndexInfo]) -> Word {
+    let each = indexes.iter().map(|index| {
+        let IndexDefinition {
+            name,
+            on,
+            unique,
+            each,
+        } = &index.definition;
+        let on = match on {
+            IndexOn::Element(position) => call.int(*position as i64),
+            IndexOn::Expression(expression) => decode::term(&call.heap, expression.as_ref()),
+        };
+        let mut options = Vec::new();
+        options.extend(unique.then_some(atoms::UNIQUE.word()));
+        options.extend(each.then_some(atoms::EACH.word()));
+        call.tuple(&[
+            atoms::to_word(call.env, *name),
+            on,
+            call.list(&options),
+            boolean(index.ready),
+            call.int(index.entries as i64),
+            call.int(index.memory as i64),
+        ])
+    });
+    call.list(&each.collect::<Vec<_>>())
+}
+
+/// The name of an index.
+fn name(call: &Call<'_>, word: Word) -> Result<Atom, Raise> {
+    match layout::is_atom(word) {
+        true => Ok(atoms::from_word(call.env, word)),
+        false => Err(BADARG),
+    }
+}
+
+fn program(call: &Call<'_>, spec: Word) -> Result<Program, Raise> {
+    match spec {
+        layout::NIL => spec::nothing(),
+        _ => spec::prepare(call, spec, None),
+    }
+}

@@ -1,0 +1,269 @@
+//! Adding an index to a table while others read and write it, and dropping one.
+//!
+//! # Steps of adding
+//!
+//! 1. The table's store is replaced by one that keeps the new index, too, by an exchange of the
+//!    state word. From here on each write changes the entries of its own row.
+//! 2. Wait for the commits that were under way: they write to the store that they began with.
+//! 3. Go through the table, in slices. Of each key, make the entries of its rows, under the lock of
+//!    the key: a write that revalidated before (1) holds that lock, so its row is seen.
+//! 4. The index is ready, unless two rows have one value in a unique index. Then it is taken out of
+//!    the store again.
+//!
+//! A row that is there throughout is met by (3). One that comes later has its entries from the
+//! write that brings it. Entries that are there already are not made twice (`Entries::set`).
+//!
+//! If the table is emptied meanwhile, the new store has the index, too, and it is ready there.
+//!
+//! # Dropping
+//!
+//! The store is replaced by one without the index. Writes that revalidated before may still change
+//! its entries; nobody reads them.
+
+use super::layer::with_working;
+use super::{Entries, IndexDefinition, Indexes, Refused};
+use crate::budget::{Budget, Step};
+use crate::error::Error;
+use crate::ids::OwnerId;
+use crate::index::Index;
+use crate::ops::Operation;
+use crate::scan::Cursor;
+use crate::store::Layers;
+use crate::structures::DEFAULT;
+use crate::table::Table;
+use crate::versions;
+use larder_index::sync::give_way;
+use larder_index::{Batch, Change, Direction, Guard, Previous};
+use larder_term::Atom;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// An index that is being added. Dropped before its end, the index is taken out again.
+pub struct IndexBuild {
+    table: Arc<Table>,
+    entries: Arc<Entries>,
+    cursor: Cursor,
+    batch: Batch,
+    is_over: bool,
+}
+
+impl Table {
+    /// Begins to add an index. The table can be read and written meanwhile.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access` (the right to write is needed); `Busy` while a list is being inserted;
+    /// `BadOption` for a definition that can't be, or a name that another index has; `TableType`
+    /// for snapshots, views, and tables on a structure of the studies.
+    pub fn add_index(
+        self: &Arc<Self>,
+        who: OwnerId,
+        definition: IndexDefinition,
+    ) -> Result<IndexBuild, Error> {
+        self.check_write(who)?;
+        if self.options().structure != DEFAULT || self.view.is_some() {
+            return Err(Error::TableType);
+        }
+        let entries = Arc::new(Entries::new(&definition, &self.seed, false)?);
+        let guard = larder_index::pin();
+        // (1)
+        self.change_indexes(&guard, |each| {
+            if each
+                .iter()
+                .any(|own| own.definition.name == definition.name)
+            {
+                let name = definition.name.text();
+                let text = format!("the table has an index {name} already");
+                return Err(Error::BadOption(text.into()));
+            }
+            each.push(Arc::clone(&entries));
+            Ok(())
+        })?;
+        // (2)
+        versions::wait_for_commits();
+        Ok(IndexBuild {
+            table: Arc::clone(self),
+            entries,
+            cursor: Cursor::new(self, None, Direction::Forward, None),
+            batch: Batch::default(),
+            is_over: false,
+        })
+    }
+
+    /// Drops an index. O(1); its memory is freed behind.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access` (the right to write is needed), `NoIndex`; `TableType` for snapshots and
+    /// views; `Busy` while a list is being inserted.
+    pub fn drop_index(&self, who: OwnerId, name: Atom) -> Result<(), Error> {
+        self.check_write(who)?;
+        if self.view.is_some() {
+            return Err(Error::TableType);
+        }
+        self.change_indexes(&larder_index::pin(), |each| {
+            let place = each.iter().position(|own| own.definition.name == name);
+            each.remove(place.ok_or(Error::NoIndex(name))?);
+            Ok(())
+        })
+    }
+
+    /// Replaces the store by one with other indexes.
+    fn change_indexes(
+        &self,
+        guard: &Guard,
+        mut change: impl FnMut(&mut Vec<Arc<Entries>>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        loop {
+            let op = self.begin(guard)?;
+            let own = op.store.layers().indexes.as_ref();
+            let mut each = own.map_or_else(Vec::new, |own| own.each.clone());
+            change(&mut each)?;
+            let claims = own.map_or_else(Arc::default, |own| Arc::clone(&own.claims));
+            let table = (self.keypos(), self.kind().is_unique());
+            let store = op.store.through(Layers {
+                indexes: Indexes::of(each, table, (&self.seed, claims)),
+                ..op.store.layers().clone()
+            });
+            if self.state.replace(op.state, store, guard).is_ok() {
+                return Ok(());
+            }
+        }
+    }
+}
+
+impl IndexBuild {
+    /// One slice.
+    ///
+    /// # Errors
+    /// `NotUnique` if two rows have one value in a unique index; `NoIndex` if the index was dropped
+    /// meanwhile; `NoTable`; `Busy`: help with the batch and step again.
+    pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
+        let name = self.entries.definition.name;
+        while !self.is_over {
+            let guard = larder_index::pin();
+            let op = self.table.begin(&guard)?;
+            let indexes = op.store.layers().indexes.as_ref();
+            let mut each = indexes.into_iter().flat_map(|indexes| &indexes.each);
+            match each.find(|own| own.definition.name == name) {
+                Some(own) if Arc::ptr_eq(own, &self.entries) => {}
+                // The table was emptied: the index is there, and ready.
+                Some(own) if own.is_ready() && own.definition == self.entries.definition => {
+                    self.is_over = true;
+                    break;
+                }
+                _ => {
+                    self.is_over = true;
+                    return Err(Error::NoIndex(name));
+                }
+            }
+            // (3)
+            let usable = self
+                .cursor
+                .fill(&self.table, &op, (0, true), &mut self.batch);
+            let mut last: Option<&[u8]> = None;
+            for i in 0..usable {
+                let key = self.batch.key(i);
+                while last != Some(key) && !self.table.make_entries(&op, &self.entries, key) {
+                    give_way();
+                }
+                last = Some(key);
+            }
+            if self.entries.is_broken() || usable == 0 && !self.entries.finish() {
+                self.take_out();
+                return Err(Error::NotUnique(name));
+            }
+            // (4)
+            self.is_over = usable == 0;
+            if !budget.spend(4 * usable as u32) && !self.is_over {
+                return Ok(Step::More);
+            }
+        }
+        Ok(Step::Done)
+    }
+
+    /// Takes the index out of the table.
+    fn take_out(&mut self) {
+        self.is_over = true;
+        let guard = larder_index::pin();
+        loop {
+            let own = &self.entries;
+            let taken = self.table.change_indexes(&guard, |each| {
+                each.retain(|other| !Arc::ptr_eq(other, own));
+                Ok(())
+            });
+            match taken {
+                Err(Error::Busy) => self.table.wait_for_batch(),
+                _ => return,
+            }
+        }
+    }
+}
+
+impl Drop for IndexBuild {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.take_out();
+        }
+    }
+}
+
+impl Table {
+    /// Makes the entries of a key's rows, under its lock. False if it has to be done again, as a
+    /// claim that it met may be given back, or was of a row that is expired.
+    fn make_entries(&self, op: &Operation<'_>, entries: &Entries, key: &[u8]) -> bool {
+        let Some(indexes) = &op.store.layers().indexes else {
+            return true;
+        };
+        // A value, and how many rows have it.
+        let mut all = BTreeMap::<Vec<u8>, u64>::new();
+        let note = |row: &[u8], all: &mut BTreeMap<Vec<u8>, u64>| {
+            with_working(|working| {
+                let buffers = (&mut working.plain, &mut working.scratch);
+                indexes.values_of(entries, (key, row), buffers, &mut working.new);
+                for value in working.new.iter() {
+                    *all.entry(value.to_vec()).or_default() += 1;
+                }
+            });
+        };
+        let (mut position, mut why) = (Vec::new(), None);
+        let mut set = |all: &BTreeMap<Vec<u8>, u64>| {
+            for (value, &rows) in all {
+                if entries.definition.unique {
+                    let claim = (&value[..], key, rows);
+                    let claimed = indexes.claim_for_build(entries, op.guard, claim);
+                    why = why.or(claimed.err());
+                } else {
+                    entries.set(op.guard, (value, key), rows, &mut position);
+                }
+            }
+        };
+        match &op.store.index {
+            Index::Unique(index) => {
+                index.update(op.guard, self.key(key), &mut |row, _| {
+                    row.into_iter().for_each(|row| note(row, &mut all));
+                    set(&all);
+                    Change::Keep
+                });
+            }
+            Index::Multi(index) => index.update(op.guard, self.key(key), &mut |rows| {
+                rows.each(&mut |_, row| {
+                    note(row, &mut all);
+                    true
+                });
+                set(&all);
+            }),
+        }
+        entries.tree.free_large(op.guard);
+        match why {
+            None => true,
+            Some(Refused::Unsettled) => false,
+            Some(Refused::Taken(_)) => match self.free_holder(op) {
+                None | Some(Previous::Refused) => {
+                    entries.breaks();
+                    true
+                }
+                // The other row was expired.
+                Some(_) => false,
+            },
+        }
+    }
+}

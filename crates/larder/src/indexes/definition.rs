@@ -1,0 +1,97 @@
+//! What a secondary index is made with.
+
+use crate::error::Error;
+use crate::structures::DEFAULT;
+use larder_matchspec::Program;
+use larder_term::{Atom, Term};
+
+/// What an index has of each row.
+#[derive(Clone, Debug, PartialEq)]
+pub enum IndexOn {
+    /// The element at a position, from 1. Rows that are shorter are not in the index.
+    Element(usize),
+    /// The result of an expression of match specifications over the row, `'$_'`. Rows for which it
+    /// fails are not in the index.
+    Expression(Term),
+}
+
+/// What a secondary index is made with.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexDefinition {
+    /// Its name, which no other index of the table has.
+    pub name: Atom,
+    /// What is indexed.
+    pub on: IndexOn,
+    /// Whether no two rows may have values that are equal (`==`).
+    pub unique: bool,
+    /// Whether the value is a list, each of whose elements is indexed. Rows with something else are
+    /// not in the index.
+    pub each: bool,
+}
+
+impl IndexDefinition {
+    /// An index of this name, which any number of rows may have a value in.
+    pub fn new(name: Atom, on: IndexOn) -> Self {
+        IndexDefinition {
+            name,
+            on,
+            unique: false,
+            each: false,
+        }
+    }
+
+    /// The program whose results are the index's values; None for an element.
+    ///
+    /// # Errors
+    /// `BadOption`: a position of 0, an expression that is none, or that asks for the process or
+    /// the node.
+    pub(super) fn program(&self) -> Result<Option<Program>, Error> {
+        let name = self.name.text();
+        let expression = match &self.on {
+            IndexOn::Element(0) => {
+                let text = format!("index {name}: positions count from 1");
+                return Err(Error::BadOption(text.into()));
+            }
+            IndexOn::Element(_) => return Ok(None),
+            IndexOn::Expression(expression) => expression.as_ref(),
+        };
+        // An expression that fails is false in a guard. So the clause fits the rows that have a
+        // value, and gives it.
+        let same = Term::tuple([Term::atom("=:=").as_ref(), expression, expression]);
+        let (guards, body) = (Term::list([same.as_ref()]), Term::list([expression]));
+        let head = Term::atom("$1");
+        let clause = Term::tuple([head.as_ref(), guards.as_ref(), body.as_ref()]);
+        let specification = Term::list([clause.as_ref()]);
+        let program = Program::compile(specification.as_ref())
+            .map_err(|error| Error::BadOption(format!("index {name}: {error}").into()))?;
+        if program.asks_context() {
+            let text = format!(
+                "index {name}: what is indexed may depend on the row alone, not on the process or \
+                 the node that asks"
+            );
+            return Err(Error::BadOption(text.into()));
+        }
+        Ok(Some(program))
+    }
+}
+
+/// Whether a table on this structure can be made with these indexes.
+///
+/// # Errors
+/// `BadOption`.
+#[cold]
+pub(crate) fn check(indexes: &[IndexDefinition], structure: &str) -> Result<(), Error> {
+    if structure != DEFAULT {
+        let text = "tables on a structure of the studies have no indexes";
+        return Err(Error::BadOption(text.to_owned().into()));
+    }
+    for (i, definition) in indexes.iter().enumerate() {
+        let earlier = &indexes[..i];
+        if earlier.iter().any(|other| other.name == definition.name) {
+            let text = format!("two indexes are called {}", definition.name.text());
+            return Err(Error::BadOption(text.into()));
+        }
+        definition.program()?;
+    }
+    Ok(())
+}

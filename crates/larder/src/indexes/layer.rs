@@ -1,0 +1,512 @@
+//! The layer of a store that keeps the indexes: an index of the table's rows that changes their
+//! entries, too.
+//!
+//! It is the innermost layer. A write's own closure is called first, under the lock of the key. If
+//! it changes something, the entries are changed, still under the lock, and then the row.
+
+use super::{Entries, Indexes};
+use crate::bounds::{self, object_of, Stamp};
+use crate::index::Index;
+use crate::raw;
+use larder_index::sync::{planted, Fault};
+use larder_index::{
+    with_spare, Batch, Change, Direction, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
+    Ranked, Seen, Shorts, Start, Stats, Unique, Updater, Values, SHORT,
+};
+use larder_matchspec::Scratch;
+use std::cell::Cell;
+use std::sync::Arc;
+
+/// What a change of entries works with.
+#[derive(Default)]
+pub(super) struct Working {
+    pub(super) plain: Vec<u8>,
+    pub(super) scratch: Scratch,
+    pub(super) old: Values,
+    pub(super) new: Values,
+    removals: Vec<Removal>,
+    pub(super) position: Vec<u8>,
+}
+
+/// An entry that is to be removed: the number of the index and the value.
+type Removal = (usize, Vec<u8>);
+
+type Boxed = Box<Working>;
+
+thread_local! {
+    static WORKING: Cell<Option<Boxed>> = const { Cell::new(None) };
+}
+
+/// Buffers that have grown beyond this are not kept.
+const KEEP: usize = 64 << 10;
+
+/// Calls `f` with the thread's buffers.
+pub(super) fn with_working<R>(f: impl FnOnce(&mut Working) -> R) -> R {
+    let is_small = |own: &Boxed| {
+        let values = own.old.bytes.capacity() + own.new.bytes.capacity();
+        values + own.plain.capacity() + own.position.capacity() <= KEEP
+    };
+    with_spare(&WORKING, is_small, |own: &mut Boxed| f(own))
+}
+
+impl Indexes {
+    /// Writes the values of a row of this key to `out`.
+    pub(super) fn values_of(
+        &self,
+        entries: &Entries,
+        (key, row): (&[u8], &[u8]),
+        (plain, scratch): (&mut Vec<u8>, &mut Scratch),
+        out: &mut Values,
+    ) {
+        let row = raw::view(key, row, self.keypos, plain);
+        entries.extractor.values(&row, scratch, out);
+    }
+
+    /// Changes the entries of a key, one of whose rows becomes another. Called under the key's
+    /// lock, before the row is changed. `may_lack`: the old row may have no entries.
+    fn change(
+        &self,
+        guard: &Guard,
+        key: &[u8],
+        rows: (Option<&[u8]>, Option<&[u8]>),
+        may_lack: bool,
+    ) {
+        with_working(|working| {
+            let mut removals = std::mem::take(&mut working.removals);
+            self.begin_change(guard, key, rows, may_lack, (working, &mut removals));
+            self.end_change(guard, key, &mut removals, &mut working.position);
+            working.removals = removals;
+        });
+    }
+
+    /// Makes the new entries, and notes the old ones.
+    fn begin_change(
+        &self,
+        guard: &Guard,
+        key: &[u8],
+        (old, new): (Option<&[u8]>, Option<&[u8]>),
+        may_lack: bool,
+        (working, removals): (&mut Working, &mut Vec<Removal>),
+    ) {
+        let Working {
+            plain,
+            scratch,
+            old: before,
+            new: after,
+            position,
+            ..
+        } = working;
+        for (number, entries) in self.each.iter().enumerate() {
+            before.clear();
+            after.clear();
+            if let Some(old) = old {
+                self.values_of(entries, (key, old), (plain, scratch), before);
+            }
+            if let Some(new) = new {
+                self.values_of(entries, (key, new), (plain, scratch), after);
+            }
+            // Invariant 3: what is new first.
+            let mut is_moved = false;
+            let is_new = |value: &&[u8]| may_lack || !has(before, value);
+            for value in after.iter().filter(is_new) {
+                entries.add(guard, (value, key), self.one, position);
+                is_moved = true;
+            }
+            let gone = before.iter().filter(|value| !has(after, value));
+            let first = removals.len();
+            removals.extend(gone.map(|value| (number, value.to_vec())));
+            if is_moved && removals.len() > first && !planted(Fault::UncountedMove) {
+                entries.note_move();
+            }
+        }
+    }
+
+    /// Removes the old entries.
+    fn end_change(
+        &self,
+        guard: &Guard,
+        key: &[u8],
+        removals: &mut Vec<Removal>,
+        position: &mut Vec<u8>,
+    ) {
+        let stays = planted(Fault::LeftEntry);
+        for (number, value) in removals.drain(..).filter(|_| !stays) {
+            self.each[number].remove(guard, (&value, key), position);
+        }
+    }
+}
+
+/// Whether a value is among others: few, as a rule.
+pub(super) fn has(values: &Values, value: &[u8]) -> bool {
+    values.iter().any(|other| other == value)
+}
+
+/// An index of rows whose entries in secondary indexes follow.
+struct Indexed<I: ?Sized> {
+    index: Arc<I>,
+    indexes: Arc<Indexes>,
+    /// Whether a stamp lies behind each row, as the table is bounded.
+    has_stamps: bool,
+}
+
+/// The same index of rows, whose changes change their entries, too. `has_stamps`: a stamp lies
+/// behind each row (`bounds`).
+pub(crate) fn keep(index: Index, indexes: &Arc<Indexes>, has_stamps: bool) -> Index {
+    let indexes = Arc::clone(indexes);
+    match index {
+        Index::Unique(index) => Index::Unique(Arc::new(Indexed {
+            index,
+            indexes,
+            has_stamps,
+        })),
+        Index::Multi(index) => Index::Multi(Arc::new(Indexed {
+            index,
+            indexes,
+            has_stamps,
+        })),
+    }
+}
+
+impl Indexed<dyn Unique> {
+    /// Changes the entries of a key, whose row becomes another. A row that is expired has its
+    /// entries until it goes, as any other, but for those of an index that was added since: who
+    /// adds one doesn't meet it.
+    fn change(&self, guard: &Guard, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) {
+        if !self.has_stamps {
+            return self.indexes.change(guard, key, (old, new), false);
+        }
+        let is_expired = old.is_some_and(|old| Stamp::of(old).is_expired(bounds::now()));
+        let rows = (old.map(object_of), new.map(object_of));
+        self.indexes.change(guard, key, rows, is_expired);
+    }
+}
+
+impl Unique for Indexed<dyn Unique> {
+    fn is_ordered(&self) -> bool {
+        self.index.is_ordered()
+    }
+
+    fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        self.index.get(guard, key, out)
+    }
+
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        self.index.contains(guard, key)
+    }
+
+    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        self.index.prefetch(guard, keys);
+    }
+
+    fn get_short(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> Lookup {
+        self.index.get_short(guard, key, out, long)
+    }
+
+    fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
+        self.index.get_short_many(guard, keys, far, out);
+    }
+
+    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        let changed = self.index.update(guard, key, &mut |old, scratch| {
+            let change = f(old, scratch);
+            let new = match change {
+                Change::Keep => return change,
+                Change::Remove => None,
+                Change::Put(value) => Some(value),
+                Change::PutScratch => Some(&scratch[..]),
+            };
+            self.change(guard, key.bytes, old, new);
+            change
+        });
+        self.indexes.free_large(guard);
+        changed
+    }
+
+    fn put(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        let was = self.index.put(guard, key, value, &mut |old| {
+            let puts = predicate(old);
+            if puts {
+                self.change(guard, key.bytes, old, Some(value));
+            }
+            puts
+        });
+        self.indexes.free_large(guard);
+        was
+    }
+
+    fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
+        let was = self.index.remove(guard, key, &mut |old| {
+            let removes = predicate(old);
+            if removes {
+                self.change(guard, key.bytes, old, None);
+            }
+            removes
+        });
+        self.indexes.free_large(guard);
+        was
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        self.index.scan(guard, start, direction, batch);
+    }
+
+    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+        self.index.unchanged(guard, key, seen)
+    }
+
+    fn step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) -> bool {
+        self.index.step(guard, key, direction, batch)
+    }
+
+    fn ranked(&self) -> Option<&dyn Ranked> {
+        self.index.ranked()
+    }
+
+    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        self.index.position(key, out);
+    }
+
+    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        self.index.free_some(guard, limit, f)
+    }
+
+    fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.index.memory() + self.indexes.memory()
+    }
+
+    fn stats(&self) -> Stats {
+        self.index.stats()
+    }
+
+    fn limit(&self) -> Option<usize> {
+        self.index.limit()
+    }
+
+    fn freeze(&self, on: bool) {
+        self.index.freeze(on);
+    }
+}
+
+/// The objects under a key of a bag, whose entries follow.
+///
+/// Scans of a bag may read an object beside its change. So old entries are removed when the objects
+/// are changed, still under the lock: who misses an entry doesn't meet the object afterwards.
+struct IndexedObjects<'a> {
+    objects: &'a mut dyn Objects,
+    indexes: &'a Indexes,
+    guard: &'a Guard,
+    key: &'a [u8],
+    removals: Vec<Removal>,
+}
+
+impl IndexedObjects<'_> {
+    /// Has `f` change objects, each of which is passed to its second argument before: what it is
+    /// and what it becomes.
+    fn changing<R>(&mut self, f: impl FnOnce(&mut dyn Objects, &mut NoteChange<'_>) -> R) -> R {
+        // Invariant 2: readers of the key wait from here on.
+        self.objects.begin_change();
+        let (indexes, guard, key) = (self.indexes, self.guard, self.key);
+        let removals = &mut self.removals;
+        let result = f(self.objects, &mut |old, new| {
+            with_working(|working| {
+                indexes.begin_change(guard, key, (old, new), false, (working, &mut *removals));
+            });
+        });
+        with_working(|working| indexes.end_change(guard, key, removals, &mut working.position));
+        result
+    }
+}
+
+/// Is told what an object is and what it becomes.
+type NoteChange<'f> = dyn FnMut(Option<&[u8]>, Option<&[u8]>) + 'f;
+
+impl Objects for IndexedObjects<'_> {
+    fn count(&self) -> usize {
+        self.objects.count()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.objects.is_empty()
+    }
+
+    fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
+        self.objects.each(f);
+    }
+
+    fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
+        self.objects.each_numbered(f);
+    }
+
+    fn begin_change(&mut self) {
+        self.objects.begin_change();
+    }
+
+    fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
+        self.objects.find(value, same)
+    }
+
+    fn push(&mut self, value: &[u8]) {
+        self.changing(|objects, note| {
+            note(None, Some(value));
+            objects.push(value);
+        });
+    }
+
+    fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        self.changing(|objects, note| {
+            objects.remove_if(&mut |value| {
+                let goes = f(value);
+                if goes {
+                    note(Some(value), None);
+                }
+                goes
+            })
+        })
+    }
+
+    fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
+        self.changing(|objects, note| {
+            objects.remove_all(&mut |value| {
+                f(value);
+                note(Some(value), None);
+            })
+        })
+    }
+
+    fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        self.changing(|objects, note| {
+            objects.remove_same(value, &mut |other| {
+                let goes = same(other);
+                if goes {
+                    note(Some(other), None);
+                }
+                goes
+            })
+        })
+    }
+
+    fn replace(&mut self, ordinal: usize, value: &[u8]) {
+        self.changing(|objects, note| {
+            objects.each(&mut |i, old| {
+                if i == ordinal {
+                    note(Some(old), Some(value));
+                }
+                i != ordinal
+            });
+            objects.replace(ordinal, value);
+        });
+    }
+}
+
+impl Multi for Indexed<dyn Multi> {
+    fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
+        self.index.read(guard, key, values)
+    }
+
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        self.index.contains(guard, key)
+    }
+
+    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        self.index.prefetch(guard, keys);
+    }
+
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        self.index.update(guard, key, &mut |objects| {
+            f(&mut IndexedObjects {
+                objects,
+                indexes: &self.indexes,
+                guard,
+                key: key.bytes,
+                removals: Vec::new(),
+            });
+        });
+        self.indexes.free_large(guard);
+    }
+
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        self.index.scan(guard, start, direction, batch);
+    }
+
+    fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
+        self.index.step(guard, key, batch)
+    }
+
+    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+        self.index.unchanged(guard, key, seen)
+    }
+
+    fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        self.index.first_position(key, out);
+    }
+
+    fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
+        self.index.last_position(key, out);
+    }
+
+    fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
+        self.index.entry_position(batch, i, out);
+    }
+
+    fn push_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], number: u64) {
+        self.index.push_entry(batch, key, value, number);
+    }
+
+    fn entry_number(&self, batch: &Batch, i: usize) -> u64 {
+        self.index.entry_number(batch, i)
+    }
+
+    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        self.index.key_position(position)
+    }
+
+    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
+        self.index.comparable(position)
+    }
+
+    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
+        self.index.free_some(guard, limit, f)
+    }
+
+    fn len(&self) -> usize {
+        self.index.len()
+    }
+
+    fn memory(&self) -> usize {
+        size_of::<Self>() + self.index.memory() + self.indexes.memory()
+    }
+
+    fn stats(&self) -> Stats {
+        self.index.stats()
+    }
+
+    fn limit(&self) -> Option<usize> {
+        self.index.limit()
+    }
+
+    fn freeze(&self, on: bool) {
+        self.index.freeze(on);
+    }
+}

@@ -1,0 +1,538 @@
+//! Rows by their values in an index.
+//!
+//! # Steps of a slice
+//!
+//! 1. Read a batch of entries, from where the last slice stopped.
+//! 2. For each entry read the rows of its key, and keep those that have the value.
+//! 3. If the program fits a row, its result is given.
+//!
+//! The rows of a snapshot, or of a transaction's view, may differ from those that the entries tell
+//! of. Those that differ are under the keys that were changed since, or written by the transaction.
+//! So (1) also makes entries of the rows of all such keys, after it has read the others: a write
+//! keeps what was there before it changes entries.
+
+use super::layer::has;
+use super::values::run;
+use super::{Entries, IndexDefinition, Indexes};
+use crate::budget::Budget;
+use crate::buffers::{Buffers, Lent};
+use crate::error::Error;
+use crate::ids::OwnerId;
+use crate::ops::Operation;
+use crate::raw;
+use crate::scan::{Output, ScanStep};
+use crate::table::Table;
+use larder_index::{Direction, Start, Values};
+use larder_matchspec::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
+use larder_term::{order_key, Atom, TermRef};
+use std::borrow::Cow;
+use std::ops::Bound;
+use std::sync::Arc;
+
+/// Entries of a view that are read at a time.
+const CHUNK: usize = 1024;
+
+/// Positions of entries: from `low` on, before `high`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Range {
+    pub(super) low: Option<Vec<u8>>,
+    pub(super) high: Option<Vec<u8>>,
+}
+
+impl Range {
+    /// The entries of a value.
+    pub(super) fn of_value(term: TermRef<'_>) -> Self {
+        let mut value = Vec::new();
+        order_key::encode(term, &mut value);
+        Range {
+            high: behind(&value),
+            low: Some(value),
+        }
+    }
+
+    /// The entries of the values in a range.
+    fn of_values(low: Bound<Vec<u8>>, high: Bound<Vec<u8>>) -> Self {
+        Range {
+            low: match low {
+                Bound::Included(value) => Some(value),
+                // No value lies behind it: nothing does.
+                Bound::Excluded(value) => Some(behind(&value).unwrap_or(vec![u8::MAX])),
+                Bound::Unbounded => None,
+            },
+            high: match high {
+                Bound::Included(value) => behind(&value),
+                Bound::Excluded(value) => Some(value),
+                Bound::Unbounded => None,
+            },
+        }
+    }
+
+    pub(super) fn has(&self, position: &[u8]) -> bool {
+        self.low.as_ref().is_none_or(|low| position >= &low[..])
+            && self.high.as_ref().is_none_or(|high| position < &high[..])
+    }
+
+    pub(super) fn until(&self) -> Bound<Vec<u8>> {
+        match &self.high {
+            Some(high) => Bound::Excluded(high.clone()),
+            None => Bound::Unbounded,
+        }
+    }
+}
+
+/// The first position behind all that begin so.
+fn behind(value: &[u8]) -> Option<Vec<u8>> {
+    let mut end = value.to_vec();
+    order_key::successor(&mut end).then_some(end)
+}
+
+/// Where the entries can be of rows that fit a program, as far as an index of an element tells.
+pub(super) fn ranges(program: &Program, entries: &Entries) -> Vec<Range> {
+    let whole = || vec![Range::default()];
+    let Some(position) = entries.extractor.element() else {
+        return whole();
+    };
+    match program.plan_of_element(position, KeyOrder::Ordered) {
+        Plan::Nothing => Vec::new(),
+        Plan::Full => whole(),
+        Plan::Keys(terms) => {
+            let each = terms.iter().map(|term| Range::of_value(term.as_ref()));
+            each.collect()
+        }
+        Plan::Range { low, high } => vec![Range::of_values(low, high)],
+    }
+}
+
+/// What is known of an index.
+#[derive(Clone, Debug, PartialEq)]
+pub struct IndexInfo {
+    /// What it was made with.
+    pub definition: IndexDefinition,
+    /// Whether it is ready: false while it is being added.
+    pub ready: bool,
+    /// The number of its entries.
+    pub entries: usize,
+    /// Bytes that it holds.
+    pub memory: usize,
+}
+
+/// A look into an index that is under way, in slices.
+pub struct IndexJob {
+    table: Arc<Table>,
+    definition: IndexDefinition,
+    ranges: Vec<Range>,
+    program: Option<Program>,
+    limit: Option<usize>,
+    place: Place,
+    lent: Lent,
+    /// The entries of a batch.
+    entries: Vec<(Vec<u8>, Vec<u8>)>,
+}
+
+/// How far it has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Place {
+    /// The number of the range.
+    range: usize,
+    /// From which entry of the range on; None for its first.
+    from: Option<Vec<u8>>,
+    /// How many rows of that entry were dealt with.
+    rows: usize,
+}
+
+impl Table {
+    /// Begins to look for the rows that have a value in an index (`==`).
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`, `NoIndex`.
+    ///
+    /// # Consistency
+    /// Each row is in the table, with that value, at some instant during the call. A row that has
+    /// it throughout is met once.
+    ///
+    /// # Complexity
+    /// O(log n) for the index and for each row.
+    pub fn index_lookup(
+        self: &Arc<Self>,
+        who: OwnerId,
+        name: Atom,
+        value: TermRef<'_>,
+    ) -> Result<IndexJob, Error> {
+        self.look_into(who, name, |_| vec![Range::of_value(value)])
+    }
+
+    /// Begins to give the results of a program for the rows of an index, in the order of their
+    /// values, and for equal ones of their keys as bytes. With a limit, the job pauses after so
+    /// many.
+    ///
+    /// # Errors
+    /// As of `index_lookup`.
+    ///
+    /// # Consistency
+    /// A row that is there throughout, with the same value, is met exactly once. One whose value
+    /// changes meanwhile may be met twice or not at all.
+    pub fn index_select(
+        self: &Arc<Self>,
+        who: OwnerId,
+        name: Atom,
+        program: Program,
+        limit: Option<usize>,
+    ) -> Result<IndexJob, Error> {
+        let mut job = self.look_into(who, name, |own| ranges(&program, own))?;
+        job.program = Some(program);
+        job.limit = limit;
+        Ok(job)
+    }
+
+    /// Takes an `index_select` up where another's `continuation` says. Table, index and program
+    /// have to be the same.
+    ///
+    /// # Errors
+    /// As of `index_lookup`; `BadContinuation`.
+    pub fn index_select_resume(
+        self: &Arc<Self>,
+        who: OwnerId,
+        name: Atom,
+        program: Program,
+        limit: Option<usize>,
+        continuation: &[u8],
+    ) -> Result<IndexJob, Error> {
+        let mut job = self.index_select(who, name, program, limit)?;
+        job.place = Place::of_bytes(continuation).ok_or(Error::BadContinuation)?;
+        Ok(job)
+    }
+
+    fn look_into(
+        self: &Arc<Self>,
+        who: OwnerId,
+        name: Atom,
+        ranges: impl FnOnce(&Entries) -> Vec<Range>,
+    ) -> Result<IndexJob, Error> {
+        self.check_read(who)?;
+        let guard = larder_index::pin();
+        let op = self.begin(&guard)?;
+        let own = find(&op, name)?;
+        let (definition, ranges) = (own.definition.clone(), ranges(own));
+        Ok(IndexJob {
+            table: Arc::clone(self),
+            definition,
+            ranges,
+            program: None,
+            limit: None,
+            place: Place::default(),
+            lent: Lent::new(),
+            entries: Vec::new(),
+        })
+    }
+
+    /// What is known of the table's indexes. O(1) for each.
+    pub fn indexes(&self) -> Vec<IndexInfo> {
+        let guard = larder_index::pin();
+        let indexes = self
+            .store(&guard)
+            .and_then(|store| store.layers().indexes.as_ref());
+        let each = indexes.map_or(&[][..], |indexes| &indexes.each);
+        let info = each.iter().map(|entries| IndexInfo {
+            definition: entries.definition.clone(),
+            ready: entries.is_ready(),
+            entries: entries.len(),
+            memory: entries.memory(),
+        });
+        info.collect()
+    }
+}
+
+/// The index of this name of an operation's table.
+fn find<'g>(op: &Operation<'g>, name: Atom) -> Result<&'g Arc<Entries>, Error> {
+    let indexes: Option<&Arc<Indexes>> = op.store.layers().indexes.as_ref();
+    let found = indexes.and_then(|indexes| indexes.find(name));
+    found.ok_or(Error::NoIndex(name))
+}
+
+impl IndexJob {
+    /// One slice: gives results to `sink` until the budget or the limit is used up, or there are no
+    /// more.
+    ///
+    /// # Errors
+    /// `NoTable`, `NoIndex` if the table or the index is gone; `Busy`: help with the batch and step
+    /// again.
+    pub fn step(
+        &mut self,
+        budget: &mut Budget,
+        context: &Context<'_>,
+        sink: &mut dyn FnMut(Output<'_>),
+    ) -> Result<ScanStep, Error> {
+        if self.limit == Some(0) {
+            return Ok(ScanStep::Limit);
+        }
+        while self.place.range < self.ranges.len() {
+            // Pinned anew for each batch: a slice keeps back the memory that others free for no
+            // longer than that takes.
+            let guard = larder_index::pin();
+            let op = self.table.begin(&guard)?;
+            let own = find(&op, self.definition.name)?;
+            // Another of the same name has other values.
+            if own.definition != self.definition {
+                return Err(Error::NoIndex(self.definition.name));
+            }
+            let next = self.read_entries(&op, own);
+            if let Some(step) = self.give(&op, own, (budget, context), sink) {
+                return Ok(step);
+            }
+            self.place = match next {
+                Some(from) => Place {
+                    from: Some(from),
+                    range: self.place.range,
+                    rows: 0,
+                },
+                None => Place {
+                    range: self.place.range + 1,
+                    ..Place::default()
+                },
+            };
+            if budget.is_exhausted() {
+                return Ok(ScanStep::More);
+            }
+        }
+        Ok(ScanStep::Done)
+    }
+
+    /// (1) Reads the next entries of the range; where to go on, if it has more.
+    fn read_entries(&mut self, op: &Operation<'_>, own: &Entries) -> Option<Vec<u8>> {
+        let range = &self.ranges[self.place.range];
+        let mut from = self.place.from.as_ref().or(range.low.as_ref()).cloned();
+        let first = from.clone();
+        let batch = &mut self.lent.batch;
+        batch.want = self.limit.map_or(0, |limit| limit.max(8));
+        batch.any_order = false;
+        self.entries.clear();
+        let views = op.store.views();
+        let next = loop {
+            batch.clear();
+            batch.until = range.until();
+            let start = from.as_ref().map_or(Start::Edge, |from| Start::At(from));
+            own.tree.scan(op.guard, start, Direction::Forward, batch);
+            batch.until = Bound::Unbounded;
+            let is_beyond = (0..batch.len()).any(|i| !range.has(batch.key(i)));
+            for i in (0..batch.len()).filter(|&i| range.has(batch.key(i))) {
+                let entry = own.entry(batch.key(i), batch.value(i));
+                self.entries
+                    .push((entry.value.to_vec(), entry.key.to_vec()));
+            }
+            if batch.done || is_beyond {
+                break None;
+            }
+            let resume = std::mem::take(&mut batch.resume);
+            // A table's entries come batch by batch; a view's are read in larger parts, as each
+            // part looks at all keys that differ.
+            if views.is_empty() || self.entries.len() >= CHUNK {
+                break Some(resume);
+            }
+            from = Some(resume);
+        };
+        if !views.is_empty() {
+            let part = Range {
+                low: first,
+                high: next.clone().or(range.high.clone()),
+            };
+            self.read_differing(op, own, &part);
+        }
+        next
+    }
+
+    /// Makes entries of the rows of all keys that differ in a view, and puts all in order.
+    fn read_differing(&mut self, op: &Operation<'_>, own: &Entries, part: &Range) {
+        let Buffers {
+            batch,
+            plain,
+            scratch,
+            values,
+            ..
+        } = &mut *self.lent;
+        let (mut found, mut position) = (Values::default(), Vec::new());
+        for view in op.store.views() {
+            view.note_read();
+            let Some(index) = view.changed() else {
+                continue;
+            };
+            batch.want = 0;
+            let mut start: Option<Vec<u8>> = None;
+            loop {
+                let from = start.as_ref().map_or(Start::Edge, |from| Start::At(from));
+                index.scan(op.guard, from, Direction::Forward, batch);
+                for i in 0..batch.len() {
+                    let key = batch.key(i);
+                    op.store.index.copy(op.guard, self.table.key(key), values);
+                    for row in values.iter() {
+                        let row = raw::view(key, row, self.table.keypos(), plain);
+                        own.extractor.values(&row, scratch, &mut found);
+                        for value in found.iter() {
+                            own.position(value, key, &mut position);
+                            if part.has(&position) {
+                                self.entries.push((value.to_vec(), key.to_vec()));
+                            }
+                        }
+                    }
+                }
+                if batch.done {
+                    break;
+                }
+                start = Some(std::mem::take(&mut batch.resume));
+            }
+        }
+        self.entries.sort_unstable();
+        self.entries.dedup();
+    }
+
+    /// (2), (3) Gives the results for the rows of the entries; None if all were dealt with.
+    fn give(
+        &mut self,
+        op: &Operation<'_>,
+        own: &Entries,
+        (budget, context): (&mut Budget, &Context<'_>),
+        sink: &mut dyn FnMut(Output<'_>),
+    ) -> Option<ScanStep> {
+        let Buffers {
+            batch: _,
+            plain,
+            scratch,
+            values: _,
+            position,
+        } = &mut *self.lent;
+        let mut fitting = Fitting::default();
+        let resumed = self.place.from.take().filter(|_| self.place.rows > 0);
+        let (mut last, mut dealt) = (Vec::new(), 0);
+        for (value, key) in &self.entries {
+            own.position(value, key, position);
+            // In a transaction's view two keys may have one value of a unique index. They come one
+            // after the other, and have one position.
+            if *position != last {
+                (last, dealt) = (position.clone(), 0);
+            }
+            // The rows at the place at which the last slice stopped that were dealt with then.
+            let passed = match &resumed {
+                Some(resumed) if resumed == position => self.place.rows,
+                _ => 0,
+            };
+            let key = fitting.read(&self.table, op, own, (value, key));
+            for row in fitting.rows() {
+                dealt += 1;
+                if dealt <= passed {
+                    continue;
+                }
+                let row = raw::view(&key, row, self.table.keypos(), plain);
+                let outcome = match &self.program {
+                    None => Some(Outcome::Object),
+                    Some(program) => run(program, &row, context, scratch),
+                };
+                let is_result = outcome.is_some();
+                match outcome {
+                    Some(Outcome::Object) => sink(Output::Object(&row)),
+                    Some(Outcome::Term(term)) => sink(Output::Term(term)),
+                    None => {}
+                }
+                let mut stop = (!budget.spend(2)).then_some(ScanStep::More);
+                if let (Some(limit), true) = (&mut self.limit, is_result) {
+                    *limit -= 1;
+                    if *limit == 0 {
+                        stop = Some(ScanStep::Limit);
+                    }
+                }
+                if stop.is_some() {
+                    self.place.from = Some(position.clone());
+                    self.place.rows = dealt;
+                    return stop;
+                }
+            }
+        }
+        None
+    }
+
+    /// Where it is, as bytes: for `index_select_resume`.
+    pub fn continuation(&self) -> Vec<u8> {
+        self.place.to_bytes()
+    }
+
+    /// How many more results are wanted; None for all.
+    pub fn set_limit(&mut self, limit: Option<usize>) {
+        self.limit = limit;
+    }
+}
+
+/// The rows of a key, and which of them have a value.
+#[derive(Default)]
+struct Fitting {
+    all: Values,
+    plain: Vec<u8>,
+    scratch: Scratch,
+    found: Values,
+    /// The numbers of those that have it.
+    numbers: Vec<usize>,
+}
+
+impl Fitting {
+    /// (2) Reads the rows of an entry's key that have its value; under which key they are.
+    fn read<'k>(
+        &mut self,
+        table: &Table,
+        op: &Operation<'_>,
+        own: &Entries,
+        (value, key): (&[u8], &'k [u8]),
+    ) -> Cow<'k, [u8]> {
+        let mut key = Cow::Borrowed(key);
+        loop {
+            self.numbers.clear();
+            op.store
+                .index
+                .copy(op.guard, table.key(&key), &mut self.all);
+            for (i, row) in self.all.iter().enumerate() {
+                let row = raw::view(&key, row, table.keypos(), &mut self.plain);
+                own.extractor
+                    .values(&row, &mut self.scratch, &mut self.found);
+                if has(&self.found, value) {
+                    self.numbers.push(i);
+                }
+            }
+            // Of a view all entries were read.
+            if !self.numbers.is_empty() || !op.store.views().is_empty() {
+                return key;
+            }
+            // A commit passes a value of a unique index from one row to another. Who has waited for
+            // it at the first finds the second.
+            match own.holder(op.guard, value) {
+                Some(holder) if *holder != *key => key = Cow::Owned(holder),
+                _ => return key,
+            }
+        }
+    }
+
+    fn rows(&self) -> impl Iterator<Item = &[u8]> {
+        let is_fitting = |(i, _): &(usize, &[u8])| self.numbers.contains(i);
+        let each = self.all.iter().enumerate().filter(is_fitting);
+        each.map(|(_, row)| row)
+    }
+}
+
+impl Place {
+    fn to_bytes(&self) -> Vec<u8> {
+        let mut bytes = vec![u8::from(self.from.is_some())];
+        bytes.extend_from_slice(&(self.range as u64).to_le_bytes());
+        bytes.extend_from_slice(&(self.rows as u64).to_le_bytes());
+        bytes.extend_from_slice(self.from.as_deref().unwrap_or_default());
+        bytes
+    }
+
+    fn of_bytes(bytes: &[u8]) -> Option<Self> {
+        let (head, from) = bytes.split_at_checked(17)?;
+        let number = |at: usize| Some(u64::from_le_bytes(head[at..at + 8].try_into().ok()?));
+        Some(Place {
+            range: usize::try_from(number(1)?).ok()?,
+            rows: usize::try_from(number(9)?).ok()?,
+            from: match head[0] {
+                0 if from.is_empty() => None,
+                1 => Some(from.to_vec()),
+                _ => return None,
+            },
+        })
+    }
+}

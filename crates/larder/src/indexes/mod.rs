@@ -1,0 +1,164 @@
+//! Secondary indexes: which rows have a value, found by the value.
+//!
+//! | file | what it has |
+//! |---|---|
+//! | `definition` | what an index is made with |
+//! | `values` | the values that a row has in an index |
+//! | `entries` | the entries of one index, in a tree |
+//! | `layer` | the layer of a store that keeps them |
+//! | `claims` | values of unique indexes, claimed before a row is written |
+//! | `refusal` | why a write was refused |
+//! | `build` | adding an index while others write, dropping one |
+//! | `lookup` | rows by their values |
+//! | `choice` | whether a match specification is answered by an index |
+//!
+//! # Definitions
+//!
+//! - *Value* of a row in an index: the element, or the result of the expression; with `each`, every
+//!   element of that list. Values are the same if they are equal (`==`).
+//! - *Entry*: a value and a key of the table. It says that rows of the key have the value.
+//! - *Window* of a write: the time from its first change of an entry until it unlocks the row.
+//!
+//! # Invariants
+//!
+//! 1. Outside of windows, a ready index has an entry for each value of each row, and no other.
+//! 2. A write changes entries only while it holds the lock of its row's key, and every reader of
+//!    that key waits meanwhile.
+//! 3. Within its window a write first makes all new entries in all indexes, then removes the old.
+//!
+//! # Reading by an index
+//!
+//! A reader takes keys from the entries, then reads their rows in the table, and keeps those that
+//! have the value. So what it returns was in the table, with that value, at the instant at which
+//! the row was read.
+//!
+//! # Why a write is of one instant
+//!
+//! The instant of a write is the one at which all its new entries are there, and all its old ones
+//! still, if its row is read by an index or by its key.
+//!
+//! - A reader that finds an entry in the window waits for the row, and sees it as it becomes.
+//! - A reader that misses a new entry in the window did so before the instant, and the row was as
+//!   before. One that misses an old entry did so after it.
+//! - Whoever reads the row by its key in the window waits, and sees it as it becomes.
+//!
+//! # More than one value
+//!
+//! A reader that looks for several values, or a range, reads the entries one leaf after the other.
+//! A row whose value changes from one that lies ahead to one that lies behind would be missed. So
+//! each change of a value is counted, between the new entries and the removal of the old
+//! (`Entries::note_move`). A reader that must miss nothing compares the counts of before and after.
+
+mod build;
+mod choice;
+mod claims;
+mod definition;
+mod entries;
+mod layer;
+mod lookup;
+mod refusal;
+mod values;
+
+use crate::error::Error;
+use claims::Claims;
+use larder_index::Guard;
+use larder_term::hash::Seed;
+use larder_term::Atom;
+use std::sync::Arc;
+
+pub use build::IndexBuild;
+pub(crate) use choice::{candidates, Candidates, Gathered};
+pub use choice::{Explanation, PlanKind};
+pub(crate) use claims::{Claimed, Refused};
+pub(crate) use definition::check;
+pub use definition::{IndexDefinition, IndexOn};
+pub(crate) use entries::Entries;
+pub(crate) use layer::keep;
+pub use lookup::{IndexInfo, IndexJob};
+pub(crate) use refusal::{note_taken, take_holder, taken};
+
+/// The secondary indexes of a store.
+pub(crate) struct Indexes {
+    /// The position of the key in each row.
+    keypos: usize,
+    /// Whether a key has one row at most.
+    one: bool,
+    pub(crate) each: Vec<Arc<Entries>>,
+    /// Whether one of them is unique.
+    has_unique: bool,
+    claims: Arc<Claims>,
+    seed: Seed,
+}
+
+impl Indexes {
+    fn of(
+        each: Vec<Arc<Entries>>,
+        (keypos, one): (usize, bool),
+        (seed, claims): (&Seed, Arc<Claims>),
+    ) -> Option<Arc<Self>> {
+        (!each.is_empty()).then(|| {
+            Arc::new(Indexes {
+                keypos,
+                one,
+                has_unique: each.iter().any(|entries| entries.definition.unique),
+                each,
+                claims,
+                seed: seed.clone(),
+            })
+        })
+    }
+
+    /// These indexes of an empty table: the position of its key, and whether a key has one row at
+    /// most.
+    ///
+    /// # Errors
+    /// `BadOption`, unless they were checked.
+    #[cold]
+    pub(crate) fn new(
+        indexes: &[IndexDefinition],
+        table: (usize, bool),
+        seed: &Seed,
+    ) -> Result<Option<Arc<Self>>, Error> {
+        let each = indexes.iter();
+        let each = each.map(|definition| Entries::new(definition, seed, true).map(Arc::new));
+        let shared = (seed, Arc::default());
+        Ok(Self::of(each.collect::<Result<_, _>>()?, table, shared))
+    }
+
+    /// The same indexes of a table that is empty.
+    pub(crate) fn emptied(&self) -> Result<Option<Arc<Self>>, Error> {
+        let each = self.each.iter().map(|entries| {
+            // What is being built is built in an empty table; what is broken stays so no longer.
+            Entries::new(&entries.definition, &self.seed, true).map(Arc::new)
+        });
+        let each = each.collect::<Result<_, _>>()?;
+        let shared = (&self.seed, Arc::clone(&self.claims));
+        Ok(Self::of(each, (self.keypos, self.one), shared))
+    }
+
+    /// The index of this name, if it is ready.
+    pub(crate) fn find(&self, name: Atom) -> Option<&Arc<Entries>> {
+        let is_named = |entries: &&Arc<Entries>| entries.definition.name == name;
+        self.each.iter().find(is_named).filter(|own| own.is_ready())
+    }
+
+    /// Whether one of them is unique.
+    #[inline]
+    pub(crate) fn has_unique(&self) -> bool {
+        self.has_unique
+    }
+
+    /// Bytes held.
+    pub(crate) fn memory(&self) -> usize {
+        let each = self.each.iter().map(|entries| entries.memory());
+        size_of::<Self>() + each.sum::<usize>()
+    }
+
+    /// Frees what writes have left to be freed when the thread holds no lock.
+    #[inline]
+    fn free_large(&self, guard: &Guard) {
+        self.each
+            .iter()
+            .for_each(|entries| entries.tree.free_large(guard));
+    }
+}

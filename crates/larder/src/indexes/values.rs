@@ -1,0 +1,95 @@
+//! The values that a row has in an index, as order keys: bytes that compare as the terms do.
+
+use super::definition::{IndexDefinition, IndexOn};
+use crate::error::Error;
+use larder_index::Values;
+use larder_matchspec::{Context, Outcome, Program, Scratch};
+use larder_term::object::ObjectView;
+use larder_term::{order_key, TermRef};
+
+/// What finds the values of an index in a row.
+pub(crate) struct Extractor {
+    on: On,
+    /// The elements of a list are the values.
+    each: bool,
+}
+
+enum On {
+    Element(usize),
+    Expression(Program),
+}
+
+/// What a program makes of a row. In one place: scans of the table have the machine inline, and
+/// lose if others do, too.
+#[inline(never)]
+pub(super) fn run<'a>(
+    program: &'a Program,
+    row: &'a ObjectView<'a>,
+    context: &'a Context<'a>,
+    scratch: &'a mut Scratch,
+) -> Option<Outcome<'a>> {
+    program.run(row, context, scratch)
+}
+
+impl Extractor {
+    pub(super) fn of(definition: &IndexDefinition) -> Result<Self, Error> {
+        let on = match (definition.program()?, &definition.on) {
+            (Some(program), _) => On::Expression(program),
+            (None, IndexOn::Element(position)) => On::Element(*position),
+            (None, IndexOn::Expression(_)) => unreachable!("an expression has a program"),
+        };
+        Ok(Extractor {
+            on,
+            each: definition.each,
+        })
+    }
+
+    /// The position of the element that is indexed, if it is one, as a whole.
+    pub(crate) fn element(&self) -> Option<usize> {
+        match self.on {
+            On::Element(position) if !self.each => Some(position),
+            _ => None,
+        }
+    }
+
+    /// Writes the values of a row to `out`, each once.
+    pub(crate) fn values(&self, row: &ObjectView<'_>, scratch: &mut Scratch, out: &mut Values) {
+        out.clear();
+        match &self.on {
+            On::Element(position) => {
+                if let Some(term) = row.element(*position) {
+                    self.put(term, out);
+                }
+            }
+            On::Expression(program) => match run(program, row, &Context::none(), scratch) {
+                Some(Outcome::Term(term)) => self.put(term, out),
+                Some(Outcome::Object) => {
+                    let mut tuple = Vec::new();
+                    row.to_tuple(&mut tuple);
+                    self.put(crate::raw::stored(&tuple), out);
+                }
+                None => {}
+            },
+        }
+    }
+
+    fn put(&self, term: TermRef<'_>, out: &mut Values) {
+        if !self.each {
+            let from = out.bytes.len();
+            order_key::encode(term, &mut out.bytes);
+            return out.end(from);
+        }
+        let Some(elements) = term.as_list() else {
+            return;
+        };
+        let encode = |element| {
+            let mut value = Vec::new();
+            order_key::encode(element, &mut value);
+            value
+        };
+        let mut values: Vec<Vec<u8>> = elements.map(encode).collect();
+        values.sort_unstable();
+        values.dedup();
+        values.iter().for_each(|value| out.push(value));
+    }
+}

@@ -1,0 +1,205 @@
+//! Secondary indexes of bounded tables: what is expired is in no answer by an index, leaves the
+//! indexes when it leaves the table, and gives up its values of unique indexes at once.
+
+use larder::api::{Index, Larder, Table};
+use larder::{advance_clock, Error};
+use larder_term::{term, Term};
+use larder_testing::environment::times;
+use larder_testing::random::Random;
+use std::sync::{Mutex, MutexGuard};
+use std::time::{Duration, Instant};
+
+/// The clock is the whole program's: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE
+        .lock()
+        .unwrap_or_else(|poisoned| poisoned.into_inner())
+}
+
+/// Much longer than a test takes.
+const UNIT: u64 = 1_000_000;
+
+fn units(n: u64) -> Duration {
+    Duration::from_millis(n * UNIT)
+}
+
+fn bounded(ordered: bool, indexes: &[Index]) -> Table {
+    let builder = Larder::new().table("t").ttl(units(5));
+    let builder = match ordered {
+        true => builder.ordered_set(),
+        false => builder.set(),
+    };
+    let with = indexes
+        .iter()
+        .fold(builder, |builder, index| builder.index(index.clone()));
+    with.create().expect("a table")
+}
+
+fn row(key: i64, value: i64) -> Term {
+    Term::tuple([Term::from(key), Term::from(value), term!([tag])])
+}
+
+fn sorted(mut rows: Vec<Term>) -> Vec<Term> {
+    rows.sort();
+    rows
+}
+
+/// Has all that is due removed; the expirer may be dealing with the last.
+fn settle(table: &Table) {
+    while table.engine_table().remove_expired().expect("a table").1 {}
+    let (begun, rows) = (Instant::now(), table.to_vec().expect("a table").len());
+    while table.len() != rows && begun.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    assert_eq!(table.len(), rows);
+}
+
+#[test]
+fn answers_by_an_index_have_nothing_expired() -> Result<(), Error> {
+    let _alone = alone();
+    let indexes = [
+        Index::element("v", 2),
+        Index::element("tags", 3).each(),
+        Index::expression("sum", "{'+',{element,1,'$_'},{element,2,'$_'}}"),
+    ];
+    for (ordered, watched) in [(false, false), (false, true), (true, false), (true, true)] {
+        let (with, without) = (bounded(ordered, &indexes), bounded(ordered, &[]));
+        let snapshots = watched.then(|| (with.snapshot(), without.snapshot()));
+        let mut random = Random(20_261_125 + u64::from(ordered));
+        for step in 0..times(2_000) {
+            let (key, value) = (random.below(60) as i64, random.below(12) as i64);
+            let of_key = Term::from(key);
+            for table in [&with, &without] {
+                match step % 8 {
+                    0 => drop(table.delete(&of_key)?),
+                    1 => table.insert_with(&row(key, value), Some(units(value as u64)))?,
+                    2 => drop(table.expire(&of_key, Some(units(1 + value as u64)))?),
+                    3 => drop(table.insert_new(&row(key, value))?),
+                    4 => table.insert_all(&[row(key, value), row(key + 1, value)])?,
+                    5 => drop(table.update(&of_key, 2, &Term::from(value + 1))?),
+                    6 => drop(table.larder().transaction(&[table], |views| {
+                        views[0].delete(&Term::from(key + 2))?;
+                        views[0].insert(&row(key, value))
+                    })?),
+                    _ => table.insert(&row(key, value))?,
+                }
+            }
+            if random.below(5) == 0 {
+                advance_clock(UNIT);
+            }
+            let all = without.to_vec()?;
+            assert_eq!(sorted(with.to_vec()?), sorted(all.clone()));
+            let spec = format!("[{{{{'_',{value},'_'}},[],['$_']}}]");
+            let expected = sorted(without.select(&spec)?);
+            assert_eq!(sorted(with.select(&spec)?), expected);
+            let sought = Term::from(value);
+            assert_eq!(sorted(with.index_lookup("v", &sought)?), expected);
+            assert_eq!(with.index_lookup("tags", &term!(tag))?.len(), all.len());
+            assert_eq!(
+                with.index_select("sum", "[{'_',[],['$_']}]")?.len(),
+                all.len()
+            );
+            if step % 100 == 0 {
+                settle(&with);
+                for index in with.indexes() {
+                    assert_eq!(index.entries, with.len(), "{index:?}");
+                }
+            }
+        }
+        if let Some((with, without)) = snapshots {
+            assert_eq!(with?.to_vec()?, without?.to_vec()?);
+        }
+        advance_clock(20 * UNIT);
+        settle(&with);
+        assert!(with.indexes().iter().all(|index| index.entries == 0));
+    }
+    Ok(())
+}
+
+#[test]
+fn a_snapshot_has_what_expires_later() -> Result<(), Error> {
+    let _alone = alone();
+    let t = bounded(false, &[Index::element("v", 2)]);
+    t.insert(&row(1, 7))?;
+    t.insert_with(&row(2, 7), Some(units(1)))?;
+    advance_clock(UNIT);
+    let then = t.snapshot()?;
+    advance_clock(9 * UNIT);
+    t.insert(&row(3, 7))?;
+    settle(&t);
+    assert_eq!(then.index_lookup("v", &term!(7))?, [row(1, 7)]);
+    assert_eq!(t.index_lookup("v", &term!(7))?, [row(3, 7)]);
+    Ok(())
+}
+
+#[test]
+fn a_row_that_is_expired_gives_up_its_value_at_once() -> Result<(), Error> {
+    let _alone = alone();
+    for (ordered, watched) in [(false, false), (true, true)] {
+        let t = bounded(ordered, &[Index::element("v", 2).unique()]);
+        let _snapshot = watched.then(|| t.snapshot());
+        let taken = Err(Error::NotUnique(larder_term::Atom::new("v")));
+        for round in 0..20i64 {
+            let key = 100 * round;
+            t.insert(&row(key, 1))?;
+            assert_eq!(t.insert(&row(key + 1, 1)), taken);
+            assert_eq!(
+                t.insert_with(&row(key + 1, 1), Some(units(2))),
+                taken,
+                "with a time"
+            );
+            t.insert(&row(key + 2, 2))?;
+            advance_clock(5 * UNIT);
+            // By each way of writing, whether or not the expirer was there before.
+            match round % 5 {
+                0 => t.insert(&row(key + 3, 1))?,
+                1 => assert!(t.insert_new(&row(key + 3, 1))?),
+                2 => t.insert_all(&[row(key + 3, 1), row(key + 4, 2)])?,
+                3 => t.insert_with(&row(key + 3, 1), Some(units(2)))?,
+                _ => t
+                    .larder()
+                    .transaction(&[&t], |views| views[0].insert(&row(key + 3, 1)))?,
+            }
+            assert_eq!(t.index_lookup("v", &term!(1))?, [row(key + 3, 1)]);
+            // The row's own value, too.
+            advance_clock(5 * UNIT);
+            t.insert(&row(key + 3, 1))?;
+            assert_eq!(t.index_lookup("v", &term!(1))?, [row(key + 3, 1)]);
+            advance_clock(5 * UNIT);
+            settle(&t);
+            assert_eq!(t.indexes()[0].entries, 0);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn an_index_is_added_beside_what_is_expired() -> Result<(), Error> {
+    let _alone = alone();
+    for unique in [false, true] {
+        for round in 0..20i64 {
+            let t = bounded(round % 2 == 0, &[]);
+            for key in 0..50 {
+                t.insert_with(&row(key, key), Some(units(1)))?;
+            }
+            // The same values, of rows that are there.
+            for key in 50..100 {
+                t.insert(&row(key, key - 50))?;
+            }
+            advance_clock(UNIT);
+            let index = Index::element("v", 2);
+            t.add_index(&if unique { index.unique() } else { index })?;
+            for key in 0..50 {
+                t.delete(&Term::from(key + 50))?;
+                // In place of the expired one, with its value.
+                t.insert(&row(key, key))?;
+                assert_eq!(t.index_lookup("v", &Term::from(key))?, [row(key, key)]);
+            }
+            settle(&t);
+            assert_eq!(t.indexes()[0].entries, 50);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,478 @@
+//! Secondary indexes beside the same questions without them: random rows, specifications and
+//! indexes, all four types.
+
+use larder::api::{Index, Larder, Table};
+use larder::{Error, PlanKind};
+use larder_term::{term, Term};
+use larder_testing::environment::{seed, times};
+use larder_testing::mix;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+const TYPES: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
+
+fn table(kind: &str, indexes: &[Index]) -> Table {
+    let builder = Larder::new().table("t");
+    let builder = match kind {
+        "set" => builder.set(),
+        "ordered_set" => builder.ordered_set(),
+        "bag" => builder.bag(),
+        _ => builder.duplicate_bag(),
+    };
+    let with = indexes
+        .iter()
+        .fold(builder, |builder, index| builder.index(index.clone()));
+    with.create().expect("a table")
+}
+
+/// A few values of all kinds, some of which are equal without being the same.
+fn value(chance: u64) -> Term {
+    let texts = [
+        "0",
+        "1",
+        "1.0",
+        "2",
+        "3",
+        "4",
+        "5",
+        "a",
+        "b",
+        "\"ab\"",
+        "{a,1}",
+        "{a,1.0}",
+        "[]",
+        "[a,b]",
+        "#{a => 1}",
+        "99999999999999999999",
+        "6",
+        "7",
+    ];
+    let text = texts[(chance % texts.len() as u64) as usize];
+    larder_term::text::parse(text).expect("a term")
+}
+
+fn row(chance: u64) -> Term {
+    let key = Term::from((chance >> 8) as i64 % 90);
+    let (a, b) = (value(chance >> 20), value(chance >> 30));
+    let tags: Vec<Term> = (0..(chance >> 40) % 4)
+        .map(|i| value(chance >> (41 + 3 * i)))
+        .collect();
+    match (chance >> 55) % 6 {
+        0 => Term::tuple([key, a]),
+        1 => Term::tuple([key, a, b]),
+        _ => Term::tuple([key, a, b, Term::list(tags)]),
+    }
+}
+
+fn spec(chance: u64) -> String {
+    let (v, w) = (value(chance >> 10), value(chance >> 20));
+    match chance % 12 {
+        0 => format!("[{{{{'$1',{v},'_','_'}},[],['$_']}}]"),
+        1 => format!("[{{{{'_',{v}}},[],['$_']}}]"),
+        2 => format!("[{{'$1',[{{'==',{{element,2,'$1'}},{{const,{v}}}}}],['$1']}}]"),
+        3 => format!("[{{{{'$1','$2','_','_'}},[{{'>=','$2',{{const,{v}}}}},{{'<','$2',{{const,{w}}}}}],['$_']}}]"),
+        4 => format!("[{{{{'_','$2','$3','_'}},[{{'orelse',{{'==','$2',{{const,{v}}}}},{{'==','$2',{{const,{w}}}}}}}],['$_']}}]"),
+        5 => format!("[{{{{'_',{v},'$3'}},[],['$3']}},{{{{'_',{w},'$3','_'}},[],['$3']}}]"),
+        6 => format!("[{{{{'_',{v},{w},'_'}},[],['$_']}}]"),
+        7 => format!("[{{{{'_','_',{w},'_'}},[],['$_']}}]"),
+        8 => format!("[{{{{'_','$2','$2','_'}},[{{'=:=','$2',{{const,{v}}}}}],['$_']}}]"),
+        9 => format!("[{{'_',[{{'=<',{{element,3,'$_'}},{{const,{v}}}}}],['$_']}}]"),
+        10 => "[{'_',[],['$_']}]".to_owned(),
+        _ => format!("[{{{{7,{v},'_','_'}},[],['$_']}}]"),
+    }
+}
+
+/// Results as they come from an ordered_set, sorted from other tables: no two of these have one
+/// order.
+fn in_order(table: &Table, rows: Vec<Term>) -> Vec<Term> {
+    match table.engine_table().kind().is_ordered() {
+        true => rows,
+        false => sorted(rows),
+    }
+}
+
+fn sorted(mut rows: Vec<Term>) -> Vec<Term> {
+    rows.sort();
+    rows
+}
+
+/// What an index should have under a value.
+fn with_value(rows: &[Term], name: &str, sought: &Term) -> Vec<Term> {
+    let fits = |row: &&Term| {
+        let Some(tuple) = row.as_ref().as_tuple() else {
+            return false;
+        };
+        let equal = |found: larder_term::TermRef<'_>| found.eq_term(sought.as_ref());
+        match name {
+            "a" => tuple.get(1).is_some_and(equal),
+            "b" => tuple.get(2).is_some_and(equal),
+            "tags" => {
+                let tags = tuple.get(3).and_then(|tags| tags.as_list());
+                tags.is_some_and(|mut tags| tags.any(equal))
+            }
+            _ => {
+                let map = tuple.get(2).map(|b| b.view());
+                matches!(map, Some(larder_term::View::Map(map))
+                    if map.get(term!(a).as_ref()).is_some_and(equal))
+            }
+        }
+    };
+    rows.iter().filter(fits).cloned().collect()
+}
+
+fn indexes() -> [Index; 4] {
+    [
+        Index::element("a", 2),
+        Index::element("b", 3),
+        Index::element("tags", 4).each(),
+        Index::expression("in_b", "{map_get,a,{element,3,'$_'}}"),
+    ]
+}
+
+/// Asks the same of a table with indexes and of one without.
+fn compare(with: &Table, without: &Table, chance: u64) -> Result<(), Error> {
+    let spec = spec(chance);
+    let plan = with.explain(&spec)?;
+    assert_eq!(
+        in_order(with, with.select(&spec)?),
+        in_order(without, without.select(&spec)?),
+        "{spec} by {plan:?}"
+    );
+    let counting = spec
+        .replace("['$_']}", "[true]}")
+        .replace("['$1']}", "[true]}");
+    assert_eq!(
+        with.select_count(&counting)?,
+        without.select_count(&counting)?,
+        "{counting}"
+    );
+    let all = without.to_vec()?;
+    let sought = value(chance >> 33);
+    for name in ["a", "b", "tags", "in_b"] {
+        let found = sorted(with.index_lookup(name, &sought)?);
+        assert_eq!(
+            found,
+            sorted(with_value(&all, name, &sought)),
+            "{name} of {sought}"
+        );
+    }
+    let ordered = with.index_select("a", "[{'_',[],['$_']}]")?;
+    let values: Vec<Term> = ordered
+        .iter()
+        .map(|row| Term::from(row.as_ref().as_tuple().expect("a tuple").get(1).expect("a")))
+        .collect();
+    assert!(values.is_sorted_by(|x, y| x.as_ref().cmp_term(y.as_ref()).is_le()));
+    assert_eq!(ordered.len(), all.len());
+    Ok(())
+}
+
+/// Pages of a select go on where they were, whatever the plan.
+fn pages(with: &Table, without: &Table, chance: u64) -> Result<(), Error> {
+    let spec = spec(chance);
+    let mut found = Vec::new();
+    let mut rows = with.rows(&spec, larder::Direction::Forward)?;
+    loop {
+        let page = rows.page(1 + (chance >> 50) as usize % 5)?;
+        if page.is_empty() {
+            break;
+        }
+        found.extend(page);
+    }
+    let expected = without.select(&spec)?;
+    assert_eq!(in_order(with, found), in_order(without, expected), "{spec}");
+    Ok(())
+}
+
+fn write(table: &Table, step: u64, chance: u64) -> Result<u64, Error> {
+    let row = row(chance);
+    let key = Term::from(
+        row.as_ref()
+            .as_tuple()
+            .expect("a tuple")
+            .get(0)
+            .expect("a key"),
+    );
+    Ok(match step % 16 {
+        0..8 => {
+            table.insert(&row)?;
+            1
+        }
+        8 => u64::from(table.insert_new(&row)?),
+        9 => {
+            let list: Vec<Term> = (0..5).map(|i| self::row(mix(chance + i))).collect();
+            table.insert_all(&list)?;
+            5
+        }
+        10 => table.take(&key)?.len() as u64,
+        11 => table.delete(&key)? as u64,
+        12 => table.delete_object(&row)? as u64,
+        13 => table.select_delete(&spec(chance).replace("['$_']}", "[true]}"))?,
+        14 if chance >> 58 == 0 => {
+            table.clear()?;
+            0
+        }
+        _ => {
+            let replace =
+                "[{{'$1','$2','$3','_'},[{is_integer,'$2'}],[{{'$1','$3','$2',['$2']}}]}]";
+            match table.select_replace(replace) {
+                Err(Error::TableType) => 0,
+                other => other?,
+            }
+        }
+    })
+}
+
+#[test]
+fn answers_are_those_without_indexes() -> Result<(), Error> {
+    for kind in TYPES {
+        let (with, without) = (table(kind, &indexes()), table(kind, &[]));
+        let mut by_index = 0;
+        for step in 0..times(3_000) as u64 {
+            let chance = mix(seed(20_261_125) << 20 ^ step);
+            let done = write(&with, step, chance)?;
+            assert_eq!(done, write(&without, step, chance)?, "{kind}, step {step}");
+            if step % 4 == 0 {
+                compare(&with, &without, chance)?;
+                pages(&with, &without, mix(chance))?;
+                let plan = with.explain(&spec(chance))?.plan;
+                by_index += u64::from(matches!(plan, PlanKind::Index(_)));
+            }
+        }
+        assert!(
+            by_index > 100,
+            "{kind}: {by_index} of the questions by an index"
+        );
+        with.clear()?;
+        assert!(with.indexes().iter().all(|index| index.entries == 0));
+    }
+    Ok(())
+}
+
+#[test]
+fn snapshots_and_transactions_see_their_own_instant() -> Result<(), Error> {
+    for kind in TYPES {
+        let (with, without) = (table(kind, &indexes()), table(kind, &[]));
+        for step in 0..400 {
+            let chance = mix(seed(7) << 20 ^ step);
+            write(&with, step, chance)?;
+            write(&without, step, chance)?;
+        }
+        let (then, before) = (with.snapshot()?, without.to_vec()?);
+        for step in 400..700 {
+            let chance = mix(seed(7) << 20 ^ step);
+            write(&with, step, chance)?;
+            write(&without, step, chance)?;
+            let sought = value(chance >> 13);
+            for name in ["a", "b", "tags", "in_b"] {
+                let found = sorted(then.index_lookup(name, &sought)?);
+                assert_eq!(
+                    found,
+                    sorted(with_value(&before, name, &sought)),
+                    "{kind} {name}"
+                );
+            }
+        }
+        let larder = with.larder();
+        larder.transaction(&[&with], |views| {
+            let view = &views[0];
+            for step in 700..800 {
+                let chance = mix(seed(7) << 20 ^ step);
+                write(view, step % 14, chance)?;
+                write(&without, step % 14, chance)?;
+                let sought = value(chance >> 13);
+                let all = without.to_vec()?;
+                for name in ["a", "b", "tags", "in_b"] {
+                    let found = sorted(view.index_lookup(name, &sought)?);
+                    assert_eq!(
+                        found,
+                        sorted(with_value(&all, name, &sought)),
+                        "{kind} {name}"
+                    );
+                }
+            }
+            Ok(())
+        })?;
+        assert_eq!(sorted(with.to_vec()?), sorted(without.to_vec()?));
+        for chance in 0..60 {
+            compare(&with, &without, mix(chance))?;
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_unique_index_refuses_what_is_taken() -> Result<(), Error> {
+    for kind in TYPES {
+        let unique = [
+            Index::element("mail", 2).unique(),
+            Index::element("nick", 3).unique(),
+        ];
+        let users = table(kind, &unique);
+        users.insert(&term!({1, "a", x}))?;
+        let taken = |index: &str| Err(Error::NotUnique(larder_term::Atom::new(index)));
+        assert_eq!(users.insert(&term!({2, "a", y})), taken("mail"));
+        assert_eq!(users.insert(&term!({2, "b", x})), taken("nick"));
+        assert!(!users.insert_new(&term!({2, "b", x}))?);
+        // What was refused has left no claim.
+        users.insert(&term!({2, "b", y}))?;
+        let list = [term!({3, "c", z}), term!({4, "c", w})];
+        assert_eq!(users.insert_all(&list), taken("mail"));
+        assert!(!users.insert_all_new(&list)?);
+        assert_eq!(users.len(), 2);
+        users.insert_all(&[term!({3, "c", z}), term!({4, "d", w})])?;
+        // Not even what the list itself would free.
+        if kind.ends_with("set") {
+            let passed = [term!({3, "m", m}), term!({8, "c", n})];
+            assert_eq!(users.insert_all(&passed), taken("mail"));
+            users.insert_all(&[term!({3, "m", m}), term!({3, "c", z})])?;
+            assert_eq!(
+                users.index_lookup("mail", &term!("c"))?,
+                [term!({3, "c", z})]
+            );
+            assert_eq!(users.index_lookup("mail", &term!("m"))?, []);
+        }
+        users.delete(&term!(3))?;
+        users.insert(&term!({5, "c", z}))?;
+        if kind.ends_with("set") {
+            // A row's own values are no obstacle.
+            users.insert(&term!({5, "c", z}))?;
+            users.insert(&term!({5, "e", z}))?;
+            users.insert(&term!({6, "c", v}))?;
+            let update = users.update(&term!(6), 2, &term!("a"));
+            assert_eq!(update, taken("mail").map(|()| true));
+        }
+        let larder = users.larder();
+        // A transaction may pass a value from one row to another.
+        larder.transaction(&[&users], |views| {
+            views[0].delete(&term!(1))?;
+            views[0].insert(&term!({7, "a", x}))
+        })?;
+        let refused = larder.transaction(&[&users], |views| {
+            views[0].insert(&term!({8, "g", g}))?;
+            views[0].insert(&term!({9, "a", h}))
+        });
+        assert_eq!(refused, taken("mail"));
+        assert_eq!(
+            users.index_lookup("mail", &term!("a"))?,
+            [term!({7, "a", x})]
+        );
+        assert_eq!(users.index_lookup("mail", &term!("g"))?, []);
+        users.insert(&term!({8, "g", g}))?;
+    }
+    Ok(())
+}
+
+#[test]
+fn an_index_is_added_while_others_write() -> Result<(), Error> {
+    for kind in TYPES {
+        let (with, rows) = (table(kind, &[]), 20_000i64);
+        for k in 0..rows {
+            with.insert(&Term::tuple([
+                Term::from(k),
+                Term::from(k % 100),
+                value(k as u64),
+            ]))?;
+        }
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writers: Vec<_> = (0..2u64)
+                .map(|w| {
+                    let (with, stop) = (&with, &stop);
+                    scope.spawn(move || {
+                        let mut chance = mix(w + 1);
+                        while !stop.load(Ordering::Relaxed) {
+                            chance = mix(chance);
+                            // Each writer has keys of its own.
+                            let k = Term::from((chance % 5_000) as i64 * 2 + w as i64);
+                            if chance >> 60 == 0 {
+                                with.delete(&k)?;
+                            } else {
+                                let a = Term::from((chance >> 20) as i64 % 100);
+                                with.insert(&Term::tuple([k, a, value(chance >> 30)]))?;
+                            }
+                        }
+                        Ok::<_, Error>(())
+                    })
+                })
+                .collect();
+            for _ in 0..5 {
+                with.add_index(&Index::element("a", 2))?;
+                // Rows that nobody writes are all there.
+                for v in 0..100 {
+                    let found = with.index_lookup("a", &Term::from(v))?;
+                    let key = |row: &Term| row.as_ref().as_tuple().and_then(|t| t.get(0)?.as_int());
+                    let old = found.iter().filter(|row| key(row) >= Some(10_000));
+                    assert_eq!(old.count(), 100, "{kind}");
+                }
+                with.drop_index("a")?;
+            }
+            with.add_index(&Index::element("a", 2))?;
+            stop.store(true, Ordering::Relaxed);
+            for writer in writers {
+                writer.join().expect("a writer")?;
+            }
+            Ok::<_, Error>(())
+        })?;
+        let all = with.to_vec()?;
+        for v in 0..100 {
+            let found = sorted(with.index_lookup("a", &Term::from(v))?);
+            assert_eq!(
+                found,
+                sorted(with_value(&all, "a", &Term::from(v))),
+                "{kind}"
+            );
+        }
+        let entries = with.indexes()[0].entries;
+        assert!(
+            entries <= all.len(),
+            "{kind}: {entries} entries of {} rows",
+            all.len()
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn an_index_that_is_not_unique_is_not_added() -> Result<(), Error> {
+    let rows = table("set", &[]);
+    for k in 0..1000 {
+        rows.insert(&Term::tuple([Term::from(k), Term::from(k % 999)]))?;
+    }
+    let index = Index::element("v", 2).unique();
+    assert!(matches!(rows.add_index(&index), Err(Error::NotUnique(_))));
+    assert!(rows.indexes().is_empty());
+    rows.delete(&term!(999))?;
+    rows.add_index(&index)?;
+    assert!(matches!(
+        rows.insert(&term!({5000, 7})),
+        Err(Error::NotUnique(_))
+    ));
+    Ok(())
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let create = |index: Index| Larder::new().table("t").index(index).create().err();
+    for (index, text) in [
+        (Index::element("x", 0), "positions count from 1"),
+        (Index::expression("x", "{map_get,"), "index x"),
+        (Index::expression("x", "{nonsense,'$_'}"), "index x"),
+        (Index::expression("x", "{self}"), "the row alone"),
+    ] {
+        let error = create(index).expect("an error").to_string();
+        assert!(error.contains(text), "{error}");
+    }
+    let twice = Larder::new()
+        .table("t")
+        .index(Index::element("x", 1))
+        .index(Index::element("x", 2))
+        .create();
+    let error = twice.map(|_| ()).expect_err("two of one name").to_string();
+    assert!(error.contains("two indexes"), "{error}");
+    let t = table("set", &[]);
+    assert!(matches!(
+        t.index_lookup("x", &term!(1)),
+        Err(Error::NoIndex(_))
+    ));
+    assert!(matches!(t.drop_index("x"), Err(Error::NoIndex(_))));
+}
