@@ -176,6 +176,25 @@ fn limits_of_nothing_and_limits_of_other_tables_are_refused() {
 }
 
 #[test]
+fn a_table_all_of_whose_objects_were_met_since_the_last_choice_evicts_still() {
+    for evict in POLICIES {
+        let t = Larder::new().table("t").max_size(1_000).evict(evict);
+        let t = t.create().unwrap();
+        (0..1_000).for_each(|k| t.insert(&pair(k, k)).unwrap());
+        for round in 1..40 {
+            for k in 0..20 {
+                t.insert(&pair(round * 1_000 + k, k)).unwrap();
+                // The expirer may evict one more beside this thread.
+                assert!((990..=1_000).contains(&t.len()), "{}", t.len());
+            }
+            for row in t.to_vec().unwrap() {
+                t.lookup(&key(first(&row))).unwrap();
+            }
+        }
+    }
+}
+
+#[test]
 fn a_table_has_no_more_bytes_than_it_may() {
     for evict in POLICIES {
         let most = 200_000;

@@ -111,6 +111,12 @@ impl Candidates {
         self.shard().lock().candidates.push(victim);
     }
 
+    /// Forgets this thread's candidates, but those that are certain.
+    pub(super) fn forget(&self) {
+        let is_certain = |victim: &Victim| victim.heat == u32::MAX;
+        self.shard().lock().candidates.retain(is_certain);
+    }
+
     /// An object that may go; None if the table is empty.
     pub(super) fn choose(&self, chooser: &Chooser<'_>, guard: &Guard) -> Option<Victim> {
         let mut shard = self.shard().lock();

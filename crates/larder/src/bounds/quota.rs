@@ -321,6 +321,11 @@ impl Quota {
         self.candidates.choose(&chooser, guard)
     }
 
+    /// The next choice is from a new sample.
+    pub(crate) fn forget_candidates(&self) {
+        self.candidates.forget();
+    }
+
     /// Whether what is under a victim's key, a value with stamp, was met or written since the
     /// choice. Asked under the lock of the entry: whoever writes it says so before it has the lock.
     pub(crate) fn is_fresher(&self, victim: &Victim, value: &[u8]) -> bool {

@@ -34,6 +34,8 @@ use larder_index::{Guard, Previous};
 const MOST: usize = 256;
 /// Choices that others may spoil, one after the other.
 const CHOICES: usize = 8;
+/// Choices that were spoiled, after which the candidates that are left are as old, and are not asked.
+const STALE: usize = 4;
 
 impl Table {
     /// (2) After so many objects were written.
@@ -84,7 +86,10 @@ impl Table {
 
     /// Whether one went.
     fn evict_one(&self, guard: &Guard, store: &Store, bounded: &Bounded, quota: &Quota) -> bool {
-        for _ in 0..CHOICES {
+        for spoiled in 0..CHOICES {
+            if spoiled == STALE {
+                quota.forget_candidates();
+            }
             // (3)
             let Some(victim) = bounded.choose(guard, quota, store.size()) else {
                 return false;
