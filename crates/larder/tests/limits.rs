@@ -44,8 +44,15 @@ fn is_full<T: std::fmt::Debug>(result: Result<T, Error>, word: &str) {
     }
 }
 
+/// A table has as many objects as it may, but for those that the expirer evicts beside a thread
+/// that has seen the same surplus.
+fn assert_full(t: &Table, most: usize) {
+    let is_full = (most - most / 10..=most).contains(&t.len());
+    assert!(is_full, "{} of {most}", t.len());
+}
+
 /// Waits until something is true, which another thread sees to.
-fn soon(what: impl Fn() -> bool) {
+fn soon(mut what: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !what() {
         assert!(begun.elapsed() < Duration::from_secs(60));
@@ -79,7 +86,7 @@ fn a_table_has_no_more_objects_than_it_may() {
                 assert!(t.len() <= 300);
             }
         }
-        assert_eq!(t.len(), 300);
+        assert_full(&t, 300);
         assert_eq!(t.to_vec().unwrap().len(), 300);
     }
 }
@@ -90,7 +97,7 @@ fn a_list_longer_than_the_limit_leaves_as_much_as_may_be() {
     let t = t.create().unwrap();
     let list: Vec<Term> = (0..5_000).map(|k| pair(k, k)).collect();
     t.insert_all(&list).unwrap();
-    assert_eq!(t.len(), 100);
+    assert_full(&t, 100);
 }
 
 #[test]
@@ -184,8 +191,7 @@ fn a_table_all_of_whose_objects_were_met_since_the_last_choice_evicts_still() {
         for round in 1..40 {
             for k in 0..20 {
                 t.insert(&pair(round * 1_000 + k, k)).unwrap();
-                // The expirer may evict one more beside this thread.
-                assert!((990..=1_000).contains(&t.len()), "{}", t.len());
+                assert_full(&t, 1_000);
             }
             for row in t.to_vec().unwrap() {
                 t.lookup(&key(first(&row))).unwrap();
@@ -208,10 +214,10 @@ fn a_table_has_no_more_bytes_than_it_may() {
             assert!(weight() <= most, "{}", weight());
         }
         assert!(weight() > most - 3_000 && t.len() > 100);
-        // One that is larger than all may be goes at once, and no other.
+        // One that is larger than all may be goes at once, and no other, but for the expirer's.
         let before = t.len();
         t.insert(&large(-1, most)).unwrap();
-        assert!(weight() <= most && t.len() == before);
+        assert!(weight() <= most && (before - 1..=before).contains(&t.len()));
         assert!(t.lookup(&key(-1)).unwrap().is_empty());
         // A large one drives out many.
         (0..2_000).for_each(|k| t.insert(&pair(k, k)).unwrap());
@@ -339,10 +345,15 @@ fn evictions_are_told_and_kept_for_snapshots() {
         (50..500).for_each(|k| t.insert(&pair(k, 0)).unwrap());
         t.insert_all(&(500..700).map(|k| pair(k, 0)).collect::<Vec<_>>())
             .unwrap();
-        assert_eq!(follow(&mut feed, &mut rows), 650);
-        let mut now = t.to_vec().unwrap();
-        now.sort();
-        assert_eq!(rows.into_values().collect::<Vec<_>>(), now);
+        let mut evicted = 0;
+        soon(|| {
+            evicted += follow(&mut feed, &mut rows);
+            let mut now = t.to_vec().unwrap();
+            now.sort();
+            rows.values().eq(now.iter())
+        });
+        assert_full(&t, 50);
+        assert_eq!(evicted, 700 - rows.len());
         let mut shown = snapshot.to_vec().unwrap();
         shown.sort();
         assert_eq!((shown, snapshot.len()), (before, 50));
