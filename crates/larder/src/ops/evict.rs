@@ -34,7 +34,7 @@ use larder_index::{Guard, Previous};
 const MOST: usize = 256;
 /// Choices that others may spoil, one after the other.
 const CHOICES: usize = 8;
-/// Choices that were spoiled, after which the candidates that are left are as old, and are not asked.
+/// Spoiled choices after which the candidates that are left, which are as old, are forgotten.
 const STALE: usize = 4;
 
 impl Table {
