@@ -1,0 +1,452 @@
+%% @doc Larder as a storage backend of Mnesia: tables with `larder_copies' are kept by Larder, as
+%% those with `ram_copies' are by `ets'.
+%%
+%% ```
+%% ok = mnesia:start(),
+%% {ok, larder_copies} = larder_mnesia:register(),
+%% {atomic, ok} = mnesia:create_table(person, [{larder_copies, [node()]},
+%%                                             {attributes, [name, city]}, {index, [city]}]).
+%% '''
+%%
+%% A schema on disc can have the backend from the start:
+%% `mnesia:create_schema(Nodes, [{backend_types, [{larder_copies, larder_mnesia}]}])'. All nodes
+%% that have such tables need the application `larder' in their code path before Mnesia starts.
+%%
+%% == The tables ==
+%% They take all types that Mnesia has: `set', `ordered_set' and `bag'. They are in memory alone. A
+%% table is a named table of Larder, public, with key position 2, and is owned by a process of
+%% Mnesia. Whoever only reads it may do so by the functions of module {@link larder}, which do for
+%% it what Mnesia has no function for: snapshots, ranks, pages, feeds, look-ups by an index.
+%% Whoever writes does so by Mnesia.
+%%
+%% `{storage_properties, [{larder, Options}]}' of `mnesia:create_table/2' has options of
+%% `larder:new/2': `compressed', those of concurrency, and `{index, [Index]}'. The latter are
+%% secondary indexes that Larder keeps, beside those of Mnesia. An index may name an attribute in
+%% place of a position. Match specifications use such an index by themselves, in
+%% `mnesia:dirty_select/2' and `mnesia:select/2', too.
+%%
+%% `docs/mnesia.md' says what differs from `ram_copies', and when to take which.
+%%
+%% == The backend's functions ==
+%% All functions but {@link register/0} and {@link register/1} are called by Mnesia.
+-module(larder_mnesia).
+
+%% The behaviour is mnesia_backend_type. It is not declared: Larder compiles where Mnesia is not
+%% installed. A test compares the exports.
+-export([register/0, register/1]).
+-export([init_backend/0, add_aliases/1, remove_aliases/1, semantics/2, check_definition/4,
+         real_suffixes/0, tmp_suffixes/0]).
+-export([create_table/3, load_table/4, close_table/2, sync_close_table/2, delete_table/2, info/3]).
+-export([is_index_consistent/2, index_is_consistent/3]).
+-export([validate_key/6, validate_record/6, insert/3, lookup/3, delete/3, update_counter/4,
+         match_delete/3]).
+-export([fixtable/3, first/2, last/2, next/3, prev/3, slot/3]).
+-export([select/1, select/3, select/4, select_reverse/1, select_reverse/3, select_reverse/4,
+         repair_continuation/2]).
+-export([sender_init/4, sender_handle_info/5, receiver_first_message/4, receive_data/5,
+         receive_done/4]).
+
+-export_type([alias/0, tab/0]).
+
+-type alias() :: atom().
+%% What the storage type is called in the schema: `larder_copies'.
+-type tab() :: Table :: atom()
+             | {Table :: atom(), index, {Position :: term(), ordered | bag}}
+             | {Table :: atom(), retainer, Checkpoint :: term()}.
+%% What Mnesia calls a table: one of the user's, an index of Mnesia's, or what a checkpoint keeps.
+
+-define(ALIAS, larder_copies).
+%% Where Mnesia keeps variables, the id and the cookie of each table are kept: they end with Mnesia.
+-define(TABLE(Tab), {?MODULE, table, Tab}).
+-define(INDEXES(Table), {?MODULE, indexes, Table}).
+%% Bytes of rows in a message while a table is loaded by another node; as Mnesia has it.
+-define(MESSAGE, 64_000).
+-define(ALL, [{'_', [], ['$_']}]).
+
+%% ---- the storage type ----
+
+%% @doc Makes the storage type `larder_copies' known to Mnesia, which must run. It is part of the
+%% schema from then on, on all nodes. To call it again changes nothing.
+-spec register() -> {ok, alias()} | {error, Reason :: term()}.
+register() ->
+    register(?ALIAS).
+
+%% @doc As register/0, by another name.
+-spec register(alias()) -> {ok, alias()} | {error, Reason :: term()}.
+register(Alias) ->
+    case mnesia:add_backend_type(Alias, ?MODULE) of
+        {atomic, ok} -> {ok, Alias};
+        {aborted, {backend_type_already_exists, Alias} = Reason} -> known(Alias, Reason);
+        {aborted, Reason} -> {error, Reason}
+    end.
+
+%% Whether the name is that of this backend, not of another one.
+known(Alias, Reason) ->
+    {_, Types} = mnesia:read_table_property(schema, mnesia_backend_types),
+    case lists:member({Alias, ?MODULE}, Types) of
+        true -> {ok, Alias};
+        false -> {error, Reason}
+    end.
+
+%% @private
+-spec init_backend() -> ok.
+init_backend() -> ok.
+
+%% @private
+-spec add_aliases([alias()]) -> ok.
+add_aliases(_) -> ok.
+
+%% @private
+-spec remove_aliases([alias()]) -> ok.
+remove_aliases(_) -> ok.
+
+%% @private
+%% The index type that comes first is what Mnesia takes unless the user says another.
+-spec semantics(alias(), atom()) -> term().
+semantics(_, storage) -> ram_copies;
+semantics(_, types) -> [set, ordered_set, bag];
+semantics(_, index_types) -> [ordered, bag];
+semantics(_, _) -> undefined.
+
+%% @private
+%% There are no files.
+-spec real_suffixes() -> [].
+real_suffixes() -> [].
+
+%% @private
+-spec tmp_suffixes() -> [].
+tmp_suffixes() -> [].
+
+%% @private
+%% What a table is to be, before any node makes it.
+-spec check_definition(alias(), atom(), [node()], [{atom(), term()}]) -> ok | {error, term()}.
+check_definition(_, _, _, Properties) ->
+    case proplists:get_value(snmp, Properties, []) of
+        [] -> check_options(Properties);
+        _ -> {error, {not_supported, snmp}}
+    end.
+
+check_options(Properties) ->
+    case larder_options(Properties) of
+        Options when is_list(Options) ->
+            case [Option || Option <- Options, not may_be_said(Option)] of
+                [] -> try_options(Properties);
+                [Bad | _] -> {error, {bad_option, Bad}}
+            end;
+        Other ->
+            {error, {bad_option, {larder, Other}}}
+    end.
+
+%% What is not here belongs to Mnesia (the type, the key), or would have the copies of a table
+%% differ (bounds, unique indexes).
+may_be_said(compressed) -> true;
+may_be_said({Concurrency, _}) when Concurrency =:= read_concurrency;
+                                   Concurrency =:= write_concurrency;
+                                   Concurrency =:= decentralized_counters -> true;
+may_be_said({index, Indexes}) when is_list(Indexes) ->
+    lists:all(fun({_, _, Options}) when is_list(Options) -> not lists:member(unique, Options);
+                 (_) -> false
+              end, Indexes);
+may_be_said(_) -> false.
+
+%% A table with these options, for a moment: Larder itself says whether they are right.
+try_options(Properties) ->
+    try larder:new(?MODULE, options(set, Properties)) of
+        Table -> true = larder:delete(Table), ok
+    catch
+        error:badarg -> {error, {bad_option, {larder, larder_options(Properties)}}}
+    end.
+
+larder_options(Properties) ->
+    proplists:get_value(larder, proplists:get_value(storage_properties, Properties, []), []).
+
+options(Type, Properties) ->
+    Attributes = proplists:get_value(attributes, Properties, []),
+    [Type, public, {keypos, 2}
+     | [option(Option, Attributes) || Option <- larder_options(Properties)]].
+
+option({index, Indexes}, Attributes) ->
+    {index, [{Name, place(What, Attributes, 2), Options} || {Name, What, Options} <- Indexes]};
+option(Option, _) ->
+    Option.
+
+%% The position of an attribute in the record; other places are Larder's to judge.
+place(What, [What | _], Position) -> Position;
+place(What, [_ | Attributes], Position) -> place(What, Attributes, Position + 1);
+place(What, [], _) -> What.
+
+%% ---- tables ----
+
+%% @private
+%% The table belongs to the caller: Mnesia's monitor, or for a checkpoint the process that retains.
+%% It takes the same short time always. Mnesia calls it twice when a table is created.
+-spec create_table(alias(), tab(), [{atom(), term()}]) -> ok | {error, Reason :: term()}.
+create_table(Alias, Tab, Properties) ->
+    Cookie = proplists:get_value(cookie, Properties),
+    case registered(Tab) of
+        {Id, Cookie} ->
+            case larder:info(Id, owner) of
+                undefined -> make(Tab, Properties, Cookie);
+                _ -> ok
+            end;
+        none ->
+            make(Tab, Properties, Cookie);
+        %% What was left by a table of this name that is none of Mnesia's any more.
+        _ ->
+            ok = delete_table(Alias, Tab),
+            make(Tab, Properties, Cookie)
+    end.
+
+make(Table, Properties, Cookie) when is_atom(Table) ->
+    drop_namesake(Table),
+    Type = proplists:get_value(type, Properties, set),
+    case larder:whereis(Table) of
+        undefined -> new(Table, Table, [named_table | options(Type, Properties)], Cookie);
+        _ -> {error, {table_of_this_name_in_larder, Table}}
+    end;
+make({Table, index, {_, Kind}} = Tag, _, Cookie) ->
+    true = mnesia_lib:set(?INDEXES(Table), [Tag | lists:delete(Tag, indexes(Table))]),
+    new(Tag, Table, [case Kind of ordered -> ordered_set; bag -> bag end, public, {keypos, 1}],
+        Cookie);
+make({Table, retainer, _} = Tag, _, Cookie) ->
+    new(Tag, Table, [set, public, {keypos, 2}], Cookie).
+
+new(Tab, Name, Options, Cookie) ->
+    true = mnesia_lib:set(?TABLE(Tab), {larder:new(Name, Options), Cookie}),
+    ok.
+
+%% When Mnesia restores a table with `recreate_tables', it makes a table of `ets' by its name for
+%% every backend in memory, and never drops it: the next restore would fail.
+drop_namesake(Table) ->
+    case ets:info(Table, owner) =:= self() of
+        true -> true = ets:delete(Table), ok;
+        false -> ok
+    end.
+
+%% @private
+%% A table that another node sends starts empty, whatever an earlier try has left in it.
+-spec load_table(alias(), tab(), Reason :: term(), [{atom(), term()}]) -> ok.
+load_table(_, Tab, {net_load, _}, _) ->
+    true = larder:delete_all_objects(id(Tab)),
+    ok;
+load_table(_, _, _, _) ->
+    ok.
+
+%% @private
+-spec close_table(alias(), tab()) -> ok.
+close_table(_, _) -> ok.
+
+%% @private
+-spec sync_close_table(alias(), tab()) -> ok.
+sync_close_table(_, _) -> ok.
+
+%% @private
+%% Its indexes go with it: Mnesia drops those of its own tables alone. It may be gone already.
+-spec delete_table(alias(), tab()) -> ok.
+delete_table(_, Table) when is_atom(Table) ->
+    lists:foreach(fun drop/1, [Table | indexes(Table)]),
+    true = mnesia_lib:unset(?INDEXES(Table)),
+    ok;
+delete_table(_, Tag) ->
+    drop(Tag).
+
+drop(Tab) ->
+    case registered(Tab) of
+        {Id, _} ->
+            true = mnesia_lib:unset(?TABLE(Tab)),
+            %% It may have ended with its owner.
+            try larder:delete(Id) of true -> ok catch error:badarg -> ok end;
+        none ->
+            ok
+    end.
+
+registered(Tab) -> variable(?TABLE(Tab), none).
+
+indexes(Table) -> variable(?INDEXES(Table), []).
+
+variable(Variable, Default) ->
+    try mnesia_lib:val(Variable) catch _:_ -> Default end.
+
+%% The users' tables have their names in Larder, too.
+id(Table) when is_atom(Table) -> Table;
+id(Tag) -> element(1, mnesia_lib:val(?TABLE(Tag))).
+
+%% @private
+-spec info(alias(), tab(), Item :: atom()) -> term() | {error, Reason :: term()}.
+info(_, Tab, Item) ->
+    try larder:info(id(Tab), Item) of
+        undefined -> {error, {no_exists, Tab}};
+        Value -> Value
+    catch
+        error:badarg -> {error, {badarg, Item}}
+    end.
+
+%% ---- indexes of Mnesia's ----
+
+%% @private
+%% Mnesia fills an index anew when its table is loaded.
+-spec is_index_consistent(alias(), tab()) -> false.
+is_index_consistent(_, _) -> false.
+
+%% @private
+-spec index_is_consistent(alias(), tab(), boolean()) -> ok.
+index_is_consistent(_, _, _) -> ok.
+
+%% ---- objects ----
+
+%% @private
+-spec validate_key(alias(), tab(), atom(), arity(), atom(), Key :: term()) ->
+          {atom(), arity(), atom()}.
+validate_key(_, _, RecordName, Arity, Type, _) -> {RecordName, Arity, Type}.
+
+%% @private
+-spec validate_record(alias(), tab(), atom(), arity(), atom(), Object :: tuple()) ->
+          {atom(), arity(), atom()}.
+validate_record(_, _, RecordName, Arity, Type, _) -> {RecordName, Arity, Type}.
+
+%% @private
+-spec insert(alias(), tab(), tuple()) -> ok.
+insert(_, Tab, Object) ->
+    true = larder:insert(id(Tab), Object),
+    ok.
+
+%% @private
+-spec lookup(alias(), tab(), Key :: term()) -> [tuple()].
+lookup(_, Tab, Key) -> larder:lookup(id(Tab), Key).
+
+%% @private
+-spec delete(alias(), tab(), Key :: term()) -> ok.
+delete(_, Tab, Key) ->
+    true = larder:delete(id(Tab), Key),
+    ok.
+
+%% @private
+%% `badarg' if there is no such object: Mnesia makes one then.
+-spec update_counter(alias(), tab(), Key :: term(), integer()) -> integer().
+update_counter(_, Tab, Key, Increment) -> larder:update_counter(id(Tab), Key, Increment).
+
+%% @private
+%% `mnesia:clear_table/1' is a pattern that all objects match, and takes the same short time always.
+-spec match_delete(alias(), tab(), larder:match_pattern()) -> ok.
+match_delete(_, Tab, '_') ->
+    true = larder:delete_all_objects(id(Tab)),
+    ok;
+match_delete(_, Tab, Pattern) ->
+    true = larder:match_delete(id(Tab), Pattern),
+    ok.
+
+%% ---- traversal ----
+
+%% @private
+-spec fixtable(alias(), tab(), boolean()) -> true.
+fixtable(_, Tab, Fix) -> larder:safe_fixtable(id(Tab), Fix).
+
+%% @private
+-spec first(alias(), tab()) -> Key :: term() | '$end_of_table'.
+first(_, Tab) -> larder:first(id(Tab)).
+
+%% @private
+-spec last(alias(), tab()) -> Key :: term() | '$end_of_table'.
+last(_, Tab) -> larder:last(id(Tab)).
+
+%% @private
+-spec next(alias(), tab(), Key :: term()) -> Key :: term() | '$end_of_table'.
+next(_, Tab, Key) -> larder:next(id(Tab), Key).
+
+%% @private
+-spec prev(alias(), tab(), Key :: term()) -> Key :: term() | '$end_of_table'.
+prev(_, Tab, Key) -> larder:prev(id(Tab), Key).
+
+%% @private
+-spec slot(alias(), tab(), non_neg_integer()) -> [tuple()] | '$end_of_table'.
+slot(_, Tab, Position) -> larder:slot(id(Tab), Position).
+
+%% ---- match specifications ----
+
+%% @private
+-spec select(alias(), tab(), larder:match_spec()) -> [term()].
+select(_, Tab, Spec) -> larder:select(id(Tab), Spec).
+
+%% @private
+-spec select(alias(), tab(), larder:match_spec(), pos_integer()) ->
+          {[term()], larder:continuation()} | '$end_of_table'.
+select(_, Tab, Spec, Limit) -> larder:select(id(Tab), Spec, Limit).
+
+%% @private
+-spec select(larder:continuation()) -> {[term()], larder:continuation()} | '$end_of_table'.
+select(Continuation) -> larder:select(Continuation).
+
+%% @private
+%% Mnesia calls the three functions from release 28 on.
+-spec select_reverse(alias(), tab(), larder:match_spec()) -> [term()].
+select_reverse(_, Tab, Spec) -> larder:select_reverse(id(Tab), Spec).
+
+%% @private
+-spec select_reverse(alias(), tab(), larder:match_spec(), pos_integer()) ->
+          {[term()], larder:continuation()} | '$end_of_table'.
+select_reverse(_, Tab, Spec, Limit) -> larder:select_reverse(id(Tab), Spec, Limit).
+
+%% @private
+-spec select_reverse(larder:continuation()) ->
+          {[term()], larder:continuation()} | '$end_of_table'.
+select_reverse(Continuation) -> larder:select_reverse(Continuation).
+
+%% @private
+-spec repair_continuation(larder:continuation(), larder:match_spec()) -> larder:continuation().
+repair_continuation(Continuation, Spec) -> larder:repair_continuation(Continuation, Spec).
+
+%% ---- a table goes from one node to another ----
+%%
+%% The sender is a process that Mnesia starts for the purpose.
+%%
+%%   1. Mnesia lets the receiver subscribe to what is written from now on, under a lock.
+%%   2. Then the sender takes a snapshot, and sends it in chunks. Whoever writes doesn't wait.
+%%   3. The receiver inserts the chunks, and does what it was told of meanwhile, in that order.
+%%
+%% A dirty write between 1 and 2 is in the snapshot and among the events. To do it again gives the
+%% same object, as events have objects, not increments. Either end may have `ram_copies' in place
+%% of Larder: the messages are those of Mnesia.
+
+%% @private
+-spec sender_init(alias(), tab(), RemoteStorage :: term(), Receiver :: pid()) ->
+          {standard, fun(() -> term()), fun((term()) -> term())}.
+sender_init(_, Tab, _, _) ->
+    {standard, fun() -> first_chunk(id(Tab)) end, fun next_chunk/1}.
+
+first_chunk(Table) ->
+    Snapshot = larder:snapshot(Table),
+    chunk(Snapshot, larder:select(Snapshot, ?ALL, rows_in_message(Table))).
+
+next_chunk({Snapshot, Continuation}) -> chunk(Snapshot, larder:select(Continuation)).
+
+%% Of a sender that fails the snapshot ends with the process.
+chunk(Snapshot, '$end_of_table') ->
+    true = larder:release(Snapshot),
+    '$end_of_table';
+chunk(Snapshot, {Rows, Continuation}) ->
+    {Rows, {Snapshot, Continuation}}.
+
+rows_in_message(Table) ->
+    Bytes = larder:info(Table, memory) * erlang:system_info(wordsize),
+    1 + ?MESSAGE * larder:info(Table, size) div max(Bytes, 1).
+
+%% @private
+%% What a receiver says to the sender beside asking for more: ours says nothing.
+-spec sender_handle_info(term(), alias(), tab(), Receiver :: pid(), State :: term()) ->
+          {fun((term()) -> term()), term()}.
+sender_handle_info(_, _, _, _, State) -> {fun next_chunk/1, State}.
+
+%% @private
+-spec receiver_first_message(pid(), {first, non_neg_integer()}, alias(), tab()) ->
+          {non_neg_integer(), Rows :: non_neg_integer()}.
+receiver_first_message(_, {first, Size}, _, _) -> {Size, 0}.
+
+%% @private
+-spec receive_data([tuple()], alias(), tab(), Sender :: pid(), State) -> {more, State}.
+receive_data(Rows, _, Tab, _, State) ->
+    true = larder:insert(id(Tab), Rows),
+    {more, State}.
+
+%% @private
+-spec receive_done(alias(), tab(), Sender :: pid(), State :: term()) -> ok.
+receive_done(_, _, _, _) -> ok.

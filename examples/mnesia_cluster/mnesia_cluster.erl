@@ -1,0 +1,231 @@
+%% @doc Three nodes with Mnesia on this machine, their tables on `ets' (`ram_copies') and on Larder
+%% (`larder_copies'), each in turn.
+%%
+%% <ol>
+%% <li>A node is killed while all three write, starts again, and gets the table.</li>
+%% <li>A node is parted from the others; both sides write; they meet again. Mnesia says that they
+%%     went on alone. The node takes the others for its masters and starts Mnesia again.</li>
+%% <li>A node starts, and gets the table from another one while two write: how long that takes and
+%%     how much memory.</li>
+%% <li>How many operations a second one, two and three nodes do with a copy on each.</li>
+%% </ol>
+%%
+%% After each of the first three, the copies have to be the same, and have what was written last.
+%% The program ends with status 1 if anything is wrong. `make mnesia-cluster' runs it; ROWS says
+%% how large the table is.
+-module(mnesia_cluster).
+
+-export([main/1, killed/2, parted/2, joined/2, measured/4]).
+
+-export_type([storage/0]).
+
+-type storage() :: ram_copies | larder_copies.
+
+%% A node: how it is called from here, its name, and its process.
+-record(n, {peer :: pid(), name :: node(), process :: string()}).
+
+-define(STORAGES, [ram_copies, larder_copies]).
+-define(HOST, "127.0.0.1").
+-define(PATIENCE, 3_600_000).
+-define(MB, 1048576).
+
+%% @doc For the command line: rows, and milliseconds for each figure of the last part. Ends the node.
+-spec main([string()]) -> no_return().
+main([Rows, Milliseconds]) ->
+    crew:main("mnesia-cluster", fun() ->
+        run(list_to_integer(Rows), list_to_integer(Milliseconds))
+    end).
+
+run(Rows, Milliseconds) ->
+    io:format("~nA node is killed while three write, and comes back~n"),
+    [line(Storage, "~b rows on all three, the same", [element(1, killed(Storage, 20_000))])
+     || Storage <- ?STORAGES],
+    io:format("~nA node is parted from two, and gives way~n"),
+    [line(Storage, "~b rows on all three, the same", [element(1, parted(Storage, 20_000))])
+     || Storage <- ?STORAGES],
+    io:format("~nA node gets a table of ~b rows~n", [Rows]),
+    [loading(Storage, joined(Storage, Rows)) || Storage <- ?STORAGES],
+    io:format("~nOperations a second, all nodes together, one process each, a copy on each node~n"),
+    [throughput(Schema, Storage, Nodes, Milliseconds)
+     || Schema <- [ram, disc], Nodes <- [1, 2, 3], Storage <- ?STORAGES],
+    ok.
+
+line(Storage, Format, Arguments) ->
+    io:format("  ~-14s " ++ Format ++ "~n", [Storage | Arguments]).
+
+loading(Storage, #{quiet := Quiet, busy := Busy, writes := Writes, peak := Peak, now := Now}) ->
+    line(Storage, "~.1f s; ~.1f s while two write (~b writes); ~b MB at most, ~b MB at the end",
+         [Quiet, Busy, Writes, Peak div ?MB, Now div ?MB]).
+
+throughput(Schema, Storage, Nodes, Milliseconds) ->
+    Figures = measured(Storage, Schema, Nodes, Milliseconds),
+    line(Storage, "schema ~-4s ~b nodes  " ++
+             lists:append(lists:duplicate(length(Figures), "~s ~8b  ")),
+         [Schema, Nodes | lists:append([[What, round(Figure)] || {What, Figure} <- Figures])]).
+
+%% ---- the parts ----
+
+%% @doc A node is killed while all write, and comes back. Gives the digest of the copies.
+-spec killed(storage(), Range :: pos_integer()) -> {non_neg_integer(), non_neg_integer()}.
+killed(Storage, Range) ->
+    with_cluster(disc, 3, fun([A, B, C] = Nodes, Folder) ->
+        create(Storage, Nodes),
+        %% What a dying node writes dirtily reaches others or not: it writes in transactions.
+        [call(N, cluster_node, begin_writing, [Me, Range, How])
+         || {N, Me, How} <- [{A, 0, mixed}, {B, 1, mixed}, {C, 2, transactions}]],
+        timer:sleep(500),
+        _ = os:cmd("kill -9 " ++ C#n.process),
+        timer:sleep(500),
+        Again = start_node(Folder, 3),
+        try
+            call(Again, cluster_node, start, []),
+            loaded(Again),
+            timer:sleep(200),
+            Written = [{Me, call(N, cluster_node, end_writing, [])} || {N, Me} <- [{A, 0}, {B, 1}]],
+            same([A, B, Again], Written, Range)
+        after
+            stop_node(Again)
+        end
+    end).
+
+%% @doc A node is parted from two; all write; the two are its masters. Gives the digest.
+-spec parted(storage(), Range :: pos_integer()) -> {non_neg_integer(), non_neg_integer()}.
+parted(Storage, Range) ->
+    with_cluster(disc, 3, fun([A, B, C] = Nodes, _) ->
+        create(Storage, Nodes),
+        Two = [A#n.name, B#n.name],
+        [call(N, cluster_node, begin_writing, [Me, Range, mixed])
+         || {N, Me} <- [{A, 0}, {B, 1}, {C, 2}]],
+        timer:sleep(200),
+        [call(N, cluster_node, part, [[C#n.name]]) || N <- [A, B]],
+        call(C, cluster_node, part, [Two]),
+        timer:sleep(500),
+        Before = [call(N, cluster_node, digest, []) || N <- [A, C]],
+        true = hd(Before) =/= lists:last(Before),
+        [call(N, cluster_node, heal, [[C#n.name]]) || N <- [A, B]],
+        call(C, cluster_node, heal, [Two]),
+        call(C, cluster_node, parted, [A#n.name]),
+        _ = call(C, cluster_node, end_writing, []),
+        ok = call(C, mnesia, set_master_nodes, [Two]),
+        stopped = call(C, mnesia, stop, []),
+        ok = call(C, mnesia, start, []),
+        loaded(C),
+        Written = [{Me, call(N, cluster_node, end_writing, [])} || {N, Me} <- [{A, 0}, {B, 1}]],
+        same(Nodes, Written, Range)
+    end).
+
+%% @doc The second node gets the table while nobody writes, the third one while two do. Seconds, and
+%% the third node's memory in bytes.
+-spec joined(storage(), Rows :: pos_integer()) ->
+          #{quiet := float(), busy := float(), writes := non_neg_integer(),
+            peak := non_neg_integer(), now := non_neg_integer(),
+            digest := {non_neg_integer(), non_neg_integer()}}.
+joined(Storage, Rows) ->
+    with_cluster(ram, 3, fun([A, B, C] = Nodes, _) ->
+        create(Storage, Nodes),
+        [stopped = call(N, mnesia, stop, []) || N <- [B, C]],
+        call(A, cluster_node, fill, [Rows]),
+        Quiet = seconds(fun() -> comes_back(B, A) end),
+        Range = max(1, Rows div 3),
+        [call(N, cluster_node, begin_writing, [Me, Range, mixed]) || {N, Me} <- [{A, 0}, {B, 1}]],
+        Busy = seconds(fun() -> comes_back(C, A) end),
+        Written = [{Me, call(N, cluster_node, end_writing, [])} || {N, Me} <- [{A, 0}, {B, 1}]],
+        {Peak, Now} = call(C, cluster_node, memory, []),
+        #{quiet => Quiet, busy => Busy, writes => lists:sum([W || {_, W} <- Written]),
+          peak => Peak, now => Now, digest => same(Nodes, Written, Range)}
+    end).
+
+comes_back(Node, Other) ->
+    call(Node, cluster_node, start, [[Other#n.name]]),
+    loaded(Node).
+
+%% @doc Operations a second, all nodes together.
+-spec measured(storage(), disc | ram, 1..3, pos_integer()) -> [{atom(), float()}].
+measured(Storage, Schema, Number, Milliseconds) ->
+    with_cluster(Schema, Number, fun([First | _] = Nodes, _) ->
+        create(Storage, Nodes),
+        call(First, cluster_node, fill, [10_000]),
+        [{What, lists:sum(at_once(Nodes, cluster_node, measure, [What, Milliseconds]))}
+         || What <- [dirty_read, dirty_write, transaction]]
+    end).
+
+create(Storage, Nodes) ->
+    call(hd(Nodes), cluster_node, create, [Storage, [N#n.name || N <- Nodes]]).
+
+loaded(Node) -> ok = call(Node, mnesia, wait_for_tables, [[thing], ?PATIENCE]).
+
+%% The copies are the same, and each has what the writers wrote.
+same(Nodes, Written, Range) ->
+    [ok = call(N, cluster_node, check, [Me, Range, Last]) || N <- Nodes, {Me, Last} <- Written],
+    settled(Nodes, 50).
+
+%% A dirty write is on the other nodes a moment later.
+settled(Nodes, Tries) ->
+    case lists:usort([call(N, cluster_node, digest, []) || N <- Nodes]) of
+        [Digest] -> Digest;
+        _ when Tries > 0 -> timer:sleep(20), settled(Nodes, Tries - 1);
+        Different -> error({copies_differ, Different})
+    end.
+
+seconds(Fun) ->
+    {Microseconds, _} = timer:tc(Fun),
+    Microseconds / 1.0e6.
+
+%% ---- the nodes ----
+
+with_cluster(Schema, Number, Fun) ->
+    Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
+                           lists:concat(["larder_cluster_", os:getpid(), "_",
+                                         erlang:unique_integer([positive])])),
+    ok = filelib:ensure_dir(filename:join(Folder, "x")),
+    Nodes = [start_node(Folder, I) || I <- lists:seq(1, Number)],
+    try
+        start_mnesia(Schema, Nodes),
+        Fun(Nodes, Folder)
+    after
+        lists:foreach(fun stop_node/1, Nodes),
+        file:del_dir_r(Folder)
+    end.
+
+start_node(Folder, I) ->
+    Name = lists:concat(["larder", I, "@", ?HOST]),
+    Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(Module)))]
+                          || Module <- [larder, ?MODULE]]),
+    Place = filename:join(Folder, lists:concat(["mnesia", I])),
+    Arguments = Paths ++ ["-name", Name, "-setcookie", filename:basename(Folder),
+                          "-start_epmd", "false", "-epmd_module", "cluster_ports",
+                          "-kernel", "logger_level", "error",
+                          "-kernel", "prevent_overlapping_partitions", "false",
+                          "-mnesia", "dir", "\"" ++ Place ++ "\""],
+    {ok, Peer, Node} = peer:start(#{connection => standard_io, args => Arguments,
+                                    env => [{"LARDER_CLUSTER", Folder}]}),
+    #n{peer = Peer, name = Node, process = peer:call(Peer, os, getpid, [])}.
+
+%% It may be gone: it was killed.
+stop_node(#n{peer = Peer}) ->
+    try peer:stop(Peer) catch exit:_ -> ok end.
+
+start_mnesia(disc, Nodes) ->
+    Names = [N#n.name || N <- Nodes],
+    [true = call(hd(Nodes), net_kernel, connect_node, [Name]) || Name <- Names],
+    ok = call(hd(Nodes), mnesia, create_schema,
+              [Names, [{backend_types, [{larder_copies, larder_mnesia}]}]]),
+    [ok = Result || Result <- at_once(Nodes, cluster_node, start, [])],
+    ok;
+start_mnesia(ram, [First | Others]) ->
+    call(First, cluster_node, start, [[]]),
+    [call(N, cluster_node, start, [[First#n.name]]) || N <- Others],
+    ok.
+
+call(#n{peer = Peer}, Module, Function, Arguments) ->
+    peer:call(Peer, Module, Function, Arguments, ?PATIENCE).
+
+at_once(Nodes, Module, Function, Arguments) ->
+    Self = self(),
+    Calls = [spawn_monitor(fun() ->
+                 Self ! {self(), call(N, Module, Function, Arguments)}
+             end) || N <- Nodes],
+    [receive
+         {Pid, Result} -> true = demonitor(Monitor, [flush]), Result;
+         {'DOWN', Monitor, _, _, Reason} -> error(Reason)
+     end || {Pid, Monitor} <- Calls].
