@@ -62,6 +62,7 @@
 %% Bytes of rows in a message while a table is loaded by another node; as Mnesia has it.
 -define(MESSAGE, 64_000).
 -define(ALL, [{'_', [], ['$_']}]).
+-define(ROWS, 1000).
 
 %% ---- the storage type ----
 
@@ -129,7 +130,8 @@ check_definition(_, _, _, Properties) ->
 check_options(Properties) ->
     case larder_options(Properties) of
         Options when is_list(Options) ->
-            case [Option || Option <- Options, not may_be_said(Option)] of
+            Attributes = proplists:get_value(attributes, Properties, []),
+            case [Option || Option <- Options, not may_be_said(Option, Attributes)] of
                 [] -> try_options(Properties);
                 [Bad | _] -> {error, {bad_option, Bad}}
             end;
@@ -139,15 +141,17 @@ check_options(Properties) ->
 
 %% What is not here belongs to Mnesia (the type, the key), or would have the copies of a table
 %% differ (bounds, unique indexes).
-may_be_said(compressed) -> true;
-may_be_said({Concurrency, _}) when Concurrency =:= read_concurrency;
-                                   Concurrency =:= write_concurrency;
-                                   Concurrency =:= decentralized_counters -> true;
-may_be_said({index, Indexes}) when is_list(Indexes) ->
-    lists:all(fun({_, _, Options}) when is_list(Options) -> not lists:member(unique, Options);
+may_be_said(compressed, _) -> true;
+may_be_said({Concurrency, _}, _) when Concurrency =:= read_concurrency;
+                                      Concurrency =:= write_concurrency;
+                                      Concurrency =:= decentralized_counters -> true;
+may_be_said({index, Indexes}, Attributes) when is_list(Indexes) ->
+    lists:all(fun({_, What, Options}) when is_list(Options) ->
+                      (not is_atom(What) orelse lists:member(What, Attributes))
+                          andalso not lists:member(unique, Options);
                  (_) -> false
               end, Indexes);
-may_be_said(_) -> false.
+may_be_said(_, _) -> false.
 
 %% A table with these options, for a moment: Larder itself says whether they are right.
 try_options(Properties) ->
@@ -226,11 +230,45 @@ drop_namesake(Table) ->
 %% @private
 %% A table that another node sends starts empty, whatever an earlier try has left in it.
 -spec load_table(alias(), tab(), Reason :: term(), [{atom(), term()}]) -> ok.
-load_table(_, Tab, {net_load, _}, _) ->
-    true = larder:delete_all_objects(id(Tab)),
+load_table(_, Table, {net_load, _}, _) ->
+    true = larder:delete_all_objects(Table),
     ok;
+load_table(_, _, {dumper, _}, _) ->
+    ok;
+load_table(_, Table, _, Properties) when is_atom(Table) ->
+    load_fallback(Table, Properties);
 load_table(_, _, _, _) ->
     ok.
+
+%% When Mnesia starts, a table may have files: those of a backup, by `mnesia:install_fallback/1'.
+%% Mnesia reads them into a table of `ets'. They are read once.
+load_fallback(Table, Properties) ->
+    case mnesia_monitor:use_dir() andalso mnesia_lib:exists(mnesia_lib:tab2dcd(Table)) of
+        true ->
+            Type = proplists:get_value(type, Properties),
+            Table = ets:new(Table, [named_table, public, {keypos, 2}, Type]),
+            _ = mnesia_log:dcd2ets(Table, mnesia_monitor:get_env(auto_repair)),
+            move(Table, ets:select(Table, ?ALL, ?ROWS)),
+            true = ets:delete(Table),
+            delete_files(Table);
+        false ->
+            ok
+    end.
+
+delete_files(Table) ->
+    case mnesia_monitor:use_dir() of
+        true ->
+            _ = file:delete(mnesia_lib:tab2dcd(Table)),
+            _ = file:delete(mnesia_lib:tab2dcl(Table)),
+            ok;
+        false ->
+            ok
+    end.
+
+move(_, '$end_of_table') -> ok;
+move(Table, {Rows, Continuation}) ->
+    true = larder:insert(Table, Rows),
+    move(Table, ets:select(Continuation)).
 
 %% @private
 -spec close_table(alias(), tab()) -> ok.
@@ -246,7 +284,7 @@ sync_close_table(_, _) -> ok.
 delete_table(_, Table) when is_atom(Table) ->
     lists:foreach(fun drop/1, [Table | indexes(Table)]),
     true = mnesia_lib:unset(?INDEXES(Table)),
-    ok;
+    delete_files(Table);
 delete_table(_, Tag) ->
     drop(Tag).
 
@@ -307,8 +345,18 @@ validate_record(_, _, RecordName, Arity, Type, _) -> {RecordName, Arity, Type}.
 %% @private
 -spec insert(alias(), tab(), tuple()) -> ok.
 insert(_, Tab, Object) ->
-    true = larder:insert(id(Tab), Object),
-    ok.
+    write(Tab, fun(Id) -> larder:insert(Id, Object) end).
+
+%% Mnesia goes on writing to the indexes of a table that has left Larder for another storage type.
+%% If those writes failed, it would not write to the table either.
+write(Table, Write) when is_atom(Table) ->
+    true = Write(Table),
+    ok;
+write(Tag, Write) ->
+    case registered(Tag) of
+        {Id, _} -> true = Write(Id), ok;
+        none when element(2, Tag) =:= index -> ok
+    end.
 
 %% @private
 -spec lookup(alias(), tab(), Key :: term()) -> [tuple()].
@@ -317,8 +365,7 @@ lookup(_, Tab, Key) -> larder:lookup(id(Tab), Key).
 %% @private
 -spec delete(alias(), tab(), Key :: term()) -> ok.
 delete(_, Tab, Key) ->
-    true = larder:delete(id(Tab), Key),
-    ok.
+    write(Tab, fun(Id) -> larder:delete(Id, Key) end).
 
 %% @private
 %% `badarg' if there is no such object: Mnesia makes one then.
@@ -329,11 +376,9 @@ update_counter(_, Tab, Key, Increment) -> larder:update_counter(id(Tab), Key, In
 %% `mnesia:clear_table/1' is a pattern that all objects match, and takes the same short time always.
 -spec match_delete(alias(), tab(), larder:match_pattern()) -> ok.
 match_delete(_, Tab, '_') ->
-    true = larder:delete_all_objects(id(Tab)),
-    ok;
+    write(Tab, fun larder:delete_all_objects/1);
 match_delete(_, Tab, Pattern) ->
-    true = larder:match_delete(id(Tab), Pattern),
-    ok.
+    write(Tab, fun(Id) -> larder:match_delete(Id, Pattern) end).
 
 %% ---- traversal ----
 

@@ -2,7 +2,7 @@
 %% copies of the table have in them. Called by mnesia_cluster.
 -module(cluster_node).
 
--export([start/0, start/1, create/2, fill/1, begin_writing/3, end_writing/0, check/3, digest/0,
+-export([start/0, start/1, create/1, fill/1, begin_writing/3, end_writing/0, check/3, digest/0,
          memory/0, part/1, heal/1, parted/1, measure/2]).
 
 -define(TABLE, thing).
@@ -26,11 +26,11 @@ start(Others) ->
     {ok, Others} = mnesia:change_config(extra_db_nodes, Others),
     ok.
 
-%% @doc Makes the table, with a copy on each of the nodes.
--spec create(ram_copies | larder_copies, [node()]) -> ok.
-create(Storage, Nodes) ->
-    {atomic, ok} = mnesia:create_table(?TABLE, [{Storage, Nodes}, {attributes, [key, last, bytes]},
-                                                {type, ordered_set}]),
+%% @doc Makes the table, with these copies.
+-spec create([{ram_copies | larder_copies, [node()]}]) -> ok.
+create(Copies) ->
+    {atomic, ok} = mnesia:create_table(?TABLE, Copies ++ [{attributes, [key, last, bytes]},
+                                                          {type, ordered_set}]),
     ok.
 
 %% @doc Writes keys from 0 on.

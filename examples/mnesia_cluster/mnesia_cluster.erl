@@ -19,7 +19,8 @@
 
 -export_type([storage/0]).
 
--type storage() :: ram_copies | larder_copies.
+-type storage() :: ram_copies | larder_copies | {storage(), storage()}.
+%% Of a pair, the first node has the first, the others the second.
 
 %% A node: how it is called from here, its name, and its process.
 -record(n, {peer :: pid(), name :: node(), process :: string()}).
@@ -70,7 +71,8 @@ throughput(Schema, Storage, Nodes, Milliseconds) ->
 killed(Storage, Range) ->
     with_cluster(disc, 3, fun([A, B, C] = Nodes, Folder) ->
         create(Storage, Nodes),
-        %% What a dying node writes dirtily reaches others or not: it writes in transactions.
+        %% What a node writes dirtily as it dies may reach one of two others, on any storage: this
+        %% one writes in transactions.
         [call(N, cluster_node, begin_writing, [Me, Range, How])
          || {N, Me, How} <- [{A, 0, mixed}, {B, 1, mixed}, {C, 2, transactions}]],
         timer:sleep(500),
@@ -94,8 +96,8 @@ parted(Storage, Range) ->
     with_cluster(disc, 3, fun([A, B, C] = Nodes, _) ->
         create(Storage, Nodes),
         Two = [A#n.name, B#n.name],
-        [call(N, cluster_node, begin_writing, [Me, Range, mixed])
-         || {N, Me} <- [{A, 0}, {B, 1}, {C, 2}]],
+        [call(N, cluster_node, begin_writing, [Me, Range, How])
+         || {N, Me, How} <- [{A, 0, mixed}, {B, 1, mixed}, {C, 2, transactions}]],
         timer:sleep(200),
         [call(N, cluster_node, part, [[C#n.name]]) || N <- [A, B]],
         call(C, cluster_node, part, [Two]),
@@ -145,12 +147,16 @@ measured(Storage, Schema, Number, Milliseconds) ->
     with_cluster(Schema, Number, fun([First | _] = Nodes, _) ->
         create(Storage, Nodes),
         call(First, cluster_node, fill, [10_000]),
+        _ = settled(Nodes, 500),
         [{What, lists:sum(at_once(Nodes, cluster_node, measure, [What, Milliseconds]))}
          || What <- [dirty_read, dirty_write, transaction]]
     end).
 
+create({One, Two}, [First | Others]) ->
+    call(First, cluster_node, create,
+         [[{One, [First#n.name]}, {Two, [N#n.name || N <- Others]}]]);
 create(Storage, Nodes) ->
-    call(hd(Nodes), cluster_node, create, [Storage, [N#n.name || N <- Nodes]]).
+    call(hd(Nodes), cluster_node, create, [[{Storage, [N#n.name || N <- Nodes]}]]).
 
 loaded(Node) -> ok = call(Node, mnesia, wait_for_tables, [[thing], ?PATIENCE]).
 
@@ -194,7 +200,7 @@ start_node(Folder, I) ->
     Place = filename:join(Folder, lists:concat(["mnesia", I])),
     Arguments = Paths ++ ["-name", Name, "-setcookie", filename:basename(Folder),
                           "-start_epmd", "false", "-epmd_module", "cluster_ports",
-                          "-kernel", "logger_level", "error",
+                          "-kernel", "logger_level", "none",
                           "-kernel", "prevent_overlapping_partitions", "false",
                           "-mnesia", "dir", "\"" ++ Place ++ "\""],
     {ok, Peer, Node} = peer:start(#{connection => standard_io, args => Arguments,
