@@ -33,7 +33,7 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run bank leaderboard test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
+.PHONY: help run bank leaderboard mnesia-cluster test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
         bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c install-c header stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-mnesia demo-beams test-beams bench-beams
 
@@ -43,6 +43,7 @@ help:
 	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index; then a small bank and a leaderboard'
 	@echo '  make bank ACCOUNTS=n SECONDS=n TELLERS=n   examples/bank: transfers, an auditor, a mirror; the sum never varies'
 	@echo '  make leaderboard PLAYERS=n SECONDS=n GAMES=n FANS=n   examples/leaderboard: ranks while games go on; an auditor'
+	@echo '  make mnesia-cluster ROWS=n MILLISECONDS=n   examples/mnesia_cluster: three nodes with Mnesia; one is killed, parted, joins; on ets and on Larder'
 	@echo '  make test    all set-up, then every check and every test'
 	@echo '  make hunt    the Erlang suites with ten times the random cases, new ones each time'
 	@echo '  make proof   the long form of everything that docs/promises.md names; a page in results/proof'
@@ -167,6 +168,14 @@ FANS    ?= 2
 
 leaderboard: build demo-beams
 	@erl -noinput -pa $(EBIN) $(DEMO) -run leaderboard main $(PLAYERS) $(SECONDS) $(GAMES) $(FANS)
+
+# Three nodes with Mnesia, of ram_copies and of Larder's backend in turns. A node of them loads the
+# table of ROWS from another one: 5 million take about five minutes and 6 GB.
+ROWS         ?= 5000000
+MILLISECONDS ?= 2000
+
+mnesia-cluster: build demo-beams
+	@erl -noinput -pa $(EBIN) $(DEMO) -run mnesia_cluster main $(ROWS) $(MILLISECONDS)
 
 demo-beams: beams
 	@mkdir -p $(DEMO)

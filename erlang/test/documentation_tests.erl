@@ -5,7 +5,7 @@
 -include_lib("kernel/include/eep48.hrl").
 
 %% The modules for users; all others say @private.
--define(PUBLIC, [larder, larder_move, larder_transform]).
+-define(PUBLIC, [larder, larder_mnesia, larder_move, larder_transform]).
 
 every_module_is_public_or_private_test() ->
     case application:load(larder) of
@@ -27,6 +27,8 @@ least(_) -> 1.
 
 %% Some of the parse transform's are not for users.
 functions(larder_transform) -> [{parse_transform, 2}, {format_error, 1}];
+%% Mnesia calls the others.
+functions(larder_mnesia) -> [{register, 0}, {register, 1}];
 functions(Module) -> Module:module_info(exports) -- [{module_info, 0}, {module_info, 1}].
 
 every_type_is_described_test() ->

@@ -64,12 +64,16 @@ write(Me, Range, How, Seq) ->
         {stop, From} -> From ! {written, Seq - 1}
     after 0 ->
         Key = key(Me, Range, Seq),
-        case How =:= transactions orelse Seq rem 8 =:= 0 of
-            true -> {atomic, ok} = mnesia:transaction(fun() -> change(transaction, Key, Seq) end);
-            false -> ok = change(dirty, Key, Seq)
-        end,
+        ok = case How =:= transactions orelse Seq rem 8 =:= 0 of
+                 true -> in_transaction(Key, Seq);
+                 false -> change(dirty, Key, Seq)
+             end,
         write(Me, Range, How, Seq + 1)
     end.
+
+in_transaction(Key, Seq) ->
+    {atomic, ok} = mnesia:transaction(fun() -> change(transaction, Key, Seq) end),
+    ok.
 
 change(dirty, Key, Seq) when Seq rem 10 =:= 0 -> mnesia:dirty_delete(?TABLE, Key);
 change(dirty, Key, Seq) -> mnesia:dirty_write({?TABLE, Key, Seq, ?BYTES});

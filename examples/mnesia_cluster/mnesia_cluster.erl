@@ -29,8 +29,10 @@
 -define(HOST, "127.0.0.1").
 -define(PATIENCE, 3_600_000).
 -define(MB, 1048576).
+%% Keys of each writer in the first two parts.
+-define(RANGE, 20_000).
 
-%% @doc For the command line: rows, and milliseconds for each figure of the last part. Ends the node.
+%% @doc For the command line: rows, and milliseconds for a figure of the last part. Ends the node.
 -spec main([string()]) -> no_return().
 main([Rows, Milliseconds]) ->
     crew:main("mnesia-cluster", fun() ->
@@ -39,17 +41,18 @@ main([Rows, Milliseconds]) ->
 
 run(Rows, Milliseconds) ->
     io:format("~nA node is killed while three write, and comes back~n"),
-    [line(Storage, "~b rows on all three, the same", [element(1, killed(Storage, 20_000))])
-     || Storage <- ?STORAGES],
+    lists:foreach(fun(Storage) -> equal(Storage, killed(Storage, ?RANGE)) end, ?STORAGES),
     io:format("~nA node is parted from two, and gives way~n"),
-    [line(Storage, "~b rows on all three, the same", [element(1, parted(Storage, 20_000))])
-     || Storage <- ?STORAGES],
+    lists:foreach(fun(Storage) -> equal(Storage, parted(Storage, ?RANGE)) end, ?STORAGES),
     io:format("~nA node gets a table of ~b rows~n", [Rows]),
-    [loading(Storage, joined(Storage, Rows)) || Storage <- ?STORAGES],
+    lists:foreach(fun(Storage) -> loading(Storage, joined(Storage, Rows)) end, ?STORAGES),
     io:format("~nOperations a second, all nodes together, one process each, a copy on each node~n"),
-    [throughput(Schema, Storage, Nodes, Milliseconds)
-     || Schema <- [ram, disc], Nodes <- [1, 2, 3], Storage <- ?STORAGES],
-    ok.
+    lists:foreach(fun({Schema, Nodes, Storage}) ->
+                          throughput(Schema, Storage, Nodes, Milliseconds)
+                  end, [{Schema, Nodes, Storage} || Schema <- [ram, disc], Nodes <- [1, 2, 3],
+                                                    Storage <- ?STORAGES]).
+
+equal(Storage, {Rows, _}) -> line(Storage, "~b rows on all three, the same", [Rows]).
 
 line(Storage, Format, Arguments) ->
     io:format("  ~-14s " ++ Format ++ "~n", [Storage | Arguments]).
@@ -73,8 +76,8 @@ killed(Storage, Range) ->
         create(Storage, Nodes),
         %% What a node writes dirtily as it dies may reach one of two others, on any storage: this
         %% one writes in transactions.
-        [call(N, cluster_node, begin_writing, [Me, Range, How])
-         || {N, Me, How} <- [{A, 0, mixed}, {B, 1, mixed}, {C, 2, transactions}]],
+        _ = [call(N, cluster_node, begin_writing, [Me, Range, How])
+             || {N, Me, How} <- [{A, 0, mixed}, {B, 1, mixed}, {C, 2, transactions}]],
         timer:sleep(500),
         _ = os:cmd("kill -9 " ++ C#n.process),
         timer:sleep(500),
@@ -96,15 +99,15 @@ parted(Storage, Range) ->
     with_cluster(disc, 3, fun([A, B, C] = Nodes, _) ->
         create(Storage, Nodes),
         Two = [A#n.name, B#n.name],
-        [call(N, cluster_node, begin_writing, [Me, Range, How])
-         || {N, Me, How} <- [{A, 0, mixed}, {B, 1, mixed}, {C, 2, transactions}]],
+        _ = [call(N, cluster_node, begin_writing, [Me, Range, How])
+             || {N, Me, How} <- [{A, 0, mixed}, {B, 1, mixed}, {C, 2, transactions}]],
         timer:sleep(200),
-        [call(N, cluster_node, part, [[C#n.name]]) || N <- [A, B]],
+        _ = [call(N, cluster_node, part, [[C#n.name]]) || N <- [A, B]],
         call(C, cluster_node, part, [Two]),
         timer:sleep(500),
         Before = [call(N, cluster_node, digest, []) || N <- [A, C]],
         true = hd(Before) =/= lists:last(Before),
-        [call(N, cluster_node, heal, [[C#n.name]]) || N <- [A, B]],
+        _ = [call(N, cluster_node, heal, [[C#n.name]]) || N <- [A, B]],
         call(C, cluster_node, heal, [Two]),
         call(C, cluster_node, parted, [A#n.name]),
         _ = call(C, cluster_node, end_writing, []),
@@ -125,11 +128,11 @@ parted(Storage, Range) ->
 joined(Storage, Rows) ->
     with_cluster(ram, 3, fun([A, B, C] = Nodes, _) ->
         create(Storage, Nodes),
-        [stopped = call(N, mnesia, stop, []) || N <- [B, C]],
+        _ = [stopped = call(N, mnesia, stop, []) || N <- [B, C]],
         call(A, cluster_node, fill, [Rows]),
         Quiet = seconds(fun() -> comes_back(B, A) end),
         Range = max(1, Rows div 3),
-        [call(N, cluster_node, begin_writing, [Me, Range, mixed]) || {N, Me} <- [{A, 0}, {B, 1}]],
+        _ = [call(N, cluster_node, begin_writing, [Me, Range, mixed]) || {N, Me} <- [{A, 0}, {B, 1}]],
         Busy = seconds(fun() -> comes_back(C, A) end),
         Written = [{Me, call(N, cluster_node, end_writing, [])} || {N, Me} <- [{A, 0}, {B, 1}]],
         {Peak, Now} = call(C, cluster_node, memory, []),
@@ -162,7 +165,7 @@ loaded(Node) -> ok = call(Node, mnesia, wait_for_tables, [[thing], ?PATIENCE]).
 
 %% The copies are the same, and each has what the writers wrote.
 same(Nodes, Written, Range) ->
-    [ok = call(N, cluster_node, check, [Me, Range, Last]) || N <- Nodes, {Me, Last} <- Written],
+    _ = [ok = call(N, cluster_node, check, [Me, Range, Last]) || N <- Nodes, {Me, Last} <- Written],
     settled(Nodes, 50).
 
 %% A dirty write is on the other nodes a moment later.
@@ -213,14 +216,14 @@ stop_node(#n{peer = Peer}) ->
 
 start_mnesia(disc, Nodes) ->
     Names = [N#n.name || N <- Nodes],
-    [true = call(hd(Nodes), net_kernel, connect_node, [Name]) || Name <- Names],
+    _ = [true = call(hd(Nodes), net_kernel, connect_node, [Name]) || Name <- Names],
     ok = call(hd(Nodes), mnesia, create_schema,
               [Names, [{backend_types, [{larder_copies, larder_mnesia}]}]]),
-    [ok = Result || Result <- at_once(Nodes, cluster_node, start, [])],
+    _ = [ok = Result || Result <- at_once(Nodes, cluster_node, start, [])],
     ok;
 start_mnesia(ram, [First | Others]) ->
     call(First, cluster_node, start, [[]]),
-    [call(N, cluster_node, start, [[First#n.name]]) || N <- Others],
+    _ = [call(N, cluster_node, start, [[First#n.name]]) || N <- Others],
     ok.
 
 call(#n{peer = Peer}, Module, Function, Arguments) ->
