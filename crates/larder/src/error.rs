@@ -104,6 +104,9 @@ pub enum Error {
     /// Something grew beyond what the engine can represent.
     #[error("{0}")]
     SystemLimit(Reason),
+    /// A typed table can't read a row, or can't keep a key or a value; the text says which and why.
+    #[error("{0}")]
+    WrongType(Reason),
     /// A pattern or match specification that does not compile, or a text that does not parse; the
     /// text says where.
     #[error("{0}")]

@@ -38,7 +38,7 @@
 //! | `ops` | operations by key, each written once |
 //! | [`scan`] | match specifications over many objects, in slices |
 //! | [`mod@file`] | tables in files |
-//! | [`api`] | the interface for programs in Rust |
+//! | [`api`], [`prelude`] | the interface for programs in Rust; of it, what most begin with |
 //!
 //! Folders hold what belongs together. Three of `batch`'s files (`apply`, `insert`, `latch`) use
 //! tables; the folder itself, which a table has in it, doesn't.
@@ -84,6 +84,7 @@ mod keys;
 mod local;
 mod ops;
 mod options;
+pub mod prelude;
 #[allow(unsafe_code)]
 mod raw;
 mod read_ahead;
@@ -95,6 +96,8 @@ mod structures;
 mod table;
 mod versions;
 
+#[cfg(feature = "serde")]
+pub use api::typed;
 pub use batch::{ListJob, ObjectList};
 pub use bounds::advance_clock;
 pub use budget::{Budget, Step};
@@ -108,7 +111,7 @@ pub use indexes::{
 };
 pub use keys::KeyList;
 pub use local::{with_local, Local};
-pub use ops::{CounterOp, NewRow, Slot, Sums, TimeLeft};
+pub use ops::{CounterOp, Decision, NewRow, Slot, Sums, TimeLeft};
 pub use options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
 pub use scan::{
     CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, TakeJob,
@@ -124,6 +127,6 @@ pub use versions::{
 pub use larder_index::{Allocator, Direction, Guard, TOGETHER};
 
 /// The README's Rust, so that it compiles and runs.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "serde"))]
 #[doc = include_str!("../../../README.md")]
 struct Readme;

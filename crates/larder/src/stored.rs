@@ -71,6 +71,12 @@ impl<'a> Stored<'a> {
         self.keypos
     }
 
+    /// The value.
+    #[inline]
+    pub(crate) fn value(&self) -> &'a [u8] {
+        &self.bytes[..self.len]
+    }
+
     /// Bytes of the value.
     #[inline]
     pub fn size(&self) -> usize {

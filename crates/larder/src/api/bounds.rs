@@ -7,7 +7,7 @@ use crate::options::Bounds;
 use larder_term::AsTerm;
 use std::time::Duration;
 
-fn ms(time: Option<Duration>) -> Option<u64> {
+pub(super) fn ms(time: Option<Duration>) -> Option<u64> {
     time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 

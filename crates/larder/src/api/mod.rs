@@ -35,6 +35,8 @@ mod select;
 mod snapshot;
 mod table;
 mod transaction;
+#[cfg(feature = "serde")]
+pub mod typed;
 
 use crate::engine::{Engine, NoHost};
 use crate::error::Error;

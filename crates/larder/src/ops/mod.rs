@@ -7,6 +7,7 @@
 //! | `insert` | insert, insert_new |
 //! | `delete`, `take` | delete, delete_object, delete_all_objects; take |
 //! | `update` | update_counter, update_element |
+//! | `exchange` | exchange, compute |
 //! | `expire` | the times of a bounded table's objects |
 //! | `evict` | what a table with limits has too much |
 //! | `expirer` | the thread that removes objects whose time is over, or of which there are too many |
@@ -19,6 +20,7 @@ mod begin;
 mod commit;
 mod delete;
 mod evict;
+mod exchange;
 mod expire;
 pub(crate) mod expirer;
 mod identity;
@@ -32,6 +34,7 @@ mod update;
 
 pub(crate) use begin::{Admission, Intent, Operation};
 pub(crate) use commit::{ValueList, Written};
+pub use exchange::Decision;
 pub use expire::TimeLeft;
 pub use slot::Slot;
 pub use update::{CounterOp, NewRow, Sums};

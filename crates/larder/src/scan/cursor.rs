@@ -133,6 +133,12 @@ impl Cursor {
         self.place = Place::Resume(position);
     }
 
+    /// Confines a scan that has not begun to a range of an ordered_set.
+    pub(crate) fn confine(&mut self, low: Bound<Vec<u8>>, high: Bound<Vec<u8>>) {
+        debug_assert!(self.ordered && self.place == Place::Begin);
+        self.path = Path::Range(low, high);
+    }
+
     /// Gathers the keys that an index tells, if that is the path; false if the budget is used up
     /// before all are there. Then the next call goes on.
     #[inline]

@@ -11,6 +11,7 @@ use larder_index::Direction;
 use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::ObjectView;
 use larder_term::TermRef;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// One result of a select.
@@ -182,6 +183,24 @@ impl Table {
     pub fn each(self: &Arc<Self>, who: OwnerId, direction: Direction) -> Result<SelectJob, Error> {
         self.check_read(who)?;
         Ok(SelectJob::new(self, None, direction, None))
+    }
+
+    /// As `each`, of an ordered_set: the objects whose index keys lie between these bounds.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`; `TableType` for other tables.
+    pub fn each_between(
+        self: &Arc<Self>,
+        who: OwnerId,
+        (low, high): (Bound<Vec<u8>>, Bound<Vec<u8>>),
+        direction: Direction,
+    ) -> Result<SelectJob, Error> {
+        let mut job = self.each(who, direction)?;
+        if !self.kind().is_ordered() {
+            return Err(Error::TableType);
+        }
+        job.scan.cursor.confine(low, high);
+        Ok(job)
     }
 
     /// Begins to count the objects for which `program` gives `true`.

@@ -1,0 +1,248 @@
+//! `#[derive(OrderedKey)]` for the crate `larder`: structs and enums as keys of typed tables.
+//!
+//! | type | term |
+//! |---|---|
+//! | a struct with one field without a name | the field |
+//! | any other struct | a tuple of the fields, in order |
+//! | an enum whose variants have no fields | the variant's number, from 0 |
+//! | any other enum | `{Number, {Fields…}}` |
+//!
+//! That is the order that `#[derive(PartialOrd, Ord)]` gives the same type: fields from left to
+//! right, variants from top to bottom. A tuple with fewer elements is less to Erlang, whatever they
+//! are. So the fields of a variant are in a tuple of their own, behind its number.
+
+use proc_macro2::TokenStream;
+use quote::{format_ident, quote};
+use syn::{
+    parse_macro_input, Data, DeriveInput, Error, Fields, GenericParam, Generics, Ident, Result,
+};
+
+/// Derives the traits `EncodeKey` and `OrderedKey` of `larder::typed`.
+///
+/// All fields are keys, and so are the types that the type is generic over.
+#[proc_macro_derive(OrderedKey)]
+pub fn ordered_key(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
+    let input = parse_macro_input!(input as DeriveInput);
+    let derived = derive(&input).unwrap_or_else(Error::into_compile_error);
+    derived.into()
+}
+
+/// The bodies of the two traits' functions.
+struct Bodies {
+    encode: TokenStream,
+    /// What the key is in registers, if it is one thing.
+    leaf: Option<TokenStream>,
+    decode: TokenStream,
+}
+
+fn derive(input: &DeriveInput) -> Result<TokenStream> {
+    let Bodies {
+        encode,
+        leaf,
+        decode,
+    } = match &input.data {
+        Data::Struct(data) => of_struct(&data.fields),
+        Data::Enum(data) => of_enum(data)?,
+        Data::Union(_) => {
+            let why = "a union does not say which of its fields is there, so it is no key";
+            return Err(Error::new_spanned(&input.ident, why));
+        }
+    };
+    let name = &input.ident;
+    let (_, arguments, _) = input.generics.split_for_impl();
+    let encodes = bound(&input.generics, &quote!(::larder::typed::EncodeKey));
+    let (encode_params, _, encode_where) = encodes.split_for_impl();
+    let decodes = bound(&input.generics, &quote!(::larder::typed::OrderedKey));
+    let (decode_params, _, decode_where) = decodes.split_for_impl();
+    let leaf = leaf.map(|leaf| {
+        quote! {
+            #[inline(always)]
+            fn leaf(&self) -> ::larder::typed::Leaf<'_> {
+                #leaf
+            }
+        }
+    });
+    Ok(quote! {
+        #[automatically_derived]
+        impl #encode_params ::larder::typed::EncodeKey for #name #arguments #encode_where {
+            #[inline]
+            fn encode_key(
+                &self,
+                out: &mut ::larder::typed::Encoder<'_>,
+            ) -> ::core::result::Result<(), ::larder::Error> {
+                #encode
+                ::core::result::Result::Ok(())
+            }
+            #leaf
+        }
+
+        #[automatically_derived]
+        impl #decode_params ::larder::typed::OrderedKey for #name #arguments #decode_where {
+            #[inline]
+            fn decode_key(
+                term: ::larder::typed::TermRef<'_>,
+            ) -> ::core::option::Option<Self> {
+                #decode
+            }
+        }
+    })
+}
+
+/// The generics, with every type among them a key.
+fn bound(generics: &Generics, key: &TokenStream) -> Generics {
+    let mut generics = generics.clone();
+    let types: Vec<Ident> = generics
+        .params
+        .iter()
+        .filter_map(|param| match param {
+            GenericParam::Type(param) => Some(param.ident.clone()),
+            _ => None,
+        })
+        .collect();
+    let bounds = &mut generics.make_where_clause().predicates;
+    for name in types {
+        bounds.push(syn::parse_quote!(#name: #key));
+    }
+    generics
+}
+
+fn of_struct(fields: &Fields) -> Bodies {
+    let (pattern, names) = pattern(fields);
+    let opened = quote!(let Self #pattern = self;);
+    if let (Fields::Unnamed(_), [only]) = (fields, &names[..]) {
+        return Bodies {
+            encode: quote! {
+                #opened
+                ::larder::typed::EncodeKey::encode_key(#only, out)?;
+            },
+            leaf: Some(quote! {
+                #opened
+                ::larder::typed::EncodeKey::leaf(#only)
+            }),
+            decode: quote! {
+                ::core::option::Option::Some(Self(::larder::typed::OrderedKey::decode_key(term)?))
+            },
+        };
+    }
+    let (write, read) = (written(&names), read(&names, &quote!(term)));
+    Bodies {
+        encode: quote! {
+            #opened
+            #write
+        },
+        leaf: None,
+        decode: quote! {
+            #read
+            ::core::option::Option::Some(Self #pattern)
+        },
+    }
+}
+
+fn of_enum(data: &syn::DataEnum) -> Result<Bodies> {
+    for variant in &data.variants {
+        if let Some((_, value)) = &variant.discriminant {
+            let why = "a variant with a value of its own: as a key it has its number, from 0, and \
+                       the two may differ in order";
+            return Err(Error::new_spanned(value, why));
+        }
+    }
+    let numbers = 0i64..;
+    let names = data.variants.iter().map(|variant| &variant.ident);
+    if data
+        .variants
+        .iter()
+        .all(|variant| matches!(variant.fields, Fields::Unit))
+    {
+        let (names, numbers): (Vec<_>, Vec<_>) = names.zip(numbers).unzip();
+        // A value of an enum without variants is never there.
+        let number = match names.is_empty() {
+            true => quote!(match *self {}),
+            false => quote!(match self { #(Self::#names => #numbers,)* }),
+        };
+        return Ok(Bodies {
+            encode: quote! {
+                let number: i64 = #number;
+                out.int(number);
+            },
+            leaf: Some(quote!(::larder::typed::Leaf::Int(#number))),
+            decode: quote! {
+                match term.as_int()? {
+                    #(#numbers => ::core::option::Option::Some(Self::#names),)*
+                    _ => ::core::option::Option::None,
+                }
+            },
+        });
+    }
+    let (mut encode, mut decode) = (Vec::new(), Vec::new());
+    for (variant, number) in data.variants.iter().zip(numbers) {
+        let name = &variant.ident;
+        let (pattern, names) = pattern(&variant.fields);
+        let (write, read) = (written(&names), read(&names, &quote!(fields)));
+        encode.push(quote! {
+            Self::#name #pattern => {
+                out.int(#number);
+                #write
+            }
+        });
+        decode.push(quote! {
+            #number => {
+                #read
+                ::core::option::Option::Some(Self::#name #pattern)
+            }
+        });
+    }
+    Ok(Bodies {
+        encode: quote! {
+            out.begin_tuple(2);
+            match self { #(#encode)* }
+        },
+        leaf: None,
+        decode: quote! {
+            let pair = term.as_tuple().filter(|pair| pair.arity() == 2)?;
+            let fields = pair.get(1)?;
+            match pair.get(0)?.as_int()? {
+                #(#decode)*
+                _ => ::core::option::Option::None,
+            }
+        },
+    })
+}
+
+/// A pattern, or an expression, of the fields, and the names that it has for them.
+fn pattern(fields: &Fields) -> (TokenStream, Vec<Ident>) {
+    let names: Vec<Ident> = (0..fields.len())
+        .map(|i| format_ident!("field_{i}"))
+        .collect();
+    let pattern = match fields {
+        Fields::Named(named) => {
+            let own = named.named.iter().map(|field| &field.ident);
+            quote!({ #(#own: #names),* })
+        }
+        Fields::Unnamed(_) => quote!(( #(#names),* )),
+        Fields::Unit => quote!(),
+    };
+    (pattern, names)
+}
+
+/// Writes the fields as a tuple.
+fn written(names: &[Ident]) -> TokenStream {
+    let count = names.len();
+    quote! {
+        out.begin_tuple(#count);
+        #(::larder::typed::EncodeKey::encode_key(#names, out)?;)*
+    }
+}
+
+/// Reads the fields of a tuple.
+fn read(names: &[Ident], term: &TokenStream) -> TokenStream {
+    let count = names.len();
+    let elements = match count {
+        0 => quote!(),
+        _ => quote!(let mut elements = tuple.iter();),
+    };
+    quote! {
+        let tuple = #term.as_tuple().filter(|tuple| tuple.arity() == #count)?;
+        #elements
+        #(let #names = ::larder::typed::OrderedKey::decode_key(elements.next()?)?;)*
+    }
+}

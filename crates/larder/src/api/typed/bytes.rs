@@ -1,0 +1,149 @@
+//! Index keys and objects of typed tables, written to the thread's own buffers.
+//!
+//! A key that is an integer or a short binary becomes an index key in registers or on the stack.
+//! Every other one is written as a term first, and the term as an order key: both are one pass over
+//! a few bytes.
+
+use super::key::{bad_key, EncodeKey, Leaf};
+use super::ser;
+use crate::error::Error;
+use crate::raw;
+use crate::table::Table;
+use larder_term::object::{ObjectBuf, ObjectEncoder};
+use larder_term::{order_key, Encoder, Mode};
+use serde::Serialize;
+use std::cell::Cell;
+
+/// The longest index key that is written on the stack.
+const SHORT_KEY: usize = 96;
+
+/// Buffers that have grown beyond this are not kept.
+const KEEP: usize = 64 << 10;
+
+/// What a thread writes keys and objects with.
+#[derive(Default)]
+pub(super) struct Buffers {
+    term: Vec<u8>,
+    key: Vec<u8>,
+    object: ObjectBuf,
+}
+
+thread_local! {
+    static KEPT: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
+}
+
+/// Calls `f` with the thread's buffers; with fresh ones if they are in use further up the stack.
+#[inline]
+fn with_buffers<R>(f: impl FnOnce(&mut Buffers) -> R) -> R {
+    let mut buffers = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default();
+    let result = f(&mut buffers);
+    let memory = buffers.term.capacity() + buffers.key.capacity() + buffers.object.capacity();
+    if memory <= KEEP {
+        buffers.object.clear();
+        // A thread that ends keeps nothing any more.
+        let _ = KEPT.try_with(|kept| kept.set(Some(buffers)));
+    }
+    result
+}
+
+/// Calls `f` with the index key of an ordered_set for a key.
+///
+/// # Errors
+/// `WrongType` for what is no key.
+#[inline]
+pub(super) fn with_key<K: EncodeKey + ?Sized, R>(
+    key: &K,
+    f: impl FnOnce(&[u8]) -> R,
+) -> Result<R, Error> {
+    match key.leaf() {
+        Leaf::Int(n) => {
+            if let Some((first, rest, used)) = order_key::of_int(n) {
+                let [a, b, c, d, e, g, h, i] = rest;
+                return Ok(f(&[first, a, b, c, d, e, g, h, i][..1 + used]));
+            }
+        }
+        Leaf::Binary(bytes) => {
+            let mut short = [0u8; SHORT_KEY];
+            if let Some(used) = order_key::encode_binary(bytes, &mut short) {
+                return Ok(f(&short[..used]));
+            }
+        }
+        Leaf::Other => {}
+    }
+    with_buffers(|Buffers { term, key: out, .. }| {
+        push_key(key, term, out)?;
+        Ok(f(out))
+    })
+}
+
+/// Writes the index key of an ordered_set for any key, by way of its term.
+fn push_key<K: EncodeKey + ?Sized>(
+    key: &K,
+    term: &mut Vec<u8>,
+    out: &mut Vec<u8>,
+) -> Result<(), Error> {
+    term.clear();
+    let mut enc = Encoder::new(term, Mode::Inline);
+    key.encode_key(&mut enc)?;
+    if !enc.is_complete() || enc.terms() != 1 {
+        return Err(bad_key("its EncodeKey wrote no whole term, or several"));
+    }
+    let term = raw::stored(term);
+    out.clear();
+    out.resize(SHORT_KEY, 0);
+    match order_key::encode_flat(term, &mut out[..]) {
+        Some((used, _)) => out.truncate(used),
+        None => {
+            out.clear();
+            order_key::encode(term, out);
+        }
+    }
+    Ok(())
+}
+
+/// The index key of an ordered_set for a key.
+///
+/// # Errors
+/// `WrongType` for what is no key.
+pub(super) fn index_key<K: EncodeKey + ?Sized>(key: &K) -> Result<Vec<u8>, Error> {
+    with_key(key, <[u8]>::to_vec)
+}
+
+/// Calls `f` with the row of a key and a value as an object of a table.
+///
+/// # Errors
+/// `WrongType` for what is no key, and for values that serde can't make terms of.
+#[inline]
+pub(super) fn with_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized, R>(
+    table: &Table,
+    key: &K,
+    value: &V,
+    f: impl FnOnce(&ObjectBuf) -> R,
+) -> Result<R, Error> {
+    with_buffers(|Buffers { object, .. }| {
+        write_object(table, key, value, object)?;
+        Ok(f(object))
+    })
+}
+
+/// Writes the row of a key and a value.
+///
+/// # Errors
+/// As `with_object`.
+#[inline]
+pub(super) fn write_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
+    table: &Table,
+    key: &K,
+    value: &V,
+    object: &mut ObjectBuf,
+) -> Result<(), Error> {
+    let (form, compressed) = (table.key_form(), table.compressed());
+    // A row that is not finished leaves an empty buffer.
+    let mut enc = ObjectEncoder::new(object, 2, 1, form, compressed);
+    enc.key(|e| key.encode_key(e))?;
+    enc.element(|e| ser::write(value, e))?;
+    match enc.finish() {
+        true => Ok(()),
+        false => Err(ser::incomplete()),
+    }
+}

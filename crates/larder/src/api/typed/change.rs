@@ -1,0 +1,232 @@
+//! Changes that depend on what is there: compute, compare_exchange, pop, retain.
+
+use super::key::{EncodeKey, OrderedKey};
+use super::{bytes, row, Typed};
+use crate::error::Error;
+use crate::local::with_local;
+use crate::ops::Decision;
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+use std::borrow::Borrow;
+
+/// What becomes of a value.
+pub(super) enum Next<'n, V> {
+    /// It stays as it is.
+    Keep,
+    /// This takes its place.
+    Put(&'n V),
+    /// It goes.
+    Remove,
+}
+
+impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
+    /// Has `f` look at the value under a key, if there is one, and say by `then` what is to become
+    /// of it. It is called again if somebody else changes the value meanwhile.
+    pub(super) fn change<Q: EncodeKey + ?Sized>(
+        &self,
+        key: &Q,
+        mut f: impl FnMut(
+            Option<V>,
+            &mut dyn FnMut(Next<'_, V>) -> Result<(), Error>,
+        ) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        // Not from the thread's buffers: `f` may use any table.
+        let index_key = bytes::index_key(key)?;
+        self.table.patiently(|| {
+            with_local(|local| {
+                table.compute_in(local, me, &index_key, |stored, object| {
+                    let old = stored.map(row::value).transpose()?;
+                    let mut decision = Decision::Keep;
+                    f(old, &mut |next| {
+                        decision = match next {
+                            Next::Keep => Decision::Keep,
+                            Next::Remove => Decision::Remove,
+                            Next::Put(value) => {
+                                bytes::write_object(table, key, value, object)?;
+                                Decision::Put
+                            }
+                        };
+                        Ok(())
+                    })?;
+                    Ok(decision)
+                })
+            })
+        })
+    }
+
+    /// Puts in place of the value under a key what `f` makes of it: `None` stands for no value,
+    /// before and after. Gives what `f` gave. Atomic: no update is lost.
+    ///
+    /// `f` is called again if somebody else changes the value meanwhile. It may use other tables,
+    /// and this one.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let words = Larder::new().typed::<String, u64>("words")?;
+    /// for word in "the cat and the hat".split(' ') {
+    ///     words.compute(word, |n| Some(n.unwrap_or(0) + 1))?;
+    /// }
+    /// assert_eq!(words.get("the")?, Some(2));
+    /// // The last one goes.
+    /// words.compute("cat", |n| n.filter(|&n| n > 1))?;
+    /// assert_eq!(words.get("cat")?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType` for what is no key or no term, and for a row of other types: nothing is changed
+    /// then. `NoTable`, `ReadOnly`, `Full`, `NotUnique`.
+    ///
+    /// # Complexity
+    /// A `get` and a `put`, each time that `f` is called.
+    pub fn compute<Q>(
+        &self,
+        key: &Q,
+        mut f: impl FnMut(Option<V>) -> Option<V>,
+    ) -> Result<Option<V>, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        let mut made = None;
+        self.change(key, |old, then| {
+            made = f(old);
+            then(made.as_ref().map_or(Next::Remove, Next::Put))
+        })?;
+        Ok(made)
+    }
+
+    /// Puts `new` in place of the value under a key, if that is `current`: `None` stands for no
+    /// value. `Ok` with the value that was there if it did, else `Err` with the one that is there.
+    /// Atomic.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let leases = Larder::new().typed::<String, u32>("leases")?;
+    /// assert_eq!(leases.compare_exchange("disk", None, Some(&1))?, Ok(None));
+    /// assert_eq!(leases.compare_exchange("disk", None, Some(&2))?, Err(Some(1)));
+    /// assert_eq!(leases.compare_exchange("disk", Some(&1), None)?, Ok(Some(1)));
+    /// assert_eq!(leases.get("disk")?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As `compute`.
+    pub fn compare_exchange<Q>(
+        &self,
+        key: &Q,
+        current: Option<&V>,
+        new: Option<&V>,
+    ) -> Result<Result<Option<V>, Option<V>>, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+        V: PartialEq,
+    {
+        let mut answer = Ok(None);
+        self.change(key, |old, then| {
+            let fits = old.as_ref() == current;
+            then(match (fits, new) {
+                (false, _) => Next::Keep,
+                (true, Some(new)) => Next::Put(new),
+                (true, None) => Next::Remove,
+            })?;
+            answer = if fits { Ok(old) } else { Err(old) };
+            Ok(())
+        })?;
+        Ok(answer)
+    }
+
+    /// Removes the first row, and gives it. Of several that do so at once each gets another.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let jobs = Larder::new().typed::<(u8, u64), String>("jobs")?;
+    /// jobs.insert((1, 7), "urgent".into())?;
+    /// jobs.insert((5, 3), "later".into())?;
+    /// assert_eq!(jobs.pop_first()?, Some(((1, 7), "urgent".into())));
+    /// assert_eq!(jobs.pop_last()?, Some(((5, 3), "later".into())));
+    /// assert_eq!(jobs.pop_first()?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType` for a row of other types, which stays; `NoTable`, `ReadOnly`.
+    ///
+    /// # Consistency
+    /// The row was the first at an instant during the call. One that is inserted before it after
+    /// that instant may be there when the row is removed.
+    pub fn pop_first(&self) -> Result<Option<(K, V)>, Error> {
+        self.pop(Self::first)
+    }
+
+    /// Removes the last row, and gives it. As `pop_first`.
+    ///
+    /// # Errors
+    /// As `pop_first`.
+    pub fn pop_last(&self) -> Result<Option<(K, V)>, Error> {
+        self.pop(Self::last)
+    }
+
+    fn pop(
+        &self,
+        edge: impl Fn(&Self) -> Result<Option<(K, V)>, Error>,
+    ) -> Result<Option<(K, V)>, Error> {
+        while let Some((key, _)) = edge(self)? {
+            let mut taken = None;
+            self.change(&key, |old, then| {
+                taken = old;
+                then(Next::Remove)
+            })?;
+            // Another may have taken it: then the next is first.
+            if let Some(value) = taken {
+                return Ok(Some((key, value)));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Removes the rows for which `f` says `false`; how many. Each row is looked at and removed
+    /// atomically: if somebody else changes it in between, `f` is asked again.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let stock = Larder::new().typed::<String, u32>("stock")?;
+    /// stock.extend([("pear".into(), 0), ("plum".into(), 20)])?;
+    /// assert_eq!(stock.retain(|_, n| *n > 0)?, 1);
+    /// assert_eq!(stock.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As `iter`, and `ReadOnly`. What was removed before the error is gone.
+    ///
+    /// # Consistency
+    /// As `range`: what others insert meanwhile may be asked about or not.
+    pub fn retain(&self, mut f: impl FnMut(&K, &V) -> bool) -> Result<usize, Error> {
+        let mut gone = 0;
+        for row in self.iter() {
+            let (key, value) = row?;
+            if f(&key, &value) {
+                continue;
+            }
+            let mut goes = false;
+            self.change(&key, |old, then| {
+                // Mostly it is what was shown, and `f` has no other answer for it.
+                goes = old.is_some_and(|value| !f(&key, &value));
+                then(if goes { Next::Remove } else { Next::Keep })
+            })?;
+            gone += usize::from(goes);
+        }
+        Ok(gone)
+    }
+}

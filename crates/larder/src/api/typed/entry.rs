@@ -1,0 +1,133 @@
+//! Entries: a key, with or without a value.
+
+use super::change::Next;
+use super::key::OrderedKey;
+use super::Typed;
+use crate::error::Error;
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+
+/// The place of a key in a table, empty or not: [`Typed::entry`]. It holds nothing. What is said of
+/// it takes effect at one instant, when the entry is used up.
+pub struct Entry<'t, K, V, F = fn(&mut V)> {
+    table: &'t Typed<K, V>,
+    key: K,
+    modify: Option<F>,
+}
+
+impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
+    /// The place of a key, to be filled or changed.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let hits = Larder::new().typed::<String, u64>("hits")?;
+    /// assert_eq!(hits.entry("/".into()).or_insert(0)?, 0);
+    /// assert_eq!(hits.entry("/".into()).and_modify(|n| *n += 1).or_insert(1)?, 1);
+    /// assert_eq!(hits.get("/")?, Some(1));
+    /// # Ok(()) }
+    /// ```
+    pub fn entry(&self, key: K) -> Entry<'_, K, V> {
+        Entry {
+            table: self,
+            key,
+            modify: None,
+        }
+    }
+}
+
+impl<'t, K: OrderedKey, V: Serialize + DeserializeOwned, F: FnMut(&mut V)> Entry<'t, K, V, F> {
+    /// The key.
+    pub fn key(&self) -> &K {
+        &self.key
+    }
+
+    /// If there is a value when the entry is used, `f` changes it. `f` is called again if somebody
+    /// else changes it meanwhile.
+    pub fn and_modify<G: FnMut(&mut V)>(self, mut f: G) -> Entry<'t, K, V, impl FnMut(&mut V)> {
+        let Entry {
+            table,
+            key,
+            mut modify,
+        } = self;
+        let both = move |value: &mut V| {
+            modify.iter_mut().for_each(|before| before(value));
+            f(value);
+        };
+        Entry {
+            table,
+            key,
+            modify: Some(both),
+        }
+    }
+
+    /// Inserts `value` if there is none. What is there then. Atomic, as [`Typed::compute`].
+    ///
+    /// # Errors
+    /// As [`Typed::compute`].
+    pub fn or_insert(self, value: V) -> Result<V, Error> {
+        self.or_insert_with(|| value)
+    }
+
+    /// As `or_insert` of what `f` makes, which is called once, and only if there is no value.
+    ///
+    /// # Errors
+    /// As [`Typed::compute`].
+    pub fn or_insert_with(mut self, f: impl FnOnce() -> V) -> Result<V, Error> {
+        let (mut f, mut default, mut made) = (Some(f), None, None);
+        self.table.change(&self.key, |old, then| {
+            match (old, &mut self.modify) {
+                (None, _) => {
+                    default = default.take().or_else(|| f.take().map(|f| f()));
+                    default
+                        .iter()
+                        .try_for_each(|value| then(Next::Put(value)))?;
+                    made = None;
+                }
+                (Some(value), None) => {
+                    then(Next::Keep)?;
+                    made = Some(value);
+                }
+                (Some(mut value), Some(modify)) => {
+                    modify(&mut value);
+                    then(Next::Put(&value))?;
+                    made = Some(value);
+                }
+            }
+            Ok(())
+        })?;
+        // One of the two is there: the default was put, or another value was found.
+        made.or(default).ok_or(Error::BadKey)
+    }
+
+    /// As `or_insert` of the type's default.
+    ///
+    /// # Errors
+    /// As [`Typed::compute`].
+    pub fn or_default(self) -> Result<V, Error>
+    where
+        V: Default,
+    {
+        self.or_insert_with(V::default)
+    }
+
+    /// Does what `and_modify` says, and nothing to a key without a value. What is there then.
+    ///
+    /// # Errors
+    /// As [`Typed::compute`].
+    pub fn or_nothing(mut self) -> Result<Option<V>, Error> {
+        let mut made = None;
+        self.table.change(&self.key, |old, then| {
+            made = old;
+            match (&mut made, &mut self.modify) {
+                (Some(value), Some(modify)) => {
+                    modify(value);
+                    then(Next::Put(value))
+                }
+                _ => then(Next::Keep),
+            }
+        })?;
+        Ok(made)
+    }
+}

@@ -1,0 +1,498 @@
+//! Typed keys: types whose values are terms that Erlang orders as Rust orders the values.
+//!
+//! | type | term |
+//! |---|---|
+//! | integers, `char` | an integer |
+//! | `f32`, `f64` | a float; not NaN and not infinite; −0.0 is the key 0.0 |
+//! | `bool` | `false`, `true` |
+//! | `String`, `str`, `Vec<u8>`, `[u8]`, `[u8; N]` | a binary |
+//! | `Vec<T>`, `[T]` | a list |
+//! | tuples, `[T; N]` | a tuple |
+//! | `Option<T>` | `{}`, `{T}` |
+//! | structs that derive | the field, of one with a single one and no name for it; else a tuple |
+//! | enums that derive | the variant's number, from 0; `{Number, {Fields}}` if a variant has fields |
+//!
+//! An ordered_set keeps keys in the order of terms, so that is the order of the type's values.
+
+use crate::error::Error;
+use larder_term::{Encoder, TermRef, View};
+use smallvec::SmallVec;
+use std::borrow::Cow;
+use std::rc::Rc;
+use std::sync::Arc;
+
+/// What can be looked for in a typed table: an [`OrderedKey`], or what one can be borrowed as, such
+/// as `str`.
+///
+/// Both traits are derived by `#[derive(OrderedKey)]`, for structs and enums whose fields are keys.
+/// Who implements them keeps what [`OrderedKey`] asks for.
+pub trait EncodeKey {
+    /// Writes the key as one term.
+    ///
+    /// # Errors
+    /// [`Error::WrongType`] for a value that is no key, such as NaN; see [`bad_key`].
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error>;
+
+    /// What the key is, if it is simple: then its index key is made in registers.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn leaf(&self) -> Leaf<'_> {
+        Leaf::Other
+    }
+
+    /// The bytes of a slice, if the values are bytes.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn bytes_of(_values: &[Self]) -> Option<&[u8]>
+    where
+        Self: Sized,
+    {
+        None
+    }
+}
+
+/// The type of a typed table's keys.
+///
+/// ```
+/// use larder::prelude::*;
+///
+/// #[derive(OrderedKey, Debug, PartialEq, PartialOrd)]
+/// struct Seat {
+///     row: u16,
+///     number: u16,
+/// }
+///
+/// # fn main() -> Result<(), larder::Error> {
+/// let seats = Larder::new().typed::<Seat, String>("seats")?;
+/// seats.insert(Seat { row: 2, number: 1 }, "Ann".into())?;
+/// seats.insert(Seat { row: 1, number: 9 }, "Bob".into())?;
+/// assert_eq!(seats.first()?, Some((Seat { row: 1, number: 9 }, "Bob".into())));
+/// // What is stored is a term, so that others can use it.
+/// assert_eq!(seats.table().first()?, Some(term!({1, 9})));
+/// # Ok(()) }
+/// ```
+///
+/// # What an implementation keeps
+///
+/// * Of two values the lesser has the lesser term, in Erlang's order; two that are equal have equal
+///   terms. If the type is `Ord` or `PartialOrd`, that is its order.
+/// * A value comes back from its term.
+/// * If the type can be borrowed as another ([`Borrow`](std::borrow::Borrow)) that is a key, both
+///   have one term.
+///
+/// A type that does not keep this loses nothing, but its keys may not be found, or not in order.
+pub trait OrderedKey: EncodeKey + Sized {
+    /// The key of a term; none if the term is none of this type's.
+    fn decode_key(term: TermRef<'_>) -> Option<Self>;
+
+    /// The value of a byte, if the type is that of bytes.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn from_bytes(_bytes: &[u8]) -> Option<Vec<Self>> {
+        None
+    }
+}
+
+/// What a simple key is.
+#[doc(hidden)]
+pub enum Leaf<'k> {
+    /// An integer.
+    Int(i64),
+    /// A binary.
+    Binary(&'k [u8]),
+    /// Anything.
+    Other,
+}
+
+/// The error of a value that is no key, and why.
+pub fn bad_key(why: &str) -> Error {
+    Error::WrongType(format!("not a key: {why}").into())
+}
+
+macro_rules! integers {
+    ($($type:ty),*) => {$(
+        impl EncodeKey for $type {
+            #[inline]
+            fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+                match self.leaf() {
+                    Leaf::Int(n) => out.int(n),
+                    // Only of an unsigned one beyond i64.
+                    _ => out.big(false, &self.to_le_bytes()),
+                }
+                Ok(())
+            }
+
+            #[inline(always)]
+            fn leaf(&self) -> Leaf<'_> {
+                i64::try_from(*self).map_or(Leaf::Other, Leaf::Int)
+            }
+        }
+
+        impl OrderedKey for $type {
+            #[inline]
+            fn decode_key(term: TermRef<'_>) -> Option<Self> {
+                match term.view() {
+                    View::Int(n) => Self::try_from(n).ok(),
+                    View::Big(_) => Self::try_from(unsigned(term)?).ok(),
+                    _ => None,
+                }
+            }
+        }
+    )*};
+}
+
+integers!(u16, u32, u64, usize, i8, i16, i32, i64, isize);
+
+/// A term that is an integer of up to 128 bits, zero or above.
+pub(super) fn unsigned(term: TermRef<'_>) -> Option<u128> {
+    let View::Big(big) = term.view() else {
+        return term.as_int().and_then(|n| n.try_into().ok());
+    };
+    let mut bytes = [0; 16];
+    bytes
+        .get_mut(..big.magnitude.len())?
+        .copy_from_slice(big.magnitude);
+    (!big.negative).then(|| u128::from_le_bytes(bytes))
+}
+
+/// A term that is an integer of up to 128 bits.
+pub(super) fn signed(term: TermRef<'_>) -> Option<i128> {
+    let View::Big(big) = term.view() else {
+        return term.as_int().map(i128::from);
+    };
+    let mut bytes = [0; 16];
+    bytes
+        .get_mut(..big.magnitude.len())?
+        .copy_from_slice(big.magnitude);
+    let magnitude = u128::from_le_bytes(bytes);
+    match big.negative {
+        true => 0i128.checked_sub_unsigned(magnitude),
+        false => i128::try_from(magnitude).ok(),
+    }
+}
+
+impl EncodeKey for u128 {
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        out.big(false, &self.to_le_bytes());
+        Ok(())
+    }
+}
+
+impl OrderedKey for u128 {
+    fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        unsigned(term)
+    }
+}
+
+impl EncodeKey for i128 {
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        out.big(*self < 0, &self.unsigned_abs().to_le_bytes());
+        Ok(())
+    }
+}
+
+impl OrderedKey for i128 {
+    fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        signed(term)
+    }
+}
+
+impl EncodeKey for u8 {
+    #[inline]
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        out.int(i64::from(*self));
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn leaf(&self) -> Leaf<'_> {
+        Leaf::Int(i64::from(*self))
+    }
+
+    #[inline(always)]
+    fn bytes_of(values: &[Self]) -> Option<&[u8]> {
+        Some(values)
+    }
+}
+
+impl OrderedKey for u8 {
+    #[inline]
+    fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        term.as_int()?.try_into().ok()
+    }
+
+    #[inline(always)]
+    fn from_bytes(bytes: &[u8]) -> Option<Vec<Self>> {
+        Some(bytes.to_vec())
+    }
+}
+
+impl EncodeKey for char {
+    #[inline]
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        u32::from(*self).encode_key(out)
+    }
+
+    #[inline(always)]
+    fn leaf(&self) -> Leaf<'_> {
+        Leaf::Int(i64::from(u32::from(*self)))
+    }
+}
+
+impl OrderedKey for char {
+    fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        char::from_u32(u32::decode_key(term)?)
+    }
+}
+
+impl EncodeKey for f64 {
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        if !self.is_finite() {
+            return Err(bad_key(
+                "NaN and the infinities are in no order with other terms",
+            ));
+        }
+        // In the order of terms −0.0 and 0.0 are equal, so they are one key.
+        out.float(if *self == 0.0 { 0.0 } else { *self });
+        Ok(())
+    }
+}
+
+impl OrderedKey for f64 {
+    fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        match term.view() {
+            View::Float(x) => Some(x),
+            _ => None,
+        }
+    }
+}
+
+impl EncodeKey for f32 {
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        f64::from(*self).encode_key(out)
+    }
+}
+
+impl OrderedKey for f32 {
+    fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        let x = f64::decode_key(term)?;
+        // An f64 that is none of f32's would come back as another.
+        (f64::from(x as f32) == x).then_some(x as f32)
+    }
+}
+
+impl EncodeKey for bool {
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        out.atom((*self).into());
+        Ok(())
+    }
+}
+
+impl OrderedKey for bool {
+    fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        let atom = term.as_atom()?;
+        [false, true].into_iter().find(|&b| atom == b.into())
+    }
+}
+
+impl EncodeKey for str {
+    #[inline]
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        out.binary(self.as_bytes());
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn leaf(&self) -> Leaf<'_> {
+        Leaf::Binary(self.as_bytes())
+    }
+}
+
+impl EncodeKey for String {
+    #[inline]
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        self.as_str().encode_key(out)
+    }
+
+    #[inline(always)]
+    fn leaf(&self) -> Leaf<'_> {
+        Leaf::Binary(self.as_bytes())
+    }
+}
+
+impl OrderedKey for String {
+    #[inline]
+    fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        std::str::from_utf8(term.as_binary()?)
+            .ok()
+            .map(str::to_owned)
+    }
+}
+
+impl<T: EncodeKey> EncodeKey for [T] {
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        if let Some(bytes) = T::bytes_of(self) {
+            out.binary(bytes);
+            return Ok(());
+        }
+        out.begin_list(self.len());
+        self.iter().try_for_each(|key| key.encode_key(out))
+    }
+
+    #[inline(always)]
+    fn leaf(&self) -> Leaf<'_> {
+        T::bytes_of(self).map_or(Leaf::Other, Leaf::Binary)
+    }
+}
+
+impl<T: EncodeKey> EncodeKey for Vec<T> {
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        self.as_slice().encode_key(out)
+    }
+
+    #[inline(always)]
+    fn leaf(&self) -> Leaf<'_> {
+        T::bytes_of(self).map_or(Leaf::Other, Leaf::Binary)
+    }
+}
+
+impl<T: OrderedKey> OrderedKey for Vec<T> {
+    fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        if T::bytes_of(&[]).is_some() {
+            return T::from_bytes(term.as_binary()?);
+        }
+        term.as_list()?.map(T::decode_key).collect()
+    }
+}
+
+impl<T: EncodeKey, const N: usize> EncodeKey for [T; N] {
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        if let Some(bytes) = T::bytes_of(self) {
+            out.binary(bytes);
+            return Ok(());
+        }
+        out.begin_tuple(N);
+        self.iter().try_for_each(|key| key.encode_key(out))
+    }
+
+    #[inline(always)]
+    fn leaf(&self) -> Leaf<'_> {
+        T::bytes_of(self).map_or(Leaf::Other, Leaf::Binary)
+    }
+}
+
+impl<T: OrderedKey, const N: usize> OrderedKey for [T; N] {
+    fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        if T::bytes_of(&[]).is_some() {
+            return T::from_bytes(term.as_binary()?)?.try_into().ok();
+        }
+        let elements = term.as_tuple().filter(|tuple| tuple.arity() == N)?;
+        let keys: Option<SmallVec<[T; N]>> = elements.iter().map(T::decode_key).collect();
+        keys?.into_inner().ok()
+    }
+}
+
+impl<T: EncodeKey> EncodeKey for Option<T> {
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        // A tuple of fewer elements is less.
+        out.begin_tuple(usize::from(self.is_some()));
+        self.iter().try_for_each(|key| key.encode_key(out))
+    }
+}
+
+impl<T: OrderedKey> OrderedKey for Option<T> {
+    fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        let tuple = term.as_tuple()?;
+        match (tuple.arity(), tuple.get(0)) {
+            (0, _) => Some(None),
+            (1, Some(key)) => T::decode_key(key).map(Some),
+            _ => None,
+        }
+    }
+}
+
+macro_rules! tuples {
+    ($(($count:literal $($name:ident $at:tt)*))*) => {$(
+        impl<$($name: EncodeKey),*> EncodeKey for ($($name,)*) {
+            fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+                out.begin_tuple($count);
+                $(self.$at.encode_key(out)?;)*
+                Ok(())
+            }
+        }
+
+        impl<$($name: OrderedKey),*> OrderedKey for ($($name,)*) {
+            fn decode_key(term: TermRef<'_>) -> Option<Self> {
+                let elements = term.as_tuple().filter(|tuple| tuple.arity() == $count)?;
+                #[allow(unused_mut, unused_variables, reason = "of a tuple without elements")]
+                let mut elements = elements.iter();
+                Some(($($name::decode_key(elements.next()?)?,)*))
+            }
+        }
+    )*};
+}
+
+tuples! {
+    (0)
+    (1 A 0)
+    (2 A 0 B 1)
+    (3 A 0 B 1 C 2)
+    (4 A 0 B 1 C 2 D 3)
+    (5 A 0 B 1 C 2 D 3 E 4)
+    (6 A 0 B 1 C 2 D 3 E 4 F 5)
+    (7 A 0 B 1 C 2 D 3 E 4 F 5 G 6)
+    (8 A 0 B 1 C 2 D 3 E 4 F 5 G 6 H 7)
+}
+
+macro_rules! pointers {
+    ($($pointer:ident: $from:path),*) => {$(
+        impl<T: EncodeKey + ?Sized> EncodeKey for $pointer<T> {
+            #[inline]
+            fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+                (**self).encode_key(out)
+            }
+
+            #[inline(always)]
+            fn leaf(&self) -> Leaf<'_> {
+                (**self).leaf()
+            }
+        }
+
+        impl<T: OrderedKey> OrderedKey for $pointer<T> {
+            fn decode_key(term: TermRef<'_>) -> Option<Self> {
+                T::decode_key(term).map($from)
+            }
+        }
+
+        impl OrderedKey for $pointer<str> {
+            fn decode_key(term: TermRef<'_>) -> Option<Self> {
+                String::decode_key(term).map($pointer::from)
+            }
+        }
+    )*};
+}
+
+pointers!(Box: Box::new, Rc: Rc::new, Arc: Arc::new);
+
+impl<T: EncodeKey + ?Sized> EncodeKey for &T {
+    #[inline]
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        (**self).encode_key(out)
+    }
+
+    #[inline(always)]
+    fn leaf(&self) -> Leaf<'_> {
+        (**self).leaf()
+    }
+}
+
+impl<T: EncodeKey + ToOwned + ?Sized> EncodeKey for Cow<'_, T> {
+    fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        (**self).encode_key(out)
+    }
+
+    #[inline(always)]
+    fn leaf(&self) -> Leaf<'_> {
+        (**self).leaf()
+    }
+}

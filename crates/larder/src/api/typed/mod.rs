@@ -1,0 +1,667 @@
+//! Typed tables: Rust's types in, Rust's types out. With the feature `serde`.
+//!
+//! ```
+//! use larder::prelude::*;
+//! use serde::{Deserialize, Serialize};
+//!
+//! #[derive(Serialize, Deserialize, Debug, PartialEq)]
+//! struct Order {
+//!     symbol: String,
+//!     quantity: u32,
+//! }
+//!
+//! # fn main() -> Result<(), larder::Error> {
+//! let larder = Larder::new();
+//! let orders = larder.typed::<u64, Order>("orders")?;
+//! let order = |symbol: &str, quantity| Order { symbol: symbol.into(), quantity };
+//!
+//! assert_eq!(orders.insert(7, order("ACME", 100))?, None);
+//! orders.insert(12, order("ACME", 5))?;
+//! assert_eq!(orders.get(&7)?, Some(order("ACME", 100)));
+//!
+//! for entry in orders.range(5..20)?.rev() {
+//!     let (id, order) = entry?;
+//!     println!("{id}: {} of {}", order.quantity, order.symbol);
+//! }
+//! // The same table in terms, for whom that suits better.
+//! assert_eq!(orders.table().lookup(&Term::from(12))?, [term!({12, {"ACME", 5}})]);
+//! # Ok(()) }
+//! ```
+//!
+//! A typed table is an ordered_set of rows `{Key, Value}`. Keys are terms by [`OrderedKey`], values
+//! by serde, as the tables there say. So all that tables have is there for typed ones, too: files,
+//! feeds, secondary indexes, match specifications, from Rust and from whatever else uses the table.
+//! A [`Typed`] is a way to look at a [`Table`]: [`Typed::table`] gives the table, and
+//! [`Table::typed`] a typed view of any ordered_set, of a snapshot or in a transaction, too.
+//!
+//! # What values are as terms
+//!
+//! | value | term |
+//! |---|---|
+//! | integers, `char` | an integer |
+//! | floats | a float; `nan`, `infinity`, `'-infinity'` for what Erlang has no float for |
+//! | `bool` | `true`, `false` |
+//! | texts, bytes | a binary |
+//! | sequences | a list |
+//! | tuples, structs | a tuple of the elements, of the fields in order |
+//! | a struct that wraps one value without a name | that value |
+//! | maps | a map |
+//! | a variant of an enum | its name, an atom; with fields `{Name, Fields…}` |
+//! | `None` | `undefined` |
+//! | `Some(x)` | `x`, if that is a number, a `bool`, a text, bytes, a sequence or a map; else `{some, x}` |
+//! | `()` | `{}` |
+//!
+//! A struct is also read from a map with the names of its fields as atoms, and a float from an
+//! integer. A field that is added at the end, with `#[serde(default)]`, leaves older rows readable.
+//! A field that is left out (`skip_serializing_if`) is an error: the others would move. Attributes
+//! for which a term has to say what it is (`untagged`, `tag`, `flatten`) work as far as it does: a
+//! variant with fields is a tuple to them. A `Vec<u8>` is a list to serde; as `serde_bytes` it is a
+//! binary.
+//!
+//! # Errors
+//!
+//! A row that is not of the types is [`Error::WrongType`], which says which row and why; a value
+//! that is no term likewise, and then nothing is changed. Other errors are those of tables:
+//! [`Error::NoTable`] of all operations on a table that was dropped, [`Error::ReadOnly`] of writes
+//! to a snapshot, [`Error::Full`], [`Error::NotUnique`].
+//!
+//! # Locks
+//!
+//! None is held while a function of the caller's runs (in `with`, `compute`, `retain`, entries and
+//! iterators), so it may use any table. Those that read and then write (`compute`) do so again if
+//! somebody else wrote meanwhile: so their functions may be called more than once.
+//!
+//! # Why terms
+//!
+//! Keys and values could have been bytes of their own, in an index of their own. That would save
+//! the object's header and little else, as an index key is made without a term in between where it
+//! is an integer, a text or bytes, and a value is read where it lies. It would have no snapshots,
+//! transactions, ranks, bounds, feeds or files. `make bench-rust` measures both, side by side.
+
+mod bytes;
+mod change;
+mod de;
+mod entry;
+mod key;
+mod open;
+mod plain;
+mod range;
+mod row;
+mod ser;
+mod snapshot;
+
+use super::Table;
+use crate::batch::ObjectList;
+use crate::budget::{Budget, Step};
+use crate::error::Error;
+use crate::keys::KeyList;
+use crate::local::with_local;
+use crate::ops::TimeLeft;
+use crate::stored::Stored;
+use larder_index::Direction;
+use larder_term::object::ObjectBuf;
+use larder_term::Term;
+use serde::de::DeserializeOwned;
+use serde::Serialize;
+use std::borrow::Borrow;
+use std::fmt;
+use std::marker::PhantomData;
+use std::ops::RangeBounds;
+use std::time::Duration;
+
+pub use entry::Entry;
+#[doc(hidden)]
+pub use key::Leaf;
+pub use key::{bad_key, EncodeKey, OrderedKey};
+pub use range::Range;
+pub use row::View;
+pub use snapshot::TypedSnapshot;
+
+pub use larder_derive::OrderedKey;
+/// What an [`OrderedKey`] is written with and read from.
+pub use larder_term::{Encoder, TermRef};
+
+/// A table of keys `K` and values `V`, in the order of the keys. Clones are handles of the same
+/// table; any number of threads use it at once. See the [module](self).
+pub struct Typed<K, V> {
+    table: Table,
+    types: PhantomData<fn() -> (K, V)>,
+}
+
+impl<K, V> Clone for Typed<K, V> {
+    fn clone(&self) -> Self {
+        Self::of(self.table.clone())
+    }
+}
+
+impl<K, V> fmt::Debug for Typed<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.table.fmt(f)
+    }
+}
+
+impl<K, V> Typed<K, V> {
+    /// The types are said of a table that is an ordered_set with the key in front.
+    fn of(table: Table) -> Self {
+        let types = PhantomData;
+        Typed { table, types }
+    }
+
+    /// The table, whose rows are terms: for all that typed tables have no name of their own for.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let stock = Larder::new().typed::<String, u32>("stock")?;
+    /// stock.insert("pear".into(), 3)?;
+    /// stock.insert("plum".into(), 20)?;
+    /// let few = stock.table().select("[{{'$1','$2'},[{'<','$2',5}],['$1']}]")?;
+    /// assert_eq!(few, [term!("pear")]);
+    /// # Ok(()) }
+    /// ```
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The number of rows. O(1).
+    pub fn len(&self) -> usize {
+        self.table.len()
+    }
+
+    /// Whether there is none.
+    pub fn is_empty(&self) -> bool {
+        self.table.is_empty()
+    }
+
+    /// Removes all rows at one instant; how many. O(1).
+    ///
+    /// # Errors
+    /// `NoTable`, `ReadOnly`.
+    pub fn clear(&self) -> Result<usize, Error> {
+        self.table.clear()
+    }
+}
+
+impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
+    /// Runs an operation with an index key, until no list that is being inserted is in its way.
+    #[inline]
+    fn at<Q: EncodeKey + ?Sized, R>(
+        &self,
+        key: &Q,
+        mut f: impl FnMut(&[u8]) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        bytes::with_key(key, |key| self.table.patiently(|| f(key)))?
+    }
+
+    /// The value under a key.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let ages = Larder::new().typed::<String, u8>("ages")?;
+    /// ages.insert("Ann".into(), 34)?;
+    /// assert_eq!(ages.get("Ann")?, Some(34));
+    /// assert_eq!(ages.get("Bob")?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType`, `NoTable`.
+    ///
+    /// # Complexity
+    /// O(log n), and linear in the value. No lock is taken.
+    #[inline]
+    pub fn get<Q>(&self, key: &Q) -> Result<Option<V>, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        let mut found = Ok(None);
+        self.look(key, |stored| found = row::value(stored).map(Some))?;
+        found
+    }
+
+    /// Calls `f` with a view of the value under a key, where it lies: what of it is needed is read,
+    /// texts and bytes without a copy. What `f` gives; none if there is no such key.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let users = Larder::new().typed::<u64, (String, u32, Vec<String>)>("users")?;
+    /// users.insert(1, ("Ann".into(), 34, vec!["admin".into()]))?;
+    /// let letters = users.with(&1, |user| user.field::<&str>(0).map(str::len))?;
+    /// assert_eq!(letters.transpose()?, Some(3));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `NoTable`; `WrongType` if the row is no `{Key, Value}`.
+    #[inline]
+    pub fn with<Q, R>(&self, key: &Q, f: impl FnOnce(View<'_>) -> R) -> Result<Option<R>, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        let (mut f, mut found) = (Some(f), Ok(None));
+        self.look(key, |stored| {
+            found = row::view(stored).map(|view| f.take().map(|f| f(view)));
+        })?;
+        found
+    }
+
+    /// Visits the object under a key, if there is one.
+    #[inline]
+    fn look<Q: EncodeKey + ?Sized>(
+        &self,
+        key: &Q,
+        mut visit: impl FnMut(Stored<'_>),
+    ) -> Result<(), Error> {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        self.at(key, |key| {
+            with_local(|local| table.lookup_in(local, me, key, &mut visit)).map(|_| ())
+        })
+    }
+
+    /// The values under some keys, each looked up by itself; the waits for memory overlap.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let squares = Larder::new().typed::<u32, u64>("squares")?;
+    /// squares.extend((0..10).map(|n| (n, u64::from(n * n))))?;
+    /// assert_eq!(squares.get_many(&[3, 11, 9])?, [Some(9), None, Some(81)]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As `get`.
+    pub fn get_many<Q>(&self, keys: &[Q]) -> Result<Vec<Option<V>>, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey,
+    {
+        let mut list = KeyList::new();
+        for key in keys {
+            bytes::with_key(key, |key| list.push(key))?;
+        }
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        let (mut found, mut wrong) = (Vec::with_capacity(keys.len()), None);
+        self.table.patiently(|| {
+            found.clear();
+            with_local(|local| {
+                table.lookup_many_in(local, me, &list, |i, stored| {
+                    match stored.map(row::value) {
+                        Some(Ok(value)) => found.push(Some(value)),
+                        Some(Err(error)) => wrong = Some(error),
+                        // The key is done.
+                        None if found.len() == i => found.push(None),
+                        None => {}
+                    }
+                    wrong.is_none()
+                })
+            })
+        })?;
+        wrong.map_or(Ok(found), Err)
+    }
+
+    /// Whether there is a row under a key.
+    ///
+    /// # Errors
+    /// `WrongType` for what is no key, `NoTable`.
+    pub fn contains_key<Q>(&self, key: &Q) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        self.at(key, |key| table.member(me, key))
+    }
+
+    /// The first row.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let queue = Larder::new().typed::<(u8, u64), String>("queue")?;
+    /// assert_eq!(queue.first()?, None);
+    /// queue.insert((2, 1), "later".into())?;
+    /// queue.insert((1, 2), "soon".into())?;
+    /// assert_eq!(queue.first()?, Some(((1, 2), "soon".into())));
+    /// assert_eq!(queue.last()?, Some(((2, 1), "later".into())));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType`, `NoTable`.
+    pub fn first(&self) -> Result<Option<(K, V)>, Error> {
+        self.edge(Direction::Forward)
+    }
+
+    /// The last row. As `first`.
+    ///
+    /// # Errors
+    /// As `first`.
+    pub fn last(&self) -> Result<Option<(K, V)>, Error> {
+        self.edge(Direction::Backward)
+    }
+
+    fn edge(&self, direction: Direction) -> Result<Option<(K, V)>, Error> {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        let mut found = Ok(None);
+        self.table.patiently(|| {
+            with_local(|local| {
+                table.step_in(local, me, None, (direction, false), |stored| {
+                    found = row::row(&stored.view()).map(Some);
+                    0
+                })
+            })
+        })?;
+        found
+    }
+
+    /// The rows of a range of keys, in order, from either end. What others write meanwhile may be
+    /// met or not; a row that stays as it is, is met once. Of a [snapshot](Self::snapshot) it is
+    /// one instant, and in a transaction, too.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let prices = Larder::new().typed::<u32, f64>("prices")?;
+    /// prices.extend((1..=9).map(|n| (n, f64::from(n) / 10.0)))?;
+    /// let keys: Result<Vec<_>, _> = prices.range(3..6)?.map(|row| row.map(|(k, _)| k)).collect();
+    /// assert_eq!(keys?, [3, 4, 5]);
+    /// assert_eq!(prices.range(..5)?.next_back().transpose()?, Some((4, 0.4)));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType` for a bound that is no key. Each row may be an error: `WrongType`, and
+    /// `NoTable`. Nothing comes after one.
+    ///
+    /// # Complexity
+    /// Rows are read some at a time, at first few: O(log n) for each time, and O(1) for each row.
+    pub fn range<Q, R>(&self, range: R) -> Result<Range<K, V>, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+        R: RangeBounds<Q>,
+    {
+        Range::new(&self.table, &range)
+    }
+
+    /// All rows. As `range`.
+    pub fn iter(&self) -> Range<K, V> {
+        Range::all(&self.table)
+    }
+
+    /// Inserts a row, and gives the value that was under its key. Atomic.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let ages = Larder::new().typed::<String, u8>("ages")?;
+    /// assert_eq!(ages.insert("Ann".into(), 34)?, None);
+    /// assert_eq!(ages.insert("Ann".into(), 35)?, Some(34));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType` for what is no key or no term: then nothing is changed. `WrongType`, too, if the
+    /// row that was there is of other types: it is replaced all the same. `NoTable`, `ReadOnly`,
+    /// `Full`, `NotUnique`.
+    pub fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        let mut old = Ok(None);
+        bytes::with_object(table, &key, &value, |object| {
+            self.table.patiently(|| {
+                with_local(|local| {
+                    table.exchange_in(local, me, object.borrow(), |stored| {
+                        old = row::value(stored).map(Some);
+                    })
+                })
+            })
+        })??;
+        old
+    }
+
+    /// Inserts a row, in place of the one that has its key, which is not looked at. Key and value
+    /// are borrowed. Atomic.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let ages = Larder::new().typed::<String, u8>("ages")?;
+    /// ages.put("Ann", &34)?;
+    /// assert_eq!(ages.get("Ann")?, Some(34));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As `insert`, but for what was there.
+    pub fn put<Q>(&self, key: &Q, value: &V) -> Result<(), Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        bytes::with_object(table, key, value, |object| {
+            self.table.patiently(|| table.insert(me, object))
+        })?
+    }
+
+    /// Inserts a row that lives for so long, whatever the table's `ttl`; `None`: until it is
+    /// removed. Atomic.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    /// use std::time::Duration;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let sessions = Larder::new().table("sessions").ttl(Duration::from_secs(3600));
+    /// let sessions = sessions.typed::<u64, String>()?;
+    /// sessions.put_with(&1, &"ann".into(), Some(Duration::ZERO))?;
+    /// assert_eq!(sessions.get(&1)?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As `put`; `Unbounded` if the table has no bounds.
+    pub fn put_with<Q>(&self, key: &Q, value: &V, ttl: Option<Duration>) -> Result<(), Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        bytes::with_object(table, key, value, |object| {
+            self.table
+                .patiently(|| table.insert_with(me, object, super::bounds::ms(ttl)))
+        })?
+    }
+
+    /// Gives the row under a key so long to live, from now on; `None`: until it is removed. Whether
+    /// there is one.
+    ///
+    /// # Errors
+    /// `WrongType` for what is no key, `NoTable`; `Unbounded` if the table has no bounds.
+    pub fn expire<Q>(&self, key: &Q, ttl: Option<Duration>) -> Result<bool, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        self.at(key, |key| table.expire(me, key, super::bounds::ms(ttl)))
+    }
+
+    /// How long the row under a key has left.
+    ///
+    /// # Errors
+    /// As `expire`.
+    pub fn time_left<Q>(&self, key: &Q) -> Result<TimeLeft, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        self.at(key, |key| table.time_left(me, key))
+    }
+
+    /// Inserts rows all at once: nobody sees some of them without the others. If one is no row,
+    /// none is inserted. Of several with one key the last counts.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let letters = Larder::new().typed::<char, u32>("letters")?;
+    /// letters.extend(('a'..='z').map(|c| (c, u32::from(c))))?;
+    /// assert_eq!(letters.len(), 26);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As `insert`.
+    pub fn extend(&self, rows: impl IntoIterator<Item = (K, V)>) -> Result<(), Error> {
+        let table = self.table.engine_table();
+        let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
+        for (key, value) in rows {
+            bytes::write_object(table, &key, &value, &mut object)?;
+            list.push(&object);
+        }
+        let mut job = table.begin_insert(self.table.me(), list, false)?;
+        while job.step(&mut Budget::slice())? == Step::More {}
+        Ok(())
+    }
+
+    /// Removes the row under a key, and gives its value. Atomic: of several that remove it at once,
+    /// one gets it.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let ages = Larder::new().typed::<String, u8>("ages")?;
+    /// ages.insert("Ann".into(), 34)?;
+    /// assert_eq!(ages.remove("Ann")?, Some(34));
+    /// assert_eq!(ages.remove("Ann")?, None);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType` for what is no key: then nothing is changed. `WrongType`, too, if the row was of
+    /// other types: it is removed all the same. `NoTable`, `ReadOnly`.
+    pub fn remove<Q>(&self, key: &Q) -> Result<Option<V>, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        let mut old = Ok(None);
+        self.at(key, |key| {
+            with_local(|local| {
+                table.take_in(local, me, key, |stored| old = row::value(stored).map(Some))
+            })
+        })?;
+        old
+    }
+
+    /// The rank of the row under a key, from 1; none if there is none.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let scores = Larder::new().typed::<(u32, String), ()>("scores")?;
+    /// for (score, name) in [(30, "ann"), (10, "bob"), (20, "eve")] {
+    ///     scores.insert((score, name.into()), ())?;
+    /// }
+    /// assert_eq!(scores.rank(&(20, "eve".into()))?, Some(2));
+    /// assert_eq!(scores.nth(-1)?, Some(((30, "ann".into()), ())));
+    /// assert_eq!(scores.slice(2, 5)?.len(), 2);
+    /// assert_eq!(scores.count(&(15, String::new()), &(40, String::new()))?, 2);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType` for what is no key, `NoTable`; `Unranked` for a table with bounds, or on another
+    /// structure than the default.
+    ///
+    /// # Consistency
+    /// As [`Table::rank`].
+    pub fn rank<Q>(&self, key: &Q) -> Result<Option<u64>, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        self.at(key, |key| table.rank(me, key))
+    }
+
+    /// The n-th row: from 1 on from the first, from -1 on from the last. None if there are fewer,
+    /// and for 0. As `rank`.
+    ///
+    /// # Errors
+    /// As `rank`; `WrongType`.
+    pub fn nth(&self, n: i64) -> Result<Option<(K, V)>, Error> {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        let mut found = Ok(None);
+        self.table
+            .patiently(|| table.nth(me, n, &mut |object| found = row::row(object).map(Some)))?;
+        found
+    }
+
+    /// At most so many rows, in order, from the n-th on, counted as by `nth`. As `rank`.
+    ///
+    /// # Errors
+    /// As `nth`.
+    pub fn slice(&self, n: i64, most: usize) -> Result<Vec<(K, V)>, Error> {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        let job = self.table.patiently(|| table.slice(me, n, most))?;
+        range::all_of(&self.table, job)
+    }
+
+    /// How many rows have keys from `low` on and before `high`. As `rank`.
+    ///
+    /// # Errors
+    /// As `rank`.
+    pub fn count<Q>(&self, low: &Q, high: &Q) -> Result<u64, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+    {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        let (low, high) = (bytes::index_key(low)?, bytes::index_key(high)?);
+        self.table.patiently(|| table.count_range(me, &low, &high))
+    }
+
+    /// The key and the value of a row, as a term: what [`Table::subscribe`], `select` and others
+    /// give of the table.
+    ///
+    /// ```
+    /// use larder::api::Event;
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let ages = Larder::new().typed::<String, u8>("ages")?;
+    /// let mut feed = ages.table().subscribe()?;
+    /// ages.insert("Ann".into(), 34)?;
+    /// let Some(Event::Insert(row)) = feed.recv().and_then(|mut commit| commit.events.pop()) else {
+    ///     panic!("an insert");
+    /// };
+    /// assert_eq!(ages.read(&row)?, ("Ann".into(), 34));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType`.
+    pub fn read(&self, row: &Term) -> Result<(K, V), Error> {
+        row::of_term(row.as_ref())
+    }
+}

@@ -1,0 +1,159 @@
+//! Whether `Some` of a value is the value itself (see `ser`). serde has no other way to learn what
+//! a value is than to have it written, so this is a writer that stops at the first thing it is
+//! told.
+
+use serde::ser::{Error, Impossible, Serialize, Serializer};
+use std::fmt::{self, Display};
+
+/// Whether a value is a number, a `bool`, a text, bytes, a sequence or a map, or wraps one.
+#[inline]
+pub(super) fn is_plain<T: Serialize + ?Sized>(value: &T) -> bool {
+    // Where elements would follow, the answer comes as an error: that ends the writing.
+    value.serialize(Ask).unwrap_or_else(|Answer(plain)| plain)
+}
+
+struct Ask;
+
+/// An answer that comes as an error. A value that fails is not plain: its failure is met again when
+/// it is written.
+#[derive(Debug)]
+struct Answer(bool);
+
+impl Display for Answer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self:?}")
+    }
+}
+
+impl std::error::Error for Answer {}
+
+impl Error for Answer {
+    fn custom<T: Display>(_: T) -> Self {
+        Answer(false)
+    }
+}
+
+type No = Impossible<bool, Answer>;
+
+macro_rules! plain {
+    ($($name:ident $type:ty),*) => {$(
+        #[inline(always)]
+        fn $name(self, _: $type) -> Result<bool, Answer> {
+            Ok(true)
+        }
+    )*};
+}
+
+impl Serializer for Ask {
+    type Ok = bool;
+    type Error = Answer;
+    type SerializeSeq = No;
+    type SerializeTuple = No;
+    type SerializeTupleStruct = No;
+    type SerializeTupleVariant = No;
+    type SerializeMap = No;
+    type SerializeStruct = No;
+    type SerializeStructVariant = No;
+
+    plain!(serialize_i8 i8, serialize_i16 i16, serialize_i32 i32, serialize_i64 i64,
+        serialize_i128 i128, serialize_u8 u8, serialize_u16 u16, serialize_u32 u32,
+        serialize_u64 u64, serialize_u128 u128, serialize_char char, serialize_bool bool,
+        serialize_str &str, serialize_bytes &[u8]);
+
+    fn serialize_f32(self, x: f32) -> Result<bool, Answer> {
+        self.serialize_f64(x.into())
+    }
+
+    /// What is written as an atom is not `undefined`, so it is plain, too.
+    fn serialize_f64(self, _: f64) -> Result<bool, Answer> {
+        Ok(true)
+    }
+
+    fn serialize_none(self) -> Result<bool, Answer> {
+        Ok(false)
+    }
+
+    fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<bool, Answer> {
+        // Written as the value itself, if that is plain, and else as `{some, x}`.
+        value.serialize(self)
+    }
+
+    fn serialize_unit(self) -> Result<bool, Answer> {
+        Ok(false)
+    }
+
+    fn serialize_unit_struct(self, _: &'static str) -> Result<bool, Answer> {
+        Ok(false)
+    }
+
+    fn serialize_unit_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+    ) -> Result<bool, Answer> {
+        Ok(false)
+    }
+
+    fn serialize_newtype_struct<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        value: &T,
+    ) -> Result<bool, Answer> {
+        value.serialize(self)
+    }
+
+    fn serialize_newtype_variant<T: Serialize + ?Sized>(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: &T,
+    ) -> Result<bool, Answer> {
+        Ok(false)
+    }
+
+    fn serialize_seq(self, _: Option<usize>) -> Result<No, Answer> {
+        Err(Answer(true))
+    }
+
+    fn serialize_map(self, _: Option<usize>) -> Result<No, Answer> {
+        Err(Answer(true))
+    }
+
+    fn serialize_tuple(self, _: usize) -> Result<No, Answer> {
+        Err(Answer(false))
+    }
+
+    fn serialize_tuple_struct(self, _: &'static str, _: usize) -> Result<No, Answer> {
+        Err(Answer(false))
+    }
+
+    fn serialize_tuple_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<No, Answer> {
+        Err(Answer(false))
+    }
+
+    fn serialize_struct(self, _: &'static str, _: usize) -> Result<No, Answer> {
+        Err(Answer(false))
+    }
+
+    fn serialize_struct_variant(
+        self,
+        _: &'static str,
+        _: u32,
+        _: &'static str,
+        _: usize,
+    ) -> Result<No, Answer> {
+        Err(Answer(false))
+    }
+
+    fn is_human_readable(&self) -> bool {
+        false
+    }
+}

@@ -1,0 +1,198 @@
+//! Iterators over ranges, from both ends.
+//!
+//! ```text
+//!  low ─▶ front queue │ what was not read yet │ back queue ◀─ high
+//!         next ◀──────┘ low'            high' └──────▶ next_back
+//! ```
+//!
+//! 1. Each end reads a page of rows into its queue and gives them one by one. Then the bound at
+//!    which it stands moves behind the page, so no row is read by both ends.
+//! 2. When nothing is left between the bounds, each end goes on with what the other has read.
+//!
+//! Pages are small at first, so that a caller who wants few rows pays for few. Nothing is held
+//! between two pages.
+
+use super::key::{EncodeKey, OrderedKey};
+use super::{bytes, row};
+use crate::api::select::with_context;
+use crate::api::Table;
+use crate::budget::Budget;
+use crate::error::Error;
+use crate::scan::{Output, ScanStep, SelectJob};
+use larder_index::Direction;
+use serde::de::DeserializeOwned;
+use std::collections::VecDeque;
+use std::fmt;
+use std::iter::FusedIterator;
+use std::ops::{Bound, RangeBounds};
+
+/// Rows of the first page, and of the largest.
+const FIRST_PAGE: usize = 8;
+const LARGEST_PAGE: usize = 512;
+
+type Row<K, V> = Result<(K, V), Error>;
+
+/// Two bounds, of index keys.
+type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// The rows of a range of keys, in order: [`Typed::range`](super::Typed::range).
+pub struct Range<K, V> {
+    table: Table,
+    /// What was not read yet; none if there is nothing between the bounds.
+    unread: Option<Bounds>,
+    front: VecDeque<Row<K, V>>,
+    /// In the order in which `next_back` gives them.
+    back: VecDeque<Row<K, V>>,
+    page: usize,
+}
+
+impl<K, V> fmt::Debug for Range<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "range of {:?}", self.table)
+    }
+}
+
+impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
+    pub(super) fn new<Q: EncodeKey + ?Sized>(
+        table: &Table,
+        range: &impl RangeBounds<Q>,
+    ) -> Result<Self, Error> {
+        let low = index_bound(range.start_bound())?;
+        let high = index_bound(range.end_bound())?;
+        Ok(Range {
+            unread: Some((low, high)),
+            ..Self::all(table)
+        })
+    }
+
+    pub(super) fn all(table: &Table) -> Self {
+        Range {
+            table: table.clone(),
+            unread: Some((Bound::Unbounded, Bound::Unbounded)),
+            front: VecDeque::new(),
+            back: VecDeque::new(),
+            page: FIRST_PAGE,
+        }
+    }
+
+    /// (1) Reads a page for one end.
+    #[cold]
+    fn read(&mut self, end: Direction) {
+        let Some(bounds) = self.unread.take() else {
+            return;
+        };
+        let most = self.page;
+        self.page = (2 * most).min(LARGEST_PAGE);
+        let queue = match end {
+            Direction::Forward => &mut self.front,
+            Direction::Backward => &mut self.back,
+        };
+        let table = self.table.engine_table();
+        let job = table.each_between(self.table.me(), bounds.clone(), end);
+        let done = job.and_then(|mut job| {
+            job.set_limit(Some(most));
+            gather(&self.table, &mut job, |row| queue.push_back(row))
+        });
+        match done {
+            Ok(true) => {}
+            Ok(false) => self.unread = behind(queue, bounds, end),
+            Err(error) => queue.push_back(Err(error)),
+        }
+    }
+}
+
+/// What is left between the bounds when a page was read that ends with the queue's last row:
+/// nothing behind an error, as it isn't known where the next row would be.
+fn behind<K: OrderedKey, V>(
+    queue: &mut VecDeque<Row<K, V>>,
+    (low, high): Bounds,
+    end: Direction,
+) -> Option<Bounds> {
+    let (key, _) = queue.back()?.as_ref().ok()?;
+    match bytes::index_key(key) {
+        Ok(key) if end == Direction::Forward => Some((Bound::Excluded(key), high)),
+        Ok(key) => Some((low, Bound::Excluded(key))),
+        Err(error) => {
+            queue.push_back(Err(error));
+            None
+        }
+    }
+}
+
+fn index_bound<Q: EncodeKey + ?Sized>(bound: Bound<&Q>) -> Result<Bound<Vec<u8>>, Error> {
+    Ok(match bound {
+        Bound::Included(key) => Bound::Included(bytes::index_key(key)?),
+        Bound::Excluded(key) => Bound::Excluded(bytes::index_key(key)?),
+        Bound::Unbounded => Bound::Unbounded,
+    })
+}
+
+/// Gives the rows of a scan up to its limit; whether the scan is at its end. A row of other types
+/// is the last that is given, and ends it.
+fn gather<K: OrderedKey, V: DeserializeOwned>(
+    table: &Table,
+    job: &mut SelectJob,
+    mut give: impl FnMut(Row<K, V>),
+) -> Result<bool, Error> {
+    let mut is_over = false;
+    let mut sink = |output: Output<'_>| {
+        let Output::Object(object) = output else {
+            return;
+        };
+        if !is_over {
+            let row = row::row(object);
+            is_over = row.is_err();
+            give(row);
+        }
+    };
+    let step = with_context(|context| loop {
+        let step = table.patiently(|| job.step(&mut Budget::unlimited(), context, &mut sink))?;
+        if step != ScanStep::More {
+            return Ok::<_, Error>(step);
+        }
+    })?;
+    Ok(is_over || step == ScanStep::Done)
+}
+
+/// All rows of a scan, up to its limit.
+///
+/// # Errors
+/// `NoTable`, `WrongType`.
+pub(super) fn all_of<K: OrderedKey, V: DeserializeOwned>(
+    table: &Table,
+    mut job: SelectJob,
+) -> Result<Vec<(K, V)>, Error> {
+    let mut rows = Vec::new();
+    gather(table, &mut job, |row| rows.push(row))?;
+    rows.into_iter().collect()
+}
+
+impl<K: OrderedKey, V: DeserializeOwned> Iterator for Range<K, V> {
+    type Item = Row<K, V>;
+
+    #[inline]
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.front.is_empty() {
+            self.read(Direction::Forward);
+        }
+        // (2)
+        self.front.pop_front().or_else(|| self.back.pop_back())
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let read = self.front.len() + self.back.len();
+        (read, self.unread.is_none().then_some(read))
+    }
+}
+
+impl<K: OrderedKey, V: DeserializeOwned> DoubleEndedIterator for Range<K, V> {
+    #[inline]
+    fn next_back(&mut self) -> Option<Self::Item> {
+        if self.back.is_empty() {
+            self.read(Direction::Backward);
+        }
+        self.back.pop_front().or_else(|| self.front.pop_back())
+    }
+}
+
+impl<K: OrderedKey, V: DeserializeOwned> FusedIterator for Range<K, V> {}

@@ -1,0 +1,118 @@
+//! Snapshots and transactions of typed tables.
+
+use super::Typed;
+use crate::api::{Snapshot, Table};
+use crate::error::Error;
+use std::fmt;
+use std::ops::Deref;
+
+/// A typed table as it was at an instant. It has all the operations of [`Typed`] that read; those
+/// that write answer [`Error::ReadOnly`]. It is released when it is dropped.
+pub struct TypedSnapshot<K, V> {
+    typed: Typed<K, V>,
+    snapshot: Snapshot,
+}
+
+impl<K, V> TypedSnapshot<K, V> {
+    /// The snapshot, whose rows are terms.
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+}
+
+impl<K, V> fmt::Debug for TypedSnapshot<K, V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.snapshot.fmt(f)
+    }
+}
+
+impl<K, V> Deref for TypedSnapshot<K, V> {
+    type Target = Typed<K, V>;
+    fn deref(&self) -> &Typed<K, V> {
+        &self.typed
+    }
+}
+
+impl<K, V> Typed<K, V> {
+    /// A snapshot of the table. O(1).
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let stock = Larder::new().typed::<String, u32>("stock")?;
+    /// stock.insert("pear".into(), 3)?;
+    /// let before = stock.snapshot()?;
+    /// stock.clear()?;
+    /// assert_eq!(before.get("pear")?, Some(3));
+    /// assert_eq!(before.iter().count(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `NoTable`; `TableType` for a table on a structure of the studies, and for a snapshot.
+    pub fn snapshot(&self) -> Result<TypedSnapshot<K, V>, Error> {
+        let snapshot = self.table.snapshot()?;
+        let typed = Typed::of(Table::clone(&snapshot));
+        Ok(TypedSnapshot { typed, snapshot })
+    }
+
+    /// The same types on another table: one of several snapshots
+    /// ([`Larder::snapshot`](crate::api::Larder::snapshot)), or a view in a transaction
+    /// ([`Larder::transaction`](crate::api::Larder::transaction)).
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let larder = Larder::new();
+    /// let accounts = larder.typed::<String, u64>("accounts")?;
+    /// let log = larder.typed::<u64, (String, String, u64)>("log")?;
+    /// accounts.insert("ann".into(), 10)?;
+    /// larder.transaction(&[accounts.table(), log.table()], |views| {
+    ///     let (accounts, log) = (accounts.on(&views[0])?, log.on(&views[1])?);
+    ///     accounts.compute("ann", |n| n.map(|n| n - 3))?;
+    ///     accounts.compute("bob", |n| Some(n.unwrap_or(0) + 3))?;
+    ///     log.put(&(log.len() as u64), &("ann".into(), "bob".into(), 3))
+    /// })?;
+    /// assert_eq!(accounts.get("bob")?, Some(3));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `TableType`, as [`Table::typed`].
+    pub fn on(&self, table: &Table) -> Result<Self, Error> {
+        table.typed()
+    }
+
+    /// Calls `f` with a view of the table, and makes what it writes to it take effect at one
+    /// instant. If others have changed what it has read, it had no effect, and `f` is called again.
+    /// If `f` fails it had no effect either.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let accounts = Larder::new().typed::<String, u64>("accounts")?;
+    /// accounts.extend([("ann".into(), 10), ("bob".into(), 0)])?;
+    /// accounts.transaction(|accounts| {
+    ///     let all = accounts.remove("ann")?.unwrap_or(0);
+    ///     accounts.compute("bob", |n| n.map(|n| n + all))
+    /// })?;
+    /// assert_eq!(accounts.get("bob")?, Some(10));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As [`Larder::transaction`](crate::api::Larder::transaction).
+    pub fn transaction<R>(
+        &self,
+        mut f: impl FnMut(&Typed<K, V>) -> Result<R, Error>,
+    ) -> Result<R, Error> {
+        let larder = self.table.larder();
+        larder.transaction(&[&self.table], |views| match views {
+            [view] => f(&view.typed()?),
+            _ => Err(Error::NoTable),
+        })
+    }
+}

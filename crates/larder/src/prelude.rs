@@ -1,0 +1,13 @@
+//! What most programs begin with: `use larder::prelude::*;`.
+//!
+//! | name | what |
+//! |---|---|
+//! | [`Larder`], [`Table`], [`Snapshot`] | tables of terms |
+//! | [`Term`], [`term!`], [`Error`] | terms; why an operation was refused |
+//! | [`Typed`](crate::typed::Typed), [`OrderedKey`](trait@crate::typed::OrderedKey) | tables of Rust's types, with the feature `serde` |
+
+pub use crate::api::{Builder, Larder, Snapshot, Table};
+#[cfg(feature = "serde")]
+pub use crate::typed::{OrderedKey, Typed};
+pub use crate::Error;
+pub use larder_term::{term, Term};

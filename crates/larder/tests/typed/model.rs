@@ -1,0 +1,377 @@
+//! Random operations on typed tables and on a `BTreeMap`.
+
+use larder::prelude::*;
+use larder::{Error, TimeLeft};
+use larder_testing::environment::{seed, times};
+use larder_testing::mix;
+use std::collections::BTreeMap;
+use std::fmt::Debug;
+use std::ops::Bound;
+use std::time::Duration;
+
+/// A stream of random numbers.
+struct Chance(u64);
+
+impl Chance {
+    fn below(&mut self, n: u64) -> u64 {
+        self.0 = mix(self.0.wrapping_add(0x9E37_79B9_7F4A_7C15));
+        (self.0 >> 16) % n
+    }
+}
+
+/// A key that can be had from a number, in its order.
+trait FromNumber: larder::typed::OrderedKey + Ord + Clone + Debug {
+    fn of(n: u64) -> Self;
+}
+
+impl FromNumber for u64 {
+    fn of(n: u64) -> Self {
+        n * n
+    }
+}
+
+impl FromNumber for String {
+    fn of(n: u64) -> Self {
+        format!(
+            "{:03}{}",
+            n,
+            "tail".repeat((n % 9) as usize * (n % 7) as usize)
+        )
+    }
+}
+
+impl FromNumber for (Option<i16>, bool, Vec<u8>) {
+    fn of(n: u64) -> Self {
+        let first = (n > 20).then(|| n as i16 / 5 - 10);
+        (first, n.is_multiple_of(2), vec![n as u8; (n % 4) as usize])
+    }
+}
+
+/// Values, short ones and such as lie outside their rows.
+fn value(n: u64) -> (u64, String) {
+    (n, "value".repeat((n % 5 * n % 40) as usize))
+}
+
+type Value = (u64, String);
+type Model<K> = BTreeMap<K, Value>;
+
+fn bounds<K: FromNumber>(chance: &mut Chance, most: u64) -> (Bound<K>, Bound<K>) {
+    let (a, b) = (K::of(chance.below(most)), K::of(chance.below(most)));
+    let (low, high) = if a < b { (a, b) } else { (b, a) };
+    // A `BTreeMap` panics at a range of nothing between two excluded bounds.
+    match chance.below(5) {
+        0 => (Bound::Included(low), Bound::Excluded(high)),
+        1 => (Bound::Unbounded, Bound::Included(high)),
+        2 if low != high => (Bound::Excluded(low), Bound::Excluded(high)),
+        3 => (Bound::Excluded(low), Bound::Unbounded),
+        _ => (Bound::Included(low), Bound::Included(high)),
+    }
+}
+
+/// A walk from both ends, in random turns, is that of the model.
+fn compare_range<K: FromNumber>(
+    table: &Typed<K, Value>,
+    model: &Model<K>,
+    chance: &mut Chance,
+    most: u64,
+) -> Result<(), Error> {
+    let (low, high) = bounds(chance, most);
+    let mut rows = table.range((low.as_ref(), high.as_ref()))?;
+    let mut expected = model.range((low, high));
+    let ends = chance.below(4);
+    loop {
+        let from_back = match ends {
+            0 => false,
+            1 => true,
+            _ => chance.below(2) == 0,
+        };
+        let (row, expected) = match from_back {
+            true => (rows.next_back(), expected.next_back()),
+            false => (rows.next(), expected.next()),
+        };
+        let row = row.transpose()?;
+        assert_eq!(row.as_ref().map(|(k, v)| (k, v)), expected);
+        if row.is_none() {
+            break;
+        }
+        // Some are given up on the way.
+        if ends == 3 && chance.below(20) == 0 {
+            return Ok(());
+        }
+    }
+    // Nothing comes after the end, from either side.
+    assert!(rows.next().is_none() && rows.next_back().is_none());
+    Ok(())
+}
+
+fn owned<K: Clone>(row: Option<(&K, &Value)>) -> Option<(K, Value)> {
+    row.map(|(key, value)| (key.clone(), value.clone()))
+}
+
+/// All that reads.
+fn compare<K: FromNumber>(
+    table: &Typed<K, Value>,
+    model: &Model<K>,
+    chance: &mut Chance,
+    most: u64,
+) -> Result<(), Error> {
+    let key = K::of(chance.below(most));
+    assert_eq!(table.get(&key)?, model.get(&key).cloned());
+    let len = table.with(&key, |view| view.field::<&str>(1).map(str::len))?;
+    assert_eq!(len.transpose()?, model.get(&key).map(|value| value.1.len()));
+    assert_eq!(table.contains_key(&key)?, model.contains_key(&key));
+    assert_eq!(table.len(), model.len());
+    assert_eq!(table.is_empty(), model.is_empty());
+    assert_eq!(table.first()?, owned(model.first_key_value()));
+    assert_eq!(table.last()?, owned(model.last_key_value()));
+    let keys: Vec<K> = (0..chance.below(70))
+        .map(|_| K::of(chance.below(most)))
+        .collect();
+    let values: Vec<_> = keys.iter().map(|key| model.get(key).cloned()).collect();
+    assert_eq!(table.get_many(&keys)?, values);
+    compare_range(table, model, chance, most)
+}
+
+fn compare_ranks<K: FromNumber>(
+    table: &Typed<K, Value>,
+    model: &Model<K>,
+    chance: &mut Chance,
+    most: u64,
+) -> Result<(), Error> {
+    let key = K::of(chance.below(most));
+    let rank = model.range(..&key).count() as u64 + 1;
+    assert_eq!(table.rank(&key)?, model.contains_key(&key).then_some(rank));
+    let (a, b) = (K::of(chance.below(most)), K::of(chance.below(most)));
+    let between = model.keys().filter(|key| a <= **key && **key < b).count();
+    assert_eq!(table.count(&a, &b)?, between as u64);
+    let n = chance.below(most) as usize;
+    assert_eq!(table.nth(n as i64 + 1)?, owned(model.iter().nth(n)));
+    assert_eq!(table.nth(-1 - n as i64)?, owned(model.iter().nth_back(n)));
+    let rows = model.iter().skip(n).take(9);
+    let rows: Vec<_> = rows
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect();
+    assert_eq!(table.slice(n as i64 + 1, 9)?, rows);
+    Ok(())
+}
+
+/// One write, whose answer is the model's.
+fn write<K: FromNumber>(
+    table: &Typed<K, Value>,
+    model: &mut Model<K>,
+    chance: &mut Chance,
+    most: u64,
+) -> Result<(), Error> {
+    let (key, new) = (K::of(chance.below(most)), value(chance.below(1000)));
+    match chance.below(22) {
+        0..6 => assert_eq!(
+            table.insert(key.clone(), new.clone())?,
+            model.insert(key, new)
+        ),
+        6 => {
+            table.put(&key, &new)?;
+            model.insert(key, new);
+        }
+        7..10 => assert_eq!(table.remove(&key)?, model.remove(&key)),
+        10 => {
+            let rows =
+                (0..chance.below(40)).map(|_| (K::of(chance.below(most)), value(chance.below(99))));
+            let rows: Vec<_> = rows.collect();
+            table.extend(rows.clone())?;
+            model.extend(rows);
+        }
+        11 => assert_eq!(table.pop_first()?, model.pop_first()),
+        12 => assert_eq!(table.pop_last()?, model.pop_last()),
+        13 | 14 => {
+            let change = |old: Option<Value>| match old {
+                Some((n, _)) if n % 3 == 0 => None,
+                Some((n, text)) => Some((n + 1, text)),
+                None => Some(new.clone()),
+            };
+            let made = change(model.remove(&key));
+            assert_eq!(table.compute(&key, change)?, made);
+            model.extend(made.map(|made| (key, made)));
+        }
+        15 | 16 => {
+            // Half of the time what is expected is there.
+            let there = model.get(&key).cloned();
+            let current = if chance.below(2) == 0 {
+                there.clone()
+            } else {
+                Some(new.clone())
+            };
+            let next = (chance.below(3) > 0).then_some(new);
+            let answer = table.compare_exchange(&key, current.as_ref(), next.as_ref())?;
+            if current == there {
+                assert_eq!(answer, Ok(there));
+                model.remove(&key);
+                model.extend(next.map(|next| (key, next)));
+            } else {
+                assert_eq!(answer, Err(there));
+            }
+        }
+        17 => {
+            let entry = table
+                .entry(key.clone())
+                .and_modify(|v| v.0 += 1)
+                .and_modify(|v| v.0 *= 2);
+            let expected = model.entry(key).and_modify(|v| v.0 = (v.0 + 1) * 2);
+            assert_eq!(entry.or_insert(new.clone())?, *expected.or_insert(new));
+        }
+        18 => {
+            let made = table.entry(key.clone()).or_default()?;
+            assert_eq!(made, *model.entry(key).or_default());
+        }
+        19 => {
+            let made = table
+                .entry(key.clone())
+                .and_modify(|v| v.1.clear())
+                .or_nothing()?;
+            let expected = model.get_mut(&key).map(|v| {
+                v.1.clear();
+                v.clone()
+            });
+            assert_eq!(made, expected);
+        }
+        20 if chance.below(8) == 0 => {
+            let keep = |n: u64| n % 4 != 1;
+            let before = model.len();
+            model.retain(|_, v| keep(v.0));
+            assert_eq!(table.retain(|_, v| keep(v.0))?, before - model.len());
+        }
+        21 if chance.below(40) == 0 => {
+            table.clear()?;
+            model.clear();
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Writes and reads, with snapshots that stay what they were, and transactions.
+fn run<K: FromNumber>(
+    make: impl Fn(&Larder) -> Result<Typed<K, Value>, Error>,
+    ranked: bool,
+) -> Result<(), Error> {
+    let larder = Larder::new();
+    let (table, mut model) = (make(&larder)?, Model::new());
+    let mut snapshots = Vec::new();
+    let mut chance = Chance(seed(20_261_126));
+    const MOST: u64 = 240;
+    for step in 0..times(700) {
+        write(&table, &mut model, &mut chance, MOST)?;
+        compare(&table, &model, &mut chance, MOST)?;
+        if ranked {
+            compare_ranks(&table, &model, &mut chance, MOST)?;
+        }
+        if step % 50 == 0 {
+            snapshots.push((table.snapshot()?, model.clone()));
+        }
+        if snapshots.len() > 3 {
+            snapshots.remove(chance.below(3) as usize);
+        }
+        for (snapshot, model) in &snapshots {
+            compare(snapshot, model, &mut chance, MOST)?;
+            let written = snapshot.insert(K::of(1), value(1));
+            assert_eq!(written, Err(Error::ReadOnly));
+        }
+        if step % 20 == 0 {
+            let fails = chance.below(3) == 0;
+            let (mut after, from) = (model.clone(), chance.0);
+            let result = table.transaction(|view| {
+                after.clone_from(&model);
+                let mut chance = Chance(from);
+                for _ in 0..8 {
+                    write(view, &mut after, &mut chance, MOST)?;
+                    compare(view, &after, &mut chance, MOST)?;
+                }
+                if fails {
+                    Err(Error::BadKey)
+                } else {
+                    Ok(())
+                }
+            });
+            if fails {
+                assert_eq!(result, Err(Error::BadKey));
+            } else {
+                result?;
+                model = after;
+            }
+            chance.below(2);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn integers() -> Result<(), Error> {
+    run::<u64>(|larder| larder.typed("integers"), true)
+}
+
+#[test]
+fn texts() -> Result<(), Error> {
+    run::<String>(|larder| larder.typed("texts"), true)
+}
+
+#[test]
+fn tuples() -> Result<(), Error> {
+    // Keys of these are not in the order of their numbers.
+    run::<(Option<i16>, bool, Vec<u8>)>(|larder| larder.typed("tuples"), true)
+}
+
+#[test]
+fn compressed() -> Result<(), Error> {
+    run::<u64>(
+        |larder| larder.table("compressed").compressed().typed(),
+        true,
+    )
+}
+
+#[test]
+fn bounded() -> Result<(), Error> {
+    let hour = Duration::from_secs(3600);
+    run::<String>(
+        |larder| larder.table("bounded").ttl(hour).max_size(1 << 20).typed(),
+        false,
+    )
+}
+
+#[test]
+fn with_an_index() -> Result<(), Error> {
+    use larder::api::Index;
+    let first = || Index::expression("number", "{element, 1, {element, 2, '$_'}}");
+    run::<u64>(
+        |larder| larder.table("indexed").index(first()).typed(),
+        true,
+    )
+}
+
+/// What bounds do to typed rows.
+#[test]
+fn times_and_limits() -> Result<(), Error> {
+    let larder = Larder::new();
+    let table = larder
+        .table("times")
+        .ttl(Duration::from_secs(3600))
+        .typed::<u8, String>()?;
+    table.put_with(&1, &"gone".into(), Some(Duration::ZERO))?;
+    table.put_with(&2, &"stays".into(), None)?;
+    table.put(&3, &"an hour".into())?;
+    assert_eq!(table.get(&1)?, None);
+    assert_eq!(table.first()?.map(|row| row.0), Some(2));
+    assert_eq!(table.time_left(&2)?, TimeLeft::Unlimited);
+    assert!(matches!(table.time_left(&3)?, TimeLeft::Ms(1..=3_600_000)));
+    assert!(table.expire(&3, Some(Duration::ZERO))?);
+    assert_eq!(table.pop_last()?, Some((2, "stays".into())));
+    assert_eq!(table.pop_last()?, None);
+    let small = larder.table("small").max_size(2).typed::<u8, u8>()?;
+    small.extend([(1, 1), (2, 2)])?;
+    assert!(matches!(small.insert(3, 3), Err(Error::Full(_))));
+    assert!(matches!(
+        small.compute(&3, |_| Some(3)),
+        Err(Error::Full(_))
+    ));
+    assert_eq!(small.insert(2, 4)?, Some(2));
+    assert_eq!(small.compute(&1, |_| Some(9))?, Some(9));
+    Ok(())
+}

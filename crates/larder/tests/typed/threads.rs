@@ -1,0 +1,161 @@
+//! Typed tables in the hands of several threads.
+
+use larder::prelude::*;
+use larder::Error;
+use larder_testing::environment::times;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
+const THREADS: u64 = 4;
+
+/// No update is lost: of values in their rows, and of values outside of them.
+#[test]
+fn counters_lose_nothing() -> Result<(), Error> {
+    let table = Larder::new().typed::<u64, (u64, String)>("counters")?;
+    let rounds = times(3_000) as u64;
+    let pad = |n: u64| "x".repeat(if n.is_multiple_of(3) { 200 } else { 3 });
+    thread::scope(|scope| {
+        for thread in 0..THREADS {
+            let (table, pad) = (&table, &pad);
+            scope.spawn(move || {
+                for i in 0..rounds {
+                    let key = (i + thread) % 3;
+                    let counted = match i % 3 {
+                        0 => table.compute(&key, |old| {
+                            let n = old.map_or(0, |(n, _)| n) + 1;
+                            Some((n, pad(n)))
+                        }),
+                        1 => table
+                            .entry(key)
+                            .and_modify(|value| *value = (value.0 + 1, pad(value.0 + 1)))
+                            .or_insert((1, pad(1)))
+                            .map(Some),
+                        _ => loop {
+                            let old = table.get(&key).expect("read");
+                            let n = old.as_ref().map_or(0, |(n, _)| *n) + 1;
+                            let new = (n, pad(n));
+                            let put = table.compare_exchange(&key, old.as_ref(), Some(&new));
+                            if put.expect("compared").is_ok() {
+                                break Ok(Some(new));
+                            }
+                        },
+                    };
+                    let (n, text) = counted.expect("counted").expect("a value");
+                    assert_eq!(text, pad(n));
+                }
+            });
+        }
+    });
+    let sum: u64 = (0..3)
+        .map(|key| table.get(&key).map(|v| v.map_or(0, |v| v.0)))
+        .sum::<Result<_, _>>()?;
+    assert_eq!(sum, THREADS * rounds);
+    Ok(())
+}
+
+/// Of the rows that threads pop from both ends, each is given once; each thread gets its own end's
+/// in order.
+#[test]
+fn each_row_is_popped_once() -> Result<(), Error> {
+    let table = Larder::new().typed::<u64, u64>("queue")?;
+    let rows = times(4_000) as u64;
+    table.extend((0..rows).map(|n| (n, !n)))?;
+    let popped: Vec<Vec<u64>> = thread::scope(|scope| {
+        let pop = |thread: u64| {
+            let mut keys = Vec::new();
+            loop {
+                let row = match thread % 2 {
+                    0 => table.pop_first(),
+                    _ => table.pop_last(),
+                };
+                match row.expect("popped") {
+                    Some((key, value)) if value == !key => keys.push(key),
+                    Some(other) => panic!("{other:?}"),
+                    None => return keys,
+                }
+            }
+        };
+        let threads: Vec<_> = (0..THREADS).map(|n| scope.spawn(move || pop(n))).collect();
+        threads
+            .into_iter()
+            .map(|t| t.join().expect("popped"))
+            .collect()
+    });
+    for (thread, keys) in popped.iter().enumerate() {
+        let in_order = keys.is_sorted_by(|a, b| if thread % 2 == 0 { a < b } else { a > b });
+        assert!(in_order, "{keys:?}");
+    }
+    let mut all: Vec<u64> = popped.concat();
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..rows));
+    Ok(())
+}
+
+/// Walks over snapshots are of one instant, and walks over the table meet what stays exactly once,
+/// while others write.
+#[test]
+fn walks_beside_writers() -> Result<(), Error> {
+    let table = Larder::new().typed::<u64, u64>("rows")?;
+    // Even keys stay, and have a sum that every write keeps; odd ones come and go.
+    const KEYS: u64 = 400;
+    table.extend((0..KEYS).map(|n| (2 * n, 1000)))?;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for thread in 0..2 {
+            let (table, stop) = (&table, &stop);
+            scope.spawn(move || {
+                let mut i = thread;
+                // Ordering: Relaxed; that the others are done is all it says.
+                while !stop.load(Ordering::Relaxed) {
+                    i += 7;
+                    let (a, b) = (2 * (i % KEYS), 2 * (i * i % KEYS));
+                    let moved = table.transaction(|view| {
+                        view.compute(&a, |n| n.map(|n| n.wrapping_sub(1)))?;
+                        view.compute(&b, |n| n.map(|n| n.wrapping_add(1)))
+                    });
+                    moved.expect("moved");
+                    table.insert(a + 1, i).expect("inserted");
+                    table.remove(&(b + 1)).expect("removed");
+                }
+            });
+        }
+        for round in 0..times(25) {
+            let snapshot = table.snapshot().expect("a snapshot");
+            let mut sum = 0u64;
+            let mut rows = snapshot.iter();
+            let mut evens = 0;
+            // From both ends in turns.
+            for i in 0.. {
+                let row = if i % 3 == 0 {
+                    rows.next_back()
+                } else {
+                    rows.next()
+                };
+                let Some(row) = row else { break };
+                let (key, value) = row.expect("a row");
+                if key % 2 == 0 {
+                    evens += 1;
+                    sum = sum.wrapping_add(value);
+                }
+            }
+            assert_eq!((evens, sum), (KEYS, 1000 * KEYS), "round {round}");
+            let walk = table
+                .range(10..=700)
+                .expect("a range")
+                .map(|row| row.expect("a row").0);
+            let keys: Vec<u64> = walk.collect();
+            assert!(keys.is_sorted_by(|a, b| a < b));
+            assert_eq!(keys.iter().filter(|key| *key % 2 == 0).count(), 346);
+            let mut back: Vec<u64> = table
+                .iter()
+                .rev()
+                .map(|row| row.expect("a row").0)
+                .filter(|k| k % 2 == 0)
+                .collect();
+            back.reverse();
+            assert!(back.into_iter().eq((0..KEYS).map(|n| 2 * n)));
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    Ok(())
+}
