@@ -45,7 +45,6 @@ impl Gives {
             [Op::Push(Operand::Object)] => Gives::Object,
             [Op::Push(Operand::Const(constant))] => match constant.fixed(pool) {
                 Some(TRUE) => Gives::True,
-                // No argument of a body is an atom.
                 _ => Gives::Constant(constant),
             },
             [Op::Push(Operand::Field(position))] => Gives::Element(position),
@@ -92,12 +91,17 @@ impl Gives {
 
     /// Whether the result is `true`; None if it is to be computed.
     #[inline]
-    pub(crate) fn is_true(&self, fields: &mut Fields<'_>) -> Option<bool> {
+    pub(crate) fn is_true(
+        &self,
+        fields: &mut Fields<'_>,
+        constants: &Constants<'_>,
+    ) -> Option<bool> {
         match self {
             Gives::Computed => None,
             Gives::True => Some(true),
             Gives::Element(position) => Some(fields.run(*position).starts_with(TRUE)),
-            Gives::Object | Gives::Constant(_) | Gives::Built(_) => Some(false),
+            Gives::Constant(constant) => Some(constants.get(*constant) == TRUE),
+            Gives::Object | Gives::Built(_) => Some(false),
         }
     }
 }

@@ -25,8 +25,11 @@ const POOL_ROOM: usize = 32;
 /// immutable and may be shared by any number of threads.
 #[derive(Debug)]
 pub struct Code {
-    /// Holds the counts for the handles in the template, if there are any.
-    _held: Option<Term>,
+    /// Holds the counts for the handles in the template, if there are any. Of a specification with
+    /// parameters, the specification.
+    pub(crate) held: Option<Term>,
+    /// Whether it has parameters.
+    pub(crate) is_prepared: bool,
     pub(crate) template: Template,
     /// The way around in the template.
     map: Map,
@@ -56,6 +59,15 @@ impl Code {
         Code::of(template, None)
     }
 
+    /// As `compile`, of a specification with parameters, whose arguments their values make.
+    pub(crate) fn of_prepared(template: Template, spec: Term) -> Result<Code, CompileError> {
+        let code = Code::of(template, Some(spec))?;
+        Ok(Code {
+            is_prepared: true,
+            ..code
+        })
+    }
+
     /// The same. `held` holds the counts for the handles in the template.
     pub(crate) fn of(template: Template, held: Option<Term>) -> Result<Code, CompileError> {
         let map = Map::of(&template.bytes);
@@ -77,7 +89,8 @@ impl Code {
             many: clauses.iter().any(Clause::needs_many),
             cost: clauses.iter().map(Clause::cost).sum(),
             asks_context: clauses.iter().any(asks),
-            _held: held,
+            held,
+            is_prepared: false,
             template,
             map,
             pool,

@@ -193,8 +193,9 @@ impl Look<'_> {
         while let Some(id) = nodes.pop() {
             match ir.node(id) {
                 Node::And(parts) | Node::AndAlso(parts) => nodes.extend_from_slice(ir.of(parts)),
-                // No argument is an atom here.
-                Node::Const(constant) if constant.fixed(self.pool) != Some(TRUE) => return None,
+                Node::Const(Constant::Fixed(span)) if &self.pool[span.range()] != TRUE => {
+                    return None
+                }
                 Node::Call(Func::Cmp(cmp), parts) => {
                     let [a, b] = ir.of(parts) else { continue };
                     match (ir.constant(*a), ir.constant(*b)) {

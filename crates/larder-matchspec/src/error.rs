@@ -50,6 +50,15 @@ pub enum Fault {
     /// A variable, or '_', as a key of a map in the head.
     #[error("a key of a map in the head is a variable")]
     VariableMapKey,
+    /// A parameter that is not numbered from 1 to 255.
+    #[error("{{bind, {0}}} is no parameter: they are numbered from 1 to 255")]
+    ParameterNumber(i64),
+    /// A parameter in the place of a whole head.
+    #[error("a parameter stands for a part of an object, not for a whole head")]
+    ParameterAsHead,
+    /// A parameter within a map, or as the tail of a list, in a key of a map in the head.
+    #[error("in a key of a map in the head, a parameter is in a map or is the tail of a list")]
+    ParameterInMapKey,
     /// Expressions nested deeper than `ets` allows.
     #[error("expressions are nested too deeply")]
     TooDeep,

@@ -326,7 +326,6 @@ impl Gen<'_> {
         };
         let mut pairs: Vec<(&[u8], NodeId, NodeId)> = Vec::new();
         for pair in self.reader.ir.of(parts).chunks_exact(2) {
-            // A map's keys are no arguments.
             let key = self.reader.ir.constant(pair[0]);
             if let Some(bytes) = key.and_then(|key| key.fixed(self.pool)) {
                 pairs.push((bytes, pair[0], pair[1]));

@@ -16,7 +16,7 @@
 //! `'_'`.
 
 use crate::{
-    constant::{Class, Constant, Span},
+    constant::{Class, Constant},
     error::Fault,
     source::{Places, Source},
     wire::{self, Head},
@@ -52,10 +52,13 @@ pub(crate) enum Step {
     RestBind(u32),
     /// The rest of the list is what the variable has.
     RestSame(u32),
-    /// A map; keys follow, each with its value's steps.
-    OpenMap,
+    /// The rest of the list is identical to an argument, which may be a list.
+    RestEq(Constant),
+    /// A map; keys follow, each with its value's steps. Whether they come in the order of the
+    /// encoding: a key that is an argument may have any place in it.
+    OpenMap(bool),
     /// The map has this key; the steps of its value follow.
-    Key(Span),
+    Key(Constant),
     /// The rest of the map, whatever it has.
     CloseMap,
 }
@@ -197,7 +200,8 @@ impl Walk<'_, '_> {
                     let step = match self.loose(at) {
                         Some(Step::Bind(slot)) => Step::RestBind(slot),
                         Some(Step::Same(slot)) => Step::RestSame(slot),
-                        _ => Step::RestSkip,
+                        Some(_) => Step::RestSkip,
+                        None => Step::RestEq(self.source.constant(at)),
                     };
                     self.steps.push(step);
                 }
@@ -205,7 +209,7 @@ impl Walk<'_, '_> {
                     if self.loose(at).is_some() {
                         return Err(Fault::VariableMapKey);
                     }
-                    self.steps.push(Step::Key(self.source.span(at)));
+                    self.steps.push(Step::Key(self.source.constant(at)));
                 }
                 Task::CloseMap => self.steps.push(Step::CloseMap),
             }
@@ -245,7 +249,9 @@ impl Walk<'_, '_> {
                 let Some(tail) = parts.clone().nth(n) else {
                     return;
                 };
-                if self.source.atom(tail).is_some_and(wire::is_loose) {
+                // Only of an argument it isn't known that it is no list.
+                let is_any = matches!(self.source.argument(tail), Some((_, Class::Other)));
+                if is_any || self.source.atom(tail).is_some_and(wire::is_loose) {
                     self.steps.push(Step::OpenList(n as u32));
                     self.tasks.push(Task::Rest(tail));
                     visit_all(&mut self.tasks, parts.take(n));
@@ -255,7 +261,9 @@ impl Walk<'_, '_> {
                 }
             }
             Head::Map(_) | Head::Leaf => {
-                self.steps.push(Step::OpenMap);
+                let mut keys = parts.clone().step_by(2);
+                let in_order = keys.all(|key| self.source.argument(key).is_none());
+                self.steps.push(Step::OpenMap(in_order));
                 self.tasks.push(Task::CloseMap);
                 let first = self.tasks.len();
                 while let (Some(key), Some(value)) = (parts.next(), parts.next()) {

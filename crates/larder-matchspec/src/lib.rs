@@ -19,6 +19,8 @@
 //! constants alone. A host reads templates off its own terms ([`Terms`]), in one pass and without
 //! writing the specification down; [`Program::compile`] reads them off a specification's bytes.
 //!
+//! A [`Prepared`] specification has parameters: some of its arguments are given when it is bound.
+//!
 //! [`Program::run`] runs on an object without decoding it: heads are matched against the bytes,
 //! guards and bodies take parts of them as they are, and what a body builds is written as bytes
 //! again. What is asked of single elements is tested on their bytes (see `test`); the machine does
@@ -74,6 +76,7 @@ mod lower;
 mod machine;
 mod maps;
 mod outcome;
+mod parameters;
 mod plan;
 mod program;
 #[allow(unsafe_code)]
@@ -93,6 +96,7 @@ pub use constant::{Arguments, Class, LONGEST_PLAIN};
 pub use error::{CompileError, Fault};
 pub use limits::KeyOrder;
 pub use outcome::{Context, Outcome, Pattern};
+pub use parameters::{Prepared, Unbound, Value, Values, WrongCount};
 pub use plan::Plan;
 pub use program::{compile_pattern, Program};
 pub use template::{Found, Look, Template, Terms};

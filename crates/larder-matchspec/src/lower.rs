@@ -236,7 +236,7 @@ impl Lowering<'_, '_> {
     }
 
     /// A map's keys and values, by the keys' order: where two keys come to the same value, the
-    /// greater one's pair is kept.
+    /// greater one's pair is kept. (A parameter is there as `[]`.)
     fn pairs_in_order(&self, at: usize) -> Places {
         let parts = self.source.parts(at);
         let mut pairs: Vec<(usize, usize)> = parts

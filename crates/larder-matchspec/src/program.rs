@@ -118,7 +118,7 @@ impl Program {
         };
         let clause = &self.code.clauses[at];
         if clause.is_tests() {
-            if let Some(is_true) = clause.gives.is_true(&mut fields) {
+            if let Some(is_true) = clause.gives.is_true(&mut fields, &constants) {
                 return is_true;
             }
         }

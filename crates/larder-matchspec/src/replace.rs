@@ -6,9 +6,11 @@
 //! in the key is never accepted, since in a head it stands for all maps that have its pairs.
 
 use crate::{
+    parameters,
     program::Program,
     raw,
     source::{Map, Source},
+    template::Template,
     wire::{self, Head},
 };
 use larder_term::atoms;
@@ -20,20 +22,44 @@ impl Program {
     ///
     /// A proof from the text alone: `{'+','$1',0}` is refused though it keeps the key.
     pub fn replace_keeps_key(&self, keypos: usize) -> bool {
-        let template = self.specification();
-        let map = Map::of(&template.bytes);
-        let source = Source::new(&template, &map);
-        source.each(0).all(|clause| {
-            let mut parts = source.each(clause);
+        // Of a specification with parameters the text has `{bind,N}`: the proof holds for all
+        // values.
+        let text = match (&self.code.held, self.code.is_prepared) {
+            (Some(spec), true) => Template::whole(spec.bytes()),
+            _ => self.specification(),
+        };
+        let map = Map::of(&text.bytes);
+        let text = Text {
+            source: Source::new(&text, &map),
+            has_parameters: self.code.is_prepared,
+        };
+        text.source.each(0).all(|clause| {
+            let mut parts = text.source.each(clause);
             match (parts.next(), parts.nth(1)) {
-                (Some(head), Some(body)) => keeps_key(&source, (head, body), keypos),
+                (Some(head), Some(body)) => keeps_key(&text, (head, body), keypos),
                 _ => false,
             }
         })
     }
 }
 
-fn keeps_key(source: &Source<'_>, (head, body): (usize, usize), keypos: usize) -> bool {
+/// A specification.
+struct Text<'a> {
+    source: Source<'a>,
+    /// Whether `{bind,N}` is a parameter, where an expression can stand.
+    has_parameters: bool,
+}
+
+impl Text<'_> {
+    /// The number of the parameter at `at`.
+    fn parameter(&self, at: usize) -> Option<i64> {
+        let number = || parameters::number(&self.source, at);
+        self.has_parameters.then(number)?
+    }
+}
+
+fn keeps_key(text: &Text<'_>, (head, body): (usize, usize), keypos: usize) -> bool {
+    let source = &text.source;
     let mut expressions = source.each(body);
     let (Some(body), None) = (expressions.next(), expressions.next()) else {
         return false;
@@ -46,9 +72,9 @@ fn keeps_key(source: &Source<'_>, (head, body): (usize, usize), keypos: usize) -
         return false;
     };
     match written(source, body) {
-        Some(Written::Constant(at)) => key_of(at).is_some_and(|new| same(source, key, new, true)),
+        Some(Written::Constant(at)) => key_of(at).is_some_and(|new| same(text, key, new, true)),
         Some(Written::Tuple(at)) => key_of(at)
-            .is_some_and(|new| same(source, key, new, false) || is_old_key(source, new, keypos)),
+            .is_some_and(|new| same(text, key, new, false) || is_old_key(source, new, keypos)),
         None => false,
     }
 }
@@ -89,7 +115,8 @@ fn is_old_key(source: &Source<'_>, at: usize, keypos: usize) -> bool {
 
 /// Whether whatever a pattern matches is what an expression (or, if `constant`, a constant) then
 /// is.
-fn same(source: &Source<'_>, pattern: usize, expression: usize, constant: bool) -> bool {
+fn same(text: &Text<'_>, pattern: usize, expression: usize, constant: bool) -> bool {
+    let source = &text.source;
     let mut pairs: SmallVec<[_; 4]> = smallvec![(pattern, expression, constant)];
     while let Some((a, b, constant)) = pairs.pop() {
         let mut zip = |b: usize, constant: bool| {
@@ -105,6 +132,13 @@ fn same(source: &Source<'_>, pattern: usize, expression: usize, constant: bool) 
             }
             same_shape
         };
+        // A parameter of the head is the same one as an expression, and nothing else.
+        if let Some(number) = text.parameter(a) {
+            if constant || text.parameter(b) != Some(number) {
+                return false;
+            }
+            continue;
+        }
         let holds = match (source.head(b), constant) {
             (Head::Map(_), _) => false,
             (Head::Leaf, _) => same_leaf(source, a, b, constant),

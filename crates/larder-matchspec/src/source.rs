@@ -10,7 +10,7 @@
 //! ```
 //!
 //! A term without a loose place inside is *ground*: it matches exactly what is identical to it. An
-//! argument's hole is ground; a ground compound term has none inside.
+//! argument's hole is ground; a compound term with one inside is not.
 
 use crate::{
     constant::{Class, Constant, Span},
@@ -134,6 +134,16 @@ impl<'a> Source<'a> {
         self.map.ends[found].1
     }
 
+    /// The bytes between two places.
+    pub(crate) fn bytes(&self, from: usize, to: usize) -> &'a [u8] {
+        &self.bytes[from..to]
+    }
+
+    /// The places of all compound terms, ascending.
+    pub(crate) fn compounds(&self) -> impl Iterator<Item = usize> + use<'a> {
+        self.map.ends.iter().map(|&(begin, _)| begin)
+    }
+
     /// The head of the term at `at`.
     pub(crate) fn head(&self, at: usize) -> Head {
         wire::open(&self.bytes[at..]).0
@@ -179,28 +189,48 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether the term at `at` holds no variable and no `'_'`. It may hold maps.
+    /// Whether the term at `at` is an argument, or holds no variable, no `'_'` and no argument. It
+    /// may hold maps.
     pub(crate) fn is_closed(&self, at: usize) -> bool {
-        let first = self.map.loose.partition_point(|&place| place < at);
-        let inside = self.map.loose[first..].iter();
         let end = self.end(at);
-        inside
-            .take_while(|&&place| place < end)
-            .all(|&place| matches!(self.bytes[place], tags::MAP | tags::TREE_MAP))
+        let hole = self.holes.partition_point(|hole| (hole.at as usize) < at);
+        let hole = self.holes.get(hole).map(|hole| hole.at as usize);
+        match hole {
+            Some(hole) if hole == at => true,
+            Some(hole) if hole < end => false,
+            _ => self.loose_in(at).all(|place| self.is_map(place)),
+        }
     }
 
-    /// Whether the term at `at` holds no variable, no `'_'` and no map.
+    /// Whether the term at `at` is a map, or holds one.
+    pub(crate) fn has_map(&self, at: usize) -> bool {
+        self.loose_in(at).any(|place| self.is_map(place))
+    }
+
+    fn is_map(&self, at: usize) -> bool {
+        matches!(self.bytes[at], tags::MAP | tags::TREE_MAP)
+    }
+
+    /// The loose places in the term at `at`.
+    fn loose_in(&self, at: usize) -> impl Iterator<Item = usize> + use<'a> {
+        let first = self.map.loose.partition_point(|&place| place < at);
+        let end = self.end(at);
+        let inside = self.map.loose[first..].iter().copied();
+        inside.take_while(move |&place| place < end)
+    }
+
+    /// Whether the term at `at` holds no variable, no `'_'`, no map, and no argument unless it is
+    /// one.
     pub(crate) fn is_ground(&self, at: usize) -> bool {
         let run = &self.bytes[at..];
         match run[0] {
             tags::TUPLE | tags::LIST | tags::ILIST | tags::MAP | tags::TREE_MAP => {}
             _ => return !wire::atom(run).is_some_and(wire::is_loose),
         }
-        let first = self.map.loose.partition_point(|&place| place < at);
-        self.map
-            .loose
-            .get(first)
-            .is_none_or(|&place| place >= self.end(at))
+        let end = self.end(at);
+        let hole = self.holes.partition_point(|hole| (hole.at as usize) < at);
+        let has_hole = |hole: &Hole| (hole.at as usize) < end;
+        !self.holes.get(hole).is_some_and(has_hole) && self.loose_in(at).next().is_none()
     }
 }
 

@@ -171,6 +171,11 @@ impl<'a> Machine<'a, '_> {
                 self.bind(slot, value);
                 Some(left)
             }
+            Step::RestEq(constant) => {
+                let (value, left) = self.rest(run)?;
+                let wanted = Val::Term(self.constants.get(constant));
+                self.identical(wanted, value).then_some(left)
+            }
             Step::RestSame(slot) => {
                 let (value, left) = self.rest(run)?;
                 self.has_value(slot, value).then_some(left)
@@ -181,11 +186,11 @@ impl<'a> Machine<'a, '_> {
 
     fn map_step(&mut self, step: Step, run: &'a [u8]) -> Option<&'a [u8]> {
         match step {
-            Step::OpenMap => match wire::open(run) {
+            Step::OpenMap(in_order) => match wire::open(run) {
                 (Head::Map(n), at) => {
-                    let large = n > LARGEST_IN_ORDER;
-                    self.frames.push((n, !large));
-                    if large {
+                    let in_order = in_order && n <= LARGEST_IN_ORDER;
+                    self.frames.push((n, in_order));
+                    if !in_order {
                         self.maps.push((&run[at..], n));
                     }
                     Some(&run[at..])
@@ -193,9 +198,9 @@ impl<'a> Machine<'a, '_> {
                 _ => None,
             },
             // The keys of small maps come in one order: a key that was passed is not asked for
-            // again. Those of large ones may have been passed.
-            Step::Key(span) => {
-                let wanted = MapKey::new(self.constants.pool(span));
+            // again. Those of large ones may have been passed, and so may be arguments.
+            Step::Key(key) => {
+                let wanted = MapKey::new(self.constants.get(key));
                 let (left, in_order) = self.frames.last_mut()?;
                 if let Some(value) = wanted.find(run, left) {
                     return Some(value);

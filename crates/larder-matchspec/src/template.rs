@@ -172,6 +172,15 @@ impl Template {
         self.holes.clear();
     }
 
+    /// A specification that is its own template.
+    pub(crate) fn whole(bytes: &[u8]) -> Template {
+        let bytes = bytes.to_vec();
+        Template {
+            bytes,
+            holes: SmallVec::new(),
+        }
+    }
+
     /// A number that equal templates have in common.
     pub fn hash(&self) -> u64 {
         let mix = |hash: u64, word: u64| {
@@ -209,9 +218,7 @@ impl Template {
             }
             return (template, arguments);
         }
-        template.clear();
-        template.bytes.extend_from_slice(spec.bytes());
-        (template, arguments)
+        (Template::whole(spec.bytes()), arguments)
     }
 }
 

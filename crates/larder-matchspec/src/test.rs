@@ -50,8 +50,8 @@ enum Is {
     Term(Constant),
     /// So compared to an integer.
     Int(Cmp, i64),
-    /// So compared to an argument, an integer of 64 bits.
-    IntArgument(Cmp, u32),
+    /// So compared to an argument, which mostly is an integer of 64 bits.
+    Argument(Cmp, u32),
     /// So compared to a float, by value.
     Float(Cmp, f64),
     /// So compared to a constant.
@@ -97,10 +97,10 @@ impl Test {
         let run = fields.run(self.position);
         match self.is {
             Is::Int(cmp, n) => compare_to_int(cmp, run, n),
-            Is::IntArgument(cmp, index) => {
-                let n = constants.int(index);
-                n.is_some_and(|n| compare_to_int(cmp, run, n))
-            }
+            Is::Argument(cmp, index) => match constants.int(index) {
+                Some(n) => compare_to_int(cmp, run, n),
+                None => compare_to_constant(cmp, run, constants.get(Constant::Argument(index))),
+            },
             // The encoding is free of prefixes: a run that begins with the bytes begins with the
             // term.
             Is::Bytes(constant, is) => constants.begins(run, constant) == is,
@@ -425,8 +425,8 @@ impl Reader<'_> {
             Constant::Fixed(span) => &pool[span.range()],
             Constant::Argument(index) => {
                 return match (self.holes[index as usize].class, equal) {
-                    (Class::Int, _) => Is::IntArgument(cmp, index),
                     (Class::Plain, Some(equal)) => Is::Bytes(constant, equal),
+                    (Class::Int | Class::Other, _) => Is::Argument(cmp, index),
                     _ => Is::Const(cmp, constant),
                 };
             }

@@ -190,7 +190,7 @@ pub mod atoms {
         23 EQ "==", 24 EXACT_EQ "=:=", 25 NE "/=", 26 EXACT_NE "=/=", 27 LT "<", 28 LE "=<", 29 GT ">", 30 GE ">=",
         31 PLUS "+", 32 MINUS "-", 33 TIMES "*", 34 SLASH "/", 35 DIV "div", 36 REM "rem", 37 BAND "band", 38 BOR "bor",
         39 BXOR "bxor", 40 BNOT "bnot", 41 BSL "bsl", 42 BSR "bsr", 43 BADARG "badarg", 44 BADARITH "badarith",
-        45 V1 "$1", 46 V2 "$2", 47 V3 "$3", 48 V4 "$4", 49 V5 "$5",
+        45 V1 "$1", 46 V2 "$2", 47 V3 "$3", 48 V4 "$4", 49 V5 "$5", 50 BIND "bind",
     }
 
     #[cfg(test)]
