@@ -74,14 +74,15 @@
 -export([match/1, match/2, match/3, match_object/1, match_object/2, match_object/3, match_delete/2,
          select/1, select/2, select/3, select_reverse/1, select_reverse/2, select_reverse/3,
          select_count/2, select_delete/2, select_take/2, select_replace/2, tab2list/1]).
--export([match_spec_compile/1, match_spec_run/2, is_compiled_ms/1, repair_continuation/2, test_ms/2,
+-export([prepare/1, match_spec_compile/1, match_spec_run/2, is_compiled_ms/1, repair_continuation/2, test_ms/2,
          fun2ms/1]).
 -export([transaction/2, transaction/3, abort/1, commit/1]).
 -export([foldl/3, foldr/3, init_table/2, from_dets/2, to_dets/2, tab2file/2, tab2file/3, file2tab/1,
          file2tab/2, tabfile_info/1, table/1, table/2, i/0, i/1, i/2, i/3, format_error/2]).
 
 -export_type([table/0, tid/0, name/0, type/0, access/0, option/0, heir/0, continuation/0,
-              match_pattern/0, match_spec/0, compiled_match_spec/0, update_op/0, structure/0,
+              match_pattern/0, match_spec/0, match_clauses/0, prepared_match_spec/0,
+              compiled_match_spec/0, update_op/0, structure/0,
               snapshot/0, difference/0, feed/0, feed_options/0,
               bound/0, limit/0, time/0, memory/0, memory_item/0, top/0,
               index/0, index_continuation/0, plan/0]).
@@ -142,8 +143,12 @@
 %% How far a subscriber may fall behind; see subscribe/3.
 -type match_pattern() :: atom() | tuple().
 %% An object with `_' and the variables `$1', `$2' and so on in it; see match/2.
--type match_spec() :: [{match_pattern(), [term()], [term()]}].
-%% Patterns, each with guards and a result; see select/2.
+-type match_spec() :: match_clauses() | {prepared_match_spec(), Values :: [term()]}.
+%% What objects are asked for, and what of them; see select/2 and prepare/1.
+-type match_clauses() :: [{match_pattern(), [term()], [term()]}].
+%% Patterns, each with guards and a result.
+-type prepared_match_spec() :: reference().
+%% What prepare/1 gives.
 -type compiled_match_spec() :: reference().
 %% What match_spec_compile/1 gives.
 -type continuation() :: '$end_of_table'

@@ -28,7 +28,7 @@
 %% error. A frame that can't be explained gives an empty map.
 -module(larder_error).
 
--export([reason/1, info/1, format_error/2, element_cause/1]).
+-export([reason/1, info/1, format_error/2, element_cause/1, why_no_spec/1]).
 
 %% Causes that the formatter of every supported release knows. Another cause
 %% would make it fail, so it is told `none' instead.
@@ -66,7 +66,9 @@ format_error(Reason, [{_Module, Function, Args, Info} | _]) when is_list(Args) -
     Cause = cause(Info),
     {EtsFunction, EtsArgs} = as_ets(Function, Args),
     Words = ask_ets(Reason, EtsFunction, EtsArgs, known(EtsFunction, Cause)),
-    maps:map(fun(N, Text) -> said(N, Text, Args) end, amend(Function, Args, Cause, Words));
+    Amended = maps:filter(fun(N, Text) -> not is_bound(N, Text, Args) end,
+                          amend(Function, Args, Cause, Words)),
+    maps:map(fun(N, Text) -> said(N, Text, Args) end, Amended);
 format_error(_Reason, _Stacktrace) ->
     #{}.
 
@@ -134,6 +136,8 @@ as_ets(Function, [Tab, Arg | _]) when ?BY_RANK(Function) ->
 as_ets(Function, [Tab, Name | _]) when ?BY_INDEX(Function); Function =:= add_index;
                                        Function =:= drop_index ->
     {member, [Tab, Name]};
+as_ets(prepare, Args) ->
+    {match_spec_compile, Args};
 as_ets(explain, Args) ->
     {select_count, Args};
 as_ets(Function, [Tab, all, _Options]) when ?SUBSCRIBES(Function) ->
@@ -169,6 +173,15 @@ ask_ets(Reason, Function, Args, Cause) ->
         _:_ -> #{}
     end.
 
+%% Whether ets, which knows no values of parameters, takes a good specification for none.
+is_bound(N, <<"not a valid match specification">>, Args) when is_integer(N) ->
+    case lists:nth(N, Args) of
+        {_Prepared, _Values} = Spec -> compiles(Spec);
+        _ -> false
+    end;
+is_bound(_N, _Text, _Args) ->
+    false.
+
 %% The tables are Larder's. Of a specification ets says that it is none; the emulator knows why.
 said(N, <<"not a valid match specification">> = Text, Args) when is_integer(N) ->
     case why_no_spec(lists:nth(N, Args)) of
@@ -182,16 +195,45 @@ said(_N, Text, _Args) when is_binary(Text) ->
 said(_N, Text, _Args) ->
     Text.
 
-%% Of several clauses the first one that is wrong is named.
+%% @doc Why a match specification is none; nothing if that isn't known. Of several clauses
+%% the first one that is wrong is named.
+-spec why_no_spec(term()) -> string().
 why_no_spec([_, _ | _] = Clauses) when length(Clauses) > 1 ->
     Wrong = [{N, Why} || {N, Clause} <- lists:zip(lists:seq(1, length(Clauses)), Clauses),
                          "" =/= (Why = why_no_clause([Clause]))],
     case Wrong of
-        [{N, Why} | _] -> io_lib:format("clause ~b: ~ts", [N, Why]);
+        [{N, Why} | _] -> lists:flatten(io_lib:format("clause ~b: ~ts", [N, Why]));
         [] -> ""
+    end;
+why_no_spec({Prepared, Values}) ->
+    case larder_nif:parameters(Prepared) of
+        false -> "neither a list of clauses nor {Prepared, Values}";
+        Count -> why_no_values(Count, Values)
     end;
 why_no_spec(Spec) ->
     why_no_clause(Spec).
+
+why_no_values(Count, Values) ->
+    case is_list(proper(Values)) andalso length(Values) of
+        false -> "the values of its parameters are not a list";
+        Count -> "a value can't be read";
+        Given ->
+            Missing = [io_lib:format("{bind, ~b} has no value; ", [Given + 1]) || Given < Count],
+            lists:flatten([Missing, io_lib:format("parameters: ~b, values: ~b", [Count, Given])])
+    end.
+
+%% Of a specification with parameters the library says it.
+prepare_words(Spec) ->
+    Text = <<"not a match specification with parameters">>,
+    try larder_nif:prepare_fault(Spec) of
+        none -> #{};
+        {Clause, Why} when length(Spec) > 1 ->
+            #{1 => io_lib:format("~ts: clause ~b: ~ts", [Text, Clause, Why])};
+        {_Clause, Why} -> #{1 => io_lib:format("~ts: ~ts", [Text, Why])};
+        Why -> #{1 => io_lib:format("~ts: ~ts", [Text, Why])}
+    catch
+        _:_ -> #{1 => Text}
+    end.
 
 why_no_clause(Spec) ->
     try erlang:match_spec_test({}, Spec, table) of
@@ -199,7 +241,7 @@ why_no_clause(Spec) ->
             case [Text || {error, Text} <- Errors] of
                 [[First | Rest] | _] ->
                     Text = [string:to_lower(First) | string:trim(Rest, trailing, ".")],
-                    string:replace(Text, "does_not_exist", "does not exist");
+                    lists:flatten(string:replace(Text, "does_not_exist", "does not exist"));
                 [] -> ""
             end;
         _ -> ""
@@ -263,6 +305,8 @@ amend(index_select, [_Tab, _Name, Spec | Limit], none, Words) when map_size(Word
     maps:merge(spec_words(3, Spec), limit_words(Limit));
 amend(index_select, [_Continuation], _Cause, _Words) ->
     #{1 => <<"not a continuation of index_select/4">>};
+amend(prepare, [Spec], _Cause, _Words) ->
+    prepare_words(Spec);
 %% Ranks.
 amend(_Function, _Args, unranked, _Words) ->
     #{1 => <<"only tables of type ordered_set have ranks, and none on a structure but the default">>};

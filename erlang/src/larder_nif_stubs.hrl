@@ -74,6 +74,9 @@
          feed_next/3,
          unsubscribe/1,
          compile/1,
+         prepare/1,
+         parameters/1,
+         prepare_fault/1,
          is_compiled/1,
          run/3,
          test/2,
@@ -162,6 +165,9 @@ snapshot_and_subscribe(_Table, _Spec, _Limit, _Relay) -> ?STUB.
 feed_next(_Feed, _Most, _Sleeps) -> ?STUB.
 unsubscribe(_Feed) -> ?STUB.
 compile(_Spec) -> ?STUB.
+prepare(_Spec) -> ?STUB.
+parameters(_Term) -> ?STUB.
+prepare_fault(_Spec) -> ?STUB.
 is_compiled(_Term) -> ?STUB.
 run(_Terms, _Program, _Done) -> ?STUB.
 test(_Term, _Spec) -> ?STUB.

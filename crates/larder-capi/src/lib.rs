@@ -9,8 +9,8 @@
 //! * No panic leaves the library: it becomes [`Status::Panic`].
 //! * A pointer that must not be null is checked and named in the message. What else a pointer has
 //!   to be, C has to keep: each function says it under "Safety", which the header has too.
-//! * `larder`, `larder_table` may be used by many threads at once; `larder_terms`, `larder_rows` by
-//!   one at a time.
+//! * `larder`, `larder_table`, `larder_prepared` may be used by many threads at once;
+//!   `larder_terms`, `larder_rows` by one at a time.
 //!
 //! # How it is built
 //!
@@ -24,11 +24,13 @@
 //! | `rank` | ranks |
 //! | `snapshot` | tables as of one moment |
 //! | `rows` | match specifications and scans |
+//! | `prepared` | the same with parameters |
 
 // Names are C's.
 #![allow(non_camel_case_types)]
 
 mod build;
+mod prepared;
 mod rank;
 mod rows;
 mod snapshot;
@@ -38,6 +40,7 @@ mod terms;
 mod view;
 mod world;
 
+pub use prepared::*;
 pub use rank::*;
 pub use rows::*;
 pub use snapshot::*;

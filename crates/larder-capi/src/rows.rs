@@ -6,6 +6,7 @@ use crate::terms::{at, at_mut, larder_terms, text_at};
 use crate::view::give;
 use larder::api::{Rows, Table};
 use larder::Direction;
+use larder_term::Term;
 use std::ffi::c_char;
 
 /// What a scan finds, as it is asked for. For one thread at a time; it needs no handle to stay.
@@ -15,7 +16,7 @@ pub struct larder_rows(Rows);
 ///
 /// # Safety
 /// `table` is null or a handle that was not given up; `rows` is null or may be written to.
-unsafe fn begin(
+pub(crate) unsafe fn begin(
     table: *const larder_table,
     rows: *mut *mut larder_rows,
     scan: impl FnOnce(&Table) -> Result<Rows, Failure>,
@@ -34,7 +35,7 @@ unsafe fn begin(
     })
 }
 
-fn direction(backward: bool) -> Direction {
+pub(crate) fn direction(backward: bool) -> Direction {
     match backward {
         true => Direction::Backward,
         false => Direction::Forward,
@@ -133,16 +134,16 @@ pub unsafe extern "C" fn larder_rows_free(rows: *mut larder_rows) {
 ///
 /// # Safety
 /// As for `larder_select_count`.
-unsafe fn over_all(
+pub(crate) unsafe fn over_all<S>(
     table: *const larder_table,
-    spec: *const c_char,
+    spec: impl FnOnce() -> Result<S, Failure>,
     count: *mut u64,
-    run: impl FnOnce(&Table, &str) -> Result<u64, larder::Error>,
+    run: impl FnOnce(&Table, S) -> Result<u64, larder::Error>,
 ) -> Status {
     guarded(|| {
         // SAFETY: as the caller says.
-        let (table, spec) = unsafe { (at(table, "table")?, text_at(spec, "spec")?) };
-        let n = run(&table.0, spec)?;
+        let table = unsafe { at(table, "table") }?;
+        let n = run(&table.0, spec()?)?;
         // SAFETY: as the caller says.
         unsafe { give(count, n) };
         Ok(Status::Ok)
@@ -162,7 +163,9 @@ pub unsafe extern "C" fn larder_select_count(
     count: *mut u64,
 ) -> Status {
     // SAFETY: as the caller says.
-    unsafe { over_all(table, spec, count, Table::select_count) }
+    let spec = || unsafe { text_at(spec, "spec") };
+    // SAFETY: as the caller says.
+    unsafe { over_all(table, spec, count, |table, spec| table.select_count(spec)) }
 }
 
 /// Deletes the rows that a match specification gives `true` for, each by itself; how many, in
@@ -177,7 +180,37 @@ pub unsafe extern "C" fn larder_select_delete(
     count: *mut u64,
 ) -> Status {
     // SAFETY: as the caller says.
-    unsafe { over_all(table, spec, count, Table::select_delete) }
+    let spec = || unsafe { text_at(spec, "spec") };
+    // SAFETY: as the caller says.
+    unsafe { over_all(table, spec, count, |table, spec| table.select_delete(spec)) }
+}
+
+/// Fills `out` with what is taken by a match specification.
+///
+/// # Safety
+/// As for `larder_select_take`.
+pub(crate) unsafe fn taken<S>(
+    table: *const larder_table,
+    spec: impl FnOnce() -> Result<S, Failure>,
+    out: *mut larder_terms,
+    take: impl FnOnce(&Table, S) -> Result<Vec<Term>, larder::Error>,
+) -> Status {
+    guarded(|| {
+        // Before anything is taken: what can't be given would be lost.
+        if out.is_null() {
+            return Err(Failure::null("out"));
+        }
+        // SAFETY: as the caller says.
+        let table = unsafe { at(table, "table") }?;
+        let found = take(&table.0, spec()?)?;
+        let status = match found.is_empty() {
+            true => Status::None,
+            false => Status::Ok,
+        };
+        // SAFETY: as the caller says.
+        unsafe { at_mut(out, "out") }?.fill(found);
+        Ok(status)
+    })
 }
 
 /// Deletes the rows that a match specification matches, each by itself, and fills `out` with its
@@ -194,20 +227,11 @@ pub unsafe extern "C" fn larder_select_take(
     spec: *const c_char,
     out: *mut larder_terms,
 ) -> Status {
-    guarded(|| {
-        // Looked at first: what is taken and can't be given would be lost.
-        // SAFETY: as the caller says.
-        let out = unsafe { at_mut(out, "out") }?;
-        // SAFETY: as the caller says.
-        let (table, spec) = unsafe { (at(table, "table")?, text_at(spec, "spec")?) };
-        let found = table.0.select_take(spec)?;
-        let status = match found.is_empty() {
-            true => Status::None,
-            false => Status::Ok,
-        };
-        out.fill(found);
-        Ok(status)
-    })
+    // SAFETY: as the caller says.
+    let spec = || unsafe { text_at(spec, "spec") };
+    let take = |table: &Table, spec: &str| table.select_take(spec);
+    // SAFETY: as the caller says.
+    unsafe { taken(table, spec, out, take) }
 }
 
 /// Replaces the rows that a match specification matches by its results, which have to keep the key,
@@ -223,5 +247,7 @@ pub unsafe extern "C" fn larder_select_replace(
     count: *mut u64,
 ) -> Status {
     // SAFETY: as the caller says.
-    unsafe { over_all(table, spec, count, Table::select_replace) }
+    let spec = || unsafe { text_at(spec, "spec") };
+    // SAFETY: as the caller says.
+    unsafe { over_all(table, spec, count, |table, spec| table.select_replace(spec)) }
 }

@@ -14,8 +14,8 @@ const INTRODUCTION: &str = "\
  * explains. Nothing of the library ends the process. A pointer that must not be null is checked.
  * What else a pointer has to be is said under \"Safety\", and is yours to keep.
  *
- * Many threads may use a larder and a larder_table at once; only one at a time a larder_terms or a
- * larder_rows.
+ * Many threads may use a larder, a larder_table and a larder_prepared at once; only one at a time
+ * a larder_terms or a larder_rows.
  */";
 
 fn generated() -> String {

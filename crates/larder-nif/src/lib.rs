@@ -137,6 +137,9 @@ natives! {
     feed_next(Feed, Most, Sleeps) => feed::feed_next;
     unsubscribe(Feed) => feed::unsubscribe;
     compile(Spec) => spec::compile_ref;
+    prepare(Spec) => spec::prepare;
+    parameters(Term) => spec::parameters;
+    prepare_fault(Spec) => spec::prepare_fault;
     is_compiled(Term) => spec::is_compiled;
     run(Terms, Program, Done) => spec::run;
     test(Term, Spec) => spec::test;

@@ -60,6 +60,7 @@ fn open_resources(env: *mut Env) -> bool {
         && ops::snapshot::DIFFS.open(env, c"larder_diff", None)
         && ops::feed::FEEDS.open(env, c"larder_feed", Some(ops::feed::down))
         && ops::spec::PROGRAMS.open(env, c"larder_program", None)
+        && ops::spec::PREPARED.open(env, c"larder_prepared", None)
 }
 
 /// The library is loaded for the first time.

@@ -158,6 +158,30 @@ tab2list(Table) ->
 match_spec_compile(Spec) ->
     ?TRY(larder_nif:compile(Spec), [Spec]).
 
+%% @doc Compiles a match specification with parameters: for what is asked again and again
+%% with other values. `{bind, N}' stands for the Nth value, from 1 to 255: in a pattern, in
+%% guards, in a result. `{Prepared, Values}', with a list of the values, is a match
+%% specification for every function that takes one, and nothing is compiled then.
+%%
+%% ```
+%% Prepared = larder:prepare([{{{user, {bind, 1}}, '$1', '$2'}, [{'>', '$2', {bind, 2}}], ['$1']}]),
+%% Names = larder:select(Users, {Prepared, [7, 1000]}).
+%% '''
+%%
+%% A value is a constant, whatever it is: `$1' and tuples in it are themselves, and a pattern
+%% matches it by `=:='. What is looked at is chosen for the values: those under the key, in the
+%% range or of the index that the specification names by parameters (explain/2). In
+%% `{const, X}' nothing is a parameter. A map in a pattern is never taken for a key, if a
+%% parameter is in that key, too.
+%%
+%% It is of no table and no process, and may be used with all of them, as long as it is in
+%% this node's memory. It is quickest with tables of one key position. `badarg' for a
+%% specification that is none, and where it is used, for more or fewer values than it has
+%% parameters.
+-spec prepare(match_clauses()) -> prepared_match_spec().
+prepare(Spec) ->
+    ?TRY(larder_nif:prepare(Spec), [Spec]).
+
 %% @doc What a compiled match specification makes of the terms of a list, in their order.
 %% Terms that don't fit are left out. `badarg' if it is no compiled specification or no
 %% proper list.

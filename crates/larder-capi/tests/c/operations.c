@@ -369,12 +369,85 @@ static void ranks(void) {
     ended(table);
 }
 
+static void prepared(int kind) {
+    larder_table *table = made("prepared", kind, NULL);
+    for (int i = 0; i < 100; i++) {
+        char row[64];
+        snprintf(row, sizeof row, "{{user,%d},%d,a}", i, i % 10);
+        OK(larder_insert(table, term(t, row)));
+    }
+    larder_prepared *by_key, *by_value, *some, *no = NULL;
+    OK(larder_prepare("[{{{user,{bind,1}},'$1','_'},[],['$1']}]", &by_key));
+    OK(larder_prepare("[{{'_',{bind,1},{bind,2}},[],[true]}]", &by_value));
+    OK(larder_prepare("[{{'_',{bind,1},'$1'},[],[{{{bind,2},'$1'}}]}]", &some));
+    CHECK(larder_prepared_parameters(by_key) == 1 && larder_prepared_parameters(some) == 2);
+
+    for (int i = 0; i < 100; i += 33) {
+        larder_rows *rows;
+        larder_terms_clear(u);
+        OK(larder_push_int(u, i));
+        OK(larder_select_prepared(table, by_key, u, false, &rows));
+        OK(larder_rows_next(rows, 10, out));
+        CHECK(larder_terms_count(out) == 1);
+        int64_t found;
+        CHECK(larder_view_int(larder_terms_get(out, 0), &found) && found == i % 10);
+        ENDS(LARDER_NONE, larder_rows_next(rows, 10, out));
+        larder_rows_free(rows);
+    }
+    /* A value is itself: '_' is an atom. */
+    uint64_t count = 0;
+    larder_terms_clear(u);
+    OK(larder_push_int(u, 3));
+    OK(larder_push_text(u, "'_'"));
+    OK(larder_select_count_prepared(table, by_value, u, &count));
+    CHECK(count == 0);
+    larder_terms_clear(u);
+    OK(larder_push_int(u, 3));
+    OK(larder_push_text(u, "a"));
+    OK(larder_select_count_prepared(table, by_value, u, &count));
+    CHECK(count == 10);
+    OK(larder_select_delete_prepared(table, by_value, u, &count));
+    CHECK(count == 10 && larder_size(table) == 90);
+    larder_terms_clear(u);
+    OK(larder_push_int(u, 4));
+    OK(larder_push_text(u, "{taken,'$1'}"));
+    OK(larder_select_take_prepared(table, some, u, u));
+    CHECK(larder_terms_count(u) == 10 && reads(larder_terms_get(u, 9), "{{taken,'$1'},a}"));
+    CHECK(larder_size(table) == 80);
+
+    larder_prepared *change;
+    OK(larder_prepare("[{{'$1',5,'_'},[],[{{'$1',5,{bind,1}}}]}]", &change));
+    larder_terms_clear(u);
+    OK(larder_push_text(u, "b"));
+    larder_status status = larder_select_replace_prepared(table, change, u, &count);
+    if (kind == LARDER_BAG)
+        CHECK(status == LARDER_TABLE_TYPE);
+    else
+        CHECK(status == LARDER_OK && count == 10);
+
+    ENDS(LARDER_BAD_SPEC, larder_select_count_prepared(table, by_value, u, &count));
+    CHECK(strstr(larder_message(), "{bind, 2} has no value"));
+    ENDS(LARDER_BAD_SPEC, larder_select_count_prepared(table, by_value, NULL, &count));
+    ENDS(LARDER_BAD_SPEC, larder_prepare("[{{{bind,0}},[],[true]}]", &no));
+    CHECK(strstr(larder_message(), "numbered from 1 to 255"));
+    ENDS(LARDER_BAD_ARGUMENT, larder_prepare(NULL, &no));
+    ENDS(LARDER_BAD_ARGUMENT, larder_prepare("[{'_',[],[true]}]", NULL));
+    ENDS(LARDER_BAD_ARGUMENT, larder_select_count_prepared(table, NULL, u, &count));
+    ENDS(LARDER_BAD_ARGUMENT, larder_select_take_prepared(table, some, u, NULL));
+    ENDS(LARDER_BAD_ARGUMENT, larder_select_prepared(table, some, u, false, NULL));
+    CHECK(no == NULL && larder_prepared_parameters(NULL) == 0);
+    larder_prepared_free(by_key), larder_prepared_free(by_value), larder_prepared_free(some);
+    larder_prepared_free(change), larder_prepared_free(NULL);
+    ended(table);
+}
+
 int main(void) {
     world = larder_new();
     t = larder_terms_new(), u = larder_terms_new(), out = larder_terms_new();
     for (int kind = LARDER_SET; kind <= LARDER_DUPLICATE_BAG; kind++) by_key(kind, NULL), steps(kind, NULL), snapshots(kind);
     by_key(LARDER_ORDERED_SET, "catree(over=btree,m=8)"), steps(LARDER_ORDERED_SET, "btree");
     by_key(LARDER_SET, "linear_hash"), steps(LARDER_SET, "judyl_hash");
+    for (int kind = LARDER_SET; kind <= LARDER_DUPLICATE_BAG; kind++) prepared(kind);
     counters();
     queries();
     ranks();

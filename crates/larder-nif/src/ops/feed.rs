@@ -184,7 +184,7 @@ fn filter(call: &Call<'_>, spec: Word) -> Result<Option<Program>, Raise> {
     match spec {
         _ if spec == atoms::ALL.word() => Ok(None),
         layout::NIL => spec::nothing().map(Some),
-        _ => spec::prepare(call, spec, None).map(Some),
+        _ => spec::program(call, spec, None).map(Some),
     }
 }
 

@@ -156,6 +156,6 @@ fn name(call: &Call<'_>, word: Word) -> Result<Atom, Raise> {
 fn program(call: &Call<'_>, spec: Word) -> Result<Program, Raise> {
     match spec {
         layout::NIL => spec::nothing(),
-        _ => spec::prepare(call, spec, None),
+        _ => spec::program(call, spec, None),
     }
 }

@@ -118,7 +118,7 @@ fn compile(call: &Call<'_>, what: What, spec: Word) -> Result<Program, Raise> {
     if what.is_none() && spec == layout::NIL {
         return spec::nothing();
     }
-    spec::prepare(call, spec, what)
+    spec::program(call, spec, what)
 }
 
 /// Calls `at` with the key that the program names, or `all` with the program if it names none.

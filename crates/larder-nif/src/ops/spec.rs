@@ -12,14 +12,18 @@ use crate::terms::encode;
 use larder::Budget;
 use larder_matchspec::{
     compile_pattern, Class, Code, CompileError, Context, Fault, Found, Look, Outcome, Pattern,
-    Program, Scratch, Template, Terms, LONGEST_PLAIN,
+    Prepared, Program, Scratch, Template, Terms, Value, Values, LONGEST_PLAIN,
 };
 use larder_term::{Atom, Mode, Term, TermBuf, TermRef};
+use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Compiled match specifications.
 pub static PROGRAMS: Registered<Program> = Registered::new();
+
+/// Match specifications with parameters.
+pub static PREPARED: Registered<Prepared> = Registered::new();
 
 /// What a program asks of the host, in the host's words: nothing, for most programs.
 pub struct Surroundings(Option<(Term, larder_term::Atom)>);
@@ -151,13 +155,61 @@ impl Words {
     }
 }
 
-/// The program for a specification that is a term of the host.
-pub fn prepare(call: &Call<'_>, word: Word, what: What) -> Result<Program, Raise> {
-    THREAD.with_borrow_mut(|thread| thread.prepare(call.env, word, what))
+/// The program for a specification that is a term of the host: a list of clauses, or {Prepared,
+/// Values}.
+pub fn program(call: &Call<'_>, word: Word, what: What) -> Result<Program, Raise> {
+    match (what, layout::tuple(word)) {
+        (None, Some(&[prepared, values])) => bound(call, prepared, values),
+        _ => THREAD.with_borrow_mut(|thread| thread.program(call.env, word, what)),
+    }
+}
+
+/// The program for a specification with parameters and a list of their values.
+fn bound(call: &Call<'_>, prepared: Word, values: Word) -> Result<Program, Raise> {
+    let prepared = PREPARED.get(call.env, prepared).ok_or(BADARG)?;
+    let (mut words, mut rest) = (SmallVec::<[Word; 8]>::new(), values);
+    while let Some((value, tail)) = layout::cell(rest) {
+        if words.len() == prepared.parameters() {
+            return Err(BADARG);
+        }
+        words.push(value);
+        rest = tail;
+    }
+    if rest != layout::NIL {
+        return Err(BADARG);
+    }
+    THREAD.with_borrow_mut(|thread| {
+        let (env, words) = (call.env, &words[..]);
+        let mut given = Given { thread, env, words };
+        let program = prepared.bind(words.len(), &mut given);
+        thread.buffer.clear();
+        thread.tidy();
+        program.map_err(|_| BADARG)
+    })
+}
+
+/// The values of parameters, as the host has them.
+struct Given<'a> {
+    thread: &'a mut Thread,
+    env: *mut Env,
+    words: &'a [Word],
+}
+
+impl Values for Given<'_> {
+    type Error = Raise;
+
+    #[inline]
+    fn value(&mut self, place: usize) -> Result<Value<'_>, Raise> {
+        let word = self.words[place];
+        match layout::small(word) {
+            Some(n) => Ok(Value::Int(n)),
+            None => self.thread.encoded(self.env, word).map(Value::Term),
+        }
+    }
 }
 
 impl Thread {
-    fn prepare(&mut self, env: *mut Env, word: Word, what: What) -> Result<Program, Raise> {
+    fn program(&mut self, env: *mut Env, word: Word, what: What) -> Result<Program, Raise> {
         let (words, mut found) = (Words(env), Found::new());
         let is_read = match what {
             None => self.template.read(&words, word, &mut found),
@@ -181,12 +233,18 @@ impl Thread {
                     }
                 }
             }
-            if self.buffer.capacity() > LONGEST_KEPT {
-                self.buffer = TermBuf::default();
-            }
+            self.tidy();
             Ok::<(), Raise>(())
         })
         .ok_or(BADARG)
+    }
+
+    /// Keeps no more memory than most arguments take.
+    #[inline]
+    fn tidy(&mut self) {
+        if self.buffer.capacity() > LONGEST_KEPT {
+            self.buffer = TermBuf::default();
+        }
     }
 
     /// A term in the buffer.
@@ -255,8 +313,44 @@ pub fn nothing() -> Result<Program, Raise> {
 
 /// compile(Spec) -> reference().
 pub fn compile_ref(call: &Call<'_>) -> Reply {
-    let program = prepare(call, call.args[0], None)?;
+    let program = program(call, call.args[0], None)?;
     Ok(PROGRAMS.make(program).term(call.env))
+}
+
+/// A match specification with parameters, compiled.
+fn prepared(call: &Call<'_>, word: Word) -> Result<Result<Prepared, CompileError>, Raise> {
+    let mut buffer = TermBuf::default();
+    let spec = buffer.encode(|out| encode::term(call.env, word, out));
+    spec.map_err(|_| BADARG)?;
+    Ok(Prepared::compile(buffer.term().ok_or(BADARG)?))
+}
+
+/// prepare(Spec) -> reference().
+pub fn prepare(call: &Call<'_>) -> Reply {
+    let prepared = prepared(call, call.args[0])?;
+    let prepared = prepared.map_err(|error| refusal(None, &error))?;
+    Ok(PREPARED.make(prepared).term(call.env))
+}
+
+/// parameters(Term) -> Count | false: how many parameters a specification has that prepare/1 gave.
+pub fn parameters(call: &Call<'_>) -> Reply {
+    let prepared = PREPARED.get(call.env, call.args[0]);
+    Ok(prepared.map_or(atoms::FALSE.word(), |prepared| {
+        call.int(prepared.parameters() as i64)
+    }))
+}
+
+/// prepare_fault(Spec) -> none | binary() | {Clause, binary()}: what is wrong with a specification
+/// that prepare/1 refuses, and in which clause, from 1.
+pub fn prepare_fault(call: &Call<'_>) -> Reply {
+    let Err(error) = prepared(call, call.args[0])? else {
+        return Ok(atoms::NONE.word());
+    };
+    let what = call.binary(error.what.to_string().as_bytes());
+    Ok(match error.clause {
+        Some(clause) => call.tuple(&[call.int(clause as i64 + 1), what]),
+        None => what,
+    })
 }
 
 /// is_compiled(Term) -> boolean().
@@ -302,7 +396,7 @@ pub fn run(call: &Call<'_>) -> Reply {
 
 /// test(Tuple, Spec) -> {ok, Result} | false: a specification tried on a term.
 pub fn test(call: &Call<'_>) -> Reply {
-    let program = prepare(call, call.args[1], None)?;
+    let program = program(call, call.args[1], None)?;
     let row = taken(call, call.args[0])?;
     let around = Surroundings::new(call, &program)?;
     let mut scratch = Scratch::default();

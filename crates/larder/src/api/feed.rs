@@ -1,6 +1,7 @@
 //! Feeds: what changes in a table, as it changes.
 
 use super::snapshot::Snapshot;
+use super::spec::MatchSpec;
 use super::table::tuple;
 use super::{select, Table};
 use crate::error::Error;
@@ -217,7 +218,7 @@ impl FeedOptions {
     fn wishes(&self) -> Result<(Wishes, Arc<Bell>), Error> {
         let bell = Arc::new(Bell::default());
         let rings = Arc::clone(&bell);
-        let filter = self.filter.as_deref().map(select::program).transpose()?;
+        let filter = self.filter.as_ref().map(MatchSpec::program).transpose()?;
         let wishes = Wishes {
             limit: self.limit,
             filter,

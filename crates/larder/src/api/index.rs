@@ -1,6 +1,7 @@
 //! Secondary indexes.
 
-use super::select::{program, with_context};
+use super::select::with_context;
+use super::spec::MatchSpec;
 use super::table::{tuple, Table};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
@@ -143,9 +144,9 @@ impl Table {
     /// # Consistency
     /// A tuple that is there throughout with the same value is met once; one whose value changes
     /// meanwhile may be met twice or not at all.
-    pub fn index_select(&self, name: &str, spec: &str) -> Result<Vec<Term>, Error> {
+    pub fn index_select(&self, name: &str, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
         let (name, table) = (Self::index_name(name)?, self.engine_table());
-        let program = program(spec)?;
+        let program = spec.program()?;
         let begin = || table.index_select(self.me(), name, program.clone(), None);
         let job = self.patiently(begin)?;
         self.all_of(job)
@@ -155,8 +156,8 @@ impl Table {
     ///
     /// # Errors
     /// `BadSpec`.
-    pub fn explain(&self, spec: &str) -> Result<Explanation, Error> {
-        Ok(self.engine_table().explain(&program(spec)?, None))
+    pub fn explain(&self, spec: impl MatchSpec) -> Result<Explanation, Error> {
+        Ok(self.engine_table().explain(&spec.program()?, None))
     }
 
     fn index_name(name: &str) -> Result<Atom, Error> {

@@ -33,6 +33,7 @@ mod file;
 mod index;
 mod select;
 mod snapshot;
+mod spec;
 mod table;
 mod transaction;
 #[cfg(feature = "serde")]
@@ -53,6 +54,7 @@ pub use feed::{Commit, Event, Feed, FeedOptions};
 pub use index::Index;
 pub use select::Rows;
 pub use snapshot::Snapshot;
+pub use spec::{BoundSpec, MatchSpec, Spec};
 pub use table::Table;
 
 /// The owner of a program's tables; ends when the last handle goes.

@@ -1,11 +1,12 @@
 //! Match specifications, and all that a table has.
 
+use super::spec::MatchSpec;
 use super::table::{tuple, Table};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::scan::{Output, ScanStep, SelectJob};
 use larder_index::Direction;
-use larder_matchspec::{Context, Program};
+use larder_matchspec::Context;
 use larder_term::{atoms, Term};
 
 impl Table {
@@ -18,11 +19,12 @@ impl Table {
         self.all_rows(Direction::Forward)?.rest()
     }
 
-    /// The results of a match specification, written as in Erlang, for the tuples it matches.
+    /// The results of a match specification for the tuples it matches. It is written as in Erlang,
+    /// or a [`Spec`](super::Spec) with the values of its parameters.
     ///
     /// # Errors
     /// `BadSpec` with the reason, `NoTable`.
-    pub fn select(&self, spec: &str) -> Result<Vec<Term>, Error> {
+    pub fn select(&self, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
         self.rows(spec, Direction::Forward)?.rest()
     }
 
@@ -30,7 +32,7 @@ impl Table {
     ///
     /// # Errors
     /// As `select`.
-    pub fn select_reverse(&self, spec: &str) -> Result<Vec<Term>, Error> {
+    pub fn select_reverse(&self, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
         self.rows(spec, Direction::Backward)?.rest()
     }
 
@@ -40,10 +42,10 @@ impl Table {
     ///
     /// # Errors
     /// As `select`.
-    pub fn rows(&self, spec: &str, direction: Direction) -> Result<Rows, Error> {
+    pub fn rows(&self, spec: impl MatchSpec, direction: Direction) -> Result<Rows, Error> {
         let job = self
             .engine_table()
-            .select(self.me(), program(spec)?, direction, None)?;
+            .select(self.me(), spec.program()?, direction, None)?;
         Ok(Rows::new(self, job))
     }
 
@@ -60,10 +62,10 @@ impl Table {
     ///
     /// # Errors
     /// As `select`.
-    pub fn select_count(&self, spec: &str) -> Result<u64, Error> {
+    pub fn select_count(&self, spec: impl MatchSpec) -> Result<u64, Error> {
         let mut job = self
             .engine_table()
-            .select_count(self.me(), program(spec)?)?;
+            .select_count(self.me(), spec.program()?)?;
         self.until_done(|budget, ctx| job.step(budget, ctx))?;
         Ok(job.count())
     }
@@ -72,10 +74,10 @@ impl Table {
     ///
     /// # Errors
     /// As `select`.
-    pub fn select_delete(&self, spec: &str) -> Result<u64, Error> {
+    pub fn select_delete(&self, spec: impl MatchSpec) -> Result<u64, Error> {
         let mut job = self
             .engine_table()
-            .select_delete(self.me(), program(spec)?)?;
+            .select_delete(self.me(), spec.program()?)?;
         self.until_done(|budget, ctx| job.step(budget, ctx))?;
         Ok(job.count())
     }
@@ -102,8 +104,8 @@ impl Table {
     /// # Consistency
     /// Each tuple (in a bag, those of a key) is deleted and given by itself, atomically: of several
     /// takers one gets it. As a whole it is no snapshot.
-    pub fn select_take(&self, spec: &str) -> Result<Vec<Term>, Error> {
-        let mut job = self.engine_table().select_take(self.me(), program(spec)?)?;
+    pub fn select_take(&self, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
+        let mut job = self.engine_table().select_take(self.me(), spec.program()?)?;
         let mut taken = Vec::new();
         self.until_done(|budget, ctx| job.step(budget, ctx, &mut |out| taken.push(owned(out))))?;
         Ok(taken)
@@ -114,10 +116,10 @@ impl Table {
     ///
     /// # Errors
     /// As `select`; `KeyChanged` if the specification might change a key, `TableType` for a bag.
-    pub fn select_replace(&self, spec: &str) -> Result<u64, Error> {
+    pub fn select_replace(&self, spec: impl MatchSpec) -> Result<u64, Error> {
         let mut job = self
             .engine_table()
-            .select_replace(self.me(), program(spec)?)?;
+            .select_replace(self.me(), spec.program()?)?;
         self.until_done(|budget, ctx| job.step(budget, ctx))?;
         Ok(job.count())
     }
@@ -214,10 +216,4 @@ pub(super) fn with_context<R>(f: impl FnOnce(&Context<'_>) -> R) -> R {
         self_pid: nobody.as_ref(),
         node: atoms::NONODE,
     })
-}
-
-/// Compiles a match specification.
-pub(super) fn program(spec: &str) -> Result<Program, Error> {
-    let spec = larder_term::text::parse(spec).map_err(|e| Error::BadSpec(e.to_string().into()))?;
-    Program::compile(spec.as_ref()).map_err(|e| Error::BadSpec(e.to_string().into()))
 }

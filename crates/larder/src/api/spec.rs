@@ -1,0 +1,138 @@
+//! Match specifications as functions take them: as text, or prepared.
+
+use crate::error::Error;
+use larder_matchspec::{Prepared, Program, Unbound};
+use larder_term::{text, Term};
+use std::fmt;
+
+/// A match specification with parameters, compiled: for what is asked again and again with other
+/// values.
+///
+/// `{bind, N}` stands for the Nth value, from 1: in a head, in a guard or in a body. [`Spec::bind`]
+/// gives a specification for all functions of [`Table`](super::Table) that take one, and compiles
+/// nothing. It is of no table, and serves all.
+///
+/// A value is a constant: in a head it matches what is identical to it, as a literal does, and `'_'`
+/// and `'$1'` in it are atoms. What is looked at is chosen for the values: the rows of a key, of an
+/// index or of a range, if the specification names or limits it by parameters. In `{const, X}`
+/// nothing is a parameter.
+///
+/// ```
+/// use larder::api::{Larder, Spec};
+/// use larder_term::term;
+///
+/// # fn main() -> Result<(), larder::Error> {
+/// let stock = Larder::new().table("stock").ordered_set().create()?;
+/// stock.insert_all(&[term!({{fruit, 1}, 40}), term!({{fruit, 2}, 3}), term!({{tool, 1}, 1})])?;
+///
+/// let few = Spec::new("[{{{{bind,1},'$1'},'$2'},[{'<','$2',{bind,2}}],['$1']}]")?;
+/// assert_eq!(stock.select(few.bind(&[term!(fruit), term!(10)])?)?, [term!(2)]);
+/// assert_eq!(stock.select(few.bind(&[term!(tool), term!(10)])?)?, [term!(1)]);
+/// let error = few.bind(&[term!(tool)]).unwrap_err();
+/// assert!(error.to_string().contains("{bind, 2} has no value"));
+/// # Ok(()) }
+/// ```
+#[derive(Clone)]
+pub struct Spec {
+    text: String,
+    prepared: Prepared,
+}
+
+/// A [`Spec`] with the values of its parameters.
+#[derive(Clone)]
+pub struct BoundSpec(Program);
+
+impl Spec {
+    /// Compiles a specification, written as in Erlang.
+    ///
+    /// # Errors
+    /// `BadSpec` with the reason.
+    ///
+    /// # Complexity
+    /// O(n log n) in the specification.
+    pub fn new(spec: &str) -> Result<Spec, Error> {
+        let term = text::parse(spec).map_err(|e| bad(&e))?;
+        Ok(Spec {
+            text: spec.to_owned(),
+            prepared: Prepared::compile(term.as_ref()).map_err(|e| bad(&e))?,
+        })
+    }
+
+    /// How many values it wants: the greatest number of a parameter.
+    pub fn parameters(&self) -> usize {
+        self.prepared.parameters()
+    }
+
+    /// The specification with these values: the first is that of `{bind, 1}`.
+    ///
+    /// # Errors
+    /// `BadSpec` if there are more or fewer than it wants.
+    ///
+    /// # Complexity
+    /// Linear in the values.
+    pub fn bind(&self, values: &[Term]) -> Result<BoundSpec, Error> {
+        match self.prepared.bind(values.len(), &mut &*values) {
+            Ok(program) => Ok(BoundSpec(program)),
+            Err(Unbound::Count(wrong)) => Err(bad(&wrong)),
+            Err(Unbound::Value(never)) => match never {},
+        }
+    }
+}
+
+impl fmt::Debug for Spec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Spec").field(&self.text).finish()
+    }
+}
+
+impl fmt::Debug for BoundSpec {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BoundSpec").finish_non_exhaustive()
+    }
+}
+
+fn bad(what: &impl fmt::Display) -> Error {
+    Error::BadSpec(what.to_string().into())
+}
+
+/// What the functions of [`Table`](super::Table) take for a match specification: text, written as
+/// in Erlang, which is compiled at each call, or a [`BoundSpec`]. A [`Spec`] without parameters is
+/// one, too.
+pub trait MatchSpec {
+    /// The specification, compiled.
+    ///
+    /// # Errors
+    /// `BadSpec` with the reason.
+    fn program(&self) -> Result<Program, Error>;
+}
+
+impl MatchSpec for str {
+    fn program(&self) -> Result<Program, Error> {
+        let spec = text::parse(self).map_err(|e| bad(&e))?;
+        Program::compile(spec.as_ref()).map_err(|e| bad(&e))
+    }
+}
+
+impl MatchSpec for String {
+    fn program(&self) -> Result<Program, Error> {
+        self.as_str().program()
+    }
+}
+
+impl MatchSpec for BoundSpec {
+    fn program(&self) -> Result<Program, Error> {
+        Ok(self.0.clone())
+    }
+}
+
+impl MatchSpec for Spec {
+    fn program(&self) -> Result<Program, Error> {
+        self.bind(&[])?.program()
+    }
+}
+
+impl<S: MatchSpec + ?Sized> MatchSpec for &S {
+    fn program(&self) -> Result<Program, Error> {
+        (**self).program()
+    }
+}
