@@ -35,7 +35,9 @@ defmodule Larder do
   @type table :: atom() | reference()
 
   @typedoc "A match specification: clauses of a head, guards and a body."
-  @type match_spec :: [{tuple() | atom(), [term()], [term()]}]
+  @type match_spec ::
+          [{tuple() | atom(), [term()], [term()]}]
+          | {prepared :: reference(), values :: [term()]}
 
   @typedoc "A match pattern: a tuple with `:_` and `:\"$1\"`, `:\"$2\"` ... as variables, or `:_`."
   @type match_pattern :: atom() | tuple()

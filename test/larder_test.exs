@@ -108,6 +108,18 @@ defmodule LarderTest do
     assert Larder.info(tab, :size) == 7
   end
 
+  test "prepared match specifications" do
+    tab = table([:ordered_set])
+    Larder.insert(tab, for(i <- 1..10, do: {i, rem(i, 3), "n#{i}"}))
+    prepared = Larder.prepare([{{:"$1", {:bind, 1}, :"$2"}, [{:>, :"$1", {:bind, 2}}], [:"$2"]}])
+    assert Larder.select(tab, {prepared, [0, 5]}) == ["n6", "n9"]
+    assert Larder.select(tab, {prepared, [1, 5]}) == ["n7", "n10"]
+    assert {["n3"], more} = Larder.select(tab, {prepared, [0, 0]}, 1)
+    assert {["n6"], _} = Larder.select(more)
+    assert_raise ArgumentError, ~r/has no value/, fn -> Larder.select(tab, {prepared, [0]}) end
+    assert_raise ArgumentError, fn -> Larder.prepare([{{:"$1"}, [], [{:nonsense, 1}]}]) end
+  end
+
   test "ranks" do
     tab = table([:ordered_set])
     Larder.insert(tab, for(i <- 1..1000, do: {2 * i, i}))

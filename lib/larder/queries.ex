@@ -210,6 +210,26 @@ defmodule Larder.Queries do
       @spec select_replace(table(), match_spec()) :: non_neg_integer()
       defdelegate select_replace(tab, spec), to: :larder
 
+      @doc """
+      Compiles a match specification with parameters, for what is asked again and again.
+
+      `{:bind, n}` stands for the nth value: in a pattern, in guards, in a result. `{prepared,
+      values}` is a match specification for every function that takes one, and compiles nothing. A
+      value is a constant, whatever it is. It is of no table, and serves all.
+
+          iex> tab = Larder.new(:users, [:ordered_set])
+          iex> Larder.insert(tab, for(i <- 1..9, do: {{:user, i}, 10 * i}))
+          iex> by_id = Larder.prepare([{{{:user, {:bind, 1}}, :"$1"}, [], [:"$1"]}])
+          iex> Larder.select(tab, {by_id, [7]})
+          [70]
+          iex> Larder.explain(tab, {by_id, [7]}).plan
+          :key
+
+      More or fewer values than it has parameters are an `ArgumentError`.
+      """
+      @spec prepare([{tuple() | atom(), [term()], [term()]}]) :: reference()
+      defdelegate prepare(spec), to: :larder
+
       @doc "Compiles a match specification for `match_spec_run/2`."
       @spec match_spec_compile(match_spec()) :: term()
       defdelegate match_spec_compile(spec), to: :larder

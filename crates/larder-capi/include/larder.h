@@ -8,8 +8,8 @@
  * explains. Nothing of the library ends the process. A pointer that must not be null is checked.
  * What else a pointer has to be is said under "Safety", and is yours to keep.
  *
- * Many threads may use a larder and a larder_table at once; only one at a time a larder_terms or a
- * larder_rows.
+ * Many threads may use a larder, a larder_table and a larder_prepared at once; only one at a time
+ * a larder_terms or a larder_rows.
  */
 
 #ifndef LARDER_H
@@ -112,6 +112,10 @@ typedef enum larder_kind {
 // A world of tables. Any number of threads may use it at once.
 typedef struct larder larder;
 
+// A match specification with parameters, compiled. It is of no table and no world; any number of
+// threads may use it.
+typedef struct larder_prepared larder_prepared;
+
 // What a scan finds, as it is asked for. For one thread at a time; it needs no handle to stay.
 typedef struct larder_rows larder_rows;
 
@@ -153,6 +157,77 @@ typedef struct larder_options {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+// Compiles a match specification in which `{bind, N}` stands for the Nth value, from 1 to 255:
+// `[{{{user,{bind,1}},'$1'},[{'<','$1',{bind,2}}],['$1']}]`. A handle in `*prepared`, to be given
+// up with `larder_prepared_free`. The functions `larder_…_prepared` take it with values, and
+// compile nothing. A value is a constant, whatever it is. `LARDER_BAD_SPEC`, with the reason.
+//
+// # Safety
+// `spec` is null or ends with a NUL; `prepared` is null or may be written to.
+enum larder_status larder_prepare(const char *spec, struct larder_prepared **prepared);
+
+// How many values it wants: the greatest number of a parameter.
+//
+// # Safety
+// `prepared` is null, or a handle that was not given up.
+size_t larder_prepared_parameters(const struct larder_prepared *prepared);
+
+// Gives up the handle. Scans that were begun with it go on. Null is nothing to give up.
+//
+// # Safety
+// `prepared` is null, or a handle that was not given up.
+void larder_prepared_free(struct larder_prepared *prepared);
+
+// As `larder_select`, with a prepared specification and its values: all terms of `values`, which
+// is null for none. What is looked at is chosen for the values. `LARDER_BAD_SPEC` if there are
+// more or fewer than it has parameters.
+//
+// # Safety
+// As for `larder_table_drop`; `prepared` is null or a handle that was not given up; `values` is
+// null or a sequence that nobody changes meanwhile; `rows` is null or may be written to.
+enum larder_status larder_select_prepared(const struct larder_table *table,
+                                          const struct larder_prepared *prepared,
+                                          const struct larder_terms *values,
+                                          bool backward,
+                                          struct larder_rows **rows);
+
+// As `larder_select_count`, with a prepared specification: see `larder_select_prepared`.
+//
+// # Safety
+// As for `larder_select_prepared`; `count` is null or may be written to.
+enum larder_status larder_select_count_prepared(const struct larder_table *table,
+                                                const struct larder_prepared *prepared,
+                                                const struct larder_terms *values,
+                                                uint64_t *count);
+
+// As `larder_select_delete`, with a prepared specification: see `larder_select_prepared`.
+//
+// # Safety
+// As for `larder_select_count_prepared`.
+enum larder_status larder_select_delete_prepared(const struct larder_table *table,
+                                                 const struct larder_prepared *prepared,
+                                                 const struct larder_terms *values,
+                                                 uint64_t *count);
+
+// As `larder_select_replace`, with a prepared specification: see `larder_select_prepared`.
+//
+// # Safety
+// As for `larder_select_count_prepared`.
+enum larder_status larder_select_replace_prepared(const struct larder_table *table,
+                                                  const struct larder_prepared *prepared,
+                                                  const struct larder_terms *values,
+                                                  uint64_t *count);
+
+// As `larder_select_take`, with a prepared specification: see `larder_select_prepared`. `out` may
+// be `values`.
+//
+// # Safety
+// As for `larder_select_prepared`; `out` is null or a sequence that nobody else uses.
+enum larder_status larder_select_take_prepared(const struct larder_table *table,
+                                               const struct larder_prepared *prepared,
+                                               const struct larder_terms *values,
+                                               struct larder_terms *out);
 
 // The rank of the row under a key of an ordered_set, 1 for the first, in `*rank` unless that is
 // null; `LARDER_NONE` if there is no such row. O(log n); the first question about ranks counts the

@@ -45,7 +45,9 @@ pub unsafe extern "C" fn larder_prepare(
 #[no_mangle]
 pub unsafe extern "C" fn larder_prepared_parameters(prepared: *const larder_prepared) -> usize {
     // SAFETY: as the caller says.
-    guarded_or(0, || Ok(unsafe { at(prepared, "prepared") }?.0.parameters()))
+    guarded_or(0, || {
+        Ok(unsafe { at(prepared, "prepared") }?.0.parameters())
+    })
 }
 
 /// Gives up the handle. Scans that were begun with it go on. Null is nothing to give up.
@@ -77,9 +79,9 @@ unsafe fn bound(
     Ok(prepared.0.bind(values)?)
 }
 
-/// As `larder_select`, with a prepared specification and its values: all terms of `values`, which is
-/// null for none. What is looked at is chosen for the values. `LARDER_BAD_SPEC` if there are more or
-/// fewer than it has parameters.
+/// As `larder_select`, with a prepared specification and its values: all terms of `values`, which
+/// is null for none. What is looked at is chosen for the values. `LARDER_BAD_SPEC` if there are
+/// more or fewer than it has parameters.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `prepared` is null or a handle that was not given up; `values` is

@@ -11,8 +11,8 @@
 //! ```
 //!
 //! 1. A value is a constant, whatever it is: `'_'`, `'$1'` and tuples in it are themselves.
-//! 2. In a head, each largest part without a variable, `'_'`, a map and a parameter as a list's tail
-//!    is one argument, which is put together when it is bound: so keys are bound that have a
+//! 2. In a head, each largest part without a variable, `'_'`, a map and a parameter as a list's
+//!    tail is one argument, which is put together when it is bound: so keys are bound that have a
 //!    parameter inside.
 //! 3. `{bind, N}` is no parameter where no expression can stand: in `{const,X}`, and as the inner
 //!    tuple of double braces. There it is the tuple.

@@ -14,7 +14,8 @@ fn tables() -> [Table; 4] {
     ];
     tables.map(|builder| {
         let table = builder.index(Index::element("group", 2)).create().unwrap();
-        let row = |n: i64| Term::tuple([term!({user, n}), Term::from(n % 3), Term::from(n)]);
+        let key = |n: i64| Term::tuple([Term::atom("user"), Term::from(n)]);
+        let row = |n: i64| Term::tuple([key(n), Term::from(n % 3), Term::from(n)]);
         let rows: Vec<Term> = (1..=30).map(row).collect();
         table.insert_all(&rows).unwrap();
         table
@@ -38,12 +39,18 @@ fn every_function_takes_a_bound_specification() {
         let mut rows = table.rows(some.clone(), Direction::Forward).unwrap();
         assert_eq!(rows.page(2).unwrap().len(), 2);
         assert_eq!(rows.page(2).unwrap().len(), 1);
-        assert_eq!(ints(&table.index_select("group", &some).unwrap()), [3, 6, 9]);
+        assert_eq!(
+            ints(&table.index_select("group", &some).unwrap()),
+            [3, 6, 9]
+        );
         let plan = table.explain(&some).unwrap().plan;
         assert!(matches!(plan, PlanKind::Index(name) if name.text() == "group"));
 
         let key = by_key.bind(&[term!(7)]).unwrap();
-        assert!(matches!(table.explain(&key).unwrap().plan, PlanKind::Keys(1)));
+        assert!(matches!(
+            table.explain(&key).unwrap().plan,
+            PlanKind::Keys(1)
+        ));
         assert_eq!(table.select_count(&key).unwrap(), 1);
         assert_eq!(table.select_delete(&key).unwrap(), 1);
         assert_eq!(table.select_delete(&key).unwrap(), 0);
@@ -70,7 +77,10 @@ fn text_and_specifications_without_parameters_are_taken_as_they_are() {
     assert_eq!(ints(&table.select(&spec).unwrap()), [2, 5]);
     // In text, `{bind,1}` is a tuple.
     table.insert(&term!({{bind, 1}, 2, 3})).unwrap();
-    assert_eq!(table.select("[{{{bind,1},'_','$1'},[],['$1']}]").unwrap(), [term!(3)]);
+    assert_eq!(
+        table.select("[{{{bind,1},'_','$1'},[],['$1']}]").unwrap(),
+        [term!(3)]
+    );
 }
 
 #[test]
@@ -84,7 +94,9 @@ fn what_is_wrong_is_said() {
     assert!(told(table.select(&spec)).contains("{bind, 1} has no value"));
     let bound = spec.bind(&[term!(1)]).map(|_| Vec::new());
     assert!(told(bound).contains("{bind, 2} has no value"));
-    let bound = spec.bind(&[term!(1), term!(2), term!(3)]).map(|_| Vec::new());
+    let bound = spec
+        .bind(&[term!(1), term!(2), term!(3)])
+        .map(|_| Vec::new());
     assert!(told(bound).contains("2 parameters, and 3 values are given"));
     let new = |text| told(Spec::new(text).map(|_| Vec::new()));
     assert!(new("[{{{bind,0}},[],[a]}]").contains("{bind, 0} is no parameter"));

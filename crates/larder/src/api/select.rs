@@ -105,7 +105,9 @@ impl Table {
     /// Each tuple (in a bag, those of a key) is deleted and given by itself, atomically: of several
     /// takers one gets it. As a whole it is no snapshot.
     pub fn select_take(&self, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
-        let mut job = self.engine_table().select_take(self.me(), spec.program()?)?;
+        let mut job = self
+            .engine_table()
+            .select_take(self.me(), spec.program()?)?;
         let mut taken = Vec::new();
         self.until_done(|budget, ctx| job.step(budget, ctx, &mut |out| taken.push(owned(out))))?;
         Ok(taken)

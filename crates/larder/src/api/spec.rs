@@ -12,10 +12,10 @@ use std::fmt;
 /// gives a specification for all functions of [`Table`](super::Table) that take one, and compiles
 /// nothing. It is of no table, and serves all.
 ///
-/// A value is a constant: in a head it matches what is identical to it, as a literal does, and `'_'`
-/// and `'$1'` in it are atoms. What is looked at is chosen for the values: the rows of a key, of an
-/// index or of a range, if the specification names or limits it by parameters. In `{const, X}`
-/// nothing is a parameter.
+/// A value is a constant: in a head it matches what is identical to it, as a literal does, and
+/// `'_'` and `'$1'` in it are atoms. What is looked at is chosen for the values: the rows of a key,
+/// of an index or of a range, if the specification names or limits it by parameters. In
+/// `{const, X}` nothing is a parameter.
 ///
 /// ```
 /// use larder::api::{Larder, Spec};
