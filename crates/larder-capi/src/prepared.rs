@@ -44,9 +44,10 @@ pub unsafe extern "C" fn larder_prepare(
 /// `prepared` is null, or a handle that was not given up.
 #[no_mangle]
 pub unsafe extern "C" fn larder_prepared_parameters(prepared: *const larder_prepared) -> usize {
-    // SAFETY: as the caller says.
     guarded_or(0, || {
-        Ok(unsafe { at(prepared, "prepared") }?.0.parameters())
+        // SAFETY: as the caller says.
+        let prepared = unsafe { at(prepared, "prepared") }?;
+        Ok(prepared.0.parameters())
     })
 }
 

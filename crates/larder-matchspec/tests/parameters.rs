@@ -281,7 +281,7 @@ fn keys_in_maps_have_any_place_in_them() {
     let spec = prepare("[{{'$1',#{b=>'$2',{bind,1}=>'$3',{x,{bind,1}}=>'$4'}},[],['$$']}]");
     for value in values() {
         let is_b = value == Term::atom("b");
-        let program = bound(&spec, &[value.clone()]);
+        let program = bound(&spec, std::slice::from_ref(&value));
         for count in [0, 3, 50] {
             let pair = Term::tuple([Term::atom("x"), value.clone()]);
             let mut pairs = vec![(pair, Term::int(3)), (Term::atom("b"), Term::int(1))];

@@ -206,7 +206,7 @@ fn write(table: &Table, step: u64, chance: u64) -> Result<u64, Error> {
         10 => table.take(&key)?.len() as u64,
         11 => table.delete(&key)? as u64,
         12 => table.delete_object(&row)? as u64,
-        13 => table.select_delete(&spec(chance).replace("['$_']}", "[true]}"))?,
+        13 => table.select_delete(spec(chance).replace("['$_']}", "[true]}"))?,
         14 if chance >> 58 == 0 => {
             table.clear()?;
             0
@@ -234,7 +234,7 @@ fn answers_are_those_without_indexes() -> Result<(), Error> {
             if step % 4 == 0 {
                 compare(&with, &without, chance)?;
                 pages(&with, &without, mix(chance))?;
-                let plan = with.explain(&spec(chance))?.plan;
+                let plan = with.explain(spec(chance))?.plan;
                 by_index += u64::from(matches!(plan, PlanKind::Index(_)));
             }
         }

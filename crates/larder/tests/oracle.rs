@@ -299,7 +299,7 @@ fn step(t: &Table, m: &mut Oracle, op: &Op) {
             m.rows.clear();
         }
         Op::SelectValue(n) => {
-            let found = t.select(&format!("[{{{{'$1',{n}}},[],['$_']}}]")).unwrap();
+            let found = t.select(format!("[{{{{'$1',{n}}},[],['$_']}}]")).unwrap();
             let fits = |row: &&Term| number(row, 1) == Some(*n) && element(row, 2).is_none();
             let expected = m.rows.iter().filter(fits).cloned().collect();
             assert_eq!(sorted(found), sorted(expected));
