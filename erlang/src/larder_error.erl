@@ -205,7 +205,7 @@ why_no_spec([_, _ | _] = Clauses) when length(Clauses) > 1 ->
         [{N, Why} | _] -> lists:flatten(io_lib:format("clause ~b: ~ts", [N, Why]));
         [] -> ""
     end;
-why_no_spec({Prepared, Values}) ->
+why_no_spec({Prepared, Values}) when is_reference(Prepared) ->
     case larder_nif:parameters(Prepared) of
         false -> "neither a list of clauses nor {Prepared, Values}";
         Count -> why_no_values(Count, Values)

@@ -72,7 +72,7 @@ stats({{Leaves, InnerNodes, Depth, Splits, Merges, Contended}, More}) ->
 %% emulator. One that compiles there does not compile here, and that is all
 %% that can be said.
 -spec why_not(term(), term()) -> {error, [{warning | error, string()}]}.
-why_not(_Term, {_Prepared, _Values} = Spec) ->
+why_not(_Term, {Prepared, _Values} = Spec) when is_reference(Prepared) ->
     {error, [{error, larder_error:why_no_spec(Spec)}]};
 why_not(Term, Spec) ->
     case erlang:match_spec_test(Term, Spec, table) of
