@@ -60,7 +60,7 @@ help:
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
 	@echo '  make bench-peers  beside C++ maps, Berkeley DB, Kyoto Cabinet, Redis, memcached and maps of the JVM, which it installs'
 	@echo '  make bench-ranks  ranks and pages of a board, and some elements of a row, as written on ets and on Larder'
-	@echo '  make bench-mnesia  Mnesia on ets and on Larder, RAM only'
+	@echo '  make bench-mnesia  Mnesia on ets, on Larder, and with Larder as its backend, RAM only'
 	@echo '  make programs     RabbitMQ and ejabberd at work, as Debian has them and moved to Larder; PROGRAMS=ejabberd ROUNDS=1'
 	@echo '  make keep FROM=results/wide   puts the figures of a run into results/latest and the pages'
 	@echo '  make bench-instructions  instructions per call beside the recorded ones; RECORD=1 records'

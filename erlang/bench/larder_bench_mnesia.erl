@@ -1,8 +1,9 @@
-%% @doc `make bench-mnesia': Mnesia, RAM only, on `ets' and on Larder.
+%% @doc `make bench-mnesia': Mnesia, RAM only, on `ets', on Larder, and with Larder as its backend.
 %%
 %% `scripts/mnesia.sh' compiles Mnesia's sources twice, as they are and with the parse transform
-%% `larder_transform'. Each of the two runs in an emulator of its own; both do every operation in
-%% turns, and what they answer has to be the same.
+%% `larder_transform'. The third side is Mnesia as it is with tables of `larder_copies'. Each side
+%% runs in an emulator of its own; all do every operation in turns, and what they answer has to be
+%% the same.
 %%
 %% Environment: `LARDER_BENCH_RUNS' (how often each side is measured; the medians count),
 %% `LARDER_BENCH_MNESIA' (rows of a table, and calls of an operation), `LARDER_BENCH_OUT'.
@@ -10,13 +11,16 @@
 
 -export([run/0]).
 %% Called in the emulators that are measured.
--export([start/1, measure/1]).
+-export([start/2, measure/1]).
 
 -define(RUNS, 9).
 -define(ROWS, 2000).
 %% Words.
 -define(HEAP, 2_000_000).
 -define(TABLES, [five, twenty, sorted, bag, indexed, counter, fresh]).
+-define(SIDES, [ets, larder, backend]).
+%% Mnesia does this with no backend.
+-define(NO_BACKEND, "read in an activity of kind ets").
 
 %% Runs of one operation: what is to be done before, untimed, and the work, which gives the number
 %% of operations and something by which both sides are compared.
@@ -32,70 +36,105 @@ run() ->
     Sides = [begin
                  {ok, Peer, _} =
                      peer:start_link(#{connection => standard_io, args => arguments(Side)}),
-                 ok = peer:call(Peer, ?MODULE, start, [Rows], 60_000),
-                 Peer
-             end || Side <- ["ets", "larder"]],
+                 ok = peer:call(Peer, ?MODULE, start, [Rows, Side], 60_000),
+                 {Side, Peer}
+             end || Side <- ?SIDES],
     io:format("~nMnesia, tables of ~b rows in RAM, nanoseconds an operation (medians of ~b runs)~n~n"
-              "~-60s ~12s ~12s ~7s~n~s~n",
-              [Rows, Runs, "operation", "ets", "larder", "ratio", lists:duplicate(94, $-)]),
+              "~-60s ~12s ~12s ~7s ~12s ~7s~n~s~n",
+              [Rows, Runs, "operation", "ets", "larder", "ratio", "backend", "ratio",
+               lists:duplicate(115, $-)]),
     Lines = [line(N, Name, Sides, Runs) || {N, {Name, _, _}} <- numbered(operations(Rows))],
-    lists:foreach(fun peer:stop/1, Sides),
-    Slower = length([x || {_, Ets, Larder} <- Lines, Larder > Ets]),
-    io:format("~n~b of ~b operations are slower on Larder~n", [Slower, length(Lines)]),
+    lists:foreach(fun({_, Peer}) -> peer:stop(Peer) end, Sides),
+    io:format("~n~b of ~b operations are slower on Larder, ~b with the backend~n",
+              [slower(larder, Lines), length(Lines), slower(backend, Lines)]),
     Csv = filename:join(Folder, "mnesia.csv"),
     Facts = larder_report:facts()
         ++ [{mnesia, os:getenv("LARDER_BENCH_MNESIA_VERSION", "unknown")}, {rows, Rows},
             {runs, Runs}],
     ok = larder_report:write(Csv,
-                             larder_report:csv(Facts, ["operation", "ets_ns", "larder_ns", "ratio"],
+                             larder_report:csv(Facts, ["operation", "ets_ns", "larder_ns", "ratio",
+                                                       "backend_ns", "backend_ratio"],
                                                [csv(L) || L <- Lines])),
     io:format("written: ~ts~n", [Csv]).
 
+slower(Side, Lines) ->
+    length([x || {_, #{ets := Ets} = Times} <- Lines, maps:get(Side, Times, 0) > Ets]).
+
 %% Of the two Mnesias, the one that is meant comes first in the code path.
 arguments(Side) ->
-    Beams = [filename:absname(filename:join(["_build", "mnesia", Side, "mnesia", "ebin"])),
+    Mnesia = case Side of larder -> "larder"; _ -> "ets" end,
+    Beams = [filename:absname(filename:join(["_build", "mnesia", Mnesia, "mnesia", "ebin"])),
              filename:dirname(code:which(larder)), filename:dirname(code:which(?MODULE))],
     lists:append([["-pa", Dir] || Dir <- lists:reverse(Beams)]).
 
 %% A first turn is not counted. The side that begins changes from turn to turn.
-line(N, Name, [Ets, Larder] = Sides, Runs) ->
-    _ = [measured(N, Side) || Side <- Sides],
-    Turns = [turn(N, Ets, Larder, Run) || Run <- lists:seq(1, Runs)],
-    {EtsNs, LarderNs} = {median([E || {E, _} <- Turns]), median([L || {_, L} <- Turns])},
-    io:format("~-60s ~12.1f ~12.1f ~7.2f~n", [Name, EtsNs, LarderNs, LarderNs / EtsNs]),
-    {Name, EtsNs, LarderNs}.
+line(N, Name, Sides, Runs) ->
+    Able = [S || {Side, _} = S <- Sides, Side =/= backend orelse Name =/= ?NO_BACKEND],
+    _ = [measured(N, Side) || Side <- Able],
+    Turns = [turn(N, rotated(Run, Able)) || Run <- lists:seq(1, Runs)],
+    Times = maps:from_list([{Side, median([maps:get(Side, Turn) || Turn <- Turns])}
+                            || {Side, _} <- Able]),
+    io:format("~-60s~s~n", [Name, [[$\s | cell(Wide, Cell)] || {Wide, Cell} <- cells(Times)]]),
+    {Name, Times}.
 
-turn(N, Ets, Larder, Run) when Run rem 2 =:= 0 ->
-    L = measured(N, Larder),
-    same(N, measured(N, Ets), L);
-turn(N, Ets, Larder, _) ->
-    E = measured(N, Ets),
-    same(N, E, measured(N, Larder)).
+cells(#{ets := Ets, larder := Larder} = Times) ->
+    [{12, Ets}, {12, Larder}, {7, Larder / Ets}
+     | case Times of
+           #{backend := Backend} -> [{12, Backend}, {7, Backend / Ets}];
+           #{} -> [{12, none}, {7, none}]
+       end].
 
-same(_, {EtsNs, Answer}, {LarderNs, Answer}) -> {EtsNs, LarderNs};
-same(N, {_, Ets}, {_, Larder}) -> error({different_answers, N, Ets, Larder}).
+cell(Wide, none) -> io_lib:format("~*s", [Wide, "-"]);
+cell(12, Time) -> io_lib:format("~12.1f", [Time]);
+cell(7, Ratio) -> io_lib:format("~7.2f", [Ratio]).
 
-measured(N, Peer) -> peer:call(Peer, ?MODULE, measure, [N], 600_000).
+rotated(Run, Sides) ->
+    {Last, First} = lists:split(Run rem length(Sides), Sides),
+    First ++ Last.
+
+turn(N, Sides) ->
+    Measured = [{Side, measured(N, S)} || {Side, _} = S <- Sides],
+    case lists:usort([Answer || {_, {_, Answer}} <- Measured]) of
+        [_] -> maps:from_list([{Side, Time} || {Side, {Time, _}} <- Measured]);
+        _ -> error({different_answers, N, Measured})
+    end.
+
+measured(N, {_, Peer}) -> peer:call(Peer, ?MODULE, measure, [N], 600_000).
 
 median(List) -> larder_bench_measure:median(List).
 
 numbered(List) -> lists:zip(lists:seq(1, length(List)), List).
 
-csv({Name, Ets, Larder}) ->
-    [{text, Name}, io_lib:format("~.1f", [Ets]), io_lib:format("~.1f", [Larder]),
-     io_lib:format("~.3f", [Larder / Ets])].
+csv({Name, Times}) ->
+    [{text, Name} | [case Cell of
+                         none -> "";
+                         _ when Wide =:= 12 -> io_lib:format("~.1f", [Cell]);
+                         _ -> io_lib:format("~.3f", [Cell])
+                     end || {Wide, Cell} <- cells(Times)]].
 
 %%% In the emulators that are measured
 
 %% @doc Starts Mnesia and fills its tables.
--spec start(pos_integer()) -> ok.
-start(Rows) ->
+-spec start(pos_integer(), ets | larder | backend) -> ok.
+start(Rows, Side) ->
     persistent_term:put(?MODULE, list_to_tuple(operations(Rows))),
     ok = application:start(mnesia),
-    lists:foreach(fun({Table, Options}) -> {atomic, ok} = mnesia:create_table(Table, Options) end,
-                  [{Table, [{attributes, fields(Table)} | options(Table)]} || Table <- ?TABLES]),
+    ok = storage(Side),
+    lists:foreach(fun(Table) ->
+                          {atomic, ok} = create(Table, [{attributes, fields(Table)}
+                                                        | options(Table)])
+                  end, ?TABLES),
     ok = mnesia:wait_for_tables(?TABLES, 60_000),
     lists:foreach(fun(Table) -> fill(Table, Rows) end, ?TABLES -- [fresh, counter]).
+
+storage(backend) ->
+    {ok, Storage} = larder_mnesia:register(),
+    persistent_term:put({?MODULE, storage}, Storage);
+storage(_) ->
+    persistent_term:put({?MODULE, storage}, ram_copies).
+
+create(Table, Options) ->
+    mnesia:create_table(Table, [{persistent_term:get({?MODULE, storage}), [node()]} | Options]).
 
 options(sorted) -> [{type, ordered_set}];
 options(bag) -> [{type, bag}];
@@ -307,7 +346,7 @@ whole_tables(Rows) ->
      op("create_table and delete_table, a table",
         fun() ->
                 each(5, fun(_) ->
-                                {atomic, ok} = mnesia:create_table(passing, []),
+                                {atomic, ok} = create(passing, []),
                                 {atomic, ok} = mnesia:delete_table(passing),
                                 1
                         end)
