@@ -267,8 +267,12 @@ delete_files(Table) ->
 
 move(_, '$end_of_table') -> ok;
 move(Table, {Rows, Continuation}) ->
-    true = larder:insert(Table, Rows),
+    ok = fill(Table, Rows),
     move(Table, ets:select(Continuation)).
+
+%% One by one: nobody reads yet, and a list that is inserted as a whole costs memory.
+fill(Table, Rows) ->
+    lists:foreach(fun(Row) -> true = larder:insert(Table, Row) end, Rows).
 
 %% @private
 -spec close_table(alias(), tab()) -> ok.
@@ -489,7 +493,7 @@ receiver_first_message(_, {first, Size}, _, _) -> {Size, 0}.
 %% @private
 -spec receive_data([tuple()], alias(), tab(), Sender :: pid(), State) -> {more, State}.
 receive_data(Rows, _, Tab, _, State) ->
-    true = larder:insert(id(Tab), Rows),
+    ok = fill(id(Tab), Rows),
     {more, State}.
 
 %% @private
