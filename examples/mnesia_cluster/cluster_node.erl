@@ -127,19 +127,16 @@ kilobytes(Status, Item) ->
 -spec part([node()]) -> ok.
 part(Others) ->
     true = register(?LISTENER, spawn(fun() -> {ok, _} = mnesia:subscribe(system), listen() end)),
-    lists:foreach(fun(Node) ->
-        true = erlang:set_cookie(Node, parted),
-        _ = erlang:disconnect_node(Node)
-    end, Others).
+    lists:foreach(fun(Node) -> true = erlang:set_cookie(Node, node()) end, Others),
+    lists:foreach(fun erlang:disconnect_node/1, Others).
 
 %% The question is answered once the event has come.
 listen() ->
     receive
-        {parted, From, Node} ->
+        {parted, From} ->
             receive
-                {mnesia_system_event,
-                 {inconsistent_database, running_partitioned_network, Node}} ->
-                    From ! {parted, Node}
+                {mnesia_system_event, {inconsistent_database, running_partitioned_network, _}} ->
+                    From ! parted
             end
     end.
 
@@ -149,12 +146,21 @@ heal(Others) ->
     Cookie = erlang:get_cookie(),
     lists:foreach(fun(Node) -> true = erlang:set_cookie(Node, Cookie) end, Others).
 
-%% @doc Waits until Mnesia says that the other node went on alone, as it does when they meet again.
--spec parted(node()) -> ok.
-parted(Other) ->
-    _ = net_kernel:connect_node(Other),
-    ?LISTENER ! {parted, self(), Other},
-    receive {parted, Other} -> ok after ?PATIENCE -> error(no_event) end.
+%% @doc Waits until Mnesia says that another node went on alone, as it does when they meet again. It
+%% asks that node, which may not know of it yet: so they meet a few times.
+-spec parted([node()]) -> ok.
+parted(Others) ->
+    ?LISTENER ! {parted, self()},
+    meet(Others, 10).
+
+meet(Others, Times) when Times > 0 ->
+    lists:foreach(fun net_kernel:connect_node/1, Others),
+    receive
+        parted -> ok
+    after 2000 ->
+        lists:foreach(fun erlang:disconnect_node/1, Others),
+        meet(Others, Times - 1)
+    end.
 
 %% @doc Operations a second, of one process, for so many milliseconds.
 -spec measure(dirty_write | dirty_read | transaction, pos_integer()) -> float().
