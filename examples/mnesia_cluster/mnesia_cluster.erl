@@ -78,14 +78,14 @@ killed(Storage, Range) ->
         %% one writes in transactions.
         _ = [call(N, cluster_node, begin_writing, [Me, Range, How])
              || {N, Me, How} <- [{A, 0, mixed}, {B, 1, mixed}, {C, 2, transactions}]],
-        timer:sleep(500),
+        timer:sleep(300),
         _ = os:cmd("kill -9 " ++ C#n.process),
-        timer:sleep(500),
+        timer:sleep(300),
         Again = start_node(Folder, 3),
         try
             call(Again, cluster_node, start, []),
             loaded(Again),
-            timer:sleep(200),
+            timer:sleep(100),
             Written = [{Me, call(N, cluster_node, end_writing, [])} || {N, Me} <- [{A, 0}, {B, 1}]],
             same([A, B, Again], Written, Range)
         after
@@ -107,7 +107,7 @@ parted(Storage, Range) ->
         call(C, cluster_node, part, [Two]),
         _ = [call(N, cluster_node, part, [[C#n.name]]) || N <- [A, B]],
         call(C, cluster_node, begin_writing, [2, Range, mixed]),
-        timer:sleep(500),
+        timer:sleep(300),
         Before = [call(N, cluster_node, digest, []) || N <- [A, C]],
         true = hd(Before) =/= lists:last(Before),
         _ = [call(N, cluster_node, heal, [[C#n.name]]) || N <- [A, B]],
