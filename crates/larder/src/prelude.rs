@@ -4,7 +4,7 @@
 //! |---|---|
 //! | [`Larder`], [`Table`], [`Snapshot`] | tables of terms |
 //! | [`Term`], [`term!`], [`Error`] | terms; why an operation was refused |
-//! | [`Typed`](crate::typed::Typed), [`OrderedKey`](trait@crate::typed::OrderedKey) | tables of Rust's types, with the feature `serde` |
+//! | `Typed`, `OrderedKey` | tables of Rust's types, with the feature `serde` |
 
 pub use crate::api::{Builder, Larder, Snapshot, Table};
 #[cfg(feature = "serde")]

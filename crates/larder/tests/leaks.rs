@@ -1,7 +1,7 @@
 //! Nothing is left behind. One test, so that nothing else counts meanwhile.
 
 use larder::api::Larder;
-use larder::{Budget, FixTime, ObjectList, Options, Step, Table};
+use larder::{with_local, Budget, Decision, FixTime, ObjectList, Options, Step, Table};
 use larder_term::object::ObjectBuf;
 use larder_term::{blob, term, Atom, Term};
 use std::sync::Arc;
@@ -67,6 +67,7 @@ fn churn(larder: &Larder) {
                 t.update(&term!((i)), 3, &big(i + 3)).unwrap();
                 t.add_or(&term!((i + 2000)), 2, 1, &term!({x, 1, (big(i))}))
                     .unwrap();
+                exchange(t.engine_table(), larder, i);
             }
             t.delete_object(&term!({(i), 0, (big(i + 7))})).unwrap();
             if i % 10 == 0 {
@@ -100,6 +101,37 @@ fn churn(larder: &Larder) {
         }
         assert!(snapshots.iter().all(|s| !s.to_vec().unwrap().is_empty()));
     }
+}
+
+/// A row is put in the place of another, and by a function that is overtaken once, and goes.
+fn exchange(table: &Table, larder: &Larder, i: i64) {
+    let (me, mut object, mut key) = (larder.owner(), ObjectBuf::new(), Vec::new());
+    table.encode_key(term!((i + 3000)).as_ref(), &mut key);
+    let write = |object: &mut ObjectBuf, n: i64| {
+        let row = term!({(i + 3000), 0, (big(n))});
+        table.encode_object(row.as_ref(), object).unwrap();
+    };
+    for n in 0..2 {
+        write(&mut object, i + n);
+        let put = |local: &mut _| table.exchange_in(local, me, object.borrow(), |_| ());
+        assert_eq!(with_local(put), Ok(n == 1));
+    }
+    for last in [Decision::Put, Decision::Keep, Decision::Remove] {
+        let mut calls = 0;
+        let compute = |local: &mut _| {
+            table.compute_in(local, me, &key, |old, out| {
+                assert!(old.is_some());
+                calls += 1;
+                if calls == 1 {
+                    table.insert(me, &object).unwrap();
+                }
+                write(out, i + calls);
+                Ok(last)
+            })
+        };
+        assert_eq!(with_local(compute), Ok(()));
+    }
+    assert_eq!(table.member(me, &key), Ok(false));
 }
 
 /// A table that was dropped while a list was on its way into it, which nobody will finish, and that
