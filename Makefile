@@ -56,7 +56,7 @@ help:
 	@echo '  make bench-ets    every operation and the memory of a row, ets and Larder in turns, with more runs; bench-full adds 16 million rows'
 	@echo '  make bench-wide   a seeded fifth of the product of functions, types, kinds of rows and sizes; bench-wide-full: all of it'
 	@echo '  make bench-scaling, bench-growth   several processes on one table; the pauses of growth'
-	@echo '  make bench-rust   the structures alone, from Rust, beside hashbrown, BTreeMap and others; bench-rust-full: to 100 million entries'
+	@echo '  make bench-rust   the structures alone and typed tables, from Rust, beside hashbrown, BTreeMap and others; bench-rust-full: to 100 million entries'
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
 	@echo '  make bench-peers  beside C++ maps, Berkeley DB, Kyoto Cabinet, Redis, memcached and maps of the JVM, which it installs'
 	@echo '  make bench-ranks  ranks and pages of a board, and some elements of a row, as written on ets and on Larder'
@@ -228,7 +228,7 @@ rust-bench: setup-rust
 
 # Each says how long it will take: about twenty minutes for all four.
 bench-rust: rust-bench
-	@for what in engine growth threads skew; do $(RUST_BENCH) $$what --out $(RUST_RESULTS)/$$what.csv || exit 1; done
+	@for what in engine growth threads skew typed; do $(RUST_BENCH) $$what --out $(RUST_RESULTS)/$$what.csv || exit 1; done
 
 # 16 million entries for single operations, 100 million for growth: about half an hour.
 bench-rust-full: rust-bench

@@ -4,7 +4,7 @@
 #![deny(unsafe_code)]
 
 use clap::{Parser, Subcommand};
-use larder_bench::maps::{engine, growth, peers::Only, resident, skew, threads};
+use larder_bench::maps::{engine, growth, peers::Only, resident, skew, threads, typed};
 use larder_bench::table::Report;
 use larder_bench::time::counting;
 use larder_bench::{report, stores, study};
@@ -44,6 +44,8 @@ enum What {
     Threads(threads::Options),
     /// Skewed and hostile keys, beside random ones.
     Skew(skew::Options),
+    /// Tables of Rust's types beside maps of other crates, shared by threads.
+    Typed(typed::Options),
     /// The published studies, run again: ets-2003, ets-2013, ordered-set, big-memory, erlang; and
     /// transactions.
     Study(study::Options),
@@ -77,6 +79,10 @@ fn main() -> ExitCode {
         What::Growth(options) => measured(growth::run(&options, &Only(only)), out),
         What::Threads(options) => measured(threads::run(&options, &Only(only)), out),
         What::Skew(options) => measured(skew::run(&options, &Only(only)), out),
+        What::Typed(options) => match typed::run(&options, &Only(only)) {
+            Ok(report) => measured(report, out),
+            Err(wrong) => Err(wrong.to_string()),
+        },
         What::Study(options) => {
             study::run(&options, &only, out).map_err(|why| format!("study {why}"))
         }

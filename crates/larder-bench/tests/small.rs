@@ -76,6 +76,15 @@ fn skew() {
 }
 
 #[test]
+fn typed() {
+    let csv = csv("typed --sizes 300 --runs 1 --operations 900 --threads 1,2");
+    let columns = "insert, lookup, overwrite, count, range of 100, each, remove";
+    let lines = "300,u64,u64,2,larder typed; 300,String,u64,1,RwLock<BTreeMap>; \
+                 300,u64,struct,1,larder typed; 300,u64,u64,1,larder index of bytes";
+    check(&csv, 5, columns, lines);
+}
+
+#[test]
 fn what_is_not_there_is_an_error() {
     let output = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
         .args(["growth", "--entries", "10", "--only", "no such structure"])

@@ -6,3 +6,4 @@ pub mod peers;
 pub mod resident;
 pub mod skew;
 pub mod threads;
+pub mod typed;

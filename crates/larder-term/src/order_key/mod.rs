@@ -33,7 +33,7 @@ mod sink;
 
 pub use decode::{comes_back, decode};
 pub use flat::{encode_binary, encode_flat};
-pub use numbers::{of_int, to_int};
+pub use numbers::{of_int, of_large, to_int};
 pub use sink::OutputByte;
 
 use counts::{count_parts, push_count};

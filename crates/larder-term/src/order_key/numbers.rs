@@ -47,6 +47,15 @@ pub fn of_int(n: i64) -> Option<(u8, [u8; 8], usize)> {
     Some((first ^ turned as u8, high.to_be_bytes(), used))
 }
 
+/// The order key of an integer of 64 bits whose highest bit is set, in registers.
+#[inline]
+pub fn of_large(n: u64) -> [u8; 11] {
+    debug_assert!(n >> 63 == 1);
+    // Twice the number has nine bytes, of which the first is 1.
+    let [a, b, c, d, e, f, g, h] = (n << 1).to_be_bytes();
+    [LONG, 9, 1, a, b, c, d, e, f, g, h]
+}
+
 /// The integer whose order key these bytes are, if it is one that [`of_int`] writes.
 #[inline]
 pub fn to_int(key: &[u8]) -> Option<i64> {
@@ -301,6 +310,13 @@ mod tests {
             }
             prop_assert_eq!(to_int(&key(Term::binary(&bytes))), None);
             prop_assert_eq!(to_int(&key(Term::tuple([Term::from(1), Term::from(2)]))), None);
+        }
+    }
+
+    #[test]
+    fn large_ones_in_registers() {
+        for n in [1 << 63, u64::MAX, (1 << 63) + 1, 0xAA55_0FF0_1234_5678] {
+            assert_eq!(of_large(n)[..], plain(&n.into()), "{n}");
         }
     }
 

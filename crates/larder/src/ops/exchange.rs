@@ -102,7 +102,9 @@ impl Table {
     ) -> Result<(), Error> {
         self.may_write(who)?;
         let (guard, hashed) = (local.pin(), self.key(key));
-        let (mut seen, mut object) = (Vec::new(), ObjectBuf::new());
+        // Taken out of the thread's things: `f` may come back here.
+        let mut seen = std::mem::take(&mut local.bytes);
+        let mut object = ObjectBuf::new();
         loop {
             // (1)
             seen.clear();
@@ -113,24 +115,25 @@ impl Table {
             }) > 0;
             // (2)
             let (keypos, plain) = (self.keypos(), &mut local.plain);
-            let old = there.then(|| Stored::new(key, &seen, keypos, plain));
-            let decision = f(old, &mut object)?;
+            let stored = there.then(|| Stored::new(key, &seen, keypos, plain));
+            let decision = f(stored, &mut object)?;
             // (3)
-            let seen = there.then_some(&seen[..]);
-            let is_done = self.writing_under(&guard, key, |op| match (decision, seen) {
+            let old = there.then_some(&seen[..]);
+            let is_done = self.writing_under(&guard, key, |op| match (decision, old) {
                 (Decision::Keep, _) | (Decision::Remove, None) => Ok((Written::Done, true)),
                 (Decision::Put, _) => {
                     let (ix, value) = (op.unique()?, (object.value(), false));
-                    let (written, was) = self.put_one(op, ix, hashed, value, |old| old == seen);
+                    let (written, was) = self.put_one(op, ix, hashed, value, |now| now == old);
                     Ok((written, was != Previous::Refused))
                 }
-                (Decision::Remove, Some(seen)) => {
+                (Decision::Remove, Some(old)) => {
                     let (written, was) =
-                        self.remove_one(op, op.unique()?, hashed, |old| old == seen);
+                        self.remove_one(op, op.unique()?, hashed, |now| now == old);
                     Ok((written, was == Previous::Present))
                 }
             })?;
             if is_done {
+                local.bytes = seen;
                 return Ok(());
             }
         }

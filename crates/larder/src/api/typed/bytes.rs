@@ -62,6 +62,7 @@ pub(super) fn with_key<K: EncodeKey + ?Sized, R>(
                 return Ok(f(&[first, a, b, c, d, e, g, h, i][..1 + used]));
             }
         }
+        Leaf::Large(n) => return Ok(f(&order_key::of_large(n))),
         Leaf::Binary(bytes) => {
             let mut short = [0u8; SHORT_KEY];
             if let Some(used) = order_key::encode_binary(bytes, &mut short) {

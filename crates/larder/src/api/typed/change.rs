@@ -31,11 +31,9 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         ) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let (table, me) = (self.table.engine_table(), self.table.me());
-        // Not from the thread's buffers: `f` may use any table.
-        let index_key = bytes::index_key(key)?;
-        self.table.patiently(|| {
+        self.at(key, |index_key| {
             with_local(|local| {
-                table.compute_in(local, me, &index_key, |stored, object| {
+                table.compute_in(local, me, index_key, |stored, object| {
                     let old = stored.map(row::value).transpose()?;
                     let mut decision = Decision::Keep;
                     f(old, &mut |next| {

@@ -98,6 +98,8 @@ pub trait OrderedKey: EncodeKey + Sized {
 pub enum Leaf<'k> {
     /// An integer.
     Int(i64),
+    /// One that is too large for an `i64`.
+    Large(u64),
     /// A binary.
     Binary(&'k [u8]),
     /// Anything.
@@ -116,7 +118,6 @@ macro_rules! integers {
             fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
                 match self.leaf() {
                     Leaf::Int(n) => out.int(n),
-                    // Only of an unsigned one beyond i64.
                     _ => out.big(false, &self.to_le_bytes()),
                 }
                 Ok(())
@@ -124,7 +125,8 @@ macro_rules! integers {
 
             #[inline(always)]
             fn leaf(&self) -> Leaf<'_> {
-                i64::try_from(*self).map_or(Leaf::Other, Leaf::Int)
+                let large = u64::try_from(*self).map_or(Leaf::Other, Leaf::Large);
+                i64::try_from(*self).map_or(large, Leaf::Int)
             }
         }
 

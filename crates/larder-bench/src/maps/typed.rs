@@ -1,0 +1,381 @@
+//! Typed tables beside what a Rust program would use instead: maps of keys and values of Rust's own
+//! types, shared by threads.
+//!
+//! Keys are random `u64`s of 56 bits, or texts of 21 bytes made of them; values are numbers of 32
+//! bits, or orders with a text in them. Each step goes through all keys in a random order, each
+//! thread through a part. All answers are compared. What a peer has not (ranges of a map without an
+//! order) is left out.
+//!
+//! Peers keep Rust's values, and give a clone of them. Larder keeps terms, which are made and read
+//! anew each time, but which files, snapshots and other languages have, too. `index of bytes` is
+//! Larder's index alone, without a table: eight bytes of a number under the key's bytes.
+
+mod peers;
+
+use crate::maps::peers::Only;
+use crate::result::Failure;
+use crate::table::{announce, Report};
+use crate::time::workers::work;
+use crate::workload::{random_key, shuffled, value_of};
+use larder::typed::OrderedKey;
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use std::fmt::Debug;
+use std::hash::Hash;
+
+/// What is measured.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Entries.
+    #[arg(long, value_delimiter = ',', default_value = "1000,1000000")]
+    sizes: Vec<usize>,
+    /// Numbers of threads.
+    #[arg(long, value_delimiter = ',', default_value = "1,2")]
+    threads: Vec<usize>,
+    /// How often each is measured, in turns; the median counts.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// About how many operations of each kind a measurement of a small structure has.
+    #[arg(long, default_value_t = 400_000)]
+    operations: usize,
+}
+
+/// A key of a Rust program.
+pub trait TypedKey: OrderedKey + Ord + Hash + Clone + Debug + Send + Sync + 'static {
+    /// What reports call it.
+    const NAME: &'static str;
+    /// The key of a number; not in its order.
+    fn of(n: u64) -> Self;
+}
+
+impl TypedKey for u64 {
+    const NAME: &'static str = "u64";
+
+    fn of(n: u64) -> Self {
+        n
+    }
+}
+
+impl TypedKey for String {
+    const NAME: &'static str = "String";
+
+    fn of(n: u64) -> Self {
+        format!("user:{n:016x}")
+    }
+}
+
+/// A value of a Rust program.
+pub trait TypedValue:
+    Serialize + DeserializeOwned + Clone + PartialEq + Debug + Send + Sync + 'static
+{
+    /// What reports call it.
+    const NAME: &'static str;
+    /// The value of a number.
+    fn of(n: u64) -> Self;
+    /// Its number.
+    fn number(&self) -> u64;
+    /// Counts it up.
+    fn count(&mut self);
+}
+
+impl TypedValue for u64 {
+    const NAME: &'static str = "u64";
+
+    fn of(n: u64) -> Self {
+        n
+    }
+
+    fn number(&self) -> u64 {
+        *self
+    }
+
+    fn count(&mut self) {
+        *self = self.wrapping_add(1);
+    }
+}
+
+/// A row as programs have them.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Debug)]
+pub struct Order {
+    symbol: String,
+    quantity: u64,
+    price: f64,
+    open: bool,
+}
+
+impl TypedValue for Order {
+    const NAME: &'static str = "struct";
+
+    fn of(n: u64) -> Self {
+        Order {
+            symbol: "ACME".into(),
+            quantity: n,
+            price: 12.5,
+            open: true,
+        }
+    }
+
+    fn number(&self) -> u64 {
+        self.quantity
+    }
+
+    fn count(&mut self) {
+        self.quantity = self.quantity.wrapping_add(1);
+    }
+}
+
+/// Rows that a range reads.
+const RANGE: usize = 100;
+
+/// A map that threads share.
+pub trait Contender<K, V>: Sync + Sized {
+    /// What reports call it.
+    const NAME: &'static str;
+    /// An empty one.
+    fn empty() -> Self;
+    /// Puts a value under a key.
+    fn insert(&self, key: K, value: V);
+    /// The value under a key.
+    fn get(&self, key: &K) -> Option<V>;
+    /// Removes a key; the value that was there.
+    fn remove(&self, key: &K) -> Option<V>;
+    /// Counts the value under a key up, atomically.
+    fn count(&self, key: &K);
+    /// Visits up to [`RANGE`] rows from a key on, in order; false if it can't.
+    fn range(&self, from: &K, visit: impl FnMut(&K, &V)) -> bool;
+    /// Visits all rows.
+    fn each(&self, visit: impl FnMut(&K, &V));
+}
+
+/// Keys, prepared once for all.
+struct Prepared<K> {
+    /// Each key and its number.
+    keys: Vec<(K, u64)>,
+    visit: Vec<u32>,
+    sum: u64,
+}
+
+impl<K: TypedKey> Prepared<K> {
+    fn new(size: usize) -> Self {
+        let numbers = (0..size as u64).map(random_key);
+        let keys: Vec<_> = numbers
+            .map(|n| (K::of(n >> 8), value_of(n) >> 32))
+            .collect();
+        let sum = keys.iter().fold(0u64, |sum, (_, n)| sum.wrapping_add(*n));
+        let visit = shuffled(size, 3);
+        Prepared { keys, visit, sum }
+    }
+
+    /// Does something with the keys, in random order, from so many threads, and so often; gives the
+    /// nanoseconds of one, all threads together.
+    fn through(
+        &self,
+        threads: usize,
+        rounds: usize,
+        job: impl Fn(&K, u64) -> Result<(), Failure> + Sync,
+    ) -> Result<f64, Failure> {
+        let part = self.visit.len().div_ceil(threads);
+        let done = work(threads, None, |worker| {
+            let mine = self.visit.chunks(part).nth(worker.number).unwrap_or(&[]);
+            for _ in 0..rounds {
+                for &i in mine {
+                    let (key, value) = &self.keys[i as usize];
+                    job(key, *value)?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(done.seconds * 1e9 / (rounds * self.visit.len()) as f64)
+    }
+}
+
+struct Bench<'a> {
+    report: &'a mut Report,
+    only: &'a Only,
+    size: usize,
+    threads: usize,
+    rounds: usize,
+}
+
+impl Bench<'_> {
+    fn of<K: TypedKey, V: TypedValue, C: Contender<K, V>>(
+        &mut self,
+        data: &Prepared<K>,
+    ) -> Result<(), Failure> {
+        if !self.only.has(C::NAME) {
+            return Ok(());
+        }
+        let (size, threads) = (self.size.to_string(), self.threads.to_string());
+        let key = [&size[..], K::NAME, V::NAME, &threads, C::NAME];
+        let wrong = |what: &str| Failure::wrong(C::NAME, what);
+        let mut spent = [0.0; 7];
+        let rounds = self.rounds;
+        // Small ones are filled and emptied several times; what reads goes through them as often.
+        let fills = rounds.min(20);
+        for fill in 0..fills {
+            let map = C::empty();
+            spent[0] += data.through(self.threads, 1, |key, n| {
+                map.insert(key.clone(), V::of(n));
+                Ok(())
+            })? / fills as f64;
+            if fill == 0 {
+                self.reads::<K, V, C>(data, &map, &mut spent)?;
+            }
+            spent[6] += data.through(self.threads, 1, |key, _| {
+                map.remove(key)
+                    .map(drop)
+                    .ok_or_else(|| wrong("it lost a key"))
+            })? / fills as f64;
+            let left = data.keys.iter().any(|(key, _)| map.get(key).is_some());
+            if left {
+                return Err(wrong("it keeps what was removed"));
+            }
+        }
+        let steps = [
+            "insert",
+            "lookup",
+            "overwrite",
+            "count",
+            "range of 100",
+            "each",
+            "remove",
+        ];
+        for (step, time) in steps.into_iter().zip(spent) {
+            if time > 0.0 {
+                self.report.add(&key, step, 1, time);
+            }
+        }
+        Ok(())
+    }
+
+    fn reads<K: TypedKey, V: TypedValue, C: Contender<K, V>>(
+        &self,
+        data: &Prepared<K>,
+        map: &C,
+        spent: &mut [f64; 7],
+    ) -> Result<(), Failure> {
+        let (threads, rounds) = (self.threads, self.rounds);
+        let wrong = |what: &str| Failure::wrong(C::NAME, what);
+        spent[1] = data.through(threads, rounds, |key, n| match map.get(key) {
+            Some(value) if value.number() == n => Ok(()),
+            other => Err(wrong(&format!("{key:?}: {other:?}"))),
+        })?;
+        spent[2] = data.through(threads, rounds, |key, n| {
+            map.insert(key.clone(), V::of(n));
+            Ok(())
+        })?;
+        spent[5] = data.all(rounds, map)?;
+        // A walk over a hundred rows for each hundredth key.
+        let ranged = std::sync::atomic::AtomicUsize::new(0);
+        let time = data.through(threads, 1, |key, n| {
+            if !n.is_multiple_of(RANGE as u64) {
+                return Ok(());
+            }
+            let (mut last, mut rows) = (None, 0);
+            let can = map.range(key, |key, value| {
+                rows += usize::from(last.as_ref() < Some(key));
+                last = Some(key.clone());
+                std::hint::black_box(value.number());
+            });
+            // Ordering: Relaxed; a count that is read when all threads are done.
+            ranged.fetch_add(rows, std::sync::atomic::Ordering::Relaxed);
+            match can && rows == 0 {
+                true => Err(wrong("a range without its first row, or out of order")),
+                false => Ok(()),
+            }
+        })?;
+        let rows = ranged.into_inner();
+        if rows > 0 {
+            // Of one row.
+            spent[4] = time * data.keys.len() as f64 / rows as f64;
+        }
+        spent[3] = data.through(threads, rounds, |key, _| {
+            map.count(key);
+            Ok(())
+        })?;
+        let counted = |(key, n): &(K, u64)| {
+            map.get(key)
+                .is_some_and(|value| value.number() == n.wrapping_add(rounds as u64))
+        };
+        match data.keys.iter().all(counted) {
+            true => Ok(()),
+            false => Err(wrong("it lost an update")),
+        }
+    }
+}
+
+impl<K: TypedKey> Prepared<K> {
+    /// Nanoseconds of a row, going over all.
+    fn all<V: TypedValue, C: Contender<K, V>>(
+        &self,
+        rounds: usize,
+        map: &C,
+    ) -> Result<f64, Failure> {
+        let (sum, seconds) = crate::time::timed(|| {
+            let mut sum = 0u64;
+            for _ in 0..rounds {
+                map.each(|_, value| sum = sum.wrapping_add(value.number()));
+            }
+            sum
+        });
+        match sum == self.sum.wrapping_mul(rounds as u64) {
+            true => Ok(seconds * 1e9 / (rounds * self.keys.len()) as f64),
+            false => Err(Failure::wrong(C::NAME, "a walk has other rows")),
+        }
+    }
+}
+
+/// Measures.
+///
+/// # Errors
+/// A wrong answer, with the name of what gave it.
+pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
+    let title = "Tables of Rust's types beside maps; nanoseconds an operation, all threads together (medians); ranges and each: of a row";
+    let keys = ["entries", "keys", "values", "threads", "structure"];
+    let mut report = Report::new(title, &keys);
+    let operations = |&size: &usize| options.operations.max(size) as f64;
+    let all: f64 = options.sizes.iter().map(operations).sum();
+    // All structures together, of the three pairs of types.
+    let runs = (options.runs * options.threads.len()) as f64;
+    announce("typed", all * runs * 3.0 * 6.0 * 2000e-9);
+    for &size in &options.sizes {
+        for run in 1..=options.runs {
+            eprintln!("  {size} entries, run {run} of {}", options.runs);
+            for &threads in &options.threads {
+                let rounds = options.operations.div_ceil(size).max(1);
+                let mut bench = Bench {
+                    report: &mut report,
+                    only,
+                    size,
+                    threads,
+                    rounds,
+                };
+                each_pair(&mut bench)?;
+            }
+        }
+    }
+    Ok(report)
+}
+
+fn each_pair(bench: &mut Bench<'_>) -> Result<(), Failure> {
+    let (numbers, texts) = (Prepared::new(bench.size), Prepared::new(bench.size));
+    bench.of::<_, _, peers::Bytes>(&numbers)?;
+    each::<u64, u64>(bench, &numbers)?;
+    each::<String, u64>(bench, &texts)?;
+    each::<u64, Order>(bench, &numbers)
+}
+
+fn each<K: TypedKey, V: TypedValue>(
+    bench: &mut Bench<'_>,
+    data: &Prepared<K>,
+) -> Result<(), Failure> {
+    bench.of::<K, V, peers::Typed<K, V>>(data)?;
+    bench.of::<K, V, peers::Locked<K, V>>(data)?;
+    #[cfg(feature = "peers")]
+    {
+        bench.of::<K, V, crossbeam_skiplist::SkipMap<K, parking_lot::Mutex<V>>>(data)?;
+        bench.of::<K, V, dashmap::DashMap<K, V>>(data)?;
+        bench.of::<K, V, papaya::HashMap<K, V>>(data)?;
+    }
+    Ok(())
+}
