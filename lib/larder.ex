@@ -476,6 +476,38 @@ defmodule Larder do
   @spec update_element(table(), term(), term()) :: boolean()
   defdelegate update_element(tab, key, elements), to: :larder
 
+  @doc """
+  Gives a key of a map this value; the map is the element at `position` of the object with `key`.
+
+  Nothing else of the object is copied or sent. `false` if there is no such object.
+
+      iex> tab = Larder.new(:users, [])
+      iex> Larder.insert(tab, {7, %{name: "ann", age: 34}})
+      iex> Larder.update_map(tab, 7, 2, :age, 35)
+      true
+      iex> Larder.remove_map_key(tab, 7, 2, :name)
+      true
+      iex> Larder.lookup(tab, 7)
+      [{7, %{age: 35}}]
+
+  An element that is no map is an `ArgumentError`. `update_counter/3` counts in maps, too.
+  """
+  @spec update_map(table(), term(), pos_integer(), term(), term()) :: boolean()
+  defdelegate update_map(tab, key, position, map_key, value), to: :larder
+
+  @doc """
+  As `update_map/5`, for several keys, of one map or of several, atomically: `{position, map_key,
+  value}` puts a value, `{position, map_key}` removes the key.
+  """
+  @spec update_map(table(), term(), [
+          {pos_integer(), term(), term()} | {pos_integer(), term()}
+        ]) :: boolean()
+  defdelegate update_map(tab, key, changes), to: :larder
+
+  @doc "Removes a key of a map, if it is there. As `update_map/5` otherwise."
+  @spec remove_map_key(table(), term(), pos_integer(), term()) :: boolean()
+  defdelegate remove_map_key(tab, key, position, map_key), to: :larder
+
   @doc "As `update_element/3`; if there is no such key, `default` is inserted first."
   @spec update_element(table(), term(), term(), tuple()) :: true
   defdelegate update_element(tab, key, elements, default), to: :larder

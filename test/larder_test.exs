@@ -120,6 +120,20 @@ defmodule LarderTest do
     assert_raise ArgumentError, fn -> Larder.prepare([{{:"$1"}, [], [{:nonsense, 1}]}]) end
   end
 
+  test "maps in objects change in their place" do
+    tab = table([])
+    Larder.insert(tab, {:k, %{n: 1}, %{}})
+    assert Larder.update_map(tab, :k, 3, "a", [1])
+    assert Larder.update_map(tab, :k, [{2, :m, 2}, {2, :m, 3}, {3, "b", %{}}, {3, "a"}])
+    assert Larder.lookup(tab, :k) == [{:k, %{n: 1, m: 3}, %{"b" => %{}}}]
+    assert Larder.remove_map_key(tab, :k, 2, :m)
+    assert Larder.update_counter(tab, :k, [{{2, :n}, 4}, {{2, :new, 10}, 1}]) == [5, 11]
+    assert Larder.lookup(tab, :k) == [{:k, %{n: 5, new: 11}, %{"b" => %{}}}]
+    refute Larder.update_map(tab, :none, 2, :n, 1)
+    Larder.insert(tab, {:l, 1})
+    assert_raise ArgumentError, ~r/not a map/, fn -> Larder.update_map(tab, :l, 2, :n, 1) end
+  end
+
   test "ranks" do
     tab = table([:ordered_set])
     Larder.insert(tab, for(i <- 1..1000, do: {2 * i, i}))

@@ -64,7 +64,7 @@
 -export([insert/2, insert/3, insert_new/2, expire/3, ttl/2, lookup/2, lookup_many/2,
          lookup_element/3, lookup_element/4, lookup_elements/3, lookup_elements/4, member/2,
          delete/2, delete_object/2, take/2, take_many/2, update_counter/3, update_counter/4,
-         update_element/3, update_element/4]).
+         update_element/3, update_element/4, update_map/3, update_map/5, remove_map_key/4]).
 -export([first/1, last/1, next/2, prev/2, first_lookup/1, last_lookup/1, next_lookup/2,
          prev_lookup/2,
          slot/2]).
@@ -82,7 +82,7 @@
 
 -export_type([table/0, tid/0, name/0, type/0, access/0, option/0, heir/0, continuation/0,
               match_pattern/0, match_spec/0, match_clauses/0, prepared_match_spec/0,
-              compiled_match_spec/0, update_op/0, structure/0,
+              compiled_match_spec/0, update_op/0, counter/0, structure/0,
               snapshot/0, difference/0, feed/0, feed_options/0,
               bound/0, limit/0, time/0, memory/0, memory_item/0, top/0,
               index/0, index_continuation/0, plan/0]).
@@ -154,9 +154,12 @@
 -type continuation() :: '$end_of_table'
                       | {tid(), pos_integer(), forward | backward, binary(), compiled_match_spec()}.
 %% Where a limited match or select goes on. What is in it may change.
--type update_op() :: {pos_integer(), integer()}
-                   | {pos_integer(), integer(), Threshold :: integer(), SetValue :: integer()}.
+-type update_op() :: {counter(), integer()}
+                   | {counter(), integer(), Threshold :: integer(), SetValue :: integer()}.
 %% An operation of update_counter/3.
+-type counter() :: pos_integer() | {pos_integer(), MapKey :: term()}
+                 | {pos_integer(), MapKey :: term(), Initial :: integer()}.
+%% A counter: an element, or the value of a key of a map that is one.
 
 -type memory_item() :: total | tables | snapshots | waiting | allocator.
 %% An item of memory/0.

@@ -118,6 +118,8 @@ as_ets(update_element, [Tab, Key, Spec]) ->
     {update_element, [Tab, Key, proper(Spec)]};
 as_ets(update_counter, [Tab, Key, Spec | Default]) ->
     {update_counter, [Tab, Key, proper(Spec) | Default]};
+as_ets(Function, [Tab, Key | _]) when Function =:= update_map; Function =:= remove_map_key ->
+    {member, [Tab, Key]};
 as_ets(insert, [Tab, Object, _Options]) ->
     {insert, [Tab, Object]};
 as_ets(expire, [Tab, Key, _Ttl]) ->
@@ -288,6 +290,13 @@ amend(lookup_elements, [_Tab, _Key, Positions | _], _Cause, Words) ->
         true -> Words;
         false -> Words#{3 => <<"not a list of positions">>}
     end;
+%% Maps.
+amend(_Function, _Args, badmap, _Words) ->
+    #{3 => <<"the element at this position is not a map">>};
+amend(update_counter, _Args, badmapkey, _Words) ->
+    #{3 => <<"the map has no such key: {{Position, MapKey, Initial}, Increment} begins with an integer">>};
+amend(Function, Args, Cause, Words) when Function =:= update_map; Function =:= remove_map_key ->
+    map_words(Args, Cause, Words);
 %% Secondary indexes.
 amend(_Function, _Args, {not_unique, Name}, _Words) ->
     #{general => io_lib:format("another object has this value in the unique index ~tp", [Name])};
@@ -372,6 +381,30 @@ fault(Options) ->
     catch
         _:_ -> none
     end.
+
+%% What is wrong with a change of a map.
+map_words(_Args, position, Words) -> Words#{3 => <<"position is greater than the size of the object">>};
+map_words(_Args, keypos, Words) -> Words#{3 => <<"the position of the key may not be changed">>};
+map_words([Tab, _Key, Changes], none, Words) ->
+    IsChange = fun(Change) ->
+        is_tuple(Change) andalso lists:member(tuple_size(Change), [2, 3])
+            andalso is_integer(element(1, Change)) andalso element(1, Change) > 0
+    end,
+    case is_list(proper(Changes)) andalso lists:all(IsChange, Changes) of
+        true -> map_words([Tab], none, Words);
+        false -> Words#{3 => <<"not a list of {Position, MapKey, Value} and {Position, MapKey}">>}
+    end;
+map_words([_Tab, _Key, Position | _], none, Words)
+  when not is_integer(Position); Position < 1 ->
+    Words#{3 => <<"not a positive integer">>};
+map_words([Tab | _], _Cause, Words) when map_size(Words) =:= 0 ->
+    case larder:info(Tab, type) of
+        Type when Type =:= bag; Type =:= duplicate_bag ->
+            #{1 => <<"the table is a bag, whose keys have no one object">>};
+        _ -> Words
+    end;
+map_words(_Args, _Cause, Words) ->
+    Words.
 
 %% What is wrong with an index that is to be added.
 index_words(Tab, Index) ->

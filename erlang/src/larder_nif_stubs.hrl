@@ -37,6 +37,7 @@
          update_counter_default/4,
          update_element/3,
          update_element_default/4,
+         update_map/3,
          first/1,
          last/1,
          next/2,
@@ -128,6 +129,7 @@ update_counter(_Table, _Key, _Ops) -> ?STUB.
 update_counter_default(_Table, _Key, _Ops, _Default) -> ?STUB.
 update_element(_Table, _Key, _Elements) -> ?STUB.
 update_element_default(_Table, _Key, _Elements, _Default) -> ?STUB.
+update_map(_Table, _Key, _Ops) -> ?STUB.
 first(_Table) -> ?STUB.
 last(_Table) -> ?STUB.
 next(_Table, _Key) -> ?STUB.

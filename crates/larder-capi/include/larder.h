@@ -75,6 +75,8 @@ typedef enum larder_status {
   LARDER_PANIC = 16,
   // The table is a snapshot, which can't be written.
   LARDER_READ_ONLY = 17,
+  // The element at the position is not a map.
+  LARDER_NOT_MAP = 18,
 } larder_status;
 
 // What a term is.
@@ -157,6 +159,43 @@ typedef struct larder_options {
 #ifdef __cplusplus
 extern "C" {
 #endif // __cplusplus
+
+// Gives a key of a map this value; the map is the element at a position, from 1, of the row under
+// a key. `LARDER_NONE` if there is no such row. Atomic; nothing else of the row is looked at or
+// copied out. `LARDER_NOT_MAP` if the element is none, `LARDER_BAD_ROW` (no such position, or the
+// key's), `LARDER_TABLE_TYPE` (bags).
+//
+// # Safety
+// As for `larder_insert`, for all views.
+enum larder_status larder_map_put(const struct larder_table *table,
+                                  struct larder_view key,
+                                  size_t position,
+                                  struct larder_view map_key,
+                                  struct larder_view value);
+
+// Removes a key of such a map, if the map has it: as `larder_map_put`.
+//
+// # Safety
+// As for `larder_map_put`.
+enum larder_status larder_map_remove(const struct larder_table *table,
+                                     struct larder_view key,
+                                     size_t position,
+                                     struct larder_view map_key);
+
+// Adds to the integer that a key of such a map has; the sum in `*sum` unless that is null. Atomic.
+// A map without the key gets it, and the counter begins with `*initial`; if `initial` is null,
+// that is `LARDER_BAD_KEY`, and so is a row that is not there. Otherwise as `larder_add` and
+// `larder_map_put`.
+//
+// # Safety
+// As for `larder_map_put`; `initial` is null or may be read, `sum` is null or may be written to.
+enum larder_status larder_map_add(const struct larder_table *table,
+                                  struct larder_view key,
+                                  size_t position,
+                                  struct larder_view map_key,
+                                  int64_t increment,
+                                  const int64_t *initial,
+                                  int64_t *sum);
 
 // Compiles a match specification in which `{bind, N}` stands for the Nth value, from 1 to 255:
 // `[{{{user,{bind,1}},'$1'},[{'<','$1',{bind,2}}],['$1']}]`. A handle in `*prepared`, to be given

@@ -21,6 +21,7 @@
 //! | `build`, `terms` | sequences of terms: pushed by C, or filled with results |
 //! | `world` | worlds of tables, tables made, found, loaded |
 //! | `table` | operations by key |
+//! | `maps` | maps in rows |
 //! | `rank` | ranks |
 //! | `snapshot` | tables as of one moment |
 //! | `rows` | match specifications and scans |
@@ -30,6 +31,7 @@
 #![allow(non_camel_case_types)]
 
 mod build;
+mod maps;
 mod prepared;
 mod rank;
 mod rows;
@@ -40,6 +42,7 @@ mod terms;
 mod view;
 mod world;
 
+pub use maps::*;
 pub use prepared::*;
 pub use rank::*;
 pub use rows::*;

@@ -50,6 +50,8 @@ pub enum Status {
     Panic = 16,
     /// The table is a snapshot, which can't be written.
     ReadOnly = 17,
+    /// The element at the position is not a map.
+    NotMap = 18,
 }
 
 impl Status {
@@ -73,10 +75,11 @@ impl Status {
             Status::File => b"LARDER_FILE\0",
             Status::Panic => b"LARDER_PANIC\0",
             Status::ReadOnly => b"LARDER_READ_ONLY\0",
+            Status::NotMap => b"LARDER_NOT_MAP\0",
         }
     }
 
-    const ALL: [Status; 18] = [
+    const ALL: [Status; 19] = [
         Status::Ok,
         Status::None,
         Status::NoTable,
@@ -95,6 +98,7 @@ impl Status {
         Status::File,
         Status::Panic,
         Status::ReadOnly,
+        Status::NotMap,
     ];
 }
 
@@ -122,7 +126,8 @@ impl From<Error> for Failure {
             Error::NoTable => Status::NoTable,
             Error::ReadOnly => Status::ReadOnly,
             Error::AlreadyExists => Status::AlreadyExists,
-            Error::BadKey => Status::BadKey,
+            Error::BadKey | Error::NoMapKey => Status::BadKey,
+            Error::NotMap => Status::NotMap,
             Error::Keypos | Error::Position | Error::NotTuple | Error::BadDefault => Status::BadRow,
             Error::NotInteger => Status::NotInteger,
             Error::TableType | Error::KeyChanged | Error::Unranked => Status::TableType,

@@ -12,7 +12,7 @@ use std::ffi::c_char;
 pub struct larder_table(pub(crate) Table, pub(crate) Option<Snapshot>);
 
 /// `LARDER_OK` for something, `LARDER_NONE` for nothing.
-fn whether(something: bool) -> Status {
+pub(crate) fn whether(something: bool) -> Status {
     match something {
         true => Status::Ok,
         false => Status::None,
@@ -296,18 +296,27 @@ pub unsafe extern "C" fn larder_add(
             Some(row) => table.0.add_or(&key, position, increment, &row)?,
             None => table.0.add(&key, position, increment)?,
         };
-        // The addition has taken effect: an error about the sum must say so, or a caller would add
-        // again.
-        let Some(total) = total.as_ref().as_int() else {
-            return Err(Failure::new(
-                Status::BigSum,
-                format!("the sum is {total}, which is beyond 64 bits; it is in the table"),
-            ));
-        };
         // SAFETY: as the caller says.
-        unsafe { give(sum, total) };
-        Ok(Status::Ok)
+        unsafe { summed(&total, sum) }
     })
+}
+
+/// Gives the sum of an addition.
+///
+/// # Safety
+/// `sum` is null or may be written to.
+pub(crate) unsafe fn summed(total: &Term, sum: *mut i64) -> Result<Status, Failure> {
+    // The addition has taken effect: an error about the sum must say so, or a caller would add
+    // again.
+    let Some(total) = total.as_ref().as_int() else {
+        return Err(Failure::new(
+            Status::BigSum,
+            format!("the sum is {total}, which is beyond 64 bits; it is in the table"),
+        ));
+    };
+    // SAFETY: as the caller says.
+    unsafe { give(sum, total) };
+    Ok(Status::Ok)
 }
 
 /// Replaces the element at a position, from 1, of the row under a key; `LARDER_NONE` if there is no

@@ -202,6 +202,8 @@ pub fn cause(error: &Error) -> Known {
         Error::BadKey => atoms::BADKEY,
         Error::Keypos => atoms::KEYPOS,
         Error::Position => atoms::POSITION,
+        Error::NotMap => atoms::BADMAP,
+        Error::NoMapKey => atoms::BAD_MAP_KEY,
         Error::TableType => atoms::TABLE_TYPE,
         Error::NotOwner => atoms::NOT_OWNER,
         Error::AlreadyOwner => atoms::OWNER,

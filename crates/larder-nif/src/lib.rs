@@ -99,6 +99,7 @@ natives! {
     update_counter_default(Table, Key, Ops, Default) => update::update_counter_default;
     update_element(Table, Key, Elements) => update::update_element;
     update_element_default(Table, Key, Elements, Default) => update::update_element_default;
+    update_map(Table, Key, Ops) => maps::update_map;
     first(Table) => traverse::first;
     last(Table) => traverse::last;
     next(Table, Key) => traverse::next;

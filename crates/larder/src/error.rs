@@ -46,6 +46,12 @@ pub enum Error {
     /// A counter, an increment, a threshold or a set value is not an integer.
     #[error("not an integer")]
     NotInteger,
+    /// An element of which a key was named is not a map.
+    #[error("the element is not a map")]
+    NotMap,
+    /// A counter is a key of a map that the map has not.
+    #[error("the map has no such key")]
+    NoMapKey,
     /// The operation is not for tables of this type.
     #[error("the operation is not for tables of this type")]
     TableType,

@@ -111,7 +111,7 @@ pub use indexes::{
 };
 pub use keys::KeyList;
 pub use local::{with_local, Local};
-pub use ops::{CounterOp, Decision, NewRow, Slot, Sums, TimeLeft};
+pub use ops::{CounterOp, Decision, MapHost, MapOp, NewRow, Pair, Slot, Sorted, Sums, TimeLeft};
 pub use options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
 pub use scan::{
     CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, TakeJob,

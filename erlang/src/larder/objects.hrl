@@ -126,6 +126,10 @@ take_many(Table, Keys) ->
 %% SetValue}': if the sum is beyond the threshold in the direction of the increment, the
 %% element is set instead.
 %%
+%% A counter may be the value of a key of a map. In the place of its position then stands
+%% `{Position, MapKey}', or `{Position, MapKey, Initial}' for one that begins with an integer if
+%% the map has not the key; without that it is `badarg'.
+%%
 %% A list is applied in order, and takes effect at once or not at all. Concurrent
 %% counters lose nothing. `badarg' if there is no object with the key, if an element is
 %% no integer or is the key, and for a bag.
@@ -158,3 +162,34 @@ update_element(Table, Key, Elements) ->
 update_element(Table, Key, Elements, Default) ->
     ?TRY_ELEMENT(larder_nif:update_element_default(Table, Key, Elements, Default),
                  [Table, Key, Elements, Default]).
+
+%% @doc Gives a key of a map this value; the map is the element at a position of the object
+%% with a key. Nothing else of the object is copied or sent. False if there is no such object.
+%%
+%% ```
+%% true = larder:insert(Users, {7, #{name => <<"ann">>, age => 34}}),
+%% true = larder:update_map(Users, 7, 2, age, 35).
+%% '''
+%%
+%% It takes the time of update_element/3, without that of making the map anew; to put a new
+%% key into a map of more than 32, that of a lookup and an insertion. No reader sees a part.
+%% `badarg' if the element is no map, for a position that the object has not or that is the
+%% key's, and for a bag.
+-spec update_map(table(), term(), pos_integer(), MapKey :: term(), term()) -> boolean().
+update_map(Table, Key, Position, MapKey, Value) ->
+    ?TRY(larder_nif:update_map(Table, Key, [{Position, MapKey, Value}]),
+         [Table, Key, Position, MapKey, Value]).
+
+%% @doc As update_map/5, for several keys, of one map or of several: `{Position, MapKey,
+%% Value}' puts a value, `{Position, MapKey}' removes the key, if it is there. Those for one
+%% map are done in order. The list takes effect at once or not at all.
+-spec update_map(table(), term(), [{pos_integer(), MapKey :: term(), Value :: term()} |
+                                   {pos_integer(), MapKey :: term()}]) -> boolean().
+update_map(Table, Key, Changes) ->
+    ?TRY(larder_nif:update_map(Table, Key, Changes), [Table, Key, Changes]).
+
+%% @doc Removes a key of the map at a position of the object with a key, if it is there. False
+%% if there is no such object. As update_map/5 otherwise.
+-spec remove_map_key(table(), term(), pos_integer(), MapKey :: term()) -> boolean().
+remove_map_key(Table, Key, Position, MapKey) ->
+    ?TRY(larder_nif:update_map(Table, Key, [{Position, MapKey}]), [Table, Key, Position, MapKey]).

@@ -268,7 +268,14 @@ impl Hand for EngineHand<'_> {
         let done = with_local(|local| {
             let ops = std::slice::from_ref(&op);
             let engine = self.engine();
-            engine.update_counter_in(local, self.who, &self.key, ops, None, &mut sums)
+            engine.update_counter_in(
+                local,
+                self.who,
+                &self.key,
+                ops,
+                None,
+                (&mut sums, &mut larder::Sorted),
+            )
         });
         match (done, sums.pop()) {
             (Ok(()), Some(Number::Int(sum))) => Some(sum),

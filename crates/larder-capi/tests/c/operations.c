@@ -441,13 +441,71 @@ static void prepared(int kind) {
     ended(table);
 }
 
+static void maps(int kind) {
+    larder_table *table = made("maps", kind, NULL);
+    larder_view nothing = {NULL, 0};
+    OK(larder_insert(table, term(t, "{k, #{n => 1}, 7}")));
+    larder_terms_clear(u);
+    OK(larder_push_text(u, "k"));
+    OK(larder_push_text(u, "n"));
+    OK(larder_push_text(u, "[new]"));
+    OK(larder_push_text(u, "none"));
+    larder_view k = larder_terms_get(u, 0), n = larder_terms_get(u, 1);
+    larder_view new = larder_terms_get(u, 2), none = larder_terms_get(u, 3);
+    int64_t sum = 0, ten = 10, most = INT64_MAX;
+    if (kind == LARDER_BAG || kind == LARDER_DUPLICATE_BAG) {
+        ENDS(LARDER_TABLE_TYPE, larder_map_put(table, k, 2, n, new));
+        ENDS(LARDER_TABLE_TYPE, larder_map_add(table, k, 2, n, 1, NULL, &sum));
+        ended(table);
+        return;
+    }
+    OK(larder_map_put(table, k, 2, new, none));
+    OK(larder_map_add(table, k, 2, n, 4, NULL, &sum));
+    CHECK(sum == 5);
+    OK(larder_lookup(table, k, out));
+    CHECK(reads(larder_terms_get(out, 0), "{k,#{n => 5,[new] => none},7}"));
+    OK(larder_map_remove(table, k, 2, new));
+    OK(larder_map_remove(table, k, 2, new));
+    ENDS(LARDER_BAD_KEY, larder_map_add(table, k, 2, new, 4, NULL, &sum));
+    OK(larder_map_add(table, k, 2, new, 4, &ten, &sum));
+    CHECK(sum == 14);
+    ENDS(LARDER_BIG_SUM, larder_map_add(table, k, 2, none, 1, &most, &sum));
+    OK(larder_map_remove(table, k, 2, none));
+    OK(larder_lookup(table, k, out));
+    CHECK(reads(larder_terms_get(out, 0), "{k,#{n => 5,[new] => 14},7}"));
+    /* A map that becomes large, and small again. */
+    for (int i = 0; i < 100; i++) {
+        larder_terms *key = larder_terms_new();
+        OK(larder_push_int(key, i));
+        OK(larder_map_put(table, k, 2, larder_terms_get(key, 0), n));
+        if (i >= 3) {
+            larder_terms_clear(key);
+            OK(larder_push_int(key, i - 3));
+            OK(larder_map_remove(table, k, 2, larder_terms_get(key, 0)));
+        }
+        larder_terms_free(key);
+    }
+    OK(larder_lookup(table, k, out));
+    CHECK(reads(larder_terms_get(out, 0), "{k,#{97 => n,98 => n,99 => n,n => 5,[new] => 14},7}"));
+    ENDS(LARDER_NONE, larder_map_put(table, none, 2, n, new));
+    ENDS(LARDER_NONE, larder_map_remove(table, none, 2, n));
+    ENDS(LARDER_BAD_KEY, larder_map_add(table, none, 2, n, 1, &ten, &sum));
+    ENDS(LARDER_NOT_MAP, larder_map_put(table, k, 3, n, new));
+    ENDS(LARDER_NOT_MAP, larder_map_add(table, k, 3, n, 1, NULL, &sum));
+    ENDS(LARDER_BAD_ROW, larder_map_put(table, k, 1, n, new));
+    ENDS(LARDER_BAD_ROW, larder_map_put(table, k, 9, n, new));
+    ENDS(LARDER_BAD_TERM, larder_map_put(table, k, 2, nothing, new));
+    ENDS(LARDER_BAD_TERM, larder_map_put(table, k, 2, n, nothing));
+    ended(table);
+}
+
 int main(void) {
     world = larder_new();
     t = larder_terms_new(), u = larder_terms_new(), out = larder_terms_new();
     for (int kind = LARDER_SET; kind <= LARDER_DUPLICATE_BAG; kind++) by_key(kind, NULL), steps(kind, NULL), snapshots(kind);
     by_key(LARDER_ORDERED_SET, "catree(over=btree,m=8)"), steps(LARDER_ORDERED_SET, "btree");
     by_key(LARDER_SET, "linear_hash"), steps(LARDER_SET, "judyl_hash");
-    for (int kind = LARDER_SET; kind <= LARDER_DUPLICATE_BAG; kind++) prepared(kind);
+    for (int kind = LARDER_SET; kind <= LARDER_DUPLICATE_BAG; kind++) prepared(kind), maps(kind);
     counters();
     queries();
     ranks();

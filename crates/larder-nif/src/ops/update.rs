@@ -1,6 +1,7 @@
 //! update_counter and update_element.
 
 use super::single::{spend, with_key};
+use super::trees::Trees;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
@@ -8,7 +9,7 @@ use crate::tables::{self, answer, asker, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Row, Unreadable};
-use larder::{CounterOp, Error, Local, Sums, Table};
+use larder::{CounterOp, Error, Local, MapHost, Sums, Table};
 use larder_term::number::Number;
 use larder_term::object::ObjectRef;
 use larder_term::{Encoder, Mode, Term, TermBuf, TermRef};
@@ -107,21 +108,44 @@ fn length(mut list: Word) -> usize {
 
 #[inline]
 fn counter_op(call: &Call<'_>, parts: &[Word]) -> Result<CounterOp, Raise> {
-    match *parts {
-        [pos, incr] => Ok(CounterOp::new(position(pos)?, integer(call, incr)?)),
-        [pos, incr, threshold, value] => Ok(CounterOp::limited(
-            position(pos)?,
+    // Where it counts: Pos | {Pos, MapKey} | {Pos, MapKey, Initial}.
+    let place = *parts.first().ok_or(BADARG)?;
+    let in_map = layout::tuple(place);
+    let pos = position(
+        in_map
+            .and_then(|parts| parts.first().copied())
+            .unwrap_or(place),
+    )?;
+    let op = match *parts {
+        [_, incr] => CounterOp::new(pos, integer(call, incr)?),
+        [_, incr, threshold, value] => CounterOp::limited(
+            pos,
             integer(call, incr)?,
             integer(call, threshold)?,
             integer(call, value)?,
-        )),
-        _ => Err(BADARG),
+        ),
+        _ => return Err(BADARG),
+    };
+    match in_map {
+        None => Ok(op),
+        Some(parts) => counter_in_map(call, op, parts),
     }
+}
+
+#[cold]
+fn counter_in_map(call: &Call<'_>, op: CounterOp, parts: &[Word]) -> Result<CounterOp, Raise> {
+    let (key, initial) = match *parts {
+        [_, key] => (key, None),
+        [_, key, initial] => (key, Some(integer(call, initial)?)),
+        _ => return Err(BADARG),
+    };
+    let key = Term::from(Taken::new(call, key)?.term()?);
+    Ok(op.in_map(key, initial))
 }
 
 /// A position; one that cannot be is 0, which no object has.
 #[inline]
-fn position(word: Word) -> Result<usize, Raise> {
+pub fn position(word: Word) -> Result<usize, Raise> {
     let position = layout::small(word).ok_or(BADARG)?;
     Ok(usize::try_from(position).unwrap_or(0))
 }
@@ -146,14 +170,15 @@ fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
             other => return Err(refuse_counter(call, table, default, other.err())),
         };
         // 2. The engine applies them, all or none.
-        let mut sums = Sums::new();
+        let (mut sums, mut host) = (Sums::new(), Trees::new(call));
         let result = with_key(call, table, call.args[1], |key| {
-            match table.update_counter_in(local, asker(call), key, &ops, None, &mut sums) {
+            let out = (&mut sums, &mut host as &mut dyn MapHost);
+            match table.update_counter_in(local, asker(call), key, &ops, None, out) {
                 // 3. No object: again, with one made of the default, in case there is none still.
                 Err(Error::BadKey) if default.is_some() => with_row(call, table, default, |row| {
+                    let out = (&mut sums, &mut host as &mut dyn MapHost);
                     let row = Some(row);
-                    let done =
-                        table.update_counter_in(local, asker(call), key, &ops, row, &mut sums);
+                    let done = table.update_counter_in(local, asker(call), key, &ops, row, out);
                     answer(call, table, done)
                 }),
                 other => answer(call, table, other),

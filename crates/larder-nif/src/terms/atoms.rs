@@ -217,6 +217,7 @@ known! {
     INDEX "index", INDEXES "indexes", UNIQUE "unique", EACH "each", ORDERED "ordered",
     KEY "key", RANGE "range", SCAN "scan", UNKNOWN "unknown",
     NOT_UNIQUE "not_unique", NO_INDEX "no_index",
+    BADMAP "badmap", BAD_MAP_KEY "badmapkey",
 }
 
 impl Known {

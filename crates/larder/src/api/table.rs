@@ -5,7 +5,7 @@ use crate::batch::ObjectList;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::ops::{CounterOp, NewRow};
+use crate::ops::{CounterOp, MapOp, NewRow};
 use crate::table::Table as EngineTable;
 use larder_term::number::Number;
 use larder_term::object::{ObjectBuf, ObjectView};
@@ -209,7 +209,38 @@ impl Table {
     /// # Errors
     /// `BadKey`, `Position`, `Keypos`, `NotInteger`, `TableType` (bags), `NoTable`.
     pub fn add(&self, key: &impl AsTerm, pos: usize, incr: i64) -> Result<Term, Error> {
-        self.count(key, pos, incr, None)
+        self.count(key, &CounterOp::new(pos, Number::Int(incr)), None)
+    }
+
+    /// As `add`, for a counter in the map at a position: the value of a key. If the map has not the
+    /// key, it is put in, and the counter begins with `initial`.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder_term::term;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let pages = Larder::new().table("pages").create()?;
+    /// pages.insert(&term!({home, #{read => 4}}))?;
+    /// assert_eq!(pages.add_in_map(&term!(home), 2, &term!(read), 1, None)?, term!(5));
+    /// assert_eq!(pages.add_in_map(&term!(home), 2, &term!(liked), 1, Some(0))?, term!(1));
+    /// assert_eq!(pages.lookup(&term!(home))?, [term!({home, #{liked => 1, read => 5}})]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As `add`; `NotMap`; `NoMapKey` without `initial`.
+    pub fn add_in_map(
+        &self,
+        key: &impl AsTerm,
+        pos: usize,
+        map_key: &impl AsTerm,
+        incr: i64,
+        initial: Option<i64>,
+    ) -> Result<Term, Error> {
+        let op = CounterOp::new(pos, Number::Int(incr));
+        let op = op.in_map(Term::from(map_key.as_term()), initial.map(Number::Int));
+        self.count(key, &op, None)
     }
 
     /// As `add`; a key that is absent gets the tuple `default` (with its key put in) first.
@@ -223,25 +254,24 @@ impl Table {
         incr: i64,
         default: &impl AsTerm,
     ) -> Result<Term, Error> {
-        self.count(key, pos, incr, Some(default.as_term()))
+        let op = CounterOp::new(pos, Number::Int(incr));
+        self.count(key, &op, Some(default.as_term()))
     }
 
     fn count(
         &self,
         key: &impl AsTerm,
-        pos: usize,
-        incr: i64,
+        op: &CounterOp,
         default: Option<TermRef<'_>>,
     ) -> Result<Term, Error> {
         let bytes = self.key(key);
-        let op = CounterOp::new(pos, Number::Int(incr));
         let row = default.map(|tuple| NewRow {
             key: key.as_term(),
             tuple,
         });
         let mut out = Vec::new();
         self.patiently(|| {
-            let ops = std::slice::from_ref(&op);
+            let ops = std::slice::from_ref(op);
             self.table
                 .update_counter(self.me(), &bytes, ops, row, &mut out)
         })?;
@@ -262,6 +292,63 @@ impl Table {
         let key = self.key(key);
         let ops = [(pos, element.as_term())];
         self.patiently(|| self.table.update_element(self.me(), &key, &ops, None))
+    }
+
+    /// Gives a key of the map at a position this value, in the map's place: nothing else of it is
+    /// copied or sent. False if the table has no such tuple.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder_term::term;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let users = Larder::new().table("users").create()?;
+    /// users.insert(&term!({1, #{name => "ann", age => 34}}))?;
+    /// assert!(users.update_map(&term!(1), 2, &term!(age), &term!(35))?);
+    /// assert!(users.remove_map_key(&term!(1), 2, &term!(name))?);
+    /// assert_eq!(users.lookup(&term!(1))?, [term!({1, #{age => 35}})]);
+    /// assert!(!users.update_map(&term!(2), 2, &term!(age), &term!(35))?);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `NotMap`, `Position`, `Keypos`, `TableType` (bags), `NoTable`.
+    ///
+    /// # Complexity
+    /// Linear in the tuple.
+    pub fn update_map(
+        &self,
+        key: &impl AsTerm,
+        pos: usize,
+        map_key: &impl AsTerm,
+        value: &impl AsTerm,
+    ) -> Result<bool, Error> {
+        self.change_map(key, pos, map_key.as_term(), Some(value.as_term()))
+    }
+
+    /// Removes a key of the map at a position, if the map has it. False if the table has no such
+    /// tuple.
+    ///
+    /// # Errors
+    /// As `update_map`.
+    pub fn remove_map_key(
+        &self,
+        key: &impl AsTerm,
+        pos: usize,
+        map_key: &impl AsTerm,
+    ) -> Result<bool, Error> {
+        self.change_map(key, pos, map_key.as_term(), None)
+    }
+
+    fn change_map(
+        &self,
+        row: &impl AsTerm,
+        pos: usize,
+        key: TermRef<'_>,
+        value: Option<TermRef<'_>>,
+    ) -> Result<bool, Error> {
+        let (row, ops) = (self.key(row), [MapOp { pos, key, value }]);
+        self.patiently(|| self.table.update_map(self.me(), &row, &ops))
     }
 
     /// The first key, in key order for an ordered_set.

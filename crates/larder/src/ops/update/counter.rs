@@ -1,6 +1,7 @@
 //! Counters: `update_counter`.
 
-use super::{Edited, NewRow, Order};
+use super::map::put_changed;
+use super::{Edited, MapHost, NewRow, Order, Pair, Sorted};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -8,6 +9,7 @@ use crate::table::Table;
 use larder_term::number::{Number, NumberError};
 use larder_term::object::patch::Patch;
 use larder_term::object::ObjectRef;
+use larder_term::{MapEdit, Term, TermRef};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
@@ -30,6 +32,16 @@ enum Increment {
         value: i64,
     },
     Any(Box<AnyIncrement>),
+    InMap(Box<InMap>),
+}
+
+/// A counter that is the value of a key of a map.
+#[derive(Clone, Debug)]
+struct InMap {
+    key: Term,
+    /// What the counter begins with, if the map has not the key.
+    initial: Option<Number>,
+    op: CounterOp,
 }
 
 #[derive(Clone, Debug)]
@@ -70,6 +82,19 @@ impl CounterOp {
         CounterOp { pos, step }
     }
 
+    /// The same for a counter in the map that the element is: the value of a key. If the map has
+    /// not the key, the counter begins with `initial`, if there is that.
+    pub fn in_map(self, key: Term, initial: Option<Number>) -> Self {
+        CounterOp {
+            pos: self.pos,
+            step: Increment::InMap(Box::new(InMap {
+                key,
+                initial,
+                op: self,
+            })),
+        }
+    }
+
     /// The element, from 1.
     #[inline]
     pub fn pos(&self) -> usize {
@@ -82,6 +107,8 @@ impl CounterOp {
         match &self.step {
             Increment::Add(_) | Increment::AddUpTo { .. } => true,
             Increment::Any(step) => step.is_whole(),
+            // What it counts is not the element.
+            Increment::InMap(_) => false,
         }
     }
 
@@ -135,9 +162,23 @@ impl CounterOp {
                 AnyIncrement::sum(number, &Number::Int(*incr), Some(&limit))
             }
             Increment::Any(step) => AnyIncrement::sum(number, &step.incr, step.limit.as_ref()),
+            Increment::InMap(counter) => return counter.op.apply(number),
         };
         *number = sum?;
         Ok(())
+    }
+}
+
+impl InMap {
+    /// The counter, if this is what the map has.
+    fn number_of(&self, value: Option<TermRef<'_>>) -> Result<Number, Error> {
+        let number = match value {
+            Some(value) => Number::from_term(value).filter(Number::is_integer),
+            None => Some(self.initial.clone().ok_or(Error::NoMapKey)?).filter(Number::is_integer),
+        };
+        number
+            .filter(|_| self.op.is_whole())
+            .ok_or(Error::NotInteger)
     }
 }
 
@@ -199,12 +240,15 @@ impl Table {
         with_local(|local| {
             // The default is made into an object only if the key is not there. If the key comes in
             // between, the second call finds it, and the default is not used.
-            let done = self.update_counter_in(local, who, key, ops, None, &mut sums);
+            let mut update = |local: &mut Local, row: Option<ObjectRef<'_>>| {
+                self.update_counter_in(local, who, key, ops, row, (&mut sums, &mut Sorted))
+            };
+            let done = update(local, None);
             let (Err(Error::BadKey), Some(row)) = (&done, default) else {
                 return done;
             };
             let row = self.new_row(row)?;
-            self.update_counter_in(local, who, key, ops, Some(row.borrow()), &mut sums)
+            update(local, Some(row.borrow()))
         })?;
         out.extend(sums);
         Ok(())
@@ -223,7 +267,7 @@ impl Table {
         key: &[u8],
         ops: &[CounterOp],
         default: Option<ObjectRef<'_>>,
-        sums: &mut Sums,
+        (sums, host): (&mut Sums, &mut dyn MapHost),
     ) -> Result<(), Error> {
         let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
         let found = self.edit(local, who, key, (default, last), |value, out| {
@@ -233,7 +277,7 @@ impl Table {
             if ops.is_empty() {
                 return Ok(Edited::Same);
             }
-            self.count(value, ops, sums, out)
+            self.count(value, ops, (sums, host), out)
         })?;
         if found {
             Ok(())
@@ -248,7 +292,7 @@ impl Table {
         &self,
         value: &[u8],
         ops: &[CounterOp],
-        sums: &mut Sums,
+        (sums, host): (&mut Sums, &mut dyn MapHost),
         out: &mut Vec<u8>,
     ) -> Result<Edited, Error> {
         // One walk over the elements: the ops are applied by their positions, those for one element
@@ -267,7 +311,15 @@ impl Table {
             // Which error is reported is a matter of the order in which ops came, not of this
             // walk's: `why_not` looks for the first.
             let Some(mut number) = Number::from_term(old).filter(Number::is_integer) else {
-                return Err(self.why_not(value, ops));
+                let here = (&order, ops, &mut i);
+                let Ok((counters, wrong)) = count_in_map(old, here, sums) else {
+                    return Err(self.why_not(value, ops));
+                };
+                let counters = counters.iter().map(|(key, sum)| (*key, Some(sum.as_ref())));
+                let changes: SmallVec<[Pair<'_>; 4]> = counters.collect();
+                put_changed(&mut patch, old, &changes, host)?;
+                too_large = wrong.or(too_large);
+                continue;
             };
             while op.pos == pos {
                 if !op.is_whole() {
@@ -310,10 +362,56 @@ impl Table {
             if !patch.has(op.pos) {
                 return Some(self.no_element(op.pos));
             }
-            let number = Number::from_term(patch.element(op.pos));
+            let element = patch.element(op.pos);
+            if let Increment::InMap(counter) = &op.step {
+                let map = MapEdit::new(element).ok_or(Error::NotMap);
+                return map
+                    .and_then(|map| counter.number_of(map.get(counter.key.as_ref())))
+                    .err();
+            }
+            let number = Number::from_term(element);
             let integers = number.is_some_and(|n| n.is_integer()) && op.is_whole();
             (!integers).then_some(Error::NotInteger)
         };
         ops.iter().find_map(wrong).unwrap_or(Error::NotInteger)
     }
+}
+
+/// The keys of counters in a map, with their new values, in the order of their ops.
+type Counters<'o> = SmallVec<[(TermRef<'o>, Term); 4]>;
+
+/// Works the ops out, from the `i`th on, that are for a map at one position; and says if an integer
+/// is too large.
+///
+/// # Errors
+/// If something is wrong with one: `why_not` says which error it is.
+#[cold]
+fn count_in_map<'o>(
+    old: TermRef<'_>,
+    (order, ops, i): (&Order, &'o [CounterOp], &mut usize),
+    sums: &mut Sums,
+) -> Result<(Counters<'o>, Option<Error>), Error> {
+    let map = MapEdit::new(old).ok_or(Error::NotMap)?;
+    let (mut too_large, pos) = (None, order.get(ops, *i).map(CounterOp::pos));
+    let mut done = Counters::new();
+    while let Some(op) = order.get(ops, *i).filter(|op| Some(op.pos) == pos) {
+        let Increment::InMap(counter) = &op.step else {
+            return Err(Error::NotInteger);
+        };
+        let key = counter.key.as_ref();
+        // What an op before this one has counted, or what the map has.
+        let before = done.iter().rev().find(|(other, _)| other.identical(key));
+        let mut number = match before {
+            Some((_, sum)) => counter.number_of(Some(sum.as_ref()))?,
+            None => counter.number_of(map.get(key))?,
+        };
+        if let Err(error) = counter.op.apply(&mut number) {
+            too_large = Some(error);
+        }
+        let sum = Term::build(|out| number.encode(out)).map_err(|_| Error::NotInteger)?;
+        done.push((key, sum));
+        sums[order.place(*i)] = number;
+        *i += 1;
+    }
+    Ok((done, too_large))
 }

@@ -1,4 +1,4 @@
-//! Counters and elements: changing some elements of one object.
+//! Counters, elements, and maps in them: changing some elements of one object.
 //!
 //! Everything is checked against the object under the leaf's lock before anything is written, so a
 //! call is all or nothing and no update is lost. Linearisation point: the store that unlocks the
@@ -10,6 +10,7 @@
 
 mod counter;
 mod element;
+mod map;
 
 use super::commit::Edit;
 use crate::error::Error;
@@ -24,6 +25,7 @@ use larder_term::object::{self, ObjectBuf, ObjectEncoder, ObjectRef, COMPRESSED}
 use larder_term::TermRef;
 
 pub use counter::{CounterOp, Sums};
+pub use map::{MapHost, MapOp, Pair, Sorted};
 
 /// The object that an update works on if there is none under the key.
 #[derive(Clone, Copy)]

@@ -1,0 +1,76 @@
+//! update_map.
+
+use super::single::{spend, with_key};
+use super::trees::Trees;
+use super::update::position;
+use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::layout;
+use crate::sys::*;
+use crate::tables::{self, answer, asker, who};
+use crate::terms::atoms;
+use crate::terms::encode::{self, Unreadable};
+use larder::{Error, MapOp};
+use larder_term::{TermBuf, TermRef};
+use smallvec::SmallVec;
+
+/// Where changes go: positions, and whether there is a value behind the key.
+type Places = SmallVec<[(usize, bool); 4]>;
+
+/// update_map(Table, Key, [{Pos, MapKey, Value} | {Pos, MapKey}]) -> boolean().
+pub fn update_map(call: &Call<'_>) -> Reply {
+    tables::with_local(call, call.args[0], |table, local| {
+        answer(call, table, table.check_write(who(call)))?;
+        // 1. Keys and values, as one tuple of the engine's.
+        let (mut terms, mut places) = (TermBuf::default(), Places::new());
+        let count = changes(call.args[2], &mut places).ok_or(BADARG)?;
+        let pushed: Result<(), Unreadable> = terms.encode(|out| {
+            out.begin_tuple(count);
+            let mut rest = call.args[2];
+            while let Some((op, tail)) = layout::cell(rest) {
+                for &word in layout::tuple(op).unwrap_or(&[]).iter().skip(1) {
+                    encode::term(call.env, word, out)?;
+                }
+                rest = tail;
+            }
+            Ok(())
+        });
+        pushed.map_err(|_| BADARG)?;
+        let terms = terms.term().and_then(TermRef::as_tuple).ok_or(BADARG)?;
+        let mut terms = terms.iter();
+        let ops = places.iter().map(|&(pos, has_value)| {
+            Some(MapOp {
+                pos,
+                key: terms.next()?,
+                value: if has_value { Some(terms.next()?) } else { None },
+            })
+        });
+        let ops: SmallVec<[MapOp<'_>; 4]> = ops.collect::<Option<_>>().ok_or(BADARG)?;
+        // 2. The engine changes the maps, all or none.
+        let mut host = Trees::new(call);
+        let done = with_key(call, table, call.args[1], |key| {
+            match table.update_map_in(local, asker(call), key, &ops, &mut host) {
+                Err(Error::TableType) => Err(Raise::Cause(atoms::NONE)),
+                done => answer(call, table, done),
+            }
+        });
+        spend(call, ops.len());
+        done.map(boolean)
+    })
+}
+
+/// Reads positions; how many keys and values there are. None if it is no such list.
+fn changes(list: Word, places: &mut Places) -> Option<usize> {
+    let (mut rest, mut count) = (list, 0);
+    while let Some((op, tail)) = layout::cell(rest) {
+        let parts = layout::tuple(op)?;
+        let has_value = match parts.len() {
+            2 => false,
+            3 => true,
+            _ => return None,
+        };
+        places.push((position(parts[0]).ok()?, has_value));
+        count += parts.len() - 1;
+        rest = tail;
+    }
+    (rest == layout::NIL).then_some(count)
+}

@@ -1,0 +1,51 @@
+//! How the emulator has large maps that the engine has changed.
+
+use crate::call::Call;
+use crate::sys::*;
+use crate::terms::decode;
+use crate::terms::encode;
+use larder::{MapHost, Pair};
+use larder_term::{Mode, TermBuf, TermRef};
+
+/// The emulator, which has the trees of large maps.
+pub struct Trees<'c, 'a> {
+    call: &'c Call<'a>,
+    /// The maps that it wrote, with the counts of their handles.
+    made: Vec<TermBuf>,
+}
+
+impl<'c, 'a> Trees<'c, 'a> {
+    /// That of the running call.
+    pub fn new(call: &'c Call<'a>) -> Self {
+        let made = Vec::new();
+        Trees { call, made }
+    }
+}
+
+impl MapHost for Trees<'_, '_> {
+    #[cold]
+    fn changed<'s>(&'s mut self, map: TermRef<'_>, changes: &[Pair<'_>]) -> Option<TermRef<'s>> {
+        let (env, heap) = (self.call.env, &self.call.heap);
+        let mut word = decode::term(heap, map);
+        for &(key, value) in changes {
+            let key = decode::term(heap, key);
+            let value = value.map(|value| decode::term(heap, value));
+            let old = word;
+            // SAFETY: the environment is the running call's, and so are all terms.
+            let is_map = unsafe {
+                match value {
+                    Some(value) => enif_make_map_put(env, old, key, value, &mut word),
+                    None => enif_make_map_remove(env, old, key, &mut word),
+                }
+            };
+            if is_map == 0 {
+                return None;
+            }
+        }
+        // The map that the emulator made is written as it lies.
+        let mut buffer = TermBuf::new(Mode::Shared);
+        buffer.encode(|out| encode::term(env, word, out)).ok()?;
+        self.made.push(buffer);
+        self.made.last()?.term()
+    }
+}

@@ -1,0 +1,237 @@
+//! Changing some pairs of a map without taking it apart.
+//!
+//! ```text
+//!   head │ k1 v1 │ k2 v2 │ k3 v3          put k2 ⇒ w: w in the place of v2
+//!                ▲                        put k  ⇒ v: where the order has it; one pair more in the head
+//! ```
+//!
+//! 1. A key is looked for from the left, by identity.
+//! 2. A value is put in its place. All else stays, and so does the form: the shape of a tree says
+//!    nothing of values.
+//! 3. A pair that comes or goes does so at its place in a map of sorted form. A map of tree form is
+//!    first written in the sorted form, as only the host knows the tree. Where that would not be
+//!    what the host would write, it can do the change itself ([`MapEdit::leaves_tree`]).
+//!
+//! An edit owns no counts: the handles in it are those of the map and of the terms that were put.
+
+use crate::{
+    map_order::key_order,
+    skip::skip,
+    tags::{MAP, TREE_MAP},
+    varint,
+    view::{TermRef, View},
+};
+use std::ops::Range;
+
+/// The emulator keeps maps of more pairs as trees.
+const MOST_SORTED: usize = 32;
+
+/// A map that is being changed.
+#[derive(Debug)]
+pub struct MapEdit {
+    bytes: Vec<u8>,
+    /// Whether pairs came or went.
+    is_reshaped: bool,
+}
+
+/// Where a key is, or would be.
+struct Found {
+    /// Of the pair, or where it belongs in the sorted form.
+    at: usize,
+    /// Of the key's value, if it is there.
+    value: Option<Range<usize>>,
+}
+
+impl MapEdit {
+    /// Begins with a map; None for what is none.
+    pub fn new(map: TermRef<'_>) -> Option<MapEdit> {
+        let bytes = map.bytes();
+        matches!(bytes.first(), Some(&(MAP | TREE_MAP))).then(|| MapEdit {
+            bytes: bytes.to_vec(),
+            is_reshaped: false,
+        })
+    }
+
+    /// The map as it is now.
+    pub fn term(&self) -> TermRef<'_> {
+        TermRef::within(&self.bytes)
+    }
+
+    /// Whether a change would take the map out of the form that a host has for it which keeps large
+    /// maps as trees: a pair comes or goes, and the map is large before or after.
+    pub fn leaves_tree(&self, key: TermRef<'_>, value: Option<TermRef<'_>>) -> bool {
+        let most = MOST_SORTED - usize::from(value.is_some());
+        let is_large = self.bytes[0] == TREE_MAP || self.len() > most;
+        is_large && crate::tree_maps() && self.find(key).value.is_some() != value.is_some()
+    }
+
+    /// How many pairs there are.
+    fn len(&self) -> usize {
+        match self.term().view() {
+            View::Map(map) => map.len(),
+            _ => 0,
+        }
+    }
+
+    /// The value of a key.
+    ///
+    /// # Complexity
+    /// O(n) in the map.
+    pub fn get(&self, key: TermRef<'_>) -> Option<TermRef<'_>> {
+        let value = self.find(key).value?;
+        Some(TermRef::within(&self.bytes[value]))
+    }
+
+    /// Gives a key this value.
+    ///
+    /// # Complexity
+    /// O(n) in the map; O(n log n) for a new key of a map of tree form.
+    pub fn put(&mut self, key: TermRef<'_>, value: TermRef<'_>) {
+        if let Some(old) = self.find(key).value {
+            self.bytes.splice(old, value.bytes().iter().copied());
+            return;
+        }
+        self.reshape();
+        let at = self.find(key).at;
+        let pair = [key.bytes(), value.bytes()].concat();
+        self.bytes.splice(at..at, pair);
+        self.count(self.len() + 1);
+    }
+
+    /// Removes a key; whether it was there.
+    ///
+    /// # Complexity
+    /// As [`MapEdit::put`].
+    pub fn remove(&mut self, key: TermRef<'_>) -> bool {
+        if self.find(key).value.is_none() {
+            return false;
+        }
+        self.reshape();
+        let found = self.find(key);
+        if let Some(value) = found.value {
+            self.bytes.drain(found.at..value.end);
+            self.count(self.len() - 1);
+        }
+        true
+    }
+
+    /// Where the first pair begins.
+    fn first(&self) -> usize {
+        crate::skip::head(&self.bytes, 0).0
+    }
+
+    fn find(&self, key: TermRef<'_>) -> Found {
+        let (mut at, mut place) = (self.first(), None);
+        for _ in 0..self.len() {
+            let middle = at + skip(&self.bytes[at..]);
+            let end = middle + skip(&self.bytes[middle..]);
+            let here = TermRef::within(&self.bytes[at..middle]);
+            if here.identical(key) {
+                let value = Some(middle..end);
+                return Found { at, value };
+            }
+            if place.is_none() && key_order(key, here).is_lt() {
+                place = Some(at);
+            }
+            at = end;
+        }
+        let at = place.unwrap_or(at);
+        Found { at, value: None }
+    }
+
+    /// Pairs are to come or go: now the form is the sorted one.
+    fn reshape(&mut self) {
+        self.is_reshaped = true;
+        if self.bytes[0] == MAP {
+            return;
+        }
+        let View::Map(map) = self.term().view() else {
+            return;
+        };
+        let mut pairs: Vec<_> = map.iter().collect();
+        pairs.sort_by(|a, b| key_order(a.0, b.0));
+        let mut bytes = Vec::with_capacity(self.bytes.len());
+        bytes.push(MAP);
+        varint::push(&mut bytes, pairs.len() as u64);
+        for (key, value) in pairs {
+            bytes.extend_from_slice(key.bytes());
+            bytes.extend_from_slice(value.bytes());
+        }
+        self.bytes = bytes;
+    }
+
+    /// Writes another number of pairs in the head of a map of sorted form.
+    fn count(&mut self, pairs: usize) {
+        let mut head = vec![MAP];
+        varint::push(&mut head, pairs as u64);
+        self.bytes.splice(..self.first(), head);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Term;
+    use std::collections::BTreeMap;
+
+    fn key(n: u64) -> Term {
+        let int = Term::int(n as i64);
+        match n % 5 {
+            0 => Term::atom(&format!("k{n}")),
+            1 => Term::tuple([int]),
+            2 => Term::float(n as f64).unwrap(),
+            3 => Term::binary(format!("key {n}").as_bytes()),
+            _ => int,
+        }
+    }
+
+    fn whole(pairs: &BTreeMap<u64, Term>) -> Term {
+        let pairs: Vec<_> = pairs
+            .iter()
+            .map(|(&n, value)| (key(n), value.clone()))
+            .collect();
+        Term::map(pairs).unwrap()
+    }
+
+    #[test]
+    fn edits_are_those_of_a_model() {
+        let mut seed = 7u64;
+        let mut random = |n: u64| {
+            seed = seed
+                .wrapping_mul(6364136223846793005)
+                .wrapping_add(1442695040888963407);
+            (seed >> 33) % n
+        };
+        let mut reshaped = 0;
+        for range in [1, 3, 40, 300] {
+            let mut model = BTreeMap::new();
+            for _ in 0..300 {
+                let map = whole(&model);
+                let mut edit = MapEdit::new(map.as_ref()).unwrap();
+                for _ in 0..=random(3) {
+                    let n = random(range);
+                    let found = edit.get(key(n).as_ref()).map(Term::from);
+                    assert_eq!(found.as_ref(), model.get(&n));
+                    if random(4) == 0 {
+                        let is_there = model.remove(&n).is_some();
+                        assert_eq!(edit.remove(key(n).as_ref()), is_there);
+                    } else {
+                        let value = key(random(1000));
+                        edit.put(key(n).as_ref(), value.as_ref());
+                        model.insert(n, value);
+                    }
+                    reshaped += usize::from(edit.is_reshaped);
+                    assert_eq!(edit.term().bytes(), whole(&model).bytes());
+                }
+            }
+        }
+        assert!(reshaped > 300);
+    }
+
+    #[test]
+    fn what_is_no_map_is_none() {
+        for text in ["a", "[]", "{a}", "7"] {
+            assert!(MapEdit::new(text.parse::<Term>().unwrap().as_ref()).is_none());
+        }
+    }
+}

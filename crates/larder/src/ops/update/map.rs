@@ -1,0 +1,136 @@
+//! Maps in elements: `update_map`.
+
+use super::{Edited, Order};
+use crate::error::Error;
+use crate::ids::{OwnerId, Who};
+use crate::local::{with_local, Local};
+use crate::table::Table;
+use larder_term::object::patch::Patch;
+use larder_term::{MapEdit, TermRef};
+use smallvec::SmallVec;
+
+/// One change of a map that is an element.
+#[derive(Clone, Copy, Debug)]
+pub struct MapOp<'a> {
+    /// The element's position, from 1.
+    pub pos: usize,
+    /// A key of the map.
+    pub key: TermRef<'a>,
+    /// The key's new value; with none, the key is removed.
+    pub value: Option<TermRef<'a>>,
+}
+
+/// A key of a map, and its new value; with none, the key is removed.
+pub type Pair<'a> = (TermRef<'a>, Option<TermRef<'a>>);
+
+/// What a host knows of large maps: it keeps them as trees, whose form only it can write.
+pub trait MapHost {
+    /// A map with some changes, made in order, as the host writes it, if it can. Its handles are
+    /// good as long as the host is.
+    fn changed<'s>(&'s mut self, map: TermRef<'_>, changes: &[Pair<'_>]) -> Option<TermRef<'s>>;
+}
+
+/// A host without trees: its maps have the sorted form.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Sorted;
+
+impl MapHost for Sorted {
+    fn changed<'s>(&'s mut self, _: TermRef<'_>, _: &[Pair<'_>]) -> Option<TermRef<'s>> {
+        None
+    }
+}
+
+impl Table {
+    /// Changes maps that are elements of the object under the index key; false if there is none.
+    /// Changes of one map are made in order; all or none.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `Keypos`, `Position`, `NotMap`.
+    ///
+    /// # Complexity
+    /// Linear in the object, for each change in its map. O(n log n) where a key comes into a tree
+    /// or goes.
+    pub fn update_map(&self, who: OwnerId, key: &[u8], ops: &[MapOp<'_>]) -> Result<bool, Error> {
+        with_local(|local| self.update_map_in(local, who, key, ops, &mut Sorted))
+    }
+
+    /// As `update_map`. `host` writes maps that it would keep as trees.
+    ///
+    /// # Errors
+    /// As `update_map`.
+    pub fn update_map_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+        ops: &[MapOp<'_>],
+        host: &mut dyn MapHost,
+    ) -> Result<bool, Error> {
+        let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
+        self.edit(local, who, key, (None, last), |value, out| {
+            if ops.is_empty() {
+                return Ok(Edited::Same);
+            }
+            self.change_maps(value, ops, host, out)
+        })
+    }
+
+    /// Writes a value with other maps.
+    fn change_maps(
+        &self,
+        value: &[u8],
+        ops: &[MapOp<'_>],
+        host: &mut dyn MapHost,
+        out: &mut Vec<u8>,
+    ) -> Result<Edited, Error> {
+        let order = Order::of(ops, |op| op.pos);
+        let mut patch = Patch::new(value, self.keypos(), out);
+        // Positions are looked at first, in the order in which they came.
+        if let Some(op) = ops.iter().find(|op| !patch.has(op.pos)) {
+            return Err(self.no_element(op.pos));
+        }
+        let mut i = 0;
+        while let Some(&MapOp { pos, .. }) = order.get(ops, i) {
+            let old = patch.element(pos);
+            let mut changes = SmallVec::<[Pair<'_>; 4]>::new();
+            while let Some(op) = order.get(ops, i).filter(|op| op.pos == pos) {
+                changes.push((op.key, op.value));
+                i += 1;
+            }
+            put_changed(&mut patch, old, &changes, host)?;
+        }
+        Ok(Edited::anew(patch.finish()))
+    }
+}
+
+/// Puts a map with some changes in the place of the element that was asked for last.
+///
+/// # Errors
+/// `NotMap`.
+pub(super) fn put_changed<'v>(
+    patch: &mut Patch<'v, '_>,
+    old: TermRef<'v>,
+    changes: &[Pair<'_>],
+    host: &mut dyn MapHost,
+) -> Result<(), Error> {
+    let mut map = MapEdit::new(old).ok_or(Error::NotMap)?;
+    let mut is_hosted = true;
+    for &(key, value) in changes {
+        if is_hosted && map.leaves_tree(key, value) {
+            // All changes are the host's then.
+            if let Some(map) = host.changed(old, changes) {
+                patch.put(old, map);
+                return Ok(());
+            }
+            is_hosted = false;
+        }
+        match value {
+            Some(value) => map.put(key, value),
+            None => {
+                map.remove(key);
+            }
+        }
+    }
+    patch.put(old, map.term());
+    Ok(())
+}
