@@ -121,11 +121,26 @@ tmp_suffixes() -> [].
 %% @private
 %% What a table is to be, before any node makes it.
 -spec check_definition(alias(), atom(), [node()], [{atom(), term()}]) -> ok | {error, term()}.
-check_definition(_, _, _, Properties) ->
-    case proplists:get_value(snmp, Properties, []) of
-        [] -> check_options(Properties);
+check_definition(Alias, Table, Nodes, Properties) ->
+    case {proplists:get_value(snmp, Properties, []),
+          changed_in_memory(Alias, Table, Nodes, Properties)} of
+        {[], []} -> check_options(Properties);
+        {[], Changed} -> {error, {schema_in_memory, Changed}};
         _ -> {error, {not_supported, snmp}}
     end.
+
+%% The nodes on which the storage type of the table changes while their schema is in memory. Mnesia
+%% would write the rows to a file for it, in a folder that is not there, and end.
+changed_in_memory(Alias, Table, Nodes, Properties) ->
+    Ours = {ext, Alias, ?MODULE},
+    Rams = proplists:get_value(ram_copies, Properties, []),
+    [Node || {Node, To} <- [{Node, Ours} || Node <- Nodes] ++ [{Node, ram_copies} || Node <- Rams],
+             lists:member(Ours, [To, storage(Node, Table)]),
+             not lists:member(storage(Node, Table), [To, unknown]),
+             storage(Node, schema) =:= ram_copies].
+
+storage(Node, Table) ->
+    try mnesia_lib:storage_type_at_node(Node, Table) catch _:_ -> unknown end.
 
 check_options(Properties) ->
     case larder_options(Properties) of

@@ -6,7 +6,7 @@
 -include_lib("eunit/include/eunit.hrl").
 
 %% Called in the nodes.
--export([begin_ram/0, begin_disc/1, same_answers/2, words/3, own_indexes/0, bad_options/0, names/0,
+-export([changes_in_memory/0, begin_ram/0, begin_disc/1, same_answers/2, words/3, own_indexes/0, bad_options/0, names/0,
          made_twice/0, events/0, fragments/0, loads_from_a_snapshot/0, indexes/0, registered/0,
          storage_types/0, backups/0, fallback/0, checkpoint/0, transformed/0, restarted/0,
          reversed/0]).
@@ -29,7 +29,7 @@ ram_test_() ->
     in_a_node(fun(Peer) -> ok = peer:call(Peer, ?MODULE, begin_ram, []) end,
               [{same_answers, [Type, Index]} || Type <- [set, ordered_set, bag],
                                                 Index <- [ordered, bag]] ++
-              [{Test, []} || Test <- [own_indexes, bad_options, names, made_twice, events,
+              [{Test, []} || Test <- [own_indexes, bad_options, changes_in_memory, names, made_twice, events,
                                       loads_from_a_snapshot, indexes, registered, reversed]]).
 
 disc_test_() ->
@@ -209,6 +209,17 @@ bad_options() ->
                  mnesia:create_table(refused, [{larder_copies, [node()]},
                                                {snmp, [{key, integer}]}])),
     ?assertEqual([], larder:all()).
+
+%% With a schema in memory a change of the storage type would end Mnesia: it is refused.
+changes_in_memory() ->
+    table(ram, ram_copies, []),
+    table(ours, larder_copies, []),
+    [?assertMatch({aborted, {{schema_in_memory, [_]}, Table, _}},
+                  mnesia:change_table_copy_type(Table, node(), To))
+     || {Table, To} <- [{ram, larder_copies}, {ours, ram_copies}]],
+    fill(ours, 10),
+    ?assertEqual(10, rows(ours)),
+    gone([ram, ours]).
 
 %% A name that another table of Larder has is not taken from it.
 names() ->

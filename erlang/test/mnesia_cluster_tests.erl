@@ -28,6 +28,10 @@ joined_test_() ->
           ?assert(Rows > ?ROWS div 2)
       end}} || Storage <- [larder_copies, {ram_copies, larder_copies}, {larder_copies, ram_copies}]].
 
+%% A copy that goes leaves nothing.
+added_test_() ->
+    {timeout, 120, fun() -> ?assertEqual([], mnesia_cluster:added(larder_copies, ?ROWS)) end}.
+
 measured_test_() ->
     {timeout, 120, fun() ->
         Figures = mnesia_cluster:measured(larder_copies, ram, 2, 50),

@@ -15,7 +15,7 @@
 %% how large the table is.
 -module(mnesia_cluster).
 
--export([main/1, killed/2, parted/2, joined/2, measured/4]).
+-export([main/1, killed/2, parted/2, joined/2, added/2, measured/4]).
 
 -export_type([storage/0]).
 
@@ -141,6 +141,21 @@ joined(Storage, Rows) ->
         {Peak, Now} = call(C, cluster_node, memory, []),
         #{quiet => Quiet, busy => Busy, writes => lists:sum([W || {_, W} <- Written]),
           peak => Peak, now => Now, digest => same(Nodes, Written, Range)}
+    end).
+
+%% @doc A copy is added on a second node while the first one writes, and dropped. What the second
+%% one has of Larder's then.
+-spec added(storage(), Rows :: pos_integer()) -> [larder:table()].
+added(Storage, Rows) ->
+    with_cluster(disc, 2, fun([A, B], _) ->
+        create(Storage, [A]),
+        call(A, cluster_node, fill, [Rows]),
+        call(A, cluster_node, begin_writing, [0, Rows div 3, mixed]),
+        {atomic, ok} = call(B, mnesia, add_table_copy, [thing, B#n.name, Storage]),
+        Last = call(A, cluster_node, end_writing, []),
+        _ = same([A, B], [{0, Last}], Rows div 3),
+        {atomic, ok} = call(B, mnesia, del_table_copy, [thing, B#n.name]),
+        call(B, larder, all, [])
     end).
 
 comes_back(Node, Other) ->
