@@ -89,7 +89,8 @@
          file_header/1,
          begin_transaction/2,
          commit_transaction/1,
-         end_transaction/1]).
+         end_transaction/1,
+         commit/2]).
 
 new(_Name, _Options) -> ?STUB.
 whereis(_Name) -> ?STUB.
@@ -182,3 +183,4 @@ file_header(_Path) -> ?STUB.
 begin_transaction(_Tables, _Urgent) -> ?STUB.
 commit_transaction(_Transaction) -> ?STUB.
 end_transaction(_Transaction) -> ?STUB.
+commit(_Operations, _Urgent) -> ?STUB.

@@ -114,59 +114,16 @@ abort(Reason) ->
 %% @doc Applies all operations or none; see larder:commit/1.
 -spec commit([operation()]) -> true | {false, pos_integer()}.
 commit(Operations) ->
-    Tables = lists:usort([element(2, Operation) || Operation <- Operations]),
-    commit(Tables, Operations, 0).
+    commit(Operations, 0).
 
-commit(Tables, Operations, Lost) ->
-    case larder_nif:begin_transaction(Tables, Lost > ?PATIENCE) of
+commit(Operations, Lost) ->
+    case larder_nif:commit(Operations, Lost > ?PATIENCE) of
         wait ->
             pause(Lost),
-            commit(Tables, Operations, Lost);
-        {Transaction, Views} ->
-            ViewOf = maps:from_list(lists:zip(Tables, Views)),
-            Done = try
-                       case apply_all(Operations, ViewOf, 1) of
-                           true -> larder_nif:commit_transaction(Transaction);
-                           {false, _} = Refused -> Refused
-                       end
-                   after
-                       larder_nif:end_transaction(Transaction)
-                   end,
-            case Done of
-                false ->
-                    pause(Lost),
-                    commit(Tables, Operations, Lost + 1);
-                _ ->
-                    Done
-            end
+            commit(Operations, Lost);
+        lost ->
+            pause(Lost),
+            commit(Operations, Lost + 1);
+        Done ->
+            Done
     end.
-
-%% Each sees what those before it did.
-apply_all([], _ViewOf, _N) ->
-    true;
-apply_all([Operation | Rest], ViewOf, N) ->
-    case holds(Operation, maps:get(element(2, Operation), ViewOf)) of
-        true -> apply_all(Rest, ViewOf, N + 1);
-        false -> {false, N}
-    end.
-
-holds({check, _, Key, Objects}, View) ->
-    larder_nif:lookup(View, Key) =:= Objects;
-holds({insert, _, Objects}, View) when is_list(Objects) ->
-    larder_nif:insert_list(View, Objects);
-holds({insert, _, Object}, View) ->
-    larder_nif:insert(View, Object);
-holds({insert_new, _, Objects}, View) when is_list(Objects) ->
-    larder_nif:insert_new_list(View, Objects);
-holds({insert_new, _, Object}, View) ->
-    larder_nif:insert_new(View, Object);
-holds({delete, _, Key}, View) ->
-    larder_nif:delete(View, Key);
-holds({delete_object, _, Object}, View) ->
-    larder_nif:delete_object(View, Object);
-holds({update_counter, _, Key, Ops}, View) ->
-    larder_nif:member(View, Key) andalso begin larder_nif:update_counter(View, Key, Ops), true end;
-holds({update_element, _, Key, Elements}, View) ->
-    larder_nif:update_element(View, Key, Elements);
-holds(_, _) ->
-    error({larder, none}).

@@ -159,6 +159,7 @@ native_rows() ->
      Named(release, owner, fun(W) -> [maps:get(snapshot, W)] end),
      Named(diff, read, snapshots()),
      Named(begin_transaction, read, fun(W) -> [[t(tab, W)], false] end),
+     Named(commit, write, fun(W) -> [[{insert, t(tab, W), {k1, 7, x}}], false] end),
      Named(subscribe, read, fun(W) -> [t(tab, W), all, 9, self()] end),
      Named(snapshot_and_subscribe, read, fun(W) -> [t(tab, W), all, 9, self()] end),
      Named(feed_next, owner, fun(W) -> [maps:get(feed, W), 9, false] end),

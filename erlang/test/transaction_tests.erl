@@ -188,6 +188,91 @@ commit_test() ->
          ?assertEqual(true, larder:commit([]))
      end || Type <- ?TYPES].
 
+%% Operations committed together do what they do one after the other, or nothing.
+random_commits_test_() ->
+    {timeout, 60, fun() -> [random_commits(Type) || Type <- ?TYPES] end}.
+
+random_commits(Type) ->
+    Tables = [table(Type), table(Type)],
+    Plain = [table(Type), table(Type)],
+    [begin
+         Ops = [random_operation(Type, rand:uniform(2)) || _ <- lists:seq(1, rand:uniform(7))],
+         Before = [larder:tab2list(P) || P <- Plain],
+         Expected = one_by_one(Ops, Plain, 1),
+         Expected =:= true orelse
+             [begin larder:delete_all_objects(P), larder:insert(P, Rows) end
+              || {P, Rows} <- lists:zip(Plain, Before)],
+         Placed = [setelement(2, Op, lists:nth(element(2, Op), Tables)) || Op <- Ops],
+         ?assertEqual({Ops, Expected}, {Ops, larder:commit(Placed)}),
+         ?assertEqual({Ops, [sorted(P) || P <- Plain]}, {Ops, [sorted(T) || T <- Tables]})
+     end || _ <- lists:seq(1, 400)].
+
+random_operation(Type, T) ->
+    [K, V] = [rand:uniform(5), rand:uniform(3)],
+    Unique = Type =:= set orelse Type =:= ordered_set,
+    Large = {K, V, binary:copy(<<V>>, 100), #{V => make_ref()}},
+    case rand:uniform(12) of
+        1 -> {check, T, K, []};
+        2 -> {check, T, K, [{K, V}]};
+        3 -> {insert, T, [{K, V}, {V, K}, Large]};
+        4 -> {insert_new, T, {K, V}};
+        5 -> {insert_new, T, [{K + 3, V}, {K + 3, V + 1}]};
+        6 -> {delete, T, K};
+        7 -> {delete_object, T, {K, V}};
+        8 when Unique -> {update_counter, T, K, 1};
+        9 when Unique -> {update_element, T, K, [{2, V}]};
+        10 -> {insert, T, Large};
+        _ -> {insert, T, {K, V}}
+    end.
+
+one_by_one([], _, _) ->
+    true;
+one_by_one([Op | Rest], Tables, N) ->
+    case holds(setelement(2, Op, lists:nth(element(2, Op), Tables))) of
+        true -> one_by_one(Rest, Tables, N + 1);
+        false -> {false, N}
+    end.
+
+holds({check, T, K, Objects}) -> larder:lookup(T, K) =:= Objects;
+holds({update_counter, T, K, Op}) ->
+    larder:member(T, K) andalso is_integer(larder:update_counter(T, K, Op));
+holds({F, T, A}) -> larder:F(T, A);
+holds({F, T, A, B}) -> larder:F(T, A, B).
+
+%% Many keys: as few, on another scheduler.
+many_keys_test() ->
+    T = table(set),
+    Rows = [{N, N} || N <- lists:seq(1, 1000)],
+    ?assertEqual(true, larder:commit([{insert, T, Rows}])),
+    ?assertEqual({false, 1001},
+                 larder:commit([{update_counter, T, N, 1} || {N, _} <- Rows] ++ [{check, T, 1, []}])),
+    ?assertEqual(Rows, sorted(T)),
+    Checks = [{check, T, N, [{N, N}]} || {N, _} <- Rows],
+    ?assertEqual(true, larder:commit(Checks ++ [{delete, T, N} || {N, _} <- Rows])),
+    ?assertEqual(0, larder:info(T, size)).
+
+%% Commits beside commits, single operations and lists: what they have counted is right.
+commits_beside_others_test_() ->
+    {timeout, 60, fun commits_beside_others/0}.
+
+commits_beside_others() ->
+    T = table(set),
+    Keys = lists:seq(1, 8),
+    true = larder:insert(T, [{K, 0} || K <- Keys]),
+    Self = self(),
+    Count = fun Count(0) -> Self ! done;
+                Count(N) ->
+                    [A, B] = [rand:uniform(8), rand:uniform(8)],
+                    true = larder:commit([{update_counter, T, A, 1}, {update_counter, T, B, 1}]),
+                    _ = larder:update_counter(T, A, -1),
+                    true = larder:insert(T, [{{self(), N}, 1}, {{N, self()}, 2}]),
+                    Count(N - 1)
+            end,
+    [spawn_link(fun() -> Count(1000) end) || _ <- lists:seq(1, 4)],
+    [receive done -> ok end || _ <- lists:seq(1, 4)],
+    ?assertEqual(4000, lists:sum([larder:lookup_element(T, K, 2) || K <- Keys])),
+    ?assertEqual(8 + 8000, larder:info(T, size)).
+
 %% Transfers by several processes, some of which are killed; the sum stays.
 transfers_test_() ->
     {timeout, 60, fun transfers/0}.

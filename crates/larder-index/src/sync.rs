@@ -49,6 +49,8 @@ pub enum Fault {
     EarlyLook,
     /// A transaction commits whatever has become of the keys that it read.
     NotValidated,
+    /// Operations that are committed don't lock the keys that they use.
+    KeysUnlocked,
     /// A read doesn't look whether a commit is writing its key.
     HalfCommit,
     /// A transaction commits whatever has come into the ranges that it read.

@@ -155,6 +155,8 @@ natives! {
     commit_transaction(Transaction) => transaction::commit;
     commit_large => transaction::commit_large @ sys::DIRTY_CPU;
     end_transaction(Transaction) => transaction::end;
+    commit(Operations, Urgent) => commit::commit;
+    commit_many => commit::commit_many @ sys::DIRTY_CPU;
 }
 
 const MODULE: &CStr = c"larder_nif";

@@ -26,7 +26,7 @@ use crate::options::Options;
 use crate::versions::{self, Differences, History};
 use larder_index::{Guard, Key};
 use larder_term::hash::Seed;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 /// What a store does beside keeping objects.
 #[derive(Clone, Default)]
@@ -71,6 +71,8 @@ struct Wrapped {
     bounded: Option<Arc<Bounded>>,
     /// What differs in it from the table that it is a view of.
     views: Vec<Arc<dyn Differences>>,
+    /// As of `of_commits`, once there was a commit.
+    of_commits: OnceLock<Box<Store>>,
 }
 
 /// Those of a store without.
@@ -194,8 +196,22 @@ impl Store {
                 layers,
                 bounded,
                 views: Vec::new(),
+                of_commits: OnceLock::new(),
             })
         });
+    }
+
+    /// The store by which a commit writes, which holds the locks of its keys.
+    pub(crate) fn of_commits(&self) -> &Store {
+        let Some(wrapped) = &self.wrapped else {
+            return self;
+        };
+        wrapped.of_commits.get_or_init(|| {
+            Box::new(self.through(Layers {
+                locks: false,
+                ..wrapped.layers.clone()
+            }))
+        })
     }
 
     /// A store with the same objects, and no layers but the table's bounds.
@@ -258,6 +274,7 @@ impl Store {
                 layers,
                 bounded: None,
                 views,
+                of_commits: OnceLock::new(),
             })),
             is_snapshot: true,
         }

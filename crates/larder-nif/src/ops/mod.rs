@@ -20,6 +20,7 @@
 
 pub mod admin;
 pub mod bounds;
+pub mod commit;
 pub mod feed;
 pub mod files;
 pub mod index;

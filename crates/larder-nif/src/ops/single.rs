@@ -59,11 +59,17 @@ impl<'c> Shown<'c> {
 /// insert(Table, Tuple) -> true. Lists are for `insert_list`.
 pub fn insert(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        with_object(call, table, local, |local, object| {
-            table
-                .insert_in(local, asker(call), object)
-                .map(|has| (has, ()))
-        })
+        insert_to(call, table, local)
+    })
+}
+
+/// `insert`, once its table is known.
+#[inline]
+pub(super) fn insert_to(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+    with_object(call, table, local, |local, object| {
+        table
+            .insert_in(local, asker(call), object)
+            .map(|has| (has, ()))
     })?;
     Ok(atoms::TRUE.word())
 }
@@ -71,17 +77,23 @@ pub fn insert(call: &Call<'_>) -> Reply {
 /// insert_new(Table, Tuple) -> boolean().
 pub fn insert_new(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        // A row that costs something to write is not written if the key is there. The insert
-        // decides all the same: the key may come or go in between.
-        if is_costly(call.args[1]) && is_there(call, table, local)? {
-            return Ok(false);
-        }
-        with_object(call, table, local, |local, object| {
-            let inserted = table.insert_new_in(local, asker(call), object)?;
-            Ok((inserted && table.kind().is_unique(), inserted))
-        })
+        insert_new_to(call, table, local)
     })
-    .map(boolean)
+}
+
+/// `insert_new`, once its table is known.
+#[inline]
+pub(super) fn insert_new_to(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+    // A row that costs something to write is not written if the key is there. The insert
+    // decides all the same: the key may come or go in between.
+    if is_costly(call.args[1]) && is_there(call, table, local)? {
+        return Ok(boolean(false));
+    }
+    let inserted = with_object(call, table, local, |local, object| {
+        let inserted = table.insert_new_in(local, asker(call), object)?;
+        Ok((inserted && table.kind().is_unique(), inserted))
+    })?;
+    Ok(boolean(inserted))
 }
 
 /// Whether to encode a row costs more than to look whether its key is there.
@@ -109,11 +121,17 @@ fn is_there(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Result<bo
 /// delete_object(Table, Tuple) -> true.
 pub fn delete_object(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        with_object(call, table, local, |local, object| {
-            table
-                .delete_object_in(local, asker(call), object)
-                .map(|_| (false, ()))
-        })
+        delete_object_of(call, table, local)
+    })
+}
+
+/// `delete_object`, once its table is known.
+#[inline]
+pub(super) fn delete_object_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+    with_object(call, table, local, |local, object| {
+        table
+            .delete_object_in(local, asker(call), object)
+            .map(|_| (false, ()))
     })?;
     Ok(atoms::TRUE.word())
 }
@@ -184,14 +202,20 @@ impl<'c> Found<'c> {
 /// lookup(Table, Key) -> [Object].
 pub fn lookup(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        let mut found = Found::new(call);
-        let asked = call.args[1];
-        with_key(call, table, asked, |key| {
-            let visit = |stored: Stored<'_>| found.add(asked, stored);
-            answer(call, table, table.lookup_in(local, asker(call), key, visit))
-        })?;
-        Ok(found.list(call, local))
+        lookup_of(call, table, local)
     })
+}
+
+/// `lookup`, once its table is known.
+#[inline(always)]
+pub(super) fn lookup_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+    let mut found = Found::new(call);
+    let asked = call.args[1];
+    with_key(call, table, asked, |key| {
+        let visit = |stored: Stored<'_>| found.add(asked, stored);
+        answer(call, table, table.lookup_in(local, asker(call), key, visit))
+    })?;
+    Ok(found.list(call, local))
 }
 
 /// Many objects of a bag cost more than the call itself.
@@ -248,11 +272,21 @@ pub(super) fn report(call: &Call<'_>, local: &Local) {
 /// member(Table, Key) -> boolean().
 pub fn member(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        with_key(call, table, call.args[1], |key| {
-            answer(call, table, table.member_in(local, asker(call), key))
-        })
+        has_member(call, table, local)
     })
     .map(boolean)
+}
+
+/// `member`, once its table is known.
+#[inline(always)]
+pub(super) fn has_member(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    local: &mut Local,
+) -> Result<bool, Raise> {
+    with_key(call, table, call.args[1], |key| {
+        answer(call, table, table.member_in(local, asker(call), key))
+    })
 }
 
 /// lookup_element(Table, Key, Pos) -> Element | [Element].
@@ -360,12 +394,18 @@ fn elements<P: AsRef<[usize]>, const LISTS: bool>(
 /// delete(Table, Key) -> true.
 pub fn delete(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        let gone = with_key(call, table, call.args[1], |key| {
-            answer(call, table, table.delete_in(local, asker(call), key))
-        })?;
-        spend(call, gone);
-        Ok(atoms::TRUE.word())
+        delete_of(call, table, local)
     })
+}
+
+/// `delete`, once its table is known.
+#[inline]
+pub(super) fn delete_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+    let gone = with_key(call, table, call.args[1], |key| {
+        answer(call, table, table.delete_in(local, asker(call), key))
+    })?;
+    spend(call, gone);
+    Ok(atoms::TRUE.word())
 }
 
 /// take(Table, Key) -> [Object].

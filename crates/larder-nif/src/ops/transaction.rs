@@ -55,7 +55,7 @@ pub fn begin(call: &Call<'_>) -> Reply {
 }
 
 /// What the engine refused for some tables: each may be in the way of the call.
-fn refused(call: &Call<'_>, tables: &[Arc<Table>], error: &Error) -> Raise {
+pub(super) fn refused(call: &Call<'_>, tables: &[Arc<Table>], error: &Error) -> Raise {
     for table in tables {
         if let Raise::Again = tables::refused(call, table, error) {
             return Raise::Again;

@@ -163,38 +163,48 @@ pub fn update_counter_default(call: &Call<'_>) -> Reply {
 #[inline]
 fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        // 1. The operations.
-        let mut ops = CounterOps::new();
-        let many = match counter_ops(call, table, call.args[2], &mut ops) {
-            Ok(many) if is_row(default) => many,
-            other => return Err(refuse_counter(call, table, default, other.err())),
-        };
-        // 2. The engine applies them, all or none.
-        let (mut sums, mut host) = (Sums::new(), Trees::new(call));
-        let result = with_key(call, table, call.args[1], |key| {
-            let out = (&mut sums, &mut host as &mut dyn MapHost);
-            match table.update_counter_in(local, asker(call), key, &ops, None, out) {
-                // 3. No object: again, with one made of the default, in case there is none still.
-                Err(Error::BadKey) if default.is_some() => with_row(call, table, default, |row| {
-                    let out = (&mut sums, &mut host as &mut dyn MapHost);
-                    let row = Some(row);
-                    let done = table.update_counter_in(local, asker(call), key, &ops, row, out);
-                    answer(call, table, done)
-                }),
-                other => answer(call, table, other),
-            }
-        });
-        result?;
-        spend(call, sums.len());
-        // 4. One sum, or a list of them; it is made from its end.
-        if let (false, [sum]) = (many, &sums[..]) {
-            return Ok(number(call, sum));
-        }
-        let sums = sums.iter().rev();
-        Ok(sums.fold(layout::NIL, |list, sum| {
-            call.heap.cell(number(call, sum), list)
-        }))
+        counter_of(call, (table, local), default)
     })
+}
+
+/// `update_counter`, once its table is known.
+#[inline]
+pub(super) fn counter_of(
+    call: &Call<'_>,
+    (table, local): (&Arc<Table>, &mut Local),
+    default: Option<Word>,
+) -> Reply {
+    // 1. The operations.
+    let mut ops = CounterOps::new();
+    let many = match counter_ops(call, table, call.args[2], &mut ops) {
+        Ok(many) if is_row(default) => many,
+        other => return Err(refuse_counter(call, table, default, other.err())),
+    };
+    // 2. The engine applies them, all or none.
+    let (mut sums, mut host) = (Sums::new(), Trees::new(call));
+    let result = with_key(call, table, call.args[1], |key| {
+        let out = (&mut sums, &mut host as &mut dyn MapHost);
+        match table.update_counter_in(local, asker(call), key, &ops, None, out) {
+            // 3. No object: again, with one made of the default, in case there is none still.
+            Err(Error::BadKey) if default.is_some() => with_row(call, table, default, |row| {
+                let out = (&mut sums, &mut host as &mut dyn MapHost);
+                let row = Some(row);
+                let done = table.update_counter_in(local, asker(call), key, &ops, row, out);
+                answer(call, table, done)
+            }),
+            other => answer(call, table, other),
+        }
+    });
+    result?;
+    spend(call, sums.len());
+    // 4. One sum, or a list of them; it is made from its end.
+    if let (false, [sum]) = (many, &sums[..]) {
+        return Ok(number(call, sum));
+    }
+    let sums = sums.iter().rev();
+    Ok(sums.fold(layout::NIL, |list, sum| {
+        call.heap.cell(number(call, sum), list)
+    }))
 }
 
 /// Why `update_counter` is refused for what is seen in its arguments: the ops, if there is an error
@@ -284,14 +294,24 @@ pub fn update_element_default(call: &Call<'_>) -> Reply {
 #[inline]
 fn elements(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        // The new elements are encoded to the thread's own buffer, which keeps its memory from call
-        // to call.
-        let mut terms = local.spare_terms.take().unwrap_or_default();
-        let done = replace(call, (table, local), default, &mut terms);
-        terms.clear();
-        local.spare_terms = Some(terms);
-        done.map(boolean)
+        elements_of(call, (table, local), default)
     })
+}
+
+/// `update_element`, once its table is known.
+#[inline]
+pub(super) fn elements_of(
+    call: &Call<'_>,
+    (table, local): (&Arc<Table>, &mut Local),
+    default: Option<Word>,
+) -> Reply {
+    // The new elements are encoded to the thread's own buffer, which keeps its memory from call
+    // to call.
+    let mut terms = local.spare_terms.take().unwrap_or_default();
+    let done = replace(call, (table, local), default, &mut terms);
+    terms.clear();
+    local.spare_terms = Some(terms);
+    done.map(boolean)
 }
 
 /// `update_element`, whose new elements go through `terms`.

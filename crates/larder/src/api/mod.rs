@@ -31,6 +31,7 @@ mod bounds;
 mod feed;
 mod file;
 mod index;
+mod operations;
 mod select;
 mod snapshot;
 mod spec;
@@ -52,6 +53,7 @@ use std::time::Duration;
 
 pub use feed::{Commit, Event, Feed, FeedOptions};
 pub use index::Index;
+pub use operations::Operations;
 pub use select::Rows;
 pub use snapshot::Snapshot;
 pub use spec::{BoundSpec, MatchSpec, Spec};

@@ -52,14 +52,7 @@ impl Larder {
     ) -> Result<R, Error> {
         let engine_tables: Vec<_> = tables.iter().map(|table| table.engine_table()).collect();
         for attempt in 0.. {
-            let turn = if attempt > PATIENCE {
-                Turn::take()
-            } else {
-                None
-            };
-            while turn.is_none() && Turn::is_taken() {
-                std::thread::sleep(Duration::from_micros(100));
-            }
+            let _turn = turn(attempt);
             let begin = || self.engine().begin(&engine_tables, self.owner());
             let transaction = patiently(&engine_tables, begin)?;
             let view = |view| Table::new(view, &self.0);
@@ -73,4 +66,13 @@ impl Larder {
         }
         unreachable!("attempts are not counted so far")
     }
+}
+
+/// The turn, if so many attempts were lost that others have to wait; waits if somebody else has it.
+pub(super) fn turn(attempts: u32) -> Option<Turn> {
+    let turn = (attempts > PATIENCE).then(Turn::take).flatten();
+    while turn.is_none() && Turn::is_taken() {
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    turn
 }

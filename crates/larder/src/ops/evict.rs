@@ -153,7 +153,9 @@ impl Table {
     ) -> Result<(), Error> {
         let op = self.begin(guard)?;
         let store = op.store;
-        let Index::Unique(index) = &store.index else {
+        // Below the locks of keys, which the commit may hold.
+        let below = store.history().map_or(store, |history| history.store());
+        let Index::Unique(index) = &below.index else {
             return Ok(());
         };
         if !store.quota().is_some_and(Quota::refuses_some) {

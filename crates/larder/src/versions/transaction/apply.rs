@@ -41,8 +41,8 @@ pub(super) struct Claims {
 
 impl Claims {
     /// Whether the tables have these indexes still.
-    pub(super) fn are_of(&self, stores: &[Store]) -> bool {
-        let same = |(own, store): (&Option<Arc<Indexes>>, &Store)| match (own, unique(store)) {
+    pub(super) fn are_of(&self, stores: &[&Store]) -> bool {
+        let same = |(own, store): (&Option<Arc<Indexes>>, &&Store)| match (own, unique(store)) {
             (None, None) => true,
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),
             _ => false,
@@ -206,7 +206,7 @@ impl Transaction {
     pub(super) fn apply(
         &self,
         written: &[Written],
-        stores: &[Store],
+        stores: &[&Store],
         guard: &Guard,
     ) -> Result<(), Error> {
         for own in written {
@@ -214,7 +214,7 @@ impl Transaction {
             let op = Operation {
                 guard,
                 state: table.state.load(guard),
-                store: &stores[own.part],
+                store: stores[own.part],
                 admission: Admission::COMMIT,
             };
             let key = table.key(&own.key);

@@ -65,6 +65,7 @@
 //! 2013).
 
 mod apply;
+mod keyed;
 mod priority;
 mod reads;
 mod view;
@@ -79,10 +80,12 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::indexes::{Claimed, Refused};
 use crate::options::Access;
-use crate::store::{Layers, Store};
+use crate::store::Store;
 use crate::table::Table;
+use apply::Written;
 use larder_index::{Guard, Unique};
 pub use priority::Turn;
+use smallvec::SmallVec;
 use std::sync::Arc;
 use view::WorkingSet;
 
@@ -102,6 +105,9 @@ struct Part {
     set: Arc<WorkingSet>,
 }
 
+/// The stores by which a commit writes, in the order of its tables.
+type Stores<'g> = SmallVec<[&'g Store; 4]>;
+
 /// A transaction under way. Dropped before its commit, it had no effect.
 pub struct Transaction {
     parts: Vec<Part>,
@@ -113,36 +119,50 @@ impl Engine {
     /// # Errors
     /// As of [`Engine::snapshot`].
     pub fn begin(&self, tables: &[&Arc<Table>], who: OwnerId) -> Result<Transaction, Error> {
-        for (i, table) in tables.iter().enumerate() {
-            table.check_read(who)?;
-            if tables[..i].iter().any(|other| Arc::ptr_eq(other, table)) {
-                let twice = "a transaction has each of its tables once";
-                return Err(Error::BadOption(twice.to_owned().into()));
-            }
-            table.lock_keys()?;
-        }
+        prepare(tables, who)?;
         let snapshots = cut(tables)?;
         let mut parts = Vec::with_capacity(tables.len());
         for (table, snapshot) in tables.iter().zip(snapshots) {
             let (index, set) = view::view(snapshot, &table.seed);
-            let options = view_options(table, Access::Private);
-            let writes = table.may_write(who).is_ok();
-            let view = self.unlisted(|id, catalog| {
-                let indexes = indexes_of(table, &set.history);
-                let differ = vec![Arc::clone(&set.history) as _, Arc::clone(&set) as _];
-                let store = Store::of_view(index, indexes, differ);
-                let objects = (table.seed.clone(), store);
-                let of = ViewOf::transaction(table.id(), writes);
-                Table::of_view(id, options, who, catalog, objects, of)
-            });
-            parts.push(Part {
-                table: Arc::clone(table),
-                view,
-                set,
-            });
+            let indexes = indexes_of(table, &set.history);
+            let differ = vec![Arc::clone(&set.history) as _, Arc::clone(&set) as _];
+            let store = Store::of_view(index, indexes, differ);
+            parts.push(self.part(table, (who, Access::Private), (store, set)));
         }
         Ok(Transaction { parts })
     }
+
+    /// A table with its view.
+    fn part(
+        &self,
+        table: &Arc<Table>,
+        (who, access): (OwnerId, Access),
+        (store, set): (Store, Arc<WorkingSet>),
+    ) -> Part {
+        let options = view_options(table, access);
+        let of = ViewOf::transaction(table.id(), table.may_write(who).is_ok());
+        let objects = (table.seed.clone(), store);
+        let view =
+            self.unlisted(|id, catalog| Table::of_view(id, options, who, catalog, objects, of));
+        Part {
+            table: Arc::clone(table),
+            view,
+            set,
+        }
+    }
+}
+
+/// Makes some tables ready for a transaction of `who`.
+fn prepare(tables: &[&Arc<Table>], who: OwnerId) -> Result<(), Error> {
+    for (i, table) in tables.iter().enumerate() {
+        table.check_read(who)?;
+        if tables[..i].iter().any(|other| Arc::ptr_eq(other, table)) {
+            let twice = "a transaction has each of its tables once";
+            return Err(Error::BadOption(twice.to_owned().into()));
+        }
+        table.lock_keys()?;
+    }
+    Ok(())
 }
 
 impl Transaction {
@@ -179,18 +199,31 @@ impl Transaction {
         self.ask_for_room(&written, &guard)?;
         // (3)
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
-        let claims = self.claim(&written, &guard)?;
+        self.commit_under(locks, &written, &guard)
+    }
+
+    /// (3) to (6), under the locks of the keys that were written.
+    ///
+    /// # Errors
+    /// As of `commit`.
+    fn commit_under(
+        &self,
+        locks: CommitLocks,
+        written: &[Written],
+        guard: &Guard,
+    ) -> Result<Outcome, Error> {
+        let claims = self.claim(written, guard)?;
         let under_way = UnderWay::begin();
-        let stores = self.stores(&guard)?.filter(|stores| claims.are_of(stores));
+        let stores = self.stores(guard)?.filter(|stores| claims.are_of(stores));
         let mut taken = None;
         let outcome = match stores {
-            Some(stores) if self.is_valid(&written, &locks, &under_way, &guard) => {
+            Some(stores) if self.is_valid(written, &locks, &under_way, guard) => {
                 // (5) The snapshots are given up before, so that nothing is kept for them.
-                self.end_under(&guard);
+                self.end_under(guard);
                 match claims.made {
                     Ok(mut claimed) => {
-                        claimed.iter_mut().for_each(|own| own.hand_over(&guard));
-                        let apply = || self.apply(&written, &stores, &guard);
+                        claimed.iter_mut().for_each(|own| own.hand_over(guard));
+                        let apply = || self.apply(written, &stores, guard);
                         under_way.during(|| feed::together(apply))?;
                         claimed.into_iter().for_each(Claimed::keep);
                         Outcome::Committed
@@ -204,7 +237,7 @@ impl Transaction {
                 }
             }
             _ => {
-                self.end_under(&guard);
+                self.end_under(guard);
                 Outcome::Lost
             }
         };
@@ -212,30 +245,26 @@ impl Transaction {
         drop(locks);
         drop(under_way);
         for Part { table, .. } in &self.parts {
-            table.evict_after(&guard, written.len());
+            table.evict_after(guard, written.len());
         }
         match taken {
             // A row that is expired gives its value up, under the lock of its own key.
-            Some(index) if !self.free_holder(&guard)? => Err(Error::NotUnique(index)),
+            Some(index) if !self.free_holder(guard)? => Err(Error::NotUnique(index)),
             _ => Ok(outcome),
         }
     }
 
     /// Whether each table is as it was: it has its history still, and no list is being inserted.
     /// The stores by which the commit writes.
-    fn stores(&self, guard: &Guard) -> Result<Option<Vec<Store>>, Error> {
-        let mut stores = Vec::with_capacity(self.parts.len());
+    fn stores<'g>(&self, guard: &'g Guard) -> Result<Option<Stores<'g>>, Error> {
+        let mut stores = Stores::new();
         for Part { table, set, .. } in &self.parts {
             let op = table.begin(guard)?;
             let own = op.store.history();
             if !own.is_some_and(|own| Arc::ptr_eq(own, &set.history)) {
                 return Ok(None);
             }
-            // The commit holds the locks of its keys.
-            stores.push(op.store.through(Layers {
-                locks: false,
-                ..op.store.layers().clone()
-            }));
+            stores.push(op.store.of_commits());
         }
         Ok(Some(stores))
     }
@@ -243,7 +272,10 @@ impl Transaction {
     /// The views are gone, and the snapshots released.
     fn end_under(&self, guard: &Guard) {
         for Part { view, set, .. } in &self.parts {
-            view.end(guard);
+            // One that nobody else has goes with the transaction.
+            if Arc::strong_count(view) > 1 {
+                view.end(guard);
+            }
             drop(set.snapshot.lock().take());
         }
     }

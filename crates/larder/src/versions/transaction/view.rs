@@ -24,8 +24,8 @@ use crate::index::Index;
 use crate::raw;
 use larder_index::sync::Mutex;
 use larder_index::{
-    Batch, Change, Counted, Direction, Guard, Key, Multi, Objects, Ranked, Start, Stats, Unique,
-    Updater, Values,
+    Batch, Change, Counted, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats,
+    Unique, Updater, Values, SHORT,
 };
 use larder_term::hash::Seed;
 use std::sync::Arc;
@@ -37,7 +37,7 @@ const OWN: u64 = u64::MAX;
 pub(super) struct WorkingSet {
     pub(super) history: Arc<History>,
     pub(super) number: u64,
-    /// The snapshot, until the transaction ends.
+    /// The snapshot, until the transaction ends. None if the keys that it uses are locked.
     pub(super) snapshot: Mutex<Option<Snapshot>>,
     /// Records of the keys that were written.
     pub(super) writes: Arc<Writes>,
@@ -45,6 +45,8 @@ pub(super) struct WorkingSet {
     /// Ranks that the view has counted.
     checkpoints: Arc<Checkpoints>,
     unique: bool,
+    /// Whether what is read may change before the commit, and is noted.
+    notes_reads: bool,
 }
 
 /// The keys that were written.
@@ -59,16 +61,19 @@ impl Differences for WorkingSet {
 }
 
 impl WorkingSet {
-    pub(super) fn new(snapshot: Snapshot) -> Self {
-        let index = &snapshot.history.store().index;
+    /// Nothing yet: of a transaction that reads a snapshot, or of one that has locked the keys that
+    /// it uses.
+    fn new(history: Arc<History>, snapshot: Option<Snapshot>) -> Self {
+        let index = &history.store().index;
         WorkingSet {
             writes: Arc::new(Writes::new(index.is_ordered())),
             unique: index.is_unique(),
-            history: Arc::clone(&snapshot.history),
-            number: snapshot.number(),
-            snapshot: Mutex::new(Some(snapshot)),
+            number: snapshot.as_ref().map_or(u64::MAX, Snapshot::number),
+            notes_reads: snapshot.is_some(),
+            snapshot: Mutex::new(snapshot),
             reads: Mutex::default(),
             checkpoints: Arc::default(),
+            history,
         }
     }
 
@@ -92,8 +97,11 @@ impl WorkingSet {
         self.reads.lock().range(None, None, Direction::Forward);
     }
 
+    #[inline]
     fn note_key(&self, key: Key<'_>) {
-        self.reads.lock().key(key.bytes);
+        if self.notes_reads {
+            self.reads.lock().key(key.bytes);
+        }
     }
 
     /// Notes what a scan has read: from its start to where it goes on.
@@ -135,23 +143,30 @@ struct View<I: ?Sized> {
 pub(super) fn view(snapshot: Snapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) {
     let history = Arc::clone(&snapshot.history);
     let (store, time) = (Arc::clone(&history), snapshot.time());
-    let below = Overrides::of_history(history, snapshot.number(), seed.clone());
-    let set = Arc::new(WorkingSet::new(snapshot));
-    let writes: Arc<dyn Unique> = set.writes.clone();
-    let own = Overrides::of_writes(writes, seed.clone(), Arc::clone(&set.checkpoints));
+    let below = Overrides::of_history(Arc::clone(&history), snapshot.number(), seed.clone());
+    let set = Arc::new(WorkingSet::new(history, Some(snapshot)));
     let objects = merged::merge(store.store().below(), below);
     let objects = store.store().as_of(objects, time);
-    let index = match merged::merge(objects, own) {
-        Index::Unique(seen) => Index::Unique(Arc::new(View {
-            set: Arc::clone(&set),
-            seen,
-        })),
-        Index::Multi(seen) => Index::Multi(Arc::new(View {
-            set: Arc::clone(&set),
-            seen,
-        })),
-    };
-    (index, set)
+    (over(objects, &set, seed), set)
+}
+
+/// The index of a view that shows the objects as they are, for who has locked the keys that it
+/// uses, with what is written by it.
+pub(super) fn present(history: Arc<History>, seed: &Seed) -> (Index, Arc<WorkingSet>) {
+    let objects = history.store().index.share();
+    let set = Arc::new(WorkingSet::new(history, None));
+    (over(objects, &set, seed), set)
+}
+
+/// The index of a view of these objects, over which its own writes lie.
+fn over(objects: Index, set: &Arc<WorkingSet>, seed: &Seed) -> Index {
+    let writes: Arc<dyn Unique> = set.writes.clone();
+    let own = Overrides::of_writes(writes, seed.clone(), Arc::clone(&set.checkpoints));
+    let set = Arc::clone(set);
+    match merged::merge(objects, own) {
+        Index::Unique(seen) => Index::Unique(Arc::new(View { set, seen })),
+        Index::Multi(seen) => Index::Multi(Arc::new(View { set, seen })),
+    }
 }
 
 impl Unique for View<dyn Unique> {
@@ -164,15 +179,29 @@ impl Unique for View<dyn Unique> {
         self.seen.get(guard, key, out)
     }
 
+    fn get_short(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> Lookup {
+        self.set.note_key(key);
+        self.seen.get_short(guard, key, out, long)
+    }
+
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         self.set.note_key(key);
         self.seen.contains(guard, key)
     }
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
-        let (mut old, mut scratch) = (Vec::new(), Vec::new());
-        let there = self.get(guard, key, &mut old);
-        let old = there.then_some(&old[..]);
+        let (mut short, mut long, mut scratch) = ([0; SHORT], Vec::new(), Vec::new());
+        let old = match self.get_short(guard, key, &mut short, Some(&mut long)) {
+            Lookup::Absent => None,
+            Lookup::Short(len) => Some(&short[..len]),
+            Lookup::Long => Some(&long[..]),
+        };
         let new = match f(old, &mut scratch) {
             Change::Keep => return false,
             Change::Remove if old.is_none() => return false,

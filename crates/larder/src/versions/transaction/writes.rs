@@ -5,6 +5,7 @@
 
 use larder_index::sync::Mutex;
 use larder_index::{Batch, Change, Direction, Guard, Key, Start, Stats, Unique, Updater};
+use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
@@ -13,6 +14,9 @@ const MOST: usize = 64;
 
 /// Bytes of the hash in a position.
 const HASH: usize = 6;
+
+/// A position, which is looked for.
+type Position = SmallVec<[u8; 64]>;
 
 /// Records under positions: the key, or the top of its hash and the key.
 pub(super) struct Writes {
@@ -36,9 +40,12 @@ impl Writes {
         }
     }
 
-    fn position_of(&self, key: Key<'_>) -> Vec<u8> {
-        let mut position = Vec::with_capacity(HASH + key.bytes.len());
-        self.position(key, &mut position);
+    fn position_of(&self, key: Key<'_>) -> Position {
+        let mut position = Position::new();
+        if !self.ordered {
+            position.extend_from_slice(&key.hash.to_be_bytes()[..HASH]);
+        }
+        position.extend_from_slice(key.bytes);
         position
     }
 
@@ -63,7 +70,7 @@ impl Unique for Writes {
         if records.is_empty() {
             return false;
         }
-        let record = records.get(&self.position_of(key));
+        let record = records.get(&self.position_of(key)[..]);
         record
             .inspect(|record| out.extend_from_slice(record))
             .is_some()
@@ -71,21 +78,21 @@ impl Unique for Writes {
 
     fn contains(&self, _: &Guard, key: Key<'_>) -> bool {
         let records = self.records.lock();
-        !records.is_empty() && records.contains_key(&self.position_of(key))
+        !records.is_empty() && records.contains_key(&self.position_of(key)[..])
     }
 
     fn update<'v>(&self, _: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
         let mut records = self.records.lock();
         let position = self.position_of(key);
         let mut new = Vec::new();
-        let old = records.get(&position).map(|record| &record[..]);
+        let old = records.get(&position[..]).map(|record| &record[..]);
         match f(old, &mut new) {
             Change::Keep => return false,
-            Change::Remove => return records.remove(&position).is_some(),
+            Change::Remove => return records.remove(&position[..]).is_some(),
             Change::Put(value) => new = value.to_vec(),
             Change::PutScratch => {}
         }
-        records.insert(position, new);
+        records.insert(position.into_vec(), new);
         true
     }
 
@@ -128,10 +135,7 @@ impl Unique for Writes {
 
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         out.clear();
-        if !self.ordered {
-            out.extend_from_slice(&key.hash.to_be_bytes()[..HASH]);
-        }
-        out.extend_from_slice(key.bytes);
+        out.extend_from_slice(&self.position_of(key));
     }
 
     fn free_some(&self, _: &Guard, _: usize, f: &mut dyn FnMut(&[u8])) -> bool {

@@ -1,0 +1,271 @@
+//! `larder:commit/1`: operations that take effect together, or not at all.
+//!
+//! An operation is a tuple of a name and of the arguments of the function with that name. It is run
+//! as a call of that function, on a view of its table:
+//!
+//! ```text
+//!  [{check, T, K, Objects}, {insert, T, Row}, …]
+//!      1. which tables, which keys                      nothing is locked yet
+//!      2. the engine locks the keys, and shows views    Engine::commit_on_keys
+//!      3. each operation on its view, in order          the first that doesn't hold ends it
+//!      4. the engine applies what was written
+//! ```
+
+use super::single::{
+    delete_object_of, delete_of, has_member, insert_new_to, insert_to, lookup_of, with_key,
+};
+use super::transaction::refused;
+use super::update::{counter_of, elements_of};
+use crate::call::{Call, Raise, Reply, BADARG};
+use crate::entry;
+use crate::heap::Heap;
+use crate::layout;
+use crate::sys::*;
+use crate::tables::{self, owners::ENGINE, who};
+use crate::terms::atoms;
+use larder::{with_local, Local, Outcome, Table, Turn};
+use smallvec::SmallVec;
+use std::ops::Range;
+use std::sync::Arc;
+
+/// Keys of a commit that is run on the scheduler that asks for it. More take a dirty one: the locks
+/// of the keys are held throughout, so it is not done in slices.
+const FEW: usize = 250;
+
+/// What an operation does.
+#[derive(Clone, Copy)]
+enum Kind {
+    Check,
+    Insert,
+    InsertNew,
+    Delete,
+    DeleteObject,
+    UpdateCounter,
+    UpdateElement,
+}
+
+/// A tuple of the list.
+struct Operation<'c> {
+    kind: Kind,
+    /// Its table, by its place among the commit's.
+    table: usize,
+    /// The arguments of the function: a table, and what follows it.
+    args: &'c [Word],
+}
+
+/// What a commit is to do.
+#[derive(Default)]
+struct Plan<'c> {
+    tables: SmallVec<[Arc<Table>; 2]>,
+    operations: SmallVec<[Operation<'c>; 8]>,
+    /// The keys that they use, each with the place of its table.
+    keys: SmallVec<[(usize, Range<usize>); 8]>,
+    /// The keys' bytes.
+    bytes: SmallVec<[u8; 128]>,
+}
+
+/// commit(Operations, Urgent) -> true | {false, N} | lost | wait. As of `begin_transaction`; after
+/// `lost` and `wait` it is called again.
+pub fn commit(call: &Call<'_>) -> Reply {
+    run(call, FEW)
+}
+
+/// As `commit`, on a dirty scheduler.
+pub fn commit_many(call: &Call<'_>) -> Reply {
+    run(call, usize::MAX)
+}
+
+fn run(call: &Call<'_>, most: usize) -> Reply {
+    // 1.
+    let plan = Plan::read(call, call.args[0])?;
+    if plan.keys.len() > most {
+        return Ok(call.later(entry::commit_many, call.args));
+    }
+    let urgent = call.args[1] == atoms::TRUE.word();
+    let turn = urgent.then(Turn::take).flatten();
+    if turn.is_none() && Turn::is_taken() {
+        return Ok(atoms::WAIT.word());
+    }
+    // 2.
+    let tables: SmallVec<[&Arc<Table>; 2]> = plan.tables.iter().collect();
+    let key = |(table, key): &(usize, Range<usize>)| (*table, &plan.bytes[key.clone()]);
+    let keys: SmallVec<[(usize, &[u8]); 8]> = plan.keys.iter().map(key).collect();
+    let mut stopped = None;
+    let done = ENGINE.commit_on_keys(&tables, &keys, who(call), |transaction| {
+        // 3.
+        let views: SmallVec<[&Arc<Table>; 2]> = transaction.views().collect();
+        stopped = with_local(|local| plan.first_that_fails(call, &views, local));
+        stopped.is_none()
+    });
+    match (stopped, done) {
+        (Some(Ok(n)), Ok(_)) => Ok(call.tuple(&[atoms::FALSE.word(), call.int(n as i64)])),
+        (Some(Err(raise)), Ok(_)) => Err(raise),
+        (None, Ok(Outcome::Committed)) => Ok(atoms::TRUE.word()),
+        (_, Ok(Outcome::Lost)) => Ok(atoms::LOST.word()),
+        (_, Err(error)) => Err(refused(call, &plan.tables, &error)),
+    }
+}
+
+impl<'c> Plan<'c> {
+    /// Reads a list of operations.
+    fn read(call: &Call<'c>, list: Word) -> Result<Self, Raise> {
+        let (mut plan, mut rest) = (Plan::default(), list);
+        while let Some((operation, tail)) = layout::cell(rest) {
+            plan.push(call, operation)?;
+            rest = tail;
+        }
+        (rest == layout::NIL).then_some(plan).ok_or(BADARG)
+    }
+
+    fn push(&mut self, call: &Call<'c>, operation: Word) -> Result<(), Raise> {
+        let Some([name, args @ ..]) = layout::tuple(operation) else {
+            return Err(BADARG);
+        };
+        let table = self.table(call, *args.first().ok_or(BADARG)?)?;
+        let kind = match args.len() {
+            3 if *name == atoms::CHECK.word() => Kind::Check,
+            2 if *name == atoms::INSERT.word() => Kind::Insert,
+            2 if *name == atoms::INSERT_NEW.word() => Kind::InsertNew,
+            2 if *name == atoms::DELETE.word() => Kind::Delete,
+            2 if *name == atoms::DELETE_OBJECT.word() => Kind::DeleteObject,
+            3 if *name == atoms::UPDATE_COUNTER.word() => Kind::UpdateCounter,
+            3 if *name == atoms::UPDATE_ELEMENT.word() => Kind::UpdateElement,
+            _ => return Err(BADARG),
+        };
+        match kind {
+            Kind::Insert | Kind::InsertNew | Kind::DeleteObject => {
+                each_object(args[1], |object| self.key_of(call, table, object))?;
+            }
+            _ => self.key(call, table, args[1])?,
+        }
+        self.operations.push(Operation { kind, table, args });
+        Ok(())
+    }
+
+    /// The place of the table that an id leads to.
+    fn table(&mut self, call: &Call<'_>, id: Word) -> Result<usize, Raise> {
+        tables::with(call, id, |table| {
+            let is_same = |own: &Arc<Table>| Arc::ptr_eq(own, table);
+            Ok(self.tables.iter().position(is_same).unwrap_or_else(|| {
+                self.tables.push(Arc::clone(table));
+                self.tables.len() - 1
+            }))
+        })
+    }
+
+    /// Notes the key of an object.
+    fn key_of(&mut self, call: &Call<'_>, table: usize, object: Word) -> Result<(), Raise> {
+        let place = self.tables[table].keypos() - 1;
+        let elements = layout::tuple(object).unwrap_or(&[]);
+        self.key(call, table, *elements.get(place).ok_or(BADARG)?)
+    }
+
+    /// Notes a key.
+    fn key(&mut self, call: &Call<'_>, table: usize, key: Word) -> Result<(), Raise> {
+        let bytes = &mut self.bytes;
+        let from = bytes.len();
+        with_key(call, &self.tables[table], key, |key| {
+            bytes.extend_from_slice(key);
+            Ok(())
+        })?;
+        self.keys.push((table, from..bytes.len()));
+        Ok(())
+    }
+
+    /// Runs the operations, each of which sees what those before it did. The number of the first
+    /// that doesn't hold, or what it raises; None if all hold.
+    fn first_that_fails(
+        &self,
+        call: &Call<'_>,
+        views: &[&Arc<Table>],
+        local: &mut Local,
+    ) -> Option<Result<usize, Raise>> {
+        for (i, operation) in self.operations.iter().enumerate() {
+            match operation.run(call, views[operation.table], local) {
+                Ok(true) => {}
+                Ok(false) => return Some(Ok(i + 1)),
+                Err(raise) => return Some(Err(raise)),
+            }
+        }
+        None
+    }
+}
+
+impl Operation<'_> {
+    /// Runs it on a view of its table; whether it holds.
+    fn run(&self, call: &Call<'_>, view: &Arc<Table>, local: &mut Local) -> Result<bool, Raise> {
+        let own = &with_args(call, self.args);
+        let holds = match self.kind {
+            Kind::Check => {
+                let found = lookup_of(own, view, local)?;
+                // SAFETY: both are terms of the running call's process.
+                return Ok(unsafe { enif_is_identical(found, self.args[2]) } != 0);
+            }
+            Kind::Insert => {
+                each_object(self.args[1], |object| {
+                    insert_to(&with_args(call, &[self.args[0], object]), view, local).map(drop)
+                })?;
+                return Ok(true);
+            }
+            Kind::InsertNew if layout::tuple(self.args[1]).is_none() => {
+                return self.insert_all_new(call, view, local);
+            }
+            Kind::InsertNew => insert_new_to(own, view, local),
+            Kind::Delete => delete_of(own, view, local),
+            Kind::DeleteObject => delete_object_of(own, view, local),
+            Kind::UpdateCounter => {
+                let there = has_member(own, view, local)?;
+                if there {
+                    counter_of(own, (view, local), None)?;
+                }
+                return Ok(there);
+            }
+            Kind::UpdateElement => elements_of(own, (view, local), None),
+        };
+        Ok(holds? == atoms::TRUE.word())
+    }
+
+    /// `insert_new` of a list, which may have several objects of a key.
+    fn insert_all_new(
+        &self,
+        call: &Call<'_>,
+        view: &Arc<Table>,
+        local: &mut Local,
+    ) -> Result<bool, Raise> {
+        let mut is_new = true;
+        each_object(self.args[1], |object| {
+            let elements = layout::tuple(object).ok_or(BADARG)?;
+            let key = *elements.get(view.keypos() - 1).ok_or(BADARG)?;
+            is_new &= !has_member(&with_args(call, &[self.args[0], key]), view, local)?;
+            Ok(())
+        })?;
+        if is_new {
+            each_object(self.args[1], |object| {
+                insert_to(&with_args(call, &[self.args[0], object]), view, local).map(drop)
+            })?;
+        }
+        Ok(is_new)
+    }
+}
+
+/// The running call, as one with these arguments.
+fn with_args<'a>(call: &Call<'_>, args: &'a [Word]) -> Call<'a> {
+    Call {
+        env: call.env,
+        args,
+        heap: Heap::new(call.env),
+    }
+}
+
+/// Calls `f` with each object of a list, or the one.
+fn each_object(objects: Word, mut f: impl FnMut(Word) -> Result<(), Raise>) -> Result<(), Raise> {
+    if !layout::is_cell(objects) && objects != layout::NIL {
+        return f(objects);
+    }
+    let mut rest = objects;
+    while let Some((object, tail)) = layout::cell(rest) {
+        f(object)?;
+        rest = tail;
+    }
+    (rest == layout::NIL).then_some(()).ok_or(BADARG)
+}

@@ -1,0 +1,211 @@
+//! Operations on keys that are known beforehand, which take effect together or not at all.
+
+use super::transaction::turn;
+use super::{patiently, Larder, Table};
+use crate::error::Error;
+use crate::table::Table as EngineTable;
+use crate::versions::Outcome;
+use larder_index::sync::give_way;
+use larder_term::{AsTerm, Term};
+use std::sync::Arc;
+
+/// What one operation does.
+enum Step {
+    Check(Term, Vec<Term>),
+    Insert(Term),
+    InsertNew(Term),
+    Delete(Term),
+    DeleteObject(Term),
+    Add(Term, usize, i64),
+    Update(Term, usize, Term),
+}
+
+/// Operations that take effect together, or not at all; see [`Larder::operations`].
+#[must_use = "nothing happens before `commit`"]
+pub struct Operations<'t> {
+    larder: Larder,
+    tables: Vec<&'t Table>,
+    /// Each with the place of its table.
+    steps: Vec<(usize, Step)>,
+    /// The keys that they use.
+    keys: Vec<(usize, Vec<u8>)>,
+    /// A tuple that was none, or has no key.
+    wrong: Option<Error>,
+}
+
+impl Larder {
+    /// Begins a list of operations that take effect at one instant, if all of them hold. Each sees
+    /// what those before it did. This costs less than a [`transaction`](Self::transaction): the
+    /// keys are known, so nothing is run twice because others have written them.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder_term::term;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let larder = Larder::new();
+    /// let (stock, orders) = (larder.table("stock").create()?, larder.table("orders").create()?);
+    /// stock.insert(&term!({pears, 3}))?;
+    /// let order = || {
+    ///     larder
+    ///         .operations()
+    ///         .check(&stock, &term!(pears), &[term!({pears, 3})])
+    ///         .add(&stock, &term!(pears), 2, -1)
+    ///         .insert_new(&orders, &term!({1, pears}))
+    ///         .commit()
+    /// };
+    /// assert_eq!(order()?, None);
+    /// // There are two pears now: the first operation doesn't hold.
+    /// assert_eq!(order()?, Some(1));
+    /// assert_eq!(orders.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    pub fn operations<'t>(&self) -> Operations<'t> {
+        Operations {
+            larder: self.clone(),
+            tables: Vec::new(),
+            steps: Vec::new(),
+            keys: Vec::new(),
+            wrong: None,
+        }
+    }
+}
+
+impl<'t> Operations<'t> {
+    /// Holds if these are the tuples under the key, in their order.
+    pub fn check(self, table: &'t Table, key: &impl AsTerm, tuples: &[Term]) -> Self {
+        let step = Step::Check(Term::from(key.as_term()), tuples.to_vec());
+        self.on_key(table, key, step)
+    }
+
+    /// Inserts a tuple; see [`Table::insert`].
+    pub fn insert(self, table: &'t Table, tuple: &impl AsTerm) -> Self {
+        self.on_tuple(table, tuple, Step::Insert)
+    }
+
+    /// Inserts a tuple. Holds if there is none under its key.
+    pub fn insert_new(self, table: &'t Table, tuple: &impl AsTerm) -> Self {
+        self.on_tuple(table, tuple, Step::InsertNew)
+    }
+
+    /// Deletes what is under a key, if there is something.
+    pub fn delete(self, table: &'t Table, key: &impl AsTerm) -> Self {
+        let step = Step::Delete(Term::from(key.as_term()));
+        self.on_key(table, key, step)
+    }
+
+    /// Deletes this very tuple, if it is there.
+    pub fn delete_object(self, table: &'t Table, tuple: &impl AsTerm) -> Self {
+        self.on_tuple(table, tuple, Step::DeleteObject)
+    }
+
+    /// Adds to an element, from 1. Holds if the key is there.
+    pub fn add(self, table: &'t Table, key: &impl AsTerm, pos: usize, incr: i64) -> Self {
+        let step = Step::Add(Term::from(key.as_term()), pos, incr);
+        self.on_key(table, key, step)
+    }
+
+    /// Replaces an element, from 1. Holds if the key is there.
+    pub fn update(
+        self,
+        table: &'t Table,
+        key: &impl AsTerm,
+        pos: usize,
+        element: &impl AsTerm,
+    ) -> Self {
+        let (own, element) = (Term::from(key.as_term()), Term::from(element.as_term()));
+        self.on_key(table, key, Step::Update(own, pos, element))
+    }
+
+    fn on_key(mut self, table: &'t Table, key: &impl AsTerm, step: Step) -> Self {
+        let place = self.place(table);
+        self.keys.push((place, table.key(key)));
+        self.steps.push((place, step));
+        self
+    }
+
+    fn on_tuple(
+        mut self,
+        table: &'t Table,
+        tuple: &impl AsTerm,
+        step: impl FnOnce(Term) -> Step,
+    ) -> Self {
+        let place = self.place(table);
+        match table.object(tuple) {
+            Ok(object) => self.keys.push((place, object.key().to_vec())),
+            Err(error) => self.wrong = self.wrong.or(Some(error)),
+        }
+        self.steps.push((place, step(Term::from(tuple.as_term()))));
+        self
+    }
+
+    fn place(&mut self, table: &'t Table) -> usize {
+        let is_same = |own: &&Table| Arc::ptr_eq(own.engine_table(), table.engine_table());
+        self.tables.iter().position(is_same).unwrap_or_else(|| {
+            self.tables.push(table);
+            self.tables.len() - 1
+        })
+    }
+
+    /// Lets the operations take effect, at one instant. None if they did; else nothing has
+    /// happened, and the first that didn't hold had this number, from 1.
+    ///
+    /// # Errors
+    /// As of [`Larder::transaction`], and of each operation's function: then nothing has happened.
+    pub fn commit(self) -> Result<Option<usize>, Error> {
+        if let Some(error) = self.wrong {
+            return Err(error);
+        }
+        let (engine, owner) = (self.larder.engine(), self.larder.owner());
+        let tables: Vec<_> = self.tables.iter().map(|own| own.engine_table()).collect();
+        let keys = self.keys.iter().map(|(table, key)| (*table, &key[..]));
+        let keys: Vec<(usize, &[u8])> = keys.collect();
+        for attempt in 0.. {
+            let _turn = turn(attempt);
+            let mut stopped = Ok(None);
+            let done = patiently(&tables, || {
+                engine.commit_on_keys(&tables, &keys, owner, |transaction| {
+                    stopped = self.first_that_fails(&transaction.views().collect::<Vec<_>>());
+                    stopped == Ok(None)
+                })
+            });
+            match (stopped, done?) {
+                (_, Outcome::Lost) => give_way(),
+                (stopped, Outcome::Committed) => return stopped,
+            }
+        }
+        unreachable!("attempts are not counted so far")
+    }
+
+    /// Runs the operations on views of the tables.
+    fn first_that_fails(&self, views: &[&Arc<EngineTable>]) -> Result<Option<usize>, Error> {
+        for (i, (place, step)) in self.steps.iter().enumerate() {
+            let view = Table::new(Arc::clone(views[*place]), &self.larder.0);
+            if !step.run(&view)? {
+                return Ok(Some(i + 1));
+            }
+        }
+        Ok(None)
+    }
+}
+
+impl Step {
+    /// Runs it on a view of its table; whether it holds.
+    fn run(&self, view: &Table) -> Result<bool, Error> {
+        match self {
+            Step::Check(key, tuples) => return Ok(view.lookup(key)? == *tuples),
+            Step::Insert(tuple) => view.insert(tuple)?,
+            Step::InsertNew(tuple) => return view.insert_new(tuple),
+            Step::Delete(key) => drop(view.delete(key)?),
+            Step::DeleteObject(tuple) => drop(view.delete_object(tuple)?),
+            Step::Add(key, pos, incr) => {
+                if !view.contains(key)? {
+                    return Ok(false);
+                }
+                view.add(key, *pos, *incr)?;
+            }
+            Step::Update(key, pos, element) => return view.update(key, *pos, element),
+        }
+        Ok(true)
+    }
+}
