@@ -297,7 +297,7 @@ fn of_tables(all: &mut Vec<Operation>) {
 
 fn of_scans(all: &mut Vec<Operation>) {
     by_keys(all, "select with the key bound", set, |t, i| {
-        assert_eq!(found(t.select(&format!("[{{{{{i},'$1'}},[],['$1']}}]"))), 1);
+        assert_eq!(found(t.select(format!("[{{{{{i},'$1'}},[],['$1']}}]"))), 1);
     });
     scan(all, "select_count of 1,000 rows by a guard", |t| {
         let many = t.select_count("[{{'_','$1'},[{'>','$1',500}],[true]}]");
