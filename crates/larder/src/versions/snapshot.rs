@@ -29,7 +29,7 @@ pub(crate) struct ViewOf {
     /// Whether it can be written.
     pub(crate) writes: bool,
     /// None for a transaction's view.
-    pub(super) snapshot: Option<SnapshotOf>,
+    pub(super) snapshot: Option<Box<SnapshotOf>>,
 }
 
 /// What a table that is a snapshot knows of itself.
@@ -49,13 +49,13 @@ impl ViewOf {
         ViewOf {
             table: source.id(),
             writes: false,
-            snapshot: Some(SnapshotOf {
+            snapshot: Some(Box::new(SnapshotOf {
                 source: Arc::downgrade(source),
                 history: Arc::downgrade(&snapshot.history),
                 number: snapshot.number(),
                 taken: Instant::now(),
                 count: Count::default(),
-            }),
+            })),
         }
     }
 
@@ -375,7 +375,7 @@ impl Table {
 
     /// What the table knows of itself if it is a snapshot.
     pub(super) fn snapshot_of(&self) -> Option<&SnapshotOf> {
-        self.view.as_ref()?.snapshot.as_ref()
+        self.view.as_ref()?.snapshot.as_deref()
     }
 
     /// Whether the table is a snapshot of another.
@@ -386,7 +386,7 @@ impl Table {
     /// Figures of a table that is a snapshot; None for another.
     pub fn snapshot_info(&self) -> Option<SnapshotInfo> {
         let view = self.view.as_ref()?;
-        let of = view.snapshot.as_ref()?;
+        let of = view.snapshot.as_deref()?;
         Some(SnapshotInfo {
             table: view.table,
             number: of.number,
