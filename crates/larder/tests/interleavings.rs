@@ -376,7 +376,9 @@ fn mirror(bag: bool, watched: bool) {
                 }
                 Event::Delete(old) => remove(&mut rows, &old),
                 Event::Clear => rows.clear(),
-                Event::Overflow(_) | Event::Gone => panic!("{event:?}"),
+                Event::Expire(_) | Event::Evict(_) | Event::Overflow(_) | Event::Gone => {
+                    panic!("{event:?}")
+                }
             }
         }
     }
