@@ -1,9 +1,11 @@
-%% @doc `make bench-ranks': a board of scores, as its users write it on `ets' and on Larder; and
-%% some elements of a row, beside the whole row.
+%% @doc `make bench-ranks': a board of scores, and sessions that are found by their user, as one
+%% writes them on `ets' and on Larder; and some elements of a row, beside the whole row.
 %%
 %% The board is an ordered_set of keys `{-Score, Player}'. `ets' knows no ranks: users count the
 %% keys before one by `ets:select_count', and walk to a page by a limited `ets:select' that they
-%% throw away, or by `ets:next'. Both sides do every operation in turns, in one emulator, and what
+%% throw away, or by `ets:next'. A session `{Id, User, Visits}' has a secondary index of its user on
+%% Larder; on `ets' a bag of `{User, Id}' beside the table is kept by hand, and not atomically, or
+%% the whole table is searched. Each user has ten sessions. Both sides do every operation in turns, in one emulator, and what
 %% they answer has to be the same. The first turn is not counted; the side that begins changes. The
 %% least of the turns counts: others may use the machine. `spread' says how much they did: the
 %% median turn divided by the least, of the side for which that is larger.
@@ -33,7 +35,7 @@
 -type call() :: fun((larder:table(), row()) -> integer()).
 -type row() :: {Player :: pos_integer(), Score :: integer(), Rank :: pos_integer()}.
 %% `linear': what it takes on `ets' grows with the table.
--type operation() :: {Name :: string(), board | players, linear | short,
+-type operation() :: {Name :: string(), board | players | sessions, linear | short,
                       Ets :: call(), Larder :: call()}.
 
 %% @doc Measures everything, prints the table and writes the file.
@@ -58,8 +60,9 @@ of_size(Size, Runs, Operations) ->
     Tables = [{M, filled(M, Size)} || M <- [ets, larder]],
     Lines = [line(Operation, Size, Runs, calls(Operation, Size, Operations), Tables)
              || Operation <- operations()],
-    [true = M:delete(T) || {M, #{board := Board, players := Players}} <- Tables,
-                           T <- [Board, Players]],
+    [true = M:delete(T) || {M, #{board := Board, players := Players, sessions := {Ids, Users}}}
+                               <- Tables,
+                           T <- [Board, Players, Ids, Users], T =/= none],
     persistent_term:erase(?MODULE),
     Lines.
 
@@ -83,12 +86,36 @@ filled(M, Size) ->
     [Board, Players] = [M:new(Name, [Type, public])
                         || {Name, Type} <- [{board, ordered_set}, {players, set}]],
     Row = fun(N) -> element(N, persistent_term:get(?MODULE)) end,
+    Sessions = sessions(M),
     lists:foreach(fun(N) ->
         {Player, Score, _} = Row(N),
         true = M:insert(Board, {{-Score, Player}}),
-        true = M:insert(Players, player(Player, Score))
+        true = M:insert(Players, player(Player, Score)),
+        true = put_session(M, Sessions, Player, user(Player), 0)
     end, lists:seq(1, Size)),
-    #{board => Board, players => Players}.
+    #{board => Board, players => Players, sessions => Sessions}.
+
+sessions(ets) ->
+    {ets:new(sessions, [public]), ets:new(users, [public, bag])};
+sessions(larder) ->
+    {larder:new(sessions, [public, {index, [{user, 2, []}]}]), none}.
+
+put_session(M, {Ids, none}, Id, User, Visits) ->
+    M:insert(Ids, {Id, User, Visits});
+put_session(M, {Ids, Users}, Id, User, Visits) ->
+    case M:lookup(Ids, Id) of
+        [{_, User, _}] ->
+            true;
+        [{_, Other, _}] ->
+            true = M:insert(Users, {User, Id}),
+            true = M:delete_object(Users, {Other, Id});
+        [] ->
+            true = M:insert(Users, {User, Id})
+    end,
+    M:insert(Ids, {Id, User, Visits}).
+
+%% Ten of each.
+user(Id) -> {user, Id div 10}.
 
 %% Twenty fields, as a session or a user has them.
 player(Player, Score) ->
@@ -186,7 +213,45 @@ operations() ->
       end,
       fun(T, {Player, _, _}) ->
           larder:lookup_element(T, Player, 2) + larder:lookup_element(T, Player, 17)
-      end}].
+      end},
+     {"10 rows by a field: by hand; by an index", sessions, short,
+      fun({Ids, Users}, {Id, _, _}) ->
+          visits([Session || {_, Own} <- ets:lookup(Users, user(Id)),
+                             Session <- ets:lookup(Ids, Own)])
+      end,
+      fun({Ids, _}, {Id, _, _}) -> visits(larder:index_lookup(Ids, user, user(Id))) end},
+     {"10 rows by a field: select", sessions, linear,
+      fun({Ids, _}, {Id, _, _}) -> visits(ets:select(Ids, of_user(Id, '$_'))) end,
+      fun({Ids, _}, {Id, _, _}) -> visits(larder:select(Ids, of_user(Id, '$_'))) end},
+     {"write of a row with an index", sessions, short,
+      fun(Sessions, {Id, Score, _}) -> write(ets, Sessions, Id, user(Id), Score) end,
+      fun(Sessions, {Id, Score, _}) -> write(larder, Sessions, Id, user(Id), Score) end},
+     {"write, with an index on Larder alone", sessions, short,
+      fun({Ids, _}, {Id, Score, _}) -> write(ets, {Ids, none}, Id, user(Id), Score) end,
+      fun({Ids, _}, {Id, Score, _}) -> write(larder, {Ids, none}, Id, user(Id), Score) end},
+     {"two writes that change an indexed field", sessions, short,
+      fun(Sessions, {Id, _, _}) -> to_and_fro(ets, Sessions, Id) end,
+      fun(Sessions, {Id, _, _}) -> to_and_fro(larder, Sessions, Id) end},
+     {"match_delete of one row by a field, and insert", sessions, linear,
+      fun(Sessions, {Id, _, _}) -> match_delete(ets, Sessions, Id) end,
+      fun(Sessions, {Id, _, _}) -> match_delete(larder, Sessions, Id) end}].
+
+of_user(Id, Body) -> [{{'_', user(Id), '_'}, [], [Body]}].
+
+visits(Sessions) -> lists:sum([Id || {Id, _, _} <- Sessions]).
+
+write(M, Sessions, Id, User, Visits) ->
+    true = put_session(M, Sessions, Id, User, Visits),
+    1.
+
+to_and_fro(M, Sessions, Id) ->
+    write(M, Sessions, Id, {user, other}, 1) + write(M, Sessions, Id, user(Id), 1).
+
+match_delete(M, {Ids, Users} = Sessions, Id) ->
+    true = put_session(M, Sessions, Id, {user, one}, 1),
+    true = M:match_delete(Ids, {'_', {user, one}, '_'}),
+    true = Users =:= none orelse M:delete_object(Users, {{user, one}, Id}),
+    write(M, Sessions, Id, user(Id), 1).
 
 %% Those before, and itself. On this `ets' a guard limits no search: the whole table is counted.
 ets_rank(T, {Player, Score, _}) ->

@@ -1,6 +1,7 @@
 //! What an operation over many objects works with: each thread keeps one set, so that a scan of few
 //! rows allocates nothing.
 
+use crate::pairs::Pairs;
 use larder_index::{Batch, Values};
 use larder_matchspec::Scratch;
 use std::cell::Cell;
@@ -18,6 +19,10 @@ pub(crate) struct Buffers {
     pub(crate) plain: Vec<u8>,
     /// The values under one key.
     pub(crate) values: Values,
+    /// The values that a row has in an index.
+    pub(crate) indexed: Values,
+    /// Entries of an index: a value and a key each.
+    pub(crate) pairs: Pairs,
     /// A position.
     pub(crate) position: Vec<u8>,
     /// What the program works with.
@@ -66,12 +71,16 @@ impl Drop for Lent {
         let memory = batch.bytes.capacity()
             + entries
             + buffers.plain.capacity()
-            + buffers.values.bytes.capacity();
+            + buffers.values.bytes.capacity()
+            + buffers.indexed.bytes.capacity()
+            + buffers.pairs.memory();
         if memory + buffers.scratch.memory() <= KEEP {
             buffers.batch.clear();
             buffers.batch.want = 0;
             buffers.batch.any_order = false;
             buffers.values.clear();
+            buffers.indexed.clear();
+            buffers.pairs.clear();
             // A thread that ends keeps nothing any more.
             let _ = KEPT.try_with(|kept| kept.set(Some(buffers)));
         }

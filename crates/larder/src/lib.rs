@@ -84,6 +84,7 @@ mod keys;
 mod local;
 mod ops;
 mod options;
+mod pairs;
 pub mod prelude;
 #[allow(unsafe_code)]
 mod raw;

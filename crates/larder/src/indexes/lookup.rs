@@ -25,6 +25,7 @@ use crate::table::Table;
 use larder_index::{Direction, Start, Values};
 use larder_matchspec::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
 use larder_term::{order_key, Atom, TermRef};
+use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -124,9 +125,8 @@ pub struct IndexJob {
     program: Option<Program>,
     limit: Option<usize>,
     place: Place,
+    /// With the entries of a batch, as pairs.
     lent: Lent,
-    /// The entries of a batch.
-    entries: Vec<(Vec<u8>, Vec<u8>)>,
 }
 
 /// How far it has come.
@@ -221,7 +221,6 @@ impl Table {
             limit: None,
             place: Place::default(),
             lent: Lent::new(),
-            entries: Vec::new(),
         })
     }
 
@@ -301,12 +300,12 @@ impl IndexJob {
     fn read_entries(&mut self, op: &Operation<'_>, own: &Entries) -> Option<Vec<u8>> {
         let range = &self.ranges[self.place.range];
         let mut from = self.place.from.as_ref().or(range.low.as_ref()).cloned();
-        let first = from.clone();
-        let batch = &mut self.lent.batch;
+        let views = op.store.views();
+        let first = from.clone().filter(|_| !views.is_empty());
+        let Buffers { batch, pairs, .. } = &mut *self.lent;
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
-        self.entries.clear();
-        let views = op.store.views();
+        pairs.clear();
         let next = loop {
             batch.clear();
             batch.until = range.until();
@@ -316,8 +315,7 @@ impl IndexJob {
             let is_beyond = (0..batch.len()).any(|i| !range.has(batch.key(i)));
             for i in (0..batch.len()).filter(|&i| range.has(batch.key(i))) {
                 let entry = own.entry(batch.key(i), batch.value(i));
-                self.entries
-                    .push((entry.value.to_vec(), entry.key.to_vec()));
+                pairs.push((entry.value, entry.key));
             }
             if batch.done || is_beyond {
                 break None;
@@ -325,7 +323,7 @@ impl IndexJob {
             let resume = std::mem::take(&mut batch.resume);
             // A table's entries come batch by batch; a view's are read in larger parts, as each
             // part looks at all keys that differ.
-            if views.is_empty() || self.entries.len() >= CHUNK {
+            if views.is_empty() || pairs.len() >= CHUNK {
                 break Some(resume);
             }
             from = Some(resume);
@@ -347,9 +345,10 @@ impl IndexJob {
             plain,
             scratch,
             values,
-            ..
+            indexed,
+            pairs,
+            position,
         } = &mut *self.lent;
-        let (mut found, mut position) = (Values::default(), Vec::new());
         for view in op.store.views() {
             view.note_read();
             let Some(index) = view.changed() else {
@@ -365,11 +364,11 @@ impl IndexJob {
                     op.store.index.copy(op.guard, self.table.key(key), values);
                     for row in values.iter() {
                         let row = raw::view(key, row, self.table.keypos(), plain);
-                        own.extractor.values(&row, scratch, &mut found);
-                        for value in found.iter() {
-                            own.position(value, key, &mut position);
-                            if part.has(&position) {
-                                self.entries.push((value.to_vec(), key.to_vec()));
+                        own.extractor.values(&row, scratch, indexed);
+                        for value in indexed.iter() {
+                            own.position(value, key, position);
+                            if part.has(position) {
+                                pairs.push((value, key));
                             }
                         }
                     }
@@ -380,8 +379,7 @@ impl IndexJob {
                 start = Some(std::mem::take(&mut batch.resume));
             }
         }
-        self.entries.sort_unstable();
-        self.entries.dedup();
+        pairs.sort();
     }
 
     /// (2), (3) Gives the results for the rows of the entries; None if all were dealt with.
@@ -396,26 +394,31 @@ impl IndexJob {
             batch: _,
             plain,
             scratch,
-            values: _,
+            values,
+            indexed,
+            pairs,
             position,
         } = &mut *self.lent;
-        let mut fitting = Fitting::default();
+        let mut fitting = SmallVec::new();
         let resumed = self.place.from.take().filter(|_| self.place.rows > 0);
         let (mut last, mut dealt) = (Vec::new(), 0);
-        for (value, key) in &self.entries {
+        for (value, key) in pairs.iter() {
             own.position(value, key, position);
             // In a transaction's view two keys may have one value of a unique index. They come one
             // after the other, and have one position.
             if *position != last {
-                (last, dealt) = (position.clone(), 0);
+                last.clone_from(position);
+                dealt = 0;
             }
             // The rows at the place at which the last slice stopped that were dealt with then.
             let passed = match &resumed {
                 Some(resumed) if resumed == position => self.place.rows,
                 _ => 0,
             };
-            let key = fitting.read(&self.table, op, own, (value, key));
-            for row in fitting.rows() {
+            let with = (&mut *values, &mut *indexed, &mut *plain, &mut *scratch);
+            let key = read_fitting(&self.table, (op, own), (value, key), with, &mut fitting);
+            let rows = values.iter().enumerate();
+            for (_, row) in rows.filter(|(i, _)| fitting.contains(i)) {
                 dealt += 1;
                 if dealt <= passed {
                     continue;
@@ -459,57 +462,36 @@ impl IndexJob {
     }
 }
 
-/// The rows of a key, and which of them have a value.
-#[derive(Default)]
-struct Fitting {
-    all: Values,
-    plain: Vec<u8>,
-    scratch: Scratch,
-    found: Values,
-    /// The numbers of those that have it.
-    numbers: Vec<usize>,
-}
-
-impl Fitting {
-    /// (2) Reads the rows of an entry's key that have its value; under which key they are.
-    fn read<'k>(
-        &mut self,
-        table: &Table,
-        op: &Operation<'_>,
-        own: &Entries,
-        (value, key): (&[u8], &'k [u8]),
-    ) -> Cow<'k, [u8]> {
-        let mut key = Cow::Borrowed(key);
-        loop {
-            self.numbers.clear();
-            op.store
-                .index
-                .copy(op.guard, table.key(&key), &mut self.all);
-            for (i, row) in self.all.iter().enumerate() {
-                let row = raw::view(&key, row, table.keypos(), &mut self.plain);
-                own.extractor
-                    .values(&row, &mut self.scratch, &mut self.found);
-                if has(&self.found, value) {
-                    self.numbers.push(i);
-                }
-            }
-            // Of a view all entries were read.
-            if !self.numbers.is_empty() || !op.store.views().is_empty() {
-                return key;
-            }
-            // A commit passes a value of a unique index from one row to another. Who has waited for
-            // it at the first finds the second.
-            match own.holder(op.guard, value) {
-                Some(holder) if *holder != *key => key = Cow::Owned(holder),
-                _ => return key,
+/// (2) Reads the rows of an entry's key to `rows`, and notes the numbers of those that have its
+/// value; under which key they are.
+fn read_fitting<'k>(
+    table: &Table,
+    (op, own): (&Operation<'_>, &Entries),
+    (value, key): (&[u8], &'k [u8]),
+    (rows, indexed, plain, scratch): (&mut Values, &mut Values, &mut Vec<u8>, &mut Scratch),
+    fitting: &mut SmallVec<[usize; 8]>,
+) -> Cow<'k, [u8]> {
+    let mut key = Cow::Borrowed(key);
+    loop {
+        fitting.clear();
+        op.store.index.copy(op.guard, table.key(&key), rows);
+        for (i, row) in rows.iter().enumerate() {
+            let row = raw::view(&key, row, table.keypos(), plain);
+            own.extractor.values(&row, scratch, indexed);
+            if has(indexed, value) {
+                fitting.push(i);
             }
         }
-    }
-
-    fn rows(&self) -> impl Iterator<Item = &[u8]> {
-        let is_fitting = |(i, _): &(usize, &[u8])| self.numbers.contains(i);
-        let each = self.all.iter().enumerate().filter(is_fitting);
-        each.map(|(_, row)| row)
+        // Of a view all entries were read.
+        if !fitting.is_empty() || !op.store.views().is_empty() {
+            return key;
+        }
+        // A commit passes a value of a unique index from one row to another. Who has waited for
+        // it at the first finds the second.
+        match own.holder(op.guard, value) {
+            Some(holder) if *holder != *key => key = Cow::Owned(holder),
+            _ => return key,
+        }
     }
 }
 
