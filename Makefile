@@ -33,17 +33,18 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run bank leaderboard mnesia-cluster test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
+.PHONY: help run bank leaderboard sessions mnesia-cluster test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
         bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c install-c header stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-mnesia demo-beams test-beams bench-beams
 
 help:
 	@echo 'Larder: term tables for Erlang, Elixir, Rust and C. What you can make:'
 	@echo
-	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index; then a small bank and a leaderboard'
+	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index; then a small bank, a leaderboard and a session store'
 	@echo '  make bank ACCOUNTS=n SECONDS=n TELLERS=n   examples/bank: transfers, an auditor, a mirror; the sum never varies'
 	@echo '  make leaderboard PLAYERS=n SECONDS=n GAMES=n FANS=n   examples/leaderboard: ranks while games go on; an auditor'
 	@echo '  make mnesia-cluster ROWS=n MILLISECONDS=n   examples/mnesia_cluster: three nodes with Mnesia; one is killed, parted, joins; on ets and on Larder'
+	@echo '  make sessions USERS=n SECONDS=n BROWSERS=n IDLE=ms   examples/sessions: sessions that expire, an index by user; a mirror, an auditor'
 	@echo '  make test    all set-up, then every check and every test'
 	@echo '  make hunt    the Erlang suites with ten times the random cases, new ones each time'
 	@echo '  make proof   the long form of everything that docs/promises.md names; a page in results/proof'
@@ -154,7 +155,7 @@ shell: build
 run: setup-run build demo-beams
 	@erl -noinput +P 1000000 -pa $(EBIN) $(DEMO) -s larder_demo main
 
-# examples/bank and examples/leaderboard, of any size. `make run` has a short form of each.
+# The examples, of any size. `make run` has a short form of each.
 ACCOUNTS ?= 1000000
 SECONDS  ?= 10
 TELLERS  ?= 4
@@ -168,6 +169,13 @@ FANS    ?= 2
 
 leaderboard: build demo-beams
 	@erl -noinput -pa $(EBIN) $(DEMO) -run leaderboard main $(PLAYERS) $(SECONDS) $(GAMES) $(FANS)
+
+USERS    ?= 1000
+BROWSERS ?= 4
+IDLE     ?= 2000
+
+sessions: build demo-beams
+	@erl -noinput -pa $(EBIN) $(DEMO) -run sessions main $(USERS) $(SECONDS) $(BROWSERS) $(IDLE)
 
 # Three nodes with Mnesia, of ram_copies and of Larder's backend in turns. A node of them loads the
 # table of ROWS from another one: 5 million take about five minutes and 6 GB.

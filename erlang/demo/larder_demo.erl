@@ -43,7 +43,10 @@ examples() ->
     ok = larder_demo_report:bank(?FOLDER, Bank),
     io:format("~n"),
     Board = leaderboard:run(#{players => 10_000, seconds => 2, games => 3, fans => 2}),
-    larder_demo_report:leaderboard(?FOLDER, Board).
+    ok = larder_demo_report:leaderboard(?FOLDER, Board),
+    io:format("~n"),
+    Sessions = sessions:run(#{users => 1000, seconds => 2, browsers => 4, idle => 500}),
+    larder_demo_report:sessions(?FOLDER, Sessions).
 
 %% @doc Compares two modules that have the interface of `ets'; the files of the report go to the
 %% folder.

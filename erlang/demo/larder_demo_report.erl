@@ -2,7 +2,7 @@
 %% SVG for keeping.
 -module(larder_demo_report).
 
--export([line/2, table/2, files/4, bank/2, leaderboard/2]).
+-export([line/2, table/2, files/4, bank/2, leaderboard/2, sessions/2]).
 
 -define(BAR_WIDTH, 28).
 
@@ -119,6 +119,18 @@ leaderboard(Folder, Result) ->
              {"the player had moved before the page was there", Moved},
              {"pages of snapshots, exact", Exact},
              {"audits, tables and ranks agree", Audits}]).
+
+%% @doc Adds what the session store did to the page, and writes it as a CSV.
+-spec sessions(file:filename(), sessions:result()) -> ok.
+sessions(Folder, Result) ->
+    #{users := Users, seconds := Seconds, logins := Logins, asked := Asked, gone := Gone,
+      everywhere := Everywhere, logged_out := Out, expired := Expired, audits := Audits} = Result,
+    example(Folder, "sessions",
+            "Sessions that expire, found by token and by user", Seconds,
+            [{"shared users", Users}, {"logins", Logins}, {"requests", Asked},
+             {"requests a second", round(Asked / Seconds)}, {"found gone", Gone},
+             {"logged out everywhere", Everywhere}, {"sessions logged out", Out},
+             {"sessions expired", Expired}, {"audits, limits held and the index agreed", Audits}]).
 
 example(Folder, Name, Title, Seconds, Figures) ->
     Csv = filename:join(Folder, Name ++ ".csv"),
