@@ -5,10 +5,12 @@
 %% keys before one by `ets:select_count', and walk to a page by a limited `ets:select' that they
 %% throw away, or by `ets:next'. A session `{Id, User, Visits}' has a secondary index of its user on
 %% Larder; on `ets' a bag of `{User, Id}' beside the table is kept by hand, and not atomically, or
-%% the whole table is searched. Each user has ten sessions. Both sides do every operation in turns, in one emulator, and what
-%% they answer has to be the same. The first turn is not counted; the side that begins changes. The
-%% least of the turns counts: others may use the machine. `spread' says how much they did: the
-%% median turn divided by the least, of the side for which that is larger.
+%% the whole table is searched. Each user has ten sessions.
+%%
+%% Both sides do every operation in turns, in one emulator, and what they answer has to be the same.
+%% The first turn is not counted; the side that begins changes. The least of the turns counts:
+%% others may use the machine. `spread' says how much they did: the median turn divided by the
+%% least, of the side for which that is larger.
 %%
 %% Environment: `LARDER_BENCH_SIZES' (rows), `LARDER_BENCH_RUNS' (four times as many of what takes
 %% a moment; the least counts),
