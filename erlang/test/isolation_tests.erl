@@ -73,7 +73,10 @@ objects() ->
      {{update_counter, 3}, {write, sets}, fun(W) -> [t(tab, W), k1, 1] end},
      {{update_counter, 4}, {write, sets}, fun(W) -> [t(tab, W), k7, 1, {k7, 0, x}] end},
      {{update_element, 3}, {write, sets}, fun(W) -> [t(tab, W), k1, {3, x}] end},
-     {{update_element, 4}, {write, sets}, fun(W) -> [t(tab, W), k7, {3, x}, {k7, 0, y}] end}].
+     {{update_element, 4}, {write, sets}, fun(W) -> [t(tab, W), k7, {3, x}, {k7, 0, y}] end},
+     {{update_map, 3}, {write, sets}, fun(W) -> [t(tab, W), k7, [{3, a, 1}]] end},
+     {{update_map, 5}, {write, sets}, fun(W) -> [t(tab, W), k7, 3, a, 1] end},
+     {{remove_map_key, 4}, {write, sets}, fun(W) -> [t(tab, W), k7, 3, a] end}].
 
 keys() ->
     [{{first, 1}, read, fun t/1}, {{last, 1}, read, fun t/1},
@@ -140,7 +143,7 @@ without() ->
     [{{F, A}, none, fun(_) -> [] end}
      || {F, A} <- [{new, 2}, {structures, 0}, {memory, 0}, {memory, 1}, {top, 2},
                    {file2tab, 1}, {file2tab, 2}, {tabfile_info, 1},
-                   {match_spec_compile, 1},
+                   {prepare, 1}, {match_spec_compile, 1},
                    {match_spec_run, 2}, {is_compiled_ms, 1}, {repair_continuation, 2}, {test_ms, 2},
                    {fun2ms, 1},
                    {i, 0}, {abort, 1}, {format_error, 2}]].
@@ -191,6 +194,7 @@ native_rows() ->
      Named(update_counter_default, {write, sets}, fun(W) -> [t(tab, W), k1, 1, {k, 0, x}] end),
      Named(update_element, {write, sets}, fun(W) -> [t(tab, W), k1, {3, x}] end),
      Named(update_element_default, {write, sets}, fun(W) -> [t(tab, W), k1, {3, x}, {k, 0, x}] end),
+     Named(update_map, {write, sets}, fun(W) -> [t(tab, W), k7, [{3, a, 1}]] end),
      Named(slot, read, fun(W) -> [t(tab, W), 0] end),
      Named(rank, {read, ordered}, Key),
      Named(nth, {read, ordered}, fun(W) -> [t(tab, W), 1] end),
@@ -225,7 +229,8 @@ native_rows() ->
 
 native_without() ->
     [new, whereis, all, commit_transaction, end_transaction, guard_wanted, structures, fault,
-     memory, compile, is_compiled, run, test, load_table, file_header].
+     memory, compile, prepare, parameters, prepare_fault, is_compiled, run, test, load_table,
+     file_header].
 
 t(W) -> [t(tab, W)].
 t(Key, W) -> maps:get(Key, W).
