@@ -195,10 +195,10 @@ log_in(#service{table = Table, careless = Careless} = Service, User) ->
         lists:foreach(fun({Old, _, _}) -> larder:delete(T, Old) end, Surplus),
         larder:insert(T, {Token, User, Before})
     end,
-    case Carelessly of
-        false -> {atomic, true} = larder:transaction([Table], fun([T]) -> Enter(T) end);
-        true -> true = Enter(Table)
-    end,
+    {atomic, true} = case Carelessly of
+                         false -> larder:transaction([Table], fun([T]) -> Enter(T) end);
+                         true -> {atomic, Enter(Table)}
+                     end,
     count(Service, ?LOGINS),
     #session{token = Token, user = User, asked = {Before, now_ms()}}.
 

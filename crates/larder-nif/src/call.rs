@@ -83,9 +83,7 @@ pub unsafe fn enter(
     match catch_unwind(AssertUnwindSafe(|| f(&call))) {
         Ok(Ok(word)) => word,
         Ok(Err(Raise::Cause(cause))) => call.raise(cause.word()),
-        Ok(Err(Raise::Named(cause, name))) => {
-            call.raise(call.tuple(&[cause.word(), atoms::to_word(env, name)]))
-        }
+        Ok(Err(Raise::Named(cause, name))) => call.raise_named(cause, name),
         Ok(Err(Raise::Again)) => call.later(entry, args),
         Err(_) => call.raise(atoms::INTERNAL.word()),
     }
@@ -97,6 +95,11 @@ impl Call<'_> {
         let reason = self.tuple(&[atoms::LARDER.word(), cause]);
         // SAFETY: the environment is the running call's, and the result is returned at once.
         unsafe { enif_raise_exception(self.env, reason) }
+    }
+
+    #[cold]
+    fn raise_named(&self, cause: Known, name: Atom) -> Word {
+        self.raise(self.tuple(&[cause.word(), atoms::to_word(self.env, name)]))
     }
 
     /// Goes on with `entry` and these arguments after other processes have run.

@@ -64,7 +64,7 @@ pub fn insert(call: &Call<'_>) -> Reply {
 }
 
 /// `insert`, once its table is known.
-#[inline]
+#[inline(never)]
 pub(super) fn insert_to(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
     with_object(call, table, local, |local, object| {
         table
@@ -82,7 +82,7 @@ pub fn insert_new(call: &Call<'_>) -> Reply {
 }
 
 /// `insert_new`, once its table is known.
-#[inline]
+#[inline(never)]
 pub(super) fn insert_new_to(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
     // A row that costs something to write is not written if the key is there. The insert
     // decides all the same: the key may come or go in between.
@@ -126,7 +126,7 @@ pub fn delete_object(call: &Call<'_>) -> Reply {
 }
 
 /// `delete_object`, once its table is known.
-#[inline]
+#[inline(never)]
 pub(super) fn delete_object_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
     with_object(call, table, local, |local, object| {
         table
@@ -207,7 +207,7 @@ pub fn lookup(call: &Call<'_>) -> Reply {
 }
 
 /// `lookup`, once its table is known.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn lookup_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
     let mut found = Found::new(call);
     let asked = call.args[1];
@@ -278,7 +278,7 @@ pub fn member(call: &Call<'_>) -> Reply {
 }
 
 /// `member`, once its table is known.
-#[inline(always)]
+#[inline(never)]
 pub(super) fn has_member(
     call: &Call<'_>,
     table: &Arc<Table>,
@@ -399,7 +399,7 @@ pub fn delete(call: &Call<'_>) -> Reply {
 }
 
 /// `delete`, once its table is known.
-#[inline]
+#[inline(never)]
 pub(super) fn delete_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
     let gone = with_key(call, table, call.args[1], |key| {
         answer(call, table, table.delete_in(local, asker(call), key))

@@ -168,7 +168,7 @@ fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
 }
 
 /// `update_counter`, once its table is known.
-#[inline]
+#[inline(never)]
 pub(super) fn counter_of(
     call: &Call<'_>,
     (table, local): (&Arc<Table>, &mut Local),
@@ -299,7 +299,7 @@ fn elements(call: &Call<'_>, default: Option<Word>) -> Reply {
 }
 
 /// `update_element`, once its table is known.
-#[inline]
+#[inline(never)]
 pub(super) fn elements_of(
     call: &Call<'_>,
     (table, local): (&Arc<Table>, &mut Local),
