@@ -11,7 +11,7 @@
 
 -export([sut/0, suts/0, other_suts/0, ensure_loaded/1, env/2, scaled/1,
          tc/3, tc/4, with_leak_check/2, check_property/3, try_property/3, census/1,
-         wait_until/2, wait_until/1, dead_pid/0, microseconds/1, median/1]).
+         wait_until/2, wait_until/1, is_said/1, dead_pid/0, microseconds/1, median/1]).
 
 %% @doc The module under test.
 -spec sut() -> module().
@@ -187,3 +187,23 @@ microseconds(Fun) ->
 -spec median([number()]) -> number().
 median(Numbers) ->
     lists:nth((length(Numbers) + 1) div 2, lists:sort(Numbers)).
+
+%% @doc Calls functions of `larder' that are badarg, and finds the text among the words said
+%% of each: a list of the arguments' numbers and words, as `~0p' prints it.
+-spec is_said([{Function :: atom(), Args :: [term()], RegExp :: string()}]) -> ok.
+is_said(Calls) ->
+    lists:foreach(fun({Function, Args, Text}) ->
+        Stack = try
+                    _ = apply(larder, Function, Args),
+                    error({no_error, Function, Args})
+                catch
+                    error:badarg:At -> At
+                end,
+        Words = maps:to_list(larder:format_error(badarg, Stack)),
+        Said = lists:flatten(io_lib:format("~0p", [[{N, unicode:characters_to_list(Word)}
+                                                    || {N, Word} <- Words]])),
+        case re:run(Said, Text) of
+            {match, _} -> ok;
+            nomatch -> error({words, Function, Args, Said})
+        end
+    end, Calls).

@@ -293,21 +293,7 @@ words_test_() ->
         true = larder:insert(T, {k, #{n => 1}, 7}),
         B = larder:new(b, [bag]),
         true = larder:insert(B, {k, #{n => 1}}),
-        [begin
-             Stack = try
-                         _ = apply(larder, Function, Args),
-                         error({no_error, Function, Args})
-                     catch
-                         error:badarg:At -> At
-                     end,
-             Words = maps:to_list(larder:format_error(badarg, Stack)),
-             Said = lists:flatten(io_lib:format("~0p", [[{N, unicode:characters_to_list(Word)}
-                                                         || {N, Word} <- Words]])),
-             case re:run(Said, Text) of
-                 {match, _} -> ok;
-                 nomatch -> error({words, Function, Args, Said})
-             end
-         end || {Function, Args, Text} <- [
+        larder_test:is_said([
              {update_map, [T, k, 3, n, 1], "{3,.*not a map"},
              {update_map, [T, k, 1, n, 1], "{3,.*position of the key"},
              {update_map, [T, k, 9, n, 1], "{3,.*greater than"},
@@ -317,7 +303,7 @@ words_test_() ->
              {update_map, [gone, k, 2, n, 1], "{1,"},
              {remove_map_key, [T, k, 3, n], "{3,.*not a map"},
              {update_counter, [T, k, {{3, n}, 1}], "{3,.*not a map"},
-             {update_counter, [T, k, {{2, m}, 1}], "{3,.*no such key"}]],
+             {update_counter, [T, k, {{2, m}, 1}], "{3,.*no such key"}]),
         true = larder:delete(B),
         true = larder:delete(T)
     end).

@@ -253,21 +253,7 @@ words_test_() ->
     one("what is wrong is said", fun() ->
         T = larder:new(t, []),
         P = larder:prepare([{{{bind, 1}, '$1'}, [{'<', '$1', {bind, 3}}], ['$1']}]),
-        [begin
-             Stack = try
-                         _ = apply(larder, Function, Args),
-                         error({no_error, Function, Args})
-                     catch
-                         error:badarg:At -> At
-                     end,
-             Words = maps:to_list(larder:format_error(badarg, Stack)),
-             Said = lists:flatten(io_lib:format("~0p", [[{N, unicode:characters_to_list(Word)}
-                                                         || {N, Word} <- Words]])),
-             case re:run(Said, Text) of
-                 {match, _} -> ok;
-                 nomatch -> error({words, Function, Args, Said})
-             end
-         end || {Function, Args, Text} <- [
+        larder_test:is_said([
              {prepare, [a], "{1,.*a match specification is a list"},
              {prepare, [[{{{bind, 0}}, [], ['$_']}]], "{bind, 0} is no parameter"},
              {prepare, [[{{a}, [], [a]}, {{'$1'}, [], [{bind, 300}]}]],
@@ -289,7 +275,7 @@ words_test_() ->
              {select, [T, {P, [1, 2, 3]}, 0], "^\\[{3,"},
              {match_spec_compile, [{P, []}], "{bind, 1} has no value"},
              {explain, [T, {P, []}], "{bind, 1} has no value"},
-             {select, [nonsense, {P, [1, 2, 3]}], "^\\[{1,[^{]*}\\]$"}]],
+             {select, [nonsense, {P, [1, 2, 3]}], "^\\[{1,[^{]*}\\]$"}]),
         [] = larder:select(T, {P, [1, 2, 3]}),
         false = larder:is_compiled_ms(P),
         {'EXIT', {badarg, _}} = (catch larder:match_spec_run([], P)),
