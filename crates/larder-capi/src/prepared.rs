@@ -6,6 +6,7 @@ use crate::table::larder_table;
 use crate::terms::{at, larder_terms, text_at};
 use crate::view::give;
 use larder::api::{BoundSpec, Spec, Table};
+use larder::Error;
 use std::ffi::c_char;
 
 /// A match specification with parameters, compiled. It is of no table and no world; any number of
@@ -103,6 +104,23 @@ pub unsafe extern "C" fn larder_select_prepared(
     }
 }
 
+/// Runs a prepared specification over all rows, with its values; a number in `*count` unless that
+/// is null.
+///
+/// # Safety
+/// As for `larder_select_count_prepared`.
+unsafe fn counted(
+    table: *const larder_table,
+    (prepared, values): (*const larder_prepared, *const larder_terms),
+    count: *mut u64,
+    run: fn(&Table, BoundSpec) -> Result<u64, Error>,
+) -> Status {
+    // SAFETY: as the caller says.
+    let spec = || unsafe { bound(prepared, values) };
+    // SAFETY: as the caller says.
+    unsafe { over_all(table, spec, count, run) }
+}
+
 /// As `larder_select_count`, with a prepared specification: see `larder_select_prepared`.
 ///
 /// # Safety
@@ -115,9 +133,7 @@ pub unsafe extern "C" fn larder_select_count_prepared(
     count: *mut u64,
 ) -> Status {
     // SAFETY: as the caller says.
-    let spec = || unsafe { bound(prepared, values) };
-    // SAFETY: as the caller says.
-    unsafe { over_all(table, spec, count, |table, spec| table.select_count(spec)) }
+    unsafe { counted(table, (prepared, values), count, Table::select_count) }
 }
 
 /// As `larder_select_delete`, with a prepared specification: see `larder_select_prepared`.
@@ -132,9 +148,7 @@ pub unsafe extern "C" fn larder_select_delete_prepared(
     count: *mut u64,
 ) -> Status {
     // SAFETY: as the caller says.
-    let spec = || unsafe { bound(prepared, values) };
-    // SAFETY: as the caller says.
-    unsafe { over_all(table, spec, count, |table, spec| table.select_delete(spec)) }
+    unsafe { counted(table, (prepared, values), count, Table::select_delete) }
 }
 
 /// As `larder_select_replace`, with a prepared specification: see `larder_select_prepared`.
@@ -149,9 +163,7 @@ pub unsafe extern "C" fn larder_select_replace_prepared(
     count: *mut u64,
 ) -> Status {
     // SAFETY: as the caller says.
-    let spec = || unsafe { bound(prepared, values) };
-    // SAFETY: as the caller says.
-    unsafe { over_all(table, spec, count, |table, spec| table.select_replace(spec)) }
+    unsafe { counted(table, (prepared, values), count, Table::select_replace) }
 }
 
 /// As `larder_select_take`, with a prepared specification: see `larder_select_prepared`. `out` may

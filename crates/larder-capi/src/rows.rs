@@ -1,5 +1,6 @@
-//! Match specifications and scans.
+//! Match specifications, ranges and scans.
 
+use crate::pairs::larder_key;
 use crate::status::{guarded, guarded_or, Failure, Status};
 use crate::table::larder_table;
 use crate::terms::{at, at_mut, larder_terms, text_at};
@@ -8,6 +9,7 @@ use larder::api::{Rows, Table};
 use larder::Direction;
 use larder_term::Term;
 use std::ffi::c_char;
+use std::ops::Bound;
 
 /// What a scan finds, as it is asked for. For one thread at a time; it needs no handle to stay.
 pub struct larder_rows(Rows);
@@ -83,6 +85,31 @@ pub unsafe extern "C" fn larder_each(
             rows,
             |table| Ok(table.all_rows(direction(backward))?),
         )
+    }
+}
+
+/// Begins to give the rows of an ordered_set with keys from `low` on and before `high`, in order; a
+/// key of nothing is no bound. As `larder_select`. `LARDER_TABLE_TYPE` for other tables. O(log n),
+/// and the rows that are given.
+///
+/// # Safety
+/// As for `larder_select`; what the keys lead to is as it was when they were made.
+#[no_mangle]
+pub unsafe extern "C" fn larder_range(
+    table: *const larder_table,
+    low: larder_key,
+    high: larder_key,
+    backward: bool,
+    rows: *mut *mut larder_rows,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe {
+        begin(table, rows, |table| {
+            let (low, high) = (low.term()?, high.term()?);
+            let low = low.as_ref().map_or(Bound::Unbounded, Bound::Included);
+            let high = high.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+            Ok(table.range(low, high, direction(backward))?)
+        })
     }
 }
 

@@ -52,6 +52,14 @@ pub enum Status {
     ReadOnly = 17,
     /// The element at the position is not a map.
     NotMap = 18,
+    /// Another row has the value, and the index is unique.
+    NotUnique = 19,
+    /// The table has no such index.
+    NoIndex = 20,
+    /// Others have changed what the transaction has read: it had no effect, and has begun anew.
+    Conflict = 21,
+    /// The value under the key is of another type than the one that was asked for.
+    ValueType = 22,
 }
 
 impl Status {
@@ -76,10 +84,14 @@ impl Status {
             Status::Panic => b"LARDER_PANIC\0",
             Status::ReadOnly => b"LARDER_READ_ONLY\0",
             Status::NotMap => b"LARDER_NOT_MAP\0",
+            Status::NotUnique => b"LARDER_NOT_UNIQUE\0",
+            Status::NoIndex => b"LARDER_NO_INDEX\0",
+            Status::Conflict => b"LARDER_CONFLICT\0",
+            Status::ValueType => b"LARDER_VALUE_TYPE\0",
         }
     }
 
-    const ALL: [Status; 19] = [
+    const ALL: [Status; 23] = [
         Status::Ok,
         Status::None,
         Status::NoTable,
@@ -99,6 +111,10 @@ impl Status {
         Status::Panic,
         Status::ReadOnly,
         Status::NotMap,
+        Status::NotUnique,
+        Status::NoIndex,
+        Status::Conflict,
+        Status::ValueType,
     ];
 }
 
@@ -133,10 +149,14 @@ impl From<Error> for Failure {
             Error::TableType | Error::KeyChanged | Error::Unranked => Status::TableType,
             Error::UnknownStructure(_) | Error::BadOption(_) => Status::BadOption,
             Error::BadSpec(_) => Status::BadSpec,
+            Error::NotUnique(_) => Status::NotUnique,
+            Error::NoIndex(_) => Status::NoIndex,
             Error::Full(_) => Status::Full,
             Error::SystemLimit(_) => Status::SystemLimit,
             Error::File(_) => Status::File,
-            // Owners, access, slots, continuations: nothing that can be asked for here.
+            // A transaction's view of a table, asked for what a table can do: to be renamed,
+            // saved, dropped. Owners, access, slots, continuations: nothing that can be asked for
+            // here.
             _ => Status::BadArgument,
         };
         Failure::new(status, error.to_string())

@@ -426,21 +426,36 @@ pub unsafe extern "C" fn larder_view_text(
     guarded_or(0, || {
         // SAFETY: as the caller says.
         let text = unsafe { view.term() }.map_or(String::new(), text::print);
-        if out.is_null() && capacity > 0 {
-            return Err(Failure::null("out"));
-        }
-        if capacity > 0 {
-            // A text that is cut may end within a character, as with `snprintf`: its length says
-            // that it was cut.
-            let n = text.len().min(capacity - 1);
-            // SAFETY: `n + 1` bytes are within the capacity.
-            unsafe {
-                copy_out(&text.as_bytes()[..n], out.cast(), n)?;
-                out.add(n).write(0);
-            }
-        }
+        // SAFETY: as the caller says.
+        unsafe { copy_text(text.as_bytes(), out, capacity) }?;
         Ok(text.len())
     })
+}
+
+/// Writes bytes as `snprintf` does: `capacity` at most, the last a NUL.
+///
+/// # Safety
+/// `out` is null or points to `capacity` bytes, or `capacity` is 0.
+pub(crate) unsafe fn copy_text(
+    bytes: &[u8],
+    out: *mut c_char,
+    capacity: usize,
+) -> Result<(), Failure> {
+    if capacity == 0 {
+        return Ok(());
+    }
+    if out.is_null() {
+        return Err(Failure::null("out"));
+    }
+    // A text that is cut may end within a character, as with `snprintf`: its length says that it
+    // was cut.
+    let n = bytes.len().min(capacity - 1);
+    // SAFETY: `n + 1` bytes are within the capacity.
+    unsafe {
+        copy_out(&bytes[..n], out.cast(), n)?;
+        out.add(n).write(0);
+    }
+    Ok(())
 }
 
 /// Writes the term in Erlang's external format, as `term_to_binary` does and `larder_push_etf`

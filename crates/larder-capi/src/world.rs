@@ -1,41 +1,16 @@
-//! Worlds of tables; tables made, found and loaded.
+//! Worlds of tables; tables made, found and loaded; the version.
 
+use crate::options::{apply, larder_options};
 use crate::status::{guarded, guarded_or, Failure, Status};
-use crate::table::larder_table;
+use crate::table::{larder_table, whether};
 use crate::terms::{at, text_at};
 use crate::view::give;
-use ::larder::api::{Builder, Larder, Table};
-use std::ffi::{c_char, c_int};
+use ::larder::api::{Larder, Table};
+use std::ffi::c_char;
+use std::time::Duration;
 
 /// A world of tables. Any number of threads may use it at once.
 pub struct larder(Larder);
-
-/// One row a key, in no order.
-pub const LARDER_SET: c_int = 0;
-/// One row a key, in the order of keys; 1 and 1.0 are one key.
-pub const LARDER_ORDERED_SET: c_int = 1;
-/// Any number of different rows a key, in order of arrival.
-pub const LARDER_BAG: c_int = 2;
-/// Any number of rows a key, the same one several times too.
-pub const LARDER_DUPLICATE_BAG: c_int = 3;
-
-/// How a table is made. Zeroed, it makes a set with the key in front.
-#[repr(C)]
-pub struct larder_options {
-    /// `LARDER_SET`, `LARDER_ORDERED_SET`, `LARDER_BAG` or `LARDER_DUPLICATE_BAG`.
-    pub kind: c_int,
-    /// The position of the key in each row, from 1; 0 stands for 1.
-    pub keypos: usize,
-    /// Whether `larder_table_find` finds the table; no other may have its name.
-    pub named: bool,
-    /// Whether rows are kept compressed: less memory, more work for each access.
-    pub compressed: bool,
-    /// Whether rows are counted in many places: quicker for many writers, slower to ask.
-    pub decentralized_counters: bool,
-    /// The structure to build on, with its options: `"btree"`, `"catree(over=btree,m=16)"`; null
-    /// for the default, which is best for nearly everything.
-    pub structure: *const c_char,
-}
 
 /// Makes an empty world. Never null.
 #[no_mangle]
@@ -57,6 +32,35 @@ pub unsafe extern "C" fn larder_free(world: *mut larder) {
         }
         Ok(())
     });
+}
+
+/// Waits until all that was deleted, dropped or given up is freed, in all worlds; `LARDER_NONE` if
+/// it is not after so many milliseconds, as it may be while others delete. For orderly ends: after
+/// `larder_free` and this, the library has nothing left but what it keeps for the process.
+#[no_mangle]
+pub extern "C" fn larder_quiesce(timeout_ms: u64) -> Status {
+    guarded(|| {
+        let is_done = Larder::quiesce(Duration::from_millis(timeout_ms));
+        Ok(whether(is_done))
+    })
+}
+
+/// The version of the library that runs, such as "0.1.0": that of the header is `LARDER_VERSION`.
+/// Static.
+#[no_mangle]
+pub extern "C" fn larder_version() -> *const c_char {
+    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
+    VERSION.as_ptr().cast()
+}
+
+/// The same as a number, to be compared with `LARDER_VERSION_NUMBER`: 10000 times the major
+/// version, 100 times the minor one, and the patch.
+#[no_mangle]
+pub extern "C" fn larder_version_number() -> i32 {
+    let part = |text: &str| text.parse().unwrap_or(0);
+    10_000 * part(env!("CARGO_PKG_VERSION_MAJOR"))
+        + 100 * part(env!("CARGO_PKG_VERSION_MINOR"))
+        + part(env!("CARGO_PKG_VERSION_PATCH"))
 }
 
 /// The world and the text of what asks for a table, and whether there is a place for its handle.
@@ -88,47 +92,15 @@ unsafe fn hand_out(table: Table, out: *mut *mut larder_table) {
     unsafe { give(out, handle) };
 }
 
-/// Puts the options into a builder.
-///
-/// # Safety
-/// `structure` is null or ends with a NUL.
-unsafe fn apply(options: &larder_options, builder: Builder) -> Result<Builder, Failure> {
-    let mut builder = match options.kind {
-        LARDER_SET => builder.set(),
-        LARDER_ORDERED_SET => builder.ordered_set(),
-        LARDER_BAG => builder.bag(),
-        LARDER_DUPLICATE_BAG => builder.duplicate_bag(),
-        other => {
-            let text = format!("there is no kind of table {other}");
-            return Err(Failure::new(Status::BadOption, text));
-        }
-    };
-    builder = builder.keypos(options.keypos.max(1));
-    if options.named {
-        builder = builder.named();
-    }
-    if options.compressed {
-        builder = builder.compressed();
-    }
-    if options.decentralized_counters {
-        builder = builder.decentralized_counters();
-    }
-    if !options.structure.is_null() {
-        // SAFETY: as the caller says.
-        builder = builder.structure_text(unsafe { text_at(options.structure, "structure") }?);
-    }
-    Ok(builder)
-}
-
 /// Makes a table, and a handle of it in `*table`: to be given up with `larder_table_free`.
 ///
 /// `options` may be null: a set with the key in front. The table lives until it is dropped, or its
 /// world and all its handles are given up. `LARDER_BAD_OPTION` (a name over 255 characters, an
-/// option that is none), `LARDER_ALREADY_EXISTS` (the name of a named table).
+/// option that is none, a size that is none), `LARDER_ALREADY_EXISTS` (the name of a named table).
 ///
 /// # Safety
 /// `world` is null or alive; `name` and `options->structure` are null or end with a NUL; `options`
-/// is null or valid; `table` is null or may be written to.
+/// is null, or has as many bytes as its size says; `table` is null or may be written to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_table_new(
     world: *const larder,
@@ -140,8 +112,7 @@ pub unsafe extern "C" fn larder_table_new(
         // SAFETY: as the caller says.
         let (world, name) = unsafe { asked(world, (name, "name"), table) }?;
         let mut builder = world.0.table(name);
-        // SAFETY: as the caller says.
-        if let Some(options) = unsafe { options.as_ref() } {
+        if !options.is_null() {
             // SAFETY: as the caller says.
             builder = unsafe { apply(options, builder) }?;
         }
@@ -194,11 +165,4 @@ pub unsafe extern "C" fn larder_table_load(
         unsafe { hand_out(world.0.load(path)?, table) };
         Ok(Status::Ok)
     })
-}
-
-/// The library's version, such as "0.1.0". Static.
-#[no_mangle]
-pub extern "C" fn larder_version() -> *const c_char {
-    const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
-    VERSION.as_ptr().cast()
 }

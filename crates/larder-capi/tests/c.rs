@@ -128,6 +128,31 @@ fn misuse_is_told() {
 }
 
 #[test]
+fn options_of_other_versions() {
+    run("options.c", ".a");
+}
+
+#[test]
+fn indexes() {
+    run("indexes.c", ".a");
+}
+
+#[test]
+fn feeds() {
+    run("feeds.c", ".a");
+}
+
+#[test]
+fn operations_together_and_transactions() {
+    run("together.c", ".a");
+}
+
+#[test]
+fn pairs_and_ranges() {
+    run("pairs.c", ".a");
+}
+
+#[test]
 fn threads() {
     run("threads.c", ".so");
 }

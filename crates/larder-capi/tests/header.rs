@@ -14,9 +14,24 @@ const INTRODUCTION: &str = "\
  * explains. Nothing of the library ends the process. A pointer that must not be null is checked.
  * What else a pointer has to be is said under \"Safety\", and is yours to keep.
  *
- * Many threads may use a larder, a larder_table and a larder_prepared at once; only one at a time
- * a larder_terms or a larder_rows.
+ * Many threads may use a larder, a larder_table and a larder_prepared at once; everything else one
+ * at a time.
  */";
+
+/// The version of the header: as numbers, as one number to be compared, and as a text.
+const VERSION: &str = concat!(
+    "\n// The version of this header. That of the library that runs: larder_version_number().\n",
+    "#define LARDER_VERSION_MAJOR ",
+    env!("CARGO_PKG_VERSION_MAJOR"),
+    "\n#define LARDER_VERSION_MINOR ",
+    env!("CARGO_PKG_VERSION_MINOR"),
+    "\n#define LARDER_VERSION_PATCH ",
+    env!("CARGO_PKG_VERSION_PATCH"),
+    "\n#define LARDER_VERSION \"",
+    env!("CARGO_PKG_VERSION"),
+    "\"\n#define LARDER_VERSION_NUMBER \\\n    ",
+    "(10000 * LARDER_VERSION_MAJOR + 100 * LARDER_VERSION_MINOR + LARDER_VERSION_PATCH)"
+);
 
 fn generated() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -25,6 +40,7 @@ fn generated() -> String {
         cpp_compat: true,
         header: Some(INTRODUCTION.to_owned()),
         include_guard: Some("LARDER_H".to_owned()),
+        after_includes: Some(VERSION.to_owned()),
         documentation_style: cbindgen::DocumentationStyle::C99,
         style: cbindgen::Style::Both,
         usize_is_size_t: true,
@@ -32,6 +48,9 @@ fn generated() -> String {
         ..cbindgen::Config::default()
     };
     config.enumeration.rename_variants = cbindgen::RenameRule::QualifiedScreamingSnakeCase;
+    // What only fields and parameters of another type mean.
+    let meant = ["larder_type", "larder_index_flags"];
+    config.export.include.extend(meant.map(str::to_owned));
     let renamed = [("Status", "larder_status")];
     let renamed = renamed.map(|(from, to)| (from.to_owned(), to.to_owned()));
     config.export.rename.extend(renamed);
@@ -45,8 +64,9 @@ fn generated() -> String {
     let header = String::from_utf8(header).expect("a header is text");
     header
         .replace("LARDER_STATUS_", "LARDER_")
-        .replace("/// # Safety\n", "/// Safety:\n")
-        .replace(" * # Safety\n", " * Safety:\n")
+        .replace("LARDER_TYPE_", "LARDER_")
+        .replace("LARDER_INDEX_FLAGS_", "LARDER_INDEX_")
+        .replace("// # Safety\n", "// Safety:\n")
 }
 
 #[test]

@@ -39,13 +39,13 @@ pub enum Fault {
     #[error("a tuple is neither a call nor a tuple in double braces")]
     NotACall,
     /// No such function, or not with so many arguments.
-    #[error("no function {0:?} takes {1} argument(s) in a match specification")]
+    #[error("no function {0} takes {1} argument(s) in a match specification")]
     NoFunction(Atom, usize),
     /// `{const,X}` with more or fewer arguments than one.
     #[error("const takes one argument")]
     ConstArity,
     /// `{'and'}` and its like without arguments.
-    #[error("{0:?} needs an argument")]
+    #[error("{0} needs an argument")]
     NoArguments(Atom),
     /// A variable, or '_', as a key of a map in the head.
     #[error("a key of a map in the head is a variable")]

@@ -12,7 +12,7 @@ static void must(larder_status status) {
 
 int main(void) {
     larder *world = larder_new();
-    larder_options ordered = {.kind = LARDER_ORDERED_SET};
+    larder_options ordered = {.size = sizeof(larder_options), .kind = LARDER_ORDERED_SET};
     larder_table *stock;
     must(larder_table_new(world, "stock", &ordered, &stock));
 

@@ -10,10 +10,10 @@ int main(void) {
     larder_table *table = NULL, *no = NULL;
     larder_rows *rows = NULL;
 
-    larder_options options = {.kind = 17};
+    larder_options options = {.size = sizeof(larder_options), .kind = 17};
     ENDS(LARDER_BAD_OPTION, larder_table_new(world, "t", &options, &table));
     CHECK(told("17"));
-    options = (larder_options){.kind = LARDER_SET, .structure = "cupboard"};
+    options = (larder_options){.size = sizeof(larder_options), .kind = LARDER_SET, .structure = "cupboard"};
     ENDS(LARDER_BAD_OPTION, larder_table_new(world, "t", &options, &table));
     CHECK(told("cupboard") && told("judysl"));
     options.structure = "btree(m=1000000)";
@@ -82,6 +82,8 @@ int main(void) {
     ENDS(LARDER_BAD_ARGUMENT, larder_select(table, NULL, false, &rows));
     ENDS(LARDER_BAD_ARGUMENT, larder_select(table, "[{'_',[],['$_']}]", false, NULL));
     ENDS(LARDER_BAD_SPEC, larder_select(table, "", false, &rows));
+    ENDS(LARDER_BAD_SPEC, larder_select(table, "[{'$1',[{foo,'$1'}],['$1']}]", false, &rows));
+    CHECK(told("no function foo takes 1 argument") && !told("#"));
     ENDS(LARDER_BAD_ARGUMENT, larder_rows_next(NULL, 1, out));
     OK(larder_each(table, false, &rows));
     ENDS(LARDER_BAD_ARGUMENT, larder_rows_next(rows, 0, out));

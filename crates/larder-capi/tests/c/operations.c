@@ -5,7 +5,7 @@ static larder *world;
 static larder_terms *t, *u, *out;
 
 static larder_table *made(const char *name, int kind, const char *structure) {
-    larder_options options = {.kind = kind, .structure = structure};
+    larder_options options = {.size = sizeof(larder_options), .kind = kind, .structure = structure};
     larder_table *table = NULL;
     OK(larder_table_new(world, name, &options, &table));
     CHECK(table != NULL && larder_size(table) == 0);
@@ -221,7 +221,7 @@ static void queries(void) {
 }
 
 static void names(void) {
-    larder_options named = {.kind = LARDER_SET, .named = true, .keypos = 2, .compressed = true};
+    larder_options named = {.size = sizeof(larder_options), .kind = LARDER_SET, .named = true, .keypos = 2, .compressed = true};
     larder_table *table, *again;
     OK(larder_table_new(world, "first", &named, &table));
     ENDS(LARDER_ALREADY_EXISTS, larder_table_new(world, "first", &named, &again));

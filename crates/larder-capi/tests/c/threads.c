@@ -27,7 +27,7 @@ static void *work(void *arg) {
 
 int main(void) {
     larder *world = larder_new();
-    larder_options options = {.kind = LARDER_ORDERED_SET};
+    larder_options options = {.size = sizeof(larder_options), .kind = LARDER_ORDERED_SET};
     OK(larder_table_new(world, "counters", NULL, &counters));
     OK(larder_table_new(world, "tickets", &options, &tickets));
     larder_terms *t = larder_terms_new();

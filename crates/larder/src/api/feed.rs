@@ -120,6 +120,11 @@ impl Feed {
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
+    /// Whether [`Event::Gone`] was given: nothing follows.
+    pub fn is_over(&self) -> bool {
+        self.over && self.ready.is_empty()
+    }
+
     fn recv_until(&mut self, end: Option<Instant>) -> Option<Commit> {
         loop {
             if let Some(commit) = self.ready.pop_front() {

@@ -58,6 +58,7 @@ pub use select::Rows;
 pub use snapshot::Snapshot;
 pub use spec::{BoundSpec, MatchSpec, Spec};
 pub use table::Table;
+pub use transaction::Transaction;
 
 /// The owner of a program's tables; ends when the last handle goes.
 struct Home {
@@ -131,6 +132,22 @@ impl Larder {
     pub fn find(&self, name: &str) -> Option<Table> {
         let table = self.0.engine.find(Atom::existing(name)?)?;
         Some(Table::new(table, &self.0))
+    }
+
+    /// Waits until all that was deleted or dropped is freed, in all worlds of the program; at most
+    /// so long. Whether that came about: while others delete, it may not. For orderly ends and for
+    /// tests.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use std::time::Duration;
+    ///
+    /// let larder = Larder::new();
+    /// drop(larder);
+    /// assert!(Larder::quiesce(Duration::from_secs(10)));
+    /// ```
+    pub fn quiesce(timeout: Duration) -> bool {
+        crate::reclaim::reaper::idle(timeout)
     }
 
     /// The engine, for what this module has no short form for.

@@ -7,7 +7,8 @@ use crate::error::Error;
 use crate::scan::{Output, ScanStep, SelectJob};
 use larder_index::Direction;
 use larder_matchspec::Context;
-use larder_term::{atoms, Term};
+use larder_term::{atoms, AsTerm, Term};
+use std::ops::Bound;
 
 impl Table {
     /// Every tuple, in key order for an ordered_set. No snapshot: what others do meanwhile may be
@@ -55,6 +56,42 @@ impl Table {
     /// `NoTable`.
     pub fn all_rows(&self, direction: Direction) -> Result<Rows, Error> {
         let job = self.engine_table().each(self.me(), direction)?;
+        Ok(Rows::new(self, job))
+    }
+
+    /// The tuples of an ordered_set whose keys lie between two bounds, in order, in pieces: as
+    /// `rows`. None if the low bound is above the high one.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder::Direction;
+    /// use larder_term::term;
+    /// use std::ops::Bound;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let squares = Larder::new().table("squares").ordered_set().create()?;
+    /// squares.insert_all(&[term!({1, 1}), term!({2, 4}), term!({3, 9})])?;
+    /// let two = term!(2);
+    /// let rows = squares.range(Bound::Included(&two), Bound::Unbounded, Direction::Backward)?;
+    /// assert_eq!(rows.rest()?, [term!({3, 9}), term!({2, 4})]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `TableType` for a table that is no ordered_set, `NoTable`.
+    ///
+    /// # Complexity
+    /// O(log n), and the tuples that are given.
+    pub fn range(
+        &self,
+        low: Bound<&impl AsTerm>,
+        high: Bound<&impl AsTerm>,
+        direction: Direction,
+    ) -> Result<Rows, Error> {
+        let bounds = (low.map(|key| self.key(key)), high.map(|key| self.key(key)));
+        let job = self
+            .engine_table()
+            .each_between(self.me(), bounds, direction)?;
         Ok(Rows::new(self, job))
     }
 

@@ -2,8 +2,11 @@
 
 use super::{patiently, Larder, Table};
 use crate::error::Error;
-use crate::versions::{Outcome, Turn};
+use crate::table::Table as EngineTable;
+use crate::versions::{Outcome, Transaction as UnderWay, Turn};
 use larder_index::sync::give_way;
+use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Attempts after which a transaction that loses makes others wait.
@@ -50,21 +53,110 @@ impl Larder {
         tables: &[&Table],
         mut f: impl FnMut(&[Table]) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        let engine_tables: Vec<_> = tables.iter().map(|table| table.engine_table()).collect();
-        for attempt in 0.. {
-            let _turn = turn(attempt);
-            let begin = || self.engine().begin(&engine_tables, self.owner());
-            let transaction = patiently(&engine_tables, begin)?;
-            let view = |view| Table::new(view, &self.0);
-            let views: Vec<Table> = transaction.views().cloned().map(view).collect();
-            let result = f(&views)?;
-            let outcome = patiently(&engine_tables, || transaction.commit())?;
-            if outcome == Outcome::Committed {
+        let mut transaction = self.begin(tables)?;
+        loop {
+            let result = f(transaction.views())?;
+            if transaction.commit()? {
                 return Ok(result);
             }
-            give_way();
         }
-        unreachable!("attempts are not counted so far")
+    }
+
+    /// Begins a transaction that is ended by hand, for what can't be one function.
+    ///
+    /// ```
+    /// use larder::api::Larder;
+    /// use larder_term::term;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let larder = Larder::new();
+    /// let stock = larder.table("stock").create()?;
+    /// let mut transaction = larder.begin(&[&stock])?;
+    /// loop {
+    ///     transaction.views()[0].insert(&term!({pears, 3}))?;
+    ///     assert!(stock.is_empty());
+    ///     if transaction.commit()? {
+    ///         break;
+    ///     }
+    /// }
+    /// assert_eq!(stock.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// As of [`transaction`](Self::transaction), but for what its function answers.
+    pub fn begin(&self, tables: &[&Table]) -> Result<Transaction, Error> {
+        let tables = tables.iter().map(|table| Arc::clone(table.engine_table()));
+        let mut transaction = Transaction {
+            larder: self.clone(),
+            tables: tables.collect(),
+            views: Vec::new(),
+            under_way: None,
+            attempts: 0,
+            turn: None,
+        };
+        transaction.attempt()?;
+        Ok(transaction)
+    }
+}
+
+/// A transaction under way: [`Larder::begin`]. Dropped before its commit, it had no effect.
+pub struct Transaction {
+    larder: Larder,
+    tables: Vec<Arc<EngineTable>>,
+    views: Vec<Table>,
+    /// None after a commit.
+    under_way: Option<UnderWay>,
+    /// How many were begun.
+    attempts: u32,
+    turn: Option<Turn>,
+}
+
+impl fmt::Debug for Transaction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "transaction on {:?}", self.tables)
+    }
+}
+
+impl Transaction {
+    /// The views of the tables, in their order.
+    pub fn views(&self) -> &[Table] {
+        &self.views
+    }
+
+    /// Makes what was written to the views take effect at one instant. False if others have changed
+    /// what was read: then nothing has happened, and the transaction has begun anew, with new
+    /// views. After success the views are gone.
+    ///
+    /// # Errors
+    /// `NoTable` if one of the tables is gone, or the transaction has ended; `NotUnique` if another
+    /// row has the value of one that was written, in a unique index; `Full` if a table has no room
+    /// for what is new. Nothing has happened then, and the transaction has ended.
+    pub fn commit(&mut self) -> Result<bool, Error> {
+        let under_way = self.under_way.take().ok_or(Error::NoTable)?;
+        let tables: Vec<_> = self.tables.iter().collect();
+        let outcome = patiently(&tables, || under_way.commit());
+        drop(under_way);
+        self.turn = None;
+        if outcome? == Outcome::Committed {
+            return Ok(true);
+        }
+        give_way();
+        self.attempt()?;
+        Ok(false)
+    }
+
+    /// Begins, for the first time or anew.
+    fn attempt(&mut self) -> Result<(), Error> {
+        self.turn = turn(self.attempts);
+        self.attempts = self.attempts.saturating_add(1);
+        let tables: Vec<_> = self.tables.iter().collect();
+        let begin = || self.larder.engine().begin(&tables, self.larder.owner());
+        let under_way = patiently(&tables, begin)?;
+        let view = |view| Table::new(view, &self.larder.0);
+        self.views = under_way.views().cloned().map(view).collect();
+        self.under_way = Some(under_way);
+        Ok(())
     }
 }
 

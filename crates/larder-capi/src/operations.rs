@@ -1,0 +1,255 @@
+//! Operations on keys that are known beforehand, which take effect together or not at all.
+
+use crate::status::{guarded, guarded_or, Failure, Status};
+use crate::table::larder_table;
+use crate::terms::{at, at_mut, larder_terms};
+use crate::view::{give, larder_view};
+use larder::api::{Operations, Table};
+use larder_term::Term;
+
+/// What one operation does.
+enum Step {
+    Check(Term, Vec<Term>),
+    Insert(Term),
+    InsertNew(Term),
+    Delete(Term),
+    DeleteRow(Term),
+    Add(Term, usize, i64),
+    Update(Term, usize, Term),
+}
+
+impl Step {
+    fn add_to<'t>(&self, list: Operations<'t>, table: &'t Table) -> Operations<'t> {
+        match self {
+            Step::Check(key, rows) => list.check(table, key, rows),
+            Step::Insert(row) => list.insert(table, row),
+            Step::InsertNew(row) => list.insert_new(table, row),
+            Step::Delete(key) => list.delete(table, key),
+            Step::DeleteRow(row) => list.delete_object(table, row),
+            Step::Add(key, position, increment) => list.add(table, key, *position, *increment),
+            Step::Update(key, position, element) => list.update(table, key, *position, element),
+        }
+    }
+}
+
+/// A list of operations that take effect at one instant, if all of them hold: less work than a
+/// transaction, as the keys are known. For one thread at a time.
+#[derive(Default)]
+pub struct larder_operations {
+    steps: Vec<(Table, Step)>,
+}
+
+/// Makes an empty list. Never null.
+#[no_mangle]
+pub extern "C" fn larder_operations_new() -> *mut larder_operations {
+    Box::into_raw(Box::default())
+}
+
+/// Gives up a list. Null is nothing to give up.
+///
+/// # Safety
+/// `operations` is null, or came from `larder_operations_new` and was not given up.
+#[no_mangle]
+pub unsafe extern "C" fn larder_operations_free(operations: *mut larder_operations) {
+    guarded_or((), || {
+        if !operations.is_null() {
+            // SAFETY: as the caller says.
+            drop(unsafe { Box::from_raw(operations) });
+        }
+        Ok(())
+    });
+}
+
+/// Makes a list empty.
+///
+/// # Safety
+/// `operations` is null, or a list that was not given up and nobody else uses.
+#[no_mangle]
+pub unsafe extern "C" fn larder_operations_clear(operations: *mut larder_operations) {
+    guarded_or((), || {
+        // SAFETY: as the caller says.
+        unsafe { at_mut(operations, "operations") }?.steps.clear();
+        Ok(())
+    });
+}
+
+/// Adds an operation to a list.
+///
+/// # Safety
+/// As for `larder_op_insert`.
+unsafe fn push(
+    operations: *mut larder_operations,
+    table: *const larder_table,
+    step: impl FnOnce() -> Result<Step, Failure>,
+) -> Status {
+    guarded(|| {
+        // SAFETY: as the caller says.
+        let (own, table) = unsafe { (at_mut(operations, "operations")?, at(table, "table")?) };
+        let step = step()?;
+        own.steps.push((table.0.clone(), step));
+        Ok(Status::Ok)
+    })
+}
+
+/// A copy of a term of C's.
+///
+/// # Safety
+/// The view's terms are as they were when it was made.
+unsafe fn own(view: larder_view, what: &str) -> Result<Term, Failure> {
+    // SAFETY: as the caller says.
+    Ok(Term::from(unsafe { view.some(what) }?))
+}
+
+/// Adds: insert a row, as `larder_insert`. The list copies it.
+///
+/// # Safety
+/// `operations` is null, or a list that was not given up and nobody else uses; otherwise as for
+/// `larder_insert`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_op_insert(
+    operations: *mut larder_operations,
+    table: *const larder_table,
+    row: larder_view,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe { push(operations, table, || Ok(Step::Insert(own(row, "row")?))) }
+}
+
+/// Adds: insert a row. Holds if there is none under its key.
+///
+/// # Safety
+/// As for `larder_op_insert`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_op_insert_new(
+    operations: *mut larder_operations,
+    table: *const larder_table,
+    row: larder_view,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe { push(operations, table, || Ok(Step::InsertNew(own(row, "row")?))) }
+}
+
+/// Adds: nothing. Holds if the rows under the key are those of the sequence, in their order; null
+/// is none.
+///
+/// # Safety
+/// As for `larder_op_insert`; `rows` is null or a sequence that nobody changes meanwhile.
+#[no_mangle]
+pub unsafe extern "C" fn larder_op_check(
+    operations: *mut larder_operations,
+    table: *const larder_table,
+    key: larder_view,
+    rows: *const larder_terms,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe {
+        push(operations, table, || {
+            let rows = rows.as_ref().map_or(Ok(&[][..]), larder_terms::whole)?;
+            Ok(Step::Check(own(key, "key")?, rows.to_vec()))
+        })
+    }
+}
+
+/// Adds: delete what is under a key, if there is something.
+///
+/// # Safety
+/// As for `larder_op_insert`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_op_delete(
+    operations: *mut larder_operations,
+    table: *const larder_table,
+    key: larder_view,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe { push(operations, table, || Ok(Step::Delete(own(key, "key")?))) }
+}
+
+/// Adds: delete this very row, if it is there.
+///
+/// # Safety
+/// As for `larder_op_insert`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_op_delete_row(
+    operations: *mut larder_operations,
+    table: *const larder_table,
+    row: larder_view,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe { push(operations, table, || Ok(Step::DeleteRow(own(row, "row")?))) }
+}
+
+/// Adds: add to the integer at a position, from 1, of the row under a key. Holds if there is a row.
+///
+/// # Safety
+/// As for `larder_op_insert`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_op_add(
+    operations: *mut larder_operations,
+    table: *const larder_table,
+    key: larder_view,
+    position: usize,
+    increment: i64,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe {
+        push(operations, table, || {
+            Ok(Step::Add(own(key, "key")?, position, increment))
+        })
+    }
+}
+
+/// Adds: replace the element at a position, from 1, of the row under a key. Holds if there is a
+/// row.
+///
+/// # Safety
+/// As for `larder_op_insert`.
+#[no_mangle]
+pub unsafe extern "C" fn larder_op_update(
+    operations: *mut larder_operations,
+    table: *const larder_table,
+    key: larder_view,
+    position: usize,
+    element: larder_view,
+) -> Status {
+    // SAFETY: as the caller says.
+    unsafe {
+        push(operations, table, || {
+            let (key, element) = (own(key, "key")?, own(element, "element")?);
+            Ok(Step::Update(key, position, element))
+        })
+    }
+}
+
+/// Lets the operations of a list take effect, at one instant, in their order: each sees what those
+/// before it did. `LARDER_OK` if all hold. `LARDER_NONE` if one doesn't: then nothing has happened,
+/// and the number of the first, from 1, is in `*first` unless that is null. Errors are those of
+/// `larder_begin` and of each operation's function; nothing has happened then.
+///
+/// The list stays as it is, and may be tried again.
+///
+/// # Safety
+/// `operations` is null, or a list that was not given up and nobody changes meanwhile; `first` is
+/// null or may be written to.
+#[no_mangle]
+pub unsafe extern "C" fn larder_operations_commit(
+    operations: *const larder_operations,
+    first: *mut usize,
+) -> Status {
+    guarded(|| {
+        // SAFETY: as the caller says.
+        let steps = &unsafe { at(operations, "operations") }?.steps;
+        let Some((table, _)) = steps.first() else {
+            return Ok(Status::Ok);
+        };
+        let mut list = table.larder().operations();
+        for (table, step) in steps {
+            list = step.add_to(list, table);
+        }
+        let Some(failed) = list.commit()? else {
+            return Ok(Status::Ok);
+        };
+        // SAFETY: as the caller says.
+        unsafe { give(first, failed) };
+        Ok(Status::None)
+    })
+}
