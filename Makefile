@@ -34,7 +34,7 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run bank leaderboard sessions mnesia-cluster test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
-        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c install-c header stubs lint doc clean distclean \
+        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c kvserver install-c header stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-mnesia demo-beams test-beams bench-beams
 
 help:
@@ -53,6 +53,7 @@ help:
 	@echo '  make ebin    prints the directory for `erl -pa` (make -s ebin), building what is missing'
 	@echo '  make shell   an Erlang shell with Larder loaded'
 	@echo '  make c       the library for C and C++: $(CDIR)/include, lib, lib/pkgconfig; make install-c PREFIX=/usr/local puts it there'
+	@echo '  make kvserver   examples/kvserver: a key-value server over a Unix socket, in C'
 	@echo '  make bench   in ten minutes: ets and Larder in turns at three sizes, every published study in small, one report of it all'
 	@echo '  make bench-ets    every operation and the memory of a row, ets and Larder in turns, with more runs; bench-full adds 16 million rows'
 	@echo '  make bench-wide   a seeded fifth of the product of functions, types, kinds of rows and sizes; bench-wide-full: all of it'
@@ -123,17 +124,22 @@ CLIBS   := -lpthread -ldl -lm
 c: setup-rust
 	@$(CARGO) build $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-capi --target-dir '$(TARGET)' 1>&2
 	@mkdir -p $(CDIR)/include $(CDIR)/lib/pkgconfig
-	@cp crates/larder-capi/include/larder.h $(CDIR)/include/
+	@cp crates/larder-capi/include/* $(CDIR)/include/
 	@cp '$(BUILT)/liblarder_c.a' $(CDIR)/lib/liblarder.a
 	@cp '$(BUILT)/liblarder_c.so' $(CDIR)/lib/liblarder.so.$(VERSION)
 	@ln -sf liblarder.so.$(VERSION) $(CDIR)/lib/liblarder.so.0
 	@ln -sf liblarder.so.0 $(CDIR)/lib/liblarder.so
 	@scripts/pkg_config.sh '$(CURDIR)/$(CDIR)' '$(VERSION)' '$(CLIBS)' >$(CDIR)/lib/pkgconfig/larder.pc
 
+# The example in C: a key-value server over a Unix socket.
+kvserver: c
+	@cc -std=c11 -O2 -Wall -Wextra -pthread -I $(CDIR)/include examples/kvserver/kvserver.c $(CDIR)/lib/liblarder.a $(CLIBS) -o _build/kvserver
+	@echo 'built _build/kvserver: _build/kvserver SOCKET [FILE]; what it understands is at the top of examples/kvserver/kvserver.c'
+
 # DESTDIR is for packagers.
 install-c: c
 	@mkdir -p '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/lib/pkgconfig'
-	@cp $(CDIR)/include/larder.h '$(DESTDIR)$(PREFIX)/include/'
+	@cp $(CDIR)/include/* '$(DESTDIR)$(PREFIX)/include/'
 	@cp -P $(CDIR)/lib/liblarder.* '$(DESTDIR)$(PREFIX)/lib/'
 	@scripts/pkg_config.sh '$(PREFIX)' '$(VERSION)' '$(CLIBS)' >'$(DESTDIR)$(PREFIX)/lib/pkgconfig/larder.pc'
 	@echo 'installed under $(DESTDIR)$(PREFIX); run ldconfig if the loader has not seen that folder yet'

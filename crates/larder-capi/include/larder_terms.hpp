@@ -1,0 +1,308 @@
+// The half of larder.hpp that has errors, terms and keys; tables are in the other. Include
+// larder.hpp.
+
+#ifndef LARDER_TERMS_HPP
+#define LARDER_TERMS_HPP
+
+#include <larder.h>
+
+#include <cstddef>
+#include <cstdint>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+namespace larderpp {
+
+// Why a call failed.
+class error : public std::runtime_error {
+public:
+    error(larder_status status, const std::string &text)
+        : std::runtime_error(text), status_(status) {}
+    larder_status status() const noexcept { return status_; }
+
+private:
+    larder_status status_;
+};
+
+namespace detail {
+
+// Whether there was something; throws for a failure.
+inline bool check(larder_status status) {
+    if (status > LARDER_NONE)
+        throw error(status, std::string(larder_status_name(status)) + ": " + larder_message());
+    return status == LARDER_OK;
+}
+
+struct freed {
+    void operator()(larder *it) const noexcept { larder_free(it); }
+    void operator()(larder_table *it) const noexcept { larder_table_free(it); }
+    void operator()(larder_terms *it) const noexcept { larder_terms_free(it); }
+    void operator()(larder_rows *it) const noexcept { larder_rows_free(it); }
+    void operator()(larder_prepared *it) const noexcept { larder_prepared_free(it); }
+    void operator()(larder_feed *it) const noexcept { larder_feed_free(it); }
+    void operator()(larder_operations *it) const noexcept { larder_operations_free(it); }
+    void operator()(larder_transaction *it) const noexcept { larder_transaction_free(it); }
+};
+
+template <class T> using owned = std::unique_ptr<T, freed>;
+
+inline const std::uint8_t *bytes(std::string_view text) {
+    return reinterpret_cast<const std::uint8_t *>(text.data());
+}
+
+// Integers, without those that mean something else.
+template <class T>
+inline constexpr bool is_integer =
+    std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, char>;
+
+template <class T>
+inline constexpr bool is_text = std::is_convertible_v<const T &, std::string_view>;
+
+} // namespace detail
+
+// An atom, for what is built: a name. Atoms are kept for ever: use texts for data.
+struct atom {
+    explicit atom(std::string_view text) : name(text) {}
+    std::string name;
+};
+
+// A term that lies in a larderpp::terms, and is valid as long as that stays as it is.
+class view {
+public:
+    view() noexcept : view_{nullptr, 0} {}
+    view(larder_view of) noexcept : view_(of) {}
+    operator larder_view() const noexcept { return view_; }
+
+    // Whether it views something.
+    explicit operator bool() const noexcept { return view_.bytes != nullptr; }
+    larder_kind kind() const { return larder_view_kind(view_); }
+
+    // The term as a value of C++, if it is one: integers that fit, double, bool, std::string_view
+    // and std::string (of binaries), larderpp::atom, larderpp::view.
+    template <class T> std::optional<T> as() const {
+        if constexpr (std::is_same_v<T, bool>) {
+            const auto text = as_atom();
+            if (text == "true") return true;
+            if (text == "false") return false;
+            return std::nullopt;
+        } else if constexpr (detail::is_integer<T>) {
+            return integer<T>();
+        } else if constexpr (std::is_floating_point_v<T>) {
+            double value = 0;
+            if (!larder_view_float(view_, &value)) return std::nullopt;
+            return static_cast<T>(value);
+        } else if constexpr (std::is_same_v<T, atom>) {
+            const auto text = as_atom();
+            return text ? std::optional<atom>(*text) : std::nullopt;
+        } else if constexpr (std::is_same_v<T, view>) {
+            return *this ? std::optional<view>(*this) : std::nullopt;
+        } else {
+            static_assert(std::is_same_v<T, std::string> || std::is_same_v<T, std::string_view>,
+                          "a term is no value of this type");
+            const std::uint8_t *all = nullptr;
+            std::size_t size = 0;
+            if (!larder_view_binary(view_, &all, &size)) return std::nullopt;
+            return T(reinterpret_cast<const char *>(all), size);
+        }
+    }
+
+    // An atom's text, which is never freed.
+    std::optional<std::string_view> as_atom() const {
+        const char *text = nullptr;
+        std::size_t size = 0;
+        if (!larder_view_atom(view_, &text, &size)) return std::nullopt;
+        return std::string_view(text, size);
+    }
+
+    // How many elements a tuple or a list has, pairs a map, bytes a binary.
+    std::size_t size() const { return larder_view_size(view_); }
+    // The element of a tuple or a list, from 0; a view of nothing if there is none.
+    view operator[](std::size_t index) const { return larder_view_element(view_, index); }
+    // All elements of a tuple or a list; the keys and values of a map in turns.
+    std::vector<view> elements() const {
+        std::vector<larder_view> all(larder_view_elements(view_, nullptr, 0));
+        larder_view_elements(view_, all.data(), all.size());
+        return std::vector<view>(all.begin(), all.end());
+    }
+    // A map's value under a key; a view of nothing if there is none.
+    view find(view key) const { return larder_view_find(view_, key); }
+    // The term as Erlang prints it.
+    std::string text() const {
+        std::string out(larder_view_text(view_, nullptr, 0), '\0');
+        if (!out.empty()) larder_view_text(view_, out.data(), out.size() + 1);
+        return out;
+    }
+
+    // Identical, and before in Erlang's order.
+    friend bool operator==(view a, view b) { return larder_view_same(a, b); }
+    friend bool operator!=(view a, view b) { return !(a == b); }
+    friend bool operator<(view a, view b) { return larder_view_compare(a, b) < 0; }
+
+private:
+    template <class T> std::optional<T> integer() const {
+        if constexpr (std::is_signed_v<T>) {
+            std::int64_t value = 0;
+            if (!larder_view_int(view_, &value)) return std::nullopt;
+            const T own = static_cast<T>(value);
+            return own == value ? std::optional<T>(own) : std::nullopt;
+        } else {
+            std::uint64_t value = 0;
+            if (!larder_view_uint(view_, &value)) return std::nullopt;
+            const T own = static_cast<T>(value);
+            return own == value ? std::optional<T>(own) : std::nullopt;
+        }
+    }
+
+    larder_view view_;
+};
+
+// A sequence of terms, and a range of views.
+class terms {
+public:
+    class iterator {
+    public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = view;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const view *;
+        using reference = view;
+        iterator(const larder_terms *of, std::size_t at) : of_(of), at_(at) {}
+        view operator*() const { return larder_terms_get(of_, at_); }
+        iterator &operator++() {
+            ++at_;
+            return *this;
+        }
+        iterator operator++(int) {
+            iterator before = *this;
+            ++at_;
+            return before;
+        }
+        friend bool operator==(iterator a, iterator b) { return a.at_ == b.at_; }
+        friend bool operator!=(iterator a, iterator b) { return a.at_ != b.at_; }
+
+    private:
+        const larder_terms *of_;
+        std::size_t at_;
+    };
+
+    terms() : terms_(larder_terms_new()) {}
+    // The term that a text in Erlang's syntax is. Not for text from strangers.
+    static terms parsed(const std::string &text) {
+        terms own;
+        detail::check(larder_push_text(own.get(), text.c_str()));
+        return own;
+    }
+
+    larder_terms *get() const noexcept { return terms_.get(); }
+    std::size_t size() const { return larder_terms_count(get()); }
+    bool empty() const { return size() == 0; }
+    view operator[](std::size_t index) const { return larder_terms_get(get(), index); }
+    // The first; throws if there is none.
+    view front() const {
+        if (empty()) throw error(LARDER_BAD_ARGUMENT, "there is no first of no terms");
+        return (*this)[0];
+    }
+    iterator begin() const { return iterator(get(), 0); }
+    iterator end() const { return iterator(get(), size()); }
+    void clear() { larder_terms_clear(get()); }
+
+    // Pushes a value: integers, floating point, bool (an atom), larderpp::atom, texts (binaries),
+    // views, std::pair and std::tuple (tuples), std::vector (lists), std::map (maps).
+    template <class T> terms &push(const T &value) {
+        if constexpr (std::is_same_v<T, bool>) {
+            return did(larder_push_atom(get(), value ? "true" : "false"));
+        } else if constexpr (detail::is_integer<T> && std::is_signed_v<T>) {
+            return did(larder_push_int(get(), value));
+        } else if constexpr (detail::is_integer<T>) {
+            return did(larder_push_uint(get(), value));
+        } else if constexpr (std::is_floating_point_v<T>) {
+            return did(larder_push_float(get(), static_cast<double>(value)));
+        } else if constexpr (std::is_same_v<T, atom>) {
+            return did(larder_push_atom(get(), value.name.c_str()));
+        } else if constexpr (detail::is_text<T>) {
+            const std::string_view text = value;
+            return did(larder_push_binary(get(), detail::bytes(text), text.size()));
+        } else {
+            static_assert(std::is_convertible_v<const T &, larder_view>,
+                          "this is no value of a term");
+            return did(larder_push_view(get(), value));
+        }
+    }
+    template <class... Ts> terms &push(const std::tuple<Ts...> &elements) {
+        begin_tuple(sizeof...(Ts));
+        std::apply([this](const Ts &...each) { (push(each), ...); }, elements);
+        return *this;
+    }
+    template <class A, class B> terms &push(const std::pair<A, B> &both) {
+        return begin_tuple(2).push(both.first).push(both.second);
+    }
+    template <class T> terms &push(const std::vector<T> &elements) {
+        begin_list(elements.size());
+        for (const auto &each : elements) push(static_cast<const T &>(each));
+        return *this;
+    }
+    template <class K, class V> terms &push(const std::map<K, V> &pairs) {
+        begin_map(pairs.size());
+        for (const auto &[key, value] : pairs) push(key).push(value);
+        return *this;
+    }
+    // Begins a tuple, a list, a map: what is pushed next is in it.
+    terms &begin_tuple(std::size_t size) { return did(larder_push_tuple(get(), size)); }
+    terms &begin_list(std::size_t size) { return did(larder_push_list(get(), size)); }
+    terms &begin_map(std::size_t pairs) { return did(larder_push_map(get(), pairs)); }
+
+private:
+    terms &did(larder_status status) {
+        detail::check(status);
+        return *this;
+    }
+
+    detail::owned<larder_terms> terms_;
+};
+
+// One term of a value.
+template <class T> terms term(const T &value) {
+    terms own;
+    own.push(value);
+    return own;
+}
+
+// One row: a tuple of these elements.
+template <class... Ts> terms row(const Ts &...elements) {
+    terms own;
+    own.begin_tuple(sizeof...(Ts));
+    (own.push(elements), ...);
+    return own;
+}
+
+// A key, or a bound of a range: an integer, a text, a view; std::nullopt is no bound. It leads to
+// what it was made of.
+class key {
+public:
+    template <
+        class T,
+        std::enable_if_t<detail::is_integer<T> && (std::is_signed_v<T> || sizeof(T) < 8), int> = 0>
+    key(T integer) : key_(larder_key_i64(static_cast<std::int64_t>(integer))) {}
+    template <class T, std::enable_if_t<detail::is_text<T>, int> = 0>
+    key(const T &text) : key(std::string_view(text)) {}
+    key(std::string_view text) : key_(larder_key_bytes(detail::bytes(text), text.size())) {}
+    key(view of) : key_(larder_key_view(of)) {}
+    key(std::nullopt_t) noexcept : key_{} {}
+    operator larder_key() const noexcept { return key_; }
+
+private:
+    larder_key key_;
+};
+
+} // namespace larderpp
+
+#endif // LARDER_TERMS_HPP

@@ -1,0 +1,185 @@
+// larder.hpp: owners, ranges, optional, exceptions.
+#include <cstdio>
+#include <cstdlib>
+#include <larder.hpp>
+#include <thread>
+
+using namespace larderpp;
+
+#define CHECK(condition) \
+    do { \
+        if (!(condition)) { \
+            std::fprintf(stderr, "%s:%d: %s; %s\n", __FILE__, __LINE__, #condition, larder_message()); \
+            std::exit(1); \
+        } \
+    } while (0)
+
+template <class F> static larder_status fails(F &&f) {
+    try {
+        f();
+    } catch (const error &wrong) {
+        CHECK(std::string(wrong.what()).size() > 5);
+        return wrong.status();
+    }
+    return LARDER_OK;
+}
+
+static void values() {
+    terms t;
+    t.push(1).push(-2L).push(UINT64_MAX).push(0.5).push(true).push(atom("a")).push("text").push(std::string("b\0c", 3));
+    t.push(std::vector<std::string>{"x", "y"}).push(std::map<int, double>{{1, 2.5}});
+    t.push(std::tuple(1, "b", std::pair(atom("c"), std::vector<bool>{true, false})));
+    t.push(t[0]).push(std::string_view("view"));
+    CHECK(t.size() == 13 && t[13].kind() == LARDER_KIND_NOTHING && !t[13]);
+    CHECK(t[0].as<int>() == 1 && t[1].as<long>() == -2 && t[2].as<std::uint64_t>() == UINT64_MAX);
+    CHECK(!t[2].as<std::int64_t>() && !t[1].as<unsigned>() && !term(300).front().as<std::uint8_t>());
+    CHECK(term(-129).front().as<std::int8_t>() == std::nullopt && term(-128).front().as<std::int8_t>() == -128);
+    CHECK(t[3].as<double>() == 0.5 && !t[0].as<double>() && t[4].as<bool>() == true && !t[5].as<bool>());
+    CHECK(t[5].as<atom>()->name == "a" && t[5].as_atom() == "a" && !t[6].as_atom());
+    CHECK(t[6].as<std::string>() == "text" && t[7].as<std::string_view>()->size() == 3);
+    CHECK(t[8].text() == "[<<\"x\">>,<<\"y\">>]" && t[8].size() == 2 && t[8][1].as<std::string>() == "y");
+    CHECK(t[9].find(t[0]).as<double>() == 2.5 && !t[9].find(t[1]) && t[9].elements().size() == 2);
+    CHECK(t[10].text() == "{1,<<\"b\">>,{c,[true,false]}}" && t[11] == t[0] && t[0] != t[1] && t[1] < t[0]);
+    std::size_t n = 0;
+    for (view each : t) n += each.size() == 3;
+    CHECK(n == 2);
+    CHECK(terms::parsed("{a, [1]}").front()[1][0].as<int>() == 1);
+    CHECK(fails([] { terms::parsed("{a,"); }) == LARDER_BAD_TERM);
+    CHECK(fails([] { terms().front(); }) == LARDER_BAD_ARGUMENT);
+    t.clear();
+    CHECK(t.empty() && t.begin() == t.end());
+}
+
+static void tables(const world &w) {
+    table stock = w.table("stock", options().ordered_set().named());
+    stock.put("apple", 3);
+    stock.put(std::string("pear"), std::string_view("green"));
+    stock.put(7, 2.5);
+    stock.put(8u, atom("x"));
+    stock.put(term(std::pair(1, 2)).front(), true);
+    CHECK(stock.get<int>("apple") == 3 && stock.get<std::string>("pear") == "green" && stock.get<double>(7) == 2.5);
+    CHECK(stock.get<int>("none") == std::nullopt && stock.get_term(8).front().as_atom() == "x");
+    CHECK(fails([&] { stock.get<int>("pear"); }) == LARDER_VALUE_TYPE);
+    CHECK(stock.add("apple", 4) == 7 && stock.add("new", -1) == -1);
+    CHECK(stock.has("new") && stock.remove("new") && !stock.remove("new") && stock.size() == 5);
+
+    stock.insert(row(10, "ten", std::vector<int>{1, 2}));
+    terms two = row(11, "eleven");
+    two.push(std::tuple(12, "twelve"));
+    CHECK(stock.insert_new(two) && !stock.insert_new(two) && !stock.insert_new(two[0]));
+    CHECK(stock.lookup(term(10).front()).front()[1].as<std::string>() == "ten");
+    CHECK(stock.lookup(term(99).front()).empty() && stock.contains(term(12).front()));
+    CHECK(stock.update(term(12).front(), 2, term("dozen").front()) && stock.get<std::string>(12) == "dozen");
+    CHECK(stock.take(term(12).front()).size() == 1 && stock.erase(term(11).front()) == 1 && stock.erase(term(11).front()) == 0);
+    CHECK(stock.erase_row(row(10, "other").front()) == 0 && stock.memory() > 0);
+    CHECK(stock.info().front().find(term(atom("type")).front()).as_atom() == "ordered_set");
+
+    table again = std::move(*w.find("stock"));
+    CHECK(!w.find("none") && again.size() == stock.size());
+    CHECK(fails([&] { w.table("stock", options().named()); }) == LARDER_ALREADY_EXISTS);
+    CHECK(fails([&] { w.table("odd", options().structure("cupboard")); }) == LARDER_BAD_OPTION);
+    stock.save("stock.larder");
+    again.drop();
+    CHECK(fails([&] { stock.put(1, 1); }) == LARDER_NO_TABLE);
+    again = w.load("stock.larder");
+    CHECK(again.size() == 6 && again.clear() == 6);
+}
+
+static void ranges(const world &w) {
+    table squares = w.table("squares", options().ordered_set());
+    for (int i = 1; i <= 1000; i++) squares.put(i, i * i);
+    std::int64_t sum = 0;
+    for (view each : squares.each()) sum += each[1].as<std::int64_t>().value();
+    CHECK(sum == 333833500);
+    std::string keys;
+    for (view each : squares.range(3, 6)) keys += each[0].text() + " ";
+    for (view each : squares.range(998, std::nullopt, true)) keys += each[0].text() + " ";
+    for (view each : squares.range(std::nullopt, 2)) keys += each[0].text() + " ";
+    for (view each : squares.range("text", std::nullopt)) keys += each[0].text() + "!";
+    CHECK(keys == "3 4 5 1000 999 998 1 ");
+    for (view each : squares.select("[{{'$1','$2'},[{'>','$2',999000}],['$1']}]")) CHECK(each.as<int>() == 1000);
+    const prepared below("[{{'$1','$2'},[{'<','$2',{bind,1}}],['$1']}]");
+    rows few = squares.select(below, term(26));
+    CHECK(below.parameters() == 1 && few.next(2).size() == 2 && few.next(9).size() == 3 && few.next(9).empty());
+    CHECK(fails([&] { squares.select(below, terms()); }) == LARDER_BAD_SPEC);
+    CHECK(squares.select_count("[{{'$1','_'},[{'<','$1',11}],[true]}]") == 10);
+    CHECK(squares.select_delete("[{{'$1','_'},[{'<','$1',11}],[true]}]") == 10);
+    CHECK(squares.select_replace("[{{11,'_'},[],[{{11,x}}]}]") == 1 && squares.get<atom>(11)->name == "x");
+    CHECK(squares.select_take("[{{11,'$1'},[],['$1']}]").size() == 1);
+    CHECK(squares.first().front().as<int>() == 12 && squares.last().front().as<int>() == 1000);
+    CHECK(squares.next(term(12).front()).front().as<int>() == 13 && squares.prev(term(12).front()).empty());
+    CHECK(squares.rank(term(20).front()) == 9u && !squares.rank(term(5).front()) && squares.nth(-1).front()[0].as<int>() == 1000);
+
+    squares.add_index("square", 2, LARDER_INDEX_UNIQUE);
+    squares.add_index("last", "{'rem', {element, 1, '$_'}, 10}");
+    CHECK(squares.index_lookup("square", term(400).front()).front()[0].as<int>() == 20);
+    CHECK(squares.index_lookup("last", term(7).front()).size() == 99);
+    CHECK(fails([&] { squares.put(2000, 400); }) == LARDER_NOT_UNIQUE);
+    squares.drop_index("square");
+    CHECK(fails([&] { squares.index_lookup("square", term(400).front()); }) == LARDER_NO_INDEX);
+    squares.rename("others");
+}
+
+static void together(const world &w) {
+    table from = w.table("from"), to = w.table("to");
+    from.put("alice", 10);
+    const std::int64_t left = transact({from, to}, [](const transaction &own) {
+        own[1].add("bob", 3);
+        return own[0].add("alice", -3);
+    });
+    CHECK(left == 7 && to.get<int>("bob") == 3);
+    int tries = 0;
+    transact({from}, [&](const transaction &own) {
+        own[0].add("alice", 1);
+        if (++tries == 1) from.add("alice", 100);
+    });
+    CHECK(tries == 2 && from.get<int>("alice") == 108);
+    try {
+        transact({from}, [](const transaction &own) {
+            own[0].clear();
+            throw 5;
+        });
+        CHECK(false);
+    } catch (int) {
+        CHECK(from.size() == 1);
+    }
+
+    operations list;
+    const terms alice = term("alice");
+    list.check(from, alice.front(), row("alice", 108)).add(from, alice.front(), 2, 1);
+    list.insert(to, row("carol", 1).front()).insert_new(to, row("dan", 1).front()).update(to, term("dan").front(), 2, alice.front());
+    list.erase(to, term("bob").front()).erase_row(to, row("carol", 1).front());
+    CHECK(!list.commit() && to.size() == 1 && from.get<int>("alice") == 109);
+    CHECK(list.commit() == 1u);
+
+    table before = from.snapshot();
+    auto [then, changes] = from.snapshot_and_subscribe();
+    CHECK(!changes.poll() && !changes.next(std::chrono::milliseconds(1)));
+    from.add("alice", 1);
+    const auto first = changes.next();
+    CHECK(first && first->event == LARDER_EVENT_REPLACE && first->after[1].as<int>() == 110 && first->before[1].as<int>() == 109);
+    CHECK(before.get<int>("alice") == 109 && then.get<int>("alice") == 109);
+    CHECK(before.diff(from.snapshot()).size() == 1);
+    CHECK(fails([&] { before.put(1, 1); }) == LARDER_READ_ONLY);
+    feed filtered = from.subscribe("[{{'_','$1'},[{'>','$1',500}],['$_']}]");
+    std::thread writer([&] {
+        for (int i = 1; i <= 1000; i++) from.put(i, i);
+        from.drop();
+    });
+    int seen = 0;
+    filtered.each([&](const change &own) { return own.event == LARDER_EVENT_GONE || ++seen; });
+    writer.join();
+    CHECK(seen == 500 && filtered.is_over() && !filtered.next());
+}
+
+int main() {
+    {
+        const world w;
+        values();
+        tables(w);
+        ranges(w);
+        together(w);
+    }
+    CHECK(quiesce(std::chrono::seconds(20)));
+    std::puts("ok");
+}

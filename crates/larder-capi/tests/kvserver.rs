@@ -1,0 +1,167 @@
+//! `examples/kvserver`: compiled, started, and asked over its socket.
+
+mod programs;
+
+use programs::{compile, library, root};
+use std::io::{BufRead, BufReader, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::thread;
+use std::time::Duration;
+
+/// A server under way; one that is left over is killed.
+struct Server {
+    child: Child,
+    socket: PathBuf,
+    greeting: String,
+}
+
+impl Server {
+    fn start(program: &Path, place: &Path) -> Server {
+        let socket = place.join("socket");
+        let mut child = Command::new(program)
+            .arg(&socket)
+            .arg(place.join("store.larder"))
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the server starts");
+        let mut greeting = String::new();
+        let out = child.stdout.take().expect("it was asked for");
+        BufReader::new(out)
+            .read_line(&mut greeting)
+            .expect("it says where it is");
+        Server {
+            child,
+            socket,
+            greeting,
+        }
+    }
+
+    fn connect(&self) -> Client {
+        let stream = UnixStream::connect(&self.socket).expect("the server listens");
+        stream
+            .set_read_timeout(Some(Duration::from_secs(20)))
+            .expect("a timeout can be set");
+        Client {
+            lines: BufReader::new(stream.try_clone().expect("a second handle")),
+            stream,
+        }
+    }
+
+    /// Asks the server to end, as an operator would.
+    fn end(mut self) -> ExitStatus {
+        let pid = self.child.id().to_string();
+        let killed = Command::new("kill").args(["-TERM", &pid]).status();
+        assert!(killed.expect("there is kill").success());
+        self.child.wait().expect("it ends")
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+struct Client {
+    lines: BufReader<UnixStream>,
+    stream: UnixStream,
+}
+
+impl Client {
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).expect("an answer");
+        line.trim_end_matches('\n').to_owned()
+    }
+
+    fn ask(&mut self, request: &str) -> String {
+        writeln!(self.stream, "{request}").expect("the server reads");
+        self.line()
+    }
+
+    fn says(&mut self, request: &str, answer: &str) {
+        assert_eq!(self.ask(request), answer, "{request}");
+    }
+}
+
+#[test]
+fn key_value_server() {
+    let place = tempfile::tempdir().expect("a folder");
+    let source = root().join("../../examples/kvserver/kvserver.c");
+    let program = compile(&source, &library(".a"), place.path());
+
+    let server = Server::start(&program, place.path());
+    assert!(server.greeting.contains(": 0 keys"), "{}", server.greeting);
+    let mut client = server.connect();
+    client.says("GET apple", "NONE");
+    client.says("SET apple red and green", "OK");
+    client.says("GET apple", "= red and green");
+    client.says("NEW apple blue", "NONE");
+    client.says("NEW pear yellow", "OK");
+    client.says("RANGE a b", "apple red and green");
+    assert_eq!(client.line(), "OK");
+    client.says("DEL pear", "OK");
+    client.says("DEL pear", "NONE");
+    for wrong in [
+        "ADD apple 1",
+        "ADD apple many",
+        "FLY",
+        "GET",
+        "MOVE apple",
+        "",
+    ] {
+        assert!(client.ask(wrong).starts_with("ERR "), "{wrong}");
+    }
+
+    // Two connections follow, while four add to one counter and move what is in two others.
+    let mut watchers = [server.connect(), server.connect()];
+    for watcher in &mut watchers {
+        watcher.says("WATCH", "OK");
+    }
+    client.says("ADD bank 1000", "= 1000");
+    let workers: Vec<_> = (0..4)
+        .map(|_| {
+            let mut own = server.connect();
+            thread::spawn(move || {
+                for _ in 0..100 {
+                    assert!(own.ask("ADD hits 1").starts_with("= "));
+                    own.says("MOVE bank till 2", "OK");
+                }
+            })
+        })
+        .collect();
+    for worker in workers {
+        worker.join().expect("the answers are right");
+    }
+    client.says("GET hits", "= 400");
+    client.says("GET bank", "= 200");
+    client.says("GET till", "= 800");
+    client.says("MOVE bank till 201", "NONE");
+    client.says("DEL hits", "OK");
+    for watcher in &mut watchers {
+        let mut seen = Vec::new();
+        while seen.last().is_none_or(|line| line != "DEL hits") {
+            seen.push(watcher.line());
+        }
+        assert_eq!(seen.len(), 1 + 400 + 2 * 400 + 1);
+        assert!(seen.contains(&"SET hits 400".to_owned()));
+        assert!(seen.contains(&"SET till 800".to_owned()));
+    }
+    let long = format!("SET long {}", "x".repeat(70_000));
+    assert!(client.ask(&long).starts_with("ERR a line"));
+    assert!(client.ask("SET zero a\0b").starts_with("ERR a line"));
+    client.says("SIZE", "= 3");
+
+    // It ends with connections open, and its file has what it had.
+    assert!(server.end().success());
+    let server = Server::start(&program, place.path());
+    assert!(server.greeting.contains(": 3 keys"), "{}", server.greeting);
+    let mut client = server.connect();
+    client.says("GET bank", "= 200");
+    client.says("GET apple", "= red and green");
+    client.says("SIZE", "= 3");
+    assert!(server.end().success());
+}
