@@ -11,3 +11,31 @@ mnesia_sources() {
     [ ! -s "$folder/mnesia.erl" ] || printf '%s' "$folder"
   done
 }
+
+# Debian's packages that are used without being installed. apt-get downloads them, and checks them.
+PACKAGES=$PWD/_build/packages
+
+# package NAME[=VERSION]...: downloads what is not there, and prints the files' names.
+package() {
+  local spec name version file
+  have apt-get || die "the package $1 is Debian's, and apt-get is not here"
+  mkdir -p "$PACKAGES"
+  for spec in "$@"; do
+    name=${spec%%=*} version=${spec#"$name"} version=${version#=}
+    file=$PACKAGES/${name}_${version//:/%3a}
+    if ! compgen -G "${file}*.deb" >/dev/null; then
+      say "larder: downloading $name $version"
+      (cd "$PACKAGES" && apt-get download -q "$spec" >apt.log 2>&1) ||
+        { cat "$PACKAGES/apt.log" >&2; die "no package $spec to be had: is this Debian 12, and apt-get update done?"; }
+    fi
+    compgen -G "${file}*.deb"
+  done
+}
+
+# unpack ROOT NAME[=VERSION]...: the files of packages.
+unpack() {
+  local root=$1 files file; shift
+  have dpkg-deb || die "dpkg-deb is not here"
+  mkdir -p "$root"; files=$(package "$@")
+  for file in $files; do dpkg-deb -x "$file" "$root"; done
+}

@@ -14,31 +14,7 @@ readonly PLACE=$PWD/_build/programs RESULTS=$PWD/${LARDER_BENCH_OUT:-results/pro
 readonly OTP=1:25.2.3+dfsg-1+deb12u4
 ROUNDS=${ROUNDS:-3}
 
-have apt-get || die "programs.sh: the packages are Debian's, and apt-get is not here"
-have dpkg-deb || die "programs.sh: dpkg-deb is not here"
-mkdir -p "$PLACE/packages" "$RESULTS"
-
-# package NAME=VERSION...: the files of packages, downloaded unless they are there. apt checks them.
-package() {
-  local spec name version file
-  for spec in "$@"; do
-    name=${spec%%=*} version=${spec#*=}
-    file=$PLACE/packages/${name}_${version//:/%3a}
-    if ! compgen -G "${file}_*.deb" >/dev/null; then
-      say "programs.sh: downloading $name $version"
-      (cd "$PLACE/packages" && apt-get download -q "$spec" >apt.log 2>&1) ||
-        { cat "$PLACE/packages/apt.log" >&2; die "no package $spec to be had: is this Debian 12, and apt-get update done?"; }
-    fi
-    compgen -G "${file}_*.deb"
-  done
-}
-
-# unpack ROOT NAME=VERSION...
-unpack() {
-  local root=$1 files file; shift
-  mkdir -p "$root"; files=$(package "$@")
-  for file in $files; do dpkg-deb -x "$file" "$root"; done
-}
+mkdir -p "$PLACE" "$RESULTS"
 
 # move_copy PROGRAM: what was moved of it goes to the log.
 move_copy() {

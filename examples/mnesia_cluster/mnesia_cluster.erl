@@ -17,16 +17,14 @@
 
 -export([main/1, killed/2, parted/2, joined/2, added/2, measured/4]).
 
+-import(crew_nodes, [call/4, at_once/4, name/1]).
+
 -export_type([storage/0]).
 
 -type storage() :: ram_copies | larder_copies | {storage(), storage()}.
 %% Of a pair, the first node has the first, the others the second.
 
-%% A node: how it is called from here, its name, and its process.
--record(n, {peer :: pid(), name :: node(), process :: string()}).
-
 -define(STORAGES, [ram_copies, larder_copies]).
--define(HOST, "127.0.0.1").
 -define(PATIENCE, 3_600_000).
 -define(MB, 1048576).
 %% Keys of each writer in the first two parts.
@@ -79,7 +77,7 @@ killed(Storage, Range) ->
         _ = [call(N, cluster_node, begin_writing, [Me, Range, How])
              || {N, Me, How} <- [{A, 0, mixed}, {B, 1, mixed}, {C, 2, transactions}]],
         timer:sleep(300),
-        _ = os:cmd("kill -9 " ++ C#n.process),
+        crew_nodes:kill(C),
         timer:sleep(300),
         Again = start_node(Folder, 3),
         try
@@ -89,7 +87,7 @@ killed(Storage, Range) ->
             Written = [{Me, call(N, cluster_node, end_writing, [])} || {N, Me} <- [{A, 0}, {B, 1}]],
             same([A, B, Again], Written, Range)
         after
-            stop_node(Again)
+            crew_nodes:stop(Again)
         end
     end).
 
@@ -98,19 +96,19 @@ killed(Storage, Range) ->
 parted(Storage, Range) ->
     with_cluster(disc, 3, fun([A, B, C] = Nodes, _) ->
         create(Storage, Nodes),
-        Two = [A#n.name, B#n.name],
+        Two = [name(A), name(B)],
         _ = [call(N, cluster_node, begin_writing, [Me, Range, mixed])
              || {N, Me} <- [{A, 0}, {B, 1}]],
         timer:sleep(200),
         %% The third node is parted from both at once, and writes from then on: what it wrote while
         %% one of the two heard it would be on that one alone.
         call(C, cluster_node, part, [Two]),
-        _ = [call(N, cluster_node, part, [[C#n.name]]) || N <- [A, B]],
+        _ = [call(N, cluster_node, part, [[name(C)]]) || N <- [A, B]],
         call(C, cluster_node, begin_writing, [2, Range, mixed]),
         timer:sleep(300),
         Before = [call(N, cluster_node, digest, []) || N <- [A, C]],
         true = hd(Before) =/= lists:last(Before),
-        _ = [call(N, cluster_node, heal, [[C#n.name]]) || N <- [A, B]],
+        _ = [call(N, cluster_node, heal, [[name(C)]]) || N <- [A, B]],
         call(C, cluster_node, heal, [Two]),
         call(C, cluster_node, parted, [Two]),
         _ = call(C, cluster_node, end_writing, []),
@@ -135,7 +133,8 @@ joined(Storage, Rows) ->
         call(A, cluster_node, fill, [Rows]),
         Quiet = seconds(fun() -> comes_back(B, A) end),
         Range = max(1, Rows div 3),
-        _ = [call(N, cluster_node, begin_writing, [Me, Range, mixed]) || {N, Me} <- [{A, 0}, {B, 1}]],
+        _ = [call(N, cluster_node, begin_writing, [Me, Range, mixed])
+             || {N, Me} <- [{A, 0}, {B, 1}]],
         Busy = seconds(fun() -> comes_back(C, A) end),
         Written = [{Me, call(N, cluster_node, end_writing, [])} || {N, Me} <- [{A, 0}, {B, 1}]],
         {Peak, Now} = call(C, cluster_node, memory, []),
@@ -151,15 +150,15 @@ added(Storage, Rows) ->
         create(Storage, [A]),
         call(A, cluster_node, fill, [Rows]),
         call(A, cluster_node, begin_writing, [0, Rows div 3, mixed]),
-        {atomic, ok} = call(B, mnesia, add_table_copy, [thing, B#n.name, Storage]),
+        {atomic, ok} = call(B, mnesia, add_table_copy, [thing, name(B), Storage]),
         Last = call(A, cluster_node, end_writing, []),
         _ = same([A, B], [{0, Last}], Rows div 3),
-        {atomic, ok} = call(B, mnesia, del_table_copy, [thing, B#n.name]),
+        {atomic, ok} = call(B, mnesia, del_table_copy, [thing, name(B)]),
         call(B, larder, all, [])
     end).
 
 comes_back(Node, Other) ->
-    call(Node, cluster_node, start, [[Other#n.name]]),
+    call(Node, cluster_node, start, [[name(Other)]]),
     loaded(Node).
 
 %% @doc Operations a second, all nodes together.
@@ -178,9 +177,9 @@ measured(Storage, Schema, Number, Milliseconds) ->
 
 create({One, Two}, [First | Others]) ->
     call(First, cluster_node, create,
-         [[{One, [First#n.name]}, {Two, [N#n.name || N <- Others]}]]);
+         [[{One, [name(First)]}, {Two, [name(N) || N <- Others]}]]);
 create(Storage, Nodes) ->
-    call(hd(Nodes), cluster_node, create, [[{Storage, [N#n.name || N <- Nodes]}]]).
+    call(hd(Nodes), cluster_node, create, [[{Storage, [name(N) || N <- Nodes]}]]).
 
 loaded(Node) -> ok = call(Node, mnesia, wait_for_tables, [[thing], ?PATIENCE]).
 
@@ -205,39 +204,22 @@ seconds(Fun) ->
 %% ---- the nodes ----
 
 with_cluster(Schema, Number, Fun) ->
-    Folder = filename:join(os:getenv("TMPDIR", "/tmp"),
-                           lists:concat(["larder_cluster_", os:getpid(), "_",
-                                         erlang:unique_integer([positive])])),
-    ok = filelib:ensure_dir(filename:join(Folder, "x")),
-    Nodes = [start_node(Folder, I) || I <- lists:seq(1, Number)],
-    try
-        start_mnesia(Schema, Nodes),
-        Fun(Nodes, Folder)
-    after
-        lists:foreach(fun stop_node/1, Nodes),
-        file:del_dir_r(Folder)
-    end.
+    crew_nodes:with_folder(fun(Folder) ->
+        Nodes = [start_node(Folder, I) || I <- lists:seq(1, Number)],
+        try
+            start_mnesia(Schema, Nodes),
+            Fun(Nodes, Folder)
+        after
+            lists:foreach(fun crew_nodes:stop/1, Nodes)
+        end
+    end).
 
 start_node(Folder, I) ->
-    Name = lists:concat(["larder", I, "@", ?HOST]),
-    Paths = lists:append([["-pa", filename:absname(filename:dirname(code:which(Module)))]
-                          || Module <- [larder, ?MODULE]]),
     Place = filename:join(Folder, lists:concat(["mnesia", I])),
-    Arguments = Paths ++ ["-name", Name, "-setcookie", filename:basename(Folder),
-                          "-start_epmd", "false", "-epmd_module", "cluster_ports",
-                          "-kernel", "logger_level", "none",
-                          "-kernel", "prevent_overlapping_partitions", "false",
-                          "-mnesia", "dir", "\"" ++ Place ++ "\""],
-    {ok, Peer, Node} = peer:start(#{connection => standard_io, args => Arguments,
-                                    env => [{"LARDER_CLUSTER", Folder}]}),
-    #n{peer = Peer, name = Node, process = peer:call(Peer, os, getpid, [])}.
-
-%% It may be gone: it was killed.
-stop_node(#n{peer = Peer}) ->
-    try peer:stop(Peer) catch exit:_ -> ok end.
+    crew_nodes:start(Folder, I, ["-mnesia", "dir", "\"" ++ Place ++ "\""]).
 
 start_mnesia(disc, Nodes) ->
-    Names = [N#n.name || N <- Nodes],
+    Names = [name(N) || N <- Nodes],
     _ = [true = call(hd(Nodes), net_kernel, connect_node, [Name]) || Name <- Names],
     ok = call(hd(Nodes), mnesia, create_schema,
               [Names, [{backend_types, [{larder_copies, larder_mnesia}]}]]),
@@ -245,18 +227,5 @@ start_mnesia(disc, Nodes) ->
     ok;
 start_mnesia(ram, [First | Others]) ->
     call(First, cluster_node, start, [[]]),
-    _ = [call(N, cluster_node, start, [[First#n.name]]) || N <- Others],
+    _ = [call(N, cluster_node, start, [[name(First)]]) || N <- Others],
     ok.
-
-call(#n{peer = Peer}, Module, Function, Arguments) ->
-    peer:call(Peer, Module, Function, Arguments, ?PATIENCE).
-
-at_once(Nodes, Module, Function, Arguments) ->
-    Self = self(),
-    Calls = [spawn_monitor(fun() ->
-                 Self ! {self(), call(N, Module, Function, Arguments)}
-             end) || N <- Nodes],
-    [receive
-         {Pid, Result} -> true = demonitor(Monitor, [flush]), Result;
-         {'DOWN', Monitor, _, _, Reason} -> error(Reason)
-     end || {Pid, Monitor} <- Calls].

@@ -1,6 +1,6 @@
 %% @doc In the port mapper's place, for nodes of one machine: a node's port is in a file of the
-%% folder that `LARDER_CLUSTER' names. `erl -start_epmd false -epmd_module cluster_ports'.
--module(cluster_ports).
+%% folder that `LARDER_CLUSTER' names. `erl -start_epmd false -epmd_module crew_ports'.
+-module(crew_ports).
 
 -export([start_link/0, register_node/2, register_node/3, port_please/2, address_please/3,
          listen_port_please/2, names/1]).

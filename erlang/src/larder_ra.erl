@@ -1,0 +1,319 @@
+%% @doc Helps with machines of Ra, the Raft library, whose state is tables of Larder.
+%%
+%% ```
+%% -module(stock).
+%% %% -behaviour(ra_machine).
+%% -export([init/1, apply/3, snapshot_module/0]).
+%%
+%% init(_Config) -> larder_ra:new(#{items => [named_table, ordered_set]}, undefined).
+%%
+%% apply(Meta, {put, Item, Count}, State) ->
+%%     true = larder:insert(larder_ra:table(items, State), {Item, Count}),
+%%     larder_ra:reply(Meta, State, ok).
+%%
+%% snapshot_module() -> larder_ra_snapshot.
+%% '''
+%%
+%% The state is the tables, and one small term beside them, the rest: rest/1, set_rest/2. Ra's
+%% snapshots are those of Larder: taking one takes microseconds, whatever the tables' sizes, and
+%% nothing is copied. Another process writes it to disc, piece by piece, while commands go on.
+%%
+%% == The tables ==
+%% They belong to the Ra server, and end with it. When it starts again they are made anew, from its
+%% last snapshot and the log behind that, as Ra does with any state. So no command is ever applied
+%% twice to a row, and no table outlives what Ra knows of it.
+%%
+%% Only the machine writes: the tables are `protected'. All processes of the node may read them, by
+%% their names or by ids. They see what this member has applied, and not always the whole of what
+%% one command writes: that takes insert/2 of a list, or `larder:transaction/2', in apply/3.
+%%
+%% A member that fell behind may get another member's snapshot. Its tables then give way to new
+%% ones in a moment, with new ids. Names stay; a reader may find no table of that name for some
+%% microseconds.
+%%
+%% == Determinism ==
+%% Each member applies each command for itself, so what apply/3 does must depend on nothing but
+%% the command, its meta data and the state. Of tables that means:
+%%
+%% <ul>
+%% <li>The order of a `set' or `bag' when it is traversed is not the same on each member. Take an
+%%     `ordered_set' where a result depends on an order. The objects of one key are in order of
+%%     insertion on all.</li>
+%% <li>Options by which objects go by themselves (`ttl', limits) are refused.</li>
+%% <li>Time is `system_time' of the meta data.</li>
+%% </ul>
+%%
+%% `docs/ra.md' has more, and figures.
+-module(larder_ra).
+
+-export([new/2, new/3, table/2, rest/1, set_rest/2, add_table/3, drop_table/2]).
+-export([reply/3, reply/4, release_cursor/2, overview/1]).
+-export([prepare/1, content/1, written/1, begin_recovery/1, recover/3, discard/1]).
+
+-export_type([state/0, options/0, cut/0, meta/0, definition/0, made/0]).
+
+-record(larder_ra, {tables :: #{atom() => larder:table()},
+                    rest :: term(),
+                    interval :: interval(),
+                    %% The index from which on the next snapshot is due.
+                    next :: non_neg_integer() | infinity}).
+
+%% A snapshot that Ra may have: all tables as of one command. `state' is made, being written, or
+%% written.
+-record(cut, {tables :: [{atom(), definition(), larder:snapshot()}],
+              rest :: term(),
+              interval :: interval(),
+              written :: atomics:atomics_ref()}).
+
+-opaque state() :: #larder_ra{}.
+%% The state of a machine on this node.
+-opaque cut() :: #cut{}.
+%% All of a state as of one command.
+-type interval() :: pos_integer() | infinity | default.
+-type options() :: #{interval => interval()}.
+%% After how many commands Ra gets a snapshot, at least.
+-type meta() :: #{index := non_neg_integer(), atom() => term()}.
+%% The meta data of a command, as Ra gives it to apply/3.
+-type definition() :: [larder:option()].
+%% What a table is, for new/2 of module larder.
+-type made() :: [{atom(), larder:table(), named | unnamed}].
+%% Tables that are being filled.
+
+%% What this process, a Ra server, has: its tables, and snapshots that may be in use, newest first.
+-define(TABLES, {?MODULE, tables}).
+-define(CUTS, {?MODULE, cuts}).
+%% Commands between two snapshots, unless said, and of how many rows at most for each command.
+-define(INTERVAL, 10_000).
+-define(ROWS_PER_COMMAND, 4).
+%% Snapshots that wait for Ra. It sees them when a batch of commands has been applied.
+-define(WAITING, 16).
+
+%% ---- the state ----
+
+%% @doc The first state of a machine, for its function `init/1'. `Tables' maps a tag to options of
+%% `larder:new/2': the type, `named_table' (the tag is the name then), `{keypos, Position}',
+%% `compressed', those of concurrency, and `{index, Indexes}'. Others raise
+%% `{bad_option, {Tag, Option}}'. `Rest' is any term. It goes into each snapshot as a whole, so it
+%% should be small.
+-spec new(#{atom() => [larder:option()]}, Rest :: term()) -> state().
+new(Tables, Rest) ->
+    new(Tables, Rest, #{}).
+
+%% @doc As new/2. `interval' says after how many commands Ra gets a snapshot. If it is not said,
+%% after 10 000, or after a quarter of the rows if that is more: so the work for snapshots is at
+%% most four rows for each command. With `infinity' only release_cursor/2 gives Ra snapshots.
+-spec new(#{atom() => [larder:option()]}, Rest :: term(), options()) -> state().
+new(Tables, Rest, Options) ->
+    Interval = interval(Options),
+    _ = [check(Tag, TableOptions) || {Tag, TableOptions} <- maps:to_list(Tables)],
+    Made = maps:map(fun make/2, Tables),
+    put(?TABLES, Made),
+    due(0, #larder_ra{tables = Made, rest = Rest, interval = Interval, next = 0}).
+
+interval(Options) ->
+    case maps:to_list(maps:merge(#{interval => default}, Options)) of
+        [{interval, Interval}] when is_integer(Interval), Interval > 0; Interval =:= infinity;
+                                    Interval =:= default ->
+            Interval;
+        Other ->
+            error({bad_options, Other})
+    end.
+
+%% What is not here would have the copies differ, or let others write.
+check(Tag, Options) when is_atom(Tag), is_list(Options) ->
+    case [Option || Option <- Options, not may_be_said(Option)] of
+        [] -> ok;
+        [Bad | _] -> error({bad_option, {Tag, Bad}})
+    end;
+check(Tag, Options) ->
+    error({bad_table, {Tag, Options}}).
+
+may_be_said({Option, _}) ->
+    lists:member(Option, [keypos, index, read_concurrency, write_concurrency,
+                          decentralized_counters]);
+may_be_said(Option) ->
+    lists:member(Option, [set, ordered_set, bag, duplicate_bag, protected, named_table,
+                          compressed]).
+
+make(Tag, Options) -> larder:new(Tag, Options).
+
+%% @doc The table of this tag: its name, or the id of one without a name. It raises
+%% `{bad_key, Tag}' if the state has no such table. `{larder_ra, table, [Tag]}' is a query for
+%% `ra:local_query/2'.
+-spec table(Tag :: atom(), state()) -> larder:table().
+table(Tag, #larder_ra{tables = Tables}) ->
+    map_get(Tag, Tables).
+
+%% @doc What the state has beside tables.
+-spec rest(state()) -> term().
+rest(#larder_ra{rest = Rest}) -> Rest.
+
+%% @doc The state with another rest.
+-spec set_rest(state(), Rest :: term()) -> state().
+set_rest(State, Rest) ->
+    State#larder_ra{rest = Rest}.
+
+%% @doc Adds a table, empty: in apply/3, when a new version of the machine takes over, say.
+%% `{table_exists, Tag}' if the state has it. Indexes are added to a table by `larder:add_index/2'.
+-spec add_table(Tag :: atom(), [larder:option()], state()) -> state().
+add_table(Tag, _, #larder_ra{tables = Tables}) when is_map_key(Tag, Tables) ->
+    error({table_exists, Tag});
+add_table(Tag, Options, #larder_ra{tables = Tables} = State) ->
+    ok = check(Tag, Options),
+    with_tables(Tables#{Tag => make(Tag, Options)}, State).
+
+%% @doc Drops a table, in apply/3.
+-spec drop_table(Tag :: atom(), state()) -> state().
+drop_table(Tag, #larder_ra{tables = Tables} = State) ->
+    true = larder:delete(map_get(Tag, Tables)),
+    with_tables(maps:remove(Tag, Tables), State).
+
+with_tables(Tables, State) ->
+    put(?TABLES, Tables),
+    State#larder_ra{tables = Tables}.
+
+%% @doc How many rows each table has and how many bytes they take, for a machine's `overview/1'.
+-spec overview(state()) ->
+          #{tables := #{atom() => #{size := non_neg_integer(), bytes := non_neg_integer()}}}.
+overview(#larder_ra{tables = Tables}) ->
+    Word = erlang:system_info(wordsize),
+    #{tables => maps:map(fun(_, Table) ->
+          #{size => larder:info(Table, size), bytes => Word * larder:info(Table, memory)}
+      end, Tables)}.
+
+%% ---- commands ----
+
+%% @doc What a machine's apply/3 returns: the state, the reply to who sent the command and, if a
+%% snapshot is due, the effect by which Ra gets it.
+-spec reply(meta(), state(), Reply) -> {state(), Reply, Effects :: [term()]}.
+reply(Meta, State, Reply) ->
+    reply(Meta, State, Reply, []).
+
+%% @doc As reply/3, with other effects of the command.
+-spec reply(meta(), state(), Reply, Effects :: [term()]) -> {state(), Reply, Effects :: [term()]}.
+reply(#{index := Index} = Meta, #larder_ra{next = Next} = State, Reply, Effects) ->
+    ok = release_written(),
+    case Index >= Next of
+        true ->
+            {Now, Cursor} = release_cursor(Meta, State),
+            {Now, Reply, Effects ++ Cursor};
+        false ->
+            {State, Reply, Effects}
+    end.
+
+%% @doc A snapshot now, for a machine that says itself when. Call it last in apply/3: what the
+%% effect has are the tables as they are at this call. The state is to be returned with it.
+-spec release_cursor(meta(), state()) -> {state(), Effects :: [term()]}.
+release_cursor(#{index := Index}, State) ->
+    {due(Index, State), [{release_cursor, Index, cut(State)}]}.
+
+due(Index, #larder_ra{interval = infinity} = State) when is_integer(Index) ->
+    State#larder_ra{next = infinity};
+due(Index, #larder_ra{interval = default, tables = Tables} = State) ->
+    Rows = lists:sum([larder:info(Table, size) || Table <- maps:values(Tables)]),
+    State#larder_ra{next = Index + max(?INTERVAL, Rows div ?ROWS_PER_COMMAND)};
+due(Index, #larder_ra{interval = Interval} = State) ->
+    State#larder_ra{next = Index + Interval}.
+
+%% ---- snapshots ----
+
+%% Ra asks for a snapshot (prepare) when it is through with a batch of commands, of which later ones
+%% may have been applied already. So the snapshot is taken here, with its command.
+cut(#larder_ra{tables = Tables, rest = Rest, interval = Interval}) ->
+    {Tags, Ids} = lists:unzip(maps:to_list(Tables)),
+    Cut = #cut{tables = lists:zip3(Tags, [definition(Id) || Id <- Ids], larder:snapshot(Ids)),
+               rest = Rest, interval = Interval, written = atomics:new(1, [])},
+    {Kept, Old} = lists:split(min(?WAITING - 1, length(cuts())), cuts()),
+    lists:foreach(fun release/1, Old),
+    put(?CUTS, [Cut | Kept]),
+    Cut.
+
+%% What makes such a table again: its indexes may be others than those that it was made with.
+definition(Table) ->
+    Info = maps:from_list(larder:info(Table)),
+    Options = [keypos, read_concurrency, write_concurrency, decentralized_counters],
+    Flags = [Flag || Flag <- [named_table, compressed], map_get(Flag, Info)],
+    Indexes = [{Name, On, Of} || #{name := Name, on := On, options := Of}
+                                     <- larder:info(Table, indexes)],
+    [map_get(type, Info), {index, Indexes} | Flags] ++ maps:to_list(maps:with(Options, Info)).
+
+cuts() ->
+    case get(?CUTS) of
+        undefined -> [];
+        Cuts -> Cuts
+    end.
+
+%% Those whose writer is through. It can't release them itself: they are this process's.
+release_written() ->
+    case get(?CUTS) of
+        undefined -> ok;
+        [] -> ok;
+        Cuts ->
+            {Written, Others} = lists:partition(fun is_written/1, Cuts),
+            lists:foreach(fun release/1, Written),
+            _ = put(?CUTS, Others),
+            ok
+    end.
+
+is_written(#cut{written = Written}) -> atomics:get(Written, 1) =:= 1.
+
+release(#cut{tables = Tables}) ->
+    lists:foreach(fun({_, _, Snapshot}) -> true = larder:release(Snapshot) end, Tables).
+
+%% @private
+%% Ra takes this snapshot. It takes one at a time, so no other one is in use, and none that waits
+%% will be taken any more.
+-spec prepare(cut()) -> cut().
+prepare(#cut{written = Written} = Cut) ->
+    {[_] = Taken, Others} = lists:partition(fun(C) -> C#cut.written =:= Written end, cuts()),
+    lists:foreach(fun release/1, Others),
+    put(?CUTS, Taken),
+    Cut;
+prepare(State) when is_record(State, larder_ra) ->
+    error({release_cursor_without_snapshot,
+           "the effect has a state: use larder_ra:reply/3 or larder_ra:release_cursor/2"});
+prepare(State) ->
+    error({not_a_state_of_larder_ra, State}).
+
+%% @private
+-spec content(cut()) -> {Rest :: term(), interval(), [{atom(), definition(), larder:snapshot()}]}.
+content(#cut{rest = Rest, interval = Interval, tables = Tables}) -> {Rest, Interval, Tables}.
+
+%% @private
+%% Called by the writer.
+-spec written(cut()) -> ok.
+written(#cut{written = Written}) -> atomics:put(Written, 1, 1).
+
+%% ---- recovery ----
+
+%% @private
+%% Makes tables, to be filled. They get their names once they are, as the tables that they replace
+%% may be there still.
+-spec begin_recovery([{atom(), definition()}]) -> made().
+begin_recovery(Definitions) ->
+    [case lists:member(named_table, Definition) of
+         true -> {Tag, larder:new(filling(Tag), Definition), named};
+         false -> {Tag, larder:new(Tag, Definition), unnamed}
+     end || {Tag, Definition} <- Definitions].
+
+filling(Tag) -> list_to_atom("larder_ra filling " ++ atom_to_list(Tag)).
+
+%% @private
+%% The state with these tables, as of that index. What this process had before goes.
+-spec recover(made(), {Rest :: term(), interval()}, Index :: non_neg_integer()) -> state().
+recover(Made, {Rest, Interval}, Index) ->
+    lists:foreach(fun release/1, cuts()),
+    _ = [true = larder:delete(Table) || Earlier <- [get(?TABLES)], Earlier =/= undefined,
+                                        Table <- maps:values(Earlier)],
+    put(?CUTS, []),
+    Tables = maps:from_list([{Tag, case Kind of
+                                       named -> larder:rename(Table, Tag);
+                                       unnamed -> Table
+                                   end} || {Tag, Table, Kind} <- Made]),
+    put(?TABLES, Tables),
+    due(Index, #larder_ra{tables = Tables, rest = Rest, interval = Interval, next = 0}).
+
+%% @private
+-spec discard(made()) -> ok.
+discard(Made) ->
+    lists:foreach(fun({_, Table, _}) -> true = larder:delete(Table) end, Made).
