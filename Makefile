@@ -33,9 +33,9 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run bank leaderboard sessions mnesia-cluster test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
+.PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
         bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c kvserver install-c header stubs lint doc clean distclean \
-        setup setup-rust setup-run setup-test setup-proof setup-mnesia demo-beams test-beams bench-beams
+        setup setup-rust setup-run setup-test setup-proof setup-mnesia setup-ra demo-beams test-beams bench-beams
 
 help:
 	@echo 'Larder: term tables for Erlang, Elixir, Rust and C. What you can make:'
@@ -44,6 +44,7 @@ help:
 	@echo '  make bank ACCOUNTS=n SECONDS=n TELLERS=n   examples/bank: transfers, an auditor, a mirror; the sum never varies'
 	@echo '  make leaderboard PLAYERS=n SECONDS=n GAMES=n FANS=n   examples/leaderboard: ranks while games go on; an auditor'
 	@echo '  make mnesia-cluster ROWS=n MILLISECONDS=n   examples/mnesia_cluster: three nodes with Mnesia; one is killed, parted, joins; on ets and on Larder'
+	@echo '  make replicated-kv ROWS=n   examples/replicated_kv: three nodes agree by Raft; pauses of snapshots, rows in a map and in Larder; a leader dies'
 	@echo '  make sessions USERS=n SECONDS=n BROWSERS=n IDLE=ms   examples/sessions: sessions that expire, an index by user; a mirror, an auditor'
 	@echo '  make test    all set-up, then every check and every test'
 	@echo '  make hunt    the Erlang suites with ten times the random cases, new ones each time'
@@ -86,6 +87,8 @@ setup-proof:
 	@scripts/setup.sh proof
 setup-mnesia:
 	@scripts/setup.sh mnesia
+setup-ra:
+	@scripts/setup.sh ra
 
 # --- the library ----------------------------------------------------------------------------------
 
@@ -185,11 +188,15 @@ sessions: build demo-beams
 
 # Three nodes with Mnesia, of ram_copies and of Larder's backend in turns. A node of them loads the
 # table of ROWS from another one: 5 million take about five minutes and 6 GB.
-ROWS         ?= 5000000
+ROWS         ?= $(if $(filter replicated-kv,$(MAKECMDGOALS)),1000000,5000000)
 MILLISECONDS ?= 2000
 
 mnesia-cluster: build demo-beams
 	@erl -noinput -pa $(EBIN) $(DEMO) -run mnesia_cluster main $(ROWS) $(MILLISECONDS)
+
+# Three nodes with Ra, a million rows: about three minutes and 2 GB.
+replicated-kv: build setup-ra demo-beams
+	@ERL_LIBS='$(CURDIR)/_build/ra' erl -noinput -pa $(EBIN) $(DEMO) -run replicated_kv main $(ROWS)
 
 demo-beams: beams
 	@mkdir -p $(DEMO)

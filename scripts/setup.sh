@@ -8,6 +8,7 @@
 #                    C++ compiler, pkg-config, valgrind; Mnesia's sources, if they can be had
 #   setup.sh proof   what `make proof` uses: the same
 #   setup.sh mnesia  what `make bench-mnesia` uses: Mnesia's sources
+#   setup.sh ra      what `make replicated-kv` uses: the library Ra, which the tests use, too
 #
 # Made for Debian 12, whose packages are Erlang/OTP 25.2.3, Elixir 1.14.0, rebar3 3.19.0 and PropEr
 # 1.2. Elsewhere it checks for the same tools and says which are missing. The Rust toolchain is
@@ -43,9 +44,11 @@ main() {
            packages_for "$BUILD_PACKAGES $TEST_PACKAGES" "$BUILD_APPS $TEST_APPS" "erl erlc escript git elixir mix rebar3 dialyzer c++ pkg-config valgrind"
            need_lint_tools
            need_browser
+           need_ra
            want_mnesia ;;
     mnesia) packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc"; want_mnesia ;;
-    *) die "setup.sh: unknown level '$LEVEL' (rust, build, run, test, proof or mnesia)" ;;
+    ra)    need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc"; need_ra ;;
+    *) die "setup.sh: unknown level '$LEVEL' (rust, build, run, test, proof, mnesia or ra)" ;;
   esac
 }
 
@@ -164,6 +167,17 @@ want_edoc() {
   have apt-get && { [ "$(id -u)" = 0 ] || have sudo; } || return 0
   say "larder: missing here: EDoc, for the documentation in the shell"
   (install_packages $EDOC_PACKAGES) || true
+}
+
+# --- Ra -------------------------------------------------------------------------------------------
+
+# Debian's package is unpacked under _build, nothing is installed.
+need_ra() {
+  [ "${LARDER_NO_RA:-0}" != 0 ] && return
+  scripts/ra.sh && return
+  have apt-get || die "this is no Debian: Ra can't be had. LARDER_NO_RA=1 leaves out the tests with it."
+  update_lists
+  scripts/ra.sh || die "Ra can't be had (see above). LARDER_NO_RA=1 leaves out the tests with it."
 }
 
 # --- Mnesia's sources -----------------------------------------------------------------------------

@@ -81,6 +81,8 @@ erlang_suites() {
   # The same random cases each time, so that a change is judged by what it does; `make hunt` takes
   # new ones.
   export LARDER_SEED=${LARDER_SEED:-2026,11,21}
+  # Ra, for the suites that need it.
+  export ERL_LIBS=$PWD/_build/ra${ERL_LIBS:+:$ERL_LIBS}
   "$MAKE" --no-print-directory -s demo-beams test-beams &&
     erl -noinput +P 1000000 -pa _build/larder/ebin _build/demo _build/tests -s larder_test_runner main
 }

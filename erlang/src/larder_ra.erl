@@ -85,6 +85,7 @@
 %% Commands between two snapshots, unless said, and of how many rows at most for each command.
 -define(INTERVAL, 10_000).
 -define(ROWS_PER_COMMAND, 4).
+-define(SNAPSHOT_MODULES, [larder_ra_snapshot, larder_ra_file]).
 %% Snapshots that wait for Ra. It sees them when a batch of commands has been applied.
 -define(WAITING, 16).
 
@@ -108,7 +109,7 @@ new(Tables, Rest, Options) ->
     _ = [check(Tag, TableOptions) || {Tag, TableOptions} <- maps:to_list(Tables)],
     Made = maps:map(fun make/2, Tables),
     put(?TABLES, Made),
-    due(0, #larder_ra{tables = Made, rest = Rest, interval = Interval, next = 0}).
+    begun(0, #larder_ra{tables = Made, rest = Rest, interval = Interval, next = 0}).
 
 interval(Options) ->
     case maps:to_list(maps:merge(#{interval => default}, Options)) of
@@ -138,7 +139,7 @@ may_be_said(Option) ->
 make(Tag, Options) -> larder:new(Tag, Options).
 
 %% @doc The table of this tag: its name, or the id of one without a name. It raises
-%% `{bad_key, Tag}' if the state has no such table. `{larder_ra, table, [Tag]}' is a query for
+%% `{badkey, Tag}' if the state has no such table. `{larder_ra, table, [Tag]}' is a query for
 %% `ra:local_query/2'.
 -spec table(Tag :: atom(), state()) -> larder:table().
 table(Tag, #larder_ra{tables = Tables}) ->
@@ -206,6 +207,12 @@ reply(#{index := Index} = Meta, #larder_ra{next = Next} = State, Reply, Effects)
 -spec release_cursor(meta(), state()) -> {state(), Effects :: [term()]}.
 release_cursor(#{index := Index}, State) ->
     {due(Index, State), [{release_cursor, Index, cut(State)}]}.
+
+%% Nothing of the first snapshot is to wait for the code server.
+begun(Index, #larder_ra{tables = Tables} = State) ->
+    _ = [{module, Module} = code:ensure_loaded(Module) || Module <- ?SNAPSHOT_MODULES],
+    _ = [definition(Table) || Table <- maps:values(Tables)],
+    due(Index, State).
 
 due(Index, #larder_ra{interval = infinity} = State) when is_integer(Index) ->
     State#larder_ra{next = infinity};
@@ -311,7 +318,7 @@ recover(Made, {Rest, Interval}, Index) ->
                                        unnamed -> Table
                                    end} || {Tag, Table, Kind} <- Made]),
     put(?TABLES, Tables),
-    due(Index, #larder_ra{tables = Tables, rest = Rest, interval = Interval, next = 0}).
+    begun(Index, #larder_ra{tables = Tables, rest = Rest, interval = Interval, next = 0}).
 
 %% @private
 -spec discard(made()) -> ok.

@@ -12,7 +12,7 @@
 -module(larder_ra_file).
 
 -export([path/1, create/1, write/2, close/1, sync/1]).
--export([open/1, read/1, check/1, meta/1]).
+-export([open/1, close_reader/1, read/1, check/1, meta/1]).
 
 -export_type([writer/0, reader/0]).
 
@@ -32,7 +32,8 @@
                  unsynced = 0 :: non_neg_integer()}).
 
 -opaque writer() :: #writer{}.
--opaque reader() :: file:fd().
+-record(reader, {file :: file:fd(), size :: non_neg_integer()}).
+-opaque reader() :: #reader{}.
 
 %% @doc The file of a snapshot's folder.
 -spec path(file:filename_all()) -> file:filename_all().
@@ -85,39 +86,60 @@ sync(Folder) ->
 open(Folder) ->
     File = ok(file:open(path(Folder), [read, raw, binary, {read_ahead, ?BUFFER}])),
     try
-        ok = head(File, Folder),
-        {read(File), File}
+        Reader = #reader{file = File, size = ok(file:position(File, eof))},
+        0 = ok(file:position(File, bof)),
+        ok = head(Reader, Folder),
+        {read(Reader), Reader}
     catch
         Class:Reason:Stack ->
             _ = file:close(File),
             erlang:raise(Class, Reason, Stack)
     end.
 
+-spec close_reader(reader()) -> ok.
+close_reader(#reader{file = File}) ->
+    _ = file:close(File),
+    ok.
+
 %% A file of something else is no file that was not written whole. Ra deletes what it is told is
 %% no snapshot, so here is an exception for it, and it deletes nothing.
-head(File, Folder) ->
-    case file:read(File, ?HEAD) of
-        {ok, <<?MAGIC, ?VERSION>>} -> ok;
-        {ok, <<?MAGIC, Version>>} -> error({snapshot_of_later_version, Version, path(Folder)});
-        {ok, Head} when byte_size(Head) < ?HEAD -> throw({error, cut_short});
-        {ok, _} -> error({snapshot_of_another_module, path(Folder)});
-        eof -> throw({error, cut_short});
-        {error, _} = Error -> throw(Error)
+head(#reader{size = Size}, _) when Size < ?HEAD ->
+    throw({error, cut_short});
+head(#reader{file = File}, Folder) ->
+    case ok(file:read(File, ?HEAD)) of
+        <<?MAGIC, ?VERSION>> -> ok;
+        <<?MAGIC, Version>> -> error({snapshot_of_later_version, Version, path(Folder)});
+        _ -> error({snapshot_of_another_module, path(Folder)})
     end.
 
 %% @doc The next term; `end' is the last.
 -spec read(reader()) -> term().
-read(File) -> binary_to_term(bytes(File)).
+read(Reader) ->
+    case binary_to_term(bytes(Reader)) of
+        'end' -> ended(Reader), 'end';
+        Term -> Term
+    end.
 
-bytes(File) ->
-    <<Size:64, Checksum:32>> = exactly(?FRAME, File),
-    Bytes = exactly(Size, File),
+ended(#reader{file = File}) ->
+    case file:read(File, 1) of
+        eof -> ok;
+        _ -> throw({error, more_after_the_end})
+    end.
+
+bytes(Reader) ->
+    <<Size:64, Checksum:32>> = exactly(?FRAME, Reader),
+    Bytes = exactly(Size, Reader),
     case erlang:crc32(Bytes) of
         Checksum -> Bytes;
         _ -> throw({error, checksum_error})
     end.
 
-exactly(Size, File) ->
+%% A size that was altered must not ask for more memory than there is.
+exactly(Bytes, #reader{size = Size}) when Bytes > Size ->
+    throw({error, cut_short});
+exactly(0, _) ->
+    <<>>;
+exactly(Size, #reader{file = File}) ->
     case file:read(File, Size) of
         {ok, Bytes} when byte_size(Bytes) =:= Size -> Bytes;
         {ok, _} -> throw({error, cut_short});
@@ -129,23 +151,20 @@ exactly(Size, File) ->
 -spec check(file:filename_all()) -> Meta :: term().
 check(Folder) ->
     End = term_to_binary('end'),
-    {Meta, File} = open(Folder),
-    try check(File, End, bytes(File)) after file:close(File) end,
+    {Meta, Reader} = open(Folder),
+    try check(Reader, End, bytes(Reader)) after close_reader(Reader) end,
     Meta.
 
-check(File, End, End) ->
-    case file:read(File, 1) of
-        eof -> ok;
-        _ -> throw({error, more_after_the_end})
-    end;
-check(File, End, _) ->
-    check(File, End, bytes(File)).
+check(Reader, End, End) ->
+    ended(Reader);
+check(Reader, End, _) ->
+    check(Reader, End, bytes(Reader)).
 
 %% @doc Ra's meta data alone.
 -spec meta(file:filename_all()) -> Meta :: term().
 meta(Folder) ->
-    {Meta, File} = open(Folder),
-    _ = file:close(File),
+    {Meta, Reader} = open(Folder),
+    ok = close_reader(Reader),
     Meta.
 
 ok({ok, Result}) -> Result;

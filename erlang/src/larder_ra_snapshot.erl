@@ -70,21 +70,21 @@ sync(Folder) -> tried(fun() -> larder_ra_file:sync(Folder) end).
 -spec recover(file:filename_all()) -> {ok, Meta :: term(), larder_ra:state()} | {error, term()}.
 recover(Folder) ->
     tried(fun() ->
-        {#{index := Index} = Meta, File} = larder_ra_file:open(Folder),
+        {#{index := Index} = Meta, Reader} = larder_ra_file:open(Folder),
         try
-            {Rest, Interval, Definitions} = larder_ra_file:read(File),
+            {Rest, Interval, Definitions} = larder_ra_file:read(Reader),
             Made = larder_ra:begin_recovery(Definitions),
-            ok = filled(Made, File),
+            ok = filled(Made, Reader),
             {ok, Meta, larder_ra:recover(Made, {Rest, Interval}, Index)}
         after
-            file:close(File)
+            larder_ra_file:close_reader(Reader)
         end
     end).
 
-filled(Made, File) ->
+filled(Made, Reader) ->
+    Tables = maps:from_list([{Tag, Table} || {Tag, Table, _} <- Made]),
     try
-        fill(maps:from_list([{Tag, Table} || {Tag, Table, _} <- Made]), larder_ra_file:read(File),
-             File)
+        fill(Tables, larder_ra_file:read(Reader), Reader)
     catch
         Class:Reason:Stack ->
             larder_ra:discard(Made),
@@ -94,10 +94,10 @@ filled(Made, File) ->
 %% One by one: nobody reads yet, and a list that is inserted as a whole costs memory.
 fill(_, 'end', _) ->
     ok;
-fill(Tables, {Tag, Rows}, File) ->
+fill(Tables, {Tag, Rows}, Reader) ->
     Table = map_get(Tag, Tables),
     lists:foreach(fun(Row) -> true = larder:insert(Table, Row) end, Rows),
-    fill(Tables, larder_ra_file:read(File), File).
+    fill(Tables, larder_ra_file:read(Reader), Reader).
 
 %% @private
 %% Ra looks for a snapshot that is valid when a server starts, and deletes others.

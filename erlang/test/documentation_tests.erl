@@ -5,7 +5,7 @@
 -include_lib("kernel/include/eep48.hrl").
 
 %% The modules for users; all others say @private.
--define(PUBLIC, [larder, larder_mnesia, larder_move, larder_transform]).
+-define(PUBLIC, [larder, larder_mnesia, larder_move, larder_ra, larder_ra_snapshot, larder_transform]).
 
 every_module_is_public_or_private_test() ->
     case application:load(larder) of
@@ -29,6 +29,11 @@ least(_) -> 1.
 functions(larder_transform) -> [{parse_transform, 2}, {format_error, 1}];
 %% Mnesia calls the others.
 functions(larder_mnesia) -> [{register, 0}, {register, 1}];
+%% Ra calls all of the one's; that one calls some of the other's.
+functions(larder_ra_snapshot) -> [];
+functions(larder_ra) ->
+    [{new, 2}, {new, 3}, {table, 2}, {rest, 1}, {set_rest, 2}, {add_table, 3}, {drop_table, 2},
+     {overview, 1}, {reply, 3}, {reply, 4}, {release_cursor, 2}];
 functions(Module) -> Module:module_info(exports) -- [{module_info, 0}, {module_info, 1}].
 
 every_type_is_described_test() ->

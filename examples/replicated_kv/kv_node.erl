@@ -142,11 +142,14 @@ found() ->
 
 %% ---- what the server has ----
 
-%% @doc What this node's copy has in it.
--spec digest(module()) -> {non_neg_integer(), non_neg_integer(), non_neg_integer()}.
+%% @doc What this node's copy has in it. A server that is being sent a snapshot does not answer.
+-spec digest(module()) -> {non_neg_integer(), non_neg_integer(), non_neg_integer()} | unknown.
 digest(Module) ->
-    {ok, {_, Digest}, _} = ra:local_query(?SERVER, {Module, digest, []}, ?PATIENCE),
-    Digest.
+    case ra:local_query(?SERVER, {Module, digest, []}, 10_000) of
+        {ok, {_, Digest}, _} -> Digest;
+        {timeout, _} -> unknown;
+        {error, _} -> unknown
+    end.
 
 %% @doc How many snapshots of others this node's server has taken over since it started.
 -spec installed() -> non_neg_integer().
@@ -230,8 +233,14 @@ begun(Snapshots, Deadline, Taken, Begun) ->
     after max(0, Deadline - erlang:monotonic_time(millisecond)) -> Begun
     end.
 
-%% @doc Ends this node, without another word, while its server's snapshot is being written.
+%% @doc Ends this node, without another word, when its server's snapshot begins to be written.
 -spec die_in_snapshot() -> no_return().
 die_in_snapshot() ->
-    [_] = traced(fun() -> begun(1, deadline(?PATIENCE), none, []) end),
-    halt(137, [{flush, false}]).
+    {module, _} = code:ensure_loaded(larder_ra_file),
+    1 = erlang:trace_pattern({larder_ra_file, write, 2}, true, []),
+    1 = erlang:trace(whereis(kv), true, [call, set_on_spawn]),
+    receive
+        {trace, Writer, call, {larder_ra_file, write, _}} ->
+            true = erlang:suspend_process(Writer),
+            halt(137, [{flush, false}])
+    end.
