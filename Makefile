@@ -53,7 +53,7 @@ help:
 	@echo '  make build   the library: $(EBIN) and $(NIF)'
 	@echo '  make ebin    prints the directory for `erl -pa` (make -s ebin), building what is missing'
 	@echo '  make shell   an Erlang shell with Larder loaded'
-	@echo '  make c       the library for C and C++: $(CDIR)/include, lib, lib/pkgconfig; make install-c PREFIX=/usr/local puts it there'
+	@echo '  make c       the library for C and C++: $(CDIR)/include, lib, share/man; make install-c PREFIX=/usr/local puts it there'
 	@echo '  make kvserver   examples/kvserver: a key-value server over a Unix socket, in C'
 	@echo '  make bench   in ten minutes: ets and Larder in turns at three sizes, every published study in small, one report of it all'
 	@echo '  make bench-ets    every operation and the memory of a row, ets and Larder in turns, with more runs; bench-full adds 16 million rows'
@@ -124,15 +124,24 @@ VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 # What the archive asks the system for; the shared object says it itself.
 CLIBS   := -lpthread -ldl -lm
 
+# Without the library for Rust programs, beside which cargo optimises neither of these as a whole.
+# STRIP=true leaves the debugging information in.
+STRIP ?= strip
+
 c: setup-rust
-	@$(CARGO) build $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-capi --target-dir '$(TARGET)' 1>&2
-	@mkdir -p $(CDIR)/include $(CDIR)/lib/pkgconfig
+	@$(CARGO) rustc $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-capi --lib --crate-type cdylib,staticlib --target-dir '$(TARGET)' 1>&2
+	@mkdir -p $(CDIR)/include $(CDIR)/lib/pkgconfig $(CDIR)/lib/cmake/larder $(CDIR)/share/man/man3
 	@cp crates/larder-capi/include/* $(CDIR)/include/
 	@cp '$(BUILT)/liblarder_c.a' $(CDIR)/lib/liblarder.a
 	@cp '$(BUILT)/liblarder_c.so' $(CDIR)/lib/liblarder.so.$(VERSION)
+	@$(STRIP) -S $(CDIR)/lib/liblarder.a
+	@$(STRIP) -S -x $(CDIR)/lib/liblarder.so.$(VERSION)
 	@ln -sf liblarder.so.$(VERSION) $(CDIR)/lib/liblarder.so.0
 	@ln -sf liblarder.so.0 $(CDIR)/lib/liblarder.so
 	@scripts/pkg_config.sh '$(CURDIR)/$(CDIR)' '$(VERSION)' '$(CLIBS)' >$(CDIR)/lib/pkgconfig/larder.pc
+	@cp crates/larder-capi/cmake/larder-config.cmake $(CDIR)/lib/cmake/larder/
+	@sed 's/@VERSION@/$(VERSION)/' crates/larder-capi/cmake/larder-config-version.cmake >$(CDIR)/lib/cmake/larder/larder-config-version.cmake
+	@cp crates/larder-capi/man/larder.3 $(CDIR)/share/man/man3/
 
 # The example in C: a key-value server over a Unix socket.
 kvserver: c
@@ -141,15 +150,18 @@ kvserver: c
 
 # DESTDIR is for packagers.
 install-c: c
-	@mkdir -p '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/lib/pkgconfig'
+	@mkdir -p '$(DESTDIR)$(PREFIX)/include' '$(DESTDIR)$(PREFIX)/lib/pkgconfig' '$(DESTDIR)$(PREFIX)/lib/cmake/larder' '$(DESTDIR)$(PREFIX)/share/man/man3'
 	@cp $(CDIR)/include/* '$(DESTDIR)$(PREFIX)/include/'
 	@cp -P $(CDIR)/lib/liblarder.* '$(DESTDIR)$(PREFIX)/lib/'
+	@cp $(CDIR)/lib/cmake/larder/* '$(DESTDIR)$(PREFIX)/lib/cmake/larder/'
+	@cp $(CDIR)/share/man/man3/larder.3 '$(DESTDIR)$(PREFIX)/share/man/man3/'
 	@scripts/pkg_config.sh '$(PREFIX)' '$(VERSION)' '$(CLIBS)' >'$(DESTDIR)$(PREFIX)/lib/pkgconfig/larder.pc'
 	@echo 'installed under $(DESTDIR)$(PREFIX); run ldconfig if the loader has not seen that folder yet'
 
-# Writes crates/larder-capi/include/larder.h from the sources; a test says when that is due.
+# Writes crates/larder-capi/include/larder.h from the sources, and man/larder.3 from that; tests say
+# when that is due.
 header: setup-rust
-	@LARDER_WRITE_HEADER=1 $(CARGO) test --quiet $(LOCKED) -p larder-capi --test header --target-dir '$(TARGET)'
+	@LARDER_WRITE_HEADER=1 $(CARGO) test --quiet $(LOCKED) -p larder-capi --test header --test man --target-dir '$(TARGET)'
 
 # Writes erlang/src/larder_nif_stubs.hrl from the table of native functions; a test says when that
 # is due.

@@ -261,9 +261,12 @@ struct larder *larder_new(void);
 // `world` is null, or came from `larder_new` and was not freed.
 void larder_free(struct larder *world);
 
-// Waits until all that was deleted, dropped or given up is freed, in all worlds; `LARDER_NONE` if
-// it is not after so many milliseconds, as it may be while others delete. For orderly ends: after
-// `larder_free` and this, the library has nothing left but what it keeps for the process.
+// Waits until all that was deleted, dropped or given up is freed, in all worlds, and ends the
+// library's threads; `LARDER_NONE` if that has not come about after so many milliseconds, as it
+// may be while others delete. The threads begin anew when there is something to do.
+//
+// For orderly ends: after `larder_free` and this nothing of the library is left to a leak checker.
+// And before a `fork`, if the child is to use the library, too.
 enum larder_status larder_quiesce(uint64_t timeout_ms);
 
 // The version of the library that runs, such as "0.1.0": that of the header is `LARDER_VERSION`.

@@ -69,27 +69,32 @@ fn misuse_is_told() {
 
 #[test]
 fn options_of_other_versions() {
-    run("options.c", ".a");
+    run("options.c", ".so");
 }
 
 #[test]
 fn indexes() {
-    run("indexes.c", ".a");
+    run("indexes.c", ".so");
 }
 
 #[test]
 fn feeds() {
-    run("feeds.c", ".a");
+    run("feeds.c", ".so");
 }
 
 #[test]
 fn operations_together_and_transactions() {
-    run("together.c", ".a");
+    run("together.c", ".so");
 }
 
 #[test]
 fn pairs_and_ranges() {
-    run("pairs.c", ".a");
+    run("pairs.c", ".so");
+}
+
+#[test]
+fn leaks() {
+    run("leaks.c", ".so");
 }
 
 #[test]
@@ -111,7 +116,7 @@ fn header_is_for_cpp_too() {
 
 #[test]
 fn wrapper_for_cpp17() {
-    run("wrapper.cc", ".a");
+    run("wrapper.cc", ".so");
 }
 
 #[test]

@@ -99,6 +99,13 @@ pub fn bytes_kept() -> usize {
     return 0;
 }
 
+/// Ends the thread that touches memory ahead, if it was begun. It begins anew when memory is
+/// wanted. For orderly ends; waits some milliseconds at most.
+pub fn end_thread() {
+    #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
+    pages::end();
+}
+
 /// Bytes taken and not given back, by all indexes together. Counted in builds with debug assertions
 /// alone, for tests.
 #[cfg(debug_assertions)]

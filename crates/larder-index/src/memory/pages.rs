@@ -30,6 +30,7 @@ use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
 use rustix::process::getpid;
 use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use std::ptr::{null_mut, NonNull};
+use std::thread::JoinHandle;
 
 /// Bytes of a region, and their alignment: those of a huge page.
 pub(crate) const REGION: usize = 2 << 20;
@@ -60,6 +61,10 @@ struct Pages {
     asked: usize,
     /// Whether the thread that touches regions ahead was begun.
     begun: bool,
+    /// That thread.
+    thread: Option<JoinHandle<()>>,
+    /// Whether it is to end.
+    ending: bool,
 }
 
 static PAGES: Mutex<Pages> = Mutex::new(Pages {
@@ -68,6 +73,8 @@ static PAGES: Mutex<Pages> = Mutex::new(Pages {
     in_use: 0,
     asked: 0,
     begun: false,
+    thread: None,
+    ending: false,
 });
 /// Fewer regions are ready than there should be.
 static WANTED: Condvar = Condvar::new();
@@ -92,8 +99,9 @@ impl Pages {
         } else {
             self.begun = true;
             let thread = std::thread::Builder::new().name("larder-pages".to_owned());
-            // It is begun once, and never ends. Without it inserts touch their pages themselves.
-            drop(thread.spawn(touch_ahead));
+            // It is begun once, and again after `end`. Without it inserts touch their pages
+            // themselves.
+            self.thread = thread.spawn(touch_ahead).ok();
         }
     }
 
@@ -131,6 +139,19 @@ pub(crate) fn soon() {
     // Bounded: several shards may ask at once.
     pages.asked = (pages.asked + 1).min(MOST_AHEAD);
     pages.see_to();
+}
+
+/// Ends the thread that touches regions ahead. It begins anew when regions are wanted.
+pub(crate) fn end() {
+    let mut pages = PAGES.lock();
+    let Some(thread) = pages.thread.take() else {
+        return;
+    };
+    pages.ending = true;
+    drop(pages);
+    WANTED.notify_one();
+    // It doesn't panic; if it had, it would have ended all the same.
+    let _ = thread.join();
 }
 
 /// Gives a region back, and its memory to the system.
@@ -181,6 +202,12 @@ fn touch_ahead() {
     }
     let mut pages = PAGES.lock();
     loop {
+        // Under the lock: whoever looks next finds it begun, or not.
+        if pages.ending {
+            pages.ending = false;
+            pages.begun = false;
+            return;
+        }
         let few = pages.ready.len() < pages.wanted();
         // Without addresses it waits, too: the thread that takes the next region asks for them
         // again.

@@ -43,13 +43,15 @@ pub mod typed;
 use crate::engine::{Engine, NoHost};
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::ops::expirer;
 use crate::options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
+use crate::reclaim::reaper;
 use crate::structures::StructureValue;
 use crate::table::Table as EngineTable;
 use larder_term::{atoms, Atom};
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub use feed::{Commit, Event, Feed, FeedOptions};
 pub use index::Index;
@@ -59,6 +61,9 @@ pub use snapshot::Snapshot;
 pub use spec::{BoundSpec, MatchSpec, Spec};
 pub use table::Table;
 pub use transaction::Transaction;
+
+/// The longest wait for all to be freed: a time that can be reckoned with.
+const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
 /// The owner of a program's tables; ends when the last handle goes.
 struct Home {
@@ -134,9 +139,10 @@ impl Larder {
         Some(Table::new(table, &self.0))
     }
 
-    /// Waits until all that was deleted or dropped is freed, in all worlds of the program; at most
-    /// so long. Whether that came about: while others delete, it may not. For orderly ends and for
-    /// tests.
+    /// Waits until all that was deleted or dropped is freed, in all worlds of the program, and ends
+    /// the library's threads; at most so long, and a day. Whether that came about: while others
+    /// delete, it may not. The threads begin anew when there is something to do; one that sees to
+    /// tables with bounds stays as long as there are any. For orderly ends, and before a `fork`.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -147,7 +153,15 @@ impl Larder {
     /// assert!(Larder::quiesce(Duration::from_secs(10)));
     /// ```
     pub fn quiesce(timeout: Duration) -> bool {
-        crate::reclaim::reaper::idle(timeout)
+        let timeout = timeout.min(LONGEST);
+        let until = Instant::now() + timeout;
+        // In this order: what the expirer does is the reaper's work.
+        expirer::end(until);
+        let is_over = reaper::idle(timeout) && reaper::end(until);
+        if is_over {
+            larder_index::end_thread();
+        }
+        is_over
     }
 
     /// The engine, for what this module has no short form for.

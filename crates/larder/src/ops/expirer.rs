@@ -3,14 +3,15 @@
 //!
 //! # Steps
 //!
-//! It is started with the first bounded table and never ends. Each round:
+//! It is started with the first bounded table. It ends when it is asked to and no table is left,
+//! and is started anew with the next. Each round:
 //!
 //! 1. For each bounded table: chunks of timers that are due are dealt with, and some objects are
 //!    evicted, in turn. After each the throttle makes the thread rest; the more is due, the less.
 //! 2. *Sleep* until the next timer of a table, but between `SHORTEST` and `LONGEST`. Nobody has to
 //!    wake it: what expires meanwhile is absent, and a timer that is added before the one that it
 //!    waits for is late by `LONGEST` at most.
-//! 3. Tables that are gone are forgotten. Without tables it waits for the next.
+//! 3. Tables that are gone are forgotten. Without tables it waits for the next, or ends.
 
 use crate::bounds;
 use crate::reclaim::throttle::Throttle;
@@ -18,7 +19,8 @@ use crate::table::Table;
 use parking_lot::{Condvar, Mutex};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
 
 /// Between two rounds.
 const SHORTEST: Duration = Duration::from_millis(2);
@@ -34,11 +36,16 @@ const EVICTED: usize = 32;
 struct Watched {
     tables: Vec<Weak<Table>>,
     started: bool,
+    thread: Option<JoinHandle<()>>,
+    /// Whether the thread is to end when there are no tables.
+    ending: bool,
 }
 
 static WATCHED: Mutex<Watched> = Mutex::new(Watched {
     tables: Vec::new(),
     started: false,
+    thread: None,
+    ending: false,
 });
 static ADDED: Condvar = Condvar::new();
 
@@ -51,10 +58,37 @@ pub(crate) fn watch(table: &Arc<Table>) {
         let thread = std::thread::Builder::new().name("larder-expirer".to_owned());
         // If the system has no thread for it, the next table tries again. Meanwhile what is expired
         // takes memory, and nothing worse.
-        watched.started = thread.spawn(main).is_ok();
+        watched.thread = thread.spawn(main).ok();
+        watched.started = watched.thread.is_some();
     }
     drop(watched);
     ADDED.notify_one();
+}
+
+/// Ends the thread, unless there are bounded tables; waits for that until then.
+pub(crate) fn end(until: Instant) {
+    loop {
+        let mut watched = WATCHED.lock();
+        if !watched.started {
+            let thread = watched.thread.take();
+            drop(watched);
+            // What it was doing is caught: it doesn't panic.
+            thread.into_iter().for_each(|thread| drop(thread.join()));
+            return;
+        }
+        let is_needed = watched.tables.iter().any(is_alive);
+        watched.ending = !is_needed && Instant::now() < until;
+        if !watched.ending {
+            return;
+        }
+        drop(watched);
+        ADDED.notify_one();
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+fn is_alive(table: &Weak<Table>) -> bool {
+    table.upgrade().is_some_and(|table| table.is_alive())
 }
 
 fn main() {
@@ -62,11 +96,15 @@ fn main() {
     loop {
         // (3)
         let mut watched = WATCHED.lock();
-        watched
-            .tables
-            .retain(|table| table.upgrade().is_some_and(|table| table.is_alive()));
+        watched.tables.retain(is_alive);
         let tables = watched.tables.clone();
         if tables.is_empty() {
+            // Under the lock: the next table finds it started, or not.
+            if watched.ending {
+                watched.ending = false;
+                watched.started = false;
+                return;
+            }
             ADDED.wait(&mut watched);
             throttle.restart();
             continue;

@@ -3,7 +3,7 @@
 //!
 //! # Steps
 //!
-//! It is started by the first work and never ends. Each round:
+//! It is started by the first work, and anew after it was ended. Each round:
 //!
 //! 1. *Work off* the queue. A store that readers may still be looking at is handed to the epoch
 //!    first, and comes back to the queue when they are gone; then it is freed bit by bit. Between
@@ -13,6 +13,9 @@
 //!    second.
 //! 3. After a nap, defer the release lists and move the epoch on. So memory comes back although
 //!    nobody uses a table any more.
+//! 4. *End*, if it is asked to ([`end`]) and nothing is pending. It says that it is asleep, and
+//!    looks once more a moment later: what became pending before anybody could know of that is seen
+//!    then. What becomes pending later starts it anew (invariant 3).
 //!
 //! It takes a quarter of a core as long as that is enough (see `throttle`). When more and more is
 //! left to it, it works faster; at last helpers come, which go when the worst is over. So a program
@@ -25,7 +28,8 @@
 //!    readers.
 //! 2. `busy` counts the work that was taken from the queue and is not done. The reaper is idle if
 //!    the queue is empty, `busy` is 0 and nothing is pending.
-//! 3. Whoever makes something pending where nothing was wakes the thread, if it is asleep.
+//! 3. Whoever makes something pending where nothing was wakes the thread, if it is asleep, and
+//!    starts it if there is none.
 
 use super::deferred;
 use super::throttle::{self, Throttle};
@@ -38,6 +42,7 @@ use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// Objects freed in one go, apart from the last leaf's; then the clock is looked at.
@@ -55,6 +60,9 @@ const NAP_AFTER_NOTHING: Duration = Duration::from_millis(5);
 
 /// The longest pause between two attempts.
 const LONGEST_NAP: Duration = Duration::from_millis(50);
+
+/// Between the two looks before the end: far longer than a store takes to be seen by other threads.
+const LAST_NAP: Duration = Duration::from_millis(1);
 
 /// What the reaper is asked to do.
 enum Work {
@@ -112,6 +120,10 @@ impl Drop for Share {
 struct Queue {
     work: VecDeque<Work>,
     started: bool,
+    /// The thread that was started last.
+    thread: Option<JoinHandle<()>>,
+    /// Whether it is to end when there is nothing to do.
+    ending: bool,
     helpers: usize,
     busy: usize,
 }
@@ -119,6 +131,8 @@ struct Queue {
 static QUEUE: Mutex<Queue> = Mutex::new(Queue {
     work: VecDeque::new(),
     started: false,
+    thread: None,
+    ending: false,
     helpers: 0,
     busy: 0,
 });
@@ -223,6 +237,34 @@ fn wait_until_idle(timeout: Duration) -> bool {
     }
 }
 
+/// Ends the thread when there is nothing to do; waits for that until then. Whether there is none
+/// now.
+pub(crate) fn end(until: Instant) -> bool {
+    loop {
+        let mut queue = QUEUE.lock();
+        if !queue.started && queue.helpers == 0 {
+            let thread = queue.thread.take();
+            drop(queue);
+            // What it was doing is caught: it doesn't panic.
+            thread.into_iter().for_each(|thread| drop(thread.join()));
+            // What it had kept for itself became pending when it was gone, perhaps.
+            let mut queue = QUEUE.lock();
+            if !queue.started && queue.work.is_empty() && !is_pending() {
+                return true;
+            }
+            start(&mut queue);
+            continue;
+        }
+        queue.ending = Instant::now() < until;
+        if !queue.ending {
+            return false;
+        }
+        drop(queue);
+        WAKE.notify_all();
+        std::thread::sleep(LAST_NAP);
+    }
+}
+
 fn send(work: Work) {
     let mut queue = QUEUE.lock();
     queue.work.push_back(work);
@@ -230,7 +272,7 @@ fn send(work: Work) {
     let alone = !start(&mut queue);
     // Behind by more than a gigabyte: a helper.
     if backlog() > throttle::HIGH && queue.helpers < throttle::helpers() {
-        queue.helpers += usize::from(spawn(help));
+        queue.helpers += usize::from(spawn(help).is_some());
     }
     drop(queue);
     WAKE.notify_one();
@@ -283,14 +325,15 @@ pub(crate) fn wake() {
 /// Starts the thread if there is none; false if the system refuses.
 fn start(queue: &mut Queue) -> bool {
     if !queue.started {
-        queue.started = spawn(main);
+        queue.thread = spawn(main);
+        queue.started = queue.thread.is_some();
     }
     queue.started
 }
 
-fn spawn(f: fn()) -> bool {
+fn spawn(f: fn()) -> Option<JoinHandle<()>> {
     let thread = std::thread::Builder::new().name("larder-reaper".to_owned());
-    thread.spawn(f).is_ok()
+    thread.spawn(f).ok()
 }
 
 fn take() -> Option<Work> {
@@ -335,7 +378,17 @@ fn main() {
         if !is_pending() {
             // Ordering: Relaxed, both, as in `wake`.
             ASLEEP.store(true, Ordering::Relaxed);
-            WAKE.wait_for(&mut queue, Duration::from_secs(1));
+            if queue.ending {
+                // (4)
+                WAKE.wait_for(&mut queue, LAST_NAP);
+                if queue.ending && queue.work.is_empty() && !is_pending() {
+                    queue.ending = false;
+                    queue.started = false;
+                    return;
+                }
+            } else {
+                WAKE.wait_for(&mut queue, Duration::from_secs(1));
+            }
             ASLEEP.store(false, Ordering::Relaxed);
             nap = NAP_AFTER_NOTHING;
         } else {
@@ -479,6 +532,26 @@ mod tests {
             thread::sleep(Duration::from_millis(1));
         }
         assert_eq!(QUEUE.lock().helpers, 0);
+    }
+
+    #[test]
+    fn it_ends_when_it_is_asked_to_and_begins_anew() {
+        let _alone = ALONE.lock();
+        for _ in 0..20 {
+            assert!(idle(LONG));
+            assert!(end(Instant::now() + LONG));
+            // Others in this program may start it again at once: what it is asked for is done.
+            let (done, seen) = std::sync::mpsc::channel();
+            call(move || done.send(()).expect("it is waited for"));
+            seen.recv_timeout(LONG).expect("it was started anew");
+        }
+        let (go_on, waits) = std::sync::mpsc::channel::<()>();
+        call(move || {
+            let _ = waits.recv_timeout(LONG);
+        });
+        assert!(!end(Instant::now() + Duration::from_millis(20)));
+        drop(go_on);
+        assert!(idle(LONG));
     }
 
     #[test]
