@@ -152,10 +152,47 @@ readme_elixir() {
 # What is installed for C is all that a compiler and a loader need, with pkg-config and by itself.
 c_library() {
   local place=$WORK/prefix example=crates/larder-capi/tests/c/example.c
-  cd "$WORK/larder" && make install-c PREFIX="$place" || return 1
+  cd "$WORK/larder" && make install-c PREFIX="$place" && [ -s "$place/share/man/man3/larder.3" ] || return 1
   local flags; flags=$(PKG_CONFIG_PATH=$place/lib/pkgconfig pkg-config --cflags --libs 'larder >= 0.1') || return 1
   cc -std=c11 $example $flags -o "$WORK/shared" && LD_LIBRARY_PATH=$place/lib "$WORK/shared" | grep -qx ok &&
     cc -std=c11 $example -I "$place/include" "$place/lib/liblarder.a" -lpthread -ldl -lm -o "$WORK/static" && "$WORK/static" | grep -qx ok
+}
+
+# A project of CMake that finds the installed library: C by the shared object, C++ by the archive.
+c_cmake() {
+  mkdir -p "$WORK/cmake" && cd "$WORK/cmake" || return 1
+  cat >CMakeLists.txt <<CMAKE
+cmake_minimum_required(VERSION 3.10)
+project(tiny C CXX)
+set(CMAKE_CXX_STANDARD 17)
+find_package(larder 0.1 CONFIG REQUIRED)
+find_package(larder 99.0 CONFIG QUIET)
+if(larder_FOUND)
+  message(FATAL_ERROR "the package says that it has version 99")
+endif()
+add_executable(shared $ROOT/crates/larder-capi/tests/c/example.c)
+target_link_libraries(shared PRIVATE larder::larder)
+add_executable(static $ROOT/crates/larder-capi/tests/c/wrapper_example.cc)
+target_link_libraries(static PRIVATE larder::larder_static)
+CMAKE
+  cmake -S . -B build -DCMAKE_PREFIX_PATH="$WORK/prefix" && cmake --build build &&
+    build/shared | grep -qx ok && build/static | grep -qx ok
+}
+
+# Whoever frees what it has made and waits for the library leaves nothing, as valgrind sees it.
+c_no_leaks() {
+  local program=$WORK/leaks place=$WORK/prefix
+  cc -std=c11 -g -pthread crates/larder-capi/tests/c/leaks.c -I "$place/include" -L "$place/lib" -llarder -o "$program" || return 1
+  cd "$WORK" && LD_LIBRARY_PATH=$place/lib valgrind --leak-check=full --error-exitcode=9 "$program" | grep -qx ok
+}
+
+# What is installed is small: nothing for debuggers is in it, nor what nobody calls.
+c_sizes() {
+  PROFILE=release make -s c CDIR="$WORK/c" QUIET=--quiet || return 1
+  local shared archive
+  shared=$(stat -L -c %s "$WORK/c/lib/liblarder.so") archive=$(stat -c %s "$WORK/c/lib/liblarder.a")
+  echo "shared object: $shared bytes, archive: $archive"
+  [ "$shared" -lt 4000000 ] && [ "$archive" -lt 20000000 ]
 }
 
 # The README's C, in a program.
@@ -170,6 +207,9 @@ check "README, Erlang" page_erlang README.md
 check "docs/monitoring.md, Erlang" page_erlang docs/monitoring.md
 check "a repository of this tree" make_repository
 check "library for C, installed" c_library
+check "library for C, by CMake" c_cmake
+check "library for C, no leaks" c_no_leaks
+check "library for C, sizes" c_sizes
 check "README, C" readme_c
 check "rebar3 git dependency, built" rebar3_project
 check "rebar3 git dependency, used" rebar3_runs

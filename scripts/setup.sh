@@ -5,7 +5,7 @@
 #   setup.sh build   a Rust toolchain, a linker, Erlang/OTP: enough for the library
 #   setup.sh run     and a Debian package index to work on
 #   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3, a
-#                    C++ compiler, pkg-config, valgrind; Mnesia's sources, if they can be had
+#                    C++ compiler, CMake, pkg-config, valgrind; Mnesia's sources, if they can be had
 #   setup.sh proof   what `make proof` uses: the same
 #   setup.sh mnesia  what `make bench-mnesia` uses: Mnesia's sources
 #   setup.sh ra      what `make replicated-kv` uses: the library Ra, which the tests use, too
@@ -22,7 +22,7 @@ readonly MIN_OTP=25 MIN_RUST_MINOR=85
 
 # The packages of each level, by Debian's names.
 readonly BUILD_PACKAGES="gcc libc6-dev erlang-base erlang-dev erlang-crypto erlang-parsetools erlang-syntax-tools"
-readonly TEST_PACKAGES="git ca-certificates g++ pkg-config erlang-tools erlang-eunit erlang-edoc erlang-xmerl erlang-dialyzer
+readonly TEST_PACKAGES="git ca-certificates g++ cmake pkg-config erlang-tools erlang-eunit erlang-edoc erlang-xmerl erlang-dialyzer
   erlang-proper erlang-proper-dev erlang-runtime-tools erlang-mnesia erlang-inets erlang-ssl erlang-public-key erlang-asn1 erlang-common-test elixir rebar3 valgrind"
 # The documentation in the shell is made by EDoc.
 readonly EDOC_PACKAGES="erlang-edoc erlang-xmerl"
@@ -41,7 +41,7 @@ main() {
     run)   need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript"; need_index ;;
     test | proof)
            need_rust
-           packages_for "$BUILD_PACKAGES $TEST_PACKAGES" "$BUILD_APPS $TEST_APPS" "erl erlc escript git elixir mix rebar3 dialyzer c++ pkg-config valgrind"
+           packages_for "$BUILD_PACKAGES $TEST_PACKAGES" "$BUILD_APPS $TEST_APPS" "erl erlc escript git elixir mix rebar3 dialyzer c++ cmake pkg-config valgrind"
            need_lint_tools
            need_browser
            need_ra
