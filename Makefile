@@ -34,11 +34,11 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
-        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c kvserver install-c header stubs lint doc clean distclean \
-        setup setup-rust setup-run setup-test setup-proof setup-mnesia setup-ra demo-beams test-beams bench-beams
+        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c kvserver install-c header jvm jni test-jvm bench-jvm bench-jvm-pace stubs lint doc clean distclean \
+        setup setup-rust setup-run setup-test setup-proof setup-jvm setup-mnesia setup-ra demo-beams test-beams bench-beams
 
 help:
-	@echo 'Larder: term tables for Erlang, Elixir, Rust and C. What you can make:'
+	@echo 'Larder: term tables for Erlang, Elixir, Rust, C and the JVM. What you can make:'
 	@echo
 	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index; then a small bank, a leaderboard and a session store'
 	@echo '  make bank ACCOUNTS=n SECONDS=n TELLERS=n   examples/bank: transfers, an auditor, a mirror; the sum never varies'
@@ -55,6 +55,7 @@ help:
 	@echo '  make shell   an Erlang shell with Larder loaded'
 	@echo '  make c       the library for C and C++: $(CDIR)/include, lib, share/man; make install-c PREFIX=/usr/local puts it there'
 	@echo '  make kvserver   examples/kvserver: a key-value server over a Unix socket, in C'
+	@echo '  make jvm     the library for the JVM: $(JAR); make bench-jvm measures it beside maps of the JDK'
 	@echo '  make bench   in ten minutes: ets and Larder in turns at three sizes, every published study in small, one report of it all'
 	@echo '  make bench-ets    every operation and the memory of a row, ets and Larder in turns, with more runs; bench-full adds 16 million rows'
 	@echo '  make bench-wide   a seeded fifth of the product of functions, types, kinds of rows and sizes; bench-wide-full: all of it'
@@ -85,6 +86,8 @@ setup-test:
 	@scripts/setup.sh test
 setup-proof:
 	@scripts/setup.sh proof
+setup-jvm:
+	@scripts/setup.sh jvm
 setup-mnesia:
 	@scripts/setup.sh mnesia
 setup-ra:
@@ -157,6 +160,38 @@ install-c: c
 	@cp $(CDIR)/share/man/man3/larder.3 '$(DESTDIR)$(PREFIX)/share/man/man3/'
 	@scripts/pkg_config.sh '$(PREFIX)' '$(VERSION)' '$(CLIBS)' >'$(DESTDIR)$(PREFIX)/lib/pkgconfig/larder.pc'
 	@echo 'installed under $(DESTDIR)$(PREFIX); run ldconfig if the loader has not seen that folder yet'
+
+# --- the library for the JVM ----------------------------------------------------------------------
+
+JAR    := _build/jvm/larder.jar
+JNI_SO := $(BUILT)/liblarder_jni.so
+
+jvm: setup-jvm jni
+	@scripts/jvm.sh package '$(JNI_SO)'
+
+test-jvm: setup-jvm jni
+	@scripts/jvm.sh test '$(JNI_SO)'
+
+# A minute or two. HEAP=512m gives each map so much.
+BENCH_ROWS    ?= 1000000
+BENCH_SECONDS ?= 5
+
+bench-jvm: jvm
+	@scripts/jvm.sh bench $(BENCH_ROWS) $(BENCH_SECONDS)
+
+# Writes at a rate, and how late each was. HEAP=4g JVM_MAP=ConcurrentSkipListMap for that one.
+JVM_MAP      ?= LarderLongTable
+PACE_ROWS    ?= 100000000
+PACE_RATE    ?= 200000
+PACE_SECONDS ?= 1800
+
+bench-jvm-pace: jvm
+	@scripts/jvm.sh pace $(JVM_MAP) $(PACE_ROWS) $(PACE_RATE) $(PACE_SECONDS)
+
+jni: setup-rust
+	@$(CARGO) build $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-jni --target-dir '$(TARGET)' 1>&2
+
+# --- what is written from the sources -------------------------------------------------------------
 
 # Writes crates/larder-capi/include/larder.h from the sources, and man/larder.3 from that; tests say
 # when that is due.

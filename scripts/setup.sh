@@ -5,8 +5,10 @@
 #   setup.sh build   a Rust toolchain, a linker, Erlang/OTP: enough for the library
 #   setup.sh run     and a Debian package index to work on
 #   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3, a
-#                    C++ compiler, CMake, pkg-config, valgrind; Mnesia's sources, if they can be had
+#                    C++ compiler, CMake, pkg-config, valgrind, a JDK and Maven; Mnesia's sources, if
+#                    they can be had
 #   setup.sh proof   what `make proof` uses: the same
+#   setup.sh jvm     what `make jvm` uses: a JDK and Maven
 #   setup.sh mnesia  what `make bench-mnesia` uses: Mnesia's sources
 #   setup.sh ra      what `make replicated-kv` uses: the library Ra, which the tests use, too
 #
@@ -24,6 +26,8 @@ readonly MIN_OTP=25 MIN_RUST_MINOR=85
 readonly BUILD_PACKAGES="gcc libc6-dev erlang-base erlang-dev erlang-crypto erlang-parsetools erlang-syntax-tools"
 readonly TEST_PACKAGES="git ca-certificates g++ cmake pkg-config erlang-tools erlang-eunit erlang-edoc erlang-xmerl erlang-dialyzer
   erlang-proper erlang-proper-dev erlang-runtime-tools erlang-mnesia erlang-inets erlang-ssl erlang-public-key erlang-asn1 erlang-common-test elixir rebar3 valgrind"
+# The library for the JVM.
+readonly JVM_PACKAGES="openjdk-17-jdk-headless maven"
 # The documentation in the shell is made by EDoc.
 readonly EDOC_PACKAGES="erlang-edoc erlang-xmerl"
 # Mnesia's sources, for the bench of it.
@@ -45,10 +49,12 @@ main() {
            need_lint_tools
            need_browser
            need_ra
+           need_jvm
            want_mnesia ;;
+    jvm)   need_rust; need_jvm ;;
     mnesia) packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc"; want_mnesia ;;
     ra)    need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc"; need_ra ;;
-    *) die "setup.sh: unknown level '$LEVEL' (rust, build, run, test, proof, mnesia or ra)" ;;
+    *) die "setup.sh: unknown level '$LEVEL' (rust, build, run, test, proof, jvm, mnesia or ra)" ;;
   esac
 }
 
@@ -156,6 +162,15 @@ need_browser() {
   say "larder: missing here: a Chromium, for the test of the bench's report (LARDER_NO_BROWSER=1 leaves that test out)"
   have apt-get || die "this is no Debian: please install Chromium yourself, or set LARDER_NO_BROWSER=1."
   install_packages $BROWSER_PACKAGES
+}
+
+# --- The JVM --------------------------------------------------------------------------------------
+
+need_jvm() {
+  have javac && have mvn && return
+  say "larder: missing here: a JDK or Maven, for the library for the JVM"
+  have apt-get || die "this is no Debian: please install a JDK of 17 or newer and Maven yourself."
+  install_packages $JVM_PACKAGES
 }
 
 # --- EDoc -----------------------------------------------------------------------------------------

@@ -6,7 +6,7 @@
 #
 #   scripts/test.sh [STAGE...]    all stages, or only these of them:
 #
-#   build lint rust model erlang elixir demo bench instructions packaging
+#   build lint rust model erlang elixir jvm demo bench instructions packaging
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -86,6 +86,8 @@ erlang_suites() {
   "$MAKE" --no-print-directory -s demo-beams test-beams &&
     erl -noinput +P 1000000 -pa _build/larder/ebin _build/demo _build/tests -s larder_test_runner main
 }
+# Of the engine nothing is built anew: the stage `build` has its release build.
+jvm() { "$MAKE" --no-print-directory -s QUIET=--quiet test-jvm; }
 # The whole of `make run`, on a part of the packages.
 demo() {
   LARDER_DEMO_PACKAGES=4000 "$MAKE" --no-print-directory run
@@ -100,7 +102,7 @@ bench() {
     LARDER_BENCH_SIZES=5,2000 LARDER_BENCH_OPERATIONS=20000 "$MAKE" --no-print-directory bench-ranks &&
     LARDER_BENCH_MNESIA=100 "$MAKE" --no-print-directory bench-mnesia
 }
-export -f rust erlang_suites demo bench
+export -f rust erlang_suites jvm demo bench
 export MAKE LOGS TARGET
 
 ONLY=$*
@@ -110,6 +112,7 @@ stage rust      by_cargo     1800 bash -c rust
 stage model     by_cargo      900 scripts/model.sh
 stage erlang    by_last_line 1500 bash -c erlang_suites
 stage elixir    by_exunit    600  mix test
+stage jvm       by_last_line 900  bash -c jvm
 stage demo      by_status    600  bash -c demo
 stage bench     by_status    600  bash -c bench
 stage instructions by_last_line 900 scripts/instructions.sh

@@ -1,0 +1,52 @@
+package larder;
+
+import java.nio.ByteBuffer;
+
+/**
+ * A table of bytes to bytes, in the order of unsigned bytes, with methods that make no objects.
+ * Where a value goes to the caller's array or buffer, its length is given, or -1 if there is no
+ * row; if there is less room than that, nothing is written.
+ *
+ * <p>Of buffers, what is between position and limit counts. A key's and a value's position stays;
+ * that of a buffer which gets a value stands behind it then. Neither side makes an object if both
+ * buffers are direct, or both have arrays.
+ */
+public final class LarderBytesTable extends LarderTable<byte[], byte[]> {
+    LarderBytesTable(Store<byte[], byte[]> store) {
+        super(store);
+    }
+
+    public static TableBuilder<LarderBytesTable> builder() {
+        return new TableBuilder<>(id -> new LarderBytesTable(new Store<>(id, Codec.BYTES, Codec.BYTES)));
+    }
+
+    public int get(byte[] key, byte[] into) {
+        return BytesAccess.get(store, 0, checked(key), 0, key.length, into, 0, into.length);
+    }
+
+    public int get(byte[] key, int at, int length, byte[] into, int intoAt, int room) {
+        return BytesAccess.get(store, 0, checked(key), at, length, into, intoAt, room);
+    }
+
+    public int get(ByteBuffer key, ByteBuffer into) {
+        return BytesAccess.get(store, 0, checked(key), into);
+    }
+
+    @Override
+    public void set(byte[] key, byte[] value) {
+        BytesAccess.set(store, 0, checked(key), 0, key.length, value, 0, value.length);
+    }
+
+    public void set(byte[] key, int at, int length, byte[] value, int valueAt, int count) {
+        BytesAccess.set(store, 0, checked(key), at, length, value, valueAt, count);
+    }
+
+    public void set(ByteBuffer key, ByteBuffer value) {
+        BytesAccess.set(store, 0, checked(key), value);
+    }
+
+    /** Removes a row; whether there was one. */
+    public boolean delete(byte[] key) {
+        return BytesAccess.delete(store, 0, checked(key));
+    }
+}

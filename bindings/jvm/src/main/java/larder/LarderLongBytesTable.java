@@ -1,0 +1,43 @@
+package larder;
+
+import java.nio.ByteBuffer;
+
+/** A table of longs to bytes; else as {@link LarderBytesTable}. */
+public final class LarderLongBytesTable extends LarderTable<Long, byte[]> {
+    LarderLongBytesTable(Store<Long, byte[]> store) {
+        super(store);
+    }
+
+    public static TableBuilder<LarderLongBytesTable> builder() {
+        return new TableBuilder<>(id -> new LarderLongBytesTable(new Store<>(id, Codec.LONG, Codec.BYTES)));
+    }
+
+    public int get(long key, byte[] into) {
+        return BytesAccess.get(store, key, null, 0, 0, into, 0, into.length);
+    }
+
+    public int get(long key, byte[] into, int intoAt, int room) {
+        return BytesAccess.get(store, key, null, 0, 0, into, intoAt, room);
+    }
+
+    public int get(long key, ByteBuffer into) {
+        return BytesAccess.get(store, key, null, into);
+    }
+
+    public void set(long key, byte[] value) {
+        BytesAccess.set(store, key, null, 0, 0, value, 0, value.length);
+    }
+
+    public void set(long key, byte[] value, int valueAt, int count) {
+        BytesAccess.set(store, key, null, 0, 0, value, valueAt, count);
+    }
+
+    public void set(long key, ByteBuffer value) {
+        BytesAccess.set(store, key, null, value);
+    }
+
+    /** Removes a row; whether there was one. */
+    public boolean delete(long key) {
+        return BytesAccess.delete(store, key, null);
+    }
+}

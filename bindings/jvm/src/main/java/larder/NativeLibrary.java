@@ -1,0 +1,56 @@
+package larder;
+
+import java.io.IOException;
+import java.io.InputStream;
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.StandardCopyOption;
+import java.util.Locale;
+
+/** Finds the native library: the file that the property larder.library names, or the jar's own. */
+final class NativeLibrary {
+    private static final String PROPERTY = "larder.library";
+
+    private NativeLibrary() {}
+
+    static void load() {
+        String file = System.getProperty(PROPERTY);
+        if (file != null) {
+            System.load(Path.of(file).toAbsolutePath().toString());
+            return;
+        }
+        String resource = "/native/" + platform() + "/liblarder_jni.so";
+        try (InputStream library = NativeLibrary.class.getResourceAsStream(resource)) {
+            if (library == null) {
+                throw new UnsatisfiedLinkError(
+                        "Larder's jar has no " + resource + "; build it here with `make jvm`, or name a file by -D"
+                                + PROPERTY);
+            }
+            load(library);
+        } catch (IOException e) {
+            throw (Error) new UnsatisfiedLinkError("Larder's library can't be unpacked: " + e).initCause(e);
+        }
+    }
+
+    /** The loader has the file open: its name may go at once. */
+    private static void load(InputStream library) throws IOException {
+        Path copy = Files.createTempFile("larder", ".so");
+        try {
+            Files.copy(library, copy, StandardCopyOption.REPLACE_EXISTING);
+            System.load(copy.toAbsolutePath().toString());
+        } finally {
+            Files.deleteIfExists(copy);
+        }
+    }
+
+    /** As in linux-x86_64, linux-aarch64. */
+    static String platform() {
+        String os = System.getProperty("os.name").toLowerCase(Locale.ROOT).split(" ")[0];
+        String arch = System.getProperty("os.arch").toLowerCase(Locale.ROOT);
+        return os + "-" + switch (arch) {
+            case "amd64", "x86_64" -> "x86_64";
+            case "arm64", "aarch64" -> "aarch64";
+            default -> arch;
+        };
+    }
+}

@@ -1,0 +1,85 @@
+package larder;
+
+import java.util.Iterator;
+import java.util.NoSuchElementException;
+
+/**
+ * Goes over the rows of a range, in pages: at first few rows, then more, unless they are long.
+ * Nothing is held between two pages; the next begins behind the last key that was given. So it is
+ * weakly consistent: a row that is there throughout is met once.
+ */
+abstract class RowIterator<K, V, T> implements Iterator<T> {
+    private static final int FIRST_PAGE = 8;
+    private static final int LARGEST_PAGE = 256;
+    /** A page of more bytes is the largest. */
+    private static final int LARGE = 128 << 10;
+
+    private final Store<K, V> store;
+    private final boolean down;
+    private final Store.Page page = new Store.Page();
+    private Store.Bounds<K> bounds;
+    private int most = FIRST_PAGE;
+    private int next;
+    private K removable;
+
+    RowIterator(Store<K, V> store, Store.Bounds<K> bounds, boolean down) {
+        this.store = store;
+        this.bounds = bounds;
+        this.down = down;
+        read();
+    }
+
+    private void read() {
+        store.page(bounds, down, most, page);
+        next = 0;
+        if (page.bytes < LARGE) {
+            most = Math.min(2 * most, LARGEST_PAGE);
+        } else {
+            most = Math.max(1, most / 2);
+        }
+    }
+
+    @Override
+    public boolean hasNext() {
+        if (next == page.count && !page.isLast) {
+            K last = key(next - 1);
+            bounds = down
+                    ? new Store.Bounds<>(bounds.low(), bounds.lowIn(), last, false)
+                    : new Store.Bounds<>(last, false, bounds.high(), bounds.highIn());
+            read();
+        }
+        return next < page.count;
+    }
+
+    @Override
+    public T next() {
+        if (!hasNext()) {
+            throw new NoSuchElementException();
+        }
+        removable = key(next);
+        T row = give(removable, value(next));
+        next++;
+        return row;
+    }
+
+    @Override
+    public void remove() {
+        if (removable == null) {
+            throw new IllegalStateException("next was not called");
+        }
+        store.remove(removable);
+        removable = null;
+    }
+
+    @SuppressWarnings("unchecked")
+    private K key(int i) {
+        return (K) page.rows[2 * i];
+    }
+
+    @SuppressWarnings("unchecked")
+    private V value(int i) {
+        return (V) page.rows[2 * i + 1];
+    }
+
+    abstract T give(K key, V value);
+}

@@ -1,0 +1,378 @@
+package larder;
+
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
+import java.util.ArrayList;
+import java.util.Comparator;
+import java.util.List;
+import java.util.Map;
+
+/**
+ * A table or snapshot with its codecs: each operation once. All views and iterators of a table
+ * refer to it, and the table is closed when nothing does.
+ *
+ * <p>Each method keeps the store reachable until its native call has returned: else the cleaner
+ * might close the table under it.
+ */
+final class Store<K, V> {
+    private static final Cleaner CLEANER = Cleaner.create();
+
+    final long id;
+    final Codec<K> keys;
+    final Codec<V> values;
+    final Comparator<? super K> comparator;
+    private final Cleaner.Cleanable cleanable;
+
+    Store(long id, Codec<K> keys, Codec<V> values) {
+        this.id = id;
+        this.keys = keys;
+        this.values = values;
+        this.comparator = keys.comparator();
+        this.cleanable = CLEANER.register(this, new Close(id));
+    }
+
+    /** Knows nothing of the store. */
+    private record Close(long id) implements Runnable {
+        @Override
+        public void run() {
+            Native.close(id);
+        }
+    }
+
+    void close() {
+        cleanable.clean();
+    }
+
+    Store<K, V> snapshot() {
+        try {
+            return new Store<>(Native.snapshot(id), keys, values);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    @SuppressWarnings("unchecked")
+    int compare(K a, K b) {
+        return comparator != null ? comparator.compare(a, b) : ((Comparable<? super K>) a).compareTo(b);
+    }
+
+    // Operations by key.
+
+    private interface Rows {
+        byte[] call(long id, byte[] request, int length, byte[] offered);
+    }
+
+    private interface Number {
+        long call(long id, byte[] request, int length);
+    }
+
+    private interface Whether {
+        boolean call(long id, byte[] request, int length);
+    }
+
+    /** The value in the reply of a method that takes a key and, unless it is null, a value. */
+    private V value(Rows method, K key, V value) {
+        Scratch scratch = Scratch.take();
+        try {
+            Output request = scratch.request;
+            request.item(keys, key);
+            if (value != null) {
+                request.item(values, value);
+            }
+            byte[] answer = method.call(id, request.bytes(), request.length(), scratch.reply);
+            return answer == null ? null : scratch.read(answer).item(values);
+        } finally {
+            scratch.giveBack();
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    V get(K key) {
+        return value(Native::get, key, null);
+    }
+
+    V put(K key, V value) {
+        return value(Native::exchange, key, value);
+    }
+
+    V putNew(K key, V value) {
+        return value(Native::putNew, key, value);
+    }
+
+    V remove(K key) {
+        return value(Native::remove, key, null);
+    }
+
+    private interface Write {
+        void to(Output request);
+    }
+
+    private boolean whether(Whether method, Write write) {
+        Scratch scratch = Scratch.take();
+        try {
+            Output request = scratch.request;
+            write.to(request);
+            return method.call(id, request.bytes(), request.length());
+        } finally {
+            scratch.giveBack();
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private long number(Number method, Write write) {
+        Scratch scratch = Scratch.take();
+        try {
+            Output request = scratch.request;
+            write.to(request);
+            return method.call(id, request.bytes(), request.length());
+        } finally {
+            scratch.giveBack();
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    boolean has(K key) {
+        return whether(Native::has, request -> request.item(keys, key));
+    }
+
+    void set(K key, V value) {
+        whether(Native::put, request -> {
+            request.item(keys, key);
+            request.item(values, value);
+        });
+    }
+
+    /** Puts a value in place of another, where null stands for no row; whether it did. */
+    boolean swap(K key, V expected, V value) {
+        return whether(Native::swap, request -> {
+            request.item(keys, key);
+            request.maybe(values, expected);
+            request.maybe(values, value);
+        });
+    }
+
+    long add(K key, long increment) {
+        return number(Native::add, request -> {
+            request.item(keys, key);
+            request.number(increment);
+        });
+    }
+
+    void putAll(Map<? extends K, ? extends V> rows) {
+        List<Map.Entry<? extends K, ? extends V>> list = new ArrayList<>(rows.entrySet());
+        whether(Native::putAll, request -> {
+            request.number(list.size());
+            for (Map.Entry<? extends K, ? extends V> row : list) {
+                request.item(keys, RangeView.checked(row.getKey()));
+                request.item(values, RangeView.checked(row.getValue()));
+            }
+        });
+    }
+
+    void putFor(K key, V value, long ms) {
+        whether(Native::putFor, request -> {
+            request.number(ms);
+            request.item(keys, key);
+            request.item(values, value);
+        });
+    }
+
+    boolean expire(K key, long ms) {
+        return whether(Native::expire, request -> {
+            request.number(ms);
+            request.item(keys, key);
+        });
+    }
+
+    long timeLeft(K key) {
+        return number(Native::timeLeft, request -> request.item(keys, key));
+    }
+
+    // Ranges.
+
+    /** A part of the order of keys: null is an open end. */
+    record Bounds<K>(K low, boolean lowIn, K high, boolean highIn) {
+        static final Bounds<?> ALL = new Bounds<>(null, false, null, false);
+
+        @SuppressWarnings("unchecked")
+        static <K> Bounds<K> all() {
+            return (Bounds<K>) ALL;
+        }
+    }
+
+    private void bounds(Output request, Bounds<K> bounds) {
+        request.flag(bounds.lowIn ? 1 : 0);
+        request.maybe(keys, bounds.low);
+        request.flag(bounds.highIn ? 1 : 0);
+        request.maybe(keys, bounds.high);
+    }
+
+    /** Some rows: keys and values in turns. */
+    static final class Page {
+        Object[] rows;
+        int count;
+        boolean isLast;
+        int bytes;
+    }
+
+    interface RowReader {
+        void rows(Input reply, int count);
+    }
+
+    /** Has a page read: at most so many rows. Whether these are all. */
+    boolean page(Bounds<K> bounds, boolean down, int most, RowReader reader) {
+        Scratch scratch = Scratch.take();
+        try {
+            Output request = scratch.request;
+            request.flag(down ? 1 : 0);
+            request.number(most);
+            bounds(request, bounds);
+            byte[] answer = Native.page(id, request.bytes(), request.length(), scratch.reply);
+            Input reply = scratch.read(answer);
+            int head = reply.number();
+            reader.rows(reply, head & Integer.MAX_VALUE);
+            return head < 0;
+        } finally {
+            scratch.giveBack();
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    void page(Bounds<K> bounds, boolean down, int most, Page page) {
+        page.isLast = page(bounds, down, most, (reply, count) -> {
+            if (page.rows == null || page.rows.length < 2 * count) {
+                page.rows = new Object[2 * count];
+            }
+            for (int i = 0; i < count; i++) {
+                page.rows[2 * i] = reply.item(keys);
+                page.rows[2 * i + 1] = reply.item(values);
+            }
+            page.count = count;
+            page.bytes = reply.position();
+        });
+    }
+
+    /** The first row of a range in a direction, or null. */
+    Map.Entry<K, V> first(Bounds<K> bounds, boolean down) {
+        Entry<K, V>[] found = entries(1);
+        page(bounds, down, 1, (reply, count) -> {
+            if (count > 0) {
+                found[0] = new Entry<>(reply.item(keys), reply.item(values));
+            }
+        });
+        return found[0];
+    }
+
+    @SuppressWarnings({"unchecked", "rawtypes"})
+    private Entry<K, V>[] entries(int n) {
+        return new Entry[n];
+    }
+
+    long count(Bounds<K> bounds) {
+        if (bounds == Bounds.ALL) {
+            return size();
+        }
+        return number(Native::count, request -> bounds(request, bounds));
+    }
+
+    // Ranks and match specifications.
+
+    long rank(K key) {
+        return number(Native::rank, request -> request.item(keys, key));
+    }
+
+    Map.Entry<K, V> nth(long n) {
+        Scratch scratch = Scratch.take();
+        try {
+            Output request = scratch.request;
+            request.number(n);
+            byte[] answer = Native.nth(id, request.bytes(), request.length(), scratch.reply);
+            if (answer == null) {
+                return null;
+            }
+            Input reply = scratch.read(answer);
+            return new Entry<>(reply.item(keys), reply.item(values));
+        } finally {
+            scratch.giveBack();
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private static void spec(Output request, String spec) {
+        request.item(UTF8, spec);
+    }
+
+    private static final Codec<String> UTF8 = new Codec<>() {
+        @Override
+        public void write(String value, Output out) {
+            out.put(value.getBytes(java.nio.charset.StandardCharsets.UTF_8));
+        }
+
+        @Override
+        public String read(Input in) {
+            throw new UnsupportedOperationException();
+        }
+    };
+
+    List<Map.Entry<K, V>> select(String spec) {
+        Scratch scratch = Scratch.take();
+        try {
+            Output request = scratch.request;
+            spec(request, spec);
+            byte[] answer = Native.select(id, request.bytes(), request.length(), scratch.reply);
+            Input reply = scratch.read(answer);
+            int count = reply.number();
+            List<Map.Entry<K, V>> rows = new ArrayList<>(count);
+            for (int i = 0; i < count; i++) {
+                rows.add(new Entry<>(reply.item(keys), reply.item(values)));
+            }
+            return rows;
+        } finally {
+            scratch.giveBack();
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    long selectCount(String spec) {
+        return number(Native::selectCount, request -> spec(request, spec));
+    }
+
+    long selectDelete(String spec) {
+        return number(Native::selectDelete, request -> spec(request, spec));
+    }
+
+    // The table as a whole.
+
+    long size() {
+        try {
+            return Native.size(id);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    long memory() {
+        try {
+            return Native.memory(id);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    void clear() {
+        try {
+            Native.clear(id);
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    /** A row as it was; it has no setValue. */
+    static final class Entry<K, V> extends java.util.AbstractMap.SimpleImmutableEntry<K, V> {
+        private static final long serialVersionUID = 1L;
+
+        Entry(K key, V value) {
+            super(key, value);
+        }
+    }
+}

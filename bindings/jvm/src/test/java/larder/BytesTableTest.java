@@ -1,0 +1,139 @@
+package larder;
+
+import static org.junit.jupiter.api.Assertions.assertArrayEquals;
+import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
+import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTrue;
+
+import java.lang.management.ManagementFactory;
+import java.nio.ByteBuffer;
+import java.nio.ReadOnlyBufferException;
+import java.util.Arrays;
+import java.util.List;
+import java.util.Random;
+import java.util.function.IntFunction;
+import org.junit.jupiter.api.Test;
+
+class BytesTableTest {
+    private static final List<IntFunction<ByteBuffer>> KINDS =
+            List.of(ByteBuffer::allocate, ByteBuffer::allocateDirect, n -> ByteBuffer.allocate(n + 3).position(3).slice());
+
+    @Test
+    void arrays_and_their_parts() {
+        try (LarderBytesTable table = LarderBytesTable.builder().open()) {
+            byte[] key = {1, 2, 3}, value = {4, 5, 6, 7}, into = new byte[6];
+            assertEquals(-1, table.get(key, into));
+            table.set(key, value);
+            assertEquals(4, table.get(key, into));
+            assertArrayEquals(new byte[] {4, 5, 6, 7, 0, 0}, into);
+            table.set(new byte[] {9, 1, 2, 3, 9}, 1, 3, new byte[] {8, 8, 8}, 1, 2);
+            assertEquals(2, table.get(new byte[] {1, 2, 3, 0}, 0, 3, into, 4, 2));
+            assertArrayEquals(new byte[] {4, 5, 6, 7, 8, 8}, into);
+            assertArrayEquals(new byte[] {8, 8}, table.get(key));
+            // Too little room: the length, and nothing else.
+            assertEquals(2, table.get(key, new byte[1]));
+            assertEquals(2, table.get(key, 0, 3, into, 0, 1));
+            assertEquals(4, into[0]);
+            assertTrue(table.delete(key));
+            assertFalse(table.delete(key));
+            assertThrows(IndexOutOfBoundsException.class, () -> table.get(key, 1, 3, into, 0, 1));
+            assertThrows(IndexOutOfBoundsException.class, () -> table.get(key, 0, 3, into, -1, 1));
+            assertThrows(IndexOutOfBoundsException.class, () -> table.set(key, -1, 1, value, 0, 1));
+            assertThrows(IndexOutOfBoundsException.class, () -> table.set(key, 0, 1, value, 4, Integer.MAX_VALUE));
+            assertThrows(NullPointerException.class, () -> table.get((byte[]) null, into));
+            assertThrows(NullPointerException.class, () -> table.set(key, null));
+        }
+    }
+
+    @Test
+    void buffers_of_all_kinds() {
+        Random random = new Random(3);
+        try (LarderBytesTable table = LarderBytesTable.builder().open();
+                LarderLongBytesTable numbers = LarderLongBytesTable.builder().open()) {
+            for (IntFunction<ByteBuffer> keyKind : KINDS) {
+                for (IntFunction<ByteBuffer> valueKind : KINDS) {
+                    for (int length : new int[] {0, 1, 90, 5_000, 100_000}) {
+                        byte[] bytes = new byte[length];
+                        random.nextBytes(bytes);
+                        ByteBuffer key = keyKind.apply(length + 4).put((byte) 9).put(bytes).limit(length + 1).position(1);
+                        ByteBuffer value = valueKind.apply(length + 2).put(0, bytes).limit(length);
+                        table.set(key, value);
+                        assertEquals(1, key.position());
+                        assertEquals(0, value.position());
+                        ByteBuffer into = valueKind.apply(length + 5).position(2);
+                        assertEquals(length, table.get(key, into));
+                        assertEquals(length + 2, into.position());
+                        byte[] found = new byte[length];
+                        into.get(2, found);
+                        assertArrayEquals(bytes, found);
+                        assertArrayEquals(bytes, table.get(bytes));
+                        numbers.set(length, value);
+                        into.position(3);
+                        assertEquals(length, numbers.get(length, into));
+                        if (length > 0) {
+                            ByteBuffer small = valueKind.apply(length - 1);
+                            assertEquals(length, table.get(key, small));
+                            assertEquals(0, small.position());
+                        }
+                        assertThrows(ReadOnlyBufferException.class, () -> table.get(key, into.asReadOnlyBuffer()));
+                        ByteBuffer direct = ByteBuffer.allocateDirect(length).put(0, bytes);
+                        table.set(direct.asReadOnlyBuffer(), value.asReadOnlyBuffer());
+                    }
+                }
+            }
+        }
+    }
+
+    @Test
+    void nothing_is_allocated() {
+        com.sun.management.ThreadMXBean threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        ByteBuffer key = ByteBuffer.allocateDirect(8), value = ByteBuffer.allocateDirect(40);
+        byte[] bytes = new byte[40], keyBytes = new byte[8];
+        try (LarderBytesTable table = LarderBytesTable.builder().open();
+                LarderLongBytesTable numbers = LarderLongBytesTable.builder().open();
+                LarderLongTable longs = LarderLongTable.builder().open()) {
+            Runnable round = () -> {
+                for (int i = 0; i < 500; i++) {
+                    key.putInt(0, i);
+                    keyBytes[0] = (byte) i;
+                    value.clear();
+                    table.set(key, value);
+                    table.get(key, value);
+                    table.set(keyBytes, bytes);
+                    table.get(keyBytes, bytes);
+                    numbers.set(i, bytes);
+                    numbers.get(i, bytes);
+                    longs.set(i, i);
+                    longs.put(i, i);
+                    longs.addAndGet(i, longs.get(i));
+                    longs.remove(i);
+                }
+            };
+            round.run();
+            long thread = Thread.currentThread().getId();
+            long before = threads.getThreadAllocatedBytes(thread);
+            round.run();
+            long allocated = threads.getThreadAllocatedBytes(thread) - before;
+            // What reading the count takes itself is far below a byte a call.
+            assertTrue(allocated < 2_000, () -> allocated + " bytes in 5,000 calls");
+        }
+    }
+
+    @Test
+    void long_keys_of_bytes() {
+        try (LarderBytesTable table = LarderBytesTable.builder().open()) {
+            for (int length = 0; length < 300; length++) {
+                byte[] key = new byte[length];
+                Arrays.fill(key, (byte) 0xFF);
+                table.set(key, new byte[] {(byte) length});
+            }
+            assertEquals(300, table.size());
+            int length = 0;
+            for (byte[] key : table.keySet()) {
+                assertEquals(length++, key.length);
+            }
+            assertEquals(299, table.lastKey().length);
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Java's arrays and buffers, copied in and out.
+
+use crate::failure::Failure;
+use crate::wire::Reply;
+use jni::objects::{JByteArray, JByteBuffer};
+use jni::sys::jsize;
+use jni::Env;
+use std::cell::Cell;
+
+/// A buffer that has grown beyond this is not kept.
+const KEEP: usize = 64 << 10;
+
+/// What a thread copies to.
+#[derive(Default)]
+pub(crate) struct Buffers {
+    pub(crate) key: Vec<u8>,
+    pub(crate) value: Vec<u8>,
+    pub(crate) reply: Reply,
+}
+
+thread_local! {
+    static KEPT: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
+}
+
+/// Calls `f` with the thread's buffers.
+#[inline]
+pub(crate) fn with_buffers<R>(f: impl FnOnce(&mut Buffers) -> R) -> R {
+    let mut buffers = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default();
+    let result = f(&mut buffers);
+    let (key, value) = (buffers.key.capacity(), buffers.value.capacity());
+    if key + value + buffers.reply.capacity() <= KEEP {
+        // A thread that ends keeps nothing any more.
+        let _ = KEPT.try_with(|kept| kept.set(Some(buffers)));
+    }
+    result
+}
+
+/// A part of an array or of a direct buffer: where it begins, and how long it is.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) at: i32,
+    pub(crate) length: i32,
+}
+
+/// The bytes of a part of an array, in `out`.
+///
+/// # Errors
+/// `Jvm` for a part that the array has not.
+#[inline]
+pub(crate) fn read<'o>(
+    env: &Env<'_>,
+    array: &JByteArray<'_>,
+    part: Part,
+    out: &'o mut Vec<u8>,
+) -> Result<&'o [u8], Failure> {
+    let length = usize::try_from(part.length).map_err(|_| outside())?;
+    out.clear();
+    out.resize(length, 0);
+    array.get_region(env, part.at as jsize, signed_mut(out))?;
+    Ok(out)
+}
+
+/// Writes bytes to an array, from a place on.
+///
+/// # Errors
+/// `Jvm` if the array has not so many behind it.
+#[inline]
+pub(crate) fn write(
+    env: &Env<'_>,
+    array: &JByteArray<'_>,
+    at: i32,
+    bytes: &[u8],
+) -> Result<(), Failure> {
+    Ok(array.set_region(env, at as jsize, signed(bytes))?)
+}
+
+/// The reply in the array that Java offers, if it fits, and else in a new one.
+///
+/// # Errors
+/// `Argument` for one that no array has room for; `Jvm` if there is no memory.
+pub(crate) fn answer<'l>(
+    env: &mut Env<'l>,
+    offered: JByteArray<'l>,
+    reply: &Reply,
+) -> Result<JByteArray<'l>, Failure> {
+    let bytes = reply.bytes();
+    if i32::try_from(bytes.len()).is_err() {
+        let text = "what was found is more than an array can hold";
+        return Err(Failure::Argument(text.into()));
+    }
+    if offered.len(env)? >= bytes.len() {
+        write(env, &offered, 0, bytes)?;
+        return Ok(offered);
+    }
+    Ok(env.byte_array_from_slice(bytes)?)
+}
+
+/// The place of a part of a direct buffer.
+///
+/// # Errors
+/// `Argument` for a part that the buffer has not, and for a buffer that is not direct.
+fn place(env: &Env<'_>, buffer: &JByteBuffer<'_>, part: Part) -> Result<(*mut u8, usize), Failure> {
+    let capacity = env.get_direct_buffer_capacity(buffer)?;
+    let (Ok(at), Ok(length)) = (usize::try_from(part.at), usize::try_from(part.length)) else {
+        return Err(outside());
+    };
+    if at.checked_add(length).is_none_or(|end| end > capacity) {
+        return Err(outside());
+    }
+    if length == 0 {
+        // An empty buffer may have no address.
+        return Ok((std::ptr::NonNull::dangling().as_ptr(), 0));
+    }
+    let address = env.get_direct_buffer_address(buffer)?;
+    // SAFETY: the buffer has `capacity` bytes from its address on, of which the part is within.
+    Ok((unsafe { address.add(at) }, length))
+}
+
+#[cold]
+fn outside() -> Failure {
+    Failure::Argument("the part is outside the array or the buffer".into())
+}
+
+/// The bytes of a part of a direct buffer, in `out`.
+///
+/// # Errors
+/// As `place`.
+#[inline]
+pub(crate) fn read_direct<'o>(
+    env: &Env<'_>,
+    buffer: &JByteBuffer<'_>,
+    part: Part,
+    out: &'o mut Vec<u8>,
+) -> Result<&'o [u8], Failure> {
+    let (from, length) = place(env, buffer, part)?;
+    out.clear();
+    out.reserve(length);
+    // SAFETY: `from` is readable for `length` bytes while the argument refers to the buffer; `out`
+    // has room for them, which are no memory of Java's. What another thread writes there meanwhile
+    // makes for other bytes, each of which is one: they are copied once, and looked at as copied.
+    unsafe {
+        std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), length);
+        out.set_len(length);
+    }
+    Ok(out)
+}
+
+/// Writes bytes to a direct buffer, from a place on.
+///
+/// # Errors
+/// As `place`.
+#[inline]
+pub(crate) fn write_direct(
+    env: &Env<'_>,
+    buffer: &JByteBuffer<'_>,
+    at: i32,
+    bytes: &[u8],
+) -> Result<(), Failure> {
+    let length = i32::try_from(bytes.len()).map_err(|_| outside())?;
+    let (to, length) = place(env, buffer, Part { at, length })?;
+    // SAFETY: `to` is writable for `length` bytes while the argument refers to the buffer, which
+    // Java checks not to be a read-only one; `bytes` are the engine's.
+    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, length) };
+    Ok(())
+}
+
+/// Bytes as Java has them.
+#[inline]
+fn signed(bytes: &[u8]) -> &[i8] {
+    // SAFETY: u8 and i8 have one size and alignment, and each of their bytes is a value of both.
+    unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
+}
+
+#[inline]
+fn signed_mut(bytes: &mut [u8]) -> &mut [i8] {
+    // SAFETY: as in `signed`; the slice is borrowed for as long as what is made of it.
+    unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
+}

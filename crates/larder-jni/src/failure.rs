@@ -1,0 +1,148 @@
+//! What a native method may fail with, and the guard that each runs under.
+
+use jni::strings::{JNIStr, JNIString};
+use jni::{jni_str, Env, EnvUnowned};
+use larder::Error;
+use std::any::Any;
+use std::panic::{catch_unwind, AssertUnwindSafe};
+
+/// Why a native method did nothing.
+pub(crate) enum Failure {
+    /// The table's number is of none that is open.
+    Closed,
+    /// What the engine answered.
+    Engine(Error),
+    /// An argument that can't be used; the text says why.
+    Argument(String),
+    /// What is stored is nothing that Java's side wrote; the text says what.
+    Stored(String),
+    /// A fault within the library.
+    Panic(String),
+    /// What the JVM answered; it may have an exception waiting.
+    Jvm(jni::errors::Error),
+}
+
+impl From<Error> for Failure {
+    fn from(error: Error) -> Self {
+        Failure::Engine(error)
+    }
+}
+
+impl From<jni::errors::Error> for Failure {
+    fn from(error: jni::errors::Error) -> Self {
+        Failure::Jvm(error)
+    }
+}
+
+impl Failure {
+    /// The class of the exception, and what it says.
+    fn exception(&self) -> (&'static JNIStr, String) {
+        let closed = || "the table is closed".to_owned();
+        match self {
+            Failure::Closed => (jni_str!("java/lang/IllegalStateException"), closed()),
+            Failure::Engine(Error::NoTable) => {
+                (jni_str!("java/lang/IllegalStateException"), closed())
+            }
+            Failure::Engine(error @ (Error::ReadOnly | Error::Unranked | Error::TableType)) => (
+                jni_str!("java/lang/UnsupportedOperationException"),
+                error.to_string(),
+            ),
+            Failure::Engine(Error::Unbounded) => (
+                jni_str!("java/lang/UnsupportedOperationException"),
+                "the table keeps no times: make it with ttl, idle or expiring".to_owned(),
+            ),
+            Failure::Engine(Error::Full(text)) => {
+                (jni_str!("larder/LimitException"), text.to_string())
+            }
+            Failure::Engine(error @ (Error::BadOption(_) | Error::BadSpec(_))) => (
+                jni_str!("java/lang/IllegalArgumentException"),
+                error.to_string(),
+            ),
+            Failure::Argument(text) => {
+                (jni_str!("java/lang/IllegalArgumentException"), text.clone())
+            }
+            Failure::Engine(error) => (jni_str!("larder/LarderException"), error.to_string()),
+            Failure::Stored(text) | Failure::Panic(text) => {
+                (jni_str!("larder/LarderException"), text.clone())
+            }
+            Failure::Jvm(error) => (jni_str!("larder/LarderException"), error.to_string()),
+        }
+    }
+
+    /// Throws the exception, unless one is waiting already: that says more.
+    fn throw(&self, env: &mut Env<'_>) {
+        if env.exception_check() {
+            return;
+        }
+        let (class, text) = self.exception();
+        // The only error is that an exception is waiting now: this one, or what kept it from being
+        // made.
+        let _ = env.throw_new(class, JNIString::from(text));
+    }
+}
+
+/// Runs what needs nothing of Java's; throws what it fails with, and gives `failed` then.
+#[inline]
+pub(crate) fn guarded<R>(
+    mut env: EnvUnowned<'_>,
+    failed: R,
+    f: impl FnOnce() -> Result<R, Failure>,
+) -> R {
+    match caught(f) {
+        Ok(result) => result,
+        Err(failure) => {
+            throw(&mut env, &failure);
+            failed
+        }
+    }
+}
+
+/// As `guarded`, for what reads or makes Java's objects.
+#[inline]
+pub(crate) fn guarded_in<'l, R>(
+    mut env: EnvUnowned<'l>,
+    failed: R,
+    f: impl FnOnce(&mut Env<'l>) -> Result<R, Failure>,
+) -> R {
+    let mut result = Err(Failure::Panic(String::new()));
+    let outcome = env.with_env_no_catch(|env| {
+        // Everything of the call is over when the exception is thrown: making one runs Java.
+        result = caught(|| f(env));
+        if let Err(failure) = &result {
+            failure.throw(env);
+        }
+        Ok::<(), jni::errors::Error>(())
+    });
+    // It was told above.
+    drop(outcome.into_outcome());
+    result.unwrap_or(failed)
+}
+
+#[cold]
+fn throw(env: &mut EnvUnowned<'_>, failure: &Failure) {
+    let outcome = env.with_env_no_catch(|env| {
+        failure.throw(env);
+        Ok::<(), jni::errors::Error>(())
+    });
+    drop(outcome.into_outcome());
+}
+
+#[inline]
+fn caught<R>(f: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
+    // Nothing is used after a panic but what the engine keeps, which is whole at each instant:
+    // a write is there, or not.
+    catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| Err(panicked(panic)))
+}
+
+#[cold]
+fn panicked(panic: Box<dyn Any + Send>) -> Failure {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+    let failure = Failure::Panic(format!(
+        "a fault within the library: {}",
+        text.unwrap_or("it said nothing")
+    ));
+    // What a panic carries may panic when it is dropped.
+    std::mem::forget(panic);
+    failure
+}

@@ -1,0 +1,268 @@
+//! Tables by number.
+//!
+//! ```text
+//!  number   generation (32 bits) | slot (32 bits)
+//!  slot     generation, odd while open │ users, in some places │ the handle
+//! ```
+//!
+//! Slots are never freed, only used again, with another generation: a number of a closed table
+//! finds its slot, and sees there that its generation is over.
+//!
+//! 1. A call adds itself to the slot's users, at its thread's place, and then looks at the
+//!    generation. If that is the number's, the handle stays until the call takes itself out.
+//! 2. Whoever closes ends the generation first. From then on (1) refuses new calls.
+//! 3. It drops the table, for all: what is under way ends soon, with `NoTable`.
+//! 4. It waits until each place has been seen without users. Those that came before (2) are gone
+//!    then, so the handle is its own, and is given up.
+//!
+//! No call waits for Java while it is a user, so (4) ends. Several places, so that threads of
+//! different places don't write to one cache line.
+
+use crate::failure::Failure;
+use crossbeam_utils::{Backoff, CachePadded};
+use larder::api::{Larder, Snapshot, Table};
+use larder::{OwnerId, Table as EngineTable};
+use std::cell::{Cell, UnsafeCell};
+use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::thread;
+use std::time::Duration;
+
+/// Places of a slot at which users are counted.
+const PLACES: usize = 8;
+/// Slots of the first chunk; each chunk after it has twice as many.
+const FIRST_CHUNK: usize = 16;
+const CHUNKS: usize = 27;
+/// A slot's last generation: it is not used again.
+const LAST: u32 = i32::MAX as u32;
+
+/// What a number stands for.
+pub(crate) struct Handle {
+    /// The table, or the snapshot.
+    pub(crate) table: Table,
+    pub(crate) engine: Arc<EngineTable>,
+    pub(crate) owner: OwnerId,
+    snapshot: Option<Snapshot>,
+}
+
+impl Handle {
+    pub(crate) fn of_table(table: Table) -> Self {
+        let (engine, owner) = (Arc::clone(table.engine_table()), table.larder().owner());
+        Handle {
+            table,
+            engine,
+            owner,
+            snapshot: None,
+        }
+    }
+
+    pub(crate) fn of_snapshot(snapshot: Snapshot) -> Self {
+        let mut handle = Self::of_table(Table::clone(&snapshot));
+        handle.snapshot = Some(snapshot);
+        handle
+    }
+
+    pub(crate) fn is_snapshot(&self) -> bool {
+        self.snapshot.is_some()
+    }
+}
+
+/// The world of all tables of the JVM. It is never given up, so that no thread's end does it.
+pub(crate) fn world() -> &'static Larder {
+    static WORLD: OnceLock<Larder> = OnceLock::new();
+    WORLD.get_or_init(Larder::new)
+}
+
+#[derive(Default)]
+struct Slot {
+    generation: AtomicU32,
+    users: [CachePadded<AtomicUsize>; PLACES],
+    handle: UnsafeCell<Option<Handle>>,
+}
+
+// SAFETY: a handle may go from thread to thread and be used by several at once, as `Table` and
+// `Snapshot` may (the assertion below). The cell is written by whoever has taken the slot from the
+// free ones and not opened it yet, and by whoever ended its generation, after all users are gone
+// (step 4); it is read by users alone, while its generation lasts or a closer waits for them.
+unsafe impl Sync for Slot {}
+
+const _: () = {
+    const fn is_shared<T: Send + Sync>() {}
+    is_shared::<Handle>();
+};
+
+/// Each chunk of slots is made once and stays.
+static SLOTS: [OnceLock<Box<[Slot]>>; CHUNKS] = [const { OnceLock::new() }; CHUNKS];
+static FREE: Mutex<Free> = Mutex::new(Free {
+    slots: Vec::new(),
+    made: 0,
+    open: 0,
+});
+
+struct Free {
+    slots: Vec<u32>,
+    /// Slots that were in use at some time.
+    made: u32,
+    open: usize,
+}
+
+/// The chunk of a slot, and its place there.
+#[inline]
+fn place_of(slot: u32) -> (usize, usize) {
+    let at = slot as usize + FIRST_CHUNK;
+    let chunk = (at / FIRST_CHUNK).ilog2() as usize;
+    (chunk, at - (FIRST_CHUNK << chunk))
+}
+
+fn make_slot(slot: u32) -> Option<&'static Slot> {
+    let (chunk, at) = place_of(slot);
+    let make = || (0..FIRST_CHUNK << chunk).map(|_| Slot::default()).collect();
+    SLOTS.get(chunk)?.get_or_init(make).get(at)
+}
+
+#[inline]
+fn slot_at(slot: u32) -> Option<&'static Slot> {
+    let (chunk, at) = place_of(slot);
+    SLOTS.get(chunk)?.get()?.get(at)
+}
+
+fn split(number: i64) -> (u32, u32) {
+    ((number as u64 >> 32) as u32, number as u32)
+}
+
+/// Gives a handle a number.
+///
+/// # Errors
+/// `Argument` if there are too many.
+pub(crate) fn open(handle: Handle) -> Result<i64, Failure> {
+    let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    let number = match free.slots.pop() {
+        Some(slot) => slot,
+        None => {
+            free.made += 1;
+            free.made - 1
+        }
+    };
+    let slot = make_slot(number).ok_or_else(|| Failure::Argument("too many tables".into()))?;
+    free.open += 1;
+    drop(free);
+    // SAFETY: the slot came from the free ones, so it is not open, its last closer is done with it,
+    // and no other thread has it.
+    unsafe { *slot.handle.get() = Some(handle) };
+    // Ordering: Release shows the handle to calls that find the generation (Acquire in `with`); no
+    // other thread changes the generation of a slot that is not open.
+    let generation = slot.generation.fetch_add(1, Ordering::Release) + 1;
+    Ok((u64::from(generation) << 32 | u64::from(number)) as i64)
+}
+
+/// A call that uses a slot; ends when it is dropped.
+struct User<'s>(&'s AtomicUsize);
+
+impl Drop for User<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        // Ordering: Release, so that a closer that sees this (Acquire in step 4) sees all of the
+        // call behind it.
+        self.0.fetch_sub(1, Ordering::Release);
+    }
+}
+
+/// Calls `f` with the handle of a number.
+///
+/// # Errors
+/// `Closed`, and what `f` answers.
+#[inline]
+pub(crate) fn with<R>(
+    number: i64,
+    f: impl FnOnce(&Handle) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    let (generation, slot) = split(number);
+    let slot = slot_at(slot).ok_or(Failure::Closed)?;
+    // (1) Ordering: SeqCst here and in (2), (4): either the closer sees this user, or this user
+    // sees that the generation is over.
+    let users = &slot.users[my_place()];
+    users.fetch_add(1, Ordering::SeqCst);
+    let user = User(users);
+    if slot.generation.load(Ordering::SeqCst) != generation || generation & 1 == 0 {
+        return Err(Failure::Closed);
+    }
+    // SAFETY: the generation lasts, so the handle was written before (Acquire above); it is not
+    // taken while this user is counted.
+    let handle = unsafe { &*slot.handle.get() };
+    let result = handle.as_ref().ok_or(Failure::Closed).and_then(f);
+    drop(user);
+    result
+}
+
+/// Closes what a number stands for: a table goes, for all. Whether it was open: of several that
+/// close it, one does.
+pub(crate) fn close(number: i64) -> bool {
+    let (generation, index) = split(number);
+    let Some(slot) = slot_at(index).filter(|_| generation & 1 == 1) else {
+        return false;
+    };
+    // (2) Ordering: SeqCst as in (1).
+    let (now, over) = (generation, generation + 1);
+    let ended = (slot.generation).compare_exchange(now, over, Ordering::SeqCst, Ordering::SeqCst);
+    if ended.is_err() {
+        return false;
+    }
+    // (3)
+    // SAFETY: this thread ended the generation, so it alone may take the handle, which is below;
+    // until then it is only read.
+    if let Some(handle) = unsafe { &*slot.handle.get() } {
+        if !handle.is_snapshot() {
+            // The only error is that it is gone already.
+            let _ = handle.table.drop_table();
+        }
+    }
+    // (4)
+    slot.users.iter().for_each(|users| wait_for(users));
+    // SAFETY: each user that saw the generation was counted before it ended, and each place was
+    // seen empty since: none of them is left.
+    let handle = unsafe { (*slot.handle.get()).take() };
+    drop(handle);
+    // What this thread has deferred goes to where others free it: the thread may never be back.
+    crossbeam_epoch::pin().flush();
+    let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    free.open -= 1;
+    if over < LAST {
+        free.slots.push(index);
+    }
+    true
+}
+
+fn wait_for(users: &AtomicUsize) {
+    let backoff = Backoff::new();
+    // Ordering: SeqCst as in (1); it also sees what the user did.
+    while users.load(Ordering::SeqCst) != 0 {
+        if backoff.is_completed() {
+            thread::sleep(Duration::from_micros(50));
+        } else {
+            backoff.snooze();
+        }
+    }
+}
+
+/// How many tables and snapshots are open.
+pub(crate) fn count() -> usize {
+    FREE.lock().unwrap_or_else(PoisonError::into_inner).open
+}
+
+/// The place of this thread among a slot's users.
+#[inline]
+fn my_place() -> usize {
+    static NEXT: AtomicUsize = AtomicUsize::new(0);
+    thread_local! {
+        static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
+    }
+    // A thread that ends is at the first place.
+    MINE.try_with(|mine| {
+        if mine.get() == usize::MAX {
+            // Ordering: Relaxed; any number will do.
+            mine.set(NEXT.fetch_add(1, Ordering::Relaxed) % PLACES);
+        }
+        mine.get()
+    })
+    .unwrap_or(0)
+}

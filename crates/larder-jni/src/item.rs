@@ -1,0 +1,148 @@
+//! Keys and values: integers of 64 bits, and bytes, which are binaries in a table.
+
+use crate::failure::Failure;
+use larder::{Stored, Table};
+use larder_term::object::{ObjectBuf, ObjectEncoder, ObjectView};
+use larder_term::{order_key, Encoder, Term, TermRef};
+use std::cell::Cell;
+
+/// The longest index key that is written on the stack.
+const SHORT_KEY: usize = 96;
+/// A buffer that has grown beyond this is not kept.
+const KEEP: usize = 64 << 10;
+
+/// A key or a value.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Item<'a> {
+    Int(i64),
+    Bytes(&'a [u8]),
+}
+
+impl<'a> Item<'a> {
+    /// # Errors
+    /// `Stored` for a term that is neither.
+    #[inline]
+    pub(crate) fn of(term: TermRef<'a>) -> Result<Self, Failure> {
+        if let Some(n) = term.as_int() {
+            return Ok(Item::Int(n));
+        }
+        let bytes = term.as_binary().ok_or_else(|| neither(term))?;
+        Ok(Item::Bytes(bytes))
+    }
+
+    /// The value of a row that was found under its key.
+    #[inline]
+    pub(crate) fn value(stored: Stored<'a>) -> Result<Self, Failure> {
+        match stored.beside_key() {
+            // SAFETY: the bytes are the row's, which an encoder of the engine wrote, and begin with
+            // the one element beside the key. The row is shown under an epoch that is pinned, so
+            // what a long binary refers to stays.
+            Some((2, value)) => Item::of(unsafe { TermRef::split_first(value) }.0),
+            _ => Item::row(&stored.view()).map(|(_, value)| value),
+        }
+    }
+
+    /// The key and the value of a row.
+    pub(crate) fn row(row: &ObjectView<'a>) -> Result<(Self, Self), Failure> {
+        match (row.arity(), row.element(2)) {
+            (2, Some(value)) => Ok((Item::of(row.key())?, Item::of(value)?)),
+            _ => Err(Failure::Stored(
+                "a row is no pair of a key and a value".into(),
+            )),
+        }
+    }
+
+    #[inline]
+    fn push(self, enc: &mut Encoder<'_>) {
+        match self {
+            Item::Int(n) => enc.int(n),
+            Item::Bytes(bytes) => enc.binary(bytes),
+        }
+    }
+
+    /// Calls `f` with the index key of an ordered_set for this key.
+    #[inline]
+    pub(crate) fn with_key<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
+        match self {
+            Item::Int(n) => {
+                if let Some((first, rest, used)) = order_key::of_int(n) {
+                    let [a, b, c, d, e, g, h, i] = rest;
+                    return f(&[first, a, b, c, d, e, g, h, i][..1 + used]);
+                }
+            }
+            Item::Bytes(bytes) => {
+                let mut short = [0u8; SHORT_KEY];
+                if let Some(used) = order_key::encode_binary(bytes, &mut short) {
+                    return f(&short[..used]);
+                }
+            }
+        }
+        f(&self.long_key())
+    }
+
+    #[cold]
+    fn long_key(self) -> Vec<u8> {
+        let mut key = Vec::new();
+        // One push makes one whole term.
+        let term = Term::build(|enc| self.push(enc)).unwrap_or_else(|_| Term::nil());
+        order_key::encode(term.as_ref(), &mut key);
+        key
+    }
+
+    /// The index key as bytes of its own.
+    pub(crate) fn index_key(self) -> Vec<u8> {
+        self.with_key(<[u8]>::to_vec)
+    }
+}
+
+/// The integer that a key or a value is.
+///
+/// # Errors
+/// `Stored` for bytes.
+#[inline]
+pub(crate) fn long_of(item: Item<'_>) -> Result<i64, Failure> {
+    match item {
+        Item::Int(n) => Ok(n),
+        Item::Bytes(_) => Err(Failure::Stored("the value is bytes, and no long".into())),
+    }
+}
+
+#[cold]
+fn neither(term: TermRef<'_>) -> Failure {
+    Failure::Stored(format!(
+        "what is stored is neither an integer of 64 bits nor a binary: {term}"
+    ))
+}
+
+/// Writes the row of a key and a value.
+#[inline]
+pub(crate) fn write_row(table: &Table, key: Item<'_>, value: Item<'_>, row: &mut ObjectBuf) {
+    let mut enc = ObjectEncoder::new(row, 2, 1, table.key_form(), table.compressed());
+    enc.key(|e| key.push(e));
+    enc.element(|e| value.push(e));
+    // Each has pushed one whole term.
+    enc.finish();
+}
+
+thread_local! {
+    static ROW: Cell<Option<Box<ObjectBuf>>> = const { Cell::new(None) };
+}
+
+/// Calls `f` with the row of a key and a value, in the thread's own buffer.
+#[inline]
+pub(crate) fn with_row<R>(
+    table: &Table,
+    key: Item<'_>,
+    value: Item<'_>,
+    f: impl FnOnce(&ObjectBuf) -> R,
+) -> R {
+    let mut row = ROW.try_with(Cell::take).ok().flatten().unwrap_or_default();
+    write_row(table, key, value, &mut row);
+    let result = f(&row);
+    row.clear();
+    if row.capacity() <= KEEP {
+        // A thread that ends keeps nothing any more.
+        let _ = ROW.try_with(|kept| kept.set(Some(row)));
+    }
+    result
+}

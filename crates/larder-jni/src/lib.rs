@@ -1,0 +1,48 @@
+//! Larder for the JVM: the native methods of `larder.Native` in `bindings/jvm`.
+//!
+//! Everything here is translation: numbers and bytes of Java to terms, results to numbers and
+//! bytes, errors to exceptions. What a method does, the engine does. Views, iterators and codecs
+//! are written in Java.
+//!
+//! # Rules
+//!
+//! * A table is a number to Java, never an address. [`handles`] says what a number is worth: one
+//!   of a closed table is an exception, whatever other threads do at that moment.
+//! * No panic leaves the library, and no native method calls Java but to throw what it ends with.
+//!   So none waits for a function of the caller's, and a function that Java's side calls may use
+//!   and close any table.
+//! * What Java passes is copied before it is looked at: nothing is read twice from an array or a
+//!   buffer that another thread may be writing.
+//!
+//! # How it is built
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `failure` | what a method may fail with, the exceptions, the guard that each entry runs under |
+//! | `item` | keys and values: an integer or bytes, as terms and from them |
+//! | `wire` | several of them in one array of bytes |
+//! | `handles` | tables by number |
+//! | `table` | operations by key |
+//! | `scan` | ranges, ranks and match specifications |
+//! | `arrays` | Java's arrays and buffers |
+//! | `natives` | the native methods |
+
+#![deny(unsafe_code)]
+
+#[allow(unsafe_code)]
+mod arrays;
+mod failure;
+#[allow(unsafe_code)]
+mod handles;
+#[allow(unsafe_code)]
+mod item;
+#[allow(unsafe_code)]
+mod natives;
+mod scan;
+mod table;
+mod wire;
+
+/// Rows are freed by other threads than those that took their memory, which the C library's
+/// allocator would seldom give back to the system.
+#[global_allocator]
+static HEAP: larder::Allocator = larder::Allocator;

@@ -1,0 +1,16 @@
+//! The native methods of `larder.Native`, by the shape of what they take and give.
+//!
+//! | module | methods |
+//! |---|---|
+//! | `tables` | tables made, closed, asked about |
+//! | `longs` | keys and values that are longs: nothing of Java's is touched |
+//! | `bytes` | keys or values in Java's arrays and buffers, where nothing is allocated |
+//! | `rows` | keys and values of any kind, in one array each way |
+//!
+//! Each takes what it needs from Java, then uses the table, then writes to Java: a table's user
+//! never waits for the JVM.
+
+mod bytes;
+mod longs;
+mod rows;
+mod tables;

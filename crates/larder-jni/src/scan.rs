@@ -1,0 +1,130 @@
+//! Ranges, ranks and match specifications.
+
+use crate::failure::Failure;
+use crate::handles::Handle;
+use crate::item::Item;
+use larder::{Budget, Direction, Output, ScanStep, SelectJob};
+use larder_matchspec::Context;
+use larder_term::object::ObjectView;
+use larder_term::{atoms, Term, TermRef};
+use std::ops::Bound;
+
+/// Two bounds, of index keys.
+pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
+/// A bound: whether it is part of the range, and the key; none for an open end.
+pub(crate) fn bound(key: Option<Item<'_>>, is_included: bool) -> Bound<Vec<u8>> {
+    match (key.map(Item::index_key), is_included) {
+        (None, _) => Bound::Unbounded,
+        (Some(key), true) => Bound::Included(key),
+        (Some(key), false) => Bound::Excluded(key),
+    }
+}
+
+/// Whether a range has nothing between its bounds, whatever the table holds.
+fn is_empty((low, high): &Bounds) -> bool {
+    match (low, high) {
+        (Bound::Included(low), Bound::Included(high)) => low > high,
+        (Bound::Included(low) | Bound::Excluded(low), Bound::Excluded(high))
+        | (Bound::Excluded(low), Bound::Included(high)) => low >= high,
+        _ => false,
+    }
+}
+
+impl Handle {
+    /// Shows at most so many rows between two bounds, in order; whether that is all.
+    pub(crate) fn page(
+        &self,
+        bounds: Bounds,
+        (direction, most): (Direction, usize),
+        mut see: impl FnMut(Item<'_>, Item<'_>),
+    ) -> Result<bool, Failure> {
+        if is_empty(&bounds) {
+            return Ok(true);
+        }
+        let mut job = self.patiently(|| {
+            self.engine
+                .each_between(self.owner, bounds.clone(), direction)
+        })?;
+        job.set_limit(Some(most));
+        let mut failed = None;
+        let step = self.run(&mut job, |row| match Item::row(row) {
+            Ok((key, value)) => see(key, value),
+            Err(failure) => failed = Some(failure),
+        })?;
+        match failed {
+            Some(failure) => Err(failure),
+            None => Ok(step == ScanStep::Done),
+        }
+    }
+
+    /// Steps a job to its end or its limit.
+    fn run(
+        &self,
+        job: &mut SelectJob,
+        mut see: impl FnMut(&ObjectView<'_>),
+    ) -> Result<ScanStep, Failure> {
+        let nobody = Term::from(atoms::UNDEFINED);
+        let context = Context {
+            self_pid: nobody.as_ref(),
+            node: atoms::NONODE,
+        };
+        let mut sink = |output: Output<'_>| {
+            if let Output::Object(object) = output {
+                see(object);
+            }
+        };
+        loop {
+            let step =
+                self.patiently(|| job.step(&mut Budget::unlimited(), &context, &mut sink))?;
+            if step != ScanStep::More {
+                return Ok(step);
+            }
+        }
+    }
+
+    /// How many rows lie between two bounds.
+    pub(crate) fn count(&self, bounds: Bounds) -> Result<u64, Failure> {
+        let mut count = 0;
+        self.page(bounds, (Direction::Forward, usize::MAX), |_, _| count += 1)?;
+        Ok(count)
+    }
+
+    /// The rank of a key's row, from 1.
+    pub(crate) fn rank(&self, key: Item<'_>) -> Result<Option<u64>, Failure> {
+        key.with_key(|key| self.patiently(|| self.engine.rank(self.owner, key)))
+    }
+
+    /// Shows the n-th row, from 1 on from the first, from -1 on from the last; whether it is there.
+    pub(crate) fn nth(
+        &self,
+        n: i64,
+        mut see: impl FnMut(Item<'_>, Item<'_>),
+    ) -> Result<bool, Failure> {
+        let (mut found, mut failed) = (false, None);
+        self.patiently(|| {
+            self.engine.nth(self.owner, n, &mut |row| {
+                found = true;
+                match Item::row(row) {
+                    Ok((key, value)) => see(key, value),
+                    Err(failure) => failed = Some(failure),
+                }
+            })
+        })?;
+        failed.map_or(Ok(found), Err)
+    }
+}
+
+/// The row that a match specification gave.
+///
+/// # Errors
+/// `Argument` for anything else.
+pub(crate) fn row_of(result: TermRef<'_>) -> Result<(Item<'_>, Item<'_>), Failure> {
+    let pair = result.as_tuple().filter(|tuple| tuple.arity() == 2);
+    match pair.and_then(|pair| Some((pair.get(0)?, pair.get(1)?))) {
+        Some((key, value)) => Ok((Item::of(key)?, Item::of(value)?)),
+        None => Err(Failure::Argument(format!(
+            "the match specification has to give rows, as by ['$_'], and gave {result}"
+        ))),
+    }
+}

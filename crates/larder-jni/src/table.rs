@@ -1,0 +1,226 @@
+//! Operations by key, on a handle's table.
+
+use crate::failure::Failure;
+use crate::handles::Handle;
+use crate::item::{long_of, with_row, write_row, Item};
+use larder::{with_local, Budget, Decision, Error, ObjectList, Step, Stored, TimeLeft};
+use larder_term::object::ObjectBuf;
+
+impl Handle {
+    /// Runs an operation until no list that is being inserted is in its way.
+    #[inline]
+    pub(crate) fn patiently<R>(
+        &self,
+        mut f: impl FnMut() -> Result<R, Error>,
+    ) -> Result<R, Failure> {
+        loop {
+            match f() {
+                Err(Error::Busy) => {
+                    while self.engine.help_batch(&mut Budget::slice()) == Step::More {}
+                }
+                result => return result.map_err(Failure::Engine),
+            }
+        }
+    }
+
+    /// As `patiently`, for what is done with an index key.
+    #[inline]
+    fn at<R>(
+        &self,
+        key: Item<'_>,
+        mut f: impl FnMut(&[u8]) -> Result<R, Error>,
+    ) -> Result<R, Failure> {
+        key.with_key(|key| self.patiently(|| f(key)))
+    }
+
+    /// What `see` makes of the value under a key, if there is one.
+    #[inline]
+    pub(crate) fn get<R>(
+        &self,
+        key: Item<'_>,
+        see: impl FnMut(Item<'_>) -> Result<R, Failure>,
+    ) -> Result<Option<R>, Failure> {
+        let mut seen = Seen::new(see);
+        self.at(key, |key| {
+            with_local(|local| {
+                self.engine
+                    .lookup_in(local, self.owner, key, |stored| seen.show(stored))
+            })
+        })?;
+        seen.0
+    }
+
+    pub(crate) fn contains(&self, key: Item<'_>) -> Result<bool, Failure> {
+        self.at(key, |key| self.engine.member(self.owner, key))
+    }
+
+    pub(crate) fn put(&self, key: Item<'_>, value: Item<'_>) -> Result<(), Failure> {
+        with_row(&self.engine, key, value, |row| {
+            self.patiently(|| self.engine.insert(self.owner, row))
+        })
+    }
+
+    /// Puts a row that lives for so many milliseconds, none: for ever.
+    pub(crate) fn put_for(
+        &self,
+        key: Item<'_>,
+        value: Item<'_>,
+        ttl: Option<u64>,
+    ) -> Result<(), Failure> {
+        with_row(&self.engine, key, value, |row| {
+            self.patiently(|| self.engine.insert_with(self.owner, row, ttl))
+        })
+    }
+
+    pub(crate) fn expire(&self, key: Item<'_>, ttl: Option<u64>) -> Result<bool, Failure> {
+        self.at(key, |key| self.engine.expire(self.owner, key, ttl))
+    }
+
+    pub(crate) fn time_left(&self, key: Item<'_>) -> Result<TimeLeft, Failure> {
+        self.at(key, |key| self.engine.time_left(self.owner, key))
+    }
+
+    /// Puts a value, and gives what `see` makes of the one that it replaces.
+    #[inline]
+    pub(crate) fn exchange<R>(
+        &self,
+        key: Item<'_>,
+        value: Item<'_>,
+        see: impl FnMut(Item<'_>) -> Result<R, Failure>,
+    ) -> Result<Option<R>, Failure> {
+        let mut seen = Seen::new(see);
+        with_row(&self.engine, key, value, |row| {
+            self.patiently(|| {
+                with_local(|local| {
+                    let show = |stored: Stored<'_>| seen.show(stored);
+                    (self.engine).exchange_in(local, self.owner, row.borrow(), show)
+                })
+            })
+        })?;
+        seen.0
+    }
+
+    /// Puts a value unless there is one, and gives what `see` makes of that one.
+    pub(crate) fn put_new<R>(
+        &self,
+        key: Item<'_>,
+        value: Item<'_>,
+        mut see: impl FnMut(Item<'_>) -> Result<R, Failure>,
+    ) -> Result<Option<R>, Failure> {
+        with_row(&self.engine, key, value, |row| loop {
+            if self.patiently(|| self.engine.insert_new(self.owner, row))? {
+                return Ok(None);
+            }
+            // Another may have removed it meanwhile: then it is to be put.
+            if let Some(there) = self.get(key, &mut see)? {
+                return Ok(Some(there));
+            }
+        })
+    }
+
+    /// Removes a row, and gives what `see` makes of its value.
+    #[inline]
+    pub(crate) fn remove<R>(
+        &self,
+        key: Item<'_>,
+        see: impl FnMut(Item<'_>) -> Result<R, Failure>,
+    ) -> Result<Option<R>, Failure> {
+        let mut seen = Seen::new(see);
+        self.at(key, |key| {
+            with_local(|local| {
+                self.engine
+                    .take_in(local, self.owner, key, |stored| seen.show(stored))
+            })
+        })?;
+        seen.0
+    }
+
+    /// Does with the value under a key what `decide` says: `None` lets it be, `Some(None)` removes
+    /// it, `Some(Some(value))` puts that in its place. Atomic; `decide` is called again if somebody
+    /// else changes the value meanwhile.
+    fn change<'v>(
+        &self,
+        key: Item<'_>,
+        mut decide: impl FnMut(Option<Item<'_>>) -> Result<Option<Option<Item<'v>>>, Failure>,
+    ) -> Result<(), Failure> {
+        let mut failed = None;
+        self.at(key, |index_key| {
+            with_local(|local| {
+                let f = |stored: Option<Stored<'_>>, row: &mut ObjectBuf| {
+                    let decision = stored.map(Item::value).transpose().and_then(&mut decide);
+                    Ok(match decision {
+                        Ok(None) => Decision::Keep,
+                        Ok(Some(None)) => Decision::Remove,
+                        Ok(Some(Some(value))) => {
+                            write_row(&self.engine, key, value, row);
+                            Decision::Put
+                        }
+                        Err(failure) => {
+                            failed = Some(failure);
+                            Decision::Keep
+                        }
+                    })
+                };
+                self.engine.compute_in(local, self.owner, index_key, f)
+            })
+        })?;
+        failed.map_or(Ok(()), Err)
+    }
+
+    /// Puts `new` in place of `expected`, where none stands for no row; whether it did. Atomic.
+    pub(crate) fn compare_and_set(
+        &self,
+        key: Item<'_>,
+        expected: Option<Item<'_>>,
+        new: Option<Item<'_>>,
+    ) -> Result<bool, Failure> {
+        let mut did = false;
+        self.change(key, |now| {
+            did = now == expected;
+            Ok(did.then_some(new))
+        })?;
+        Ok(did)
+    }
+
+    /// Adds to the integer under a key, 0 where there is none; the sum, as Java adds: it wraps.
+    /// Atomic.
+    pub(crate) fn add(&self, key: Item<'_>, increment: i64) -> Result<i64, Failure> {
+        let mut sum = 0;
+        self.change(key, |now| {
+            sum = now.map_or(Ok(0), long_of)?.wrapping_add(increment);
+            Ok(Some(Some(Item::Int(sum))))
+        })?;
+        Ok(sum)
+    }
+
+    /// Inserts rows all at once.
+    pub(crate) fn put_all<'a>(
+        &self,
+        rows: impl Iterator<Item = Result<(Item<'a>, Item<'a>), Failure>>,
+    ) -> Result<(), Failure> {
+        let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
+        for row in rows {
+            let (key, value) = row?;
+            write_row(&self.engine, key, value, &mut object);
+            list.push(&object);
+        }
+        let mut job = self.engine.begin_insert(self.owner, list, false)?;
+        while job.step(&mut Budget::slice())? == Step::More {}
+        Ok(())
+    }
+}
+
+/// What was made of a value that an operation showed.
+struct Seen<F, R>(Result<Option<R>, Failure>, F);
+
+impl<R, F: FnMut(Item<'_>) -> Result<R, Failure>> Seen<F, R> {
+    #[inline]
+    fn new(see: F) -> Self {
+        Seen(Ok(None), see)
+    }
+
+    #[inline]
+    fn show(&mut self, stored: Stored<'_>) {
+        self.0 = Item::value(stored).and_then(&mut self.1).map(Some);
+    }
+}
