@@ -5,8 +5,8 @@
 #   setup.sh build   a Rust toolchain, a linker, Erlang/OTP: enough for the library
 #   setup.sh run     and a Debian package index to work on
 #   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3, a
-#                    C++ compiler, CMake, pkg-config, valgrind, a JDK and Maven; Mnesia's sources, if
-#                    they can be had
+#                    C++ compiler, CMake, pkg-config, valgrind, a JDK and Maven; Mnesia's sources,
+#                    if they can be had
 #   setup.sh proof   what `make proof` uses: the same
 #   setup.sh jvm     what `make jvm` uses: a JDK and Maven
 #   setup.sh mnesia  what `make bench-mnesia` uses: Mnesia's sources
