@@ -161,6 +161,32 @@ defmodule Larder.Queries do
       defdelegate select_reverse(tab, spec, limit), to: :larder
 
       @doc """
+      The rows of a table or snapshot, or what a match specification makes of them: a lazy stream.
+
+      It reads `:batch` rows at a time (100 unless said), and only as many as are asked for. Nothing
+      is held between two batches: a stream that is halted, or whose consumer fails, leaves nothing
+      behind, and the table is not fixed. Others may write meanwhile: each row that is there
+      throughout comes once. A stream of a snapshot has the rows of its moment. With `reverse: true`
+      an ordered_set comes from its last key.
+
+      Each time it is enumerated it begins anew. A table that goes meanwhile is an `ArgumentError`,
+      and so is a specification that is none, when it is enumerated.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, for(i <- 1..1000, do: {i, rem(i, 7)}))
+          iex> tab |> Larder.stream() |> Stream.filter(fn {_, n} -> n == 0 end) |> Enum.take(2)
+          [{7, 0}, {14, 0}]
+          iex> tab |> Larder.stream([{{:"$1", 3}, [], [:"$1"]}]) |> Enum.at(1)
+          10
+          iex> tab |> Larder.stream([{{:"$1", :_}, [], [:"$1"]}], reverse: true) |> Enum.take(3)
+          [1000, 999, 998]
+      """
+      @spec stream(table(), match_spec(), batch: pos_integer(), reverse: boolean()) ::
+              Enumerable.t()
+      def stream(tab, spec \\ [{:_, [], [:"$_"]}], options \\ []),
+        do: Larder.Stream.new(tab, spec, options)
+
+      @doc """
       How many objects a match specification gives `true` for.
 
           iex> tab = Larder.new(:scores, [])
