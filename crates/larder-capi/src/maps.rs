@@ -1,7 +1,7 @@
 //! Maps in rows: changed in their place.
 
 use crate::status::{guarded, Status};
-use crate::table::{larder_table, summed, whether};
+use crate::table::{larder_table, on, summed, whether};
 use crate::terms::at;
 use crate::view::larder_view;
 
@@ -25,8 +25,8 @@ pub unsafe extern "C" fn larder_map_put(
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         // SAFETY: as the caller says.
         let (map_key, value) = unsafe { (map_key.some("map_key")?, value.some("value")?) };
-        let put = table.0.update_map(&key, position, &map_key, &value)?;
-        Ok(whether(put))
+        let put = table.0.update_map(&key, position, &map_key, &value);
+        Ok(whether(on(table, ("key", key), put)?))
     })
 }
 
@@ -46,7 +46,8 @@ pub unsafe extern "C" fn larder_map_remove(
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         // SAFETY: as the caller says.
         let map_key = unsafe { map_key.some("map_key") }?;
-        Ok(whether(table.0.remove_map_key(&key, position, &map_key)?))
+        let removed = table.0.remove_map_key(&key, position, &map_key);
+        Ok(whether(on(table, ("key", key), removed)?))
     })
 }
 
@@ -75,7 +76,8 @@ pub unsafe extern "C" fn larder_map_add(
         let initial = initial.copied();
         let total = table
             .0
-            .add_in_map(&key, position, &map_key, increment, initial)?;
+            .add_in_map(&key, position, &map_key, increment, initial);
+        let total = on(table, ("key", key), total)?;
         // SAFETY: as the caller says.
         unsafe { summed(&total, sum) }
     })

@@ -3,10 +3,9 @@
 //! Rows may have more elements: what is got and added to is the second. The key is in front.
 
 use crate::status::{guarded, Failure, Status};
-use crate::table::{fill, larder_table, summed, whether};
+use crate::table::{fill, larder_table, on, summed, whether};
 use crate::terms::{all_at, at, larder_terms};
 use crate::view::{copy_text, give, larder_view};
-use larder::api::Table;
 use larder_term::{Term, TermRef, View};
 use std::ffi::{c_char, CStr};
 
@@ -134,10 +133,10 @@ pub extern "C" fn larder_key_view(key: larder_view) -> larder_key {
 unsafe fn pair<'a>(
     table: *const larder_table,
     key: larder_key,
-) -> Result<(&'a Table, Term), Failure> {
+) -> Result<(&'a larder_table, Term), Failure> {
     // SAFETY: as the caller says.
-    let (table, key) = unsafe { (&at(table, "table")?.0, key.some()?) };
-    match table.engine_table().keypos() {
+    let (table, key) = unsafe { (at(table, "table")?, key.some()?) };
+    match table.0.engine_table().keypos() {
         1 => Ok((table, key)),
         keypos => {
             let text = format!(
@@ -161,7 +160,8 @@ unsafe fn put(
     guarded(|| {
         // SAFETY: as the caller says.
         let (table, key) = unsafe { pair(table, key) }?;
-        table.insert(&Term::tuple([key, value()?]))?;
+        let row = Term::tuple([key, value()?]);
+        on(table, ("row", row.as_ref()), table.0.insert(&row))?;
         Ok(Status::Ok)
     })
 }
@@ -284,8 +284,9 @@ unsafe fn get(
     })
 }
 
-fn value_of(table: &Table, key: &Term) -> Result<Option<Term>, Failure> {
-    let rows = table.lookup_elements(key, &[VALUE])?;
+fn value_of(table: &larder_table, key: &Term) -> Result<Option<Term>, Failure> {
+    let rows = table.0.lookup_elements(key, &[VALUE]);
+    let rows = on(table, ("key", key.as_ref()), rows)?;
     Ok(rows.into_iter().flatten().next())
 }
 
@@ -401,7 +402,8 @@ pub unsafe extern "C" fn larder_add_i64(
         // SAFETY: as the caller says.
         let (table, key) = unsafe { pair(table, key) }?;
         let none = Term::tuple([&key, &Term::int(0)]);
-        let total = table.add_or(&key, VALUE, increment, &none)?;
+        let total = table.0.add_or(&key, VALUE, increment, &none);
+        let total = on(table, ("key", key.as_ref()), total)?;
         // SAFETY: as the caller says.
         unsafe { summed(&total, sum) }
     })
@@ -416,7 +418,7 @@ pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key)
     guarded(|| {
         // SAFETY: as the caller says.
         let (table, key) = unsafe { pair(table, key) }?;
-        Ok(whether(table.contains(&key)?))
+        Ok(whether(table.0.contains(&key)?))
     })
 }
 
@@ -429,6 +431,6 @@ pub unsafe extern "C" fn larder_remove(table: *const larder_table, key: larder_k
     guarded(|| {
         // SAFETY: as the caller says.
         let (table, key) = unsafe { pair(table, key) }?;
-        Ok(whether(table.delete(&key)? > 0))
+        Ok(whether(table.0.delete(&key)? > 0))
     })
 }

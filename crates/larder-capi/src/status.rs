@@ -1,6 +1,8 @@
 //! Statuses, messages, and the guard that each entry runs under.
 
+use larder::api::Table;
 use larder::Error;
+use larder_term::{text, TermRef};
 use std::any::Any;
 use std::cell::RefCell;
 use std::ffi::{c_char, CString};
@@ -128,6 +130,22 @@ impl Failure {
     pub(crate) fn new(status: Status, text: impl Into<String>) -> Self {
         let text = text.into();
         Failure { status, text }
+    }
+
+    /// The same of a failure in a table, on something that the caller has named: a key, a row.
+    pub(crate) fn on(self, table: &Table, what: &str, it: TermRef<'_>) -> Self {
+        /// More of a long term is no help.
+        const MOST: usize = 100;
+        let mut term = text::print(it);
+        if term.chars().count() > MOST {
+            term = term.chars().take(MOST).chain("...".chars()).collect();
+        }
+        let name = table.engine_table().info().map(|info| info.name);
+        let of = name.map_or(String::new(), |name| format!("table {name}, "));
+        Failure {
+            text: format!("{} ({of}{what} {term})", self.text),
+            ..self
+        }
     }
 
     /// An argument that must not be null is.

@@ -5,7 +5,7 @@ use crate::terms::{all_at, at, at_mut, larder_terms, text_at};
 use crate::view::{give, larder_view};
 use larder::api::{Snapshot, Table};
 use larder::Error;
-use larder_term::{Atom, Term};
+use larder_term::{Atom, Term, TermRef};
 use std::ffi::c_char;
 
 /// A handle of a table. Any number of threads may use one, or several of the same table, at once.
@@ -17,6 +17,15 @@ pub(crate) fn whether(something: bool) -> Status {
         true => Status::Ok,
         false => Status::None,
     }
+}
+
+/// The result of an operation; a failure says on what.
+pub(crate) fn on<R>(
+    table: &larder_table,
+    (what, it): (&str, TermRef<'_>),
+    result: Result<R, Error>,
+) -> Result<R, Failure> {
+    result.map_err(|error| Failure::from(error).on(&table.0, what, it))
 }
 
 /// Puts results in place of what a sequence holds. The sequence may be the one that the key was
@@ -90,7 +99,7 @@ pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_v
     guarded(|| {
         // SAFETY: as the caller says.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
-        table.0.insert(&row)?;
+        on(table, ("row", row), table.0.insert(&row))?;
         Ok(Status::Ok)
     })
 }
@@ -104,7 +113,8 @@ pub unsafe extern "C" fn larder_insert_new(table: *const larder_table, row: lard
     guarded(|| {
         // SAFETY: as the caller says.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
-        Ok(whether(table.0.insert_new(&row)?))
+        let inserted = on(table, ("row", row), table.0.insert_new(&row))?;
+        Ok(whether(inserted))
     })
 }
 
@@ -185,7 +195,8 @@ pub unsafe extern "C" fn larder_lookup_elements(
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         // SAFETY: as the caller says.
         let positions = unsafe { all_at(positions, count, "positions") }?;
-        let rows = table.0.lookup_elements(&key, positions)?;
+        let rows = table.0.lookup_elements(&key, positions);
+        let rows = on(table, ("key", key), rows)?;
         // SAFETY: as the caller says.
         unsafe { fill(out, rows.concat()) }?;
         // Of no positions, too, it is said whether the key is there.
@@ -293,9 +304,10 @@ pub unsafe extern "C" fn larder_add(
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         // SAFETY: as the caller says.
         let total = match unsafe { otherwise.term() } {
-            Some(row) => table.0.add_or(&key, position, increment, &row)?,
-            None => table.0.add(&key, position, increment)?,
+            Some(row) => table.0.add_or(&key, position, increment, &row),
+            None => table.0.add(&key, position, increment),
         };
+        let total = on(table, ("key", key), total)?;
         // SAFETY: as the caller says.
         unsafe { summed(&total, sum) }
     })
@@ -336,7 +348,8 @@ pub unsafe extern "C" fn larder_update(
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         // SAFETY: as the caller says.
         let element = unsafe { element.some("element") }?;
-        Ok(whether(table.0.update(&key, position, &element)?))
+        let updated = table.0.update(&key, position, &element);
+        Ok(whether(on(table, ("key", key), updated)?))
     })
 }
 
@@ -347,12 +360,12 @@ pub unsafe extern "C" fn larder_update(
 unsafe fn step(
     table: *const larder_table,
     out: *mut larder_terms,
-    find: impl FnOnce(&Table) -> Result<Option<Term>, Failure>,
+    find: impl FnOnce(&larder_table) -> Result<Option<Term>, Failure>,
 ) -> Status {
     guarded(|| {
         // SAFETY: as the caller says.
         let table = unsafe { at(table, "table") }?;
-        let found = find(&table.0)?;
+        let found = find(table)?;
         // SAFETY: as the caller says.
         unsafe { fill(out, found.into_iter().collect()) }
     })
@@ -369,7 +382,7 @@ pub unsafe extern "C" fn larder_first(
     out: *mut larder_terms,
 ) -> Status {
     // SAFETY: as the caller says.
-    unsafe { step(table, out, |table| Ok(table.first()?)) }
+    unsafe { step(table, out, |table| Ok(table.0.first()?)) }
 }
 
 /// Fills `out` with the last key of an ordered_set; for other tables, as `larder_first`.
@@ -379,7 +392,7 @@ pub unsafe extern "C" fn larder_first(
 #[no_mangle]
 pub unsafe extern "C" fn larder_last(table: *const larder_table, out: *mut larder_terms) -> Status {
     // SAFETY: as the caller says.
-    unsafe { step(table, out, |table| Ok(table.last()?)) }
+    unsafe { step(table, out, |table| Ok(table.0.last()?)) }
 }
 
 /// Fills `out`, which may be the sequence that the key is viewed in, with the key after this one;
@@ -395,7 +408,12 @@ pub unsafe extern "C" fn larder_next(
     out: *mut larder_terms,
 ) -> Status {
     // SAFETY: as the caller says.
-    unsafe { step(table, out, |table| Ok(table.next(&key.some("key")?)?)) }
+    unsafe {
+        step(table, out, |table| {
+            let key = key.some("key")?;
+            on(table, ("key", key), table.0.next(&key))
+        })
+    }
 }
 
 /// As `larder_next`, towards the front of an ordered_set; for other tables, the same.
@@ -409,7 +427,12 @@ pub unsafe extern "C" fn larder_prev(
     out: *mut larder_terms,
 ) -> Status {
     // SAFETY: as the caller says.
-    unsafe { step(table, out, |table| Ok(table.prev(&key.some("key")?)?)) }
+    unsafe {
+        step(table, out, |table| {
+            let key = key.some("key")?;
+            on(table, ("key", key), table.0.prev(&key))
+        })
+    }
 }
 
 /// Empties the table at one instant; how many rows went, in `*gone` unless that is null: exactly,

@@ -145,6 +145,7 @@ int main(void) {
     misused();
     larder_terms_free(t);
     larder_free(world);
+    OK(larder_quiesce(60000));
     puts("ok");
     return 0;
 }

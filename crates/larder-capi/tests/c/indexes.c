@@ -61,6 +61,7 @@ int main(void) {
     larder_table_free(users);
     larder_terms_free(t), larder_terms_free(out);
     larder_free(world);
+    OK(larder_quiesce(60000));
     puts("ok");
     return 0;
 }

@@ -38,6 +38,9 @@ int main(void) {
     ENDS(LARDER_BAD_TERM, larder_insert(table, NOTHING));
     CHECK(told("row is a view of nothing"));
     ENDS(LARDER_BAD_ROW, larder_insert(table, one));
+    CHECK(told("table t, row 1"));
+    ENDS(LARDER_BAD_KEY, larder_add(table, one, 2, 1, NOTHING, NULL));
+    CHECK(told("table t, key 1"));
     OK(larder_push_text(t, "{}"));
     ENDS(LARDER_BAD_ROW, larder_insert(table, larder_terms_get(t, 1)));
     OK(larder_push_text(t, "{1, 2}"));
@@ -105,6 +108,7 @@ int main(void) {
     larder_table_free(table), larder_table_free(no);
     larder_terms_free(t), larder_terms_free(out), larder_terms_free(NULL);
     larder_free(world), larder_free(NULL);
+    OK(larder_quiesce(60000));
     puts("ok");
     return 0;
 }

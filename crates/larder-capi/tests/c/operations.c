@@ -513,6 +513,7 @@ int main(void) {
     files();
     larder_terms_free(t), larder_terms_free(u), larder_terms_free(out);
     larder_free(world);
+    OK(larder_quiesce(60000));
     puts("ok");
     return 0;
 }

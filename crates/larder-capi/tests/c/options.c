@@ -41,6 +41,7 @@ int main(void) {
 #endif
 
     larder_free(world);
+    OK(larder_quiesce(60000));
     puts("ok");
     return 0;
 }

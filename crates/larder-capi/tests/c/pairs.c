@@ -144,6 +144,7 @@ int main(void) {
     ranges("catree");
     larder_terms_free(t), larder_terms_free(out);
     larder_free(world);
+    OK(larder_quiesce(60000));
     puts("ok");
     return 0;
 }

@@ -58,6 +58,7 @@ int main(void) {
     larder_terms_free(t);
     larder_table_free(counters), larder_table_free(tickets);
     larder_free(world);
+    OK(larder_quiesce(60000));
     puts("ok");
     return 0;
 }
