@@ -24,7 +24,10 @@ defmodule Larder.MixProject do
   end
 
   def application do
-    [extra_applications: []]
+    # As in the application file for rebar3.
+    {:ok, [{:application, :larder, props}]} = :file.consult(@app_src)
+
+    [extra_applications: []] ++ Keyword.take(props, [:mod, :env, :registered])
   end
 end
 

@@ -1,0 +1,69 @@
+%% @private
+%% @doc Looks from time to time how much memory Larder has, and raises the alarm
+%% `larder_max_memory' if that is more than it may be. The alarm ends when it is a twentieth below.
+%%
+%% Alarms go to SASL's `alarm_handler', where that runs, and to the log.
+-module(larder_watch).
+-behaviour(gen_server).
+
+-include_lib("kernel/include/logger.hrl").
+
+-export([start_link/2]).
+-export([init/1, handle_call/3, handle_cast/2, handle_info/2, terminate/2]).
+
+-define(ALARM, larder_max_memory).
+
+-record(state, {limit :: pos_integer(), poll :: pos_integer(), raised = false :: boolean()}).
+
+%% @doc With a limit in bytes, and the milliseconds between two looks.
+-spec start_link(pos_integer(), pos_integer()) -> {ok, pid()} | {error, term()}.
+start_link(Limit, Poll) ->
+    gen_server:start_link({local, ?MODULE}, ?MODULE, {Limit, Poll}, []).
+
+-spec init({pos_integer(), pos_integer()}) -> {ok, #state{}}.
+init({Limit, Poll}) ->
+    process_flag(trap_exit, true),
+    self() ! look,
+    {ok, #state{limit = Limit, poll = Poll}}.
+
+-spec handle_info(term(), #state{}) -> {noreply, #state{}}.
+handle_info(look, #state{poll = Poll} = State) ->
+    _ = erlang:send_after(Poll, self(), look),
+    {noreply, look(larder:memory(total), State)};
+handle_info(_, State) ->
+    {noreply, State}.
+
+look(Total, #state{limit = Limit, raised = false} = State) when Total > Limit ->
+    ok = raise(Total, Limit),
+    State#state{raised = true};
+look(Total, #state{limit = Limit, raised = true} = State) when Total =< Limit - Limit div 20 ->
+    ok = clear(Total, Limit),
+    State#state{raised = false};
+look(_, State) ->
+    State.
+
+raise(Total, Limit) ->
+    ?LOG_WARNING("Larder's tables have ~b bytes, more than max_memory, ~b; the largest are ~0p",
+                 [Total, Limit, [maps:with([table, memory], Top) || Top <- larder:top(3, memory)]]),
+    to_handler(fun() -> alarm_handler:set_alarm({?ALARM, #{total => Total, max_memory => Limit}}) end).
+
+clear(Total, Limit) ->
+    ?LOG_NOTICE("Larder's tables have ~b bytes, less than max_memory, ~b", [Total, Limit]),
+    to_handler(fun() -> alarm_handler:clear_alarm(?ALARM) end).
+
+to_handler(Fun) ->
+    case whereis(alarm_handler) of
+        undefined -> ok;
+        _ -> Fun()
+    end.
+
+-spec handle_call(term(), gen_server:from(), #state{}) -> {reply, {error, unknown_call}, #state{}}.
+handle_call(_, _, State) -> {reply, {error, unknown_call}, State}.
+
+-spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
+handle_cast(_, State) -> {noreply, State}.
+
+%% An alarm that nobody watches any more would stay for ever.
+-spec terminate(term(), #state{}) -> ok.
+terminate(_, #state{raised = true, limit = Limit}) -> clear(larder:memory(total), Limit);
+terminate(_, _) -> ok.

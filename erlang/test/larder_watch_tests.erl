@@ -1,0 +1,104 @@
+%% The application `larder': what its environment says, and the alarm about memory.
+-module(larder_watch_tests).
+
+-include_lib("eunit/include/eunit.hrl").
+
+-define(ALARM, larder_max_memory).
+-define(POLL, 5).
+
+application_test_() ->
+    {setup, fun quiet/0, fun restore/1,
+     [{timeout, 60, {atom_to_list(Name), Test}}
+      || {Name, Test} <- [{nothing_said, fun nothing_said/0}, {alarm, fun alarm/0},
+                          {stopped, fun stopped/0}, {without_sasl, fun without_sasl/0},
+                          {refused, fun refused/0}]]}.
+
+quiet() ->
+    #{level := Level} = logger:get_primary_config(),
+    ok = logger:set_primary_config(level, none),
+    Level.
+
+restore(Level) ->
+    _ = application:stop(larder),
+    _ = application:stop(sasl),
+    ok = application:unload(larder),
+    ok = logger:set_primary_config(level, Level).
+
+%% Without a limit nobody looks.
+nothing_said() ->
+    started([]),
+    ?assertEqual([], supervisor:which_children(larder_sup)),
+    ?assertEqual(undefined, whereis(larder_watch)).
+
+%% Above the limit there is an alarm, once; a twentieth below it goes.
+alarm() ->
+    {ok, _} = application:ensure_all_started(sasl),
+    Limit = larder:memory(total) + 20_000_000,
+    started([{max_memory, Limit}, {memory_poll, ?POLL}]),
+    timer:sleep(4 * ?POLL),
+    ?assertEqual([], alarms()),
+    Table = filled(40_000_000),
+    ?assert(larder_test:wait_until(fun() -> length(alarms()) =:= 1 end)),
+    [#{total := Total, max_memory := Limit}] = alarms(),
+    ?assert(Total > Limit),
+    timer:sleep(4 * ?POLL),
+    ?assertEqual(1, length(alarms())),
+    true = larder:delete(Table),
+    ?assert(larder_test:wait_until(fun() -> alarms() =:= [] end)).
+
+%% The alarm ends with the application.
+stopped() ->
+    {ok, _} = application:ensure_all_started(sasl),
+    started([{max_memory, 1}, {memory_poll, ?POLL}]),
+    Table = filled(1_000_000),
+    ?assert(larder_test:wait_until(fun() -> length(alarms()) =:= 1 end)),
+    ok = application:stop(larder),
+    ?assertEqual([], alarms()),
+    true = larder:delete(Table).
+
+%% Then there is the log alone.
+without_sasl() ->
+    _ = application:stop(larder),
+    ok = application:stop(sasl),
+    Table = filled(1_000_000),
+    started([{max_memory, 1}, {memory_poll, ?POLL}]),
+    timer:sleep(4 * ?POLL),
+    Pid = whereis(larder_watch),
+    ?assertEqual({error, unknown_call}, gen_server:call(Pid, nonsense)),
+    ok = gen_server:cast(Pid, nonsense),
+    Pid ! nonsense,
+    timer:sleep(2 * ?POLL),
+    ?assertEqual(Pid, whereis(larder_watch)),
+    true = larder:delete(Table).
+
+%% What is wrong in the environment is named, and the application does not start.
+refused() ->
+    lists:foreach(fun({Name, Value}) ->
+        _ = application:stop(larder),
+        set([{Name, Value}]),
+        {error, Reason} = application:start(larder),
+        Said = lists:flatten(io_lib:format("~0p", [Reason])),
+        Wanted = lists:flatten(io_lib:format("{bad_environment,{larder,~0p,~0p}}", [Name, Value])),
+        ?assertNotEqual({Said, nomatch}, {Said, string:find(Said, Wanted)})
+    end, [{max_memory, 0}, {max_memory, "1 GB"}, {max_memory, -1}, {memory_poll, 0},
+          {memory_poll, infinity}]).
+
+started(Environment) ->
+    _ = application:stop(larder),
+    set(Environment),
+    ok = application:start(larder).
+
+set(Environment) ->
+    _ = application:load(larder),
+    Usual = [{max_memory, infinity}, {memory_poll, 1000}],
+    lists:foreach(fun({Name, Value}) -> ok = application:set_env(larder, Name, Value) end,
+                  Usual ++ Environment).
+
+alarms() -> [About || {?ALARM, About} <- alarm_handler:get_alarms()].
+
+filled(Bytes) ->
+    Table = larder:new(t, [public]),
+    Row = 1000,
+    _ = [true = larder:insert(Table, {I, binary:copy(<<"x">>, 100), lists:seq(1, Row div 2)})
+         || I <- lists:seq(1, Bytes div Row)],
+    Table.
