@@ -179,8 +179,8 @@ BENCH_SECONDS ?= 5
 bench-jvm: jvm
 	@scripts/jvm.sh bench $(BENCH_ROWS) $(BENCH_SECONDS)
 
-# Writes at a rate, and how late each was. HEAP=4g JVM_MAP=ConcurrentSkipListMap for that one.
-JVM_MAP      ?= LarderLongTable
+# Writes at a rate, and how late each was. HEAP=8g JVM_MAP=SkipList for that one.
+JVM_MAP      ?= LarderLongs
 PACE_ROWS    ?= 100000000
 PACE_RATE    ?= 200000
 PACE_SECONDS ?= 1800

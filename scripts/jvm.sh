@@ -48,26 +48,53 @@ count() {
     awk '{p += $1 - $2 - $3 - $4; f += $2 + $3} END {print "\n" p + 0 " passed, " f + 0 " failed"}'
 }
 
+# Some peers look into the JDK; one would tell its makers that it is used.
+OPENS=$(printf -- '--add-opens=java.base/%s=ALL-UNNAMED ' java.lang java.lang.reflect java.io java.nio \
+  java.util sun.nio.ch)
+OPENS+=$(printf -- ' --add-exports=java.base/%s=ALL-UNNAMED' jdk.internal.ref jdk.internal.misc sun.nio.ch)
+OPENS+=' --add-exports=jdk.compiler/com.sun.tools.javac.file=ALL-UNNAMED'
+OPENS+=' --add-opens=jdk.compiler/com.sun.tools.javac=ALL-UNNAMED'
+OPENS+=' -Dchronicle.analytics.disable=true'
+readonly OPENS
+
+# The benches, and each map whose library could be had.
+compile_bench() {
+  local map
+  rm -rf $OUT/bench
+  mkdir -p $OUT/bench $OUT/peers
+  mvn -q -B -f $MODULE/bench/pom.xml dependency:copy-dependencies "-DoutputDirectory=$PWD/$OUT/peers" >&2 ||
+    say "larder: not all maps could be had"
+  readonly CLASSES="$OUT/larder.jar:$OUT/bench:$OUT/peers/*"
+  javac --release 17 -cp "$CLASSES" -d $OUT/bench $MODULE/bench/*.java
+  for map in "$MODULE"/bench/maps/*.java; do
+    javac --release 17 -cp "$CLASSES" -d $OUT/bench "$map" || say "larder: without $(basename "$map" .java)"
+  done
+}
+
+# run CLASS ROWS ARGUMENT...
+run() {
+  # shellcheck disable=SC2086
+  java "-Xmx${HEAP:-256m}" "-XX:MaxDirectMemorySize=${DIRECT:-8g}" $OPENS "-Drows=$3" -cp "$CLASSES" "$@"
+}
+
 bench() {
-  local map heap=-Xmx${HEAP:-256m}
-  mkdir -p $OUT/bench
-  javac --release 17 -cp $OUT/larder.jar -d $OUT/bench $MODULE/bench/*.java
-  echo "longs to longs, $1 rows, $heap; nanoseconds a call, a scan's a row"
+  local map
+  compile_bench
+  echo "longs to longs, $1 rows, a heap of ${HEAP:-256m}; nanoseconds a call, a scan's a row"
   echo
-  echo '| map                   |     fill |      put |      get |      add |     scan | longest ms | GC    ms | heap MiB |  RSS MiB |'
+  echo '| map                    |     fill |      put |      get |      add |     scan | longest ms |    GC ms | heap MiB |  RSS MiB |'
   echo '|---|---:|---:|---:|---:|---:|---:|---:|---:|---:|'
-  for map in LarderLongTable LarderTable ConcurrentSkipListMap HashMap; do
-    java "$heap" -cp $OUT/larder.jar:$OUT/bench MapBench $map "$1" "$2" ||
-      echo "| $map | did not end (see above) |"
+  for map in LarderLongs LarderBoxed SkipList Hash Fastutil Caffeine MapDb Chronicle; do
+    [ -e $OUT/bench/$map.class ] || continue
+    run MapBench $map "$1" "$2" "$(sed -n 's|^// name: ||p' $MODULE/bench/maps/$map.java)" 2>$OUT/bench/$map.log ||
+      say "larder: $map did not end: $(grep -m 1 -E 'Error|Exception' $OUT/bench/$map.log)"
   done
 }
 
 # Writes at a rate.
 pace() {
-  local map=$1; shift
-  mkdir -p $OUT/bench
-  javac --release 17 -cp $OUT/larder.jar -d $OUT/bench $MODULE/bench/*.java
-  java "-Xmx${HEAP:-256m}" -cp $OUT/larder.jar:$OUT/bench PaceBench "$map" "$@"
+  compile_bench
+  run PaceBench "$@"
 }
 
 main() {
@@ -85,7 +112,7 @@ main() {
       cp $OUT/target/larder-*.jar $OUT/larder.jar ;;
     test)
       rm -rf $OUT/target/surefire-reports
-      maven package || status=$?
+      maven package -Dmaven.compiler.failOnWarning=true || status=$?
       count
       return $status ;;
     *) die "jvm.sh: unknown part '$1' (package or test)" ;;

@@ -3,101 +3,12 @@ import java.lang.management.GarbageCollectorMXBean;
 import java.lang.management.ManagementFactory;
 import java.nio.file.Files;
 import java.nio.file.Path;
-import java.util.HashMap;
-import java.util.Map;
-import java.util.concurrent.ConcurrentSkipListMap;
-import larder.LarderLongTable;
 
 /**
- * One map of longs to longs, measured in a JVM of its own: `MapBench NAME ROWS SECONDS` prints a
- * line of a table. Every answer is checked.
+ * One map of longs to longs, measured in a JVM of its own: `MapBench CLASS ROWS SECONDS NAME`
+ * prints a line of a table. Every answer is checked.
  */
 public final class MapBench {
-    /** What is measured of a map. */
-    private interface Subject {
-        void put(long key, long value);
-
-        long get(long key);
-
-        void add(long key, long increment);
-
-        /** The sum of the values of so many rows from a key on; -1 without an order. */
-        long scan(long from, long to);
-    }
-
-    private static final class Larder implements Subject {
-        private final LarderLongTable table = LarderLongTable.builder(-1).open();
-
-        @Override
-        public void put(long key, long value) {
-            table.set(key, value);
-        }
-
-        @Override
-        public long get(long key) {
-            return table.get(key);
-        }
-
-        @Override
-        public void add(long key, long increment) {
-            table.addAndGet(key, increment);
-        }
-
-        @Override
-        public long scan(long from, long to) {
-            long[] sum = {0};
-            table.scan(from, to, (key, value) -> sum[0] += value);
-            return sum[0];
-        }
-    }
-
-    /** The table as the map that it is, with its boxes. */
-    private static final class OfMap implements Subject {
-        private final Map<Long, Long> map;
-
-        OfMap(Map<Long, Long> map) {
-            this.map = map;
-        }
-
-        @Override
-        public void put(long key, long value) {
-            map.put(key, value);
-        }
-
-        @Override
-        public long get(long key) {
-            Long value = map.get(key);
-            return value == null ? -1 : value;
-        }
-
-        @Override
-        public void add(long key, long increment) {
-            map.merge(key, increment, Long::sum);
-        }
-
-        @Override
-        public long scan(long from, long to) {
-            if (!(map instanceof java.util.NavigableMap<Long, Long> ordered)) {
-                return -1;
-            }
-            long sum = 0;
-            for (long value : ordered.subMap(from, true, to, true).values()) {
-                sum += value;
-            }
-            return sum;
-        }
-    }
-
-    private static Subject subject(String name) {
-        return switch (name) {
-            case "LarderLongTable" -> new Larder();
-            case "LarderTable" -> new OfMap(LarderLongTable.builder().open());
-            case "ConcurrentSkipListMap" -> new OfMap(new ConcurrentSkipListMap<>());
-            case "HashMap" -> new OfMap(new HashMap<>());
-            default -> throw new IllegalArgumentException("no map is called " + name);
-        };
-    }
-
     /** A permutation of the rows' numbers, without a list of them. */
     private static long key(long i, long rows) {
         return (i * 2_654_435_761L) % rows;
@@ -120,12 +31,12 @@ public final class MapBench {
                 .sum();
     }
 
-    public static void main(String[] args) throws IOException {
-        String name = args[0];
+    public static void main(String[] args) throws Exception {
+        String name = args[0], title = args[3];
         long rows = Long.parseLong(args[1]);
         long nanos = (long) (Double.parseDouble(args[2]) * 1e9);
         long resident = resident(), collected = collecting();
-        Subject map = subject(name);
+        Subject map = Subject.named(name);
         long begin = System.nanoTime();
         for (long i = 0; i < rows; i++) {
             map.put(key(i, rows), i);
@@ -154,8 +65,8 @@ public final class MapBench {
         System.gc();
         Runtime heap = Runtime.getRuntime();
         System.out.printf(
-                "| %-21s | %8.0f | %8.0f | %8.0f | %8.0f | %8s | %10.2f | %8d | %8d | %8d |%n",
-                name, fill, put, get, add, scan < 0 ? "-" : String.format("%.1f", scan),
+                "| %-22s | %8.0f | %8.0f | %8.0f | %8.0f | %8s | %10.2f | %8d | %8d | %8d |%n",
+                title, fill, put, get, add, scan < 0 ? "-" : String.format("%.1f", scan),
                 longest / 1e6, collecting() - collected, (heap.totalMemory() - heap.freeMemory()) >> 20,
                 resident() - resident);
     }

@@ -1,63 +1,13 @@
-import java.util.Map;
 import java.util.SplittableRandom;
-import java.util.concurrent.ConcurrentSkipListMap;
 import java.util.concurrent.locks.LockSupport;
-import larder.LarderLongTable;
 
 /**
- * Writes at a rate, and how late each was: `PaceBench NAME ROWS RATE SECONDS` fills a map of longs
+ * Writes at a rate, and how late each was: `PaceBench CLASS ROWS RATE SECONDS` fills a map of longs
  * to longs, and then makes so many writes a second. One in four appends a key, the others add to
  * keys of a Zipf distribution. A write's time counts from when it was due, so a pause counts for
  * all that it held up.
  */
 public final class PaceBench {
-    private interface Writer {
-        void put(long key, long value);
-
-        void add(long key, long increment);
-
-        long size();
-    }
-
-    private static Writer larder() {
-        LarderLongTable table = LarderLongTable.builder().open();
-        return new Writer() {
-            @Override
-            public void put(long key, long value) {
-                table.set(key, value);
-            }
-
-            @Override
-            public void add(long key, long increment) {
-                table.addAndGet(key, increment);
-            }
-
-            @Override
-            public long size() {
-                return table.mappingCount();
-            }
-        };
-    }
-
-    private static Writer of(Map<Long, Long> map) {
-        return new Writer() {
-            @Override
-            public void put(long key, long value) {
-                map.put(key, value);
-            }
-
-            @Override
-            public void add(long key, long increment) {
-                map.merge(key, increment, Long::sum);
-            }
-
-            @Override
-            public long size() {
-                return map.size();
-            }
-        };
-    }
-
     /** Times in microseconds, in eight steps for each power of two. */
     private static final class Histogram {
         private final long[] counts = new long[8 * 64];
@@ -87,15 +37,11 @@ public final class PaceBench {
         }
     }
 
-    public static void main(String[] args) {
+    public static void main(String[] args) throws Exception {
         String name = args[0];
         long rows = Long.parseLong(args[1]), rate = Long.parseLong(args[2]);
         long writes = rate * Long.parseLong(args[3]);
-        Writer map = switch (name) {
-            case "LarderLongTable" -> larder();
-            case "ConcurrentSkipListMap" -> of(new ConcurrentSkipListMap<>());
-            default -> throw new IllegalArgumentException("no map is called " + name);
-        };
+        Subject map = Subject.named(name);
         long begin = System.nanoTime();
         for (long i = 0; i < rows; i++) {
             map.put(i, i);

@@ -84,6 +84,13 @@ class LongTableTest {
             }
             assertEquals(sorted, keys);
             assertFalse(table.containsKey(49));
+            // Numbers that stand for no row within the library are values as all others.
+            long one = 0x9E3779B97F4A7C15L;
+            table.set(1, one);
+            assertEquals(one, table.get((Object) 1L));
+            table.set(1, one + 1);
+            assertEquals(one + 1, table.get((Object) 1L));
+            assertEquals(null, table.get((Object) 2L));
         }
     }
 

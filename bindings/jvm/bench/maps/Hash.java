@@ -1,0 +1,7 @@
+// name: HashMap
+
+public final class Hash extends OfMap {
+    public Hash() {
+        super(new java.util.HashMap<>());
+    }
+}
