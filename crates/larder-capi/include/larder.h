@@ -251,6 +251,8 @@ typedef struct larder_change {
 extern "C" {
 #endif // __cplusplus
 
+/* --- Worlds; tables made and found --- */
+
 // Makes an empty world. Never null.
 struct larder *larder_new(void);
 
@@ -311,12 +313,16 @@ enum larder_status larder_table_load(const struct larder *world,
                                      const char *path,
                                      struct larder_table **table);
 
+/* --- Errors --- */
+
 // Why the last call of this thread that failed did so: a text in UTF-8, empty if none has failed.
 // Valid until another one of the thread fails or the thread ends.
 const char *larder_message(void);
 
 // The name of a status as it is in the header, for logs; "?" for a number that is none. Static.
 const char *larder_status_name(int32_t status);
+
+/* --- Terms, pushed --- */
 
 // Makes an empty sequence. Never null.
 struct larder_terms *larder_terms_new(void);
@@ -421,6 +427,8 @@ enum larder_status larder_push_etf(struct larder_terms *terms,
                                    size_t len,
                                    bool trusted);
 
+/* --- Terms, read --- */
+
 // What the term is. O(1).
 //
 // Safety:
@@ -524,6 +532,8 @@ size_t larder_view_text(struct larder_view view, char *out, size_t capacity);
 // As for `larder_view_text`.
 size_t larder_view_etf(struct larder_view view, uint8_t *out, size_t capacity);
 
+/* --- Tables and their handles --- */
+
 // Gives up a handle. The table itself stays: `larder_table_drop` ends it, or the end of its world.
 // A snapshot ends with its handle. Null is nothing to give up.
 //
@@ -544,6 +554,8 @@ enum larder_status larder_table_drop(const struct larder_table *table);
 // Safety:
 // As for `larder_table_drop`; `name` is null or ends with a NUL.
 enum larder_status larder_table_rename(const struct larder_table *table, const char *name);
+
+/* --- Rows by key --- */
 
 // Inserts a row, a tuple: in a set in place of the one with its key, in a bag beside the others.
 // Atomic. O(1), in an ordered_set O(log n). `LARDER_BAD_ROW` for what is no tuple or too short to
@@ -656,6 +668,8 @@ enum larder_status larder_update(const struct larder_table *table,
                                  size_t position,
                                  struct larder_view element);
 
+/* --- Keys in order --- */
+
 // Fills `out` with the first key, in key order for an ordered_set; `LARDER_NONE` if the table is
 // empty.
 //
@@ -686,6 +700,8 @@ enum larder_status larder_next(const struct larder_table *table,
 enum larder_status larder_prev(const struct larder_table *table,
                                struct larder_view key,
                                struct larder_terms *out);
+
+/* --- Tables as a whole --- */
 
 // Empties the table at one instant; how many rows went, in `*gone` unless that is null: exactly,
 // if nobody was writing at that moment. O(1); memory is freed behind.
@@ -722,6 +738,8 @@ enum larder_status larder_info(const struct larder_table *table, struct larder_t
 // Safety:
 // As for `larder_table_drop`; `path` is null or ends with a NUL.
 enum larder_status larder_table_save(const struct larder_table *table, const char *path);
+
+/* --- Keys and values, without terms --- */
 
 // The integer as a key.
 struct larder_key larder_key_i64(int64_t key);
@@ -845,6 +863,8 @@ enum larder_status larder_has(const struct larder_table *table, struct larder_ke
 // As for `larder_has`.
 enum larder_status larder_remove(const struct larder_table *table, struct larder_key key);
 
+/* --- Maps in rows --- */
+
 // Gives a key of a map this value; the map is the element at a position, from 1, of the row under
 // a key. `LARDER_NONE` if there is no such row. Atomic; nothing else of the row is looked at or
 // copied out. `LARDER_NOT_MAP` if the element is none, `LARDER_BAD_ROW` (no such position, or the
@@ -881,6 +901,8 @@ enum larder_status larder_map_add(const struct larder_table *table,
                                   int64_t increment,
                                   const int64_t *initial,
                                   int64_t *sum);
+
+/* --- Queries, ranges and scans --- */
 
 // Begins to look for what a match specification, written as in Erlang, gives:
 // `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. A handle in `*rows`, to be given up with
@@ -974,6 +996,8 @@ enum larder_status larder_select_replace(const struct larder_table *table,
                                          const char *spec,
                                          uint64_t *count);
 
+/* --- Queries with parameters --- */
+
 // Compiles a match specification in which `{bind, N}` stands for the Nth value, from 1 to 255:
 // `[{{{user,{bind,1}},'$1'},[{'<','$1',{bind,2}}],['$1']}]`. A handle in `*prepared`, to be given
 // up with `larder_prepared_free`. The functions `larder_…_prepared` take it with values, and
@@ -1045,6 +1069,8 @@ enum larder_status larder_select_take_prepared(const struct larder_table *table,
                                                const struct larder_terms *values,
                                                struct larder_terms *out);
 
+/* --- Ranks --- */
+
 // The rank of the row under a key of an ordered_set, 1 for the first, in `*rank` unless that is
 // null; `LARDER_NONE` if there is no such row. O(log n); the first question about ranks counts the
 // table once, each later one what has changed since.
@@ -1088,6 +1114,8 @@ enum larder_status larder_count_range(const struct larder_table *table,
                                       struct larder_view low,
                                       struct larder_view high,
                                       uint64_t *count);
+
+/* --- Secondary indexes --- */
 
 // Adds an index of the element at a position, from 1, of each row; rows that are shorter are not
 // in it. `flags` are `larder_index_flags`. Others read and write the table meanwhile; match
@@ -1142,6 +1170,8 @@ enum larder_status larder_index_select(const struct larder_table *table,
                                        const char *name,
                                        const char *spec,
                                        struct larder_terms *out);
+
+/* --- Snapshots and feeds --- */
 
 // Takes snapshots of `count` tables of one world, all of one moment, and puts a handle of each in
 // `snapshots`, in the tables' order: to be given up with `larder_table_free`, which ends it. O(1)
@@ -1218,6 +1248,8 @@ enum larder_status larder_feed_each(struct larder_feed *feed,
 // Safety:
 // `feed` is null, or a feed that was not given up; no change of it is used any more.
 void larder_feed_free(struct larder_feed *feed);
+
+/* --- Several changes at one instant --- */
 
 // Makes an empty list. Never null.
 struct larder_operations *larder_operations_new(void);

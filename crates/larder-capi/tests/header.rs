@@ -33,6 +33,50 @@ const VERSION: &str = concat!(
     "(10000 * LARDER_VERSION_MAJOR + 100 * LARDER_VERSION_MINOR + LARDER_VERSION_PATCH)"
 );
 
+/// Where a part of the header begins: its title, and its first function.
+const PARTS: [(&str, &str); 16] = [
+    ("Worlds; tables made and found", "larder_new"),
+    ("Errors", "larder_message"),
+    ("Terms, pushed", "larder_terms_new"),
+    ("Terms, read", "larder_view_kind"),
+    ("Tables and their handles", "larder_table_free"),
+    ("Rows by key", "larder_insert"),
+    ("Keys in order", "larder_first"),
+    ("Tables as a whole", "larder_clear"),
+    ("Keys and values, without terms", "larder_key_i64"),
+    ("Maps in rows", "larder_map_put"),
+    ("Queries, ranges and scans", "larder_select"),
+    ("Queries with parameters", "larder_prepare"),
+    ("Ranks", "larder_rank"),
+    ("Secondary indexes", "larder_add_index"),
+    ("Snapshots and feeds", "larder_snapshot"),
+    ("Several changes at one instant", "larder_operations_new"),
+];
+
+/// Puts the titles of the parts between the functions.
+fn with_titles(header: &str) -> String {
+    let mut titled = 0;
+    let mut title_of = |paragraph: &str| {
+        let is_of = |first: &&(&str, &str)| {
+            let declared = |mark| paragraph.contains(&format!("{mark}{}(", first.1));
+            paragraph.starts_with("//") && (declared(" ") || declared(" *"))
+        };
+        PARTS
+            .iter()
+            .find(is_of)
+            .map_or(String::new(), |(title, _)| {
+                titled += 1;
+                format!("/* --- {title} --- */\n\n")
+            })
+    };
+    let paragraphs = header.split("\n\n");
+    let paragraphs: Vec<_> = paragraphs
+        .map(|paragraph| title_of(paragraph) + paragraph)
+        .collect();
+    assert_eq!(titled, PARTS.len(), "a part begins with no function");
+    paragraphs.join("\n\n")
+}
+
 fn generated() -> String {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut config = cbindgen::Config {
@@ -62,7 +106,7 @@ fn generated() -> String {
         .expect("the sources can be read")
         .write(&mut header);
     let header = String::from_utf8(header).expect("a header is text");
-    header
+    with_titles(&header)
         .replace("LARDER_STATUS_", "LARDER_")
         .replace("LARDER_TYPE_", "LARDER_")
         .replace("LARDER_INDEX_FLAGS_", "LARDER_INDEX_")
