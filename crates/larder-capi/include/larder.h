@@ -148,6 +148,17 @@ typedef enum larder_type {
   LARDER_DUPLICATE_BAG = 3,
 } larder_type;
 
+// What becomes of a table that has as much as it may have.
+typedef enum larder_evict {
+  // Writes that need room are refused: `LARDER_FULL`.
+  LARDER_EVICT_NONE = 0,
+  // Of some rows that are looked at, those go that were read or written the longest ago.
+  LARDER_EVICT_LRU = 1,
+  // Of some rows that are looked at, those go that were read or written the least often lately;
+  // or a new one, if it was not more often.
+  LARDER_EVICT_TINY_LFU = 2,
+} larder_evict;
+
 // What a secondary index is like: added up.
 typedef enum larder_index_flags {
   // No two rows may have values that are equal.
@@ -192,6 +203,8 @@ typedef struct larder_options {
   size_t size;
   // A `larder_type`.
   int kind;
+  // A `larder_evict`, for a table that has `max_size` or `max_memory`.
+  int evict;
   // The position of the key in each row, from 1; 0 stands for 1.
   size_t keypos;
   // Whether `larder_table_find` finds the table; no other may have its name.
@@ -203,6 +216,16 @@ typedef struct larder_options {
   // The structure to build on, with its options: `"btree"`, `"catree(over=btree,m=16)"`; null
   // for the default, which is best for nearly everything.
   const char *structure;
+  // For how many milliseconds a row lives after it was written, unless `larder_insert_for` says
+  // otherwise; 0: for ever. For sets and ordered_sets, as all that follows.
+  uint64_t ttl_ms;
+  // For how many milliseconds a row lives, at least, after it was written or looked up by its
+  // key; 0: for ever.
+  uint64_t idle_ms;
+  // How many rows the table has at most; 0: any number.
+  size_t max_size;
+  // How many bytes its rows take at most; 0: any number.
+  size_t max_memory;
 } larder_options;
 
 // A term that lies in somebody's memory: in a `larder_terms`, which has to stay as it is
@@ -901,6 +924,37 @@ enum larder_status larder_map_add(const struct larder_table *table,
                                   int64_t increment,
                                   const int64_t *initial,
                                   int64_t *sum);
+
+/* --- Rows that expire --- */
+
+// Inserts a row, as `larder_insert`, that lives for so many milliseconds, whatever the table's
+// `ttl_ms`; a negative number stands for ever. `LARDER_TABLE_TYPE`: the table was made without
+// bounds.
+//
+// Safety:
+// As for `larder_insert`.
+enum larder_status larder_insert_for(const struct larder_table *table,
+                                     struct larder_view row,
+                                     int64_t ttl_ms);
+
+// Gives the row under a key so many milliseconds to live, from now on; a negative number stands
+// for ever. `LARDER_NONE` if there is no row. Feeds are not told. As `larder_insert_for`.
+//
+// Safety:
+// As for `larder_insert`.
+enum larder_status larder_expire(const struct larder_table *table,
+                                 struct larder_view key,
+                                 int64_t ttl_ms);
+
+// How many milliseconds the row under a key has left, in `*ttl_ms` unless that is null: -1 for
+// ever. `LARDER_NONE` if there is no row. It is no read that `idle_ms` counts. As
+// `larder_insert_for`.
+//
+// Safety:
+// As for `larder_insert`; `ttl_ms` is null or may be written to.
+enum larder_status larder_time_left(const struct larder_table *table,
+                                    struct larder_view key,
+                                    int64_t *ttl_ms);
 
 /* --- Queries, ranges and scans --- */
 

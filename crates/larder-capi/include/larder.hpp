@@ -218,6 +218,14 @@ public:
         return detail::check(larder_update(table_, k, position, element));
     }
 
+    // --- rows that expire: a table with bounds; std::nullopt is for ever ---
+
+    using time = std::optional<std::chrono::milliseconds>;
+    void insert_for(view own, time ttl) const {
+        detail::check(larder_insert_for(table_, own, ms(ttl)));
+    }
+    bool expire(view k, time ttl) const { return detail::check(larder_expire(table_, k, ms(ttl))); }
+
     // --- many rows ---
 
     // Every row: in key order, or the other way, for an ordered_set.
@@ -324,6 +332,10 @@ public:
     }
 
 protected:
+    static std::int64_t ms(time of) {
+        if (!of) return -1;
+        return of->count() < 0 ? 0 : static_cast<std::int64_t>(of->count());
+    }
     template <class F> static terms filled(F &&f) {
         terms out;
         detail::check(f(out.get()));
@@ -411,6 +423,26 @@ public:
         options_.decentralized_counters = own;
         return *this;
     }
+    options &ttl(std::chrono::milliseconds time) {
+        options_.ttl_ms = above_zero(time);
+        return *this;
+    }
+    options &idle(std::chrono::milliseconds time) {
+        options_.idle_ms = above_zero(time);
+        return *this;
+    }
+    options &max_size(std::size_t rows) {
+        options_.max_size = rows;
+        return *this;
+    }
+    options &max_memory(std::size_t bytes) {
+        options_.max_memory = bytes;
+        return *this;
+    }
+    options &evict(larder_evict own) {
+        options_.evict = own;
+        return *this;
+    }
     options &structure(std::string own) {
         structure_ = std::move(own);
         return *this;
@@ -422,6 +454,12 @@ public:
     }
 
 private:
+    // Zero is no time to larder.h, but no bound.
+    static std::uint64_t above_zero(std::chrono::milliseconds time) {
+        if (time.count() <= 0) throw error(LARDER_BAD_OPTION, "a time to live is above zero");
+        return static_cast<std::uint64_t>(time.count());
+    }
+
     larder_options options_{};
     std::string structure_;
 };

@@ -24,6 +24,7 @@
 //! | `table` | operations by key |
 //! | `pairs` | the same for rows of a key and a value, without terms |
 //! | `maps` | maps in rows |
+//! | `bounds` | rows that expire |
 //! | `rows` | match specifications, ranges and scans |
 //! | `prepared` | match specifications with parameters |
 //! | `rank` | ranks |
@@ -56,6 +57,8 @@ mod pairs;
 
 mod maps;
 
+mod bounds;
+
 mod rows;
 
 mod prepared;
@@ -72,11 +75,12 @@ mod operations;
 
 mod transaction;
 
+pub use bounds::*;
 pub use feed::*;
 pub use index::*;
 pub use maps::*;
 pub use operations::*;
-pub use options::{larder_options, larder_type};
+pub use options::{larder_evict, larder_options, larder_type};
 pub use pairs::*;
 pub use prepared::*;
 pub use rank::*;

@@ -7,8 +7,10 @@
 use crate::status::{Failure, Status};
 use crate::terms::text_at;
 use ::larder::api::Builder;
+use ::larder::Evict;
 use std::ffi::{c_char, c_int};
 use std::mem::{offset_of, size_of, MaybeUninit};
+use std::time::Duration;
 
 /// How many rows a key may have, and in what order keys come.
 #[repr(C)]
@@ -33,6 +35,23 @@ impl larder_type {
     ];
 }
 
+/// What becomes of a table that has as much as it may have.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum larder_evict {
+    /// Writes that need room are refused: `LARDER_FULL`.
+    None = 0,
+    /// Of some rows that are looked at, those go that were read or written the longest ago.
+    Lru = 1,
+    /// Of some rows that are looked at, those go that were read or written the least often lately;
+    /// or a new one, if it was not more often.
+    TinyLfu = 2,
+}
+
+impl larder_evict {
+    const ALL: [larder_evict; 3] = [larder_evict::None, larder_evict::Lru, larder_evict::TinyLfu];
+}
+
 /// How a table is made. Zeroed but for its size, it makes a set with the key in front.
 #[repr(C)]
 #[derive(Clone, Copy)]
@@ -42,6 +61,8 @@ pub struct larder_options {
     pub size: usize,
     /// A `larder_type`.
     pub kind: c_int,
+    /// A `larder_evict`, for a table that has `max_size` or `max_memory`.
+    pub evict: c_int,
     /// The position of the key in each row, from 1; 0 stands for 1.
     pub keypos: usize,
     /// Whether `larder_table_find` finds the table; no other may have its name.
@@ -53,10 +74,20 @@ pub struct larder_options {
     /// The structure to build on, with its options: `"btree"`, `"catree(over=btree,m=16)"`; null
     /// for the default, which is best for nearly everything.
     pub structure: *const c_char,
+    /// For how many milliseconds a row lives after it was written, unless `larder_insert_for` says
+    /// otherwise; 0: for ever. For sets and ordered_sets, as all that follows.
+    pub ttl_ms: u64,
+    /// For how many milliseconds a row lives, at least, after it was written or looked up by its
+    /// key; 0: for ever.
+    pub idle_ms: u64,
+    /// How many rows the table has at most; 0: any number.
+    pub max_size: usize,
+    /// How many bytes its rows take at most; 0: any number.
+    pub max_memory: usize,
 }
 
 /// What the first version with a size had.
-const LEAST: usize = offset_of!(larder_options, structure) + size_of::<*const c_char>();
+const LEAST: usize = offset_of!(larder_options, max_memory) + size_of::<usize>();
 
 /// More than any version will have: a larger size was never set.
 const MOST: usize = 4096;
@@ -128,5 +159,39 @@ pub(crate) unsafe fn apply(
         // SAFETY: as the caller says.
         builder = builder.structure_text(unsafe { text_at(options.structure, "structure") }?);
     }
-    Ok(builder)
+    bounded(&options, builder)
+}
+
+/// Puts the bounds into a builder: a table that is asked for none pays for none.
+fn bounded(options: &larder_options, mut builder: Builder) -> Result<Builder, Failure> {
+    let bad = |text| Err(Failure::new(Status::BadOption, text));
+    if options.ttl_ms > 0 {
+        builder = builder.ttl(Duration::from_millis(options.ttl_ms));
+    }
+    if options.idle_ms > 0 {
+        builder = builder.idle(Duration::from_millis(options.idle_ms));
+    }
+    if options.max_size > 0 {
+        builder = builder.max_size(options.max_size);
+    }
+    if options.max_memory > 0 {
+        builder = builder.max_memory(options.max_memory);
+    }
+    let has_limits = options.max_size > 0 || options.max_memory > 0;
+    let mut all = larder_evict::ALL.into_iter();
+    let evict = match all.find(|own| *own as c_int == options.evict) {
+        Some(larder_evict::None) => return Ok(builder),
+        Some(_) if !has_limits => {
+            return bad("evict is for a table with max_size or max_memory".to_owned())
+        }
+        Some(larder_evict::Lru) => Evict::Lru,
+        Some(larder_evict::TinyLfu) => Evict::TinyLfu,
+        None => {
+            return bad(format!(
+                "evict is {}, which is no larder_evict",
+                options.evict
+            ))
+        }
+    };
+    Ok(builder.evict(evict))
 }

@@ -164,7 +164,9 @@ impl From<Error> for Failure {
             Error::NotMap => Status::NotMap,
             Error::Keypos | Error::Position | Error::NotTuple | Error::BadDefault => Status::BadRow,
             Error::NotInteger => Status::NotInteger,
-            Error::TableType | Error::KeyChanged | Error::Unranked => Status::TableType,
+            Error::TableType | Error::KeyChanged | Error::Unranked | Error::Unbounded => {
+                Status::TableType
+            }
             Error::UnknownStructure(_) | Error::BadOption(_) => Status::BadOption,
             Error::BadSpec(_) => Status::BadSpec,
             Error::NotUnique(_) => Status::NotUnique,

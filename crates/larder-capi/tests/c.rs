@@ -93,6 +93,11 @@ fn pairs_and_ranges() {
 }
 
 #[test]
+fn bounds() {
+    run("bounds.c", ".so");
+}
+
+#[test]
 fn fork_after_all_is_quiet() {
     run("fork.c", ".so");
 }

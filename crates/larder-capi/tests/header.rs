@@ -34,7 +34,7 @@ const VERSION: &str = concat!(
 );
 
 /// Where a part of the header begins: its title, and its first function.
-const PARTS: [(&str, &str); 16] = [
+const PARTS: [(&str, &str); 17] = [
     ("Worlds; tables made and found", "larder_new"),
     ("Errors", "larder_message"),
     ("Terms, pushed", "larder_terms_new"),
@@ -45,6 +45,7 @@ const PARTS: [(&str, &str); 16] = [
     ("Tables as a whole", "larder_clear"),
     ("Keys and values, without terms", "larder_key_i64"),
     ("Maps in rows", "larder_map_put"),
+    ("Rows that expire", "larder_insert_for"),
     ("Queries, ranges and scans", "larder_select"),
     ("Queries with parameters", "larder_prepare"),
     ("Ranks", "larder_rank"),
@@ -93,7 +94,7 @@ fn generated() -> String {
     };
     config.enumeration.rename_variants = cbindgen::RenameRule::QualifiedScreamingSnakeCase;
     // What only fields and parameters of another type mean.
-    let meant = ["larder_type", "larder_index_flags"];
+    let meant = ["larder_type", "larder_evict", "larder_index_flags"];
     config.export.include.extend(meant.map(str::to_owned));
     let renamed = [("Status", "larder_status")];
     let renamed = renamed.map(|(from, to)| (from.to_owned(), to.to_owned()));

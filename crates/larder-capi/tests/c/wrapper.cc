@@ -172,6 +172,20 @@ static void together(const world &w) {
     CHECK(seen == 500 && filtered.is_over() && !filtered.next());
 }
 
+static void bounds(const world &w) {
+    table few = w.table("few", options().max_size(10).evict(LARDER_EVICT_LRU).idle(std::chrono::hours(1)));
+    for (int i = 0; i < 100; i++) few.put(i, i);
+    table sessions = w.table("sessions", options().ttl(std::chrono::hours(1)).max_memory(1 << 20));
+    sessions.insert_for(row("gone", 1).front(), std::chrono::milliseconds(0));
+    sessions.insert_for(row("stays", 1).front(), std::nullopt);
+    CHECK(!sessions.has("gone") && sessions.has("stays"));
+    const terms stays = term("stays");
+    CHECK(sessions.expire(stays.front(), std::chrono::milliseconds(-5)) && !sessions.has("stays"));
+    CHECK(!sessions.expire(stays.front(), std::nullopt));
+    CHECK(fails([&] { options().ttl(std::chrono::milliseconds(0)); }) == LARDER_BAD_OPTION);
+    CHECK(few.size() <= 100 && fails([&] { w.table("odd", options().evict(LARDER_EVICT_LRU)); }) == LARDER_BAD_OPTION);
+}
+
 int main() {
     {
         const world w;
@@ -179,6 +193,7 @@ int main() {
         tables(w);
         ranges(w);
         together(w);
+        bounds(w);
     }
     CHECK(quiesce(std::chrono::seconds(20)));
     std::puts("ok");
