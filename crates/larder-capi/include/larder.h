@@ -1424,6 +1424,15 @@ enum larder_status larder_begin(const struct larder_table *const *tables,
 const struct larder_table *larder_transaction_table(const struct larder_transaction *transaction,
                                                     size_t index);
 
+// Whether nobody has changed what was read or written so far: `LARDER_OK`, or `LARDER_CONFLICT` if
+// `larder_commit` would answer that. For one that takes long, and would rather begin anew at once,
+// by `larder_commit`, than at its end. If it is `LARDER_OK`, somebody may change it at any moment.
+// `LARDER_NO_TABLE`: one was dropped, or the transaction has ended.
+//
+// Safety:
+// `transaction` is null, or one that was not given up and nobody else uses.
+enum larder_status larder_validate(const struct larder_transaction *transaction);
+
 // Makes what was written take effect, at one instant, if nobody has changed what was read: ranges
 // and absences count, too.
 //

@@ -541,6 +541,12 @@ public:
     table_ref operator[](std::size_t index) const {
         return larder_transaction_table(transaction_.get(), index);
     }
+    // Whether nobody has changed what was read or written so far.
+    bool validate() const {
+        const larder_status status = larder_validate(transaction_.get());
+        if (status == LARDER_CONFLICT) return false;
+        return detail::check(status);
+    }
     // False if others have changed what was read: then it has begun anew.
     bool commit() {
         const larder_status status = larder_commit(transaction_.get());

@@ -89,6 +89,28 @@ pub unsafe extern "C" fn larder_transaction_table(
     })
 }
 
+/// Whether nobody has changed what was read or written so far: `LARDER_OK`, or `LARDER_CONFLICT` if
+/// `larder_commit` would answer that. For one that takes long, and would rather begin anew at once,
+/// by `larder_commit`, than at its end. If it is `LARDER_OK`, somebody may change it at any moment.
+/// `LARDER_NO_TABLE`: one was dropped, or the transaction has ended.
+///
+/// # Safety
+/// `transaction` is null, or one that was not given up and nobody else uses.
+#[no_mangle]
+pub unsafe extern "C" fn larder_validate(transaction: *const larder_transaction) -> Status {
+    guarded(|| {
+        // SAFETY: as the caller says.
+        let own = unsafe { at(transaction, "transaction") }?;
+        match own.transaction.validate()? {
+            true => Ok(Status::Ok),
+            false => Err(Failure::new(
+                Status::Conflict,
+                "others have changed what the transaction has read",
+            )),
+        }
+    })
+}
+
 /// Makes what was written take effect, at one instant, if nobody has changed what was read: ranges
 /// and absences count, too.
 ///

@@ -98,6 +98,39 @@ fn a_transaction_does_what_its_operations_do() {
     }
 }
 
+/// What validation says, the commit does, whatever was read and whatever others changed.
+#[test]
+fn validation_says_what_the_commit_does() {
+    let mut outcomes = [0, 0];
+    for kind in KINDS {
+        for seed in 1..=150 {
+            let larder = Larder::new();
+            let t = table(&larder, kind);
+            let mut random = Random(0x9E37_79B9_7F4A_7C15 ^ seed);
+            (0..20).for_each(|_| drop(operate(&t, &mut random)));
+            let mut transaction = larder.begin(&[&t]).unwrap();
+            for _ in 0..random.below(4) {
+                operate(&transaction.views()[0], &mut random);
+            }
+            // Without a write there would be nothing to lose.
+            transaction.views()[0].insert(&term!({own, 1})).unwrap();
+            assert_eq!(transaction.validate(), Ok(true), "{kind}, seed {seed}");
+            for _ in 0..random.below(4) {
+                operate(&t, &mut random);
+            }
+            let valid = transaction.validate().unwrap();
+            assert_eq!(transaction.validate(), Ok(valid), "{kind}, seed {seed}");
+            assert_eq!(transaction.commit(), Ok(valid), "{kind}, seed {seed}");
+            assert_eq!(t.contains(&term!(own)), Ok(valid), "{kind}, seed {seed}");
+            let after = transaction.validate();
+            let expected = if valid { Err(Error::NoTable) } else { Ok(true) };
+            assert_eq!(after, expected, "{kind}, seed {seed}");
+            outcomes[usize::from(valid)] += 1;
+        }
+    }
+    assert!(outcomes.iter().all(|times| *times > 50), "{outcomes:?}");
+}
+
 #[test]
 fn a_transaction_that_fails_has_no_effect() {
     for kind in KINDS {

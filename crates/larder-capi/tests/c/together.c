@@ -77,9 +77,12 @@ static void transactions(void) {
     OK(larder_add(from, term(t, "alice"), 2, -3, NOTHING, &sum));
     OK(larder_add(to, term(t, "bob"), 2, 3, NOTHING, &sum));
     CHECK(sum == 3);
+    OK(larder_validate(transaction));
     /* Nobody else sees it, and somebody writes what it has read. */
     OK(larder_add(tables[1], term(t, "bob"), 2, 5, NOTHING, &sum));
     CHECK(sum == 5);
+    ENDS(LARDER_CONFLICT, larder_validate(transaction));
+    ENDS(LARDER_CONFLICT, larder_validate(transaction));
     ENDS(LARDER_CONFLICT, larder_commit(transaction));
     CHECK(told("begun anew"));
     CHECK(larder_transaction_table(transaction, 0) == from && larder_transaction_table(transaction, 1) == to);
@@ -88,7 +91,9 @@ static void transactions(void) {
     CHECK(sum == 7);
     OK(larder_add(to, term(t, "bob"), 2, 3, NOTHING, &sum));
     CHECK(sum == 8);
+    OK(larder_validate(transaction));
     OK(larder_commit(transaction));
+    ENDS(LARDER_NO_TABLE, larder_validate(transaction));
     ENDS(LARDER_NO_TABLE, larder_lookup(from, term(t, "alice"), out));
     ENDS(LARDER_NO_TABLE, larder_commit(transaction));
     larder_transaction_free(transaction);
@@ -112,6 +117,7 @@ static void transactions(void) {
     OK(larder_begin(both, 1, &transaction));
     OK(larder_insert(larder_transaction_table(transaction, 0), term(t, "{dan, 1}")));
     OK(larder_table_drop(tables[0]));
+    ENDS(LARDER_NO_TABLE, larder_validate(transaction));
     ENDS(LARDER_NO_TABLE, larder_commit(transaction));
     larder_transaction_free(transaction);
 
@@ -123,6 +129,7 @@ static void transactions(void) {
     ENDS(LARDER_BAD_ARGUMENT, larder_begin(NULL, 1, &transaction));
     ENDS(LARDER_BAD_ARGUMENT, larder_begin(both + 1, 1, NULL));
     ENDS(LARDER_BAD_ARGUMENT, larder_commit(NULL));
+    ENDS(LARDER_BAD_ARGUMENT, larder_validate(NULL));
     CHECK(transaction == NULL && larder_transaction_table(NULL, 0) == NULL);
     larder_transaction_free(NULL);
     larder_table_free(tables[0]), larder_table_free(tables[1]);

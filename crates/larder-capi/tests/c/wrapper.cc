@@ -131,7 +131,9 @@ static void together(const world &w) {
     int tries = 0;
     transact({from}, [&](const transaction &own) {
         own[0].add("alice", 1);
+        CHECK(own.validate());
         if (++tries == 1) from.add("alice", 100);
+        CHECK(own.validate() == (tries > 1));
     });
     CHECK(tries == 2 && from.get<int>("alice") == 108);
     try {

@@ -124,6 +124,18 @@ impl Transaction {
         &self.views
     }
 
+    /// Whether nobody has changed what was read or written so far: for one that takes long, and
+    /// would rather begin anew at once than at its end. If nobody has, somebody may at any moment.
+    /// A transaction that has written nothing needs no such thing: it is as of its beginning.
+    ///
+    /// # Errors
+    /// `NoTable` if one of the tables is gone, or the transaction has ended.
+    pub fn validate(&self) -> Result<bool, Error> {
+        let under_way = self.under_way.as_ref().ok_or(Error::NoTable)?;
+        let tables: Vec<_> = self.tables.iter().collect();
+        patiently(&tables, || under_way.validate())
+    }
+
     /// Makes what was written to the views take effect at one instant. False if others have changed
     /// what was read: then nothing has happened, and the transaction has begun anew, with new
     /// views. After success the views are gone.

@@ -181,6 +181,25 @@ impl Transaction {
         self.end_under(&larder_index::pin());
     }
 
+    /// Whether nobody has changed what it has read and written so far. If somebody has, its commit
+    /// will be lost, unless it has written nothing; if not, somebody may at any moment.
+    ///
+    /// # Errors
+    /// `NoTable` if one of the tables is gone, or the transaction has ended; `Busy` while a list is
+    /// being inserted into one of the tables: then the call may be made again.
+    pub fn validate(&self) -> Result<bool, Error> {
+        let guard = larder_index::pin();
+        if self.parts.iter().any(|part| !part.view.is_alive()) {
+            return Err(Error::NoTable);
+        }
+        // (3), (4) and (6) of a commit that writes nothing.
+        let written = self.written();
+        let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
+        let under_way = UnderWay::begin();
+        let has_stores = self.stores(&guard)?.is_some();
+        Ok(has_stores && self.is_valid(&written, &locks, &under_way, &guard))
+    }
+
     /// Ends the transaction: its writes take effect at one instant, if nobody has changed what it
     /// has read since it began.
     ///
