@@ -34,7 +34,7 @@ TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
 .PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
-        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c kvserver install-c header jvm jni test-jvm bench-jvm bench-jvm-pace stubs lint doc clean distclean \
+        bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c kvserver install-c header jvm jni test-jvm bank-jvm bench-jvm bench-jvm-pace stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-jvm setup-mnesia setup-ra demo-beams test-beams bench-beams
 
 help:
@@ -56,6 +56,7 @@ help:
 	@echo '  make c       the library for C and C++: $(CDIR)/include, lib, share/man; make install-c PREFIX=/usr/local puts it there'
 	@echo '  make kvserver   examples/kvserver: a key-value server over a Unix socket, in C'
 	@echo '  make jvm     the library for the JVM: $(JAR); make bench-jvm measures it beside maps of the JDK'
+	@echo '  make bank-jvm ACCOUNTS=n SECONDS=n TELLERS=n   examples/bank_jvm: transfers and an auditor, in Java'
 	@echo '  make bench   in ten minutes: ets and Larder in turns at three sizes, every published study in small, one report of it all'
 	@echo '  make bench-ets    every operation and the memory of a row, ets and Larder in turns, with more runs; bench-full adds 16 million rows'
 	@echo '  make bench-wide   a seeded fifth of the product of functions, types, kinds of rows and sizes; bench-wide-full: all of it'
@@ -171,6 +172,10 @@ jvm: setup-jvm jni
 
 test-jvm: setup-jvm jni
 	@scripts/jvm.sh test '$(JNI_SO)'
+
+# The example in Java.
+bank-jvm: jvm
+	@scripts/jvm.sh example $(ACCOUNTS) $(SECONDS) $(TELLERS)
 
 # A minute or two. HEAP=512m gives each map so much.
 BENCH_ROWS    ?= 1000000

@@ -3,6 +3,7 @@
 #
 #   scripts/jvm.sh package LIBRARY   compiles, and puts the jar at _build/jvm/larder.jar
 #   scripts/jvm.sh test LIBRARY      runs the tests, too; the last line is `N passed, N failed`
+#   scripts/jvm.sh example ARGUMENT...   the example, with the jar
 #   scripts/jvm.sh bench ROWS SECONDS   measures the jar beside maps of the JDK, so many seconds a
 #                                    column; each map has a JVM of its own with HEAP (256m)
 #   scripts/jvm.sh pace MAP ROWS RATE SECONDS   writes at a rate, and how late they were
@@ -41,11 +42,20 @@ same_version() {
 # What Maven got once it doesn't ask for again.
 maven() { mvn -q -B -Dstyle.color=never -f $MODULE/pom.xml "$@"; }
 
-# The counts of all classes, from the reports. A line of its own: Maven ends without one.
+# The example beside a jar, or beside what was compiled for the tests.
+example() {
+  local classes=$1; shift
+  mkdir -p $OUT/example
+  javac --release 17 -Xlint:all -Werror -cp "$classes" -d $OUT/example examples/bank_jvm/Bank.java
+  java -Xmx256m -cp "$classes:$OUT/example" Bank "$@"
+}
+
+# The counts of all classes, from the reports, and the example's. A line of its own: Maven ends
+# without one.
 count() {
   sed -n 's/^Tests run: \([0-9]*\), Failures: \([0-9]*\), Errors: \([0-9]*\), Skipped: \([0-9]*\).*/\1 \2 \3 \4/p' \
     "$OUT"/target/surefire-reports/*.txt |
-    awk '{p += $1 - $2 - $3 - $4; f += $2 + $3} END {print "\n" p + 0 " passed, " f + 0 " failed"}'
+    awk -v p="$1" -v f="$2" '{p += $1 - $2 - $3 - $4; f += $2 + $3} END {print "\n" p + 0 " passed, " f + 0 " failed"}'
 }
 
 # Some peers look into the JDK; one would tell its makers that it is used.
@@ -101,6 +111,7 @@ main() {
   local status=0
   case $1 in
     bench) bench "$2" "$3"; return ;;
+    example) shift; example $OUT/larder.jar "$@"; return ;;
     pace) shift; pace "$@"; return ;;
   esac
   have javac && have mvn || die "a JDK of 17 or newer and Maven are needed: make setup-jvm"
@@ -113,11 +124,11 @@ main() {
     test)
       rm -rf $OUT/target/surefire-reports
       maven package -Dmaven.compiler.failOnWarning=true || status=$?
-      count
+      if example $OUT/target/classes 2000 2 3; then count 1 0; else status=1; count 0 1; fi
       return $status ;;
     *) die "jvm.sh: unknown part '$1' (package or test)" ;;
   esac
 }
 
-[ $# -ge 2 ] || die "jvm.sh: package or test, and the native library; or bench or pace and what they take"
+[ $# -ge 2 ] || die "jvm.sh: package or test, and the native library; or example, bench or pace and what they take"
 main "$@"
