@@ -4,7 +4,7 @@
 //!  Erlang ─▶ extern "C" entry (made by `natives!`) ─▶ enter() ─▶ the function: fn(&Call) -> Reply
 //!                                                       │
 //!   a word ◀──────────── Ok(word)                       │ no panic passes
-//!   error:{larder, Cause} ◀── Err(Raise::Cause(..))     │     or {Cause, Name}
+//!   error:{larder, Cause} ◀── Err(Raise::Cause(..))     │ or {Cause, Name}
 //!   the same call again ◀──── Err(Raise::Again)         │ "busy: I helped, now let others run"
 //!   error:{larder, larder_internal} ◀── a panic ────────┘
 //! ```
@@ -15,6 +15,7 @@ use crate::sys::*;
 use crate::terms::atoms::{self, Known};
 use larder::Error;
 use larder_term::Atom;
+use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_uint};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
@@ -26,6 +27,8 @@ pub struct Call<'a> {
     pub args: &'a [Word],
     /// Where its result is written.
     pub heap: Heap,
+    /// What the cause of an error names, if it names something.
+    pub name: &'a Cell<Option<Atom>>,
 }
 
 /// A function that can be scheduled.
@@ -42,10 +45,9 @@ pub struct Native {
 /// How a call ends other than with its result.
 #[derive(Debug)]
 pub enum Raise {
-    /// error:{larder, Cause}.
+    /// error:{larder, Cause}, or error:{larder, {Cause, Name}} if the call has a name. With the
+    /// name in here, no result would fit in two registers.
     Cause(Known),
-    /// error:{larder, {Cause, Name}}.
-    Named(Known, Atom),
     /// The same call, later: something was in the way and a slice of work against it was done.
     Again,
 }
@@ -74,32 +76,32 @@ pub unsafe fn enter(
         // SAFETY: the emulator gives `argc` words at `argv`.
         unsafe { std::slice::from_raw_parts(argv, argc as usize) }
     };
+    let name = Cell::new(None);
     let call = Call {
         env,
         args,
         heap: Heap::new(env),
+        name: &name,
     };
     // No panic passes. What is half made on the heap was made whole by the slots that were dropped.
     match catch_unwind(AssertUnwindSafe(|| f(&call))) {
         Ok(Ok(word)) => word,
-        Ok(Err(Raise::Cause(cause))) => call.raise(cause.word()),
-        Ok(Err(Raise::Named(cause, name))) => call.raise_named(cause, name),
+        Ok(Err(Raise::Cause(cause))) => call.raise(cause),
         Ok(Err(Raise::Again)) => call.later(entry, args),
-        Err(_) => call.raise(atoms::INTERNAL.word()),
+        Err(_) => call.raise(atoms::INTERNAL),
     }
 }
 
 impl Call<'_> {
     #[cold]
-    fn raise(&self, cause: Word) -> Word {
+    fn raise(&self, cause: Known) -> Word {
+        let cause = match self.name.take() {
+            None => cause.word(),
+            Some(name) => self.tuple(&[cause.word(), atoms::to_word(self.env, name)]),
+        };
         let reason = self.tuple(&[atoms::LARDER.word(), cause]);
         // SAFETY: the environment is the running call's, and the result is returned at once.
         unsafe { enif_raise_exception(self.env, reason) }
-    }
-
-    #[cold]
-    fn raise_named(&self, cause: Known, name: Atom) -> Word {
-        self.raise(self.tuple(&[cause.word(), atoms::to_word(self.env, name)]))
     }
 
     /// Goes on with `entry` and these arguments after other processes have run.
@@ -157,7 +159,7 @@ impl Call<'_> {
 
     /// A binary with a copy of the bytes.
     pub fn binary(&self, bytes: &[u8]) -> Word {
-        self.heap.binary(bytes, 0, bytes.len())
+        self.heap.binary(bytes, bytes.len())
     }
 
     /// The calling process.
@@ -187,12 +189,11 @@ pub fn boolean(value: bool) -> Word {
 }
 
 /// What the engine refused, as it is raised; see `cause`.
-pub fn raised(error: &Error) -> Raise {
-    match error {
-        Error::NotUnique(index) => Raise::Named(atoms::NOT_UNIQUE, *index),
-        Error::NoIndex(index) => Raise::Named(atoms::NO_INDEX, *index),
-        _ => Raise::Cause(cause(error)),
+pub fn raised(call: &Call<'_>, error: &Error) -> Raise {
+    if let Error::NotUnique(index) | Error::NoIndex(index) = error {
+        call.name.set(Some(*index));
     }
+    Raise::Cause(cause(error))
 }
 
 /// Why an operation of the engine was refused, as the causes that `ets` has. `Busy` never comes
@@ -216,6 +217,8 @@ pub fn cause(error: &Error) -> Known {
         Error::Unlimited => atoms::UNLIMITED,
         Error::Full(_) => atoms::FULL,
         Error::Unranked => atoms::UNRANKED,
+        Error::NotUnique(_) => atoms::NOT_UNIQUE,
+        Error::NoIndex(_) => atoms::NO_INDEX,
         Error::SystemLimit(_) => atoms::SYSTEM_LIMIT,
         Error::UnknownStructure(_) | Error::BadOption(_) => atoms::STRUCTURE,
         _ => atoms::NONE,

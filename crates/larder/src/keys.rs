@@ -4,6 +4,7 @@
 use larder_index::{Key, TOGETHER};
 use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
 use larder_term::{Encoder, Mode, TermRef};
+use smallvec::SmallVec;
 
 /// Appends the index key of a term to `out`, in a table's form. Linear in the term.
 pub(crate) fn encode(form: KeyForm, key: TermRef<'_>, out: &mut Vec<u8>) {
@@ -95,32 +96,24 @@ impl KeyList {
 
 /// Some neighbouring keys of a list, with their hashes.
 pub(crate) struct KeyBatch<'k> {
-    keys: [Key<'k>; TOGETHER],
-    count: usize,
+    keys: SmallVec<[Key<'k>; TOGETHER]>,
 }
 
 impl<'k> KeyBatch<'k> {
     pub(crate) fn new() -> Self {
-        let none = Key {
-            bytes: &[],
-            hash: 0,
-        };
         KeyBatch {
-            keys: [none; TOGETHER],
-            count: 0,
+            keys: SmallVec::new(),
         }
     }
 
     /// Takes at most `TOGETHER` of `left` keys: the i-th from 0 as `key` gives it.
     pub(crate) fn fill(&mut self, left: usize, key: impl Fn(usize) -> Key<'k>) {
-        self.count = left.min(TOGETHER);
-        for (i, place) in self.keys[..self.count].iter_mut().enumerate() {
-            *place = key(i);
-        }
+        self.keys.clear();
+        (0..left.min(TOGETHER)).for_each(|i| self.keys.push(key(i)));
     }
 
     /// The keys.
     pub(crate) fn keys(&self) -> &[Key<'k>] {
-        &self.keys[..self.count]
+        &self.keys
     }
 }

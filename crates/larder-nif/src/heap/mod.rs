@@ -72,7 +72,7 @@ impl Slot {
     }
 }
 
-/// Slots, one after the other. Those that were not asked for, because a panic passes, become `[]`
+/// Slots, one after the other, each `[]` until it is filled. Those that were not asked for, because a panic passes, become `[]`
 /// when this is dropped.
 pub struct Slots {
     first: *mut Word,
@@ -80,9 +80,24 @@ pub struct Slots {
 }
 
 impl Slots {
-    /// The next one.
+    /// So many of them, the first ones, by themselves.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<Slot> {
+    pub fn first(&mut self, count: usize) -> Slots {
+        let count = count.min(self.left);
+        let first = self.first;
+        self.left -= count;
+        // SAFETY: so many were left: the place behind them was taken with them, or is the end of
+        // what was.
+        self.first = unsafe { first.add(count) };
+        Slots { first, left: count }
+    }
+}
+
+impl Iterator for Slots {
+    type Item = Slot;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Slot> {
         self.left = self.left.checked_sub(1)?;
         let slot = Slot(self.first);
         slot.fill(NIL);
@@ -107,10 +122,12 @@ pub struct Cells {
     left: usize,
 }
 
-impl Cells {
+impl Iterator for Cells {
+    type Item = Slot;
+
     /// The slot of the next cell's head.
     #[inline(always)]
-    pub fn next(&mut self) -> Option<Slot> {
+    fn next(&mut self) -> Option<Slot> {
         self.left = self.left.checked_sub(1)?;
         // SAFETY: there was one left: two words, behind which the next one lies, or the end of what
         // was taken.
@@ -130,6 +147,39 @@ impl Drop for Cells {
     #[inline(always)]
     fn drop(&mut self) {
         while self.next().is_some() {}
+    }
+}
+
+/// The slots of a small map's pairs: a key's, then its value's.
+pub struct Pairs {
+    keys: Slots,
+    values: Slots,
+    /// A value's is next.
+    value: bool,
+}
+
+impl Pairs {
+    /// Those of keys and of values, which lie apart, each in the order of the keys.
+    #[inline(always)]
+    pub fn new(keys: Slots, values: Slots) -> Self {
+        Pairs {
+            keys,
+            values,
+            value: false,
+        }
+    }
+}
+
+impl Iterator for Pairs {
+    type Item = Slot;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Slot> {
+        self.value = !self.value;
+        match self.value {
+            true => self.keys.next(),
+            false => self.values.next(),
+        }
     }
 }
 
@@ -311,6 +361,18 @@ impl Heap {
         (layout::cell_word(place), head, tail)
     }
 
+    /// Puts a cell in each of these places, and gives the slots of their heads and tails, in order.
+    #[inline]
+    pub fn pairs(&self, places: Slots) -> Slots {
+        let left = 2 * places.left;
+        let first = self.take(left);
+        for (i, place) in places.enumerate() {
+            // SAFETY: two words were taken for each place.
+            place.fill(layout::cell_word(unsafe { first.add(2 * i) }));
+        }
+        Slots { first, left }
+    }
+
     /// A cell.
     #[inline(always)]
     pub fn cell(&self, head: Word, tail: Word) -> Word {
@@ -328,10 +390,10 @@ impl Heap {
             .fold(tail, |list, &term| self.cell(term, list))
     }
 
-    /// A binary with a copy of the bytes from `start` to `end`; those behind may be read, too.
+    /// A binary with a copy of the first `len` bytes; those behind may be read, too.
     #[inline]
-    pub fn binary(&self, bytes: &[u8], start: usize, end: usize) -> Word {
-        let wanted = &bytes[start..end];
+    pub fn binary(&self, bytes: &[u8], len: usize) -> Word {
+        let wanted = &bytes[..len];
         // Short binaries lie on the heap whole; others are counted, which the emulator does.
         let head = layout::heap_binary_head(wanted.len()).filter(|_| wanted.len() <= WHOLE);
         let Some((header, size)) = head else {
@@ -339,7 +401,7 @@ impl Heap {
         };
         // Up to 32 bytes are copied by two instructions of fixed length, whatever lies behind them,
         // if that may be read and the heap may be written there.
-        let place = match bytes[start..].first_chunk() {
+        let place = match bytes.first_chunk() {
             Some(most) if wanted.len() <= AT_ONCE => self.at_once(most, wanted.len()),
             _ => None,
         };

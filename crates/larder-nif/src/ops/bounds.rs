@@ -11,7 +11,7 @@ use larder::TimeLeft;
 pub fn insert_with(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         let ttl = time(call.args[2])?;
-        with_object(call, table, local, |local, object| {
+        with_object(call, (table, local), call.args[1], |local, object| {
             let inserted = table.insert_with_in(local, asker(call), object, ttl);
             inserted.map(|()| (false, ()))
         })

@@ -201,16 +201,11 @@ impl Operation<'_> {
                 // SAFETY: both are terms of the running call's process.
                 return Ok(unsafe { enif_is_identical(found, self.args[2]) } != 0);
             }
-            Kind::Insert => {
-                each_object(self.args[1], |object| {
-                    insert_to(&with_args(call, &[self.args[0], object]), view, local).map(drop)
-                })?;
-                return Ok(true);
-            }
+            Kind::Insert => return self.insert_all(call, view, local).map(|()| true),
             Kind::InsertNew if layout::tuple(self.args[1]).is_none() => {
                 return self.insert_all_new(call, view, local);
             }
-            Kind::InsertNew => insert_new_to(own, view, local),
+            Kind::InsertNew => insert_new_to(own, view, local, self.args[1]),
             Kind::Delete => delete_of(own, view, local),
             Kind::DeleteObject => delete_object_of(own, view, local),
             Kind::UpdateCounter => {
@@ -223,6 +218,18 @@ impl Operation<'_> {
             Kind::UpdateElement => elements_of(own, (view, local), None),
         };
         Ok(holds? == atoms::TRUE.word())
+    }
+
+    /// `insert` of an object or a list.
+    fn insert_all(
+        &self,
+        call: &Call<'_>,
+        view: &Arc<Table>,
+        local: &mut Local,
+    ) -> Result<(), Raise> {
+        each_object(self.args[1], |object| {
+            insert_to(call, view, local, object).map(drop)
+        })
     }
 
     /// `insert_new` of a list, which may have several objects of a key.
@@ -240,20 +247,19 @@ impl Operation<'_> {
             Ok(())
         })?;
         if is_new {
-            each_object(self.args[1], |object| {
-                insert_to(&with_args(call, &[self.args[0], object]), view, local).map(drop)
-            })?;
+            self.insert_all(call, view, local)?;
         }
         Ok(is_new)
     }
 }
 
 /// The running call, as one with these arguments.
-fn with_args<'a>(call: &Call<'_>, args: &'a [Word]) -> Call<'a> {
+fn with_args<'a>(call: &Call<'a>, args: &'a [Word]) -> Call<'a> {
     Call {
         env: call.env,
         args,
         heap: Heap::new(call.env),
+        name: call.name,
     }
 }
 

@@ -5,11 +5,11 @@
 //!  slice i+1 … n    the engine applies them under the table's batch latch    whoever finds it held helps
 //! ```
 //!
-//! A list that is done within one slice makes no resource. A process that dies while encoding
+//! A list of one object is that object. A list that is done within one slice makes no resource. A process that dies while encoding
 //! leaves nothing behind; one that dies while applying leaves the rest to whoever comes next to the
 //! table.
 
-use super::single::weight;
+use super::single::{insert_new_to, insert_to, weight};
 use crate::call::{boolean, Call, Native, Raise, Reply, BADARG};
 use crate::entry;
 use crate::layout;
@@ -50,6 +50,13 @@ pub fn insert_new_list(call: &Call<'_>) -> Reply {
 }
 
 fn begin(call: &Call<'_>, new: bool) -> Reply {
+    // One object needs no list.
+    if let Some((object, layout::NIL)) = layout::cell(call.args[1]) {
+        let insert = if new { insert_new_to } else { insert_to };
+        return tables::with_local(call, call.args[0], |table, local| {
+            insert(call, table, local, object)
+        });
+    }
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
     slice(

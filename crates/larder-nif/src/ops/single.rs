@@ -59,14 +59,19 @@ impl<'c> Shown<'c> {
 /// insert(Table, Tuple) -> true. Lists are for `insert_list`.
 pub fn insert(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        insert_to(call, table, local)
+        insert_to(call, table, local, call.args[1])
     })
 }
 
-/// `insert`, once its table is known.
+/// `insert` of an object, once its table is known.
 #[inline(never)]
-pub(super) fn insert_to(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
-    with_object(call, table, local, |local, object| {
+pub(super) fn insert_to(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    local: &mut Local,
+    object: Word,
+) -> Reply {
+    with_object(call, (table, local), object, |local, object| {
         table
             .insert_in(local, asker(call), object)
             .map(|has| (has, ()))
@@ -77,19 +82,24 @@ pub(super) fn insert_to(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) 
 /// insert_new(Table, Tuple) -> boolean().
 pub fn insert_new(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        insert_new_to(call, table, local)
+        insert_new_to(call, table, local, call.args[1])
     })
 }
 
-/// `insert_new`, once its table is known.
+/// `insert_new` of an object, once its table is known.
 #[inline(never)]
-pub(super) fn insert_new_to(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+pub(super) fn insert_new_to(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    local: &mut Local,
+    object: Word,
+) -> Reply {
     // A row that costs something to write is not written if the key is there. The insert
     // decides all the same: the key may come or go in between.
-    if is_costly(call.args[1]) && is_there(call, table, local)? {
+    if is_costly(object) && is_there(call, table, local, object)? {
         return Ok(boolean(false));
     }
-    let inserted = with_object(call, table, local, |local, object| {
+    let inserted = with_object(call, (table, local), object, |local, object| {
         let inserted = table.insert_new_in(local, asker(call), object)?;
         Ok((inserted && table.kind().is_unique(), inserted))
     })?;
@@ -106,8 +116,13 @@ fn is_costly(row: Word) -> bool {
 }
 
 /// Whether there is an object under the key of the row that is to be inserted.
-fn is_there(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Result<bool, Raise> {
-    let elements = layout::tuple(call.args[1]).unwrap_or(&[]);
+fn is_there(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    local: &mut Local,
+    row: Word,
+) -> Result<bool, Raise> {
+    let elements = layout::tuple(row).unwrap_or(&[]);
     // Too short for a key: the write finds that out, and raises.
     let Some(&key) = elements.get(table.keypos() - 1) else {
         return Ok(false);
@@ -128,7 +143,7 @@ pub fn delete_object(call: &Call<'_>) -> Reply {
 /// `delete_object`, once its table is known.
 #[inline(never)]
 pub(super) fn delete_object_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
-    with_object(call, table, local, |local, object| {
+    with_object(call, (table, local), call.args[1], |local, object| {
         table
             .delete_object_in(local, asker(call), object)
             .map(|_| (false, ()))
@@ -136,19 +151,19 @@ pub(super) fn delete_object_of(call: &Call<'_>, table: &Arc<Table>, local: &mut 
     Ok(atoms::TRUE.word())
 }
 
-/// Runs `f` with the tuple of the second argument as an object of the table; it says whether the
-/// table has the counts of the object's handles now.
+/// Runs `f` with a tuple as an object of the table; it says whether the table has the counts of the
+/// object's handles now.
 #[inline(always)]
 pub fn with_object<R>(
     call: &Call<'_>,
-    table: &Arc<Table>,
-    local: &mut Local,
+    (table, local): (&Arc<Table>, &mut Local),
+    tuple: Word,
     f: impl FnOnce(&mut Local, ObjectRef<'_>) -> Result<(bool, R), Error>,
 ) -> Result<R, Raise> {
     // 1. Key and value are written on the stack.
     let (mut key, mut value) = (stack_bytes(), stack_bytes());
     let mut row = Row::at([&mut key, &mut value], call.env);
-    let elements = layout::tuple(call.args[1]).unwrap_or(&[]);
+    let elements = layout::tuple(tuple).unwrap_or(&[]);
     if row.write(table, elements).is_err() {
         // The table's error comes before that of the object.
         return answer(call, table, table.check_write(who(call))).and(Err(BADARG));

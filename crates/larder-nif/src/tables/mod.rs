@@ -114,7 +114,7 @@ pub fn refused(call: &Call<'_>, table: &Arc<Table>, error: &Error) -> Raise {
         }
         // The right may have been that of an heir who does not know yet.
         Error::Access | Error::NotOwner if owners::settle(call.env, table) => Raise::Again,
-        _ => call::raised(error),
+        _ => call::raised(call, error),
     }
 }
 

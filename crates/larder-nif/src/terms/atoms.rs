@@ -151,13 +151,20 @@ pub fn index(atom: Atom) -> (u32, Option<&'static str>) {
     }
 }
 
-/// The word of the atom with this engine number.
+/// The word of the atom with this engine number, which is one's.
 #[inline]
-pub fn id_to_word(env: *mut Env, id: u32) -> Option<Word> {
+pub fn id_to_word(env: *mut Env, id: u32) -> Word {
     match TO_HOST.get(id) {
-        Some(index) => Some(layout::atom_word(index)),
-        None => Atom::from_id(id).map(|atom| make(env, atom)),
+        Some(index) => layout::atom_word(index),
+        None => unmet(env, id),
     }
+}
+
+/// As `id_to_word`, of an atom that the emulator did not name to this library yet.
+#[cold]
+#[inline(never)]
+fn unmet(env: *mut Env, id: u32) -> Word {
+    Atom::from_id(id).map_or(UNDEFINED.word(), |atom| make(env, atom))
 }
 
 #[cold]

@@ -155,7 +155,7 @@ fn atom_order(heap: &Heap) -> Option<Order> {
     }
     // Keys of other kinds, in the order in which they are to lie.
     let float = heap.float(-1.0);
-    let binary = heap.binary(b"k", 0, 1);
+    let binary = heap.binary(b"k", 1);
     let keys = [
         heap_int(heap, -3),
         heap_int(heap, 2),

@@ -97,10 +97,10 @@ struct Chunk {
 }
 
 impl Chunk {
-    fn with_room(bytes: usize) -> Self {
+    fn with_room(objects: usize, bytes: usize) -> Self {
         Chunk {
             bytes: Vec::with_capacity(bytes),
-            ends: Vec::with_capacity(CHUNK),
+            ends: Vec::with_capacity(objects),
             handles: false,
             filter: None,
         }
@@ -131,6 +131,7 @@ impl Chunk {
         self.ends.push((key, self.bytes.len()));
     }
 
+    #[inline]
     fn get(&self, i: usize) -> (&[u8], &[u8]) {
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before].1);
         let (key, end) = self.ends[i];
@@ -175,8 +176,9 @@ impl ObjectList {
         let chunk = match self.chunks.last() {
             // As large as the one before, which is a good guess, but never so large that it costs a
             // slice.
-            Some(full) => Chunk::with_room(full.bytes.len().min(64 << 10)),
-            None => Chunk::default(),
+            Some(full) => Chunk::with_room(CHUNK, full.bytes.len().min(64 << 10)),
+            // Most lists are short.
+            None => Chunk::with_room(16, 512),
         };
         self.chunks.push(chunk);
     }
@@ -237,6 +239,7 @@ impl ObjectList {
     }
 
     /// Key and value of object `i`.
+    #[inline]
     pub(crate) fn get(&self, i: usize) -> (&[u8], &[u8]) {
         self.chunks[i / CHUNK].get(i % CHUNK)
     }

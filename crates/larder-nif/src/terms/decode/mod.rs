@@ -16,35 +16,39 @@
 //! # Which function reads what
 //!
 //! ```text
-//!  child     integer of 64 bits, atom, binary in the bytes                   inlined everywhere
-//!  uncommon  tuple, proper list, [], float                                   one call
+//!  step      integers of 64 bits, atoms, floats, []                          inline in `fill`'s loop
+//!  tuple, list, binary                                                       one call
 //!  rare      large integer, identifier, bitstring, blob, map, tree, fun, …   two calls
 //!  deep      whatever lies below 64 levels, and lists of over 1,000 cells    a stack of its own
 //!  official  what has no proved layout                                       the external format
 //! ```
 //!
-//! So a rare kind costs where it is met, and the common ones don't notice it.
+//! So a rare kind costs where it is met, and the common ones don't notice it. A row is a run, a
+//! tuple, a list and the pairs of a map are runs within it: the loop is there once for each way in
+//! which the places of a run lie, and what it needs stays in registers.
 //!
 //! # Invariants
 //!
 //! 1. The bytes are whole terms that an encoder wrote: lengths and tags are trusted.
 //! 2. A slot is filled once, with a term whose memory was taken before: the heap is a row of whole
 //!    terms whenever the emulator looks (see [`heap`](crate::heap)).
-//! 3. Each function gives the place behind its term in the bytes, where the next one begins.
+//! 3. Each function gives a reader behind its term, where the next one begins.
 //! 4. Calls within calls are [`DEPTH`] deep at the most, so no term exhausts the thread's stack.
 //!
 //! Binaries that are kept outside come back without a copy (see [`binaries`]).
 
+mod reader;
 mod tree;
 
 use super::{atoms, binaries, compact, funs, official, trees};
-use crate::heap::{Heap, PendingMap, Slot, Slots};
+use crate::heap::{Heap, Pairs, PendingMap, Slot, Slots};
 use crate::layout;
 use crate::sys::*;
 use larder::Stored;
 use larder_term::object::ObjectView;
 use larder_term::tags::*;
-use larder_term::{head, little_endian, skip, TermRef};
+use larder_term::{head, TermRef};
+use reader::Reader;
 
 /// The term that the bytes are.
 #[inline]
@@ -55,7 +59,7 @@ pub fn term(heap: &Heap, term: TermRef<'_>) -> Word {
 /// Puts the term that the bytes are in its place.
 #[inline]
 pub fn term_at(heap: &Heap, term: TermRef<'_>, place: Slot) {
-    outermost(heap, term.bytes(), 0, place);
+    fill_one(heap, Reader::of(term.bytes()), place, DEPTH);
 }
 
 /// An object as a tuple.
@@ -95,16 +99,15 @@ fn row(heap: &Heap, arity: usize, (keypos, key): (usize, Word), others: &[u8], p
     // The tuple has its place first, so whatever is made next lies behind it.
     let (word, mut slots) = heap.tuple(arity);
     place.fill(word);
-    let (mut at, mut before_key) = (0, keypos);
-    while let Some(slot) = slots.next() {
-        // The key has no bytes among the others: it takes the slot of its position.
-        before_key = before_key.wrapping_sub(1);
-        if before_key == 0 {
-            slot.fill(key);
-        } else {
-            at = outermost(heap, others, at, slot);
-        }
+    let mut input = Reader::of(others);
+    // The key has no bytes among the others: it takes the slot of its position.
+    if keypos > 1 {
+        input = fill(heap, input, slots.first(keypos - 1), DEPTH);
     }
+    if let Some(slot) = slots.next() {
+        slot.fill(key);
+    }
+    fill(heap, input, slots, DEPTH);
 }
 
 /// The most levels of containers that are written by calls within calls.
@@ -112,154 +115,138 @@ const DEPTH: u32 = 64;
 /// The most cells of a list whose memory is taken at once.
 const CELLS: usize = 1000;
 
-/// Puts the term at `at` in its place; gives the place behind it in the bytes.
-#[inline(always)]
-fn outermost(heap: &Heap, bytes: &[u8], at: usize, slot: Slot) -> usize {
-    child(heap, bytes, at, slot, DEPTH)
-}
-
-/// As `outermost`, for a term that has no more than so many levels of containers, or else is left
-/// to `deep`.
-#[inline(always)]
-pub fn child(heap: &Heap, bytes: &[u8], at: usize, slot: Slot, depth: u32) -> usize {
-    let (word, end) = match bytes[at] {
-        // The tag says the kind and, of a small number, its value: one comparison for most
-        // elements.
-        tag @ SMALL.. => (small(tag), at + 1),
-        INT1..=INT8 => integer(heap, bytes, at),
-        ATOM1..=ATOM4 => atom_called(heap.env(), bytes, at),
-        BIN => binary(heap, bytes, at),
-        _ => return uncommon(heap, bytes, at, slot, depth),
-    };
-    slot.fill(word);
-    end
-}
-
-/// As `atom`, in one place for all that have no other call.
+/// Puts a term in each of these places.
 #[inline(never)]
-fn atom_called(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
-    atom(env, bytes, at)
-}
-
-/// As `child`, for what is neither an integer of 64 bits nor an atom nor a binary that lies in the
-/// bytes. Not inlined, so that `child` stays small where it is.
-#[inline(never)]
-fn uncommon(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
-    match bytes[at] {
-        TUPLE if bytes[at + 1] != 0 => tuple(heap, bytes, at, place, depth),
-        LIST => list(heap, bytes, at, place, depth),
-        NIL => {
-            place.fill(layout::NIL);
-            at + 1
-        }
-        FLOAT => {
-            let (word, end) = float(heap, bytes, at);
-            place.fill(word);
-            end
-        }
-        _ => rare(heap, bytes, at, place, depth),
+fn fill<'b>(
+    heap: &Heap,
+    mut input: Reader<'b>,
+    places: impl Iterator<Item = Slot>,
+    depth: u32,
+) -> Reader<'b> {
+    for place in places {
+        input = step(heap, input, place, depth);
     }
+    input
 }
 
-#[inline]
-fn tuple(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
+/// As `fill`, for one term.
+#[inline(never)]
+fn fill_one<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
+    step(heap, input, place, depth)
+}
+
+/// Puts the next term, which has no more than `depth` levels of containers, or else is left to
+/// `deep`, in its place.
+#[inline(always)]
+fn step<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
+    let (word, behind) = match input.byte(0) {
+        // The tag says the kind and, of a small number, its value.
+        tag @ SMALL.. => (Word::from(tag - SMALL) << 4 | 0xF, input.behind(1)),
+        tag @ INT1..=INT8 => {
+            let (value, behind) = input.integer(tag);
+            let word = layout::small_word(value).unwrap_or_else(|| boxed_int(heap, value));
+            (word, behind)
+        }
+        tag @ ATOM1..=ATOM4 => {
+            let (id, behind) = input.atom(tag);
+            (atoms::id_to_word(heap.env(), id), behind)
+        }
+        NIL => (layout::NIL, input.behind(1)),
+        FLOAT => {
+            let (bits, behind) = input.float();
+            (heap.float(f64::from_bits(bits as u64)), behind)
+        }
+        BIN => return binary(heap, input, place),
+        LIST => return list(heap, input, place, depth),
+        TUPLE if input.byte(1) != 0 => return tuple(heap, input, place, depth),
+        _ => return rare(heap, input, place, depth),
+    };
+    place.fill(word);
+    behind
+}
+
+#[inline(never)]
+fn tuple<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
     let Some(depth) = depth.checked_sub(1) else {
-        return deep(heap, bytes, at, place);
+        return deep(heap, input, place);
     };
     // A level is left. The head says how many words to take.
-    let (arity, mut next) = varint(bytes, at + 1);
+    let (arity, input) = input.varint(1);
     // The container is whole for the collector from here on, but for slots that hold `[]`.
-    let (word, mut slots) = heap.tuple(arity as usize);
+    let (word, slots) = heap.tuple(arity as usize);
     place.fill(word);
-    while let Some(slot) = slots.next() {
-        next = child(heap, bytes, next, slot, depth);
-    }
-    next
+    fill(heap, input, slots, depth)
 }
 
 #[inline(never)]
-fn list(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
-    let (count, mut next) = varint(bytes, at + 1);
+fn list<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
+    let (count, behind) = input.varint(1);
     // A list of more cells would take a large run of memory at once: it grows cell by cell.
     let depth = match depth.checked_sub(1) {
         Some(depth) if count as usize <= CELLS => depth,
-        _ => return deep(heap, bytes, at, place),
+        _ => return deep(heap, input, place),
     };
     // All cells in one run, each linked to the next: only heads are left to be filled.
-    let (word, mut cells) = heap.cells(count as usize);
+    let (word, cells) = heap.cells(count as usize);
     place.fill(word);
-    while let Some(head) = cells.next() {
-        // Most lists are texts.
-        next = match bytes[next] {
-            tag @ SMALL.. => {
-                head.fill(small(tag));
-                next + 1
-            }
-            _ => child(heap, bytes, next, head, depth),
-        };
-    }
-    next
+    fill(heap, behind, cells, depth)
 }
 
-/// As `uncommon`, for rarer kinds.
 #[inline(never)]
-fn rare(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
-    if let Some((word, end)) = leaf(heap, bytes, at) {
-        place.fill(word);
-        return end;
-    }
-    let Some(depth) = depth.checked_sub(1) else {
-        return deep(heap, bytes, at, place);
+fn binary<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
+    let (len, input) = input.varint(1);
+    place.fill(heap.binary(input.bytes(), len as usize));
+    input.behind(len as usize)
+}
+
+/// As `fill`, for one term of a rarer kind.
+#[inline(never)]
+fn rare<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
+    let Some(depth) = depth.checked_sub(1).filter(|_| opens(input)) else {
+        return match opens(input) {
+            true => deep(heap, input, place),
+            false => leaf(heap, input, place),
+        };
     };
-    let (count, mut next) = varint(bytes, at + 1);
+    let (count, behind) = input.varint(1);
     let count = count as usize;
-    match bytes[at] {
+    match input.byte(0) {
         // An improper list: as a proper one, and its tail last.
         ILIST if count <= CELLS => {
-            let (word, mut cells, tail) = heap.improper(count);
+            let (word, cells, tail) = heap.improper(count);
             place.fill(word);
-            while let Some(head) = cells.next() {
-                next = child(heap, bytes, next, head, depth);
-            }
-            child(heap, bytes, next, tail, depth)
+            let behind = fill(heap, behind, cells, depth);
+            fill_one(heap, behind, tail, depth)
         }
         // Small maps lie in the order of their encoding, if that order was proved; else the
         // emulator has to sort the pairs.
         MAP => match heap.map(count).filter(|_| trees::is_order_known()) {
-            Some((word, mut keys, mut values)) => {
+            Some((word, keys, values)) => {
                 place.fill(word);
-                while let Some((key, value)) = keys.next().zip(values.next()) {
-                    next = child(heap, bytes, next, key, depth);
-                    next = child(heap, bytes, next, value, depth);
-                }
-                next
+                fill(heap, behind, Pairs::new(keys, values), depth)
             }
-            None => deep(heap, bytes, at, place),
+            None => deep(heap, input, place),
         },
         TREE_MAP => {
             // The shape of the tree comes first, then the pairs in the order in which the tree has
             // them.
-            let (shape, start) = varint(bytes, next);
-            let end = start + shape as usize;
-            let shape = (bytes, &bytes[start..end]);
-            tree::make(heap, shape, (count, end), place, depth)
-                .unwrap_or_else(|| deep(heap, bytes, at, place))
+            let (shape, pairs) = behind.varint(0);
+            let shape = shape as usize;
+            let tree = (&pairs.bytes()[..shape], count, pairs.behind(shape));
+            tree::make(heap, tree, place, depth).unwrap_or_else(|| deep(heap, input, place))
         }
-        FUN => fun(heap, bytes, at, place, depth),
-        _ => deep(heap, bytes, at, place),
+        FUN => fun(heap, input, place, depth),
+        _ => deep(heap, input, place),
     }
 }
 
-fn fun(heap: &Heap, bytes: &[u8], at: usize, place: Slot, depth: u32) -> usize {
-    let mut next = head(bytes, at).0;
-    let Some((word, mut slots)) = funs::open(heap, &bytes[at..next]) else {
-        return fill_official(heap, bytes, at, place);
+fn fun<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
+    let (variables, _) = head(input.bytes(), 0);
+    let Some((word, slots)) = funs::open(heap, &input.bytes()[..variables]) else {
+        return official(heap, input, place);
     };
     place.fill(word);
-    while let Some(slot) = slots.next() {
-        next = child(heap, bytes, next, slot, depth);
-    }
-    next
+    fill(heap, input.behind(variables), slots, depth)
 }
 
 /// A container that waits for children.
@@ -279,28 +266,37 @@ enum Open {
     },
 }
 
-/// As `child`, for containers of any size and any number of levels.
+/// As `fill`, for a container of any size and any number of levels.
 #[cold]
 #[inline(never)]
-fn deep(heap: &Heap, bytes: &[u8], mut at: usize, place: Slot) -> usize {
+fn deep<'b>(heap: &Heap, mut input: Reader<'b>, place: Slot) -> Reader<'b> {
     let mut waiting: Vec<Open> = Vec::new();
     let mut next = Some(place);
     while let Some(slot) = next {
         // Each turn writes one head to the slot that is next, and opens what has children.
-        if bytes[at] == FUN {
-            at = fill_official(heap, bytes, at, slot);
-        } else if let Some((word, end)) = leaf(heap, bytes, at) {
-            slot.fill(word);
-            at = end;
-        } else {
-            let container;
-            (container, at) = open(heap, bytes, at, slot);
-            waiting.push(container);
-        }
+        input = match input.byte(0) {
+            FUN => official(heap, input, slot),
+            _ if opens(input) => {
+                let (container, behind) = open(heap, input, slot);
+                waiting.push(container);
+                behind
+            }
+            _ => fill_one(heap, input, slot, 0),
+        };
         // The innermost container that waits says where the next term goes.
         next = next_slot(heap, &mut waiting);
     }
-    at
+    input
+}
+
+/// Whether the next term is a container with children, or a fun.
+#[inline(always)]
+fn opens(input: Reader<'_>) -> bool {
+    match input.byte(0) {
+        LIST | ILIST | FUN | TREE_MAP => true,
+        TUPLE | MAP => input.byte(1) != 0,
+        _ => false,
+    }
 }
 
 /// The slot of the next child; containers that have no more are ended.
@@ -333,11 +329,11 @@ fn next_slot(heap: &Heap, waiting: &mut Vec<Open>) -> Option<Slot> {
     None
 }
 
-/// Opens the container at `at`, which goes to `place`; its children begin at the place given.
-fn open(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> (Open, usize) {
-    let (next, children) = head(bytes, at);
+/// Opens a container, which goes to `place`; gives a reader of its children.
+fn open<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> (Open, Reader<'b>) {
+    let (behind, children) = head(input.bytes(), 0);
     let children = children as usize;
-    let container = match bytes[at] {
+    let container = match input.byte(0) {
         TUPLE => {
             let (word, slots) = heap.tuple(children);
             place.fill(word);
@@ -362,51 +358,26 @@ fn open(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> (Open, usize) {
             }
         }
     };
-    (container, next)
+    (container, input.behind(behind))
 }
 
-/// The LEB128 number at `at`, and the place behind it.
-#[inline(always)]
-fn varint(bytes: &[u8], mut at: usize) -> (u64, usize) {
-    let (mut n, mut shift) = (0, 0);
-    loop {
-        let byte = bytes[at];
-        n |= u64::from(byte & 0x7F) << shift;
-        at += 1;
-        if byte < 0x80 {
-            return (n, at);
-        }
-        shift += 7;
-    }
-}
-
-/// The term at `at` and the place behind it, unless it is a container with children, or a fun.
-#[inline(always)]
-fn leaf(heap: &Heap, bytes: &[u8], at: usize) -> Option<(Word, usize)> {
-    let (env, tag) = (heap.env(), bytes[at]);
-    match tag {
-        ATOM1..=ATOM4 => Some(atom(env, bytes, at)),
-        SMALL.. => Some((small(tag), at + 1)),
-        INT1..=INT8 => Some(integer(heap, bytes, at)),
-        BIN => Some(binary(heap, bytes, at)),
-        LIST | ILIST | FUN | TREE_MAP => None,
-        NIL => Some((layout::NIL, at + 1)),
-        FLOAT => Some(float(heap, bytes, at)),
-        TUPLE | MAP => (bytes[at + 1] == 0).then(|| (empty(env, tag), at + 2)),
-        REF => Some(reference(heap, bytes, at)),
-        PID => Some(pid(heap, bytes, at)),
-        PORT => Some(port(heap, bytes, at)),
-        BLOB => Some(blob(heap, bytes, at)),
-        BIG_POS | BIG_NEG => Some(large_integer(heap, bytes, at)),
-        BITS => Some(bits(heap, bytes, at)),
-        _ => Some(official(heap, bytes, at)),
-    }
-}
-
-/// The integer that a tag is.
-#[inline(always)]
-fn small(tag: u8) -> Word {
-    Word::from(tag - SMALL) << 4 | 0xF
+/// Puts a term of a rarer kind without children in its place.
+fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
+    let (word, behind) = match input.byte(0) {
+        tag @ (TUPLE | MAP) => (Some(empty(heap.env(), tag)), input.behind(2)),
+        REF => reference(heap, input),
+        PID => pid(heap, input),
+        PORT => port(input),
+        BLOB => blob(heap, input),
+        BIG_POS | BIG_NEG => large_integer(heap, input),
+        BITS => bits(heap, input),
+        _ => (None, input),
+    };
+    let Some(word) = word else {
+        return official(heap, input, place);
+    };
+    place.fill(word);
+    behind
 }
 
 /// The tuple or the map without anything in it.
@@ -423,147 +394,78 @@ fn empty(env: *mut Env, tag: u8) -> Word {
     }
 }
 
-/// The signed number that `length` bytes at `at` are, 1 to 8 of them.
-#[inline(always)]
-fn number(bytes: &[u8], at: usize, length: usize) -> i64 {
-    match bytes.get(at..).and_then(|bytes| bytes.first_chunk::<8>()) {
-        Some(&word) => {
-            // Eight bytes in one load; the shifts drop those behind and extend the sign.
-            let spare = 64 - 8 * length as u32;
-            i64::from_le_bytes(word) << spare >> spare
-        }
-        // Too near the end of the bytes for such a load.
-        None => little_endian(&bytes[at..at + length]),
-    }
-}
-
-#[inline(always)]
-fn integer(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let length = (bytes[at] - INT1 + 1) as usize;
-    let end = at + 1 + length;
-    let value = number(bytes, at + 1, length);
-    (
-        layout::small_word(value).unwrap_or_else(|| boxed_int(heap, value)),
-        end,
-    )
-}
-
+#[cold]
 #[inline(never)]
 fn boxed_int(heap: &Heap, value: i64) -> Word {
     heap.int(value)
 }
 
-#[inline(never)]
-fn large_integer(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let (n, start) = varint(bytes, at + 1);
-    let end = start + n as usize;
-    match heap.integer(bytes[at] == BIG_NEG, &bytes[start..end]) {
-        Some(word) => (word, end),
-        None => official(heap, bytes, at),
-    }
+// The word of a leaf, unless official functions have to make it, and what is behind it.
+
+fn large_integer<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
+    let negative = input.byte(0) == BIG_NEG;
+    let (len, input) = input.varint(1);
+    let magnitude = &input.bytes()[..len as usize];
+    (
+        heap.integer(negative, magnitude),
+        input.behind(len as usize),
+    )
 }
 
-#[inline(always)]
-fn atom(env: *mut Env, bytes: &[u8], at: usize) -> (Word, usize) {
-    let length = (bytes[at] - ATOM1 + 1) as usize;
-    let end = at + 1 + length;
-    // As many bits as were asked for, and no sign.
-    let id = number(bytes, at + 1, length) as u64 & (u64::MAX >> (64 - 8 * length as u32));
-    let word = atoms::id_to_word(env, id as u32);
-    (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
-}
-
-#[inline]
-fn float(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let bits = number(bytes, at + 1, 8) as u64;
-    (heap.float(f64::from_bits(bits)), at + 9)
-}
-
-#[inline(never)]
-fn binary(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let (n, start) = varint(bytes, at + 1);
-    let end = start + n as usize;
-    (heap.binary(bytes, start, end), end)
-}
-
-#[inline(never)]
-fn bits(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
+fn bits<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
     const WHOLE: usize = 64;
-    let (count, start) = varint(bytes, at + 1);
+    let (count, input) = input.varint(1);
     let (whole, more) = (count as usize / 8, count as usize % 8);
-    let end = start + whole + 1;
     // Over 64 bytes the whole would be a counted binary, which the emulator makes.
     let made = layout::part_header().filter(|_| whole < WHOLE);
     let word = made.and_then(|_| {
         // The bytes, and a part of them that says how many bits count.
-        let binary = heap.binary(bytes, start, end);
+        let binary = heap.binary(input.bytes(), whole + 1);
         heap.bits(binary, whole, more)
     });
-    match word {
-        Some(word) => (word, end),
-        None => official(heap, bytes, at),
-    }
+    (word, input.behind(whole + 1))
 }
 
-#[inline(never)]
-fn reference(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let (count, start) = (usize::from(bytes[at + 1]), at + 2);
-    let end = start + 4 * count;
-    let number = |i: usize| number(bytes, start + 4 * i, 4) as u32;
-    let numbers = [number(0), number(1), number(2)];
+fn reference<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
+    let count = usize::from(input.byte(1));
+    let number = |i: usize| input.number(2 + 4 * i, 4) as u32;
     // One that may keep something alive has other words.
-    let is_plain = count == numbers.len() && !layout::may_be_magic(&numbers);
-    match is_plain.then(|| heap.reference(numbers)).flatten() {
-        Some(word) => (word, end),
-        None => official(heap, bytes, at),
-    }
+    let numbers = (count == 3).then(|| [number(0), number(1), number(2)]);
+    let plain = numbers.filter(|numbers| !layout::may_be_magic(numbers));
+    (
+        plain.and_then(|numbers| heap.reference(numbers)),
+        input.behind(2 + 4 * count),
+    )
 }
 
-#[inline(never)]
-fn pid(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let (id, next) = varint(bytes, at + 1);
-    let (serial, end) = varint(bytes, next);
+fn pid<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
+    let (id, input) = input.varint(1);
+    let (serial, input) = input.varint(0);
     let word = layout::local_pid_word(heap.env(), id as u32, serial as u32);
-    (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
+    (Some(word.unwrap_or(atoms::UNDEFINED.word())), input)
 }
 
-#[inline(never)]
-fn port(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let (number, end) = varint(bytes, at + 1);
+fn port(input: Reader<'_>) -> (Option<Word>, Reader<'_>) {
+    let (number, behind) = input.varint(1);
     let number = u32::try_from(number).ok();
-    match number.and_then(|number| layout::ports()?.word(number, 0)) {
-        Some(word) => (word, end),
-        None => official(heap, bytes, at),
-    }
+    let word = number.and_then(|number| layout::ports()?.word(number, 0));
+    (word, behind)
 }
 
-#[inline(never)]
-fn blob(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let (len, next) = varint(bytes, at + 1);
-    let end = next + HANDLE;
-    // SAFETY: as in `official`.
-    let term = unsafe { TermRef::trusted(&bytes[at..end]) };
+fn blob<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
+    let (len, handle) = input.varint(1);
+    let head = handle.bytes().as_ptr().addr() - input.bytes().as_ptr().addr();
+    let (term, behind) = input.term_of(head + HANDLE);
     let word = binaries::term(heap.env(), term, len as usize);
-    (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
+    (Some(word.unwrap_or(atoms::UNDEFINED.word())), behind)
 }
 
-/// Puts a term that official functions make in its place; gives the place behind it.
+/// Puts a term that official functions make, with all that is in it, in its place.
 #[cold]
 #[inline(never)]
-fn fill_official(heap: &Heap, bytes: &[u8], at: usize, place: Slot) -> usize {
-    let (word, end) = official(heap, bytes, at);
-    place.fill(word);
-    end
-}
-
-/// A term that official functions make, with all that is in it.
-#[cold]
-#[inline(never)]
-fn official(heap: &Heap, bytes: &[u8], at: usize) -> (Word, usize) {
-    let end = at + skip(&bytes[at..]);
-    // SAFETY: bytes of a table or of an encoder, whose handles are held while they are visited; one
-    // whole term.
-    let term = unsafe { TermRef::trusted(&bytes[at..end]) };
+fn official<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
+    let (term, behind) = input.term();
     let word = official::decode(heap.env(), term);
-    (word.unwrap_or_else(|| atoms::UNDEFINED.word()), end)
+    place.fill(word.unwrap_or_else(|| atoms::UNDEFINED.word()));
+    behind
 }

@@ -1,29 +1,28 @@
 //! The tree of a large map, made node by node from its stored shape (see
 //! [`trees`](crate::terms::trees)).
 
-use super::child;
+use super::fill;
+use super::reader::Reader;
 use crate::heap::{Heap, Slot, Slots};
 use crate::sys::*;
 use crate::terms::trees::{headers, ALL, PRESENT};
 
-/// Makes the map of a shape whose pairs begin at `next`, and puts it in its place; gives the place
-/// behind the pairs. None if it isn't known how maps lie.
-pub fn make(
+/// Makes the map of a shape, a number of pairs, and those pairs, and puts it in its place; gives a
+/// reader behind the pairs. None if it isn't known how maps lie.
+pub fn make<'b>(
     heap: &Heap,
-    (bytes, shape): (&[u8], &[u8]),
-    (pairs, next): (usize, usize),
+    (shape, pairs, input): (&[u8], usize, Reader<'b>),
     slot: Slot,
     depth: u32,
-) -> Option<usize> {
+) -> Option<Reader<'b>> {
     let headers = headers();
     if headers[0] == 0 {
         return None;
     }
     let mut maker = Maker {
         heap,
-        bytes,
         shape,
-        next,
+        input,
         node: headers[2],
         depth,
     };
@@ -35,20 +34,20 @@ pub fn make(
     };
     let children = heap.root(slot, header, pairs, present.count_ones() as usize);
     maker.children(children, present, nodes)?;
-    Some(maker.next)
+    Some(maker.input)
 }
 
-struct Maker<'m> {
+struct Maker<'m, 'b> {
     heap: &'m Heap,
-    bytes: &'m [u8],
     /// What is left of the shape.
     shape: &'m [u8],
-    next: usize,
+    /// The pairs that are left.
+    input: Reader<'b>,
     node: Word,
     depth: u32,
 }
 
-impl Maker<'_> {
+impl Maker<'_, '_> {
     fn numbers(&mut self) -> Option<(Word, Word)> {
         let (&[a, b, c, d], rest) = self.shape.split_first_chunk()?;
         self.shape = rest;
@@ -59,25 +58,25 @@ impl Maker<'_> {
     }
 
     fn children(&mut self, mut slots: Slots, present: Word, nodes: Word) -> Option<()> {
+        // Children lie in the order of their bits, lowest first: runs of pairs, and a node behind
+        // each but the last.
         let mut left = present;
-        while let Some(slot) = slots.next() {
-            // Children lie in the order of their bits, lowest first.
-            let bit = left & left.wrapping_neg();
-            left ^= bit;
-            if nodes & bit != 0 {
-                let (present, nodes) = self.numbers()?;
-                let header = self.node | present << PRESENT;
-                let children = self.heap.node(slot, header, present.count_ones() as usize);
-                self.children(children, present, nodes)?;
-            } else {
-                // A pair is a cell, key and value.
-                let (cell, head, tail) = self.heap.open_cell();
-                slot.fill(cell);
-                for half in [head, tail] {
-                    self.next = child(self.heap, self.bytes, self.next, half, self.depth);
-                }
+        loop {
+            let node = left & nodes & (left & nodes).wrapping_neg();
+            let pairs = left & node.wrapping_sub(1);
+            if pairs != 0 {
+                let places = slots.first(pairs.count_ones() as usize);
+                let halves = self.heap.pairs(places);
+                self.input = fill(self.heap, self.input, halves, self.depth);
             }
+            let Some(slot) = slots.next() else {
+                return Some(());
+            };
+            left ^= pairs | node;
+            let (present, nodes) = self.numbers()?;
+            let header = self.node | present << PRESENT;
+            let children = self.heap.node(slot, header, present.count_ones() as usize);
+            self.children(children, present, nodes)?;
         }
-        Some(())
     }
 }

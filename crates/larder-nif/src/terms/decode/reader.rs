@@ -1,0 +1,129 @@
+//! The bytes of stored terms, as they are read.
+
+use crate::sys::*;
+use larder_term::tags::{ATOM1, INT1};
+use larder_term::{little_endian, skip, TermRef};
+use std::marker::PhantomData;
+
+/// Where the next term begins, and where what may be read ends: two words that travel in registers.
+///
+/// Invariant: what lies ahead is whole terms that an encoder wrote, as many as are asked for, and
+/// perhaps more bytes. So a tag has its payload behind it, and its lengths are true. `TermRef` and
+/// the objects of a table promise that.
+#[derive(Clone, Copy)]
+pub struct Reader<'b> {
+    at: *const u8,
+    end: *const u8,
+    bytes: PhantomData<&'b [u8]>,
+}
+
+impl<'b> Reader<'b> {
+    /// At the first of some terms.
+    #[inline(always)]
+    pub fn of(bytes: &'b [u8]) -> Self {
+        let std::ops::Range { start, end } = bytes.as_ptr_range();
+        Reader {
+            at: start,
+            end,
+            bytes: PhantomData,
+        }
+    }
+
+    /// The byte so far ahead: the tag, or one that follows it.
+    #[inline(always)]
+    pub fn byte(self, ahead: usize) -> u8 {
+        debug_assert!(ahead < self.rest());
+        // SAFETY: a byte of the next term, by the invariant.
+        unsafe { *self.at.add(ahead) }
+    }
+
+    /// Bytes that may be read.
+    #[inline(always)]
+    fn rest(self) -> usize {
+        self.end as usize - self.at as usize
+    }
+
+    /// All bytes that may be read.
+    #[inline(always)]
+    pub fn bytes(self) -> &'b [u8] {
+        // SAFETY: from here to the end of the slice that this was made of.
+        unsafe { std::slice::from_raw_parts(self.at, self.rest()) }
+    }
+
+    /// So many bytes further on.
+    #[inline(always)]
+    pub fn behind(self, bytes: usize) -> Self {
+        debug_assert!(bytes <= self.rest());
+        Reader {
+            // SAFETY: bytes of the next term, by the invariant.
+            at: unsafe { self.at.add(bytes) },
+            ..self
+        }
+    }
+
+    /// The next term, and what is behind it.
+    pub fn term(self) -> (TermRef<'b>, Self) {
+        self.term_of(skip(self.bytes()))
+    }
+
+    /// The next term, which has so many bytes, and what is behind it.
+    pub fn term_of(self, len: usize) -> (TermRef<'b>, Self) {
+        // SAFETY: a whole term of a table or of an encoder, whose handles are held while it is
+        // read.
+        let term = unsafe { TermRef::trusted(&self.bytes()[..len]) };
+        (term, self.behind(len))
+    }
+
+    /// The LEB128 number that begins so far ahead, and what is behind it.
+    #[inline(always)]
+    pub fn varint(self, ahead: usize) -> (u64, Self) {
+        let mut input = self.behind(ahead);
+        let (mut n, mut shift) = (0, 0);
+        loop {
+            let byte = input.byte(0);
+            n |= u64::from(byte & 0x7F) << shift;
+            input = input.behind(1);
+            if byte < 0x80 {
+                return (n, input);
+            }
+            shift += 7;
+        }
+    }
+
+    /// The signed number of `len` bytes, 1 to 8 of them, that begins so far ahead.
+    #[inline(always)]
+    pub fn number(self, ahead: usize, len: usize) -> i64 {
+        let bytes = self.behind(ahead).bytes();
+        match bytes.first_chunk::<8>() {
+            Some(&word) => {
+                // Eight bytes in one load; the shifts drop those behind and extend the sign.
+                let spare = 64 - 8 * len as u32;
+                i64::from_le_bytes(word) << spare >> spare
+            }
+            // Too near the end of the bytes for such a load.
+            None => little_endian(&bytes[..len]),
+        }
+    }
+
+    /// The integer of up to 64 bits whose tag this is, and what is behind it.
+    #[inline(always)]
+    pub fn integer(self, tag: u8) -> (i64, Self) {
+        let len = usize::from(tag - INT1 + 1);
+        (self.number(1, len), self.behind(1 + len))
+    }
+
+    /// The number of the atom whose tag this is, and what is behind it.
+    #[inline(always)]
+    pub fn atom(self, tag: u8) -> (u32, Self) {
+        let len = usize::from(tag - ATOM1 + 1);
+        // As many bits as were asked for, and no sign.
+        let id = self.number(1, len) as u32 & (u32::MAX >> (32 - 8 * len as u32));
+        (id, self.behind(1 + len))
+    }
+
+    /// The word of a float's bits.
+    #[inline(always)]
+    pub fn float(self) -> (Word, Self) {
+        (self.number(1, 8) as Word, self.behind(9))
+    }
+}
