@@ -72,8 +72,8 @@ impl Slot {
     }
 }
 
-/// Slots, one after the other, each `[]` until it is filled. Those that were not asked for, because a panic passes, become `[]`
-/// when this is dropped.
+/// Slots, one after the other, each `[]` until it is filled. Those that were not asked for, because
+/// a panic passes, become `[]` when this is dropped.
 pub struct Slots {
     first: *mut Word,
     left: usize,
