@@ -1,13 +1,13 @@
 //! Lists of objects, inserted all or not at all.
 //!
 //! ```text
-//!  slice 1 … i      encode objects of the list into the engine's arena      a bad one: badarg,
-//! nothing happened  slice i+1 … n    the engine applies them under the table's batch latch
-//! whoever finds it held helps ```
+//!  slice 1 … i      encode objects of the list into the engine's arena      a bad one: badarg, nothing happened
+//!  slice i+1 … n    the engine applies them under the table's batch latch    whoever finds it held helps
+//! ```
 //!
-//! A list of one object is that object. A list that is done within one slice makes no resource. A process that dies while encoding
-//! leaves nothing behind; one that dies while applying leaves the rest to whoever comes next to the
-//! table.
+//! A list of one object is that object. A list that is done within one slice makes no resource. A
+//! process that dies while encoding leaves nothing behind; one that dies while applying leaves the
+//! rest to whoever comes next to the table.
 
 use super::single::{insert_new_to, insert_to, weight};
 use crate::call::{boolean, Call, Native, Raise, Reply, BADARG};
