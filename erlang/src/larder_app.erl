@@ -1,6 +1,6 @@
 %% @private
-%% @doc The application `larder', which is optional: tables need it not. Started, it watches the
-%% memory of the node's tables, if its environment says so.
+%% @doc The application `larder', which is optional: tables need it not. Started, it does what its
+%% environment says: it watches the memory of the node's tables, and does without huge pages.
 -module(larder_app).
 -behaviour(application).
 -behaviour(supervisor).
@@ -20,9 +20,13 @@ init([]) ->
     Poll = application:get_env(larder, memory_poll, 1000),
     ok = check(max_memory, Limit),
     ok = check(memory_poll, Poll),
+    HugePages = application:get_env(larder, huge_pages, true),
+    ok = check(huge_pages, HugePages),
+    ok = larder_nif:huge_pages(HugePages),
     Watch = #{id => larder_watch, start => {larder_watch, start_link, [Limit, Poll]}},
     {ok, {#{}, [Watch || Limit =/= infinity]}}.
 
 check(max_memory, infinity) -> ok;
-check(_, Value) when is_integer(Value), Value > 0 -> ok;
+check(huge_pages, Value) when is_boolean(Value) -> ok;
+check(Name, Value) when Name =/= huge_pages, is_integer(Value), Value > 0 -> ok;
 check(Name, Value) -> error({bad_environment, {larder, Name, Value}}).

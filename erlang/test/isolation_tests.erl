@@ -230,7 +230,7 @@ native_rows() ->
 native_without() ->
     [new, whereis, all, commit_transaction, end_transaction, guard_wanted, structures, fault,
      memory, compile, prepare, parameters, prepare_fault, is_compiled, run, test, load_table,
-     file_header].
+     file_header, huge_pages].
 
 t(W) -> [t(tab, W)].
 t(Key, W) -> maps:get(Key, W).

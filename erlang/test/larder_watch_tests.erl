@@ -11,7 +11,7 @@ application_test_() ->
      [{timeout, 60, {atom_to_list(Name), Test}}
       || {Name, Test} <- [{nothing_said, fun nothing_said/0}, {alarm, fun alarm/0},
                           {stopped, fun stopped/0}, {without_sasl, fun without_sasl/0},
-                          {refused, fun refused/0}]]}.
+                          {refused, fun refused/0}, {huge_pages, fun huge_pages/0}]]}.
 
 quiet() ->
     #{level := Level} = logger:get_primary_config(),
@@ -81,7 +81,23 @@ refused() ->
         Wanted = lists:flatten(io_lib:format("{bad_environment,{larder,~0p,~0p}}", [Name, Value])),
         ?assertNotEqual({Said, nomatch}, {Said, string:find(Said, Wanted)})
     end, [{max_memory, 0}, {max_memory, "1 GB"}, {max_memory, -1}, {memory_poll, 0},
-          {memory_poll, infinity}]).
+          {memory_poll, infinity}, {huge_pages, 1}, {huge_pages, maybe}]).
+
+%% What a table takes from then on is said to the system to be no huge page.
+huge_pages() ->
+    Advised = fun(HugePages) ->
+                      started([{huge_pages, HugePages}]),
+                      Table = filled(60_000_000),
+                      {ok, Maps} = file:read_file("/proc/self/smaps"),
+                      true = larder:delete(Table),
+                      length(binary:matches(Maps, <<" nh">>))
+              end,
+    With = Advised(true),
+    Without = Advised(false),
+    %% A system without huge pages takes no advice.
+    HasThem = filelib:is_dir("/sys/kernel/mm/transparent_hugepage"),
+    ?assertEqual(HasThem, Without > With),
+    started([]).
 
 started(Environment) ->
     _ = application:stop(larder),
@@ -90,7 +106,7 @@ started(Environment) ->
 
 set(Environment) ->
     _ = application:load(larder),
-    Usual = [{max_memory, infinity}, {memory_poll, 1000}],
+    Usual = [{max_memory, infinity}, {memory_poll, 1000}, {huge_pages, true}],
     lists:foreach(fun({Name, Value}) -> ok = application:set_env(larder, Name, Value) end,
                   Usual ++ Environment).
 

@@ -97,7 +97,7 @@ pub use hash::HashOrder;
 pub use memory::bytes_taken;
 #[cfg(larder_model)]
 pub use memory::quarantine::Quarantine;
-pub use memory::{bytes_kept, end_thread, trim, trim_arenas, Allocator};
+pub use memory::{bytes_kept, end_thread, huge_pages, trim, trim_arenas, Allocator};
 pub use outside::retire::{garbage_waits, on_garbage};
 pub use ranked::{Counted, Ranked};
 pub use scratch::with_spare;

@@ -75,6 +75,7 @@ natives! {
     info(Table, Item) => info::info;
     info_list(Table, Items) => info::info_list;
     memory() => info::memory;
+    huge_pages(Huge) => info::huge_pages;
     insert(Table, Object) => single::insert;
     insert_new(Table, Object) => single::insert_new;
     insert_with(Table, Object, Ttl) => bounds::insert_with;

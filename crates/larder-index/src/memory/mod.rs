@@ -99,6 +99,15 @@ pub fn bytes_kept() -> usize {
     return 0;
 }
 
+/// Whether leaves are to lie on huge pages, where the system has them: so it is unless said
+/// otherwise. It holds for memory that nobody has taken yet.
+pub fn huge_pages(huge: bool) {
+    #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
+    pages::set_huge(huge);
+    #[cfg(not(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize)))))]
+    let _ = huge;
+}
+
 /// Ends the thread that touches memory ahead, if it was begun. It begins anew when memory is
 /// wanted. For orderly ends; waits some milliseconds at most.
 pub fn end_thread() {

@@ -59,6 +59,8 @@ struct Pages {
     in_use: usize,
     /// Regions that will be wanted soon.
     asked: usize,
+    /// Whether regions are to be huge pages.
+    huge: bool,
     /// Whether the thread that touches regions ahead was begun.
     begun: bool,
     /// That thread.
@@ -72,6 +74,7 @@ static PAGES: Mutex<Pages> = Mutex::new(Pages {
     bare: Vec::new(),
     in_use: 0,
     asked: 0,
+    huge: true,
     begun: false,
     thread: None,
     ending: false,
@@ -107,7 +110,7 @@ impl Pages {
 
     fn bare(&mut self) -> Option<Vacant> {
         if self.bare.is_empty() {
-            self.bare = map()?;
+            self.bare = map(self.huge)?;
         }
         self.bare.pop()
     }
@@ -139,6 +142,27 @@ pub(crate) fn soon() {
     // Bounded: several shards may ask at once.
     pages.asked = (pages.asked + 1).min(MOST_AHEAD);
     pages.see_to();
+}
+
+/// Whether regions that nobody has taken yet are to be huge pages, and those to come.
+pub(crate) fn set_huge(huge: bool) {
+    let mut pages = PAGES.lock();
+    pages.huge = huge;
+    for region in &pages.bare {
+        advise(region.0, REGION, huge);
+    }
+}
+
+/// Says whether these bytes are to be huge pages.
+fn advise(first: NonNull<u8>, bytes: usize, huge: bool) {
+    let advice = match huge {
+        true => Advice::LinuxHugepage,
+        // A system may make huge pages of what is not said to be small.
+        false => Advice::LinuxNoHugepage,
+    };
+    // SAFETY: `map` got these pages; their contents stay. Without huge pages everything works, only
+    // slower.
+    let _ = unsafe { madvise(first.as_ptr().cast(), bytes, advice) };
 }
 
 /// Ends the thread that touches regions ahead. It begins anew when regions are wanted.
@@ -228,7 +252,7 @@ fn touch_ahead() {
 }
 
 /// Addresses of regions, on a whole multiple of their size.
-fn map() -> Option<Vec<Vacant>> {
+fn map(huge: bool) -> Option<Vec<Vacant>> {
     // One region more than is used: somewhere in the first one a multiple begins.
     let wanted = (AT_ONCE + 1) * REGION;
     let access = ProtFlags::READ | ProtFlags::WRITE;
@@ -247,8 +271,7 @@ fn map() -> Option<Vec<Vacant>> {
         }
         let first = base.add(lead);
         munmap(first.add(all).as_ptr().cast(), wanted - all - lead).ok()?;
-        // Without huge pages everything works, only slower.
-        let _ = madvise(first.as_ptr().cast(), all, Advice::LinuxHugepage);
+        advise(first, all, huge);
         // The lowest address is used first.
         Some(
             (0..AT_ONCE)
@@ -262,6 +285,45 @@ fn map() -> Option<Vec<Vacant>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Whether the system was told that the region is to be a huge page.
+    fn is_advised_huge(region: NonNull<u8>) -> bool {
+        let maps = std::fs::read_to_string("/proc/self/smaps").unwrap();
+        let at = region.as_ptr().addr();
+        let mut is_here = false;
+        for line in maps.lines() {
+            // A mapping is a line with its addresses, and then lines with names and values.
+            let range = line
+                .split(' ')
+                .next()
+                .and_then(|range| range.split_once('-'));
+            let number = |text| usize::from_str_radix(text, 16).ok();
+            if let Some((Some(from), Some(to))) = range.map(|(a, b)| (number(a), number(b))) {
+                is_here = (from..to).contains(&at);
+            } else if let (true, Some(flags)) = (is_here, line.strip_prefix("VmFlags:")) {
+                return flags.split_whitespace().any(|flag| flag == "hg");
+            }
+        }
+        panic!("no mapping has the region");
+    }
+
+    #[test]
+    fn regions_are_huge_pages_unless_they_are_not_to_be() {
+        // A system without huge pages takes no advice.
+        if !std::path::Path::new("/sys/kernel/mm/transparent_hugepage").exists() {
+            return;
+        }
+        for huge in [false, true] {
+            set_huge(huge);
+            // More than can be ready from before.
+            let regions: Vec<_> = (0..2 * MOST_AHEAD).map(|_| take().unwrap()).collect();
+            assert_eq!(is_advised_huge(regions[2 * MOST_AHEAD - 1]), huge);
+            for region in regions {
+                // SAFETY: from `take`, and nobody uses it.
+                unsafe { give(region) };
+            }
+        }
+    }
 
     #[test]
     fn regions_are_zero_each_time_and_aligned() {

@@ -35,6 +35,17 @@ pub fn memory(call: &Call<'_>) -> Reply {
     Ok(call.tuple(&[int(memory.waiting), int(memory.kept)]))
 }
 
+/// huge_pages(Huge) -> ok.
+pub fn huge_pages(call: &Call<'_>) -> Reply {
+    let huge = match call.args[0] {
+        word if word == atoms::TRUE.word() => true,
+        word if word == atoms::FALSE.word() => false,
+        _ => return Err(BADARG),
+    };
+    larder::api::Larder::huge_pages(huge);
+    Ok(atoms::OK.word())
+}
+
 /// Runs `f` with the call's table, whose owner lives; `undefined` if there is none.
 #[inline(always)]
 fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {

@@ -139,6 +139,18 @@ impl Larder {
         Some(Table::new(table, &self.0))
     }
 
+    /// Whether the objects of tables are to lie on huge pages of two megabytes, where the system has
+    /// them: so it is unless said otherwise. For all tables of the program, and memory that no
+    /// table has taken yet. Without huge pages the first inserts pause less, and look-ups in large
+    /// tables take longer.
+    ///
+    /// ```
+    /// larder::api::Larder::huge_pages(false);
+    /// ```
+    pub fn huge_pages(huge: bool) {
+        larder_index::huge_pages(huge);
+    }
+
     /// Waits until all that was deleted or dropped is freed, in all worlds of the program, and ends
     /// the library's threads; at most so long, and a day. Whether that came about: while others
     /// delete, it may not. The threads begin anew when there is something to do; one that sees to
