@@ -1,7 +1,9 @@
 //! What clauses demand of a key, as far as it does not depend on arguments: worked out once.
 //!
 //! 1. *Facts.* Every guard must be `true`, and so must every operand of `and` and `andalso` in it.
-//!    Of these conjuncts, the comparisons of something with a constant are facts about it.
+//!    Of these conjuncts, the comparisons of something with a constant are facts about it. Of an
+//!    `or` or `orelse` one operand must be `true`: if each says what something is equal to, they are
+//!    a choice.
 //! 2. *The pattern* that the head has for the key. It may be a constant.
 //! 3. *A prefix.* The order key of the pattern is written out as far as it is known, a variable
 //!    with an equality fact included.
@@ -47,6 +49,7 @@ pub(crate) struct Demand {
     /// The constant that the pattern is, if it is one.
     pub(crate) constant: Option<Constant>,
     pub(crate) facts: Facts,
+    pub(crate) choices: SmallVec<[Choice; 1]>,
     /// What is known of the begin of the key's order key.
     pub(crate) prefix: SmallVec<[Piece; 4]>,
     /// What stops the prefix.
@@ -63,6 +66,9 @@ pub(crate) struct Fact {
 
 /// Facts: few, as a rule.
 pub(crate) type Facts = SmallVec<[Fact; 2]>;
+
+/// For each operand of a disjunction, what it says that things are equal to: one fact at least.
+pub(crate) type Choice = SmallVec<[Facts; 2]>;
 
 /// A part of a prefix.
 #[derive(Debug, Clone, Copy)]
@@ -162,7 +168,7 @@ impl Look<'_> {
             Shape::Any => None,
             Shape::Tuple { .. } => Some(key_place(self.source, self.clause, keypos)?),
         };
-        let facts = self.facts()?;
+        let (facts, choices) = self.facts()?;
         let is_constant =
             |&at: &usize| self.source.is_ground(at) || exact && self.source.is_closed(at);
         let constant = pattern
@@ -180,42 +186,75 @@ impl Look<'_> {
             pattern,
             constant,
             facts,
+            choices,
             prefix,
             stop,
         })
     }
 
     /// Step 1. `None` if a guard can never be `true`.
-    fn facts(&self) -> Option<Facts> {
+    fn facts(&self) -> Option<(Facts, SmallVec<[Choice; 1]>)> {
         let ir = self.ir;
-        let mut facts = Facts::new();
+        let (mut facts, mut choices) = (Facts::new(), SmallVec::new());
         let mut nodes = self.clause.guards.clone();
         while let Some(id) = nodes.pop() {
             match ir.node(id) {
                 Node::And(parts) | Node::AndAlso(parts) => nodes.extend_from_slice(ir.of(parts)),
+                Node::Or(parts) | Node::OrElse(parts) => choices.extend(self.choice(ir.of(parts))),
                 Node::Const(Constant::Fixed(span)) if &self.pool[span.range()] != TRUE => {
                     return None
                 }
-                Node::Call(Func::Cmp(cmp), parts) => {
-                    let [a, b] = ir.of(parts) else { continue };
-                    match (ir.constant(*a), ir.constant(*b)) {
-                        (None, Some(constant)) => facts.push(Fact {
-                            about: *a,
-                            cmp,
-                            constant,
-                        }),
-                        (Some(constant), None) => facts.push(Fact {
-                            about: *b,
-                            cmp: cmp.flipped(),
-                            constant,
-                        }),
-                        _ => {}
-                    }
-                }
-                _ => {}
+                _ => facts.extend(self.fact(id)),
             }
         }
-        Some(facts)
+        Some((facts, choices))
+    }
+
+    /// What an expression says, if it compares something with a constant.
+    fn fact(&self, id: NodeId) -> Option<Fact> {
+        let Node::Call(Func::Cmp(cmp), parts) = self.ir.node(id) else {
+            return None;
+        };
+        let [a, b] = *self.ir.of(parts) else {
+            return None;
+        };
+        let (about, cmp, constant) = match (self.ir.constant(a), self.ir.constant(b)) {
+            (None, Some(constant)) => (a, cmp, constant),
+            (Some(constant), None) => (b, cmp.flipped(), constant),
+            _ => return None,
+        };
+        Some(Fact {
+            about,
+            cmp,
+            constant,
+        })
+    }
+
+    /// What the operands of a disjunction say; None if one of them says nothing of use.
+    fn choice(&self, operands: &[NodeId]) -> Option<Choice> {
+        let mut choice = Choice::new();
+        let mut operands: SmallVec<[NodeId; 8]> = operands.into();
+        while let Some(id) = operands.pop() {
+            if let Node::Or(parts) | Node::OrElse(parts) = self.ir.node(id) {
+                operands.extend_from_slice(self.ir.of(parts));
+                continue;
+            }
+            let mut facts = Facts::new();
+            let mut nodes: SmallVec<[NodeId; 4]> = smallvec![id];
+            while let Some(id) = nodes.pop() {
+                match self.ir.node(id) {
+                    Node::And(parts) | Node::AndAlso(parts) => {
+                        nodes.extend_from_slice(self.ir.of(parts));
+                    }
+                    _ => facts.extend(self.fact(id).filter(Fact::is_equality)),
+                }
+            }
+            if facts.is_empty() {
+                return None;
+            }
+            choice.push(facts);
+        }
+        Some(choice)
     }
 
     /// What variables are equal to, by their slots; of what is said of one, the first comes first.

@@ -1,7 +1,8 @@
 //! What one clause's demand leaves of a table's keys, with its arguments.
 //!
-//! 1. *A key that is known*: the head has a constant at the key's position, or a fact says what the
-//!    whole key is. It is dropped if another fact about the whole key denies it.
+//! 1. *Keys that are known*: the head has a constant at the key's position, or a fact says what the
+//!    whole key is, or a choice says it. A key is dropped if another fact about the whole key denies
+//!    it.
 //! 2. *A range* (ordered tables): the prefix that is demanded. What stops it, if it is a variable
 //!    with facts of order, narrows the range within that prefix.
 //! 3. Facts about the whole key (the variable that it is bound to, `{element,KeyPos,'$_'}`, the
@@ -173,9 +174,11 @@ impl<'p> Look<'p> {
     fn known_keys(&self, whole: &[Fact], order: KeyOrder) -> Option<Keys> {
         let mut keys: Keys = match self.demand.constant {
             Some(constant) => smallvec![Term::from(self.term(constant))],
-            None => whole
-                .iter()
-                .find_map(|fact| equals(fact.cmp, self.term(fact.constant), order))?,
+            None => {
+                let equal = |fact: &Fact| equals(fact.cmp, self.term(fact.constant), order);
+                let known = whole.iter().find_map(equal);
+                known.or_else(|| self.chosen(order))?
+            }
         };
         keys.retain(|key| {
             whole
@@ -183,6 +186,20 @@ impl<'p> Look<'p> {
                 .all(|fact| allows(fact.cmp, key.as_ref(), self.term(fact.constant), order))
         });
         Some(keys)
+    }
+
+    /// The keys that the first choice between keys leaves.
+    fn chosen(&self, order: KeyOrder) -> Option<Keys> {
+        self.demand.choices.iter().find_map(|choice| {
+            let mut keys = Keys::new();
+            for facts in choice {
+                let mut of_key = facts.iter().filter(|fact| self.is_key(fact.about));
+                keys.extend(
+                    of_key.find_map(|fact| equals(fact.cmp, self.term(fact.constant), order))?,
+                );
+            }
+            Some(keys)
+        })
     }
 
     /// Step 2.

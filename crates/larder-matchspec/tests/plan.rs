@@ -254,6 +254,42 @@ fn bound_keys_are_looked_up() {
 }
 
 #[test]
+fn a_disjunction_of_equalities_is_looked_up() {
+    for (guards, in_order, by_hash) in [
+        ("{'orelse',{'=:=','$1',b},{'=:=','$1',a}}", "a b", "a b"),
+        ("{'or',{'==',a,'$1'},{'=:=','$1',b},{'=:=','$1',a}}", "a b", "a b"),
+        // Nested, and with more to be true beside.
+        (
+            "{'orelse',{'=:=','$1',1},{'or',{'andalso',{'is_atom','$2'},{'=:=','$1',2}},{'==','$1',a}}}",
+            "1 2 a",
+            "1 2 a",
+        ),
+        ("{'>','$1',1},{'orelse',{'=:=','$1',1},{'=:=','$1',2}}", "2", "2"),
+        ("{'orelse',{'=:=','$1',1},{'=:=','$1',2}},{'=:=','$1',3}", "3", "3"),
+        // In hash order an integer and the float that it equals are two keys.
+        ("{'orelse',{'==','$1',1},{'==','$1',a}}", "1 a", "1 1.0 a"),
+        // The first choice that is one between keys counts.
+        (
+            "{'orelse',{'=:=','$2',1},{'=:=','$2',2}},{'orelse',{'=:=','$1',a},{'=:=','$1',b}}",
+            "a b",
+            "a b",
+        ),
+        ("{'orelse',{'=:=','$1',a},{'=:=','$2',b}}", "Full", "Full"),
+        ("{'orelse',{'=:=','$1',a},{'<','$1',b}}", "Full", "Full"),
+        ("{'orelse',{'=:=','$1',a},'$2'}", "Full", "Full"),
+        ("{'not',{'orelse',{'=:=','$1',a},{'=:=','$1',b}}}", "Full", "Full"),
+    ] {
+        let spec = format!("[{{{{'$1','$2'}},[{guards}],[true]}}]");
+        assert_eq!(keys(ordered(&spec)), in_order, "{guards}");
+        // In hash order keys come in no order.
+        let hashed = keys(hashed(&spec));
+        let mut found: Vec<&str> = hashed.split(' ').collect();
+        found.sort_unstable();
+        assert_eq!(found.join(" "), by_hash, "{guards}");
+    }
+}
+
+#[test]
 fn a_map_in_a_key_is_no_bound_key() {
     assert_eq!(hashed("[{{#{a=>1},'_'},[],[true]}]"), Plan::Full);
     assert_eq!(ordered("[{{#{},'_'},[],[true]}]"), Plan::Full);
