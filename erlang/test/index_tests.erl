@@ -122,7 +122,9 @@ sorted(Terms) ->
 spec() ->
     {V, W, Key} = {value(), value(), key()},
     Compare = any(['<', '=<', '>', '>=', '==', '=:=', '/=']),
-    case rand:uniform(14) of
+    OfMap = any([{map_get, x, '$1'}, {map_get, x, {element, 3, '$_'}}]),
+    Pair = any([{{'$2', '$1'}}, {{{element, 2, '$_'}, '$1'}}, {{'$1', '$2'}}]),
+    case rand:uniform(17) of
         1 -> [{{'$1', V, '_', '_'}, [], ['$_']}];
         2 -> [{{'_', V}, [], ['$_']}];
         3 -> [{{'_', '$1', '_', '_'}, [{Compare, '$1', {const, V}}], ['$_']}];
@@ -137,7 +139,11 @@ spec() ->
         11 -> [{'_', [], ['$_']}];
         12 -> [{{Key, V, '_', '_'}, [], ['$_']}];
         13 -> [{{'$2', {a, '$1'}, '_', '_'}, [{'<', '$2', Key}], ['$1']}];
-        14 -> [{{'_', V, '_', '_'}, [], ['$_']}, {{Key, '_', '_', '_'}, [], [{{Key}}]}]
+        14 -> [{{'_', V, '_', '_'}, [], ['$_']}, {{Key, '_', '_', '_'}, [], [{{Key}}]}];
+        15 -> [{{'_', '_', '$1', '_'}, [{Compare, OfMap, {const, V}}], ['$_']}];
+        16 -> [{{'_', '$2', '$1', '_'}, [{Compare, {const, {V, W}}, Pair}], ['$_']}];
+        17 -> [{{'_', '$2', '$1'}, [{'orelse', {'==', Pair, {{{const, V}, {const, W}}}},
+                                   {'=:=', Pair, {const, {W, V}}}}], ['$1']}]
     end.
 
 %% All that can be asked, of a table that should answer as another, whose rows these are.
@@ -392,6 +398,12 @@ plans_test_() ->
         #{plan := {index, w}, rows := 1000} = Plan([{{'_', '_', 3}, [], ['$_']}]),
         #{plan := {index, v}, rows := 50} =
             Plan([{{'_', '$1', '_'}, [{'>=', '$1', 10}, {'<', '$1', 15}], ['$_']}]),
+        true = larder:add_index(T, {sum, {'+', {element, 2, '$_'}, {element, 3, '$_'}}, []}),
+        #{plan := {index, sum}, rows := 10} =
+            Plan([{{'_', '$1', '$2'}, [{'==', {'+', '$1', '$2'}, 2}], ['$_']}]),
+        #{plan := scan} = Plan([{{'_', '$1', '$2'}, [{'==', {'+', '$2', '$1'}, 2}], ['$_']}]),
+        10 = larder:select_count(T, [{{'_', '$1', '$2'}, [{'==', {'+', '$1', '$2'}, 2}], [true]}]),
+        true = larder:drop_index(T, sum),
         Either = {'orelse', {'=:=', '$1', 7}, {'=:=', '$1', 9}},
         #{plan := {index, v}, rows := 20} = Plan([{{'_', '$1', '_'}, [Either], ['$_']}]),
         20 = length(larder:select(T, [{{'_', '$1', '_'}, [Either], ['$_']}])),

@@ -125,7 +125,12 @@ impl Code {
 
     fn work_out(&self, position: usize, is_key: bool) -> Demands {
         let clauses = (&self.clauses[..], &self.ir);
-        Demands::of(clauses, &self.source(), &self.pool, (position, is_key))
+        Demands::of_element(clauses, &self.source(), &self.pool, (position, is_key))
+    }
+
+    /// What guards demand.
+    pub(crate) fn demands_of_guards(&self) -> Demands {
+        Demands::of_guards((&self.clauses, &self.ir), &self.source(), &self.pool)
     }
 
     /// Whether it is the code of this template.

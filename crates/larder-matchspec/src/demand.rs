@@ -105,7 +105,7 @@ impl Demands {
     ///
     /// # Complexity
     /// O(n log n) in the specification.
-    pub(crate) fn of(
+    pub(crate) fn of_element(
         (clauses, ir): (&[Clause], &Ir),
         source: &Source<'_>,
         pool: &[u8],
@@ -135,8 +135,34 @@ impl Demands {
     }
 }
 
-/// The place of the pattern of the key that a clause's head has at a position, from 1.
-fn key_place(source: &Source<'_>, clause: &Clause, keypos: usize) -> Option<usize> {
+impl Demands {
+    /// What the clauses' guards say, of anything: no element is meant.
+    pub(crate) fn of_guards(
+        (clauses, ir): (&[Clause], &Ir),
+        source: &Source<'_>,
+        pool: &[u8],
+    ) -> Demands {
+        let mut written = Vec::new();
+        let each = clauses.iter().map(|clause| {
+            let look = Look {
+                ir,
+                source,
+                clause,
+                pool,
+                written: &mut written,
+            };
+            look.guards()
+        });
+        Demands {
+            keypos: 0,
+            each: each.collect(),
+            written: Vec::new(),
+        }
+    }
+}
+
+/// The place of the pattern that a clause's head has for the element at a position, from 1.
+pub(crate) fn key_place(source: &Source<'_>, clause: &Clause, keypos: usize) -> Option<usize> {
     let Shape::Tuple { arity, .. } = clause.head.shape else {
         return None;
     };
@@ -161,6 +187,19 @@ enum Part {
 }
 
 impl Look<'_> {
+    fn guards(&self) -> Option<Demand> {
+        let (facts, choices) = self.facts()?;
+        let is_none = matches!(self.clause.head.shape, Shape::Other);
+        (!is_none).then_some(Demand {
+            pattern: None,
+            constant: None,
+            facts,
+            choices,
+            prefix: SmallVec::new(),
+            stop: Stop::Unknown,
+        })
+    }
+
     /// `exact`: a key without variables is that key, though it holds a map.
     fn demand(&mut self, keypos: usize, exact: bool) -> Option<Demand> {
         let pattern = match self.clause.head.shape {

@@ -21,7 +21,7 @@ use crate::{
     clause::Clause,
     code::Code,
     constant::{Constant, Constants},
-    demand::{Demand, Demands, Fact, Facts, Piece, Stop},
+    demand::{key_place, Demand, Demands, Fact, Facts, Piece, Stop},
     edges::{self, Edge},
     func::{Cmp, Func},
     ir::{Node, NodeId},
@@ -57,8 +57,26 @@ pub(crate) enum Limit {
 /// Room for the prefix of an order key.
 const PREFIX_ROOM: usize = 48;
 
+/// What is limited.
+#[derive(Clone, Copy)]
+pub(crate) enum Subject<'p> {
+    /// The element that the demands are of.
+    Element,
+    /// An expression of another program, over the object.
+    Expression(Expression<'p>),
+}
+
+/// An expression of a program.
+#[derive(Clone, Copy)]
+pub(crate) struct Expression<'p> {
+    pub(crate) code: &'p Code,
+    pub(crate) constants: Constants<'p>,
+    pub(crate) id: NodeId,
+}
+
 /// What is looked at.
 struct Look<'p> {
+    subject: Subject<'p>,
     code: &'p Code,
     constants: Constants<'p>,
     source: Source<'p>,
@@ -67,16 +85,18 @@ struct Look<'p> {
     demand: &'p Demand,
 }
 
-/// The keys that objects which fit a clause, by its number, can have.
-pub(crate) fn of_clause(
-    (code, constants): (&Code, Constants<'_>),
-    (demands, index): (&Demands, usize),
+/// The keys, or values of an expression, that objects which fit a clause, by its number, can have.
+pub(crate) fn of_clause<'p>(
+    (code, constants): (&'p Code, Constants<'p>),
+    (demands, index): (&'p Demands, usize),
+    subject: Subject<'p>,
     order: KeyOrder,
 ) -> Limit {
     let Some(demand) = &demands.each[index] else {
         return Limit::Nothing;
     };
     let look = Look {
+        subject,
         code,
         constants,
         source: code.source(),
@@ -114,6 +134,9 @@ impl<'p> Look<'p> {
 
     /// Whether an expression is the key, whatever the object is.
     fn is_key(&self, id: NodeId) -> bool {
+        if let Subject::Expression(wanted) = self.subject {
+            return self.is_expression(id, wanted);
+        }
         let ir = &self.code.ir;
         if let Node::Call(Func::Element, parts) = ir.node(id) {
             if let [position, object] = ir.of(parts) {
@@ -127,6 +150,60 @@ impl<'p> Look<'p> {
         self.demand
             .pattern
             .is_some_and(|pattern| self.is_pattern(pattern, id))
+    }
+
+    /// Whether an expression is another program's, but for variables that stand for the object or
+    /// one of its elements.
+    fn is_expression(&self, id: NodeId, wanted: Expression<'_>) -> bool {
+        let (ir, other) = (&self.code.ir, &wanted.code.ir);
+        let mut pairs: SmallVec<[(NodeId, NodeId); 4]> = smallvec![(id, wanted.id)];
+        while let Some((id, with)) = pairs.pop() {
+            let (parts, others) = match (ir.node(id), other.node(with)) {
+                (Node::Object, Node::Object) => continue,
+                (Node::Const(a), Node::Const(b))
+                    if self.constants.get(a) == wanted.constants.get(b) =>
+                {
+                    continue
+                }
+                (Node::Var(slot), Node::Object)
+                    if self.variable(self.clause.head.at) == Some(slot) =>
+                {
+                    continue
+                }
+                (Node::Var(slot), Node::Call(Func::Element, parts))
+                    if self.is_element(slot, wanted, other.of(parts)) =>
+                {
+                    continue
+                }
+                (Node::Call(f, parts), Node::Call(g, others)) if f == g => (parts, others),
+                (Node::Tuple(parts), Node::Tuple(others))
+                | (Node::List(parts), Node::List(others))
+                | (Node::Map(parts), Node::Map(others)) => (parts, others),
+                _ => return false,
+            };
+            let (parts, others) = (ir.of(parts), other.of(others));
+            if parts.len() != others.len() {
+                return false;
+            }
+            pairs.extend(parts.iter().copied().zip(others.iter().copied()));
+        }
+        true
+    }
+
+    /// Whether a variable is the element that a call of `element/2` of another program gives.
+    fn is_element(&self, slot: u32, other: Expression<'_>, call: &[NodeId]) -> bool {
+        let &[position, object] = call else {
+            return false;
+        };
+        let position = other
+            .code
+            .ir
+            .constant(position)
+            .and_then(|constant| wire::int(other.constants.get(constant)))
+            .and_then(|position| usize::try_from(position).ok());
+        let place = position.and_then(|at| key_place(&self.source, self.clause, at));
+        other.code.ir.node(object) == Node::Object
+            && place.is_some_and(|at| self.variable(at) == Some(slot))
     }
 
     /// Whether an expression builds what a pattern matched.

@@ -8,8 +8,10 @@ use crate::{
     clause::Clause,
     demand::Demands,
     edges::{self, Edge},
+    func::Func,
     head::Shape,
-    limits::{self, KeyOrder, Limit},
+    ir::Node,
+    limits::{self, Expression, KeyOrder, Limit, Subject},
     program::Program,
     wire,
 };
@@ -85,7 +87,34 @@ impl Program {
         if self.code.clauses.iter().any(is_short) {
             return Plan::Full;
         }
-        self.plan_of(&self.code.demands_of_element(position), order)
+        let demands = self.code.demands_of_element(position);
+        self.plan_of(&demands, Subject::Element, order)
+    }
+
+    /// What an expression over the object can be for objects that fit: the left side of another
+    /// program's first guard, which is a comparison. `Full` if there is none. Guards here limit it
+    /// that compare the same expression with a constant; in it a variable of the head may stand for
+    /// the object or an element.
+    ///
+    /// # Complexity
+    /// As `plan`, for each guard times the expression.
+    pub fn plan_of_expression(&self, other: &Program, order: KeyOrder) -> Plan {
+        let guard = other
+            .code
+            .clauses
+            .first()
+            .and_then(|clause| clause.guards.first());
+        let Some(Node::Call(Func::Cmp(_), sides)) = guard.map(|&guard| other.code.ir.node(guard))
+        else {
+            return Plan::Full;
+        };
+        let expression = Expression {
+            code: &other.code,
+            constants: other.constants(),
+            id: other.code.ir.of(sides)[0],
+        };
+        let demands = self.code.demands_of_guards();
+        self.plan_of(&demands, Subject::Expression(expression), order)
     }
 
     /// The keys at position `keypos` (from 1) that objects which fit can have.
@@ -95,15 +124,16 @@ impl Program {
     /// was asked the same.
     pub fn plan(&self, keypos: usize, order: KeyOrder) -> Plan {
         let mut others = None;
-        self.plan_of(self.code.demands(keypos, &mut others), order)
+        let demands = self.code.demands(keypos, &mut others);
+        self.plan_of(demands, Subject::Element, order)
     }
 
-    fn plan_of(&self, demands: &Demands, order: KeyOrder) -> Plan {
+    fn plan_of(&self, demands: &Demands, subject: Subject<'_>, order: KeyOrder) -> Plan {
         let (code, constants) = (&*self.code, self.constants());
         let mut keys = Vec::new();
         let mut range: Option<(Edge, Edge)> = None;
         for index in 0..demands.each.len() {
-            match limits::of_clause((code, constants), (demands, index), order) {
+            match limits::of_clause((code, constants), (demands, index), subject, order) {
                 Limit::Nothing => {}
                 Limit::Keys(found) => keys.extend(found),
                 Limit::Range(low, high) => {

@@ -290,6 +290,54 @@ fn a_disjunction_of_equalities_is_looked_up() {
 }
 
 #[test]
+fn an_expression_is_known_again() {
+    let by = |expression: &str, spec: &str| {
+        let other = program(&format!(
+            "[{{'$1',[{{'=:=',{expression},{expression}}}],[{expression}]}}]"
+        ));
+        keys(program(spec).plan_of_expression(&other, KeyOrder::Ordered))
+    };
+    let zip = "{map_get,zip,{element,3,'$_'}}";
+    for (spec, found) in [
+        ("[{'_',[{'==',{map_get,zip,{element,3,'$_'}},7}],[true]}]", "7"),
+        ("[{{'_','_','$1'},[{'=:=',7,{map_get,zip,'$1'}}],[true]}]", "7"),
+        ("[{'$1',[{'=:=',{map_get,zip,{element,3,'$1'}},7}],[true]}]", "7"),
+        (
+            "[{{'_','_','$1'},[{'orelse',{'=:=',{map_get,zip,'$1'},7},{'=:=',{map_get,zip,'$1'},8}}],[true]}]",
+            "7 8",
+        ),
+        (
+            "[{{'_','_','$1'},[{'==',{map_get,zip,'$1'},7}],[true]},{'_',[{'==',{map_get,zip,{element,3,'$_'}},9}],[1]}]",
+            "7 9",
+        ),
+        // Another element, another key of the map, another clause that says nothing.
+        ("[{{'_','$1','_'},[{'==',{map_get,zip,'$1'},7}],[true]}]", "Full"),
+        ("[{{'_','_','$1'},[{'==',{map_get,zap,'$1'},7}],[true]}]", "Full"),
+        ("[{{'_','_','$1'},[{'==','$1',7}],[true]}]", "Full"),
+        ("[{{'_','_','$1'},[{'==',{map_get,zip,'$1'},7}],[true]},{'_',[],[1]}]", "Full"),
+        ("[{{'_','_',#{zip => 7}},[],[true]}]", "Full"),
+        ("[{x,[{'==',{map_get,zip,{element,3,'$_'}},7}],[true]}]", "Nothing"),
+    ] {
+        assert_eq!(by(zip, spec), found, "{spec}");
+    }
+    let sum = "{'+',{element,1,'$_'},{'*',2,{element,2,'$_'}}}";
+    let spec = |guard: &str| format!("[{{{{'$1','$2'}},[{guard}],[true]}}]");
+    for (guard, found) in [
+        ("{'==',{'+','$1',{'*',2,'$2'}},7}", "7"),
+        ("{'==',{'+','$1',{'*',3,'$2'}},7}", "Full"),
+        ("{'==',{'+','$2',{'*',2,'$1'}},7}", "Full"),
+        ("{'==',{'+','$1','$2'},7}", "Full"),
+        ("{'==',{'+',{'*',2,'$2'},'$1'},7}", "Full"),
+    ] {
+        assert_eq!(by(sum, &spec(guard)), found, "{guard}");
+    }
+    let ranged = program(&spec("{'<',{'+','$1',{'*',2,'$2'}},7}"));
+    let other = program(&format!("[{{'$1',[{{'=:=',{sum},{sum}}}],[{sum}]}}]"));
+    let plan = ranged.plan_of_expression(&other, KeyOrder::Ordered);
+    assert!(covered(&plan, "6") && !covered(&plan, "7"), "{plan:?}");
+}
+
+#[test]
 fn a_map_in_a_key_is_no_bound_key() {
     assert_eq!(hashed("[{{#{a=>1},'_'},[],[true]}]"), Plan::Full);
     assert_eq!(ordered("[{{#{},'_'},[],[true]}]"), Plan::Full);

@@ -66,7 +66,7 @@ fn row(chance: u64) -> Term {
 
 fn spec(chance: u64) -> String {
     let (v, w) = (value(chance >> 10), value(chance >> 20));
-    match chance % 12 {
+    match chance % 15 {
         0 => format!("[{{{{'$1',{v},'_','_'}},[],['$_']}}]"),
         1 => format!("[{{{{'_',{v}}},[],['$_']}}]"),
         2 => format!("[{{'$1',[{{'==',{{element,2,'$1'}},{{const,{v}}}}}],['$1']}}]"),
@@ -78,6 +78,10 @@ fn spec(chance: u64) -> String {
         8 => format!("[{{{{'_','$2','$2','_'}},[{{'=:=','$2',{{const,{v}}}}}],['$_']}}]"),
         9 => format!("[{{'_',[{{'=<',{{element,3,'$_'}},{{const,{v}}}}}],['$_']}}]"),
         10 => "[{'_',[],['$_']}]".to_owned(),
+        // By the expression of an index, written in several ways.
+        11 => format!("[{{{{'_','_','$3','_'}},[{{'==',{{map_get,a,'$3'}},{{const,{v}}}}}],['$_']}}]"),
+        12 => format!("[{{'$1',[{{'orelse',{{'=:=',{{const,{v}}},{{map_get,a,{{element,3,'$_'}}}}}},{{'==',{{map_get,a,{{element,3,'$1'}}}},{{const,{w}}}}}}}],['$1']}}]"),
+        13 => format!("[{{'_',[{{'>=',{{map_get,a,{{element,3,'$_'}}}},{{const,{v}}}}}],['$_']}},{{{{'_','$2','_'}},[{{'>=',{{map_get,a,{{element,2,'$_'}}}},0}}],['$2']}}]"),
         _ => format!("[{{{{7,{v},'_','_'}},[],['$_']}}]"),
     }
 }

@@ -23,7 +23,7 @@ use crate::raw;
 use crate::scan::{Output, ScanStep};
 use crate::table::Table;
 use larder_index::{Direction, Start, Values};
-use larder_matchspec::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
+use larder_matchspec::{Context, Outcome, Plan, Program, Scratch};
 use larder_term::{order_key, Atom, TermRef};
 use smallvec::SmallVec;
 use std::borrow::Cow;
@@ -87,15 +87,11 @@ fn behind(value: &[u8]) -> Option<Vec<u8>> {
     order_key::successor(&mut end).then_some(end)
 }
 
-/// Where the entries can be of rows that fit a program, as far as an index of an element tells.
+/// Where the entries can be of rows that fit a program, as far as an index tells.
 pub(super) fn ranges(program: &Program, entries: &Entries) -> Vec<Range> {
-    let whole = || vec![Range::default()];
-    let Some(position) = entries.extractor.element() else {
-        return whole();
-    };
-    match program.plan_of_element(position, KeyOrder::Ordered) {
+    match entries.extractor.plan(program) {
         Plan::Nothing => Vec::new(),
-        Plan::Full => whole(),
+        Plan::Full => vec![Range::default()],
         Plan::Keys(terms) => {
             let each = terms.iter().map(|term| Range::of_value(term.as_ref()));
             each.collect()

@@ -3,7 +3,7 @@
 use super::definition::{IndexDefinition, IndexOn};
 use crate::error::Error;
 use larder_index::Values;
-use larder_matchspec::{Context, Outcome, Program, Scratch};
+use larder_matchspec::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
 use larder_term::object::ObjectView;
 use larder_term::{order_key, TermRef};
 
@@ -44,11 +44,13 @@ impl Extractor {
         })
     }
 
-    /// The position of the element that is indexed, if it is one, as a whole.
-    pub(crate) fn element(&self) -> Option<usize> {
-        match self.on {
-            On::Element(position) if !self.each => Some(position),
-            _ => None,
+    /// Which values rows that fit a program can have. Of the elements of lists nothing is known.
+    pub(super) fn plan(&self, program: &Program) -> Plan {
+        match &self.on {
+            _ if self.each => Plan::Full,
+            On::Element(position) => program.plan_of_element(*position, KeyOrder::Ordered),
+            // Its own program begins with a comparison of the expression.
+            On::Expression(own) => program.plan_of_expression(own, KeyOrder::Ordered),
         }
     }
 
