@@ -108,6 +108,7 @@ pub unsafe extern "C" fn larder_range(
             let (low, high) = (low.term()?, high.term()?);
             let low = low.as_ref().map_or(Bound::Unbounded, Bound::Included);
             let high = high.as_ref().map_or(Bound::Unbounded, Bound::Excluded);
+            let (low, high) = (low.map(|key| key.as_ref()), high.map(|key| key.as_ref()));
             Ok(table.range(low, high, direction(backward))?)
         })
     }

@@ -7,7 +7,7 @@ use crate::error::Error;
 use crate::scan::{Output, ScanStep, SelectJob};
 use larder_index::Direction;
 use larder_matchspec::Context;
-use larder_term::{atoms, AsTerm, Term};
+use larder_term::{atoms, Term, TermRef};
 use std::ops::Bound;
 
 impl Table {
@@ -72,7 +72,8 @@ impl Table {
     /// let squares = Larder::new().table("squares").ordered_set().create()?;
     /// squares.insert_all(&[term!({1, 1}), term!({2, 4}), term!({3, 9})])?;
     /// let two = term!(2);
-    /// let rows = squares.range(Bound::Included(&two), Bound::Unbounded, Direction::Backward)?;
+    /// let from = Bound::Included(two.as_ref());
+    /// let rows = squares.range(from, Bound::Unbounded, Direction::Backward)?;
     /// assert_eq!(rows.rest()?, [term!({3, 9}), term!({2, 4})]);
     /// # Ok(()) }
     /// ```
@@ -84,11 +85,14 @@ impl Table {
     /// O(log n), and the tuples that are given.
     pub fn range(
         &self,
-        low: Bound<&impl AsTerm>,
-        high: Bound<&impl AsTerm>,
+        low: Bound<TermRef<'_>>,
+        high: Bound<TermRef<'_>>,
         direction: Direction,
     ) -> Result<Rows, Error> {
-        let bounds = (low.map(|key| self.key(key)), high.map(|key| self.key(key)));
+        let bounds = (
+            low.map(|key| self.key(&key)),
+            high.map(|key| self.key(&key)),
+        );
         let job = self
             .engine_table()
             .each_between(self.me(), bounds, direction)?;

@@ -5,6 +5,7 @@ use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::table::Table;
+use larder_index::sync::give_way;
 use std::sync::Arc;
 
 impl Table {
@@ -47,6 +48,9 @@ pub struct ListJob {
 /// Objects that are evicted after a list before the budget is asked.
 const EVICTED: usize = 32;
 
+/// Attempts without an eviction after which the rest is left to the next write, and the expirer.
+const IN_VAIN: u32 = 100;
+
 impl ListJob {
     /// One slice. Helps with another's list first, if there is one.
     ///
@@ -85,12 +89,22 @@ impl ListJob {
 
     /// Evicts what the table has too much of, as long as it can.
     fn evict(&self, budget: &mut Budget) -> Step {
+        let mut in_vain = 0;
         loop {
-            let gone = self.table.evict_surplus(&larder_index::pin(), EVICTED);
-            if gone < EVICTED {
+            let guard = larder_index::pin();
+            let gone = self.table.evict_surplus(&guard, EVICTED);
+            if !self.table.has_surplus(&guard) {
                 return Step::Done;
             }
-            if !budget.spend(gone as u32) {
+            // The expirer evicts, too: what one has chosen the other may find gone, again and again.
+            if gone == 0 {
+                in_vain += 1;
+                if in_vain == IN_VAIN {
+                    return Step::Done;
+                }
+                give_way();
+            }
+            if !budget.spend(1 + gone as u32) {
                 return Step::More;
             }
         }

@@ -62,6 +62,14 @@ impl Table {
         gone
     }
 
+    /// Whether there are too many objects.
+    pub(crate) fn has_surplus(&self, guard: &Guard) -> bool {
+        let store = self.store(guard);
+        store.is_some_and(|store| {
+            limited(store).is_some_and(|(_, quota)| quota.has_surplus(store.size()))
+        })
+    }
+
     /// Removes what is expired, of a table that refuses what it has no room for: then the write
     /// begins again.
     ///
