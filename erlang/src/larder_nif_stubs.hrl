@@ -15,6 +15,7 @@
          info/2,
          info_list/2,
          memory/0,
+         huge_pages/1,
          insert/2,
          insert_new/2,
          insert_with/3,
@@ -108,6 +109,7 @@ fault(_Options) -> ?STUB.
 info(_Table, _Item) -> ?STUB.
 info_list(_Table, _Items) -> ?STUB.
 memory() -> ?STUB.
+huge_pages(_Huge) -> ?STUB.
 insert(_Table, _Object) -> ?STUB.
 insert_new(_Table, _Object) -> ?STUB.
 insert_with(_Table, _Object, _Ttl) -> ?STUB.
