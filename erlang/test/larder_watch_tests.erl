@@ -33,7 +33,7 @@ nothing_said() ->
 %% Above the limit there is an alarm, once; a twentieth below it goes.
 alarm() ->
     {ok, _} = application:ensure_all_started(sasl),
-    %% What other tests have left counts, too, and what goes with the table is more than a twentieth.
+    %% What other tests have left counts, too. What goes with the table is more than a twentieth.
     Before = larder:memory(total),
     Limit = Before + Before div 10 + 20_000_000,
     started([{max_memory, Limit}, {memory_poll, ?POLL}]),
