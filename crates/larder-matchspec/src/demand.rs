@@ -2,8 +2,8 @@
 //!
 //! 1. *Facts.* Every guard must be `true`, and so must every operand of `and` and `andalso` in it.
 //!    Of these conjuncts, the comparisons of something with a constant are facts about it. Of an
-//!    `or` or `orelse` one operand must be `true`: if each says what something is equal to, they are
-//!    a choice.
+//!    `or` or `orelse` one operand must be `true`: if each says what something is equal to, they
+//!    are a choice.
 //! 2. *The pattern* that the head has for the key. It may be a constant.
 //! 3. *A prefix.* The order key of the pattern is written out as far as it is known, a variable
 //!    with an equality fact included.

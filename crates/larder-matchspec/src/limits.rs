@@ -1,8 +1,8 @@
 //! What one clause's demand leaves of a table's keys, with its arguments.
 //!
 //! 1. *Keys that are known*: the head has a constant at the key's position, or a fact says what the
-//!    whole key is, or a choice says it. A key is dropped if another fact about the whole key denies
-//!    it.
+//!    whole key is, or a choice says it. A key is dropped if another fact about the whole key
+//!    denies it.
 //! 2. *A range* (ordered tables): the prefix that is demanded. What stops it, if it is a variable
 //!    with facts of order, narrows the range within that prefix.
 //! 3. Facts about the whole key (the variable that it is bound to, `{element,KeyPos,'$_'}`, the

@@ -139,8 +139,8 @@ impl Larder {
         Some(Table::new(table, &self.0))
     }
 
-    /// Whether the objects of tables are to lie on huge pages of two megabytes, where the system has
-    /// them: so it is unless said otherwise. For all tables of the program, and memory that no
+    /// Whether the objects of tables are to lie on huge pages of two megabytes, where the system
+    /// has them: so it is unless said otherwise. For all tables of the program, and memory that no
     /// table has taken yet. Without huge pages the first inserts pause less, and look-ups in large
     /// tables take longer.
     ///

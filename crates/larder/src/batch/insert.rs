@@ -96,7 +96,7 @@ impl ListJob {
             if !self.table.has_surplus(&guard) {
                 return Step::Done;
             }
-            // The expirer evicts, too: what one has chosen the other may find gone, again and again.
+            // The expirer evicts, too: each may find gone what it has chosen, time and again.
             if gone == 0 {
                 in_vain += 1;
                 if in_vain == IN_VAIN {
