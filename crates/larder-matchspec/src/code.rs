@@ -109,7 +109,7 @@ impl Code {
         keypos: usize,
         others: &'s mut Option<Demands>,
     ) -> &'s Demands {
-        let work_out = || self.work_out(keypos, true);
+        let work_out = || self.work_out(Some((keypos, true)));
         let kept = self.demands.get_or_init(work_out);
         if kept.keypos == keypos {
             kept
@@ -120,17 +120,18 @@ impl Code {
 
     /// What is demanded of an element that is no key.
     pub(crate) fn demands_of_element(&self, position: usize) -> Demands {
-        self.work_out(position, false)
+        self.work_out(Some((position, false)))
     }
 
-    fn work_out(&self, position: usize, is_key: bool) -> Demands {
-        let clauses = (&self.clauses[..], &self.ir);
-        Demands::of_element(clauses, &self.source(), &self.pool, (position, is_key))
-    }
-
-    /// What guards demand.
+    /// What guards alone demand, of no element.
     pub(crate) fn demands_of_guards(&self) -> Demands {
-        Demands::of_guards((&self.clauses, &self.ir), &self.source(), &self.pool)
+        self.work_out(None)
+    }
+
+    /// For the element at a position, and whether it is the key; None for none.
+    fn work_out(&self, element: Option<(usize, bool)>) -> Demands {
+        let clauses = (&self.clauses[..], &self.ir);
+        Demands::of(clauses, &self.source(), &self.pool, element)
     }
 
     /// Whether it is the code of this template.

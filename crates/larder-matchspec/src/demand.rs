@@ -33,7 +33,7 @@ use smallvec::{smallvec, SmallVec};
 /// What all clauses demand of the key at a position.
 #[derive(Debug, Clone)]
 pub(crate) struct Demands {
-    /// The position, from 1.
+    /// The position, from 1; 0 for no element.
     pub(crate) keypos: usize,
     /// By clause; None for one that no object fits.
     pub(crate) each: SmallVec<[Option<Demand>; 1]>,
@@ -100,17 +100,18 @@ impl Fact {
 }
 
 impl Demands {
-    /// Those of clauses, for the key at `keypos`, or for an element there that is no key: maps in a
-    /// pattern are exact in keys alone.
+    /// Those of clauses, for the element at a position, and whether it is the key: maps in a pattern
+    /// are exact in keys alone. Without an element, what guards say of anything.
     ///
     /// # Complexity
     /// O(n log n) in the specification.
-    pub(crate) fn of_element(
+    pub(crate) fn of(
         (clauses, ir): (&[Clause], &Ir),
         source: &Source<'_>,
         pool: &[u8],
-        (keypos, is_key): (usize, bool),
+        element: Option<(usize, bool)>,
     ) -> Demands {
+        let (keypos, is_key) = element.unwrap_or_default();
         let names_key = |clause: &Clause| {
             let place = key_place(source, clause, keypos);
             place.is_some_and(|at| source.is_closed(at))
@@ -125,38 +126,12 @@ impl Demands {
                 pool,
                 written: &mut written,
             };
-            look.demand(keypos, exact)
+            look.demand(element.map(|_| keypos), exact)
         });
         Demands {
             keypos,
             each: each.collect(),
             written,
-        }
-    }
-}
-
-impl Demands {
-    /// What the clauses' guards say, of anything: no element is meant.
-    pub(crate) fn of_guards(
-        (clauses, ir): (&[Clause], &Ir),
-        source: &Source<'_>,
-        pool: &[u8],
-    ) -> Demands {
-        let mut written = Vec::new();
-        let each = clauses.iter().map(|clause| {
-            let look = Look {
-                ir,
-                source,
-                clause,
-                pool,
-                written: &mut written,
-            };
-            look.guards()
-        });
-        Demands {
-            keypos: 0,
-            each: each.collect(),
-            written: Vec::new(),
         }
     }
 }
@@ -187,25 +162,14 @@ enum Part {
 }
 
 impl Look<'_> {
-    fn guards(&self) -> Option<Demand> {
-        let (facts, choices) = self.facts()?;
-        let is_none = matches!(self.clause.head.shape, Shape::Other);
-        (!is_none).then_some(Demand {
-            pattern: None,
-            constant: None,
-            facts,
-            choices,
-            prefix: SmallVec::new(),
-            stop: Stop::Unknown,
-        })
-    }
-
     /// `exact`: a key without variables is that key, though it holds a map.
-    fn demand(&mut self, keypos: usize, exact: bool) -> Option<Demand> {
-        let pattern = match self.clause.head.shape {
-            Shape::Other => return None,
-            Shape::Any => None,
-            Shape::Tuple { .. } => Some(key_place(self.source, self.clause, keypos)?),
+    fn demand(&mut self, keypos: Option<usize>, exact: bool) -> Option<Demand> {
+        let pattern = match (&self.clause.head.shape, keypos) {
+            (Shape::Other, _) => return None,
+            (Shape::Tuple { .. }, Some(keypos)) => {
+                Some(key_place(self.source, self.clause, keypos)?)
+            }
+            _ => None,
         };
         let (facts, choices) = self.facts()?;
         let is_constant =
