@@ -100,8 +100,8 @@ impl Fact {
 }
 
 impl Demands {
-    /// Those of clauses, for the element at a position, and whether it is the key: maps in a pattern
-    /// are exact in keys alone. Without an element, what guards say of anything.
+    /// Those of clauses, for the element at a position, and whether it is the key: maps in a
+    /// pattern are exact in keys alone. Without an element, what guards say of anything.
     ///
     /// # Complexity
     /// O(n log n) in the specification.
