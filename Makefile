@@ -264,11 +264,14 @@ bench: build demo-beams bench-beams rust-bench
 	@$(RUST_BENCH) study all --quick --quiet --out '$(BENCH_RESULTS)' $(STUDY_OPTIONS)
 	@$(RUST_BENCH) report '$(BENCH_RESULTS)'
 
-# The report measures nothing: a quick build draws it. Keys that take room lie among the emulator's
-# literals, for which it reserves 1 GiB: too little for 16 million.
+# The report measures nothing: a quick build draws it.
+REPORTER ?= $(CARGO) run --quiet $(LOCKED) -p larder-bench --target-dir '$(TARGET)' --
+
+# Keys that take room lie among the emulator's literals, for which it reserves 1 GiB: too little for
+# 16 million.
 bench-ets: build demo-beams bench-beams
 	@LARDER_BENCH_OUT='$(BENCH_RESULTS)' erl -noinput +MIscs 16384 -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench main
-	@$(CARGO) run --quiet $(LOCKED) -p larder-bench --target-dir '$(TARGET)' -- report '$(BENCH_RESULTS)'
+	@$(REPORTER) report '$(BENCH_RESULTS)'
 
 bench-full:
 	@LARDER_BENCH_SIZES=1000,65536,1048576,16777216 $(MAKE) --no-print-directory bench-ets
@@ -279,7 +282,7 @@ WIDE_RESULTS := $(if $(LARDER_BENCH_OUT),$(LARDER_BENCH_OUT),results/wide)
 
 bench-wide: build demo-beams bench-beams
 	@LARDER_BENCH_OUT='$(WIDE_RESULTS)' erl -noinput +MIscs 4096 -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench_wide main
-	@$(CARGO) run --quiet $(LOCKED) -p larder-bench --target-dir '$(TARGET)' -- report '$(WIDE_RESULTS)'
+	@$(REPORTER) report '$(WIDE_RESULTS)'
 
 bench-wide-full:
 	@LARDER_BENCH_SHARE=1 $(MAKE) --no-print-directory bench-wide
@@ -359,8 +362,7 @@ keep:
 # Writes the tables of the pages anew; a test says when that is due.
 figures:
 	@for page in README.md docs/performance.md; do \
-	  $(CARGO) run --quiet $(LOCKED) -p larder-bench --target-dir '$(TARGET)' -- \
-	    figures $$page results/latest || exit 1; \
+	  $(REPORTER) figures $$page results/latest || exit 1; \
 	done
 
 bench-beams: beams
@@ -379,7 +381,7 @@ test-beams: beams
 # Ten times the random cases, new ones each time. What it finds carries the seed that finds it
 # again.
 hunt: setup-test build
-	@LARDER_SEED=random LARDER_CASES=$${LARDER_CASES:-1000} MAKE='$(MAKE)' scripts/test.sh erlang
+	@LARDER_STAGES=1 LARDER_SEED=random LARDER_CASES=$${LARDER_CASES:-1000} MAKE='$(MAKE)' scripts/test.sh erlang times
 
 MINUTES ?= 5
 

@@ -3,7 +3,8 @@
 %% Prints each suite's time, the failures in full, and a last plain line
 %% `N passed, N failed'; the exit status tells whether any failed.
 %%
-%% `LARDER_ONLY=diff_ms,conc_' runs only the suites whose names begin so.
+%% `LARDER_ONLY=diff_ms,conc_' runs only the suites whose names begin so,
+%% `LARDER_WITHOUT=hold_' all but those.
 -module(larder_test_runner).
 -behaviour(eunit_listener).
 
@@ -45,8 +46,11 @@ suites() ->
     [Name || Name <- Names, wanted(atom_to_list(Name)), kind(Name) =/= none].
 
 wanted(Name) ->
-    case os:getenv("LARDER_ONLY") of
-        false -> true;
+    begins(Name, "LARDER_ONLY", true) andalso not begins(Name, "LARDER_WITHOUT", false).
+
+begins(Name, Variable, Unset) ->
+    case os:getenv(Variable) of
+        false -> Unset;
         Text -> lists:any(fun(Prefix) -> lists:prefix(Prefix, Name) end,
                           string:lexemes(Text, ", "))
     end.
