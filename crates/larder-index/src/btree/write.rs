@@ -496,14 +496,10 @@ impl BPlusTree {
             leaf.remove(at.i, record);
         }
         let need = leaf.used() + SLOT + stored.record(at.suffix.len());
-        let (capacity, prefix) = (leaf.leaf().capacity(), leaf.leaf().prefix_len());
-        // (3a) Only if an eighth of the leaf, or a sixteenth of one that can't grow, stays free:
-        // moving everything for the sake of a few bytes would happen again soon.
-        let spare = if capacity < config.most_beside(prefix) {
-            capacity / 8
-        } else {
-            capacity / 16
-        };
+        let capacity = leaf.leaf().capacity();
+        // (3a) Only if an eighth of the leaf stays free: moving everything for the sake of a few
+        // bytes would happen again soon.
+        let spare = capacity / 8;
         if need + spare <= capacity {
             with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
             let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
@@ -523,7 +519,11 @@ impl BPlusTree {
             let need = entries.sizes(all, prefix.len() - leaf.leaf().prefix_len());
             // A run of inserts that has made a quarter of the leaf is expected to go on.
             let runs = appends > entries.len() / 4;
-            if need <= config.most_beside(prefix.len()) {
+            // As in (3a), where the old leaf is as large as leaves get: entries that come and go
+            // would move everything again soon.
+            let most = config.most_beside(prefix.len());
+            let spare = if capacity < most { 0 } else { most / 8 };
+            if need + spare <= most {
                 // (3b)
                 let capacity = self.capacity(need, runs, prefix.len());
                 self.replace(guard, at.key, leaf, (entries, &prefix), capacity);
