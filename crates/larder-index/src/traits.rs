@@ -510,8 +510,9 @@ pub trait Unique: Send + Sync {
 
     /// Fills `batch` (cleared first) with the entry next to `key`, which need not be there, in that
     /// direction; for no key with the first entry of the direction. At the end the batch stays
-    /// empty and is `done`. Its `resume` is of no use. Returns whether there is a value under
-    /// `key`, as of some instant during the call. O(1) (ordered: O(log n)).
+    /// empty and is `done`. Its `resume` is of no use. Its `seen`, if there is one and no `key`,
+    /// also says that the entry is the first for as long as it is `unchanged`. Returns whether
+    /// there is a value under `key`, as of some instant during the call. O(1) (ordered: O(log n)).
     fn step(
         &self,
         guard: &Guard,
@@ -577,7 +578,11 @@ pub(crate) fn step_by_scan<U: Unique + ?Sized>(
             // Strictly behind the key, so its own entry isn't found again.
             index.scan(guard, Start::Past(position), direction, batch);
         }),
-        None => index.scan(guard, Start::Edge, direction, batch),
+        None => {
+            index.scan(guard, Start::Edge, direction, batch);
+            // Leaves without an entry may lie before the one that was read.
+            batch.seen = None;
+        }
     }
     batch.want = want;
     found
@@ -598,7 +603,10 @@ pub(crate) fn step_keys_by_scan<M: Multi + ?Sized>(
             index.last_position(key, position);
             index.scan(guard, Start::Past(position), Direction::Forward, batch);
         }),
-        None => index.scan(guard, Start::Edge, Direction::Forward, batch),
+        None => {
+            index.scan(guard, Start::Edge, Direction::Forward, batch);
+            batch.seen = None;
+        }
     }
     batch.want = want;
     found

@@ -1,6 +1,6 @@
 //! Random sequences of operations on each index with one value under a key, against the oracle.
 
-use larder_index::{pin, LeafConfig, Start, Unique};
+use larder_index::{pin, Batch, Direction, LeafConfig, Start, Unique};
 use larder_testing::unique_ops::{a_panic_changes_nothing, op, run};
 use larder_testing::*;
 use proptest::prelude::*;
@@ -82,6 +82,75 @@ fn appends_leave_full_leaves() {
     }
     let a_row = index.memory() as f64 / n as f64;
     assert!(a_row < 25.0, "{a_row} bytes a row of 16");
+}
+
+/// What a step from the edge has seen vouches for the first entry: also where the leaves before it
+/// are empty, and get entries again.
+#[test]
+fn the_first_entry_is_the_first_while_its_leaf_is_unchanged() {
+    let index = make(Kind::Hash, LeafConfig::tiny());
+    let first = |batch: &mut Batch| {
+        index.step(&pin(), None, Direction::Forward, batch);
+        (!batch.is_empty()).then(|| batch.key(0).to_vec())
+    };
+    let n = if cfg!(miri) { 100 } else { 2_000u32 };
+    let keys: Vec<[u8; 4]> = (0..n).map(u32::to_be_bytes).collect();
+    for k in &keys {
+        put(&*index, key(k, Hashes::Good), k);
+    }
+    let (mut vouched, mut batch, mut now) = (0, Batch::default(), Batch::default());
+    let mut check = |change: &mut dyn FnMut(&[u8])| {
+        let Some(known) = first(&mut batch) else {
+            return;
+        };
+        change(&known);
+        let seen = batch.seen;
+        if seen.is_some_and(|seen| index.unchanged(&pin(), key(&known, Hashes::Good), seen)) {
+            assert_eq!(first(&mut now).as_ref(), Some(&known));
+            vouched += 1;
+        }
+    };
+    // From the first key on all go, and come back from the last one on, so that each is the first.
+    let mut gone = Vec::new();
+    for _ in 1..n {
+        check(&mut |known| {
+            assert!(remove(&*index, key(known, Hashes::Good)));
+            gone.push(known.to_vec());
+        });
+        check(&mut |_| ());
+    }
+    while let Some(k) = gone.pop() {
+        check(&mut |_| {
+            assert!(put(&*index, key(&k, Hashes::Good), &k));
+        });
+        check(&mut |_| ());
+    }
+    assert!(vouched > n, "{vouched}");
+}
+
+/// Full leaves where entries go and come back split once, and have room from then on: were they
+/// left full, every other insert would move all of a leaf's entries.
+#[test]
+fn full_leaves_where_entries_come_and_go_split() {
+    let index = make(Kind::Ordered, LeafConfig::default());
+    let n = if cfg!(miri) { 1_000 } else { 20_000u64 };
+    for i in 0..n {
+        put(&*index, key(&i.to_be_bytes(), Hashes::Good), b"12345678");
+    }
+    let full = index.stats();
+    let exchange_all = || {
+        for i in 0..n {
+            // 7,919 is a prime: each key once, in no order.
+            let k = (i * 7_919 % n).to_be_bytes();
+            assert!(remove(&*index, key(&k, Hashes::Good)));
+            assert!(put(&*index, key(&k, Hashes::Good), b"12345678"));
+        }
+        index.stats()
+    };
+    let once = exchange_all();
+    assert!(once.leaves >= 2 * full.leaves - 2, "{full:?} {once:?}");
+    let twice = exchange_all();
+    assert_eq!((twice.splits, twice.merges), (once.splits, once.merges));
 }
 
 /// A value of a hundred megabytes, and keys of some thousand bytes.

@@ -101,10 +101,7 @@ fn skip_words(bytes: &[u8], at: usize) -> usize {
 /// Linear in the heads of the term; no recursion.
 #[inline]
 pub fn skip(bytes: &[u8]) -> usize {
-    match FIXED[bytes[0] as usize] {
-        0 => end_of(bytes, 0),
-        len => len as usize,
-    }
+    end_of(bytes, 0)
 }
 
 /// The length of a term whose tag alone tells it; 0 of another.
@@ -133,9 +130,21 @@ const FIXED: [u8; 256] = {
 /// The place after the term at `at`.
 #[inline]
 pub fn end_of(bytes: &[u8], at: usize) -> usize {
+    match fixed(bytes[at]) {
+        0 => end_of_other(bytes, at),
+        len => at + len,
+    }
+}
+
+/// `end_of` where the tag alone doesn't tell the length.
+fn end_of_other(bytes: &[u8], at: usize) -> usize {
     let (mut at, mut pending) = head(bytes, at);
     while pending > 0 {
-        let (next, children) = head(bytes, at);
+        // Most children tell their lengths by their tags.
+        let (next, children) = match fixed(bytes[at]) {
+            0 => head(bytes, at),
+            len => (at + len, 0),
+        };
         at = next;
         pending = pending - 1 + children;
     }
@@ -179,7 +188,7 @@ mod tests {
         for tag in (0..=0xFF).filter(|&tag| FIXED[tag as usize] > 0) {
             let mut bytes = [0; 16];
             bytes[0] = tag;
-            assert_eq!(skip(&bytes), end_of(&bytes, 0), "{tag:#04x}");
+            assert_eq!(skip(&bytes), end_of_other(&bytes, 0), "{tag:#04x}");
         }
     }
 }

@@ -30,10 +30,13 @@ pub(crate) fn encode(form: KeyForm, key: TermRef<'_>, out: &mut Vec<u8>) {
 /// tuples of 20 bytes as keys, ordered_sets and bags: at 64,000 objects a lookup took 1.1 to 1.4
 /// times as long, at a million 0.7 to 0.9 times.
 pub(crate) const MANY_TO_READ: usize = 1 << 18;
-/// Before they are written, always. A list would go into a table of 64,000 rows in 0.8 of the time
-/// without, and into one of four million in the same; but a list in order went in so fast that
+/// Before many are written, always. A list would go into a table of 64,000 rows in 0.8 of the time
+/// without, and into one of four million in the same; but a long list in order went in so fast that
 /// the pages that it needed were cleared while it waited, 5 ms each, and not ahead of it.
 pub(crate) const MANY_TO_WRITE: usize = 0;
+/// The same of tables by hash, where the way to a leaf is short: with fewer objects, all is in the
+/// second-level cache.
+pub(crate) const MANY_BY_HASH: usize = 1 << 12;
 
 /// Index keys, end to end.
 #[derive(Default)]

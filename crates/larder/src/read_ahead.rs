@@ -26,6 +26,10 @@
 //! the leaf, some steps read nothing ahead. A step that reads nothing ahead costs little
 //! (`Unique::step`), so a drain, which deletes each key that it has passed, needs no read-ahead.
 //!
+//! A step that begins at the table's edge for the third time, and found the same leaf unchanged the
+//! second time, asks whether it is unchanged still (`first_unchanged`). So `first` of a table that
+//! is polled, and not drained, finds its leaf and no more.
+//!
 //! A host that showed the key of an answer as a number of its own, which stands for that key for
 //! ever, may ask for the next step by that number: then the key is neither written nor compared.
 //!
@@ -93,6 +97,20 @@ pub(crate) struct ReadAhead {
     pause: u32,
     /// Batches until one has a stamp again.
     without_stamp: u32,
+    /// What is known of steps from the edge.
+    first: FromEdge,
+}
+
+/// Where the batch was read.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum FromEdge {
+    /// Behind a key.
+    #[default]
+    No,
+    /// At the table's edge.
+    Once,
+    /// At the edge, and so was the batch before it, in the same leaf at the same version.
+    Again,
 }
 
 /// Whether two keys are the same: mostly they are, and short.
@@ -211,6 +229,22 @@ impl ReadAhead {
         self.go_to(next)
     }
 
+    /// The table's first entry, if the last two steps began at the edge, and `same` says of its key
+    /// that the leaf has the version that both have read.
+    #[inline]
+    pub(crate) fn first_unchanged(
+        &mut self,
+        table: u64,
+        same: impl FnOnce(&[u8], Seen) -> bool,
+    ) -> Option<NextEntry<'_>> {
+        if self.first != FromEdge::Again || self.table != table || self.batch.is_empty() {
+            return None;
+        }
+        // A step from the edge has a version only if no other leaf can have the first entry.
+        let seen = self.batch.seen?;
+        same(self.batch.key(0), seen).then(|| self.go_to(0))?
+    }
+
     /// (3) How many entries a step that continues, and could not be answered from here, should read
     /// ahead, and whether with a stamp.
     #[inline]
@@ -239,9 +273,21 @@ impl ReadAhead {
     }
 
     /// Keeps what a step has read into `spare`, of which the first entry was the answer, unless it
-    /// is much.
+    /// is much. `is_first`: the step began at the edge.
     #[inline]
-    pub(crate) fn keep(&mut self, table: u64, stamp: Option<Stamp>, way: Direction, unique: bool) {
+    pub(crate) fn keep(
+        &mut self,
+        table: u64,
+        stamp: Option<Stamp>,
+        (way, is_first): (Direction, bool),
+        unique: bool,
+    ) {
+        let was_first = self.first != FromEdge::No && self.table == table;
+        self.first = match (is_first, was_first && self.batch.seen == self.spare.seen) {
+            (false, _) => FromEdge::No,
+            (true, false) => FromEdge::Once,
+            (true, true) => FromEdge::Again,
+        };
         // The old batch is the next step's buffer: a walk needs two, and no more memory from then
         // on.
         std::mem::swap(&mut self.batch, &mut self.spare);

@@ -22,6 +22,7 @@ use crate::counters::Counter;
 use crate::error::Error;
 use crate::index::Index;
 use crate::indexes::{self, Indexes};
+use crate::keys::MANY_BY_HASH;
 use crate::options::Options;
 use crate::versions::{self, Differences, History};
 use larder_index::{Guard, Key};
@@ -404,7 +405,8 @@ impl Store {
     /// near anyway, and the walk is a loss.
     #[inline]
     pub(crate) fn is_far(&self, many: usize) -> bool {
-        self.index.is_short_way() || self.count.get() >= many
+        let is_short = self.index.is_short_way();
+        self.count.get() >= if is_short { MANY_BY_HASH } else { many }
     }
 
     /// Asks for the memory that operations on the keys will touch, where that pays; a hint.

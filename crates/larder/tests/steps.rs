@@ -108,6 +108,41 @@ proptest! {
     }
 }
 
+/// The first key, asked for again and again, is what a thread says that has asked for nothing yet.
+#[test]
+fn the_first_key_is_that_of_a_thread_that_asks_for_the_first_time() {
+    let larder = Larder::new();
+    let tables = [
+        larder.table("set").set().create().unwrap(),
+        larder.table("bag").bag().create().unwrap(),
+        larder.table("ordered").ordered_set().create().unwrap(),
+    ];
+    for t in &tables {
+        let first = || key(t.first().unwrap());
+        let check = || {
+            let other = thread::scope(|scope| scope.spawn(first).join().unwrap());
+            (0..4).for_each(|_| assert_eq!(first(), other));
+            other
+        };
+        for n in 0..400i64 {
+            t.insert(&term!({(n), x})).unwrap();
+        }
+        // Each key is the first once when they go, and once when they come back.
+        let mut gone = Vec::new();
+        while let Some(n) = check() {
+            t.delete(&Term::from(n)).unwrap();
+            gone.push(n);
+        }
+        assert_eq!(gone.len(), 400);
+        while let Some(n) = gone.pop() {
+            t.insert(&term!({(n), y})).unwrap();
+            assert_eq!(check(), Some(n));
+        }
+        t.clear().unwrap();
+        assert_eq!(check(), None);
+    }
+}
+
 #[test]
 fn two_tables_are_told_apart() {
     let tables: Vec<Table> = (0..2)

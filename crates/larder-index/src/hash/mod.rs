@@ -313,7 +313,13 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             let (next, end) = self.step_in_leaf(guard, bound, batch);
             here |= next.here;
             match end {
-                _ if next.found => return here,
+                _ if next.found => {
+                    // Another entry may become the first one in a leaf that was passed.
+                    if key.is_none() && bound.hash > 0 {
+                        batch.seen = None;
+                    }
+                    return here;
+                }
                 Some(hash) => bound = LowerBound { hash, key: None },
                 None => {
                     batch.done = true;

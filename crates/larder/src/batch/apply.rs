@@ -6,7 +6,7 @@ use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::index::Index;
 use crate::indexes::{Claimed, Refused};
-use crate::keys::{KeyBatch, MANY_TO_WRITE};
+use crate::keys::{KeyBatch, MANY_TO_READ, MANY_TO_WRITE};
 use crate::ops::{Intent, Operation, Written};
 use crate::options::TableKind;
 use crate::table::Table;
@@ -78,13 +78,18 @@ impl ListBatch {
         // table dies between two turns.
         let op = table.begin_of_batch(&guard)?;
         let mut keys = NextKeys::new(self.list.len());
+        // A short list is not ahead of the pages that it needs.
+        let many = match self.list.is_indexed() {
+            true => MANY_TO_WRITE,
+            false => MANY_TO_READ,
+        };
         loop {
             for _ in 0..TURN {
                 // The misses of some leaves overlap: their memory is asked for before the first of
                 // them is locked.
                 if keys.wants(progress.next) {
                     keys.fill(table, &self.list, progress.next);
-                    op.store.prefetch(&guard, keys.keys.keys(), MANY_TO_WRITE);
+                    op.store.prefetch(&guard, keys.keys.keys(), many);
                 }
                 if self.advance(table, &op, &mut progress, &keys)? {
                     return Ok(Step::Done);

@@ -203,10 +203,18 @@ impl Table {
         let changes = &self.changes;
         let (mut stamp, mut more) = (None, 0);
         // What is read ahead of a bounded table may be expired when it is asked for.
-        if continues && op.store.bounded().is_none() {
+        let lasts = op.store.bounded().is_none();
+        let same = |key: &[u8], seen| op.store.index.unchanged(&guard, self.key(key), seen);
+        if from.is_none() && lasts && self.reads_ahead(all) {
+            let first = local.read_ahead.first_unchanged(changes.number(), same);
+            if let Some(first) = first {
+                let shown = self.show(first, &mut local.plain, visit);
+                return Ok(note_shown(&mut local.read_ahead, shown));
+            }
+        }
+        if continues && lasts {
             // The table was changed: perhaps the leaf that was read was not. Then the next entry
             // of the cursor is current, although its stamp is not.
-            let same = |key: &[u8], seen| op.store.index.unchanged(&guard, self.key(key), seen);
             if let Some(next) = local.read_ahead.next_unchanged(same) {
                 let shown = self.show(next, &mut local.plain, visit);
                 return Ok(note_shown(&mut local.read_ahead, shown));
@@ -221,6 +229,7 @@ impl Table {
         }
         // The entries go to the cursor's spare batch, so that the last answer stays until there is
         // another.
+        let is_first = from.is_none();
         let from = from.map(|key| self.key(key));
         let here = op.go(from, way, more, &mut local.read_ahead);
         // (3) The key need not be there in an ordered_set.
@@ -239,7 +248,9 @@ impl Table {
         if shown.is_some() {
             // What lies behind the answer is kept, for a step that continues it.
             let unique = self.kind().is_unique();
-            local.read_ahead.keep(changes.number(), stamp, way, unique);
+            local
+                .read_ahead
+                .keep(changes.number(), stamp, (way, is_first), unique);
         }
         Ok(note_shown(&mut local.read_ahead, shown))
     }
