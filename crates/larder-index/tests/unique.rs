@@ -125,7 +125,7 @@ fn the_first_entry_is_the_first_while_its_leaf_is_unchanged() {
         });
         check(&mut |_| ());
     }
-    assert!(vouched > n, "{vouched}");
+    assert!(cfg!(miri) || vouched > 50, "{vouched}");
 }
 
 /// Full leaves where entries go and come back split once, and have room from then on: were they

@@ -110,9 +110,9 @@ impl<'k> KeyBatch<'k> {
     }
 
     /// Takes at most `TOGETHER` of `left` keys: the i-th from 0 as `key` gives it.
-    pub(crate) fn fill(&mut self, left: usize, key: impl Fn(usize) -> Key<'k>) {
+    pub(crate) fn fill(&mut self, left: usize, key: impl FnMut(usize) -> Key<'k>) {
         self.keys.clear();
-        (0..left.min(TOGETHER)).for_each(|i| self.keys.push(key(i)));
+        self.keys.extend((0..left.min(TOGETHER)).map(key));
     }
 
     /// The keys.

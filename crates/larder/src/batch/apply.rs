@@ -11,7 +11,8 @@ use crate::ops::{Intent, Operation, Written};
 use crate::options::TableKind;
 use crate::table::Table;
 use larder_index::sync::{give_way, planted, Fault, MutexGuard};
-use larder_index::{Guard, Key, Previous, Values};
+use larder_index::{Guard, Key, Previous, Values, TOGETHER};
+use smallvec::SmallVec;
 
 /// Lists up to this length are inserted in one step, whatever the budget.
 const SMALL: usize = 64;
@@ -22,36 +23,46 @@ const TURN: usize = if cfg!(larder_model) { 1 } else { 64 };
 /// Objects under one key that an operation inserts to settle it; more are everybody's work.
 const MOST_OF_A_KEY: usize = 256;
 
-/// The keys of the next objects of a list, with their hashes, in one place.
-struct NextKeys<'l> {
+/// The next objects of a list in one place: their keys, with the hashes, and their values.
+struct NextObjects<'l> {
     keys: KeyBatch<'l>,
+    values: SmallVec<[&'l [u8]; TOGETHER]>,
     from: usize,
     len: usize,
 }
 
-impl<'l> NextKeys<'l> {
+impl<'l> NextObjects<'l> {
     fn new(len: usize) -> Self {
-        NextKeys {
+        NextObjects {
             keys: KeyBatch::new(),
+            values: SmallVec::new(),
             from: 0,
             len,
         }
     }
 
-    /// Whether object `i` is one of the list, and its key not here.
+    /// Whether object `i` is one of the list, and not here.
+    #[inline]
     fn wants(&self, i: usize) -> bool {
-        i < self.len && !(self.from..self.from + self.keys.keys().len()).contains(&i)
+        i < self.len && i.wrapping_sub(self.from) >= self.values.len()
     }
 
     fn fill(&mut self, table: &Table, list: &'l ObjectList, from: usize) {
+        let NextObjects { keys, values, .. } = self;
         self.from = from;
-        self.keys
-            .fill(self.len - from, |i| table.key(list.get(from + i).0));
+        values.clear();
+        keys.fill(self.len - from, |i| {
+            let (key, value) = list.get(from + i);
+            values.push(value);
+            table.key(key)
+        });
     }
 
-    /// The key of object `i`, which is here.
-    fn key(&self, i: usize) -> Key<'l> {
-        self.keys.keys()[i - self.from]
+    /// The key and the value of object `i`, which is here.
+    #[inline]
+    fn get(&self, i: usize) -> (Key<'l>, &'l [u8]) {
+        let at = i - self.from;
+        (self.keys.keys()[at], self.values[at])
     }
 }
 
@@ -77,7 +88,7 @@ impl ListBatch {
         // While the latch is held nobody replaces the store. It is kept by `guard` even if the
         // table dies between two turns.
         let op = table.begin_of_batch(&guard)?;
-        let mut keys = NextKeys::new(self.list.len());
+        let mut objects = NextObjects::new(self.list.len());
         // A short list is not ahead of the pages that it needs.
         let many = match self.list.is_indexed() {
             true => MANY_TO_WRITE,
@@ -87,11 +98,11 @@ impl ListBatch {
             for _ in 0..TURN {
                 // The misses of some leaves overlap: their memory is asked for before the first of
                 // them is locked.
-                if keys.wants(progress.next) {
-                    keys.fill(table, &self.list, progress.next);
-                    op.store.prefetch(&guard, keys.keys.keys(), many);
+                if objects.wants(progress.next) {
+                    objects.fill(table, &self.list, progress.next);
+                    op.store.prefetch(&guard, objects.keys.keys(), many);
                 }
-                if self.advance(table, &op, &mut progress, &keys)? {
+                if self.advance(table, &op, &mut progress, &objects)? {
                     return Ok(Step::Done);
                 }
                 if !budget.spend(1) && self.list.len() > SMALL {
@@ -112,7 +123,7 @@ impl ListBatch {
         table: &Table,
         op: &Operation<'_>,
         progress: &mut Progress,
-        keys: &NextKeys<'_>,
+        at_hand: &NextObjects<'_>,
     ) -> Result<bool, Error> {
         let len = self.list.len();
         match progress.phase {
@@ -144,7 +155,7 @@ impl ListBatch {
                 return Ok(false);
             }
             Phase::Claiming => {
-                if let Err(why) = self.claim(table, op, keys.key(progress.next), progress) {
+                if let Err(why) = self.claim(table, op, at_hand.get(progress.next), progress) {
                     match why {
                         Refused::Taken(index) => match table.free_holder(op) {
                             // Its row was expired.
@@ -172,7 +183,7 @@ impl ListBatch {
             Phase::Checking => {
                 // A write that revalidated before the latch was acquired may be about to store the
                 // key: the look waits for it.
-                let (index, key) = (&op.store.index, keys.key(progress.next));
+                let (index, (key, _)) = (&op.store.index, at_hand.get(progress.next));
                 if index.contains_settled(op.guard, key) {
                     progress.phase = Phase::Over(false);
                     return Ok(false);
@@ -181,38 +192,37 @@ impl ListBatch {
             Phase::Measuring((objects, weight)) => {
                 // An object in place of another needs less room, or none. The room that is left
                 // stays: in a table with a limit nobody inserts beside a batch.
-                let key = keys.key(progress.next);
+                let (key, new) = at_hand.get(progress.next);
                 let mut old = Vec::new();
                 let replaces = match &op.store.index {
                     Index::Unique(index) => index.get(op.guard, key, &mut old),
                     Index::Multi(_) => false,
                 };
-                let (_, new) = self.list.get(progress.next);
                 let need = op.store.need(key, replaces.then_some(&old), new);
                 progress.phase = Phase::Measuring((objects + need.0, weight + need.1));
             }
             // In the table already (invariant 1): each object is put there once.
             Phase::Applying if progress.is_settled(progress.next) => {}
             Phase::Applying => {
-                self.put(table, op, keys.key(progress.next), progress.next)?;
+                let (key, value) = at_hand.get(progress.next);
+                self.put(table, op, key, value)?;
             }
         }
         progress.next += 1;
         Ok(false)
     }
 
-    /// Claims the values of the next object, whose key this is.
+    /// Claims the values of the next object, which is this.
     fn claim(
         &self,
         table: &Table,
         op: &Operation<'_>,
-        key: Key<'_>,
+        (key, value): (Key<'_>, &[u8]),
         progress: &mut Progress,
     ) -> Result<(), Refused> {
         let Some(indexes) = &op.store.layers().indexes else {
             return Ok(());
         };
-        let (_, value) = self.list.get(progress.next);
         let mut there = Values::default();
         op.store.index.copy(op.guard, key, &mut there);
         let mut old = None;
@@ -233,16 +243,15 @@ impl ListBatch {
         claimed.claim(op.guard, key.bytes, old, value)
     }
 
-    /// Puts object `i`, whose key this is, in its place.
-    #[inline]
+    /// Puts an object of the list in its place.
+    #[inline(always)]
     fn put(
         &self,
         table: &Table,
         op: &Operation<'_>,
         key: Key<'_>,
-        i: usize,
+        value: &[u8],
     ) -> Result<Written, Error> {
-        let (_, value) = self.list.get(i);
         if let Some(history) = op.store.history() {
             history.feed().begin_list();
             // For a snapshot the objects of a list are one write.
@@ -293,7 +302,7 @@ impl ListBatch {
         let key = table.key(key);
         for i in under {
             if !progress.is_in(i) {
-                self.put(table, &op, key, i)?;
+                self.put(table, &op, key, self.list.get(i).1)?;
                 if !planted(Fault::Unsettled) {
                     progress.note_settled(i, self.list.len());
                 }
