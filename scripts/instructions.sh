@@ -6,13 +6,14 @@
 #   scripts/instructions.sh          counts and compares; the last line is `N passed, M failed`
 #   scripts/instructions.sh record   counts, writes crates/larder-bench/instructions/recorded.csv
 #
-# From Rust, crates/larder-bench/src/bin/instructions.rs runs the operations; what is counted is all
-# within its function `counted`. On the emulator, erlang/bench/larder_bench_instructions.erl runs
-# them; what is counted is all within the native functions: neither the code that the emulator's
-# compiler makes, nor its garbage collector, nor what other threads do. Each operation is done on
-# several tables, and each table is one dump of callgrind. The count is the mean per call. Counts
-# repeat: addresses and the environment are the same each time, and so are the seeds of hashes, the
-# ends of time slices and what Larder's threads do, which is nothing (instructions/steady.c).
+# From Rust, crates/larder-bench/instructions/src/main.rs runs the operations; what is counted is
+# all within its function `counted`. On the emulator, erlang/bench/larder_bench_instructions.erl
+# runs them; what is counted is all within the native functions: neither the code that the
+# emulator's compiler makes, nor its garbage collector, nor what other threads do. Each operation is
+# done on several tables, and each table is one dump of callgrind. The count is the mean per call.
+# Counts repeat: addresses and the environment are the same each time, and so are the seeds of
+# hashes, the ends of time slices and what Larder's threads do, which is nothing
+# (instructions/steady.c).
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -29,7 +30,7 @@ have valgrind || die "valgrind is needed (apt-get install valgrind)"
 
 build() {
   "$MAKE" --no-print-directory -s nif bench-beams QUIET=--quiet &&
-    "$CARGO" build --quiet --locked --release -p larder-bench --bin instructions --target-dir "$TARGET" &&
+    "$CARGO" build --quiet --locked --release -p larder-instructions --target-dir "$TARGET" &&
     rm -rf "$PLACE" && mkdir -p "$PLACE" &&
     shared callgrind_marks -I"$(otp 'code:root_dir()')/usr/include" && shared steady
 }
