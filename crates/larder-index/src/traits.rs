@@ -371,12 +371,15 @@ pub trait Unique: Send + Sync {
     /// Whether there is a value under `key`. Takes no lock.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
 
+    /// Whether there was no entry at an instant. False also where one look doesn't tell.
+    fn is_seen_empty(&self, _guard: &Guard) -> bool {
+        false
+    }
+
     /// Asks the processor to bring what an operation on each of the keys will touch near, so that
     /// the misses of many keys overlap. A hint: it changes nothing and may do nothing. Best with 8
     /// to 64 keys.
-    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
-        let _ = (guard, keys);
-    }
+    fn prefetch(&self, _guard: &Guard, _keys: &[Key<'_>]) {}
 
     /// Calls `f` exactly once, with the value under `key` (None if absent) and an empty scratch
     /// buffer, while the entry is locked, and does what it answers. `f` must be short and must not
@@ -491,9 +494,7 @@ pub trait Unique: Send + Sync {
 
     /// Frees what writes have left to be freed when the thread holds no lock; see
     /// [`unique_under_locks`](crate::unique_under_locks).
-    fn free_large(&self, guard: &Guard) {
-        let _ = guard;
-    }
+    fn free_large(&self, _guard: &Guard) {}
 
     /// Fills `batch` (cleared first) with the next entries from `start` in `direction`: at least
     /// one unless the scan is at its end, and at most a leaf's worth, all read at one instant.
@@ -692,9 +693,7 @@ pub trait Multi: Send + Sync {
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
 
     /// As `Unique::prefetch`.
-    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
-        let _ = (guard, keys);
-    }
+    fn prefetch(&self, _guard: &Guard, _keys: &[Key<'_>]) {}
 
     /// Calls `f` once with the objects under `key`, locked; changes made through it become visible
     /// to `get` all at once. `f` must not call this or any other `Multi`: locks are shared between

@@ -175,6 +175,35 @@ fn large_values_and_keys_come_back() {
     }
 }
 
+/// A small leaf stays as it is while its entries come and go. A large one doesn't.
+#[test]
+fn a_small_leaf_outlives_its_entries() {
+    let index = make(Kind::Ordered, LeafConfig::default());
+    let number = |n: u64| [&[7; 40][..], &n.to_be_bytes()].concat();
+    assert!(index.is_seen_empty(&pin()));
+    put(&*index, key(&number(0), Hashes::Good), b"value");
+    let small = index.memory();
+    for n in 1..10 {
+        assert!(!index.is_seen_empty(&pin()));
+        assert!(remove(&*index, key(&number(n - 1), Hashes::Good)));
+        assert!(index.is_seen_empty(&pin()));
+        assert_eq!(index.memory(), small);
+        put(&*index, key(&number(n), Hashes::Good), b"value");
+        assert_eq!(index.memory(), small);
+    }
+    let many = 10..60;
+    for n in many.clone() {
+        put(&*index, key(&number(n), Hashes::Good), b"value");
+    }
+    let large = index.memory();
+    many.for_each(|n| assert!(remove(&*index, key(&number(n), Hashes::Good))));
+    assert!(
+        index.memory() < large / 2,
+        "{large}, then {}",
+        index.memory()
+    );
+}
+
 /// An empty index is tiny.
 #[test]
 fn an_empty_index_is_tiny() {

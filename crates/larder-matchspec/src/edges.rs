@@ -9,6 +9,9 @@ pub(crate) type Edge = Bound<Vec<u8>>;
 /// A range of what comes after a prefix, as one of whole order keys. (None of them begins with
 /// 0xFF, so what comes after an end within the prefix is within it, too.)
 pub(crate) fn within(prefix: Vec<u8>, (low, high): (Edge, Edge)) -> (Edge, Edge) {
+    if let (Bound::Unbounded, Bound::Unbounded, false) = (&low, &high, prefix.is_empty()) {
+        return (Bound::Included(prefix.clone()), after(prefix));
+    }
     let put = |end: Vec<u8>| [&prefix[..], &end].concat();
     let low = match low {
         Bound::Unbounded if prefix.is_empty() => low,

@@ -54,8 +54,8 @@ pub(crate) enum Limit {
     Full,
 }
 
-/// Room for the prefix of an order key.
-const PREFIX_ROOM: usize = 48;
+/// Room for the prefix of an order key, and for what its writing takes.
+const PREFIX_ROOM: usize = 128;
 
 /// What is limited.
 #[derive(Clone, Copy)]

@@ -251,6 +251,8 @@ pub fn run(
         let (real, right) = (apply(index, op, how), apply(&oracle, op, how));
         assert_eq!(real, right, "{name} {how:?} {op:?}");
         assert_eq!(index.len(), oracle.len(), "{name} {how:?} {op:?}");
+        let seems_empty = index.is_seen_empty(&pin());
+        assert!(!seems_empty || oracle.len() == 0, "{name} {how:?} {op:?}");
     }
     for direction in DIRECTIONS {
         let expect = scan_unique(&oracle, Start::Edge, direction);

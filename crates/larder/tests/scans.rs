@@ -437,6 +437,41 @@ fn continuations_that_are_none() {
     }
 }
 
+/// A scan of keys that was interrupted goes on where it was, though the table has become empty.
+#[test]
+fn continuations_outlive_the_objects() {
+    for (t, _) in tables() {
+        fill(&t, 10);
+        let spec = text::parse("[{{7,'_'},[],[a]},{{8,'_'},[],[a]},{{9,'_'},[],[a]}]").unwrap();
+        let program = Program::compile(spec.as_ref()).unwrap();
+        let (table, nobody) = (t.engine_table(), Term::from(atoms::UNDEFINED));
+        let ctx = Context {
+            self_pid: nobody.as_ref(),
+            node: atoms::NONODE,
+        };
+        let way = Direction::Forward;
+        let mut job = table
+            .select(table.owner(), program.clone(), way, Some(2))
+            .unwrap();
+        let mut found = 0;
+        let mut step = |job: &mut larder::SelectJob| {
+            let mut budget = Budget::new(100, Duration::from_secs(1));
+            let step = job.step(&mut budget, &ctx, &mut |_| found += 1).unwrap();
+            (step, found)
+        };
+        assert_eq!(step(&mut job), (ScanStep::Limit, 2));
+        let place = job.continuation().unwrap();
+        t.clear().unwrap();
+        let again = table.select_resume(table.owner(), program, way, Some(2), &place);
+        assert_eq!(step(&mut again.unwrap()), (ScanStep::Done, 2));
+        // Nothing is found among objects that come and go, and then what has come.
+        let keys = "[{{'$1','_'},[],['$1']}]";
+        assert_eq!(t.select(keys).unwrap(), numbers(0..0));
+        fill(&t, 1);
+        assert_eq!(t.select(keys).unwrap(), numbers(0..1));
+    }
+}
+
 /// Pages of any size give what `select` gives, in its order, while others write behind and before.
 #[test]
 fn rows_come_in_pieces() {

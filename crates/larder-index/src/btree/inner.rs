@@ -155,6 +155,15 @@ impl InnerLevels {
         }
     }
 
+    /// The leaf that has all positions, if the root is one. It may be obsolete.
+    #[inline]
+    pub(super) fn only_leaf<'g>(&self, guard: &'g Guard) -> Option<TreeLeaf<'g>> {
+        match self.root.load(guard) {
+            TreeChild::Leaf(leaf) => Some(leaf),
+            TreeChild::Node(_) => None,
+        }
+    }
+
     /// The first leaf, whose range has no lower end, or the last, whose range has no higher one. It
     /// may be obsolete: then ask again.
     #[inline]

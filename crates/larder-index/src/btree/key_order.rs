@@ -41,6 +41,10 @@ impl Unique for KeyOrder {
         self.0.contains(guard, key.bytes)
     }
 
+    fn is_seen_empty(&self, guard: &Guard) -> bool {
+        self.0.is_seen_empty(guard)
+    }
+
     fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
         self.0.prefetch(guard, keys.iter().map(|key| key.bytes));
     }

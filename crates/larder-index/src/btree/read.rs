@@ -97,6 +97,16 @@ impl BPlusTree {
         self.read(guard, position, |_, record| Ok(record.is_some()))
     }
 
+    /// As `Unique::is_seen_empty`.
+    pub(crate) fn is_seen_empty(&self, guard: &Guard) -> bool {
+        // While the root is a leaf that is not obsolete, its entries are all that there are.
+        let Some(leaf) = self.inner.only_leaf(guard) else {
+            return false;
+        };
+        let view = leaf.read();
+        view.is_ok_and(|view| view.len() == 0 && view.is_valid())
+    }
+
     /// As `Unique::prefetch`, in three passes over the positions: leaves, slots, records.
     pub(crate) fn prefetch<'p>(&self, guard: &Guard, positions: impl Iterator<Item = &'p [u8]>) {
         /// Leaves at a time: more loads than these are not under way at once.

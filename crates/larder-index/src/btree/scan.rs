@@ -238,9 +238,10 @@ impl<'a> Cursor<'a> {
     fn span(&self, view: &TreeView<'_>, until: Bound<&[u8]>) -> Result<Span, Torn> {
         let (mut from, mut to) = self.range(view)?;
         let (position, included) = match until {
-            Bound::Included(position) => (position, true),
-            Bound::Excluded(position) => (position, false),
-            Bound::Unbounded => {
+            Bound::Included(position) if from < to => (position, true),
+            Bound::Excluded(position) if from < to => (position, false),
+            // No bound, or nothing that it could shorten.
+            _ => {
                 let entries = from..to;
                 return Ok(Span {
                     entries,
@@ -274,9 +275,9 @@ impl<'a> Cursor<'a> {
             None => self.start,
         };
         let (position, past) = match start {
-            Start::Edge => return Ok((0, n)),
-            Start::At(p) => (p, false),
-            Start::Past(p) => (p, true),
+            Start::At(p) if n > 0 => (p, false),
+            Start::Past(p) if n > 0 => (p, true),
+            _ => return Ok((0, n)),
         };
         let (i, found) = view.search_any(position)?;
         // `i` is the position's own place, or that of the first entry behind it.

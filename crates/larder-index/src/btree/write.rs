@@ -9,8 +9,8 @@
 //!
 //!    If the new position doesn't begin with the leaf's prefix, one with a shorter prefix takes the
 //!    leaf's place (`shorten_prefix`).
-//! 4. After a removal a leaf that is nearly empty gets a smaller one in its place, or merges with a
-//!    neighbour.
+//! 4. After a removal a leaf that is nearly empty gets a smaller one in its place, unless it is
+//!    small, or merges with a neighbour.
 //! 5. Unlock. The store of the new version is the linearisation point; where leaves are replaced,
 //!    the store that makes the old one obsolete.
 //! 6. Retire what the change took out, when no lock is held.
@@ -314,9 +314,11 @@ impl BPlusTree {
     ) {
         let mut leaf = leaf;
         // A quarter full, and a smaller size would do: between the bounds for growing and shrinking
-        // a leaf stays as it is.
+        // a leaf stays as it is. So does a small leaf, or a table that is emptied and filled again
+        // would have two new leaves each time.
         let (used, config) = (leaf.used(), &self.shared.config);
-        if used < leaf.leaf().capacity() / 4
+        if leaf.leaf().capacity() > config.most / 8
+            && used < leaf.leaf().capacity() / 4
             && config.capacity_for(used, leaf.leaf().prefix_len()) < leaf.leaf().capacity()
         {
             // The new leaf is unlocked when it is published: it is locked again for the merge, if

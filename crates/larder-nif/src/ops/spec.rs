@@ -8,7 +8,7 @@ use crate::resource::Registered;
 use crate::sys::*;
 use crate::terms::atoms;
 use crate::terms::decode;
-use crate::terms::encode;
+use crate::terms::encode::{self, stack_bytes, Unreadable, Writer};
 use larder::Budget;
 use larder_matchspec::{
     compile_pattern, Class, Code, CompileError, Context, Fault, Found, Look, Outcome, Pattern,
@@ -81,7 +81,7 @@ struct Thread {
     kept: Vec<Option<Arc<Code>>>,
     /// Where templates are read.
     template: Template,
-    /// Where arguments are encoded.
+    /// Where values of parameters are encoded.
     buffer: TermBuf,
 }
 
@@ -227,14 +227,16 @@ impl Thread {
                 match layout::small(word) {
                     Some(n) => arguments.push_int(n),
                     None => {
-                        arguments.push(self.encoded(env, word)?);
-                        // Its handles would keep alive what they lead to.
-                        self.buffer.clear();
+                        // Written on the stack: the arguments take counts of their own for its
+                        // handles.
+                        let mut stack = stack_bytes();
+                        let mut written = Writer::at(&mut stack, env, Mode::Shared);
+                        written.term(word)?;
+                        arguments.push(written.as_term());
                     }
                 }
             }
-            self.tidy();
-            Ok::<(), Raise>(())
+            Ok::<(), Unreadable>(())
         })
         .ok_or(BADARG)
     }

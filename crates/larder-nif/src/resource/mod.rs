@@ -6,6 +6,7 @@
 
 mod pointer;
 
+use crate::layout;
 use crate::sys::callback;
 use crate::sys::*;
 pub use pointer::{prove, Sample};
@@ -91,6 +92,8 @@ impl<T: Send + Sync + 'static> Registered<T> {
             // SAFETY: resources of this type hold a `T`; the term keeps it alive for the caller's
             // time.
             Some(value) => Some(unsafe { &*value.cast::<T>() }),
+            // The term of a resource is boxed; a table's name is none.
+            None if !layout::is_boxed(word) => None,
             None => self.official_get(env, word),
         }
     }

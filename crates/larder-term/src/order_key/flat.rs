@@ -15,9 +15,9 @@
 //! [`encode`](super::encode()) knows all terms.
 
 use super::{
-    bits, count_parts, numbers, push_leaf, push_text,
+    bits, count_parts, numbers, push_count, push_leaf, push_text,
     sink::{OutputByte, Sink, SliceSink},
-    LocalNode, ATOM, CONS, NIL_KEY, TUPLE_KEY,
+    LocalNode, ATOM, CONS, NIL_KEY, PID_KEY, TUPLE_KEY,
 };
 use crate::{
     atom::Atom,
@@ -88,6 +88,16 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
                 let short = short_ints(&bytes[next..], count, &mut sink);
                 open.push(count - short as u64, ends)?;
                 next + short
+            }
+            PID => {
+                let (id, next) = varint::read(bytes, at + 1);
+                let (serial, next) = varint::read(bytes, next);
+                sink.byte(PID_KEY);
+                push_count(serial, &mut sink);
+                push_count(id, &mut sink);
+                // This node's, which stands before the others.
+                sink.byte(0);
+                next
             }
             MAP | TREE_MAP => return None,
             _ => {
@@ -208,7 +218,7 @@ mod tests {
 
     fn plain(term: &Term) -> (Vec<u8>, bool) {
         let mut key = Vec::new();
-        order_key::encode(term.as_ref(), &mut key);
+        order_key::encode_as(term.as_ref(), false, LocalNode::First, &mut key);
         (key, order_key::comes_back(term.as_ref()))
     }
 
@@ -257,6 +267,9 @@ mod tests {
                 Some(key) => prop_assert_eq!(key, whole.clone()),
                 None => prop_assert!(depth(term.as_ref()) > DEPTH),
             }
+            let mut key = vec![7];
+            order_key::encode(term.as_ref(), &mut key);
+            prop_assert_eq!(&key[1..], &whole.0[..]);
             // Where the key does not fit there is none, or all of it.
             let short = flat(&term, ample.saturating_sub(less));
             prop_assert!(short.is_none_or(|key| key == whole));

@@ -75,11 +75,24 @@ pub(crate) enum LocalNode {
 /// Linear in the term, O(n log n) in the keys of its maps; no recursion.
 #[inline]
 pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
-    match term.view() {
-        View::Int(n) => numbers::push_int(n, out),
-        _ => encode_as(term, false, LocalNode::First, out),
+    if let View::Int(n) = term.view() {
+        return numbers::push_int(n, out);
+    }
+    // Most terms have an order key that one walk writes, of at most two bytes for each of theirs
+    // and the texts of their atoms. Where that is not enough the general way begins anew.
+    let start = out.len();
+    out.resize(start + 2 * term.bytes().len() + TEXT_ROOM, 0);
+    match encode_flat(term, &mut out[start..]) {
+        Some((len, _)) => out.truncate(start + len),
+        None => {
+            out.truncate(start);
+            encode_as(term, false, LocalNode::First, out);
+        }
     }
 }
+
+/// Room for the texts of a term's atoms.
+const TEXT_ROOM: usize = 64;
 
 /// Appends a run of bytes with which exactly the order keys of tuples of this arity begin that have
 /// these first elements.
@@ -384,6 +397,11 @@ fn push_fun(fun: FunRef<'_>, out: &mut impl Sink) {
 
 fn push_text(atom: Atom, out: &mut impl Sink) {
     let mut rest = atom.text().as_bytes();
+    // Few texts have bytes of another form, and most are short: eight bytes are looked at together.
+    if is_plain(rest) {
+        out.slice(rest);
+        return out.byte(0);
+    }
     // Whole runs between bytes that have another form.
     while let Some(at) = rest.iter().position(|&byte| byte <= 1) {
         out.slice(&rest[..at]);
@@ -392,6 +410,22 @@ fn push_text(atom: Atom, out: &mut impl Sink) {
     }
     out.slice(rest);
     out.byte(0);
+}
+
+/// Whether no byte is 0 or 1.
+#[inline]
+fn is_plain(bytes: &[u8]) -> bool {
+    const ONES: u64 = u64::MAX / 0xFF;
+    // Without bit 0 both are 0. A borrow begins at the lowest byte that is 0, and only there.
+    let plain = |word: u64| {
+        let word = word & !ONES;
+        word.wrapping_sub(ONES) & !word & (ONES << 7) == 0
+    };
+    let words = bytes.chunks_exact(8);
+    let rest = words.remainder().iter();
+    let rest = rest.fold(u64::MAX, |word, &byte| word << 8 | u64::from(byte));
+    let mut words = words.map(|word| word.try_into().map_or(0, u64::from_le_bytes));
+    plain(rest) && words.all(plain)
 }
 
 /// Sorts neighbouring runs of `out` that begin at `starts` (the last of which is the end), and says

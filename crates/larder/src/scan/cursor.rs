@@ -403,6 +403,8 @@ impl Cursor {
         let number = number.try_into().map_or(0, u64::from_le_bytes);
         let keys = match &self.path {
             Path::Keys(keys) => keys.len() as u64,
+            // The path had keys, maybe, when the table had objects.
+            Path::Nothing => u64::MAX,
             _ => 0,
         };
         if number > keys {
@@ -448,8 +450,25 @@ fn name(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
     }
 }
 
+/// Whether the table had no object at an instant of the call, if one look tells.
+fn is_seen_empty(table: &Table) -> bool {
+    let guard = larder_index::pin();
+    // A list that is being inserted has objects that are not all in the index.
+    let Ok(op) = table.begin(&guard) else {
+        return false;
+    };
+    match &op.store.index {
+        Index::Unique(ix) => ix.is_seen_empty(&guard),
+        Index::Multi(_) => false,
+    }
+}
+
 /// Where the program's objects can be.
 fn path(table: &Table, program: &Program, way: Direction, limit: Option<usize>) -> Path {
+    // What comes in later was not there throughout the scan.
+    if is_seen_empty(table) {
+        return Path::Nothing;
+    }
     let order = match table.key_form() {
         KeyForm::Ordered => KeyOrder::Ordered,
         KeyForm::Hash { .. } => KeyOrder::Hash,
