@@ -579,7 +579,7 @@ impl<'p> Writer<'p> {
         }
         // Maps, and lists within many lists, need the general one.
         let mut bytes = Vec::with_capacity(most);
-        order_key::encode(term, &mut bytes);
+        order_key::encode_general(term, &mut bytes);
         self.out.slice(&bytes);
         order_key::comes_back(term)
     }

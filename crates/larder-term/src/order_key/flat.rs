@@ -12,7 +12,7 @@
 //!
 //! Only within a list something is written between the pieces and behind the last. So the walk
 //! remembers what is open from the outermost list on, and nothing outside of lists.
-//! [`encode`](super::encode()) knows all terms.
+//! [`encode_general`](super::encode_general()) knows all terms.
 
 use super::{
     bits, count_parts, numbers, push_count, push_leaf, push_text,
@@ -218,7 +218,7 @@ mod tests {
 
     fn plain(term: &Term) -> (Vec<u8>, bool) {
         let mut key = Vec::new();
-        order_key::encode_as(term.as_ref(), false, LocalNode::First, &mut key);
+        order_key::encode_general(term.as_ref(), &mut key);
         (key, order_key::comes_back(term.as_ref()))
     }
 

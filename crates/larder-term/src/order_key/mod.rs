@@ -86,9 +86,15 @@ pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
         Some((len, _)) => out.truncate(start + len),
         None => {
             out.truncate(start);
-            encode_as(term, false, LocalNode::First, out);
+            encode_general(term, out);
         }
     }
+}
+
+/// As [`encode`](encode()), by the way that knows all terms: for those of which [`encode_flat`]
+/// gives none.
+pub fn encode_general(term: TermRef<'_>, out: &mut Vec<u8>) {
+    encode_as(term, false, LocalNode::First, out);
 }
 
 /// Room for the texts of a term's atoms.
