@@ -17,10 +17,12 @@ size(Type, Evict) ->
          ?assert(larder:info(Tab, size) =< 100)
      end || N <- lists:seq(1, 1000)],
     true = larder:insert(Tab, [{N, N} || N <- lists:seq(2000, 5000)]),
-    ?assertEqual(100, larder:info(Tab, size)),
-    ?assertEqual(100, length(larder:tab2list(Tab))),
+    %% The library's thread evicts, too, and each may have taken the last that was too many.
+    Size = larder:info(Tab, size),
+    ?assert(lists:member(Size, [99, 100])),
+    ?assertEqual(Size, length(larder:tab2list(Tab))),
     #{evicted := Evicted, weight := Weight} = larder:info(Tab, stats),
-    ?assertEqual(1000 + 3001 - 100, Evicted),
+    ?assertEqual(1000 + 3001 - Size, Evicted),
     true = larder:setopts(Tab, {max_memory, Weight div 2}),
     wait_for(fun() -> maps:get(weight, larder:info(Tab, stats)) =< Weight div 2 end),
     true = larder:delete(Tab).
@@ -40,7 +42,9 @@ writers_test_() ->
         Workers = [spawn_monitor(fun() -> work(Tab, 5000) end) || _ <- lists:seq(1, 4)],
         [receive {'DOWN', Ref, process, _, Reason} -> ?assertEqual(normal, Reason) end
          || {_, Ref} <- Workers],
-        ?assertEqual(200, larder:info(Tab, size)),
+        %% Of several that evict at once each may have taken the last that was too many.
+        Size = larder:info(Tab, size),
+        ?assert(Size =< 200 andalso Size >= 196),
         true = larder:delete(Tab)
     end)}.
 
