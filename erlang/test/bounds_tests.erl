@@ -69,7 +69,10 @@ removal(Type) ->
     ?assertEqual([{0, 0}], larder:tab2list(Tab)),
     true = larder:delete(Tab).
 
-idle_test() ->
+idle_test_() ->
+    {timeout, 60, fun idle/0}.
+
+idle() ->
     %% Longer than a loaded machine may let the reader wait.
     Tab = larder:new(t, [{idle, 1000}]),
     true = larder:insert(Tab, [{a, 1}, {b, 2}]),

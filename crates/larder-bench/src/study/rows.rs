@@ -3,7 +3,7 @@
 //! it. Each answer is decoded and given back, to be checked.
 
 use larder::api::{Builder, Larder, Table};
-use larder::{with_local, Budget, CounterOp, Error, Step, StructureValue, Sums, TableKind};
+use larder::{with_local, Budget, CounterOp, Error, Step, StructureValue, TableKind};
 use larder_index::Direction;
 use larder_matchspec::{Context, Program};
 use larder_term::number::Number;
@@ -264,9 +264,9 @@ impl Hand for EngineHand<'_> {
 
     fn add(&mut self, key: i64) -> Option<i64> {
         self.set_key(key);
-        let (op, mut sums) = (CounterOp::new(2, Number::Int(1)), Sums::new());
+        let (op, mut sum) = (CounterOp::new(2, Number::Int(1)), None);
         let done = with_local(|local| {
-            let ops = std::slice::from_ref(&op);
+            let ops = std::iter::once(Ok(&op));
             let engine = self.engine();
             engine.update_counter_in(
                 local,
@@ -274,10 +274,10 @@ impl Hand for EngineHand<'_> {
                 &self.key,
                 ops,
                 None,
-                (&mut sums, &mut larder::Sorted),
+                (&mut sum, &mut larder::Sorted),
             )
         });
-        match (done, sums.pop()) {
+        match (done, sum) {
             (Ok(()), Some(Number::Int(sum))) => Some(sum),
             _ => None,
         }

@@ -3,6 +3,7 @@
 use super::single::{spend, with_key};
 use super::trees::Trees;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
+use crate::heap::ListBuilder;
 use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, answer, asker, who};
@@ -12,7 +13,7 @@ use crate::terms::encode::{self, stack_bytes, Row, Unreadable};
 use larder::{CounterOp, Error, Local, MapHost, Sums, Table};
 use larder_term::number::Number;
 use larder_term::object::ObjectRef;
-use larder_term::{Encoder, Mode, Term, TermBuf, TermRef};
+use larder_term::{Mode, Term, TermBuf, TermRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
@@ -49,61 +50,94 @@ fn large_integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
         .ok_or(BADARG)
 }
 
-/// What to do to counters.
-type CounterOps = SmallVec<[CounterOp; 4]>;
-
-/// Increment | {Pos, Increment} | {Pos, Increment, Threshold, SetValue} | a list of such tuples;
-/// whether it is a list. For something that is none, and what follows it, stands an op that the
-/// engine refuses when it comes to it: a float added at a place that was named before. With none
-/// before it is an error at once.
-#[inline]
-fn counter_ops(
-    call: &Call<'_>,
-    table: &Table,
-    word: Word,
-    ops: &mut CounterOps,
-) -> Result<bool, Raise> {
-    if !layout::is_cell(word) {
-        // One operation: a tuple, or an increment of the element behind the key.
-        ops.push(match layout::tuple(word) {
-            Some(parts) => counter_op(call, parts)?,
-            None if word == layout::NIL => return Ok(true),
-            None => CounterOp::new(table.keypos() + 1, integer(call, word)?),
-        });
-        return Ok(false);
-    }
-    let mut rest = word;
-    while let Some((op, tail)) = layout::cell(rest) {
-        // A list. The engine looks at operations in order, and the first that is wrong says what is
-        // raised, as in `ets`; so what can be no operation becomes one that the engine refuses.
-        let parts = layout::tuple(op).ok_or(BADARG);
-        match (parts.and_then(|parts| counter_op(call, parts)), ops.first()) {
-            (Ok(op), _) => ops.push(op),
-            (Err(_), Some(_)) => break,
-            (Err(error), None) => return Err(error),
-        }
-        rest = tail;
-        if ops.len() == MANY {
-            ops.reserve(length(rest));
-        }
-    }
-    if rest != layout::NIL {
-        let named = ops.first().map_or(0, CounterOp::pos);
-        ops.push(CounterOp::new(named, Number::Float(0.0)));
-    }
-    Ok(true)
+/// The operations of `update_counter`: Increment | {Pos, Increment} | {Pos, Increment, Threshold,
+/// SetValue} | a list of such tuples. What is none is an error in its place, and so is the end of a
+/// list that is not `[]`: the first operation that is wrong says what is raised, as in `ets`.
+#[derive(Clone)]
+struct CounterOps<'c, 'a> {
+    call: &'c Call<'a>,
+    keypos: usize,
+    rest: Word,
+    is_list: bool,
 }
 
-/// Ops of a list after which the others are counted, so that memory for them is taken once.
-const MANY: usize = 64;
-
-/// The number of a list's elements.
-fn length(mut list: Word) -> usize {
-    let mut count = 0;
-    while let Some((_, tail)) = layout::cell(list) {
-        (count, list) = (count + 1, tail);
+impl<'c, 'a> CounterOps<'c, 'a> {
+    #[inline]
+    fn new(call: &'c Call<'a>, table: &Table, ops: Word) -> Self {
+        CounterOps {
+            call,
+            keypos: table.keypos(),
+            rest: ops,
+            is_list: layout::is_cell(ops) || ops == layout::NIL,
+        }
     }
-    count
+
+    /// The operation that stands where no cell does.
+    #[inline]
+    fn alone(&self, word: Word) -> Result<CounterOp, Raise> {
+        match layout::tuple(word) {
+            _ if self.is_list => Err(BADARG),
+            Some(parts) => counter_op(self.call, parts),
+            // An increment of the element behind the key.
+            None => Ok(CounterOp::new(self.keypos + 1, integer(self.call, word)?)),
+        }
+    }
+}
+
+impl Iterator for CounterOps<'_, '_> {
+    type Item = Result<CounterOp, Error>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Self::Item> {
+        let op = match layout::cell(self.rest) {
+            Some((op, tail)) => {
+                self.rest = tail;
+                let parts = layout::tuple(op).ok_or(BADARG);
+                parts.and_then(|parts| counter_op(self.call, parts))
+            }
+            None if self.rest == layout::NIL => return None,
+            None => {
+                let word = std::mem::replace(&mut self.rest, layout::NIL);
+                self.alone(word)
+            }
+        };
+        Some(op.map_err(|_| Error::NotInteger))
+    }
+}
+
+/// The new values of counters: a list if the operations are one, else the only one.
+struct NewValues<'c, 'a> {
+    call: &'c Call<'a>,
+    is_list: bool,
+    list: ListBuilder<'c>,
+    only: Word,
+}
+
+impl<'c, 'a> NewValues<'c, 'a> {
+    #[inline]
+    fn new(call: &'c Call<'a>, is_list: bool) -> Self {
+        NewValues {
+            call,
+            is_list,
+            list: ListBuilder::new(&call.heap),
+            only: layout::NIL,
+        }
+    }
+}
+
+impl Sums for NewValues<'_, '_> {
+    fn clear(&mut self) {
+        *self = NewValues::new(self.call, self.is_list);
+    }
+
+    #[inline(always)]
+    fn push(&mut self, sum: &Number) {
+        let word = number(self.call, sum);
+        match self.is_list {
+            true => self.list.next().fill(word),
+            false => self.only = word,
+        }
+    }
 }
 
 #[inline]
@@ -174,64 +208,32 @@ pub(super) fn counter_of(
     (table, local): (&Arc<Table>, &mut Local),
     default: Option<Word>,
 ) -> Reply {
-    // 1. The operations.
-    let mut ops = CounterOps::new();
-    let many = match counter_ops(call, table, call.args[2], &mut ops) {
-        Ok(many) if is_row(default) => many,
-        other => return Err(refuse_counter(call, table, default, other.err())),
-    };
-    // 2. The engine applies them, all or none.
-    let (mut sums, mut host) = (Sums::new(), Trees::new(call));
-    let result = with_key(call, table, call.args[1], |key| {
-        let out = (&mut sums, &mut host as &mut dyn MapHost);
-        match table.update_counter_in(local, asker(call), key, &ops, None, out) {
+    // 1. A default that is none is the first thing to be wrong here.
+    if !is_row(default) {
+        return answer(call, table, table.check_write(who(call))).and(Err(BADARG));
+    }
+    // 2. The engine applies the operations, all or none.
+    let ops = CounterOps::new(call, table, call.args[2]);
+    let mut values = NewValues::new(call, ops.is_list);
+    let mut host = Trees::new(call);
+    with_key(call, table, call.args[1], |key| {
+        let out = (&mut values, &mut host as &mut dyn MapHost);
+        match table.update_counter_in(local, asker(call), key, ops.clone(), None, out) {
             // 3. No object: again, with one made of the default, in case there is none still.
             Err(Error::BadKey) if default.is_some() => with_row(call, table, default, |row| {
-                let out = (&mut sums, &mut host as &mut dyn MapHost);
-                let row = Some(row);
-                let done = table.update_counter_in(local, asker(call), key, &ops, row, out);
+                let out = (&mut values, &mut host as &mut dyn MapHost);
+                let (ops, row) = (ops.clone(), Some(row));
+                let done = table.update_counter_in(local, asker(call), key, ops, row, out);
                 answer(call, table, done)
             }),
             other => answer(call, table, other),
         }
-    });
-    result?;
-    spend(call, sums.len());
-    // 4. One sum, or a list of them; it is made from its end.
-    if let (false, [sum]) = (many, &sums[..]) {
-        return Ok(number(call, sum));
-    }
-    let sums = sums.iter().rev();
-    Ok(sums.fold(layout::NIL, |list, sum| {
-        call.heap.cell(number(call, sum), list)
-    }))
-}
-
-/// Why `update_counter` is refused for what is seen in its arguments: the ops, if there is an error
-/// in them, or else the default.
-#[cold]
-fn refuse_counter(
-    call: &Call<'_>,
-    table: &Arc<Table>,
-    default: Option<Word>,
-    ops: Option<Raise>,
-) -> Raise {
-    let why = || -> Result<Raise, Raise> {
-        // A default that is none is the first thing to be wrong here.
-        answer(call, table, table.check_write(who(call)))?;
-        if !is_row(default) {
-            return Ok(BADARG);
-        }
-        if !table.kind().is_unique() {
-            return Ok(Raise::Cause(atoms::TABLE_TYPE));
-        }
-        // A key that is not there is worse than anything that was to be done with it.
-        if default.is_none() && !has_key(call, table)? {
-            return Ok(Raise::Cause(atoms::BADKEY));
-        }
-        Ok(ops.unwrap_or(BADARG))
-    };
-    why().unwrap_or_else(|raise| raise)
+    })?;
+    spend(call, values.list.len());
+    Ok(match values.is_list {
+        true => values.list.list(),
+        false => values.only,
+    })
 }
 
 #[inline]
@@ -273,12 +275,6 @@ fn with_row<R>(
     let mut row = Row::at([&mut key, &mut value], call.env);
     row.write(table, &elements).map_err(|_| BADARG)?;
     f(row.object())
-}
-
-fn has_key(call: &Call<'_>, table: &Arc<Table>) -> Result<bool, Raise> {
-    with_key(call, table, call.args[1], |key| {
-        answer(call, table, table.member(who(call), key))
-    })
 }
 
 /// update_element(Table, Key, {Pos, Value} | [{Pos, Value}]) -> boolean().
@@ -323,14 +319,20 @@ fn replace(
     terms: &mut TermBuf,
 ) -> Result<bool, Raise> {
     // 1. The new elements, as one tuple of the engine's, and their positions.
-    let mut places = Places::new();
-    let read = terms.encode(|out| element_ops(call, call.args[2], &mut places, out));
-    let new = match (read, terms.term().and_then(TermRef::as_tuple)) {
-        (Ok(()), Some(new)) if is_row(default) => new,
+    let (given, count) = element_ops(call.args[2]);
+    let encoded = terms.encode(|out| {
+        out.begin_tuple(given.len());
+        given
+            .iter()
+            .try_for_each(|&(_, word)| encode::term(call.env, word, out))
+    });
+    let new = match (encoded, terms.term().and_then(TermRef::as_tuple)) {
+        (Ok::<_, Unreadable>(()), Some(new)) if is_row(default) => new,
         _ => return refuse_element(call, table),
     };
     // 2. The engine replaces them, all or none.
-    let ops: SmallVec<[(usize, TermRef<'_>); 4]> = places.iter().copied().zip(new.iter()).collect();
+    let places = given.iter().map(|op| op.0);
+    let ops: SmallVec<[(usize, TermRef<'_>); 4]> = places.zip(new.iter()).collect();
     let done = with_key(call, table, call.args[1], |key| {
         let mut done = table.update_element_in(local, asker(call), key, &ops, None);
         // 3. No object: one is made of the default.
@@ -341,12 +343,12 @@ fn replace(
         }
         done.or_else(|error| match error {
             // 4. Errors as `ets` has them.
-            Error::Position if places.contains(&NO_PLACE) => Err(BADARG),
+            Error::Position if given.iter().any(|op| op.0 == NO_PLACE) => Err(BADARG),
             Error::TableType => Err(Raise::Cause(atoms::NONE)),
             error => answer(call, table, Err(error)),
         })
     });
-    spend(call, ops.len());
+    spend(call, count);
     done
 }
 
@@ -361,54 +363,40 @@ fn refuse_element(call: &Call<'_>, table: &Arc<Table>) -> Result<bool, Raise> {
     })
 }
 
-/// The positions of new elements.
-type Places = SmallVec<[usize; 4]>;
+/// Positions and the new elements for them.
+type ElementOps = SmallVec<[(usize, Word); 4]>;
 
 /// A position that no object has, for what is no pair of a position and an element: the engine
 /// refuses it when it comes to it.
 const NO_PLACE: usize = usize::MAX;
 
-/// {Pos, Value} | [{Pos, Value}]. Pushes a tuple of the values.
+/// {Pos, Value} | [{Pos, Value}], and how many there are. Of several for one position the last
+/// counts.
 #[inline]
-fn element_ops(
-    call: &Call<'_>,
-    word: Word,
-    places: &mut Places,
-    out: &mut Encoder<'_>,
-) -> Result<(), Unreadable> {
-    if !layout::is_cell(word) && word != layout::NIL {
-        out.begin_tuple(1);
-        return element_op(call, word, places, out);
-    }
-    let (mut count, mut rest) = (0, word);
-    while let Some((_, tail)) = layout::cell(rest) {
+fn element_ops(ops: Word) -> (ElementOps, usize) {
+    let (mut given, mut count, mut rest) = (ElementOps::new(), 0, ops);
+    while let Some((op, tail)) = layout::cell(rest) {
+        note_element(&mut given, op);
         (count, rest) = (count + 1, tail);
     }
-    // An improper end counts for one more, which the engine refuses when it comes to it.
-    out.begin_tuple(count + usize::from(rest != layout::NIL));
-    places.reserve(count);
-    rest = word;
-    while let Some((op, tail)) = layout::cell(rest) {
-        element_op(call, op, places, out)?;
-        rest = tail;
-    }
+    // One by itself, or an improper end, which is none.
     if rest != layout::NIL {
-        element_op(call, layout::NIL, places, out)?;
+        note_element(&mut given, if rest == ops { ops } else { layout::NIL });
     }
-    Ok(())
+    (given, count)
 }
 
-#[inline]
-fn element_op(
-    call: &Call<'_>,
-    op: Word,
-    places: &mut Places,
-    out: &mut Encoder<'_>,
-) -> Result<(), Unreadable> {
+/// Notes what an operation gives an element, in the place of what one of the last has for the same
+/// position: the engine is given few of a long list.
+#[inline(always)]
+fn note_element(given: &mut ElementOps, op: Word) {
+    const LAST: usize = 8;
     let (place, value) = match layout::tuple(op) {
         Some(&[place, value]) => (position(place).unwrap_or(NO_PLACE), value),
         _ => (NO_PLACE, layout::NIL),
     };
-    places.push(place);
-    encode::term(call.env, value, out)
+    match given.iter_mut().rev().take(LAST).find(|op| op.0 == place) {
+        Some(op) => op.1 = value,
+        None => given.push((place, value)),
+    }
 }

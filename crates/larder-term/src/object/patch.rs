@@ -9,14 +9,14 @@
 //!
 //! 1. [`Patch::new`] reads the head and stands before the first element. Nothing is written yet.
 //! 2. [`Patch::element`] walks to a position and gives the element there. The walk is by heads: no
-//!    element on the way is read.
-//! 3. [`Patch::put`] copies what lies between `done` and `at` in one run, writes the new term, and
-//!    goes on behind the old one.
+//!    element on the way is read. It goes on where the last one ended, or begins anew.
+//! 3. [`Patch::put`] copies what lies between `done` and an element in one run, and writes the new
+//!    term in its place.
 //! 4. [`Patch::finish`] copies the rest, and says whether the value's handles are the same.
 //!
-//! Invariants: `out` is what the value's first `done` bytes have become; `done <= at`; positions
-//! are asked for in ascending order. A [`Patch`] owns no counts: who stores the result takes those
-//! of the handles that came, and drops those that went.
+//! Invariants: `out` is what the value's first `done` bytes have become; elements are put in the
+//! order of their positions. A [`Patch`] owns no counts: who stores the result takes those of the
+//! handles that came, and drops those that went.
 //!
 //! Of a compressed value the run at its front is plain (see `object/packed.rs`), and is patched
 //! where it lies; [`close`] then writes the run's new length. Elements behind the run need the
@@ -28,12 +28,22 @@ use crate::skip::{end_of, skip};
 use crate::varint;
 use crate::view::TermRef;
 
+/// An element of a value that is written anew.
+#[derive(Clone, Copy)]
+pub struct Element<'v> {
+    at: usize,
+    /// What it is.
+    pub term: TermRef<'v>,
+}
+
 /// A walk over the elements of a value, which writes the value anew. Of a packed one only its run
 /// is walked over.
 pub struct Patch<'v, 'o> {
     value: &'v [u8],
     arity: usize,
     keypos: usize,
+    /// Where the first element begins.
+    first: usize,
     /// The element that begins at `at`; the key has no bytes there.
     position: usize,
     at: usize,
@@ -68,6 +78,7 @@ impl<'v, 'o> Patch<'v, 'o> {
             value,
             arity: (header >> FLAG_BITS) as usize,
             keypos,
+            first: at,
             position: 1,
             at,
             done: 0,
@@ -83,14 +94,17 @@ impl<'v, 'o> Patch<'v, 'o> {
         position.wrapping_sub(1) < self.arity && position != self.keypos
     }
 
-    /// The element at a position that the value has. It is not before the last that was asked for
-    /// or put.
+    /// The element at a position that the value has.
     ///
     /// # Complexity
-    /// Linear in the heads of the terms from there on.
+    /// Linear in the heads of the terms from the last one that was asked for, if that is before it,
+    /// else from the first.
     #[inline(always)]
-    pub fn element(&mut self, position: usize) -> TermRef<'v> {
-        debug_assert!(self.has(position) && self.position <= position);
+    pub fn element(&mut self, position: usize) -> Element<'v> {
+        debug_assert!(self.has(position));
+        if position < self.position {
+            (self.position, self.at) = (1, self.first);
+        }
         while self.position < position {
             // The key takes a position and no bytes.
             if self.position != self.keypos {
@@ -100,26 +114,30 @@ impl<'v, 'o> Patch<'v, 'o> {
         }
         // `at` is where the element begins. It is skipped once more to know its end.
         let rest = &self.value[self.at..];
-        TermRef::within(&rest[..skip(rest)])
+        Element {
+            at: self.at,
+            term: TermRef::within(&rest[..skip(rest)]),
+        }
     }
 
-    /// Has `write` append one term, which holds no handle, in the place of the element that was
-    /// asked for last.
+    /// Has `write` append one term, which holds no handle, in the place of an element behind the
+    /// last one that was put.
     #[inline(always)]
-    pub fn put_with(&mut self, old: TermRef<'v>, write: impl FnOnce(&mut Vec<u8>)) {
+    pub fn put_with(&mut self, old: Element<'v>, write: impl FnOnce(&mut Vec<u8>)) {
+        debug_assert!(self.done <= old.at);
         // All that lies before the old element is kept, in one copy.
-        self.copy(self.at);
+        self.copy(old.at);
         write(self.out);
         // Whether a handle goes is looked for only where the value says it has any.
-        self.changed |= super::value_has_handles(self.value) && blob::has_handles(old.bytes());
-        // The old element is done with: it is neither copied nor walked over.
-        self.at += old.bytes().len();
-        (self.position, self.done) = (self.position + 1, self.at);
+        let old_bytes = old.term.bytes();
+        self.changed |= super::value_has_handles(self.value) && blob::has_handles(old_bytes);
+        // The old element is done with: it is not copied.
+        self.done = old.at + old_bytes.len();
     }
 
-    /// Puts a term in the place of the element that was asked for last.
+    /// Puts a term in the place of an element behind the last one that was put.
     #[inline(always)]
-    pub fn put(&mut self, old: TermRef<'v>, new: TermRef<'_>) {
+    pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>) {
         self.handles |= new.has_handles();
         self.put_with(old, |out| out.extend_from_slice(new.bytes()));
     }
@@ -219,7 +237,7 @@ mod tests {
         }
         for (position, term) in new {
             let old = patch.element(*position);
-            assert!(old.identical(all[position - 1].as_ref()));
+            assert!(old.term.identical(all[position - 1].as_ref()));
             patch.put(old, term.as_ref());
             all[position - 1] = term.clone();
         }

@@ -269,13 +269,13 @@ impl Table {
             key: key.as_term(),
             tuple,
         });
-        let mut out = Vec::new();
+        let mut sum = None;
         self.patiently(|| {
             let ops = std::slice::from_ref(op);
             self.table
-                .update_counter(self.me(), &bytes, ops, row, &mut out)
+                .update_counter(self.me(), &bytes, ops, row, &mut sum)
         })?;
-        let sum = out.pop().ok_or(Error::NotInteger)?;
+        let sum = sum.ok_or(Error::NotInteger)?;
         term(|enc| sum.encode(enc))
     }
 

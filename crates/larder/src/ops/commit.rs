@@ -107,16 +107,18 @@ impl Garbage {
     }
 
     /// Releases them when every reader of now is gone. The values are in no leaf any more.
+    // By reference: to move it is to copy room for four handles, where mostly there are none.
     #[inline]
-    fn release(self, op: &Operation<'_>) {
+    fn release(&mut self, op: &Operation<'_>) {
         if !self.0.is_empty() {
             self.release_later(op);
         }
     }
 
     #[cold]
-    fn release_later(self, op: &Operation<'_>) {
-        reaper::release_later(op.guard, |list| raw::own_counts(self.0, list));
+    fn release_later(&mut self, op: &Operation<'_>) {
+        let handles = std::mem::take(&mut self.0);
+        reaper::release_later(op.guard, |list| raw::own_counts(handles, list));
     }
 }
 

@@ -1,225 +1,52 @@
 //! Counters: `update_counter`.
 
+use super::counter_op::CounterOp;
 use super::map::put_changed;
-use super::{Edited, MapHost, NewRow, Order, Pair, Sorted};
+use super::{Edited, MapHost, NewRow, Pair, Sorted};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::table::Table;
-use larder_term::number::{Number, NumberError};
-use larder_term::object::patch::Patch;
+use larder_term::number::Number;
+use larder_term::object::patch::{Element, Patch};
 use larder_term::object::ObjectRef;
 use larder_term::{MapEdit, Term, TermRef};
-use smallvec::SmallVec;
-use std::cmp::Ordering;
+use std::borrow::Borrow;
+use std::collections::BTreeMap;
 
-/// One step of `update_counter`: adds to an element, from 1; where the sum passes a threshold, if
-/// there is one, the element becomes another value.
-#[derive(Clone, Debug)]
-pub struct CounterOp {
-    pos: usize,
-    step: Increment,
+/// Where the new values of counters go, one for each operation.
+pub trait Sums {
+    /// Forgets them: the operations begin anew.
+    fn clear(&mut self);
+    /// Takes the next one.
+    fn push(&mut self, sum: &Number);
 }
 
-/// What an operation does, in few bytes where its integers are small: there may be a million of
-/// them.
-#[derive(Clone, Debug)]
-enum Increment {
-    Add(i64),
-    AddUpTo {
-        incr: i64,
-        threshold: i64,
-        value: i64,
-    },
-    Any(Box<AnyIncrement>),
-    InMap(Box<InMap>),
+impl Sums for Vec<Number> {
+    fn clear(&mut self) {
+        Vec::clear(self);
+    }
+
+    fn push(&mut self, sum: &Number) {
+        Vec::push(self, sum.clone());
+    }
 }
 
-/// A counter that is the value of a key of a map.
-#[derive(Clone, Debug)]
-struct InMap {
-    key: Term,
-    /// What the counter begins with, if the map has not the key.
-    initial: Option<Number>,
-    op: CounterOp,
-}
+/// Of several the last one stays.
+impl Sums for Option<Number> {
+    fn clear(&mut self) {
+        *self = None;
+    }
 
-#[derive(Clone, Debug)]
-struct AnyIncrement {
-    incr: Number,
-    limit: Option<(Number, Number)>,
-}
-
-/// The new values of counters, one for each operation.
-pub type Sums = SmallVec<[Number; 4]>;
-
-impl CounterOp {
-    /// Adds an integer to the element at a position.
     #[inline]
-    pub fn new(pos: usize, incr: Number) -> Self {
-        let step = match incr {
-            Number::Int(incr) => Increment::Add(incr),
-            incr => Increment::Any(Box::new(AnyIncrement { incr, limit: None })),
-        };
-        CounterOp { pos, step }
-    }
-
-    /// As `new`. Where the sum passes the threshold (in the direction of the increment, up for 0),
-    /// the element becomes the value.
-    #[inline]
-    pub fn limited(pos: usize, incr: Number, threshold: Number, value: Number) -> Self {
-        let step = match (incr, threshold, value) {
-            (Number::Int(incr), Number::Int(threshold), Number::Int(value)) => Increment::AddUpTo {
-                incr,
-                threshold,
-                value,
-            },
-            (incr, threshold, value) => Increment::Any(Box::new(AnyIncrement {
-                incr,
-                limit: Some((threshold, value)),
-            })),
-        };
-        CounterOp { pos, step }
-    }
-
-    /// The same for a counter in the map that the element is: the value of a key. If the map has
-    /// not the key, the counter begins with `initial`, if there is that.
-    pub fn in_map(self, key: Term, initial: Option<Number>) -> Self {
-        CounterOp {
-            pos: self.pos,
-            step: Increment::InMap(Box::new(InMap {
-                key,
-                initial,
-                op: self,
-            })),
-        }
-    }
-
-    /// The element, from 1.
-    #[inline]
-    pub fn pos(&self) -> usize {
-        self.pos
-    }
-
-    /// Whether everything in it is an integer.
-    #[inline]
-    fn is_whole(&self) -> bool {
-        match &self.step {
-            Increment::Add(_) | Increment::AddUpTo { .. } => true,
-            Increment::Any(step) => step.is_whole(),
-            // What it counts is not the element.
-            Increment::InMap(_) => false,
-        }
-    }
-
-    /// Puts the sum in the place of the number.
-    #[inline]
-    fn apply(&self, number: &mut Number) -> Result<(), Error> {
-        // Nearly all counters are sums of small integers: they need no number of more words, and no
-        // call. One that overflows is worked out anew.
-        let small = match (&*number, &self.step) {
-            (&Number::Int(n), &Increment::Add(incr)) => n.checked_add(incr),
-            (
-                &Number::Int(n),
-                &Increment::AddUpTo {
-                    incr,
-                    threshold,
-                    value,
-                },
-            ) => n.checked_add(incr).map(|sum| {
-                let passed = if incr >= 0 {
-                    sum > threshold
-                } else {
-                    sum < threshold
-                };
-                if passed {
-                    value
-                } else {
-                    sum
-                }
-            }),
-            _ => None,
-        };
-        match small {
-            Some(sum) => {
-                *number = Number::Int(sum);
-                Ok(())
-            }
-            None => self.apply_large(number),
-        }
-    }
-
-    #[cold]
-    fn apply_large(&self, number: &mut Number) -> Result<(), Error> {
-        let sum = match &self.step {
-            Increment::Add(incr) => AnyIncrement::sum(number, &Number::Int(*incr), None),
-            Increment::AddUpTo {
-                incr,
-                threshold,
-                value,
-            } => {
-                let limit = (Number::Int(*threshold), Number::Int(*value));
-                AnyIncrement::sum(number, &Number::Int(*incr), Some(&limit))
-            }
-            Increment::Any(step) => AnyIncrement::sum(number, &step.incr, step.limit.as_ref()),
-            Increment::InMap(counter) => return counter.op.apply(number),
-        };
-        *number = sum?;
-        Ok(())
-    }
-}
-
-impl InMap {
-    /// The counter, if this is what the map has.
-    fn number_of(&self, value: Option<TermRef<'_>>) -> Result<Number, Error> {
-        let number = match value {
-            Some(value) => Number::from_term(value).filter(Number::is_integer),
-            None => Some(self.initial.clone().ok_or(Error::NoMapKey)?).filter(Number::is_integer),
-        };
-        number
-            .filter(|_| self.op.is_whole())
-            .ok_or(Error::NotInteger)
-    }
-}
-
-impl AnyIncrement {
-    fn is_whole(&self) -> bool {
-        let numbers = self.limit.iter().flat_map(|(a, b)| [a, b]);
-        std::iter::once(&self.incr)
-            .chain(numbers)
-            .all(Number::is_integer)
-    }
-
-    fn sum(
-        number: &Number,
-        incr: &Number,
-        limit: Option<&(Number, Number)>,
-    ) -> Result<Number, Error> {
-        let sum = number.add(incr).map_err(|e| match e {
-            NumberError::SystemLimit => Error::SystemLimit(e.to_string().into()),
-            NumberError::BadArith => Error::NotInteger,
-        })?;
-        let Some((threshold, value)) = limit else {
-            return Ok(sum);
-        };
-        // As in `ets`: an increment of 0 counts as one upwards.
-        let up = incr.compare(&Number::Int(0)) != Ordering::Less;
-        let passed = if up {
-            Ordering::Greater
-        } else {
-            Ordering::Less
-        };
-        Ok(if sum.compare(threshold) == passed {
-            value.clone()
-        } else {
-            sum
-        })
+    fn push(&mut self, sum: &Number) {
+        *self = Some(sum.clone());
     }
 }
 
 impl Table {
-    /// Adds to elements of the object under the index key; pushes the new value for each op to
-    /// `out`. With `default`, an object that is not there is made of it first. Ops are applied in
+    /// Adds to elements of the object under the index key; the new value for each op goes to
+    /// `sums`. With `default`, an object that is not there is made of it first. Ops are applied in
     /// order; all or none.
     ///
     /// # Errors
@@ -234,50 +61,47 @@ impl Table {
         key: &[u8],
         ops: &[CounterOp],
         default: Option<NewRow<'_>>,
-        out: &mut Vec<Number>,
+        sums: &mut impl Sums,
     ) -> Result<(), Error> {
-        let mut sums = Sums::new();
         with_local(|local| {
+            let mut update = |local: &mut Local, row: Option<ObjectRef<'_>>| {
+                let ops = ops.iter().map(Ok);
+                self.update_counter_in(local, who, key, ops, row, (sums, &mut Sorted))
+            };
             // The default is made into an object only if the key is not there. If the key comes in
             // between, the second call finds it, and the default is not used.
-            let mut update = |local: &mut Local, row: Option<ObjectRef<'_>>| {
-                self.update_counter_in(local, who, key, ops, row, (&mut sums, &mut Sorted))
-            };
             let done = update(local, None);
             let (Err(Error::BadKey), Some(row)) = (&done, default) else {
                 return done;
             };
             let row = self.new_row(row)?;
             update(local, Some(row.borrow()))
-        })?;
-        out.extend(sums);
-        Ok(())
+        })
     }
 
-    /// As `update_counter`, with the default as an object of the table that has the key; the new
-    /// values take the place of what is in `sums`.
+    /// As `update_counter`, with the default as an object of the table that has the key. An op that
+    /// is an error is reported when its turn comes. The ops are taken under the leaf's lock, and
+    /// anew if the write begins anew.
     ///
     /// # Errors
-    /// As `update_counter`.
+    /// As `update_counter`; the first op that is an error.
     #[inline]
-    pub fn update_counter_in(
+    pub fn update_counter_in<O: Borrow<CounterOp>>(
         &self,
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        ops: &[CounterOp],
+        ops: impl Iterator<Item = Result<O, Error>> + Clone,
         default: Option<ObjectRef<'_>>,
-        (sums, host): (&mut Sums, &mut dyn MapHost),
+        (sums, host): (&mut impl Sums, &mut dyn MapHost),
     ) -> Result<(), Error> {
-        let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
+        let last = || {
+            let ops = ops.clone().flatten();
+            ops.map(|op| op.borrow().pos).max().unwrap_or(0)
+        };
         let found = self.edit(local, who, key, (default, last), |value, out| {
-            // The closure is called again if the write begins anew, or a compressed value turns out
-            // to need the whole: sums of before are of no use.
             sums.clear();
-            if ops.is_empty() {
-                return Ok(Edited::Same);
-            }
-            self.count(value, ops, (sums, host), out)
+            self.count(value, ops.clone(), (sums, host), out)
         })?;
         if found {
             Ok(())
@@ -288,130 +112,173 @@ impl Table {
 
     /// Works the ops out on a value and writes the new one.
     #[inline]
-    fn count(
+    fn count<O: Borrow<CounterOp>>(
         &self,
         value: &[u8],
-        ops: &[CounterOp],
-        (sums, host): (&mut Sums, &mut dyn MapHost),
+        ops: impl Iterator<Item = Result<O, Error>>,
+        (sums, host): (&mut impl Sums, &mut dyn MapHost),
         out: &mut Vec<u8>,
     ) -> Result<Edited, Error> {
-        // One walk over the elements: the ops are applied by their positions, those for one element
-        // in the order in which they came.
-        let order = Order::of(ops, |op| op.pos);
+        let mut ops = ops;
         let mut patch = Patch::new(value, self.keypos(), out);
-        sums.resize(ops.len(), Number::Int(0));
-        let (mut i, mut too_large) = (0, None);
-        while let Some(mut op) = order.get(ops, i) {
-            let pos = op.pos;
-            if !patch.has(pos) {
-                return Err(self.why_not(value, ops));
-            }
-            // What lies before the element is copied; then its sum takes its place.
-            let old = patch.element(pos);
-            // Which error is reported is a matter of the order in which ops came, not of this
-            // walk's: `why_not` looks for the first.
-            let Some(mut number) = Number::from_term(old).filter(Number::is_integer) else {
-                let here = (&order, ops, &mut i);
-                let Ok((counters, wrong)) = count_in_map(old, here, sums) else {
-                    return Err(self.why_not(value, ops));
-                };
-                let counters = counters.iter().map(|(key, sum)| (*key, Some(sum.as_ref())));
-                let changes: SmallVec<[Pair<'_>; 4]> = counters.collect();
-                put_changed(&mut patch, old, &changes, host)?;
-                too_large = wrong.or(too_large);
-                continue;
-            };
-            while op.pos == pos {
-                if !op.is_whole() {
-                    return Err(self.why_not(value, ops));
-                }
+        let Some(first) = ops.next() else {
+            return Ok(Edited::Same);
+        };
+        let mut op = first?;
+        let mut here = self.counter(op.borrow(), &mut patch)?;
+        let (mut others, mut too_large) = (None::<Box<Others<'_>>>, None);
+        loop {
+            match here.count(op.borrow(), sums) {
+                Ok(()) => {}
                 // What is wrong with a later op is reported before an integer that is too large.
-                if let Err(error) = op.apply(&mut number) {
-                    too_large = Some(error);
-                }
-                let sum = &mut sums[order.place(i)];
-                match &number {
-                    // A copy of its two words; of the whole, it would wait for bytes that nobody
-                    // wrote.
-                    &Number::Int(n) => *sum = Number::Int(n),
-                    large => *sum = large.clone(),
-                }
-                i += 1;
-                match order.get(ops, i) {
-                    Some(next) => op = next,
-                    None => break,
-                }
+                Err(error @ Error::SystemLimit(_)) => too_large = Some(error),
+                Err(error) => return Err(error),
             }
-            // All ops for the element are applied: it is written once.
-            patch.put_with(old, |out| number.push(out));
+            match ops.next() {
+                Some(next) => op = next?,
+                None => break,
+            }
+            let pos = op.borrow().pos;
+            if pos != here.pos {
+                let others = others.get_or_insert_default();
+                let next = match others.remove(&pos) {
+                    Some(counter) => counter,
+                    None => self.counter(op.borrow(), &mut patch)?,
+                };
+                let before = std::mem::replace(&mut here, next);
+                others.insert(before.pos, before);
+            }
         }
         if let Some(error) = too_large {
             return Err(error);
         }
+        // All ops are applied: each element is written once, in the order of positions.
+        match others {
+            None => here.put(&mut patch, host)?,
+            Some(mut all) => {
+                all.insert(here.pos, here);
+                let mut all = all.into_values();
+                all.try_for_each(|counter| counter.put(&mut patch, host))?;
+            }
+        }
         Ok(Edited::anew(patch.finish()))
     }
 
-    /// What is wrong with the first op for which something is.
-    #[cold]
-    fn why_not(&self, value: &[u8], ops: &[CounterOp]) -> Error {
-        // Each op is looked at by itself, in the order in which they came: the walk that failed
-        // went by positions.
-        let wrong = |op: &CounterOp| {
-            let mut out = Vec::new();
-            let mut patch = Patch::new(value, self.keypos(), &mut out);
-            if !patch.has(op.pos) {
-                return Some(self.no_element(op.pos));
-            }
-            let element = patch.element(op.pos);
-            if let Increment::InMap(counter) = &op.step {
-                let map = MapEdit::new(element).ok_or(Error::NotMap);
-                return map
-                    .and_then(|map| counter.number_of(map.get(counter.key.as_ref())))
-                    .err();
-            }
-            let number = Number::from_term(element);
-            let integers = number.is_some_and(|n| n.is_integer()) && op.is_whole();
-            (!integers).then_some(Error::NotInteger)
+    /// The element at an op's position, in which nothing is counted yet.
+    ///
+    /// # Errors
+    /// `Keypos`, `Position`, `NotInteger`, `NotMap`.
+    #[inline(always)]
+    fn counter<'v>(&self, op: &CounterOp, patch: &mut Patch<'v, '_>) -> Result<Counter<'v>, Error> {
+        if !patch.has(op.pos) {
+            return Err(self.no_element(op.pos));
+        }
+        let old = patch.element(op.pos);
+        let sum = match Number::from_term(old.term).filter(Number::is_integer) {
+            Some(number) => Sum::Number(number),
+            None => Sum::Map(CountersInMap::new(op, old.term)?),
         };
-        ops.iter().find_map(wrong).unwrap_or(Error::NotInteger)
+        let pos = op.pos;
+        Ok(Counter { pos, old, sum })
     }
 }
 
-/// The keys of counters in a map, with their new values, in the order of their ops.
-type Counters<'o> = SmallVec<[(TermRef<'o>, Term); 4]>;
+/// The elements that a call counts in, but for the last, by their positions.
+type Others<'v> = BTreeMap<usize, Counter<'v>>;
 
-/// Works the ops out, from the `i`th on, that are for a map at one position; and says if an integer
-/// is too large.
-///
-/// # Errors
-/// If something is wrong with one: `why_not` says which error it is.
-#[cold]
-fn count_in_map<'o>(
-    old: TermRef<'_>,
-    (order, ops, i): (&Order, &'o [CounterOp], &mut usize),
-    sums: &mut Sums,
-) -> Result<(Counters<'o>, Option<Error>), Error> {
-    let map = MapEdit::new(old).ok_or(Error::NotMap)?;
-    let (mut too_large, pos) = (None, order.get(ops, *i).map(CounterOp::pos));
-    let mut done = Counters::new();
-    while let Some(op) = order.get(ops, *i).filter(|op| Some(op.pos) == pos) {
-        let Increment::InMap(counter) = &op.step else {
+/// An element that is counted in.
+struct Counter<'v> {
+    pos: usize,
+    old: Element<'v>,
+    sum: Sum,
+}
+
+/// What an element has become.
+enum Sum {
+    Number(Number),
+    Map(Box<CountersInMap>),
+}
+
+impl<'v> Counter<'v> {
+    /// Applies an op, and gives the new value to `sums`.
+    ///
+    /// # Errors
+    /// As `update_counter`.
+    #[inline]
+    fn count(&mut self, op: &CounterOp, sums: &mut impl Sums) -> Result<(), Error> {
+        match &mut self.sum {
+            Sum::Number(number) => {
+                op.apply(number)?;
+                sums.push(number);
+            }
+            Sum::Map(counters) => sums.push(&counters.count(op)?),
+        }
+        Ok(())
+    }
+
+    /// Puts what it has become in its place.
+    #[inline(always)]
+    fn put(self, patch: &mut Patch<'v, '_>, host: &mut dyn MapHost) -> Result<(), Error> {
+        match self.sum {
+            Sum::Number(number) => {
+                patch.put_with(self.old, |out| number.push(out));
+                Ok(())
+            }
+            Sum::Map(counters) => counters.put(self.old, patch, host),
+        }
+    }
+}
+
+/// Counters that are values of one map.
+struct CountersInMap {
+    map: MapEdit,
+    /// Their keys and new values.
+    sums: Vec<(Term, Term)>,
+}
+
+impl CountersInMap {
+    #[cold]
+    fn new(op: &CounterOp, element: TermRef<'_>) -> Result<Box<Self>, Error> {
+        if op.in_map_of().is_none() {
             return Err(Error::NotInteger);
-        };
+        }
+        let (map, sums) = (MapEdit::new(element).ok_or(Error::NotMap)?, Vec::new());
+        Ok(Box::new(CountersInMap { map, sums }))
+    }
+
+    #[cold]
+    fn count(&mut self, op: &CounterOp) -> Result<Number, Error> {
+        let counter = op.in_map_of().ok_or(Error::NotInteger)?;
         let key = counter.key.as_ref();
         // What an op before this one has counted, or what the map has.
-        let before = done.iter().rev().find(|(other, _)| other.identical(key));
+        let before = self
+            .sums
+            .iter()
+            .position(|(other, _)| other.as_ref().identical(key));
         let mut number = match before {
-            Some((_, sum)) => counter.number_of(Some(sum.as_ref()))?,
-            None => counter.number_of(map.get(key))?,
+            Some(i) => counter.number_of(Some(self.sums[i].1.as_ref()))?,
+            None => counter.number_of(self.map.get(key))?,
         };
-        if let Err(error) = counter.op.apply(&mut number) {
-            too_large = Some(error);
-        }
+        counter.op.apply(&mut number)?;
         let sum = Term::build(|out| number.encode(out)).map_err(|_| Error::NotInteger)?;
-        done.push((key, sum));
-        sums[order.place(*i)] = number;
-        *i += 1;
+        match before {
+            Some(i) => self.sums[i].1 = sum,
+            None => self.sums.push((counter.key.clone(), sum)),
+        }
+        Ok(number)
     }
-    Ok((done, too_large))
+
+    #[cold]
+    fn put<'v>(
+        &self,
+        old: Element<'v>,
+        patch: &mut Patch<'v, '_>,
+        host: &mut dyn MapHost,
+    ) -> Result<(), Error> {
+        let sums = self.sums.iter();
+        let changes: Vec<Pair<'_>> = sums
+            .map(|(key, sum)| (key.as_ref(), Some(sum.as_ref())))
+            .collect();
+        put_changed(patch, old, &changes, host)
+    }
 }

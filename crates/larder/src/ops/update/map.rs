@@ -5,7 +5,7 @@ use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::table::Table;
-use larder_term::object::patch::Patch;
+use larder_term::object::patch::{Element, Patch};
 use larder_term::{MapEdit, TermRef};
 use smallvec::SmallVec;
 
@@ -103,22 +103,22 @@ impl Table {
     }
 }
 
-/// Puts a map with some changes in the place of the element that was asked for last.
+/// Puts a map with some changes in the place of an element behind the last one that was put.
 ///
 /// # Errors
 /// `NotMap`.
 pub(super) fn put_changed<'v>(
     patch: &mut Patch<'v, '_>,
-    old: TermRef<'v>,
+    old: Element<'v>,
     changes: &[Pair<'_>],
     host: &mut dyn MapHost,
 ) -> Result<(), Error> {
-    let mut map = MapEdit::new(old).ok_or(Error::NotMap)?;
+    let mut map = MapEdit::new(old.term).ok_or(Error::NotMap)?;
     let mut is_hosted = true;
     for &(key, value) in changes {
         if is_hosted && map.leaves_tree(key, value) {
             // All changes are the host's then.
-            if let Some(map) = host.changed(old, changes) {
+            if let Some(map) = host.changed(old.term, changes) {
                 patch.put(old, map);
                 return Ok(());
             }

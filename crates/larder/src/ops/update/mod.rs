@@ -4,11 +4,12 @@
 //! call is all or nothing and no update is lost. Linearisation point: the store that unlocks the
 //! leaf.
 //!
-//! All operations of a call are one walk over the object, in the order of their positions, which
-//! copies what lies between and puts the new elements. A compressed value is unpacked and packed
-//! again.
+//! New elements are put in the order of their positions, in one walk over the object, which copies
+//! what lies between. Counters are applied in the order in which they came; each element that is
+//! counted in is put once. A compressed value is unpacked and packed again.
 
 mod counter;
+mod counter_op;
 mod element;
 mod map;
 
@@ -24,7 +25,8 @@ use larder_term::object::patch;
 use larder_term::object::{self, ObjectBuf, ObjectEncoder, ObjectRef, COMPRESSED};
 use larder_term::TermRef;
 
-pub use counter::{CounterOp, Sums};
+pub use counter::Sums;
+pub use counter_op::CounterOp;
 pub use map::{MapHost, MapOp, Pair, Sorted};
 
 /// The object that an update works on if there is none under the key.
