@@ -42,36 +42,92 @@ pub(crate) struct Part {
     pub(crate) length: i32,
 }
 
-/// The bytes of a part of an array, in `out`.
-///
-/// # Errors
-/// `Jvm` for a part that the array has not.
-#[inline]
-pub(crate) fn read<'o>(
-    env: &Env<'_>,
-    array: &JByteArray<'_>,
-    part: Part,
-    out: &'o mut Vec<u8>,
-) -> Result<&'o [u8], Failure> {
-    let length = usize::try_from(part.length).map_err(|_| outside())?;
-    out.clear();
-    out.resize(length, 0);
-    array.get_region(env, part.at as jsize, signed_mut(out))?;
-    Ok(out)
+/// What has bytes on Java's side: an array, or a direct buffer.
+pub(crate) trait Bytes {
+    /// Whether it is Java's null.
+    fn is_nothing(&self) -> bool;
+
+    /// The bytes of a part, in `out`.
+    ///
+    /// # Errors
+    /// `Jvm` for a part that an array has not; `Argument` for one that a buffer has not, and for a
+    /// buffer that is not direct.
+    fn read<'o>(
+        &self,
+        env: &Env<'_>,
+        part: Part,
+        out: &'o mut Vec<u8>,
+    ) -> Result<&'o [u8], Failure>;
+
+    /// Writes bytes, from a place on.
+    ///
+    /// # Errors
+    /// As `read`, if there are not so many behind the place.
+    fn write(&self, env: &Env<'_>, at: i32, bytes: &[u8]) -> Result<(), Failure>;
 }
 
-/// Writes bytes to an array, from a place on.
-///
-/// # Errors
-/// `Jvm` if the array has not so many behind it.
-#[inline]
-pub(crate) fn write(
-    env: &Env<'_>,
-    array: &JByteArray<'_>,
-    at: i32,
-    bytes: &[u8],
-) -> Result<(), Failure> {
-    Ok(array.set_region(env, at as jsize, signed(bytes))?)
+impl Bytes for JByteArray<'_> {
+    #[inline]
+    fn is_nothing(&self) -> bool {
+        self.is_null()
+    }
+
+    #[inline]
+    fn read<'o>(
+        &self,
+        env: &Env<'_>,
+        part: Part,
+        out: &'o mut Vec<u8>,
+    ) -> Result<&'o [u8], Failure> {
+        let length = usize::try_from(part.length).map_err(|_| outside())?;
+        out.clear();
+        out.resize(length, 0);
+        self.get_region(env, part.at as jsize, signed_mut(out))?;
+        Ok(out)
+    }
+
+    #[inline]
+    fn write(&self, env: &Env<'_>, at: i32, bytes: &[u8]) -> Result<(), Failure> {
+        Ok(self.set_region(env, at as jsize, signed(bytes))?)
+    }
+}
+
+impl Bytes for JByteBuffer<'_> {
+    #[inline]
+    fn is_nothing(&self) -> bool {
+        self.is_null()
+    }
+
+    #[inline]
+    fn read<'o>(
+        &self,
+        env: &Env<'_>,
+        part: Part,
+        out: &'o mut Vec<u8>,
+    ) -> Result<&'o [u8], Failure> {
+        let (from, length) = place(env, self, part)?;
+        out.clear();
+        out.reserve(length);
+        // SAFETY: `from` is readable for `length` bytes while the argument refers to the buffer;
+        // `out` has room for them, which are no memory of Java's. What another thread writes there
+        // meanwhile makes for other bytes, each of which is one: they are copied once, and looked
+        // at as copied.
+        unsafe {
+            std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), length);
+            out.set_len(length);
+        }
+        Ok(out)
+    }
+
+    #[inline]
+    fn write(&self, env: &Env<'_>, at: i32, bytes: &[u8]) -> Result<(), Failure> {
+        let length = i32::try_from(bytes.len()).map_err(|_| outside())?;
+        let (to, length) = place(env, self, Part { at, length })?;
+        // SAFETY: `to` is writable for `length` bytes while the argument refers to the buffer,
+        // which Java checks not to be a read-only one; `bytes` are the engine's.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, length) };
+        Ok(())
+    }
 }
 
 /// The reply in the array that Java offers, if it fits, and else in a new one.
@@ -89,7 +145,7 @@ pub(crate) fn answer<'l>(
         return Err(Failure::Argument(text.into()));
     }
     if offered.len(env)? >= bytes.len() {
-        write(env, &offered, 0, bytes)?;
+        offered.write(env, 0, bytes)?;
         return Ok(offered);
     }
     Ok(env.byte_array_from_slice(bytes)?)
@@ -119,49 +175,6 @@ fn place(env: &Env<'_>, buffer: &JByteBuffer<'_>, part: Part) -> Result<(*mut u8
 #[cold]
 fn outside() -> Failure {
     Failure::Argument("the part is outside the array or the buffer".into())
-}
-
-/// The bytes of a part of a direct buffer, in `out`.
-///
-/// # Errors
-/// As `place`.
-#[inline]
-pub(crate) fn read_direct<'o>(
-    env: &Env<'_>,
-    buffer: &JByteBuffer<'_>,
-    part: Part,
-    out: &'o mut Vec<u8>,
-) -> Result<&'o [u8], Failure> {
-    let (from, length) = place(env, buffer, part)?;
-    out.clear();
-    out.reserve(length);
-    // SAFETY: `from` is readable for `length` bytes while the argument refers to the buffer; `out`
-    // has room for them, which are no memory of Java's. What another thread writes there meanwhile
-    // makes for other bytes, each of which is one: they are copied once, and looked at as copied.
-    unsafe {
-        std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), length);
-        out.set_len(length);
-    }
-    Ok(out)
-}
-
-/// Writes bytes to a direct buffer, from a place on.
-///
-/// # Errors
-/// As `place`.
-#[inline]
-pub(crate) fn write_direct(
-    env: &Env<'_>,
-    buffer: &JByteBuffer<'_>,
-    at: i32,
-    bytes: &[u8],
-) -> Result<(), Failure> {
-    let length = i32::try_from(bytes.len()).map_err(|_| outside())?;
-    let (to, length) = place(env, buffer, Part { at, length })?;
-    // SAFETY: `to` is writable for `length` bytes while the argument refers to the buffer, which
-    // Java checks not to be a read-only one; `bytes` are the engine's.
-    unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, length) };
-    Ok(())
 }
 
 /// Bytes as Java has them.

@@ -1,47 +1,54 @@
 //! Keys or values in Java's arrays and direct buffers. Neither side allocates: bytes are copied to
 //! the thread's buffers and from them.
 
-use crate::arrays::{read, read_direct, with_buffers, write, write_direct, Part};
+use crate::arrays::{with_buffers, Bytes, Part};
 use crate::failure::{guarded_in, Failure};
 use crate::handles::with;
 use crate::item::Item;
-use jni::objects::{JByteArray, JByteBuffer, JClass};
+use jni::objects::{JByteArray, JByteBuffer};
 use jni::sys::{jboolean, jint, jlong};
-use jni::{Env, EnvUnowned};
+use jni::Env;
 
 /// The answer for no row.
 const NONE: jint = -1;
 
-/// A key: what is in a part of an array, or a long where there is none.
-fn key_of<'o>(
-    env: &Env<'_>,
+/// A key as Java gives it: a part of an array or of a buffer, or a long where there is none.
+struct Key<B> {
     long: jlong,
-    array: &JByteArray<'_>,
+    bytes: B,
     part: Part,
-    out: &'o mut Vec<u8>,
-) -> Result<Item<'o>, Failure> {
-    if array.is_null() {
-        return Ok(Item::Int(long));
-    }
-    Ok(Item::Bytes(read(env, array, part, out)?))
 }
 
-/// As `key_of`, of a direct buffer.
-fn direct_key_of<'o>(
-    env: &Env<'_>,
-    long: jlong,
-    buffer: &JByteBuffer<'_>,
-    part: Part,
-    out: &'o mut Vec<u8>,
-) -> Result<Item<'o>, Failure> {
-    if buffer.is_null() {
-        return Ok(Item::Int(long));
+impl<B: Bytes> Key<B> {
+    /// The key, in `out` if it is bytes.
+    fn read<'o>(&self, env: &Env<'_>, out: &'o mut Vec<u8>) -> Result<Item<'o>, Failure> {
+        if self.bytes.is_nothing() {
+            return Ok(Item::Int(self.long));
+        }
+        Ok(Item::Bytes(self.bytes.read(env, self.part, out)?))
     }
-    Ok(Item::Bytes(read_direct(env, buffer, part, out)?))
+}
+
+/// Copies the value under a key to `into`, from `into_at` on. Its length, or `NONE`; where there is
+/// less room, nothing is copied.
+fn get<B: Bytes>(
+    env: &Env<'_>,
+    id: jlong,
+    key: Key<B>,
+    (into, into_at, room): (B, jint, jint),
+) -> Result<jint, Failure> {
+    with_buffers(|buffers| {
+        let key = key.read(env, &mut buffers.key)?;
+        let found = copy(id, key, &mut buffers.value)?;
+        if (0..=room).contains(&found) {
+            into.write(env, into_at, &buffers.value)?;
+        }
+        Ok(found)
+    })
 }
 
 /// Copies the value under a key to `out`: its length, or `NONE`.
-fn get(id: jlong, key: Item<'_>, out: &mut Vec<u8>) -> Result<jint, Failure> {
+fn copy(id: jlong, key: Item<'_>, out: &mut Vec<u8>) -> Result<jint, Failure> {
     out.clear();
     let length = with(id, |handle| {
         handle.get(key, |value| match value {
@@ -56,124 +63,63 @@ fn get(id: jlong, key: Item<'_>, out: &mut Vec<u8>) -> Result<jint, Failure> {
     Ok(length.map_or(NONE, |length| jint::try_from(length).unwrap_or(jint::MAX)))
 }
 
-/// Copies the value under a key to an array. Its length; where there is less room, nothing is
-/// copied.
-#[no_mangle]
-extern "system" fn Java_larder_Native_getBytes<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
+/// Puts what is in a part of `value` under a key.
+fn put<B: Bytes>(
+    env: &Env<'_>,
     id: jlong,
-    long: jlong,
-    key: JByteArray<'l>,
-    at: jint,
-    length: jint,
-    into: JByteArray<'l>,
-    into_at: jint,
-    room: jint,
-) -> jint {
-    guarded_in(env, NONE, |env| {
-        with_buffers(|buffers| {
-            let key = key_of(env, long, &key, Part { at, length }, &mut buffers.key)?;
-            let found = get(id, key, &mut buffers.value)?;
-            if (0..=room).contains(&found) {
-                write(env, &into, into_at, &buffers.value)?;
-            }
-            Ok(found)
-        })
+    key: Key<B>,
+    (value, part): (B, Part),
+) -> Result<(), Failure> {
+    with_buffers(|buffers| {
+        let key = key.read(env, &mut buffers.key)?;
+        let value = Item::Bytes(value.read(env, part, &mut buffers.value)?);
+        with(id, |handle| handle.put(key, value))
     })
 }
 
-#[no_mangle]
-extern "system" fn Java_larder_Native_putBytes<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-    long: jlong,
-    key: JByteArray<'l>,
-    at: jint,
-    length: jint,
-    value: JByteArray<'l>,
-    value_at: jint,
-    value_length: jint,
-) {
-    guarded_in(env, (), |env| {
-        with_buffers(|buffers| {
-            let key = key_of(env, long, &key, Part { at, length }, &mut buffers.key)?;
-            let part = Part {
-                at: value_at,
-                length: value_length,
-            };
-            let value = Item::Bytes(read(env, &value, part, &mut buffers.value)?);
-            with(id, |handle| handle.put(key, value))
-        })
-    });
+fn part(at: jint, length: jint) -> Part {
+    Part { at, length }
 }
 
-#[no_mangle]
-extern "system" fn Java_larder_Native_deleteBytes<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-    long: jlong,
-    key: JByteArray<'l>,
-    at: jint,
-    length: jint,
-) -> jboolean {
-    guarded_in(env, false, |env| {
-        with_buffers(|buffers| {
-            let key = key_of(env, long, &key, Part { at, length }, &mut buffers.key)?;
-            Ok(with(id, |handle| handle.remove(key, |_| Ok(())))?.is_some())
-        })
-    })
-}
+natives! { guarded_in:
+    Java_larder_Native_getBytes(
+        id: jlong, long: jlong, bytes: JByteArray<'_>, at: jint, length: jint,
+        into: JByteArray<'_>, into_at: jint, room: jint,
+    ) -> jint, NONE, |env| {
+        let key = Key { long, bytes, part: part(at, length) };
+        get(env, id, key, (into, into_at, room))
+    };
 
-#[no_mangle]
-extern "system" fn Java_larder_Native_getDirect<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-    long: jlong,
-    key: JByteBuffer<'l>,
-    at: jint,
-    length: jint,
-    into: JByteBuffer<'l>,
-    into_at: jint,
-    room: jint,
-) -> jint {
-    guarded_in(env, NONE, |env| {
-        with_buffers(|buffers| {
-            let key = direct_key_of(env, long, &key, Part { at, length }, &mut buffers.key)?;
-            let found = get(id, key, &mut buffers.value)?;
-            if (0..=room).contains(&found) {
-                write_direct(env, &into, into_at, &buffers.value)?;
-            }
-            Ok(found)
-        })
-    })
-}
+    Java_larder_Native_getDirect(
+        id: jlong, long: jlong, bytes: JByteBuffer<'_>, at: jint, length: jint,
+        into: JByteBuffer<'_>, into_at: jint, room: jint,
+    ) -> jint, NONE, |env| {
+        let key = Key { long, bytes, part: part(at, length) };
+        get(env, id, key, (into, into_at, room))
+    };
 
-#[no_mangle]
-extern "system" fn Java_larder_Native_putDirect<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-    long: jlong,
-    key: JByteBuffer<'l>,
-    at: jint,
-    length: jint,
-    value: JByteBuffer<'l>,
-    value_at: jint,
-    value_length: jint,
-) {
-    guarded_in(env, (), |env| {
-        with_buffers(|buffers| {
-            let key = direct_key_of(env, long, &key, Part { at, length }, &mut buffers.key)?;
-            let part = Part {
-                at: value_at,
-                length: value_length,
-            };
-            let value = Item::Bytes(read_direct(env, &value, part, &mut buffers.value)?);
-            with(id, |handle| handle.put(key, value))
-        })
+    Java_larder_Native_putBytes(
+        id: jlong, long: jlong, bytes: JByteArray<'_>, at: jint, length: jint,
+        value: JByteArray<'_>, value_at: jint, value_length: jint,
+    ), (), |env| {
+        let key = Key { long, bytes, part: part(at, length) };
+        put(env, id, key, (value, part(value_at, value_length)))
+    };
+
+    Java_larder_Native_putDirect(
+        id: jlong, long: jlong, bytes: JByteBuffer<'_>, at: jint, length: jint,
+        value: JByteBuffer<'_>, value_at: jint, value_length: jint,
+    ), (), |env| {
+        let key = Key { long, bytes, part: part(at, length) };
+        put(env, id, key, (value, part(value_at, value_length)))
+    };
+
+    /// Whether there was such a row.
+    Java_larder_Native_deleteBytes(
+        id: jlong, long: jlong, bytes: JByteArray<'_>, at: jint, length: jint,
+    ) -> jboolean, false, |env| with_buffers(|buffers| {
+        let key = Key { long, bytes, part: part(at, length) };
+        let key = key.read(env, &mut buffers.key)?;
+        Ok(with(id, |handle| handle.remove(key, |_| Ok(())))?.is_some())
     });
 }

@@ -10,6 +10,25 @@
 //! Each takes what it needs from Java, then uses the table, then writes to Java: a table's user
 //! never waits for the JVM.
 
+/// Declares native methods: the name, what it takes, what it gives, what it gives after it has
+/// thrown, and what it does. `guarded` or `guarded_in` throws what that fails with.
+macro_rules! natives {
+    ($guard:ident: $(
+        $(#[$doc:meta])*
+        $name:ident($($argument:ident: $type:ty),* $(,)?) $(-> $answer:ty)?, $failed:expr, $f:expr;
+    )*) => {$(
+        $(#[$doc])*
+        #[no_mangle]
+        extern "system" fn $name(
+            env: jni::EnvUnowned<'_>,
+            _class: jni::objects::JClass<'_>,
+            $($argument: $type),*
+        ) $(-> $answer)? {
+            $guard(env, $failed, $f)
+        }
+    )*};
+}
+
 mod bytes;
 mod longs;
 mod rows;

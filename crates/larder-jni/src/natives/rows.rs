@@ -1,7 +1,7 @@
 //! Keys and values of any kind: each method takes a request in an array, of which `length` bytes
 //! count, and those that give rows write them to the array that Java offers, or to a new one.
 
-use crate::arrays::{answer, read, with_buffers, Part};
+use crate::arrays::{answer, with_buffers, Bytes, Part};
 use crate::failure::{guarded_in, Failure};
 use crate::handles::{with, Handle};
 use crate::item::Item;
@@ -21,7 +21,7 @@ fn ask<R>(
 ) -> Result<R, Failure> {
     with_buffers(|buffers| {
         let part = Part { at: 0, length };
-        let bytes = read(env, &request, part, &mut buffers.value)?;
+        let bytes = request.read(env, part, &mut buffers.value)?;
         with(id, |handle| f(handle, &mut Request::new(bytes)))
     })
 }
@@ -37,7 +37,7 @@ fn reply<'l>(
     guarded_in(env, JByteArray::null(), |env| {
         with_buffers(|buffers| {
             let part = Part { at: 0, length };
-            let bytes = read(env, &request, part, &mut buffers.value)?;
+            let bytes = request.read(env, part, &mut buffers.value)?;
             let reply = &mut buffers.reply;
             reply.clear();
             match with(id, |handle| f(handle, &mut Request::new(bytes), reply))? {
@@ -48,9 +48,9 @@ fn reply<'l>(
     })
 }
 
-/// Methods that give the value that was or is under a key.
-macro_rules! give_a_value {
-    ($($(#[$doc:meta])* $name:ident: |$handle:ident, $request:ident, $see:ident| $did:expr;)*) => {$(
+/// Methods that take a request and have a reply, unless they say that they haven't.
+macro_rules! reply {
+    ($($(#[$doc:meta])* $name:ident: $f:expr;)*) => {$(
         $(#[$doc])*
         #[no_mangle]
         extern "system" fn $name<'l>(
@@ -61,15 +61,24 @@ macro_rules! give_a_value {
             length: jint,
             offered: JByteArray<'l>,
         ) -> JByteArray<'l> {
-            reply(env, id, (request, length), offered, |$handle, $request, reply| {
+            reply(env, id, (request, length), offered, $f)
+        }
+    )*};
+}
+
+/// Methods that give the value that was or is under a key.
+macro_rules! give_a_value {
+    ($($name:ident: |$handle:ident, $request:ident, $see:ident| $did:expr;)*) => {
+        reply! {$(
+            $name: |$handle, $request, reply| {
                 let $see = |value: Item<'_>| {
                     reply.item(value);
                     Ok(())
                 };
                 Ok($did?.is_some())
-            })
-        }
-    )*};
+            };
+        )*}
+    };
 }
 
 give_a_value! {
@@ -83,21 +92,16 @@ give_a_value! {
 
 /// Methods that take a request and give a number or whether.
 macro_rules! give_a_number {
-    ($($(#[$doc:meta])* $name:ident -> $type:ty, $failed:expr, |$handle:ident, $request:ident| $did:expr;)*) => {$(
-        $(#[$doc])*
-        #[no_mangle]
-        extern "system" fn $name<'l>(
-            env: EnvUnowned<'l>,
-            _class: JClass<'l>,
-            id: jlong,
-            request: JByteArray<'l>,
-            length: jint,
-        ) -> $type {
-            guarded_in(env, $failed, |env| {
-                ask(env, id, (request, length), |$handle, $request| $did)
-            })
-        }
-    )*};
+    ($(
+        $(#[$doc:meta])*
+        $name:ident -> $type:ty, $failed:expr, |$handle:ident, $request:ident| $did:expr;
+    )*) => {
+        natives! { guarded_in: $(
+            $(#[$doc])*
+            $name(id: jlong, request: JByteArray<'_>, length: jint) -> $type, $failed,
+                |env| ask(env, id, (request, length), |$handle, $request| $did);
+        )*}
+    };
 }
 
 give_a_number! {
@@ -171,91 +175,45 @@ fn spec_of<'r>(request: &mut Request<'r>) -> Result<&'r str, Failure> {
     }
 }
 
-/// A direction (0: ascending), the most rows, two bounds. The reply: how many rows, the highest bit
-/// set if these are all, and the rows.
-#[no_mangle]
-extern "system" fn Java_larder_Native_page<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-    request: JByteArray<'l>,
-    length: jint,
-    offered: JByteArray<'l>,
-) -> JByteArray<'l> {
-    reply(
-        env,
-        id,
-        (request, length),
-        offered,
-        |handle, request, reply| {
-            let direction = match request.byte()? {
-                0 => Direction::Forward,
-                _ => Direction::Backward,
-            };
-            let most = request.int()? as usize;
-            let bounds = bounds_of(request)?;
-            reply.int(0);
-            let mut count = 0;
-            let is_all = handle.page(bounds, (direction, most), |key, value| {
-                count += 1;
-                reply.item(key);
-                reply.item(value);
-            })?;
-            reply.set_first_int(count | u32::from(is_all) << 31);
-            Ok(true)
-        },
-    )
-}
+reply! {
+    /// A direction (0: ascending), the most rows, two bounds. The reply: how many rows, the highest
+    /// bit set if these are all, and the rows.
+    Java_larder_Native_page: |handle, request, reply| {
+        let direction = match request.byte()? {
+            0 => Direction::Forward,
+            _ => Direction::Backward,
+        };
+        let most = request.int()? as usize;
+        let bounds = bounds_of(request)?;
+        reply.int(0);
+        let mut count = 0;
+        let is_all = handle.page(bounds, (direction, most), |key, value| {
+            count += 1;
+            reply.item(key);
+            reply.item(value);
+        })?;
+        reply.set_first_int(count | u32::from(is_all) << 31);
+        Ok(true)
+    };
 
-/// A number from 1 or from -1 on. The reply: the row.
-#[no_mangle]
-extern "system" fn Java_larder_Native_nth<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-    request: JByteArray<'l>,
-    length: jint,
-    offered: JByteArray<'l>,
-) -> JByteArray<'l> {
-    reply(
-        env,
-        id,
-        (request, length),
-        offered,
-        |handle, request, reply| {
-            handle.nth(request.long()?, |key, value| {
-                reply.clear();
-                reply.item(key);
-                reply.item(value);
-            })
-        },
-    )
-}
+    /// A number from 1 or from -1 on. The reply: the row.
+    Java_larder_Native_nth: |handle, request, reply| {
+        handle.nth(request.long()?, |key, value| {
+            reply.clear();
+            reply.item(key);
+            reply.item(value);
+        })
+    };
 
-/// A match specification that gives rows. The reply: how many, and the rows.
-#[no_mangle]
-extern "system" fn Java_larder_Native_select<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-    request: JByteArray<'l>,
-    length: jint,
-    offered: JByteArray<'l>,
-) -> JByteArray<'l> {
-    reply(
-        env,
-        id,
-        (request, length),
-        offered,
-        |handle, request, reply| {
-            let rows = handle.table.select(spec_of(request)?)?;
-            reply.int(u32::try_from(rows.len()).unwrap_or(u32::MAX));
-            for row in &rows {
-                let (key, value) = row_of(row.as_ref())?;
-                reply.item(key);
-                reply.item(value);
-            }
-            Ok(true)
-        },
-    )
+    /// A match specification that gives rows. The reply: how many, and the rows.
+    Java_larder_Native_select: |handle, request, reply| {
+        let rows = handle.table.select(spec_of(request)?)?;
+        reply.int(u32::try_from(rows.len()).unwrap_or(u32::MAX));
+        for row in &rows {
+            let (key, value) = row_of(row.as_ref())?;
+            reply.item(key);
+            reply.item(value);
+        }
+        Ok(true)
+    };
 }

@@ -1,31 +1,21 @@
 //! Tables made, closed, asked about.
 
-use crate::arrays::{read, with_buffers, Part};
+use crate::arrays::{with_buffers, Bytes, Part};
 use crate::failure::{guarded, guarded_in, Failure};
-use crate::handles::{self, world, Handle};
-use jni::objects::{JByteArray, JClass};
+use crate::handles::{self, with, world, Handle};
+use jni::objects::JByteArray;
 use jni::sys::{jboolean, jint, jlong};
-use jni::EnvUnowned;
 use larder::{Bounds, Evict, Limits};
 
-/// Makes a table, an ordered_set. A time or a limit below 0 is none.
-#[no_mangle]
-extern "system" fn Java_larder_Native_open<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    name: JByteArray<'l>,
-    ttl: jlong,
-    idle: jlong,
-    max_size: jlong,
-    max_memory: jlong,
-    evict: jint,
-    bounded: jboolean,
-    compressed: jboolean,
-) -> jlong {
-    guarded_in(env, 0, |env| {
+natives! { guarded_in:
+    /// Makes a table, an ordered_set. A time or a limit below 0 is none.
+    Java_larder_Native_open(
+        name: JByteArray<'_>, ttl: jlong, idle: jlong, max_size: jlong, max_memory: jlong,
+        evict: jint, bounded: jboolean, compressed: jboolean,
+    ) -> jlong, 0, |env| {
         let length = i32::try_from(name.len(env)?).unwrap_or(i32::MAX);
         let name = with_buffers(|buffers| {
-            let bytes = read(env, &name, Part { at: 0, length }, &mut buffers.key)?;
+            let bytes = name.read(env, Part { at: 0, length }, &mut buffers.key)?;
             let text = std::str::from_utf8(bytes).map(str::to_owned);
             text.map_err(|_| Failure::Argument("the name is no text".into()))
         })?;
@@ -47,7 +37,7 @@ extern "system" fn Java_larder_Native_open<'l>(
             });
         }
         handles::open(Handle::of_table(builder.create()?))
-    })
+    };
 }
 
 fn evict_of(evict: jint) -> Result<Evict, Failure> {
@@ -59,65 +49,23 @@ fn evict_of(evict: jint) -> Result<Evict, Failure> {
     }
 }
 
-#[no_mangle]
-extern "system" fn Java_larder_Native_close<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-) -> jboolean {
-    guarded(env, false, || Ok(handles::close(id)))
-}
+natives! { guarded:
+    Java_larder_Native_close(id: jlong) -> jboolean, false, || Ok(handles::close(id));
 
-#[no_mangle]
-extern "system" fn Java_larder_Native_snapshot<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-) -> jlong {
-    guarded(env, 0, || {
-        let snapshot = handles::with(id, |handle| Ok(handle.table.snapshot()?))?;
+    Java_larder_Native_snapshot(id: jlong) -> jlong, 0, || {
+        let snapshot = with(id, |handle| Ok(handle.table.snapshot()?))?;
         handles::open(Handle::of_snapshot(snapshot))
-    })
-}
+    };
 
-/// How many tables and snapshots are open in the process.
-#[no_mangle]
-extern "system" fn Java_larder_Native_handles<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-) -> jlong {
-    guarded(env, 0, || Ok(handles::count() as jlong))
-}
+    /// How many tables and snapshots are open in the process.
+    Java_larder_Native_handles() -> jlong, 0, || Ok(handles::count() as jlong);
 
-#[no_mangle]
-extern "system" fn Java_larder_Native_size<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-) -> jlong {
-    guarded(env, 0, || {
-        handles::with(id, |handle| Ok(handle.table.len() as jlong))
-    })
-}
+    Java_larder_Native_size(id: jlong) -> jlong, 0,
+        || with(id, |handle| Ok(handle.table.len() as jlong));
 
-#[no_mangle]
-extern "system" fn Java_larder_Native_memory<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-) -> jlong {
-    guarded(env, 0, || {
-        handles::with(id, |handle| Ok(handle.table.memory() as jlong))
-    })
-}
+    Java_larder_Native_memory(id: jlong) -> jlong, 0,
+        || with(id, |handle| Ok(handle.table.memory() as jlong));
 
-#[no_mangle]
-extern "system" fn Java_larder_Native_clear<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-) -> jlong {
-    guarded(env, 0, || {
-        handles::with(id, |handle| Ok(handle.table.clear()? as jlong))
-    })
+    Java_larder_Native_clear(id: jlong) -> jlong, 0,
+        || with(id, |handle| Ok(handle.table.clear()? as jlong));
 }
