@@ -1,4 +1,9 @@
-//! update_counter and update_element.
+//! `update_counter` and `update_element`: from the arguments of a call to operations of the engine.
+//!
+//! The engine applies the operations under the leaf's lock (`larder`'s `ops/update`). Those of
+//! `update_counter` are decoded there, one by one, as it iterates over them: a long list takes no
+//! memory, and the first wrong operation in the list is the one that is reported, as in `ets`. The
+//! new elements of `update_element` are encoded beforehand.
 
 use super::single::{spend, with_key};
 use super::trees::Trees;
@@ -17,15 +22,15 @@ use larder_term::{Mode, Term, TermBuf, TermRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A term of the host in a buffer of its own.
-struct Taken(TermBuf);
+/// A term of the emulator's, encoded to a buffer of its own.
+struct CopiedTerm(TermBuf);
 
-impl Taken {
-    fn new(call: &Call<'_>, word: Word) -> Result<Taken, Raise> {
+impl CopiedTerm {
+    fn new(call: &Call<'_>, word: Word) -> Result<CopiedTerm, Raise> {
         let mut buffer = TermBuf::new(Mode::Shared);
         let pushed: Result<(), Unreadable> = buffer.encode(|out| encode::term(call.env, word, out));
         pushed.map_err(|_| BADARG)?;
-        Ok(Taken(buffer))
+        Ok(CopiedTerm(buffer))
     }
 
     fn term(&self) -> Result<TermRef<'_>, Raise> {
@@ -44,19 +49,23 @@ fn integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
 
 #[cold]
 fn large_integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
-    let taken = Taken::new(call, word)?;
-    Number::from_term(taken.term()?)
+    let copy = CopiedTerm::new(call, word)?;
+    Number::from_term(copy.term()?)
         .filter(Number::is_integer)
         .ok_or(BADARG)
 }
 
-/// The operations of `update_counter`: Increment | {Pos, Increment} | {Pos, Increment, Threshold,
-/// SetValue} | a list of such tuples. What is none is an error in its place, and so is the end of a
-/// list that is not `[]`: the first operation that is wrong says what is raised, as in `ets`.
+/// The operations of `update_counter`, as an iterator that decodes them: Increment |
+/// {Pos, Increment} | {Pos, Increment, Threshold, SetValue} | a list of such tuples.
+///
+/// A term that is no operation is an item that is an error, and so is an improper list's tail. So
+/// the engine reports the first wrong operation, as `ets` does. A clone iterates from the same
+/// place.
 #[derive(Clone)]
 struct CounterOps<'c, 'a> {
     call: &'c Call<'a>,
     keypos: usize,
+    /// What is yet to be decoded: the argument at first, `[]` at the end.
     rest: Word,
     is_list: bool,
 }
@@ -72,9 +81,10 @@ impl<'c, 'a> CounterOps<'c, 'a> {
         }
     }
 
-    /// The operation that stands where no cell does.
+    /// Decodes an operation that is no element of a list. Behind the cells of a list it is an
+    /// improper tail, and an error.
     #[inline]
-    fn alone(&self, word: Word) -> Result<CounterOp, Raise> {
+    fn single(&self, word: Word) -> Result<CounterOp, Raise> {
         match layout::tuple(word) {
             _ if self.is_list => Err(BADARG),
             Some(parts) => counter_op(self.call, parts),
@@ -98,14 +108,16 @@ impl Iterator for CounterOps<'_, '_> {
             None if self.rest == layout::NIL => return None,
             None => {
                 let word = std::mem::replace(&mut self.rest, layout::NIL);
-                self.alone(word)
+                self.single(word)
             }
         };
+        // The engine's errors have no plain `badarg`; this one is raised as that.
         Some(op.map_err(|_| Error::NotInteger))
     }
 }
 
-/// The new values of counters: a list if the operations are one, else the only one.
+/// The result of `update_counter`: a list of new values if the operations are a list, else the one
+/// new value. It is built on the caller's heap while the engine applies the operations.
 struct NewValues<'c, 'a> {
     call: &'c Call<'a>,
     is_list: bool,
@@ -140,9 +152,10 @@ impl Sums for NewValues<'_, '_> {
     }
 }
 
+/// Decodes an operation, given the elements of its tuple.
 #[inline]
 fn counter_op(call: &Call<'_>, parts: &[Word]) -> Result<CounterOp, Raise> {
-    // Where it counts: Pos | {Pos, MapKey} | {Pos, MapKey, Initial}.
+    // The counter's place: Pos | {Pos, MapKey} | {Pos, MapKey, Initial}.
     let place = *parts.first().ok_or(BADARG)?;
     let in_map = layout::tuple(place);
     let pos = position(
@@ -173,11 +186,11 @@ fn counter_in_map(call: &Call<'_>, op: CounterOp, parts: &[Word]) -> Result<Coun
         [_, key, initial] => (key, Some(integer(call, initial)?)),
         _ => return Err(BADARG),
     };
-    let key = Term::from(Taken::new(call, key)?.term()?);
+    let key = Term::from(CopiedTerm::new(call, key)?.term()?);
     Ok(op.in_map(key, initial))
 }
 
-/// A position; one that cannot be is 0, which no object has.
+/// A position. A negative one becomes 0: no object has an element there, so the engine refuses it.
 #[inline]
 pub fn position(word: Word) -> Result<usize, Raise> {
     let position = layout::small(word).ok_or(BADARG)?;
@@ -208,11 +221,13 @@ pub(super) fn counter_of(
     (table, local): (&Arc<Table>, &mut Local),
     default: Option<Word>,
 ) -> Reply {
-    // 1. A default that is none is the first thing to be wrong here.
+    // 1. A default that is no tuple is refused before the operations are looked at, but after a
+    // table that doesn't exist or may not be written.
     if !is_row(default) {
         return answer(call, table, table.check_write(who(call))).and(Err(BADARG));
     }
-    // 2. The engine applies the operations, all or none.
+    // 2. The engine iterates over `ops` under the leaf's lock, applies all or none, and pushes the
+    // new values. `host` writes maps of more than 32 keys, which only the emulator can do.
     let ops = CounterOps::new(call, table, call.args[2]);
     let mut values = NewValues::new(call, ops.is_list);
     let mut host = Trees::new(call);
@@ -250,7 +265,7 @@ fn large_number(call: &Call<'_>, value: &Number) -> Word {
         .map_or(layout::NIL, |term| decode::term(&call.heap, term.as_ref()))
 }
 
-/// Whether a default, if there is one, can be an object.
+/// Whether a default, if there is one, is a tuple.
 #[inline]
 fn is_row(default: Option<Word>) -> bool {
     default.is_none_or(|default| layout::tuple(default).is_some())
@@ -269,7 +284,7 @@ fn with_row<R>(
     let Some(key) = elements.get_mut(table.keypos() - 1) else {
         return Err(Raise::Cause(atoms::DEFAULT));
     };
-    // The default's key counts for nothing: the call's takes its place.
+    // As in `ets`, the call's key takes the place of the default's own.
     *key = call.args[1];
     let (mut key, mut value) = (stack_bytes(), stack_bytes());
     let mut row = Row::at([&mut key, &mut value], call.env);
@@ -370,8 +385,8 @@ type ElementOps = SmallVec<[(usize, Word); 4]>;
 /// refuses it when it comes to it.
 const NO_PLACE: usize = usize::MAX;
 
-/// {Pos, Value} | [{Pos, Value}], and how many there are. Of several for one position the last
-/// counts.
+/// Reads {Pos, Value} | [{Pos, Value}]. Also gives how many operations there are. Of several for
+/// one position the last counts.
 #[inline]
 fn element_ops(ops: Word) -> (ElementOps, usize) {
     let (mut given, mut count, mut rest) = (ElementOps::new(), 0, ops);
@@ -379,15 +394,15 @@ fn element_ops(ops: Word) -> (ElementOps, usize) {
         note_element(&mut given, op);
         (count, rest) = (count + 1, tail);
     }
-    // One by itself, or an improper end, which is none.
+    // An operation that is no list, or an improper tail, which is noted as a wrong one.
     if rest != layout::NIL {
         note_element(&mut given, if rest == ops { ops } else { layout::NIL });
     }
     (given, count)
 }
 
-/// Notes what an operation gives an element, in the place of what one of the last has for the same
-/// position: the engine is given few of a long list.
+/// Notes an operation. If one of the last few is for the same position, its value is replaced. So a
+/// long list that changes few elements stays short for the engine, which drops other duplicates.
 #[inline(always)]
 fn note_element(given: &mut ElementOps, op: Word) {
     const LAST: usize = 8;

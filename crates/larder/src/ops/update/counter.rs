@@ -1,4 +1,12 @@
-//! Counters: `update_counter`.
+//! Counters: `update_counter` (step 2 of the module above).
+//!
+//! 1. The operations are taken one by one, in the order in which they came.
+//! 2. The first operation on an element reads it from the old value as a [`Counter`]. Later ones on
+//!    the same element add to that.
+//! 3. After the last operation each counter is written once, in the order of positions.
+//!
+//! Nearly all calls have one operation, or several on one element. So the counter that is being
+//! added to is a variable, and a map of the others is made only when a second element comes.
 
 use super::counter_op::CounterOp;
 use super::map::put_changed;
@@ -14,11 +22,12 @@ use larder_term::{MapEdit, Term, TermRef};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
-/// Where the new values of counters go, one for each operation.
+/// Where the new values of counters go: for each operation, what its counter is after it. That is
+/// a sum, or the value that takes the place of a sum beyond the threshold.
 pub trait Sums {
-    /// Forgets them: the operations begin anew.
+    /// Drops all values: the operations are applied from the first one again.
     fn clear(&mut self);
-    /// Takes the next one.
+    /// Adds the value of the next operation.
     fn push(&mut self, sum: &Number);
 }
 
@@ -32,7 +41,7 @@ impl Sums for Vec<Number> {
     }
 }
 
-/// Of several the last one stays.
+/// Keeps the value of the last operation alone.
 impl Sums for Option<Number> {
     fn clear(&mut self) {
         *self = None;
@@ -79,9 +88,12 @@ impl Table {
         })
     }
 
-    /// As `update_counter`, with the default as an object of the table that has the key. An op that
-    /// is an error is reported when its turn comes. The ops are taken under the leaf's lock, and
-    /// anew if the write begins anew.
+    /// As `update_counter`, for hosts. `default` is an object of the table with the key.
+    ///
+    /// The host decodes its operations while they are applied, so that a long list takes no memory:
+    /// `ops` is iterated under the leaf's lock, and from the start again if the write begins anew.
+    /// An item that is an error ends the call when its turn comes, unless an earlier operation is
+    /// wrong.
     ///
     /// # Errors
     /// As `update_counter`; the first op that is an error.
@@ -95,11 +107,13 @@ impl Table {
         default: Option<ObjectRef<'_>>,
         (sums, host): (&mut impl Sums, &mut dyn MapHost),
     ) -> Result<(), Error> {
+        // Asked for only if the value is compressed.
         let last = || {
             let ops = ops.clone().flatten();
             ops.map(|op| op.borrow().pos).max().unwrap_or(0)
         };
         let found = self.edit(local, who, key, (default, last), |value, out| {
+            // What an attempt before this one has pushed is of another old value.
             sums.clear();
             self.count(value, ops.clone(), (sums, host), out)
         })?;
@@ -110,7 +124,7 @@ impl Table {
         }
     }
 
-    /// Works the ops out on a value and writes the new one.
+    /// Applies the operations to a value and writes the new value to `out`.
     #[inline]
     fn count<O: Borrow<CounterOp>>(
         &self,
@@ -122,15 +136,16 @@ impl Table {
         let mut ops = ops;
         let mut patch = Patch::new(value, self.keypos(), out);
         let Some(first) = ops.next() else {
-            return Ok(Edited::Same);
+            return Ok(Edited::Unchanged);
         };
+        // The current counter, that of `op`; and those of other elements, once there is one.
         let mut op = first?;
-        let mut here = self.counter(op.borrow(), &mut patch)?;
+        let mut current = self.counter(op.borrow(), &mut patch)?;
         let (mut others, mut too_large) = (None::<Box<Others<'_>>>, None);
         loop {
-            match here.count(op.borrow(), sums) {
+            match current.count(op.borrow(), sums) {
                 Ok(()) => {}
-                // What is wrong with a later op is reported before an integer that is too large.
+                // Any other error of a later operation is reported before this one.
                 Err(error @ Error::SystemLimit(_)) => too_large = Some(error),
                 Err(error) => return Err(error),
             }
@@ -138,25 +153,28 @@ impl Table {
                 Some(next) => op = next?,
                 None => break,
             }
+            // The next operation is on another element: the counter of that one becomes the current
+            // one. An earlier operation may have read it already.
             let pos = op.borrow().pos;
-            if pos != here.pos {
+            if pos != current.pos {
                 let others = others.get_or_insert_default();
                 let next = match others.remove(&pos) {
                     Some(counter) => counter,
                     None => self.counter(op.borrow(), &mut patch)?,
                 };
-                let before = std::mem::replace(&mut here, next);
-                others.insert(before.pos, before);
+                let previous = std::mem::replace(&mut current, next);
+                others.insert(previous.pos, previous);
             }
         }
         if let Some(error) = too_large {
             return Err(error);
         }
-        // All ops are applied: each element is written once, in the order of positions.
+        // No operation is wrong. Each element is written once, in the order of positions, which a
+        // `BTreeMap` has.
         match others {
-            None => here.put(&mut patch, host)?,
+            None => current.put(&mut patch, host)?,
             Some(mut all) => {
-                all.insert(here.pos, here);
+                all.insert(current.pos, current);
                 let mut all = all.into_values();
                 all.try_for_each(|counter| counter.put(&mut patch, host))?;
             }
@@ -164,7 +182,7 @@ impl Table {
         Ok(Edited::anew(patch.finish()))
     }
 
-    /// The element at an op's position, in which nothing is counted yet.
+    /// The counter at an operation's position, with the element's value in the object.
     ///
     /// # Errors
     /// `Keypos`, `Position`, `NotInteger`, `NotMap`.
@@ -174,66 +192,67 @@ impl Table {
             return Err(self.no_element(op.pos));
         }
         let old = patch.element(op.pos);
-        let sum = match Number::from_term(old.term).filter(Number::is_integer) {
-            Some(number) => Sum::Number(number),
-            None => Sum::Map(CountersInMap::new(op, old.term)?),
+        let new = match Number::from_term(old.term).filter(Number::is_integer) {
+            Some(number) => NewElement::Number(number),
+            None => NewElement::Map(CountersInMap::new(op, old.term)?),
         };
         let pos = op.pos;
-        Ok(Counter { pos, old, sum })
+        Ok(Counter { pos, old, new })
     }
 }
 
-/// The elements that a call counts in, but for the last, by their positions.
+/// The counters of a call but the current one, by position.
 type Others<'v> = BTreeMap<usize, Counter<'v>>;
 
-/// An element that is counted in.
+/// An element to which operations add: an integer, or a map whose values are integers.
 struct Counter<'v> {
     pos: usize,
     old: Element<'v>,
-    sum: Sum,
+    new: NewElement,
 }
 
-/// What an element has become.
-enum Sum {
+/// An element after the operations so far.
+enum NewElement {
     Number(Number),
     Map(Box<CountersInMap>),
 }
 
 impl<'v> Counter<'v> {
-    /// Applies an op, and gives the new value to `sums`.
+    /// Applies an operation, and pushes the counter's value to `sums`.
     ///
     /// # Errors
     /// As `update_counter`.
     #[inline]
     fn count(&mut self, op: &CounterOp, sums: &mut impl Sums) -> Result<(), Error> {
-        match &mut self.sum {
-            Sum::Number(number) => {
+        match &mut self.new {
+            NewElement::Number(number) => {
                 op.apply(number)?;
                 sums.push(number);
             }
-            Sum::Map(counters) => sums.push(&counters.count(op)?),
+            NewElement::Map(counters) => sums.push(&counters.count(op)?),
         }
         Ok(())
     }
 
-    /// Puts what it has become in its place.
+    /// Writes the new element in the place of the old one.
     #[inline(always)]
     fn put(self, patch: &mut Patch<'v, '_>, host: &mut dyn MapHost) -> Result<(), Error> {
-        match self.sum {
-            Sum::Number(number) => {
+        match self.new {
+            NewElement::Number(number) => {
                 patch.put_with(self.old, |out| number.push(out));
                 Ok(())
             }
-            Sum::Map(counters) => counters.put(self.old, patch, host),
+            NewElement::Map(counters) => counters.put(self.old, patch, host),
         }
     }
 }
 
 /// Counters that are values of one map.
 struct CountersInMap {
+    /// The map as it is in the object.
     map: MapEdit,
-    /// Their keys and new values.
-    sums: Vec<(Term, Term)>,
+    /// The keys that operations have added to, each once, and their values so far.
+    changed: Vec<(Term, Term)>,
 }
 
 impl CountersInMap {
@@ -242,28 +261,29 @@ impl CountersInMap {
         if op.in_map_of().is_none() {
             return Err(Error::NotInteger);
         }
-        let (map, sums) = (MapEdit::new(element).ok_or(Error::NotMap)?, Vec::new());
-        Ok(Box::new(CountersInMap { map, sums }))
+        let (map, changed) = (MapEdit::new(element).ok_or(Error::NotMap)?, Vec::new());
+        Ok(Box::new(CountersInMap { map, changed }))
     }
 
     #[cold]
     fn count(&mut self, op: &CounterOp) -> Result<Number, Error> {
         let counter = op.in_map_of().ok_or(Error::NotInteger)?;
         let key = counter.key.as_ref();
-        // What an op before this one has counted, or what the map has.
-        let before = self
-            .sums
+        // The counter's value so far: what an earlier operation has made of it, or what the map in
+        // the object has.
+        let earlier = self
+            .changed
             .iter()
             .position(|(other, _)| other.as_ref().identical(key));
-        let mut number = match before {
-            Some(i) => counter.number_of(Some(self.sums[i].1.as_ref()))?,
+        let mut number = match earlier {
+            Some(i) => counter.number_of(Some(self.changed[i].1.as_ref()))?,
             None => counter.number_of(self.map.get(key))?,
         };
         counter.op.apply(&mut number)?;
         let sum = Term::build(|out| number.encode(out)).map_err(|_| Error::NotInteger)?;
-        match before {
-            Some(i) => self.sums[i].1 = sum,
-            None => self.sums.push((counter.key.clone(), sum)),
+        match earlier {
+            Some(i) => self.changed[i].1 = sum,
+            None => self.changed.push((counter.key.clone(), sum)),
         }
         Ok(number)
     }
@@ -275,8 +295,8 @@ impl CountersInMap {
         patch: &mut Patch<'v, '_>,
         host: &mut dyn MapHost,
     ) -> Result<(), Error> {
-        let sums = self.sums.iter();
-        let changes: Vec<Pair<'_>> = sums
+        let changed = self.changed.iter();
+        let changes: Vec<Pair<'_>> = changed
             .map(|(key, sum)| (key.as_ref(), Some(sum.as_ref())))
             .collect();
         put_changed(patch, old, &changes, host)

@@ -5,24 +5,26 @@ use larder_term::number::{Number, NumberError};
 use larder_term::{Term, TermRef};
 use std::cmp::Ordering;
 
-/// One step of `update_counter`: adds to an element, from 1; where the sum passes a threshold, if
-/// there is one, the element becomes another value.
+/// One operation of `update_counter`. It adds to the element at a position, counted from 1. It may
+/// have a threshold: if the sum passes that, the element becomes another value instead.
 #[derive(Clone, Debug)]
 pub struct CounterOp {
     pub(super) pos: usize,
     step: Increment,
 }
 
-/// What an operation does, in few bytes where its integers are small: there may be a million of
-/// them.
+/// What an operation adds. Integers of 64 bits lie in the operation itself. Anything else is boxed,
+/// so that an operation takes few bytes: there may be a million of them.
 #[derive(Clone, Debug)]
 enum Increment {
     Add(i64),
+    /// `value` takes the place of a sum that passes `threshold`.
     AddUpTo {
         incr: i64,
         threshold: i64,
         value: i64,
     },
+    /// With an integer of more than 64 bits, or a number that is none: then it is an error.
     Any(Box<AnyIncrement>),
     InMap(Box<InMap>),
 }
@@ -31,7 +33,7 @@ enum Increment {
 #[derive(Clone, Debug)]
 pub(super) struct InMap {
     pub(super) key: Term,
-    /// What the counter begins with, if the map has not the key.
+    /// What the counter begins with if the map doesn't have the key.
     initial: Option<Number>,
     pub(super) op: CounterOp,
 }
@@ -39,6 +41,7 @@ pub(super) struct InMap {
 #[derive(Clone, Debug)]
 struct AnyIncrement {
     incr: Number,
+    /// The threshold, and the value that takes the place of a sum that passes it.
     limit: Option<(Number, Number)>,
 }
 
@@ -71,8 +74,9 @@ impl CounterOp {
         CounterOp { pos, step }
     }
 
-    /// The same for a counter in the map that the element is: the value of a key. If the map has
-    /// not the key, the counter begins with `initial`, if there is that.
+    /// The same operation on a counter within a map: the element is a map, and the counter is the
+    /// value of `key` in it. If the map doesn't have the key, the counter begins with `initial`;
+    /// without `initial` that is an error.
     pub fn in_map(self, key: Term, initial: Option<Number>) -> Self {
         CounterOp {
             pos: self.pos,
@@ -84,7 +88,7 @@ impl CounterOp {
         }
     }
 
-    /// The counter in a map, if it is one.
+    /// The counter within a map, if the operation is on one.
     pub(super) fn in_map_of(&self) -> Option<&InMap> {
         match &self.step {
             Increment::InMap(counter) => Some(counter),
@@ -92,14 +96,14 @@ impl CounterOp {
         }
     }
 
-    /// Puts the sum in the place of the number.
+    /// Adds to a counter that is an element.
     ///
     /// # Errors
-    /// `NotInteger`, `NotMap`; `SystemLimit`, and the number stays.
+    /// `NotInteger`, `NotMap`, `SystemLimit`: the number stays as it was.
     #[inline]
     pub(super) fn apply(&self, number: &mut Number) -> Result<(), Error> {
-        // Nearly all counters are sums of small integers: they need no number of more words, and no
-        // call. One that overflows is worked out anew.
+        // Nearly all sums fit in 64 bits, and are computed in registers. One that doesn't is
+        // computed again with big integers.
         if let Number::Int(n) = number {
             if let Some(sum) = self.small_sum(*n) {
                 *n = sum;
@@ -109,6 +113,7 @@ impl CounterOp {
         self.apply_large(number)
     }
 
+    /// The new value of a counter; None if 64 bits don't do.
     #[inline]
     fn small_sum(&self, n: i64) -> Option<i64> {
         match self.step {
@@ -118,6 +123,7 @@ impl CounterOp {
                 threshold,
                 value,
             } => n.checked_add(incr).map(|sum| {
+                // As in `ets`: an increment of 0 counts as one upwards.
                 let passed = match incr >= 0 {
                     true => sum > threshold,
                     false => sum < threshold,
@@ -132,6 +138,7 @@ impl CounterOp {
         }
     }
 
+    /// `apply` for integers of any size.
     #[cold]
     fn apply_large(&self, number: &mut Number) -> Result<(), Error> {
         let sum = match &self.step {
@@ -144,8 +151,9 @@ impl CounterOp {
                 let limit = (Number::Int(*threshold), Number::Int(*value));
                 AnyIncrement::sum(number, &Number::Int(*incr), Some(&limit))
             }
-            Increment::Any(step) if !step.is_whole() => Err(Error::NotInteger),
+            Increment::Any(step) if !step.is_integral() => Err(Error::NotInteger),
             Increment::Any(step) => AnyIncrement::sum(number, &step.incr, step.limit.as_ref()),
+            // The element is an integer, where the operation needs a map.
             Increment::InMap(_) => Err(Error::NotMap),
         };
         *number = sum?;
@@ -154,7 +162,10 @@ impl CounterOp {
 }
 
 impl InMap {
-    /// The counter, if this is what the map has.
+    /// The counter's number, given the key's value in the map.
+    ///
+    /// # Errors
+    /// `NoMapKey`, `NotInteger`.
     pub(super) fn number_of(&self, value: Option<TermRef<'_>>) -> Result<Number, Error> {
         let number = match value {
             Some(value) => Number::from_term(value).filter(Number::is_integer),
@@ -165,14 +176,15 @@ impl InMap {
 }
 
 impl AnyIncrement {
-    /// Whether everything in it is an integer.
-    fn is_whole(&self) -> bool {
+    /// Whether all its numbers are integers.
+    fn is_integral(&self) -> bool {
         let numbers = self.limit.iter().flat_map(|(a, b)| [a, b]);
         std::iter::once(&self.incr)
             .chain(numbers)
             .all(Number::is_integer)
     }
 
+    /// The new value of a counter: the sum, or the value of a limit that it passes.
     fn sum(
         number: &Number,
         incr: &Number,

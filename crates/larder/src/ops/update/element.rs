@@ -54,7 +54,7 @@ impl Table {
         let last = || ops.iter().map(|op| op.0).max().unwrap_or(0);
         self.edit(local, who, key, (default, last), |value, out| {
             if ops.is_empty() {
-                return Ok(Edited::Same);
+                return Ok(Edited::Unchanged);
             }
             self.replace(value, ops, out)
         })

@@ -69,7 +69,7 @@ impl Table {
         let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
         self.edit(local, who, key, (None, last), |value, out| {
             if ops.is_empty() {
-                return Ok(Edited::Same);
+                return Ok(Edited::Unchanged);
             }
             self.change_maps(value, ops, host, out)
         })

@@ -1,12 +1,33 @@
-//! Counters, elements, and maps in them: changing some elements of one object.
+//! Changing some elements of one object: counters, elements, and maps in elements.
 //!
-//! Everything is checked against the object under the leaf's lock before anything is written, so a
-//! call is all or nothing and no update is lost. Linearisation point: the store that unlocks the
-//! leaf.
+//! ```text
+//!  update_counter_in    update_element_in    update_map_in      a file each: operations
+//!          \___________________│___________________/
+//!                            edit              1  begins the write
+//!                             └─→ change_one      locks the leaf, revalidates
+//!                                  ├─→ f       2  checks and applies the operations
+//!                                  │   └─→ Patch  3  writes the new value to a buffer
+//!                                  └─→ index   4  stores it and unlocks the leaf
+//! ```
 //!
-//! New elements are put in the order of their positions, in one walk over the object, which copies
-//! what lies between. Counters are applied in the order in which they came; each element that is
-//! counted in is put once. A compressed value is unpacked and packed again.
+//! # Steps
+//!
+//! 1. `edit` begins a write on the key (`begin`). `change_one` locks the key's leaf, revalidates,
+//!    and calls back with the old value where it lies in the leaf (`commit`).
+//! 2. The operations are checked in the order in which they came. If one is wrong, the call ends
+//!    here, and the object is as it was.
+//! 3. A [`patch::Patch`] writes the new value to the thread's buffer. It takes the new elements in
+//!    the order of their positions, and copies what lies between.
+//! 4. The index stores the buffer as the key's value, and unlocks the leaf.
+//!
+//! Steps 2 to 4 are under the leaf's lock. So a call is all or nothing, and no update is lost.
+//! Linearisation point: that of any write (see `commit`).
+//!
+//! # Compressed values
+//!
+//! A compressed value has a run of plain elements at its front. If all elements that change are in
+//! the run, they are patched where they lie, and nothing is unpacked. Otherwise the value is
+//! unpacked, patched, and packed again.
 
 mod counter;
 mod counter_op;
@@ -39,9 +60,12 @@ pub struct NewRow<'a> {
 }
 
 impl Table {
-    /// Stores what `f` makes of the object under the index key, or of `default` if there is none:
-    /// it is given a value of which it may change the elements up to position `last()`, and an
-    /// empty buffer. Whether there was an object to work on.
+    /// Replaces the object under the index key by what `f` makes of it; if there is none, inserts
+    /// what `f` makes of `default`. Returns false if there was neither.
+    ///
+    /// `f` gets a value and an empty buffer, and writes the new value to the buffer, under the
+    /// leaf's lock. It changes no element behind position `last()`. It may be called several times,
+    /// as a write may begin anew, and only its last result counts.
     #[inline]
     fn edit(
         &self,
@@ -54,9 +78,10 @@ impl Table {
         self.may_write(who)?;
         let hashed = self.key(key);
         let guard = local.pin();
-        // The buffers are the thread's own: an update of an object takes no memory in the common
-        // case.
+        // The buffers are the thread's own, so an update allocates nothing in the common case. The
+        // new value is written to `spare`; a compressed value is unpacked to `plain`.
         let (spare, plain) = (&mut local.value, &mut local.plain);
+        // (1) Runs the closure anew for as long as the state word has changed under the lock.
         self.writing_under(&guard, key, |op| {
             // A bag's key has no one object that could be meant.
             let Index::Unique(ix) = &op.store.index else {
@@ -64,39 +89,42 @@ impl Table {
             };
             let mut found = false;
             let written = self.change_one(op, &**ix, hashed, Some(spare), &mut |old, out| {
-                // Whoever gives the default has the counts of its handles; the table takes its own.
-                // The leaf is locked: what is read here is what is replaced.
+                // The leaf is locked and the table revalidated: what is read here is what is
+                // replaced. `old` lies in the leaf, and `out` is `spare`, emptied.
                 let Some(value) = old.or(default.map(|row| row.value())) else {
                     return Ok(Change::Keep.into());
                 };
                 found = true;
-                // Of a compressed value the elements up to the last one that changes lie as they
-                // are, mostly: they alone are patched. If the result can't be closed so, the whole
-                // value is unpacked and patched.
+                // (2), (3) A value without compression is patched as it lies, and the loop ends
+                // after one turn. So is a compressed one whose run has all elements that change. If
+                // `close` finds that the changed run is no valid run any more (an element is of
+                // another kind now, or too long), the second turn patches the unpacked value.
                 let mut whole = false;
-                // One call of `f`, so that it is inlined here.
+                // A loop, since `f` is inlined only if it is called at one place.
                 let edited = loop {
                     let patched = match whole {
                         false => patch::patchable(value, self.keypos(), &last, plain),
                         true => patch::plain_value(value, plain),
                     };
                     let (before, edited) = (patched.len(), f(patched, out)?);
-                    if whole || edited == Edited::Same || patch::close(out, before) {
+                    if whole || edited == Edited::Unchanged || patch::close(out, before) {
                         break edited;
                     }
                     out.clear();
                     whole = true;
                 };
-                // Nothing to do for an object that is there; the default is stored as it is.
-                if let (Edited::Same, Some(_)) = (edited, old) {
+                // Without a change an object stays in its leaf, and a default is stored as it is.
+                if let (Edited::Unchanged, Some(_)) = (edited, old) {
                     return Ok(Change::Keep.into());
                 }
-                if let Edited::Same = edited {
+                if let Edited::Unchanged = edited {
                     out.extend_from_slice(value);
                 } else if self.compressed() && out[0] & COMPRESSED == 0 {
                     self.pack(key, out);
                 }
-                // The same handles, each as often: the new value takes the old one's counts over.
+                // (4) If the handles are the same, the new value takes over the old one's counts.
+                // Otherwise `change_one` takes counts for the new value, those of a default among
+                // them (the caller keeps its own), and releases the old value's.
                 Ok(Edit {
                     change: Change::PutScratch,
                     same_handles: edited == Edited::SameHandles && old.is_some(),
@@ -174,11 +202,12 @@ impl Table {
     }
 }
 
-/// The ops of a call by their positions: those for one in the order in which they came.
+/// The order of a call's operations by position; those for one position keep the order in which
+/// they came. Holds the numbers of the operations, or nothing if they came in this order.
 struct Order(Vec<usize>);
 
 impl Order {
-    /// Needs no memory where they came so.
+    /// Linear, and without an allocation, if the operations came in this order.
     #[inline]
     fn of<T>(ops: &[T], position: impl Fn(&T) -> usize) -> Order {
         if ops.is_sorted_by_key(&position) {
@@ -187,58 +216,53 @@ impl Order {
         Order(sorted(ops, position))
     }
 
-    /// Which op is the `i`th.
-    #[inline]
-    fn place(&self, i: usize) -> usize {
-        self.0.get(i).copied().unwrap_or(i)
-    }
-
-    /// The `i`th op.
+    /// The `i`th operation in this order.
     #[inline]
     fn get<'o, T>(&self, ops: &'o [T], i: usize) -> Option<&'o T> {
-        ops.get(self.place(i))
+        ops.get(self.0.get(i).copied().unwrap_or(i))
     }
 }
 
-/// The numbers of the ops in the order of their positions, those for one in the order in which they
-/// came. Linear where there are as many ops as positions.
+/// The numbers of the operations, sorted by position with a stable counting sort. Linear if no
+/// position is greater than the number of operations.
 #[cold]
 fn sorted<T>(ops: &[T], position: impl Fn(&T) -> usize) -> Vec<usize> {
     let last = ops.iter().map(&position).max().unwrap_or(0);
-    // A position far beyond the number of ops would have a place made for each position below it:
-    // then they are sorted instead.
+    // A counting sort needs a counter for each position up to the last. If there are more of them
+    // than operations, the operations are compared instead.
     if last > ops.len() {
         let mut order: Vec<usize> = (0..ops.len()).collect();
         order.sort_by_key(|&i| position(&ops[i]));
         return order;
     }
-    // Where those for each position begin; then where the next of them goes.
-    let mut places = vec![0; last + 1];
+    // How many operations each position has.
+    let mut next = vec![0; last + 1];
     for op in ops {
-        places[position(op)] += 1;
+        next[position(op)] += 1;
     }
-    let mut before = 0;
-    for place in &mut places {
-        (before, *place) = (before + *place, before);
+    // Prefix sums: where in `order` the next operation of each position goes.
+    let mut sum = 0;
+    for slot in &mut next {
+        (sum, *slot) = (sum + *slot, sum);
     }
-    // Places go up as ops are put there, so those for one position keep their order.
+    // Operations are placed as they came, so the sort is stable.
     let mut order = vec![0; ops.len()];
     for (i, op) in ops.iter().enumerate() {
-        let place = &mut places[position(op)];
-        order[*place] = i;
-        *place += 1;
+        let slot = &mut next[position(op)];
+        order[*slot] = i;
+        *slot += 1;
     }
     order
 }
 
-/// What became of a value.
+/// What an update has done with a value.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Edited {
-    /// There was nothing to do, and nothing was written.
-    Same,
-    /// It was written anew, with the handles that it had.
+    /// There was no operation: nothing was written to the buffer.
+    Unchanged,
+    /// The buffer has a new value with the handles of the old one, each as often.
     SameHandles,
-    /// It was written anew.
+    /// The buffer has a new value, with other handles.
     Anew,
 }
 
