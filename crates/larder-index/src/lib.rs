@@ -43,7 +43,7 @@
 //!      |                       \     /
 //!  hash: buckets, sizes, scans   btree               reads, writes, splits, scans, over leaves
 //!      |                            |
-//!  hash::trie                    btree::inner        the ways to the leaves
+//!  hash::trie                    btree::inner        the paths to the leaves
 //!      |                            |
 //!  hash::leaf                    btree::leaf         memory that many read while one writes
 //!       \__________________________/

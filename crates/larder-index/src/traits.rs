@@ -410,8 +410,8 @@ pub trait Unique: Send + Sync {
         })
     }
 
-    /// As `get_short` of each key in turn, of at most [`TOGETHER`]. With `far`, what all of them
-    /// will touch is asked for before it is looked at, so that the waits for memory overlap.
+    /// As `get_short` of each key in turn, of at most [`TOGETHER`]. With `far`, the memory of all
+    /// of them is prefetched first, so that the waits for it overlap.
     fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
         if far {
             self.prefetch(guard, keys);

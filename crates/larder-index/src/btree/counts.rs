@@ -7,15 +7,15 @@
 //!  leaf       count 151, counted           count 97, not counted
 //! ```
 //!
-//! A question sums the counts of whole children beside its way (`ranks`). It brings those that are
+//! A question sums the counts of whole children beside its path (`ranks`). It brings those that are
 //! stale up to date first (*refreshes* them). A writer adds nothing up:
 //!
 //! 1. A leaf says whether it is *counted*: whether the node above it has its count.
 //! 2. The first change of a counted leaf's count takes that mark away, and sets the stale bit of
-//!    each child on the way to the leaf, from the node above it up to the root. Later changes find
+//!    each child on the path to the leaf, from the node above it up to the root. Later changes find
 //!    the leaf not counted, and have nothing to do.
 //! 3. A change of structure copies counts and bits to the nodes that it makes. What is new in them
-//!    is stale; so is the way to them.
+//!    is stale; so is the path to them.
 //!
 //! Invariants:
 //! 1. The count and the bit of a leaf change under the leaf's lock, or before their node is

@@ -1,4 +1,4 @@
-//! The inner levels of the B+-tree: the way to its leaves.
+//! The inner levels of the B+-tree: the path to its leaves.
 //!
 //! ```text
 //!              [ sep | sep ]                 inner nodes: separators never change, child slots may
@@ -15,7 +15,7 @@
 //! 2. Changes of structure are made one at a time, under `changing`. The thread that takes it holds
 //!    at most the locks of the leaves that go, and while holding it only *tries* for another leaf's
 //!    lock: no circle of waiting.
-//! 3. The range of a leaf is given by its separators on the way. It never changes while the leaf
+//! 3. The range of a leaf is given by its separators on the path. It never changes while the leaf
 //!    isn't obsolete.
 //!
 //! A reader on an old node finds old leaves: those that are not obsolete have the range that the
@@ -73,17 +73,17 @@ pub(super) struct FencedLeaf<'g> {
     pub(super) fence: Option<Vec<u8>>,
 }
 
-/// A node on the way from the root to a leaf, and which child was taken.
+/// A node on the path from the root to a leaf, and which child was taken.
 pub(super) struct TreeStep<'g> {
     pub(super) address: ChildAddress<InnerNode>,
     pub(super) node: &'g InnerNode,
     pub(super) child: usize,
 }
 
-/// The way from the root to a leaf.
+/// The path from the root to a leaf.
 pub(super) type TreePath<'g> = SmallVec<[TreeStep<'g>; 8]>;
 
-/// The fences that a way to a leaf gives.
+/// The fences that a path to a leaf gives.
 pub(super) fn fences<'g>(path: &[TreeStep<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
     let low = path
         .iter()
@@ -107,7 +107,7 @@ impl InnerLevels {
         }
     }
 
-    /// The way to the leaf that `choose` leads to.
+    /// The path to the leaf that `choose` leads to.
     pub(super) fn path<'g>(
         &self,
         guard: &'g Guard,
@@ -137,7 +137,7 @@ impl InnerLevels {
     /// The leaf whose range has the position. It may be obsolete: then ask again.
     #[inline(always)]
     pub(super) fn find<'g>(&self, position: SearchKey<'_>, guard: &'g Guard) -> TreeLeaf<'g> {
-        // No version is read on the way, and none need be: a node never changes but for its child
+        // No version is read on the path, and none need be: a node never changes but for its child
         // slots, and an old node leads to leaves that have the range that it says, or are obsolete.
         let mut child = self.root.load(guard);
         loop {

@@ -1,6 +1,6 @@
 //! The default for ordered tables: entries by the bytes of their keys.
 //!
-//! A position is the key itself. See `btree::inner` for the way to the leaves, and `btree` for what
+//! A position is the key itself. See `btree::inner` for the path to a leaf, and `btree` for what
 //! happens in them.
 
 use crate::btree::run::with_run;

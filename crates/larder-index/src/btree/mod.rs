@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A leaf has the entries whose positions are in its range, which the separators on the way
+//! 1. A leaf has the entries whose positions are in its range, which the separators on the path
 //!    give. The range never changes: a leaf for which it would is made obsolete, under its lock,
 //!    before its successors can be reached.
 //! 2. The slots of a leaf lie in the order of positions.
@@ -20,8 +20,8 @@
 //! | file | what |
 //! |---|---|
 //! | `read`, `write` | the steps of a read and of a write |
-//! | `inner`, `node`, `slot` | the way to a leaf |
-//! | `tail` | the last leaf, found without the way |
+//! | `inner`, `node`, `slot` | the path to a leaf |
+//! | `tail` | the last leaf, found without the path |
 //! | `restructure` | leaves are replaced, split, merged, and the nodes above them |
 //! | `leaf`, `record` | the memory of a leaf, and how entries lie in it |
 //! | `prefix` | what all entries of a leaf begin with |

@@ -12,7 +12,7 @@
 //!
 //! 1. Go down from the root to the leaves at both ends, and sum the counts of the whole children
 //!    between them. Without a lock, if none of them is stale and nobody refreshes counts meanwhile.
-//! 2. Else take `changing`, refresh what is stale on the way, and sum. After [`SLICE`] leaves the
+//! 2. Else take `changing`, refresh what is stale on the path, and sum. After [`SLICE`] leaves the
 //!    lock is let go of, and the question begins again: it finds fewer that are stale.
 //! 3. Let go of `changing`. Search the leaves at the ends, each as a read does. If one is obsolete,
 //!    begin again.

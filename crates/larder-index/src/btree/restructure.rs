@@ -7,9 +7,10 @@
 //! ```
 //!
 //! 1. The leaf is locked by the caller; for a merge its neighbour is, too, if that is free.
-//! 2. `changing` is taken. The way to the leaf can't change now.
+//! 2. `changing` is taken. The path to the leaf can't change now.
 //! 3. New leaves are made. Nobody can reach them yet.
-//! 4. The old leaves are marked obsolete: a thread that finds one from here on begins again.
+//! 4. The old leaves are marked obsolete, which unlocks them for good. A thread that finds one from
+//!    here on begins again. This is the linearisation point of the write that caused the change.
 //! 5. A node whose separators change is replaced by a new one, and so on upwards, until one slot
 //!    need only take another address. The store to that slot publishes all (`splice`).
 //! 6. `changing` is let go of. Then what went is retired.
@@ -21,8 +22,8 @@
 //!    of two leaves that can be reached and are not obsolete.
 //! 3. One store publishes a change. Before it no reader sees any of the new nodes; a descent that
 //!    begins after it sees none of the old ones.
-//! 4. A leaf that is locked and not obsolete lies where its way says: under `changing`, the way to
-//!    its position leads to it.
+//! 4. Under `changing`, the path to a position of a locked leaf that is not obsolete leads to that
+//!    leaf.
 //! 5. A node has two children at least: two parts of a node are made with as many, and one that is
 //!    down to one joins a neighbour, or is the root and goes. Else an empty leaf whose node has no
 //!    other could never merge, and its node would stay with it.
@@ -40,7 +41,7 @@ use crate::btree::prefix::{common, Prefix};
 use crate::btree::run::with_run;
 use crate::btree::search_key::SearchKey;
 use crate::btree::slot::{ChildAddress, TreeChild};
-use crate::btree::stale::mark_way;
+use crate::btree::stale::mark_path;
 use crate::shared::Shared;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -85,7 +86,7 @@ impl InnerLevels {
         // (2)
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
-        debug_assert!(found.is(old), "the way to a locked leaf leads to it");
+        debug_assert!(found.is(old), "the path to a locked leaf leads to it");
         let at = path.last().map_or(0, |s| s.child);
         // Only the last leaf has no upper fence: inserts at its end find the new one by the tail.
         let (low, high) = fences(&path);
@@ -104,8 +105,9 @@ impl InnerLevels {
         self.retire(shared, gone, &[old], guard);
     }
 
-    /// Splits the leaf. `entries` are what its successors shall have: its own with all changes, two
-    /// at least. `at` is where a splitter that has the choice cuts.
+    /// Splits the leaf. `entries` are those of its successors: the leaf's own with the change that
+    /// had no room, at least two. `at` is where to cut them, if they come from a run of inserts;
+    /// without it both successors get about the same number of bytes.
     pub(super) fn split(
         &self,
         shared: &Shared,
@@ -117,9 +119,8 @@ impl InnerLevels {
     ) {
         let old = leaf.leaf();
         let n = entries.len();
-        // A run of inserts that went each beside the one before leaves a full leaf behind, which
-        // will get no more; the other one gets all the room that it may have, since it will need
-        // it.
+        // A run of inserts goes on beside the cut. The successor on that side gets as much capacity
+        // as a leaf may have. The other one gets no more inserts, and just the capacity it needs.
         let runs_on = at.filter(|&at| at > 0 && at < n);
         let descends = leaf.descends();
         let cut = runs_on.unwrap_or_else(|| entries.middle());
@@ -130,14 +131,14 @@ impl InnerLevels {
         // (2) What has been looked at so far is the locked leaf's own, and needs no other lock.
         let changing = self.changing.lock();
         let (path, found) = self.path(guard, |node| node.child_of(position, false));
-        debug_assert!(found.is(old), "the way to a locked leaf leads to it");
+        debug_assert!(found.is(old), "the path to a locked leaf leads to it");
         // (3) The fences of the old leaf and the separator give the prefixes of both.
         let (low, high) = fences(&path);
         let part = |range: std::ops::Range<usize>, fences: Prefix<'_>, is_left: bool| {
             let prefix = entries.prefix(&leaf, range.clone(), fences);
             let need = entries.sizes(range.clone(), prefix.len() - old.prefix_len());
-            // `goes_on`: the side on which the run of inserts will go on. The other one is as large
-            // as it needs to be.
+            // `goes_on`: the run of inserts will go on in this successor. A run that descends goes
+            // on at the end of the left one, any other at the start of the right one.
             let (first, goes_on) = (range.start, is_left == descends);
             let capacity = match runs_on {
                 None => shared.config.capacity_for(need, prefix.len()),
@@ -145,8 +146,8 @@ impl InnerLevels {
                 Some(_) => need,
             };
             let new = entries.build(&leaf, range, capacity, &prefix);
-            // The new leaf knows of the run, and where in it the last insert went: the next one
-            // needs no other search.
+            // The run's statistics go to this leaf, with the slot of the last insert. So the next
+            // insert of the run looks beside that slot first, and needs no search.
             if runs_on.is_some() && goes_on {
                 let at = if descends { cut - 1 } else { cut };
                 new.inherit_at(old, at - first);
@@ -156,10 +157,12 @@ impl InnerLevels {
         };
         let left = part(0..cut, Prefix::of_fences(low, Some(separator)), true);
         let right = part(cut..n, Prefix::of_fences(Some(separator), high), false);
+        // A run at the end of the last leaf: the right successor will be the tail.
         let goes_on = runs_on.is_some() && !descends && high.is_none();
         shared.counters.split();
         let at = path.last().map_or(0, |s| s.child);
-        // (4)
+        // (4) The linearisation point. Nobody reads the range until (5) has published the
+        // successors: threads that find the old leaf search again from the root.
         leaf.obsolete();
         // (5) Two children for one: the node above has a separator more, so it is replaced.
         let mut new = Splice {
@@ -248,17 +251,20 @@ impl InnerLevels {
         true
     }
 
-    /// Puts `new` in the place of children `from..=to` of the last node of the way, and what
+    /// Puts `new` in the place of children `from..=to` of the last node of the path, and what
     /// follows from that above it. The caller holds `changing`, and retires the leaves among the
     /// children.
     ///
-    /// 1. No node left: the root takes it. One child for one: the slot takes it.
-    /// 2. Else the node is made anew, as two if it has too many children, together with a neighbour
-    ///    if it has too few.
-    /// 3. Those take the place of the old ones one level up.
+    /// From the last node of the path upwards, level by level:
     ///
-    /// Nodes that are made anew have the counts of the children that stay. Where a slot takes
-    /// another address, the way to it is stale.
+    /// 1. If one child takes the place of one, its slot takes the new address, and all is done. So
+    ///    does the root's slot, if the path has no node left.
+    /// 2. Otherwise the node is replaced by a new one: by two if it would have too many children,
+    ///    and together with a neighbour if it has too few.
+    /// 3. The new nodes are what takes the place of the old ones one level up.
+    ///
+    /// New nodes copy the counts of the children that stay (`counts`). Where a slot takes another
+    /// address, the counts on the path to it become stale.
     ///
     /// Gives the nodes that went, which the caller retires when it has let go of `changing`.
     fn splice(
@@ -286,7 +292,7 @@ impl InnerLevels {
                 let slot = &step.node.children[child];
                 if has_counts {
                     path.push(TreeStep { child, ..step });
-                    mark_way(&path);
+                    mark_path(&path);
                 }
                 slot.store(new.items[0].address);
                 break;
@@ -350,8 +356,9 @@ impl InnerLevels {
         unsafe { leaf.retire(guard) };
     }
 
-    /// A leaf beside the last of the way, under the same node, that uses at most `capacity`: locked
-    /// if nobody else is at work on it. Its child number too.
+    /// A leaf beside the one that the path leads to, under the same node, that uses at most
+    /// `capacity`: locked, and with its child number. None if there is no such leaf, or another
+    /// thread has its lock.
     fn beside<'g>(
         step: &TreeStep<'g>,
         capacity: usize,

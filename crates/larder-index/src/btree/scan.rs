@@ -15,7 +15,7 @@
 //! 1. A scan that goes on at a position or a fence misses nothing and repeats nothing, whatever has
 //!    become of the leaves: all entries before it were given, none behind it.
 //! 2. A fence is that of the leaf which was found with it: a leaf that isn't obsolete has the range
-//!    that the way to it says, and a valid view says that it wasn't.
+//!    that the path to it says, and a valid view says that it wasn't.
 //! 3. What a call gives is of one version of one leaf.
 //!
 //! Deviation: there are no links between leaves, so each leaf is found from the root.

@@ -1,4 +1,4 @@
-//! How a writer says that the counts on the way to a leaf are stale (see `counts`).
+//! How a writer says that the counts on the path to a leaf are stale (see `counts`).
 
 use crate::btree::inner::{InnerLevels, TreePath};
 use crate::btree::leaf::LockedTreeLeaf;
@@ -6,9 +6,9 @@ use crate::btree::search_key::SearchKey;
 use crate::sync::{planted, Fault};
 use crossbeam_epoch::Guard;
 
-/// Sets the stale bits of a way, from the leaf up (invariant 2).
-pub(super) fn mark_way(way: &TreePath<'_>) {
-    for step in way.iter().rev() {
+/// Sets the stale bits of a path, from the leaf up (invariant 2).
+pub(super) fn mark_path(path: &TreePath<'_>) {
+    for step in path.iter().rev() {
         // A node without counts knows none: all of its children are stale.
         if let Some(counts) = step.node.counts() {
             counts.mark(step.child);
@@ -20,7 +20,7 @@ impl InnerLevels {
     /// The node above a locked leaf has no valid count of it from now on: the number of entries has
     /// changed, or is about to. The position lies in the leaf's range.
     ///
-    /// Nodes of the way may be replaced meanwhile. If the shape is the same before the marks and
+    /// Nodes of the path may be replaced meanwhile. If the shape is the same before the marks and
     /// after them, none was: a replacement that had copied a bit before it was set would have
     /// changed the shape before, and this thread would see it. Else the marks are made again under
     /// `changing`. The order of locks is that of a split.
@@ -36,7 +36,7 @@ impl InnerLevels {
             return;
         }
         leaf.set_counted(false);
-        let mark = || mark_way(&self.path(guard, |node| node.child_of(position, false)).0);
+        let mark = || mark_path(&self.path(guard, |node| node.child_of(position, false)).0);
         let shape = self.counting.shape();
         if shape.is_multiple_of(2) {
             mark();

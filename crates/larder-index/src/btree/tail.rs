@@ -1,4 +1,4 @@
-//! The tail of a B+-tree: its last leaf, which inserts at the end find without the way to it.
+//! The tail of a B+-tree: its last leaf, which inserts at the end find without the path to it.
 //!
 //! What is above any of the last leaf's entries is in its range, which has no end, and stays so
 //! while the leaf isn't obsolete. So a thread that locks the tail, and sees that it isn't obsolete

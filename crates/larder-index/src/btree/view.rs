@@ -137,7 +137,7 @@ impl<'g> TreeView<'g> {
     /// Searches for prefix + `suffix`, whose head is given.
     #[inline(always)]
     pub(crate) fn search(&self, head: u64, suffix: &[u8]) -> Result<SearchResult, Torn> {
-        // The samples leave mostly sixteen slots, whose lines are asked for.
+        // The samples leave mostly sixteen slots, whose lines are prefetched.
         let (low, high) = self.sampled(head);
         // The first of them whose head is not below the position's.
         let i = self.first(head, low, high)?;
@@ -148,12 +148,12 @@ impl<'g> TreeView<'g> {
         }
     }
 
-    /// Asks for what a search for a head will read, after the samples.
+    /// Prefetches the slots that a search for a head will read after the samples.
     pub(crate) fn prefetch_slots(&self, head: u64) {
         self.sampled(head);
     }
 
-    /// Asks for the record that a search for a head will read, after the slots.
+    /// Prefetches the record that a search for a head will read after the slots.
     pub(crate) fn prefetch_record(&self, head: u64) {
         let (low, high) = self.sampled(head);
         let slot = self.first(head, low, high).and_then(|i| self.slot(i));
@@ -166,14 +166,15 @@ impl<'g> TreeView<'g> {
     /// The first slot among `low..high` whose head is not below this one.
     #[inline(always)]
     fn first(&self, head: u64, low: usize, high: usize) -> Result<usize, Torn> {
-        /// So few slots are counted through faster than they are halved.
+        /// So few slots are searched faster by counting those below than by halving.
         const FEW: usize = 8;
         let slots = self.words.get(low..high).ok_or(Torn)?;
-        // The low bits of `head` are zeros: whatever those of a slot are, it is below just if its
+        // The low bits of `head` are zeros. So a whole slot is below it if and only if the slot's
         // head is. Ordering: Relaxed, see `seqlock`.
         let below = |slot: &AtomicU64| usize::from(slot.load(Relaxed) < head);
-        // Without a branch, which would be guessed wrong every other time: the first halvings stand
-        // here one by one, as a loop would get one.
+        // A binary search without a branch on the comparison, as the processor would predict that
+        // wrongly half of the time. The first two halvings are written out: in a loop the compiler
+        // makes a branch of them.
         let halve = |(from, size): (usize, usize)| {
             let half = size / 2;
             let slot = slots.get(from + half - 1).ok_or(Torn)?;

@@ -54,6 +54,7 @@ struct Place<'a> {
     head: u64,
     /// The position without the leaf's prefix.
     suffix: &'a [u8],
+    /// The number of its slot.
     i: usize,
     /// The entry's record, if it is there.
     record: Option<Record>,
@@ -93,8 +94,8 @@ impl BPlusTree {
     fn lock<'g>(&self, guard: &'g Guard, key: SearchKey<'_>) -> (LockedTreeLeaf<'g>, i32) {
         let backoff = Backoff::new();
         loop {
-            // A leaf that is not obsolete has the range that the way to it says: once it is locked,
-            // it is the right one.
+            // A leaf that is not obsolete has the range that its path says, so one that was locked
+            // is the right one.
             match self.inner.find(key, guard).lock() {
                 Ok((mut locked, contended)) => {
                     if contended {
@@ -118,8 +119,8 @@ impl BPlusTree {
         guard: &'g Guard,
         key: SearchKey<'p>,
     ) -> (LockedTreeLeaf<'g>, Place<'p>, i32) {
-        // (1) Above all entries of the last leaf: no way from the root is needed. What is above one
-        // of its entries is in its range (see `tail`).
+        // (1) A position above all entries of the last leaf is in its range (see `tail`), so that
+        // leaf is found without a descent.
         if let Some(leaf) = self.inner.tail.find(key, guard) {
             if let Some(mut locked) = self.lock_tail(leaf, key) {
                 let contention = locked.add_contention(UNCONTENDED);
@@ -150,8 +151,8 @@ impl BPlusTree {
     /// Locks the last leaf, if nobody else has, and if the position is above all that are there.
     #[inline]
     fn lock_tail<'g>(&self, leaf: TreeLeaf<'g>, key: SearchKey<'_>) -> Option<LockedTreeLeaf<'g>> {
-        // Only tried: another thread at the tail means that this one finds its way from the root,
-        // and waits there if need be.
+        // The lock is only tried: if another thread has it, this one descends from the root, and
+        // waits for the leaf that it finds there.
         let locked = leaf.try_lock().ok().flatten()?;
         if locked.is_all_below(key) {
             self.inner.tail.hit();
@@ -412,7 +413,7 @@ impl BPlusTree {
             }
         };
         if !done {
-            // No entry was changed so far: `make_room` has all of it to do.
+            // There is no room, and no entry was changed so far.
             self.make_room(guard, at, leaf, stored, appends);
         } else if contention > HIGH_CONTENTION && leaf.len() > 1 {
             self.split_early(guard, at, leaf);
@@ -420,8 +421,8 @@ impl BPlusTree {
             // (5)
             drop(leaf);
         }
-        // (6) On every way here the leaf was unlocked or made obsolete (invariant 1), and no leaf
-        // that can be reached has the old handle.
+        // (6) In each of these cases the leaf was unlocked or made obsolete (invariant 1), and no
+        // leaf that can be reached has the old handle.
         self.shared.retire(guard, old);
     }
 
@@ -436,9 +437,9 @@ impl BPlusTree {
         Stored::Outside(handle)
     }
 
-    /// Stores a value under a position that doesn't begin as all entries of its leaf do, and so
-    /// comes before them or behind them: puts a leaf with a shorter prefix in the leaf's place. It
-    /// may be larger than others; then the next entry that has no room splits it.
+    /// Stores a value under a position that doesn't begin with the leaf's prefix, and so comes
+    /// before all its entries or behind them. A leaf with a shorter prefix takes the leaf's place.
+    /// It may be larger than a leaf should be; the next entry that has no room then splits it.
     #[cold]
     #[inline(never)]
     fn shorten_prefix(
@@ -454,7 +455,7 @@ impl BPlusTree {
         let prefix = old.shared_with(position);
         let stored = self.stored(at.key, position.len() - prefix.len(), value);
         let appends = leaf.note_insert(at.i);
-        // A new leaf of all entries and this one, which is the first or the last.
+        // The new leaf has all entries of the old one, and the new entry first or last.
         let new = with_run(|run| {
             if at.i == 0 {
                 run.push(position, stored);
@@ -472,7 +473,8 @@ impl BPlusTree {
         self.inner.replace(&self.shared, leaf, at.key, new, guard);
     }
 
-    /// The content of a leaf that needs so much, and more soon where inserts run on.
+    /// The capacity of a new leaf with `need` bytes of slots and records. In a run of inserts
+    /// (`runs`) it gets half as much again.
     fn capacity(&self, need: usize, runs: bool, prefix: usize) -> usize {
         let config = &self.shared.config;
         let more = if runs { need / 2 } else { 0 };
@@ -493,14 +495,14 @@ impl BPlusTree {
         let mut leaf = leaf;
         let config = &self.shared.config;
         if let Some(record) = &at.record {
-            // The new entry takes its place; readers see both changes at once, since the lock is
-            // held until the new one is in.
+            // A value of another length: the old entry goes, and the new one comes under the same
+            // lock. So readers see both changes at once.
             leaf.remove(at.i, record);
         }
         let need = leaf.used() + SLOT + stored.record(at.suffix.len());
         let capacity = leaf.leaf().capacity();
-        // (3a) Only if an eighth of the leaf stays free: moving everything for the sake of a few
-        // bytes would happen again soon.
+        // (3a) Removed records have left free bytes between others. Records are moved together only
+        // if an eighth of the leaf is free then; otherwise the next inserts would move them again.
         let spare = capacity / 8;
         if need + spare <= capacity {
             with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
@@ -511,18 +513,22 @@ impl BPlusTree {
             }
             return;
         }
+        // (3b), (3c) New leaves are made of `entries`: those of the old leaf where they lie, and
+        // the new one among them. The old leaf stays locked until they are.
         with_entries(|entries| {
             entries.collect(&leaf);
             entries.insert(at.i, at.suffix, stored);
             // The handle of a new outside object is in `entries` now, and goes to one successor.
-            // What has more in common than the old leaf's prefix needs less.
+            // If the entries have more in common than the old prefix, the new one is longer, and
+            // they need fewer bytes.
             let all = 0..entries.len();
             let prefix = entries.prefix(&leaf, all.clone(), leaf.leaf().prefix_and_fences());
             let need = entries.sizes(all, prefix.len() - leaf.leaf().prefix_len());
-            // A run of inserts that has made a quarter of the leaf is expected to go on.
+            // `appends` is how many inserts in a row went each beside the one before. A run that
+            // has made a quarter of the leaf is expected to go on.
             let runs = appends > entries.len() / 4;
-            // As in (3a), where the old leaf is as large as leaves get: entries that come and go
-            // would move everything again soon.
+            // A leaf that is as large as leaves get is replaced by one of the same size only if an
+            // eighth of that is free, for the reason of (3a).
             let most = config.most_beside(prefix.len());
             let spare = if capacity < most { 0 } else { most / 8 };
             if need + spare <= most {
@@ -535,7 +541,8 @@ impl BPlusTree {
                 self.replace(guard, at.key, leaf, (entries, &prefix), capacity);
             } else {
                 // (3c)
-                // A run of inserts that went each beside the one before leaves a full leaf behind.
+                // In a run of inserts the cut is beside the new entry, so that the run leaves full
+                // leaves behind. Otherwise `split` cuts in the middle.
                 let cut = runs.then_some(at.i + usize::from(leaf.descends()));
                 self.inner
                     .split(&self.shared, leaf, at.key, entries, cut, guard);
@@ -543,7 +550,8 @@ impl BPlusTree {
         });
     }
 
-    /// Writers meet here often: two leaves let them pass each other.
+    /// Splits a leaf that isn't full, since writers often wait for its lock: with two leaves fewer
+    /// do.
     fn split_early(&self, guard: &Guard, at: &Place<'_>, leaf: LockedTreeLeaf<'_>) {
         // The entry was stored already, so the leaf's own entries are all that the successors get.
         with_entries(|entries| {

@@ -317,7 +317,7 @@ pub(super) fn matches(word: u64, wanted: u64) -> u64 {
     !(((word ^ wanted) & TAGS) + TAGS) & TOPS
 }
 
-/// Lane `i`.
+/// Slot entry `i`.
 #[inline(always)]
 pub(super) fn slot_entry(bucket: Bucket<'_>, i: usize) -> usize {
     (bucket.word(i / ENTRIES_PER_WORD) >> (i % ENTRIES_PER_WORD * 16)) as usize & 0xFFFF

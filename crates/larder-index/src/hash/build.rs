@@ -38,7 +38,7 @@ const STEPS_DOWN: usize = 4;
 const FEW_BUCKETS: u32 = 3;
 /// How many rows a bucket should hold.
 const A_BUCKET: usize = 5;
-/// How many larger rows a bucket should hold: it has more lines than can be asked for at once
+/// How many larger rows a bucket should hold: it has more lines than are prefetched at once
 /// anyway.
 const A_LARGE_BUCKET: usize = 7;
 /// The least number of buckets at which a leaf splits.

@@ -1,9 +1,10 @@
 //! A leaf of the hash order: buckets in one run of memory, under one lock. `hash::shape` has the
 //! drawing.
 //!
-//! What never changes of a leaf is its [`Shape`]: slots carry it beside the address, so that a
-//! reader knows where its bucket lies before any of the leaf's memory has come: the head and the
-//! bucket are waited for together. A leaf whose shape would change is replaced.
+//! The [`Shape`] of a leaf never changes: a leaf whose shape would change is replaced. So the
+//! trie's slots carry the shape beside the address. A reader knows from the slot where its bucket
+//! lies, and prefetches the leaf's head and the bucket together, before it has read a byte of the
+//! leaf.
 
 use crate::hash::bucket::{copy_all, entries, Bucket, Home};
 use crate::hash::shape::{Shape, SMALLEST};
@@ -44,8 +45,8 @@ pub(crate) struct LiveBounds {
     pub(crate) most: u32,
 }
 
-/// A leaf that is alive for `'g`: its address, and beside it in the same word what never changes of
-/// it, as far as there is room (see `slot`, which has the drawing).
+/// A leaf that is alive for `'g`: the word of the slot that led to it, which has the leaf's address
+/// and as much of its shape as there is room for (`slot` has the drawing).
 #[derive(Clone, Copy)]
 pub(crate) struct HashLeaf<'g> {
     word: u64,
@@ -259,18 +260,18 @@ impl<'g> HashLeaf<'g> {
         self.head().bounds
     }
 
-    /// Asks for the head and for the home bucket, all lines at once.
+    /// Prefetches the head and the home bucket, all lines at once.
     #[inline(always)]
     pub(crate) fn prefetch(self, home: &Home<'g>) {
         let at = home.bucket.address();
         prefetch(self.address().as_ptr().cast());
-        // The smallest buckets have one line, those of other small rows two. What was passed on
-        // from them lies in as many lines behind them: a neighbour's, or nobody's, which harms
-        // nobody.
+        // The smallest buckets have one line, the next larger ones two. Displaced entries lie in
+        // the next bucket, so as many lines behind the home are prefetched, too. Behind the last
+        // bucket these are lines of other memory, which does no harm.
         prefetch(at);
         prefetch(at.wrapping_add(64));
-        // Of large buckets these are the home's alone; its objects are known only from its slot
-        // entries.
+        // Of a bucket of more than 128 bytes these are the first four lines. Where its objects lie
+        // is known only from its slot entries.
         if home.bucket.len() >= 128 {
             prefetch(at.wrapping_add(128));
             prefetch(at.wrapping_add(192));

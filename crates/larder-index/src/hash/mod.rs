@@ -29,7 +29,7 @@
 //! | `successor` | how the entry behind a position is found |
 //! | `change` | what the lock's holder changes in buckets |
 //! | `resize`, `redistribute`, `gather`, `build` | leaves grow, split, shrink, merge |
-//! | `trie` | the way to the leaves |
+//! | `trie` | the path to the leaves |
 //! | `scan`, `group` | scans, and the entries of one home in their order |
 //! | `leaf`, `bucket`, `slot` | memory that many read while one writes: the unsafe code |
 //! | `shape`, `plain` | the layout of buckets, as numbers and as plain bytes |
@@ -169,7 +169,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], _far: bool, out: &mut Shorts) {
-        // `far` makes no difference: each leaf is looked for once, and that asks for its memory.
+        // `far` makes no difference: `locate` prefetches all leaves before the first is searched.
         let places = keys.iter().map(|&key| (key, self.locate(guard, key)));
         let places: SmallVec<[_; TOGETHER]> = places.take(TOGETHER).collect();
         out.fill(places.iter(), |&(key, place), value| {

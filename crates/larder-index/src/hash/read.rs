@@ -1,15 +1,17 @@
 //! How the hash order is read.
 //!
-//! 1. Find the leaf: the way through the trie (`trie`). Its word says where the key's home bucket
-//!    lies, so the lines of the head and of the bucket are asked for together.
+//! 1. Find the leaf, through the trie (`trie`). Its word says where the key's home bucket lies, so
+//!    the lines of the leaf's head and of the bucket are prefetched together.
 //! 2. Take the leaf's version; wait while it is locked.
 //! 3. Search the home bucket, and further ones if it passed on entries like this (`search`).
-//! 4. Copy the value, or whatever is asked for.
+//! 4. Copy the value, or whatever the caller wants of the entry.
 //! 5. Validate the version. If it has changed, begin again.
 //!
-//! The common case is one short piece of code (`try_read`). It keeps nothing for a second attempt.
-//! If a writer was at work, the key is long or an object is outside, `read_general` begins again
-//! from step 1.
+//! There are two reads. The *fast read* (`try_read`) makes one attempt, by the fast search. It
+//! gives up with [`Torn`] in four cases: the key is long, the leaf is obsolete, an object with the
+//! key's tag lies outside, or a writer was at work. Then the *general read* (`read_general`) begins
+//! again from step 1. It knows all keys and objects, and repeats the steps until the version is
+//! confirmed.
 
 use super::successor::{LowerBound, Successor};
 use super::HashOrder;
@@ -24,10 +26,10 @@ use crate::{Batch, Key, Lookup, Seen, SHORT};
 use crossbeam_epoch::Guard;
 
 impl<R: KeyRule> HashOrder<R> {
-    /// Looks for a key, and gives what `look` made of it: the way that nearly all reads go.
+    /// The fast read of a key: gives what `look` makes of the entry, if there is one.
     ///
-    /// It knows short keys that end themselves, of objects that are inside. Errors if it is
-    /// undecided or a writer was at work: then `read_general` must do it, from the beginning.
+    /// # Errors
+    /// `Torn` if it gives up: then the caller makes the general read. `look` may have been called.
     #[inline(always)]
     pub(super) fn try_read<T>(
         &self,
@@ -38,7 +40,7 @@ impl<R: KeyRule> HashOrder<R> {
         self.try_read_at(self.locate(guard, key), key, look)
     }
 
-    /// Step 1: the leaf of a key, and its home bucket there. Their memory is asked for.
+    /// Step 1: the leaf of a key, and its home bucket there. Both are prefetched.
     #[inline(always)]
     pub(super) fn locate<'g>(&self, guard: &'g Guard, key: Key<'_>) -> (HashLeaf<'g>, Home<'g>) {
         let hash = counting(key.hash);
@@ -57,15 +59,17 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         look: impl FnOnce(Option<Hit<'_>>) -> T,
     ) -> Result<T, Torn> {
+        // The fast search compares short keys alone, and stores no length of them.
         if !self.keys.is_short(key.bytes) {
             return Err(Torn);
         }
         // (2) An obsolete leaf has successors, which only a new search from the root finds.
         let version = leaf.version().map_err(|Obsolete| Torn)?;
-        // (3), (4) What is found and copied may be torn up to here.
+        // (3), (4) A writer may change the leaf meanwhile. Then what is found and copied is any
+        // mixture of bytes of the leaf, and (5) discards it.
         let result = look(leaf.search(&home, key.bytes).ok_or(Torn)?);
-        // (5) The version is the one from before: all that was read was true at one instant, the
-        // load of the version above. That is the read's linearisation point.
+        // (5) If the version is the one from before, nobody wrote in between: all that was read was
+        // true when the version was loaded in (2). That load is the read's linearisation point.
         if leaf.validate(version) {
             Ok(result)
         } else {
@@ -89,8 +93,8 @@ impl<R: KeyRule> HashOrder<R> {
             leaf.prefetch(&leaf.home(hash));
             // (2)
             if let Ok(view) = leaf.read() {
-                // (3), (4) Torn bytes are noticed where they would lead astray, at the latest by
-                // the check below.
+                // (3), (4) Torn bytes end the search where they would lead to an invalid place or
+                // handle. All others are discarded by (5).
                 let found = view.find_general(hash, key.bytes, self.keys.length_prefixed);
                 let result = found.and_then(|hit| look(&view, hit.as_ref()));
                 // (5)
@@ -115,7 +119,7 @@ impl<R: KeyRule> HashOrder<R> {
         })
     }
 
-    /// As `Unique::get_short`, of a key that is at home there.
+    /// As `Unique::get_short`, of a key whose leaf and home bucket `locate` has found.
     #[inline(always)]
     pub(super) fn get_short_at(
         &self,

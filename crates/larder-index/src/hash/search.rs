@@ -36,11 +36,13 @@ use crate::hash::shape::*;
 use crate::outside::Handle;
 use crate::seqlock::words::{self, Torn};
 
-/// Whether entries with the tag of this slot entry may have been passed on from a bucket, which its
-/// first word says.
+/// Whether a bucket with this first word may have passed entries with this tag on to the next: an
+/// entry is displaced if its home bucket is full, and each bucket that it passes notes the eighth
+/// of the tags that the entry's is in. `tag` is in the place that it has in a slot entry; its upper
+/// three bits name the eighth.
 #[inline(always)]
-fn passed_on(head: u64, slot: u64) -> bool {
-    head >> (8 + (slot >> 11 & 7)) & 1 != 0
+fn passed_on(head: u64, tag: u64) -> bool {
+    head >> (8 + (tag >> 11 & 7)) & 1 != 0
 }
 
 /// The fast search of one bucket, for a key of one to `LONGEST_SHORT` bytes whose length is not
@@ -54,17 +56,21 @@ fn search_bucket<const WIDE: bool>(
     key: &[u8],
 ) -> PackedHit {
     let unit = if WIDE { unit } else { 0 };
+    // The tag in each of the four slot entries of a word: one comparison tells all that match.
     let tags = tag * EACH;
     // The key's first eight bytes, and how far to shift a difference so that only its own count.
     let (first, unused) = (words::first(key), 8usize.saturating_sub(key.len()) * 8);
     let head = bucket.word(0);
     let n = entries(head);
-    // A word of slot entries, the number of its first, and the slot entry in front of it.
+    // The current word of four slot entries, the number of the first of them, and the slot entry in
+    // front of that.
     let (mut slots, mut word, mut front) = (0, head, 0);
-    // (1) Slot entry 0 is the bucket's head: no entry.
+    // (1) `hits` has a bit set in each slot entry whose tag matches. Slot entry 0 is the bucket's
+    // head, and no entry.
     let mut hits = matches(head, tags) & !0xFFFF;
     loop {
         while hits != 0 {
+            // The first match that is left: its bit offset in the word, and its number.
             let shift = hits.trailing_zeros() as usize & 0x30;
             let i = slots + shift / 16;
             if i > n {
@@ -81,7 +87,8 @@ fn search_bucket<const WIDE: bool>(
                 // An object begins with how many bytes behind it are not its own.
                 (from, spare) = (from + 1, bucket.load(from) as usize & 0xFF);
             }
-            // (2) No key begins another: an object that begins with the key is under it.
+            // (2) Keys are prefix-free, so an object that begins with the key is the key's. Most
+            // keys differ in the first eight bytes.
             let differ = (bucket.load(from) ^ first) << unused;
             if differ == 0 && (key.len() <= 8 || goes_on_so(bucket, from, key)) {
                 // It ends where the object before it begins.
@@ -91,8 +98,10 @@ fn search_bucket<const WIDE: bool>(
                 // What is torn may end before it begins.
                 return PackedHit::new(i, from, end.saturating_sub(spare).max(from), false);
             }
+            // The tag matched and the key didn't: the next match.
             hits &= hits - 1;
         }
+        // The next word of slot entries, if there is one.
         slots += ENTRIES_PER_WORD;
         if slots > n {
             break;
@@ -378,7 +387,7 @@ impl<'g> HashView<'g> {
             from += size;
         }
         let value = from + wanted.key.len();
-        // No key begins another: an object that begins with the key is under it.
+        // Keys are prefix-free, so an object that begins with the key is the key's.
         if value > end || !wanted.is_at(bucket, from) {
             return Ok(None);
         }

@@ -122,7 +122,7 @@ impl TrieAddress {
         TrieChild::Leaf(unsafe { HashLeaf::at(self.0) })
     }
 
-    /// The leaf that a hash leads to from here; None if a slot on the way is unset.
+    /// The leaf that a hash leads to from here; None if a slot on the path is unset.
     ///
     /// # Safety
     /// It is reachable under the guard.

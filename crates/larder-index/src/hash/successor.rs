@@ -95,7 +95,7 @@ const BELOW_TOP: u64 = 0x7FFF;
 fn each_word(bucket: Bucket<'_>, mut f: impl FnMut(usize, u64, u64)) {
     let head = bucket.word(0);
     let n = entries(head);
-    // Lane 0 is no entry.
+    // Slot entry 0 is the bucket's head: no entry.
     let (mut first, mut word, mut ours) = (0, head, !0xFFFF);
     // Whole words of slot entries. `n` may be torn, but no read leaves the leaf (see `Bucket`).
     while first + ENTRIES_PER_WORD <= n {

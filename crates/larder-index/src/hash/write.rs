@@ -34,8 +34,8 @@ impl<R: KeyRule> HashOrder<R> {
             let leaf = self.trie.find(hash, guard);
             let home = leaf.home(hash);
             leaf.prefetch(&home);
-            // A leaf that is not obsolete has the range that the way to it says: once it is locked,
-            // it is the right one.
+            // A leaf that is not obsolete has the range that its path says, so one that was locked
+            // is the right one.
             if let Ok(Some(mut locked)) = leaf.try_lock() {
                 let add = if contended { CONTENDED } else { UNCONTENDED };
                 let contention = locked.add_contention(add);
@@ -122,9 +122,9 @@ impl<R: KeyRule> HashOrder<R> {
         lives_inside(len, class) && has_capacity(leaf.leaf(), body) && leaf.insert(home, body)
     }
 
-    /// Stores a value for which there is no room in its bucket, making room if there is none. It
-    /// looks for the entry again: a hit that is passed on would have to be kept in memory by
-    /// those who are done sooner.
+    /// Stores a value that could not be stored in its bucket as it is: it needs another bucket,
+    /// more room, or memory outside the leaf. The entry is searched for again. If the hit were
+    /// passed on, the common case would have to keep it in memory instead of registers.
     #[inline(never)]
     fn store_anew(
         &self,
@@ -149,7 +149,8 @@ impl<R: KeyRule> HashOrder<R> {
         // (3)
         let old = hit.and_then(|hit| leaf.handle(&hit));
         if let Some(hit) = &hit {
-            // The new entry takes its place; readers see both changes at once.
+            // The old entry goes, and the new one comes under the same lock. So readers see both
+            // changes at once.
             leaf.remove(&home, hit);
         }
         if !(has_capacity(leaf.leaf(), body) && leaf.insert(&home, body)) {
@@ -165,7 +166,7 @@ impl<R: KeyRule> HashOrder<R> {
         self.shared.retire(guard, old);
     }
 
-    /// Writers meet here often: the leaf splits before it is full.
+    /// Splits a leaf before it is full, since writers often wait for its lock.
     #[cold]
     fn split_contended(&self, guard: &Guard, leaf: LockedHashLeaf<'_>) {
         if leaf.leaf().count() > 1 {

@@ -25,7 +25,7 @@ use std::ptr::NonNull;
 
 /// Bytes of a line of the cache.
 const LINE: usize = 64;
-/// Lines of an object that are asked for ahead.
+/// Lines of an object that are prefetched.
 const LINES: usize = 8;
 
 /// What the memory of an object begins with; position and value follow.

@@ -23,8 +23,8 @@
 //! that unlinked it while it held the lock that covers it, and after it let go of that: to retire
 //! may free what others retired before, and nobody knows what that takes. A leaf's range of
 //! positions never changes: a leaf whose range would change is marked obsolete, under its lock,
-//! before its replacements can be reached. So a leaf that isn't obsolete covers what the way to it
-//! said, however old the nodes on the way are.
+//! before its replacements can be reached. So a leaf that isn't obsolete covers what the path to it
+//! said, however old the nodes on the path are.
 
 pub(crate) mod version;
 #[allow(unsafe_code)]

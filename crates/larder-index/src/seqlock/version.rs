@@ -68,8 +68,8 @@ impl Version {
     pub(crate) fn validate(&self, version: u64) -> bool {
         // Ordering: Acquire fence (R2), pairs with the fence in `try_lock` (L1).
         fence(Acquire);
-        // Had a writer come between, and had the reader seen a word of it, it would now see a
-        // locked version or a greater count.
+        // If the reader has seen a word of a later writer, it now sees that writer's lock, or a
+        // greater count.
         // Ordering: Relaxed, the fence above keeps it after the reads.
         self.0.load(Relaxed) == version || planted(Fault::BlindRead)
     }
@@ -127,12 +127,14 @@ impl Version {
         self.0.store(version, Release);
     }
 
-    /// Makes this version, of a leaf that is not published yet, larger than any that a leaf had or
-    /// will have whose place it takes: it is locked, and had this version before.
+    /// Makes this version, of a leaf that is not published yet, larger than all versions of a leaf
+    /// whose place it takes (invariant 2). `before` is the version that the old leaf had when its
+    /// lock was taken.
     pub(crate) fn succeed(&self, before: u64) {
         // Ordering: Relaxed, both: nobody else can reach the leaf.
         let least = self.0.load(Relaxed);
-        // Ordering: as above. The version of the old leaf when it is obsolete lies between.
+        // The old leaf's last version, when it is obsolete, is `before + COUNT`.
+        // Ordering: as above.
         self.0.store(least.max(before + 2 * COUNT), Relaxed);
     }
 

@@ -1,4 +1,4 @@
-//! The way to the leaves of the hash order: a trie over the bits of hashes.
+//! The path to the leaves of the hash order: a trie over the bits of hashes.
 //!
 //! ```text
 //!  root ─→ node ─┬─→ node ─┬─→ leaf 00000 0…   (depth 6)
@@ -9,8 +9,8 @@
 //! ```
 //!
 //! This is extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979) with the directory cut
-//! into nodes, so that it grows by a node and never doubles. A leaf of depth D has all hashes with
-//! its D bits.
+//! into nodes, so that it grows by a node and never doubles. A leaf of depth D has all hashes that
+//! begin with its D bits.
 //!
 //! The root has at least as many slots as there are leaves, so most leaves are one step away. The
 //! module `root` says how it changes.
@@ -20,7 +20,7 @@
 //!    of a+1 to a+b, and 2^(a+b-D) slots. Only in the root slot a leaf has depth 0.
 //! 2. Slots that lead to a leaf, or are about to, are stored to only by the holder of its lock: a
 //!    new leaf is locked until all its slots lead to it. While the lock is held nobody changes the
-//!    way to the leaf: a thread that replaces a node takes the locks of all leaves below it.
+//!    path to the leaf: a thread that replaces a node takes the locks of all leaves below it.
 //! 3. A node that is published has all its slots set, but for a root that takes the place of
 //!    another.
 
@@ -48,7 +48,7 @@ pub(crate) struct Trie {
     pub(super) first_bits: u32,
 }
 
-/// A node on the way to a leaf.
+/// A node on the path to a leaf.
 #[derive(Clone, Copy)]
 pub(super) struct TrieStep<'g> {
     pub(super) node: TrieNode<'g>,
@@ -90,7 +90,7 @@ pub(super) fn index(hash: u64, at: u32, bits: u32) -> usize {
     (hash << at >> (64 - bits)) as usize
 }
 
-/// The nodes on the way to a leaf from a root; None if one of the slots is unset.
+/// The nodes on the path to a leaf from a root; None if one of the slots is unset.
 fn path_from<'g>(root: &TrieSlot, hash: u64, _guard: &'g Guard) -> Option<TriePath<'g>> {
     let (mut path, mut at) = (TriePath::new(), 0);
     let mut address = root.address();
@@ -110,7 +110,7 @@ fn path_from<'g>(root: &TrieSlot, hash: u64, _guard: &'g Guard) -> Option<TriePa
     }
 }
 
-/// The nodes on the way to a leaf.
+/// The nodes on the path to a leaf.
 pub(super) type TriePath<'g> = SmallVec<[TrieStep<'g>; 10]>;
 
 impl Trie {
@@ -127,8 +127,9 @@ impl Trie {
         }
     }
 
-    /// The bits that a new node tells apart which begins at bit `at` and leads to leaves of this
-    /// depth. Behind a wide root there are few such nodes, which it will take in.
+    /// How many bits a new node tells apart, if it begins at bit `at` and its deepest leaf has the
+    /// depth `deepest`. Below a wide root there are few nodes, and the root takes them in as it
+    /// grows.
     pub(super) fn bits(&self, at: u32, deepest: u32) -> u32 {
         match deepest - at {
             _ if at == 0 => self.first_bits,
@@ -140,6 +141,8 @@ impl Trie {
     /// The leaf whose range has the hash. It may be obsolete: then ask again.
     #[inline(always)]
     pub(crate) fn find<'g>(&self, hash: u64, guard: &'g Guard) -> HashLeaf<'g> {
+        // The root's slot mostly leads to the leaf itself. A slot is unset only while the root is
+        // being replaced.
         // SAFETY: what the root leads to is reachable under the guard.
         match unsafe { self.root.address().descend(hash, guard) } {
             Some(leaf) => leaf,
@@ -161,7 +164,7 @@ impl Trie {
         }
     }
 
-    /// The nodes on the way to a leaf whose lock the caller holds.
+    /// The nodes on the path to a leaf whose lock the caller holds.
     pub(super) fn path<'g>(&self, hash: u64, guard: &'g Guard) -> TriePath<'g> {
         loop {
             for root in [&self.root, &self.old] {
@@ -172,8 +175,8 @@ impl Trie {
         }
     }
 
-    /// The nodes on the way to a leaf that will have the ranges of two, each of which has one of
-    /// the hashes, locked by the caller. If one has moved to a new root it is the way from there.
+    /// The nodes on the path to a leaf that will have the ranges of two, each of which has one of
+    /// the hashes, locked by the caller. If one has moved to a new root it is the path from there.
     fn path_of_both<'g>(&self, hash: u64, other: u64, guard: &'g Guard) -> TriePath<'g> {
         let new = path_from(&self.root, hash, guard);
         let new = new.or_else(|| path_from(&self.root, other, guard));
@@ -192,7 +195,7 @@ impl Trie {
         let old = leaf.leaf();
         // Its version is to be larger than any that the old leaf had.
         new.succeed(&leaf);
-        // The leaf is locked: nobody changes the way to it until it is obsolete.
+        // The leaf is locked: nobody changes the path to it until it is obsolete.
         let path = self.path(hash, guard);
         shared.counters.leaf_came(new.memory());
         shared.counters.leaf_went(old.memory());
@@ -247,7 +250,7 @@ impl Trie {
         mut new: NewHashLeaf,
         guard: &Guard,
     ) {
-        // Both locks keep the way as it is: a change of these slots takes one of them.
+        // Both locks keep the path as it is: a change of these slots takes one of them.
         let old = buddies.each_ref().map(|b| b.leaf());
         buddies.iter().for_each(|buddy| new.succeed(buddy));
         let depth = new.shape().depth;
@@ -283,7 +286,7 @@ impl Trie {
         self.adapt(shared, guard);
     }
 
-    /// Levels above the leaves, on the way to the first.
+    /// Levels above the leaves, on the path to the first.
     pub(crate) fn depth(&self, guard: &Guard) -> usize {
         self.path(0, guard).len()
     }

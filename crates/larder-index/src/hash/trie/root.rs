@@ -16,7 +16,7 @@
 //! 1. Begin: the old root is noted, then the new one published, under the lock of a leaf: a trie of
 //!    two leaves can't become one meanwhile.
 //! 2. Move a slot: lock its leaf, or, if it leads to a node, a leaf below each of the node's slots.
-//!    Nobody changes the way to a locked leaf, nor any node above it. Then the new slots are set. A
+//!    Nobody changes the path to a locked leaf, nor a node above it. Then the new slots are set. A
 //!    leaf that has several slots is moved with all of them. Where the root becomes wider a node
 //!    loses its first bit: each half takes its place, as a node of one bit less or as what it leads
 //!    to. Where the root becomes narrower two slots that differ become a node of one bit.

@@ -44,7 +44,7 @@ impl Trie {
         guard: &Guard,
     ) -> TrieAddress {
         let (hash, deepest) = parts.last().map_or((0, at + 1), |p| (p.hash, p.depth()));
-        // The nodes on the way to the deepest part, each beginning where the one above ends.
+        // The nodes on the path to the deepest part, each beginning where the one above ends.
         let mut levels = Vec::new();
         let mut reach = at;
         while reach < deepest {
@@ -84,7 +84,7 @@ impl Trie {
     ) {
         let old = leaf.leaf();
         parts.iter_mut().for_each(|part| part.leaf.succeed(&leaf));
-        // All parts are below the old leaf, whose lock keeps the way to it as it is.
+        // All parts are below the old leaf, whose lock keeps the path to it as it is.
         let hash = parts[0].hash;
         let path = self.path(hash, guard);
         let reach = path.last().map_or(0, TrieStep::end);
