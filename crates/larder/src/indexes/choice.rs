@@ -2,10 +2,10 @@
 //!
 //! # Steps
 //!
-//! 1. The program's plan for the key. If it names keys, there is nothing to choose.
-//! 2. For each index of an element: the ranges of entries that rows which fit can have, and how
-//!    many entries there are. Up to `FEW` are counted one by one, more by the tree's ranks.
-//! 3. The index with the fewest is taken, if that costs less than the scan.
+//! 1. The program is planned by the key (`scan::cursor`). If it names keys, no index is asked.
+//! 2. For each index: the ranges of the entries that rows can have which fit the program, and the
+//!    number of entries in them. Up to `FEW` are counted one by one, more by the tree's ranks.
+//! 3. The index with the fewest entries is used, if that costs less than the scan.
 //!
 //! # Candidates
 //!
@@ -13,9 +13,10 @@
 //! Then the rows of each are read, and the program is run on them as on those of any scan. So the
 //! results are those of the scan without an index, in the same order.
 //!
-//! A row that fits throughout must not be missed, though its value may change meanwhile, from one
-//! that fits to another. If values have changed while more than one leaf of entries was read, the
-//! candidates are gathered anew; after `TRIES` of these the table is scanned instead.
+//! A row that fits throughout must not be missed, though its value may change meanwhile from one
+//! that fits to another. Writes count such moves (`Entries::note_move`). If the count has changed
+//! while more than one leaf of entries was read, the candidates are gathered anew. After `TRIES`
+//! attempts the table is scanned instead.
 
 use super::lookup::{ranges, Range};
 use super::{Entries, Indexes};
@@ -35,7 +36,7 @@ const FEW: u64 = 64;
 /// How often candidates are gathered before the table is scanned instead.
 const TRIES: u32 = 3;
 
-/// What a row that is found by an index costs, beside one that a scan meets.
+/// The cost of a row that is found by an index, where one that a scan meets costs 1.
 const COST: u64 = 4;
 
 /// How a match specification finds its rows.
@@ -120,7 +121,8 @@ fn usable(store: &Store) -> Option<&Arc<Indexes>> {
 /// An index, the ranges of its entries, and how many they have.
 type Ranked<'i> = (&'i Arc<Entries>, Vec<Range>, u64);
 
-/// The indexes that limit a program, with the numbers of entries, and the best of them.
+/// The indexes that limit where the program's rows can be, each with its number of entries, and the
+/// one with the fewest.
 fn rank<'i>(
     indexes: &'i Indexes,
     program: &Program,
@@ -129,6 +131,7 @@ fn rank<'i>(
     let (mut all, mut best) = (Vec::new(), None::<Ranked<'i>>);
     for entries in indexes.each.iter().filter(|entries| entries.is_ready()) {
         let ranges = ranges(program, entries);
+        // One unlimited range: the index says nothing about the program.
         if ranges.contains(&Range::default()) {
             continue;
         }
@@ -141,17 +144,18 @@ fn rank<'i>(
     (all, best)
 }
 
-/// Step 3.
+/// Step 3: whether reading the rows of `count` entries costs less than the scan.
 fn is_better(store: &Store, count: u64, limit: Option<usize>, by_key: bool) -> bool {
     if count <= FEW {
         return true;
     }
-    // Of a range of keys it isn't known how many rows it has.
+    // The scan would be of a range of keys. It isn't known how many rows that has.
     if by_key {
         return false;
     }
     let rows = store.size() as u64;
-    // A scan for a few results meets them as they come.
+    // A scan with a limit ends when it has met so many results. They are taken to be spread evenly:
+    // one among `rows / count` rows.
     let scanned = match limit {
         Some(limit) => rows.min((limit as u64).saturating_mul(rows / count + 1)),
         None => rows,
@@ -199,6 +203,8 @@ impl Candidates {
         }
         let mut batch = Batch::default();
         loop {
+            // All ranges are read. The keys are complete if no value has moved since the first
+            // entry was read, or if there was only one leaf, which was read at one instant.
             let Some(range) = self.ranges.get(self.range) else {
                 let (before, leaves) = self.began.unwrap_or_default();
                 if leaves <= 1 || own.moves() == before {
@@ -214,6 +220,7 @@ impl Candidates {
                 self.keys.clear();
                 continue;
             };
+            // The count of moves is read before the first entry.
             let (moves, leaves) = self.began.unwrap_or_else(|| (own.moves(), 0));
             self.began = Some((moves, leaves + 1));
             let from = self.from.as_ref().or(range.low.as_ref());

@@ -1,9 +1,9 @@
 //! The entries of one index: which keys have rows with a value.
 //!
 //! ```text
-//!  index       position          what lies there
-//!  of any      value ‖ key       how long the value is; how many rows of the key have it
-//!  unique      value             the key
+//!  index        position         what lies there
+//!  not unique   value ‖ key      the value's length; how many rows of the key have it
+//!  unique       value            the key
 //! ```
 //!
 //! A value is an order key, a key is the table's own. Both are prefix-free, so positions are, too.
