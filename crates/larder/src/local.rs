@@ -14,7 +14,7 @@ use std::cell::Cell;
 /// A buffer that has grown beyond this is not kept.
 const KEEP: usize = 64 << 10;
 
-/// A thread's own things.
+/// What one thread keeps: its participation in the epoch, and buffers.
 pub struct Local {
     epoch: LocalHandle,
     /// A value copied out of an index.
@@ -27,14 +27,14 @@ pub struct Local {
     pub(crate) plain: Vec<u8>,
     /// What was read ahead of a traversal.
     pub(crate) read_ahead: ReadAhead,
-    /// For whoever has the `Local`: to be taken, used and put back.
+    /// A buffer of the host's, which takes it, uses it and puts it back.
     pub bytes: Vec<u8>,
     /// As `bytes`.
     pub keys: KeyList,
     /// As `bytes`.
     pub spare_terms: Option<Box<TermBuf>>,
-    /// Work that was done and not yet reported to the host, in units of half a microsecond: by
-    /// whoever has the `Local`, and by questions about ranks.
+    /// Work of the host and of questions about ranks that is not yet reported to the host's
+    /// scheduler, in units of half a microsecond.
     pub unreported: Cell<u32>,
 }
 
@@ -106,8 +106,8 @@ thread_local! {
 pub fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> R {
     // The thread's key is looked up once.
     LOCAL.with(|cell| {
-        // Taken out for the time of the call: a host's callback that comes back in finds none, and
-        // gets a fresh one.
+        // It is taken out during the call. So a host's callback that calls an operation in between
+        // finds none, and gets a fresh one.
         let mut local = cell.take().unwrap_or_else(fresh);
         let result = f(&mut local);
         local.trim();

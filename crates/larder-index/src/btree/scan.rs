@@ -39,7 +39,7 @@ const BATCH_BYTES: usize = 1 << 20;
 pub(crate) struct ScanRequest<'a> {
     pub(crate) start: Start<'a>,
     pub(crate) direction: Direction,
-    /// Entries whose positions begin so; the first other one ends the scan.
+    /// A prefix: the first position that doesn't begin with it ends the scan.
     pub(crate) within: &'a [u8],
     /// The last position that is of use, in the scan's direction.
     pub(crate) until: Bound<&'a [u8]>,
@@ -56,8 +56,8 @@ pub(crate) enum StepStart<'a> {
     Position(&'a [u8]),
 }
 
-/// The first entry of the leaf that is not before where a step begins, or backward, behind the last
-/// that is; and whether what it begins at is there.
+/// Where a step goes in a leaf: forward, the number of the first entry behind `from`; backward, one
+/// more than the number of the last entry before it. Also whether there is an entry at `from`.
 #[inline(always)]
 fn step_from(
     view: &TreeView<'_>,
@@ -77,9 +77,9 @@ fn step_from(
 }
 
 impl BPlusTree {
-    /// Makes the entry next to `from` the only one of `batch` (cleared first), and gives whether
-    /// what `from` says is there. At the end of all the batch stays empty and is `done`. None if
-    /// the entry lies in another leaf, or a writer was at work: then the caller must scan.
+    /// Clears the batch and copies the entry next to `from` to it. Gives whether there is an entry
+    /// at `from`. If there is no next entry in the tree, the batch stays empty and is `done`. None
+    /// if the next entry lies in another leaf, or a writer was at work: then the caller must scan.
     #[inline]
     pub(crate) fn step(
         &self,

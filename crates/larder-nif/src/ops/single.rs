@@ -14,7 +14,7 @@ use larder_term::{Mode, TermRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Runs `f` with the index key of a term.
+/// Runs `f` with the index key of a term: its inline bytes, or its order key in an ordered_set.
 #[inline(always)]
 pub fn with_key<R>(
     call: &Call<'_>,
@@ -29,7 +29,7 @@ pub fn with_key<R>(
     f(&bytes)
 }
 
-/// The words of objects that a visitor is shown.
+/// Words of objects that were read for the caller, which a visitor collects.
 pub struct Shown<'c> {
     heap: &'c Heap,
     words: SmallVec<[Word; 8]>,
@@ -94,8 +94,8 @@ pub(super) fn insert_new_to(
     local: &mut Local,
     object: Word,
 ) -> Reply {
-    // A row that costs something to write is not written if the key is there. The insert
-    // decides all the same: the key may come or go in between.
+    // If a row is costly to encode, the key is looked up first, and the row is not encoded if it is
+    // there. That look decides nothing else, as the key may come or go before the insert.
     if is_costly(object) && is_there(call, table, local, object)? {
         return Ok(boolean(false));
     }
@@ -106,7 +106,7 @@ pub(super) fn insert_new_to(
     Ok(boolean(inserted))
 }
 
-/// Whether to encode a row costs more than to look whether its key is there.
+/// Whether a row costs more to encode than its key costs to look up.
 #[inline]
 fn is_costly(row: Word) -> bool {
     const CHEAP: usize = 4;
@@ -151,8 +151,8 @@ pub(super) fn delete_object_of(call: &Call<'_>, table: &Arc<Table>, local: &mut 
     Ok(atoms::TRUE.word())
 }
 
-/// Runs `f` with a tuple as an object of the table; it says whether the table has the counts of the
-/// object's handles now.
+/// Runs `f` with a tuple as an object of the table. The first part of its result says whether the
+/// table has taken over the counts of the object's handles.
 #[inline(always)]
 pub fn with_object<R>(
     call: &Call<'_>,
@@ -168,14 +168,14 @@ pub fn with_object<R>(
         // The table's error comes before that of the object.
         return answer(call, table, table.check_write(who(call))).and(Err(BADARG));
     }
-    // 2. Large ones are reported to the emulator, which counts a call as next to nothing.
+    // 2. The emulator counts each call as one reduction. A large object costs more: it is reported.
     let object = row.object();
     let value = object.value();
     if value.len() > SMALL_OBJECT {
         spend_many_bytes(call, local, weight(value.len(), outside_bytes(value)));
     }
-    // 3. The counts of the value's handles go over to the table with the object, unless it says
-    // that it has not kept it.
+    // 3. The row owns a count for each of the value's handles, and gives them to the table with the
+    // object. If the table has not stored the object, the row takes them back, and releases them.
     let given = row.give_up();
     let result = f(local, object.giving());
     if given && !matches!(result, Ok((true, _))) {
@@ -199,6 +199,7 @@ impl<'c> Found<'c> {
         }
     }
 
+    /// Adds an object. `asked` is the caller's own term for its key, which the tuple may take over.
     #[inline(always)]
     fn add(&mut self, asked: Word, stored: Stored<'_>) {
         self.bytes += stored.size();
@@ -226,6 +227,8 @@ pub fn lookup(call: &Call<'_>) -> Reply {
 pub(super) fn lookup_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
     let mut found = Found::new(call);
     let asked = call.args[1];
+    // The key's bytes lie on the stack. The engine pins the epoch, copies each object, and visits
+    // the copy, which becomes a term on the caller's heap at once: so the handles in it are valid.
     with_key(call, table, asked, |key| {
         let visit = |stored: Stored<'_>| found.add(asked, stored);
         answer(call, table, table.lookup_in(local, asker(call), key, visit))
@@ -233,7 +236,7 @@ pub(super) fn lookup_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) 
     Ok(found.list(call, local))
 }
 
-/// Many objects of a bag cost more than the call itself.
+/// Reports to the emulator that a call read many objects, which cost more than the call itself.
 #[inline]
 pub fn spend(call: &Call<'_>, objects: usize) {
     if objects > 16 {

@@ -43,7 +43,8 @@ impl Admission {
     /// emptied or deleted meanwhile, or a batch begins, that comes after the commit.
     pub(crate) const COMMIT: Admission = Admission(u64::MAX - 1);
 
-    /// Its key is settled with the batch that got the latch in its so-many-th turn.
+    /// The latch is held, and the operation's key is settled with the batch that holds it: the one
+    /// with this number, in the order in which batches have acquired the latch.
     pub(crate) fn settled(turns: u64) -> Admission {
         debug_assert!(turns > 0);
         Admission(turns)
@@ -51,8 +52,8 @@ impl Admission {
 }
 
 impl Operation<'_> {
-    /// Whether there is no room for a value under a key, where `old` is now. What a list or a
-    /// commit writes was asked for before: all of it is written.
+    /// Whether there is no room to put a value in the place of `old`. A list and a commit have
+    /// asked beforehand whether there is room for all that they write, so nothing is refused here.
     #[cold]
     pub(super) fn refuses(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> bool {
         let asked = matches!(self.admission, Admission::BATCH | Admission::COMMIT);
@@ -68,8 +69,9 @@ pub(crate) enum Intent {
     Write,
 }
 
-/// Makes the state word's next load come after the leaf's lock was taken, for the threads that
-/// acquire the batch latch or fix a table and then read leaves.
+/// Orders the loads that follow after the taking of the leaf's lock. Threads that acquire the batch
+/// latch, or fix a table, do the reverse: they change the state word (or a flag), then read leaves.
+/// So either this thread sees their change, or they see this thread's lock and wait for it.
 #[inline]
 pub(crate) fn after_lock() {
     // Ordering: the lock is taken by a locked read-modify-write, which on x86-64 is a full barrier
@@ -149,8 +151,9 @@ impl Table {
         }
     }
 
-    /// Whether a write may go on. Called under the leaf's lock. Notes the change in the table's
-    /// change stamp, for threads that have read ahead.
+    /// Whether a write may go on: the table is as it was when the operation began. Called under the
+    /// leaf's lock. Also notes the change in the table's change stamp, for threads that have read
+    /// ahead.
     #[inline]
     pub(crate) fn revalidate(&self, op: &Operation<'_>) -> bool {
         // The lock was taken before the loads below. A thread that acquires the latch, fixes the

@@ -52,7 +52,7 @@ use std::ops::Bound;
 /// than entries.
 const FEW: usize = 16;
 
-/// Where to look.
+/// The path of a scan: see the module.
 enum Path {
     Nothing,
     /// Under these index keys, in this order.
@@ -66,7 +66,7 @@ enum Path {
     Gathered(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
-/// How far a scan has come: on a path of keys, with the key; else on the whole path.
+/// How far a scan has come on its path. On a path of keys it is a place under the current key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
     /// At the beginning (of the current key).
@@ -90,9 +90,9 @@ struct Passed {
 /// A place on a path.
 pub(crate) struct Cursor {
     path: Path,
-    way: Direction,
+    direction: Direction,
     place: Place,
-    /// Where the batch that was filled last began, and under which key of a path of keys.
+    /// The place at which the last batch began, and the current key then.
     began: (Place, usize),
     /// The entries behind `place` that were dealt with already; see the module.
     passed: Option<Passed>,
@@ -111,14 +111,14 @@ impl Cursor {
         direction: Direction,
         limit: Option<usize>,
     ) -> Self {
-        let way = table.way(direction);
+        let direction = table.way(direction);
         let path = match program {
-            Some(program) => path(table, program, way, limit),
+            Some(program) => path(table, program, direction, limit),
             None => Path::Full,
         };
         Cursor {
             path,
-            way,
+            direction,
             place: Place::Begin,
             began: (Place::Begin, 0),
             passed: None,
@@ -176,7 +176,7 @@ impl Cursor {
             gathered.push((position, key));
         }
         gathered.sort_unstable();
-        if self.way == Direction::Backward {
+        if self.direction == Direction::Backward {
             gathered.reverse();
         }
         let index = &op.store.index;
@@ -189,7 +189,7 @@ impl Cursor {
             // object was dealt with, unless the place is where a batch began.
             let stays = !index.is_unique() || matches!(self.place, Place::Resume(_));
             let is_at_place = |own: &[u8]| index.key_position(own) == place;
-            gathered.retain(|(position, _)| match self.way {
+            gathered.retain(|(position, _)| match self.direction {
                 _ if is_at_place(position) => stays,
                 Direction::Forward => *position > place,
                 Direction::Backward => *position < place,
@@ -255,21 +255,24 @@ impl Cursor {
                 },
                 Path::Gathering(_) => return 0,
                 Path::Range(low, high) => {
-                    let (near, far) = match self.way {
+                    // The scan starts at the near end, or where the last batch ended, and goes to
+                    // the far end.
+                    let (near, far) = match self.direction {
                         Direction::Forward => (low, high),
                         Direction::Backward => (high, low),
                     };
-                    let start = start(&self.place, near, self.way);
-                    // The index is lent the bound, so that it copies nothing beyond it.
+                    let start = start(&self.place, near, self.direction);
+                    // The far end is lent to the batch: a hint to the index, so that it copies
+                    // nothing beyond. What an index has copied beyond all the same is cut.
                     std::mem::swap(&mut batch.until, far);
-                    op.store.index.scan(op.guard, start, self.way, batch);
+                    op.store.index.scan(op.guard, start, self.direction, batch);
                     std::mem::swap(&mut batch.until, far);
-                    cut(batch, far, self.way);
+                    cut(batch, far, self.direction);
                     self.go_behind(batch);
                 }
                 Path::Full => {
-                    let start = start(&self.place, &Bound::Unbounded, self.way);
-                    op.store.index.scan(op.guard, start, self.way, batch);
+                    let start = start(&self.place, &Bound::Unbounded, self.direction);
+                    op.store.index.scan(op.guard, start, self.direction, batch);
                     if self.passed.is_some() {
                         self.leave_out(op, batch);
                     }
@@ -385,7 +388,7 @@ impl Cursor {
         // What was gathered is gathered anew when the scan goes on. So the place is a position of
         // the table, not the number of a key.
         let between = self.place == Place::Begin && self.key > 0;
-        let place = match (keys.get(self.key), self.way) {
+        let place = match (keys.get(self.key), self.direction) {
             _ if !between => self.place.clone(),
             (None, _) => Place::End,
             (Some((next, _)), Direction::Forward) => Place::Resume(next.clone()),
@@ -464,7 +467,7 @@ fn is_seen_empty(table: &Table) -> bool {
 }
 
 /// Where the program's objects can be.
-fn path(table: &Table, program: &Program, way: Direction, limit: Option<usize>) -> Path {
+fn path(table: &Table, program: &Program, direction: Direction, limit: Option<usize>) -> Path {
     // What comes in later was not there throughout the scan.
     if is_seen_empty(table) {
         return Path::Nothing;
@@ -490,17 +493,17 @@ fn path(table: &Table, program: &Program, way: Direction, limit: Option<usize>) 
                 table.encode_key(term.as_ref(), &mut key);
                 keys.push(key);
             }
-            distinct(&mut keys, table.kind().is_ordered(), way);
+            distinct(&mut keys, table.kind().is_ordered(), direction);
             Path::Keys(keys)
         }
     }
 }
 
 /// Leaves each key once, in the scan's order for an ordered_set.
-fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, way: Direction) {
+fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) {
     keys.sort_unstable();
     keys.dedup();
-    if ordered && way == Direction::Backward {
+    if ordered && direction == Direction::Backward {
         keys.reverse();
     }
 }
@@ -547,11 +550,13 @@ fn under_key(
     }
 }
 
-/// Where to take the scan up.
-fn start<'p>(place: &'p Place, near: &'p Bound<Vec<u8>>, way: Direction) -> Start<'p> {
+/// Where the next batch starts: at the place, or at the near end of the range if the scan is at its
+/// beginning.
+fn start<'p>(place: &'p Place, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
     match (place, near) {
         (Place::Past(position), _) => Start::Past(position),
-        (Place::Resume(position), _) if way == Direction::Forward => Start::At(position),
+        (Place::Resume(position), _) if direction == Direction::Forward => Start::At(position),
+        // Going backward, a batch resumes below the fence at which the last one ended.
         (Place::Resume(position), _) => Start::Past(position),
         (_, Bound::Included(position)) => Start::At(position),
         (_, Bound::Excluded(position)) => Start::Past(position),
@@ -560,8 +565,8 @@ fn start<'p>(place: &'p Place, near: &'p Bound<Vec<u8>>, way: Direction) -> Star
 }
 
 /// Drops the entries beyond the far bound of a range. A batch that reached it is the last.
-fn cut(batch: &mut Batch, far: &Bound<Vec<u8>>, way: Direction) {
-    let beyond = |key: &[u8]| match (far, way) {
+fn cut(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction) {
+    let beyond = |key: &[u8]| match (far, direction) {
         (Bound::Unbounded, _) => false,
         (Bound::Included(end), Direction::Forward) => key > end.as_slice(),
         (Bound::Excluded(end), Direction::Forward) => key >= end.as_slice(),
