@@ -1,10 +1,19 @@
 //! select, match and match_object with all their relatives, in slices.
 //!
-//! The results of a slice are put in front of what earlier slices found, so a scan that goes
-//! backward gives a list in order, and that is how an ordered_set is scanned when everything is
-//! wanted. With a limit, from a rank on, and in a bag, whose objects of one key come in the order
-//! of their arrival, the scan goes the way that was asked for; what a slice found is put in front
-//! back to front, and Erlang reverses the whole.
+//! 1. The function reads its arguments. If the specification names the key, it looks that up and is
+//!    done (`prepared`).
+//! 2. Otherwise it makes a [`Job`] of the engine's, and runs its first slice (`begin`).
+//! 3. If the slice was not the last, the job becomes a resource, and the call schedules `scan_more`
+//!    with it and the results so far. That runs the next slice.
+//!
+//! A list grows at its front, so each slice puts its results in front of those of earlier slices.
+//! There are two cases:
+//!
+//! * All results of a set or ordered_set are wanted (`all`). The scan goes in the opposite
+//!   direction, so the list is in order at the end.
+//! * Otherwise (`all_in_order`, `some`): with a limit, from a rank on, by an index, and in a bag,
+//!   whose objects of one key have an order of their own. The scan goes in the direction that was
+//!   asked for, and the list is back to front. Erlang reverses it (`larder_select:in_order/1`).
 
 use super::rank::place;
 use super::spec::{self, Surroundings, What, PROGRAMS};
@@ -26,19 +35,20 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A scan between two slices.
+/// A scan between two slices: the resource that `scan_more` gets.
 pub struct Scan {
     table: Arc<Table>,
     around: Surroundings,
     job: Mutex<Job>,
 }
 
+/// What is done in slices.
 pub enum Job {
-    /// Everything, the list in order.
+    /// A select of all results.
     All(SelectJob),
-    /// So many from a rank on, the list in order.
+    /// The objects from a rank on.
     Ranks(SelectJob),
-    /// So many; kept with what its continuation needs.
+    /// A select with a limit, and what its continuation needs.
     Some(SelectJob, Again),
     Count(CountJob),
     Delete(DeleteJob),
@@ -46,10 +56,11 @@ pub enum Job {
     Replace(ReplaceJob),
     /// An index that is being added.
     Build(Box<IndexBuild>),
-    /// Everything that an index tells, in its order.
+    /// All rows that an index finds, in the order of its entries.
     Index(Box<IndexJob>),
-    /// So many; kept with what its continuation needs.
+    /// The same with a limit, and what its continuation needs.
     IndexSome(Box<IndexJob>, IndexAgain),
+    /// It has ended.
     Over,
 }
 
@@ -121,7 +132,8 @@ fn compile(call: &Call<'_>, what: What, spec: Word) -> Result<Program, Raise> {
     spec::program(call, spec, what)
 }
 
-/// Calls `at` with the key that the program names, or `all` with the program if it names none.
+/// Calls `at` with the key that the program names. If it names none, or several, calls `all` with
+/// the program.
 fn prepared(
     call: &Call<'_>,
     table: &Arc<Table>,
@@ -509,8 +521,8 @@ fn stepped(
     })
 }
 
-/// One slice of a scan. What it found before something got in its way stands: the next slice goes
-/// on from there.
+/// One slice of a scan. If a list batch stops it, the results so far stay, the slice helps with the
+/// batch, and the next slice goes on from there.
 fn patiently(
     scan: &Scan,
     budget: &mut Budget,

@@ -32,22 +32,24 @@
 //! have the value. So what it returns was in the table, with that value, at the instant at which
 //! the row was read.
 //!
-//! # Why a write is of one instant
+//! # Why a write takes effect at one instant
 //!
-//! The instant of a write is the one at which all its new entries are there, and all its old ones
-//! still, if its row is read by an index or by its key.
+//! The instant lies in the window: all new entries are there, and no old one is removed yet. That
+//! holds for readers by an index and for readers by the key:
 //!
-//! - A reader that finds an entry in the window waits for the row, and sees it as it becomes.
-//! - A reader that misses a new entry in the window did so before the instant, and the row was as
-//!   before. One that misses an old entry did so after it.
-//! - Whoever reads the row by its key in the window waits, and sees it as it becomes.
+//! - A reader that finds an entry during the window waits for the row's lock, and sees the new row.
+//! - A reader that misses a new entry has read the index before the instant, when the row was as
+//!   before.
+//! - A reader that misses an old entry has read the index after the instant.
+//! - A reader of the row by its key waits during the window, and sees the new row.
 //!
 //! # More than one value
 //!
 //! A reader that looks for several values, or a range, reads the entries one leaf after the other.
-//! A row whose value changes from one that lies ahead to one that lies behind would be missed. So
-//! each change of a value is counted, between the new entries and the removal of the old
-//! (`Entries::note_move`). A reader that must miss nothing compares the counts of before and after.
+//! If a row's value moves meanwhile from a leaf that is yet to be read to one that was read, the
+//! reader would miss the row. So a write that moves a value counts that, after the new entries and
+//! before the removal of the old (`Entries::note_move`). A reader that must miss nothing compares
+//! the counts of before and after.
 
 mod build;
 mod choice;
@@ -128,7 +130,8 @@ impl Indexes {
     /// The same indexes of a table that is empty.
     pub(crate) fn emptied(&self) -> Result<Option<Arc<Self>>, Error> {
         let each = self.each.iter().map(|entries| {
-            // What is being built is built in an empty table; what is broken stays so no longer.
+            // An empty table has no rows to be indexed: each index is ready, also one that is being
+            // built or was broken.
             Entries::new(&entries.definition, &self.seed, true).map(Arc::new)
         });
         let each = each.collect::<Result<_, _>>()?;

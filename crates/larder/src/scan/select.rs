@@ -71,9 +71,10 @@ impl Scan {
         })
     }
 
-    /// One slice: calls `row` with the program and one object after the other, until it wants to
-    /// pause, the budget is used up (`More`) or the scan is at its end (`Done`). `few` is how many
-    /// rows may be of use (0: any number), and `any_order` says that all are, in no order.
+    /// One slice: calls `row` with the program and one object after the other. Gives `More` if
+    /// `row` wants to pause or the budget is used up, and `Done` at the end of the scan. `few` is
+    /// how many rows the caller can use (0: any number). `any_order` says that it uses all, in any
+    /// order.
     ///
     /// # Errors
     /// `NoTable`; `Busy`, before a row is read.
@@ -99,13 +100,16 @@ impl Scan {
         let program = program.as_ref();
         let (weight, keypos) = (weight(program), table.keypos());
         loop {
-            // Pinned anew for each leaf's worth, so that a long scan holds up no memory. Results
-            // are given while it is pinned: the handles in the batch's copies stay alive.
+            // The epoch is pinned anew for each batch, so that a long scan keeps no memory from
+            // being freed. Results are given while it is pinned: so the handles in the batch's
+            // copies stay alive.
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
+            // If an index is used: first all keys are gathered from its entries.
             if !cursor.gather(table, &op, budget) {
                 return Ok(Step::More);
             }
+            // Copies the next entries. Their first `usable` are on the scan's path.
             let usable = cursor.fill(table, &op, (few, any_order), batch);
             if usable == 0 {
                 return Ok(Step::Done);
