@@ -4,6 +4,7 @@
 use crate::report::read::Findings;
 use crate::report::style::{Style, Styles};
 use crate::result::{Better, Plot, Scale, Study, X};
+use crate::stats::sorted;
 use serde::Serialize;
 
 /// One plot, ready to be drawn. Its script gets it as JSON.
@@ -102,6 +103,12 @@ impl Chart {
         self.series.iter().filter(|one| one.from == From::Run)
     }
 
+    /// Those that are drawn at first: what another run measured, when the reader asks for it.
+    pub fn shown(&self) -> Vec<&Series> {
+        let shown = self.series.iter().filter(|one| one.from != From::Other);
+        shown.collect()
+    }
+
     /// The published ones.
     pub fn published(&self) -> impl Iterator<Item = &Series> {
         self.series.iter().filter(|one| one.from == From::Published)
@@ -109,10 +116,7 @@ impl Chart {
 
     /// Every x of the series given, in order.
     pub fn places<'a>(&self, series: impl Iterator<Item = &'a Series>) -> Vec<f64> {
-        let mut all: Vec<f64> = series
-            .flat_map(|one| one.points.iter().map(|spot| spot.x))
-            .collect();
-        all.sort_by(f64::total_cmp);
+        let mut all = sorted(series.flat_map(|one| one.points.iter().map(|spot| spot.x)));
         all.dedup();
         all
     }
@@ -135,12 +139,8 @@ impl Chart {
 /// The charts of all studies, in their order. Published figures and the other run's points stand
 /// with ours of the same plot.
 pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
-    let styles = Styles::of(
-        &[Some(here), there]
-            .into_iter()
-            .flatten()
-            .collect::<Vec<_>>(),
-    );
+    let both: Vec<_> = std::iter::once(here).chain(there).collect();
+    let styles = Styles::of(&both);
     let mut charts: Vec<Chart> = Vec::new();
     for study in &here.studies {
         let other = there.and_then(|found| found.studies.iter().find(|s| s.study == study.study));
@@ -178,21 +178,9 @@ fn one(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Ch
     };
     add_points(&mut chart, study, From::Run, styles);
     for figure in study.published.iter().filter(|f| f.plot == plot.id) {
-        let spot = Spot {
-            x: 0.0,
-            y: figure.value,
-            low: figure.value,
-            high: figure.value,
-            runs: 0,
-        };
-        add(
-            &mut chart,
-            &figure.series,
-            From::Published,
-            &figure.x,
-            spot,
-            styles,
-        );
+        let spot = [figure.value; 3];
+        let name = (figure.series.as_str(), From::Published);
+        add(&mut chart, name, &figure.x, spot, 0, styles);
     }
     if let Some(other) = other {
         add_points(&mut chart, other, From::Other, styles);
@@ -206,23 +194,39 @@ fn one(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Ch
 fn add_points(chart: &mut Chart, study: &Study, from: From, styles: &Styles) {
     let plot = chart.plot.clone();
     for point in study.points.iter().filter(|point| point.plot == plot) {
-        let spot = Spot {
-            x: 0.0,
-            y: point.y,
-            low: point.low.min(point.y),
-            high: point.high.max(point.y),
-            runs: point.runs,
-        };
-        add(chart, &point.series, from, &point.x, spot, styles);
+        let (low, high) = (point.low.min(point.y), point.high.max(point.y));
+        let name = (point.series.as_str(), from);
+        add(
+            chart,
+            name,
+            &point.x,
+            [point.y, low, high],
+            point.runs,
+            styles,
+        );
     }
 }
 
-fn add(chart: &mut Chart, name: &str, from: From, x: &X, spot: Spot, styles: &Styles) {
+/// Adds the figure (median, least and most) of some runs to the series of this name.
+fn add(
+    chart: &mut Chart,
+    (name, from): (&str, From),
+    x: &X,
+    [y, low, high]: [f64; 3],
+    runs: usize,
+    styles: &Styles,
+) {
     let x = match x {
         X::Number(number) if chart.x_scale != Scale::Names => *number,
         place => named(&mut chart.names, &place.to_string(), chart.x_scale),
     };
-    let spot = Spot { x, ..spot };
+    let spot = Spot {
+        x,
+        y,
+        low,
+        high,
+        runs,
+    };
     let known = |one: &&mut Series| one.from == from && one.name == name;
     match chart.series.iter_mut().find(known) {
         Some(series) => series.points.push(spot),

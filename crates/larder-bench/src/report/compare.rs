@@ -1,6 +1,6 @@
 //! Two runs of the same studies, figure by figure.
 
-use crate::report::chart::{Chart, From};
+use crate::report::chart::{Chart, From, Series};
 use crate::report::read::Findings;
 use crate::report::verdict::{factor, sure, Sure};
 
@@ -26,9 +26,7 @@ pub fn pairs(charts: &[Chart]) -> Vec<Pair<'_>> {
     let mut all = Vec::new();
     for chart in charts {
         for here in chart.measured() {
-            let there = |one: &&crate::report::chart::Series| {
-                one.from == From::Other && one.name == here.name
-            };
+            let there = |one: &&Series| one.from == From::Other && one.name == here.name;
             let Some(there) = chart.series.iter().find(there) else {
                 continue;
             };

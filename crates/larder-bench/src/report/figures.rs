@@ -25,7 +25,7 @@
 
 use crate::report::number;
 use crate::report::Error;
-use crate::stats::quantile;
+use crate::stats::{distinct, quantile, sorted};
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -81,6 +81,9 @@ struct Asked<'a> {
     only: Vec<(&'a str, &'a str)>,
     worst: Option<usize>,
 }
+
+/// What makes a row's fields of its lines.
+type MakeFields = Box<dyn Fn(&[&csv::StringRecord]) -> Vec<Option<f64>>>;
 
 /// What the fields of a table are.
 #[derive(Default)]
@@ -182,18 +185,11 @@ impl<'a> Asked<'a> {
     }
 
     /// The headings of the fields, and what makes a row's fields of its lines.
-    #[allow(clippy::type_complexity)]
     fn fields(
         &self,
         file: &File,
         lines: &[&csv::StringRecord],
-    ) -> Result<
-        (
-            Vec<String>,
-            Box<dyn Fn(&[&csv::StringRecord]) -> Vec<Option<f64>>>,
-        ),
-        String,
-    > {
+    ) -> Result<(Vec<String>, MakeFields), String> {
         Ok(match &self.what {
             Fields::Nothing => return Err("it says neither columns, values nor quantiles".into()),
             Fields::Values(names) => {
@@ -318,25 +314,9 @@ fn list(said: &str) -> Vec<&str> {
     said.split(", ").collect()
 }
 
-/// Values in the order in which they are first met.
-fn distinct<T: PartialEq>(values: impl Iterator<Item = T>) -> Vec<T> {
-    let mut out = Vec::new();
-    for value in values {
-        if !out.contains(&value) {
-            out.push(value);
-        }
-    }
-    out
-}
-
 /// What a column has in these lines, least first. Empty fields are left out.
 fn figures(lines: &[&csv::StringRecord], at: usize) -> Vec<f64> {
-    let mut figures: Vec<f64> = lines
-        .iter()
-        .filter_map(|line| line[at].parse().ok())
-        .collect();
-    figures.sort_by(f64::total_cmp);
-    figures
+    sorted(lines.iter().filter_map(|line| line[at].parse().ok()))
 }
 
 fn median(sorted: &[f64]) -> Option<f64> {

@@ -36,7 +36,6 @@ mod tree;
 mod verdict;
 mod versus;
 mod wide;
-mod wide_csv;
 
 use std::path::{Path, PathBuf};
 

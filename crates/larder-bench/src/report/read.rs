@@ -1,7 +1,7 @@
 //! The files of a folder: studies, a tree's recording, `bench.csv` of `make bench` and `wide.csv`
 //! of `make bench-wide`.
 
-use crate::report::wide_csv::{self, Wide};
+use crate::report::lines::{self, Wide};
 use crate::report::{bench_csv, Error};
 use crate::result::{Recording, Study};
 use std::path::{Path, PathBuf};
@@ -56,7 +56,7 @@ impl Findings {
             return Ok(());
         }
         if name == WIDE {
-            self.wide = Some(understood(path, wide_csv::parse)?);
+            self.wide = Some(understood(path, lines::wide)?);
             return Ok(());
         }
         let study = if name == BENCH {

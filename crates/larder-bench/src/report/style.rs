@@ -2,6 +2,7 @@
 //! the same in every plot.
 
 use crate::report::read::Findings;
+use crate::stats::distinct;
 use serde::Serialize;
 
 /// How many colours there are (`.c0` and so on in the style sheets).
@@ -50,19 +51,13 @@ pub struct Styles(Vec<String>);
 impl Styles {
     /// Of all the series that there are.
     pub fn of(found: &[&Findings]) -> Styles {
-        let mut names: Vec<String> = Vec::new();
         let studies = found.iter().flat_map(|findings| &findings.studies);
-        for study in studies {
+        let mut names = distinct(studies.flat_map(|study| {
             let points = study.points.iter().map(|point| &point.series);
-            let published = study.published.iter().map(|figure| &figure.series);
-            for name in points.chain(published) {
-                if !names.contains(name) {
-                    names.push(name.clone());
-                }
-            }
-        }
+            points.chain(study.published.iter().map(|figure| &figure.series))
+        }));
         names.sort_by_key(|name| !ours(name));
-        Styles(names)
+        Styles(names.into_iter().cloned().collect())
     }
 
     /// How the series looks.

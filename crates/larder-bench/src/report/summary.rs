@@ -11,10 +11,7 @@ use maud::{html, Markup};
 
 /// The whole summary.
 pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
-    let all = charts
-        .iter()
-        .map(standing)
-        .fold(Standing::default(), |all, one| all.and(&one));
+    let all = Standing::of(charts);
     let of = |study: &Study| -> Vec<&Chart> {
         let of = charts.iter().filter(|chart| chart.study == study.study);
         of.collect()
@@ -51,7 +48,7 @@ fn overview<'a>(found: &Findings, of: &dyn Fn(&Study) -> Vec<&'a Chart>) -> Mark
             } }
             tbody { @for study in &found.studies {
                 @let mine = of(study);
-                @let all = mine.iter().map(|chart| standing(chart)).fold(Standing::default(), |all, one| all.and(&one));
+                @let all = Standing::of(mine.iter().copied());
                 tr {
                     th scope="row" { a href=(format!("#{}", crate::report::study::anchor(study))) { (study.title) } }
                     td { (mine.len()) } td { (all.won) } td { (all.open) } td { (all.lost) }

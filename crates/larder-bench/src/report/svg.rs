@@ -48,45 +48,34 @@ struct Frame {
 
 impl Frame {
     fn of(chart: &Chart) -> Frame {
-        // What another run measured is shown when the reader asks for it.
-        let spots = || {
-            let shown = chart.series.iter().filter(|one| one.from != From::Other);
-            shown.flat_map(|one| &one.points)
-        };
+        let shown = chart.shown();
+        let spots = || shown.iter().flat_map(|one| &one.points);
         let figures = spots().flat_map(|spot| [spot.low, spot.y, spot.high]);
-        let y = Axis::fit(figures, chart.y_scale == Scale::Log);
-        let places = chart.places(chart.series.iter()).len();
+        let mut frame = Frame {
+            left: LEFT,
+            right: WIDTH - RIGHT,
+            top: TOP,
+            bottom: HEIGHT - BOTTOM,
+            x: None,
+            y: Axis::fit(figures, chart.y_scale == Scale::Log),
+            row: 0.0,
+            crowded: false,
+        };
         if chart.x_scale == Scale::Names {
             let longest = chart.names.iter().map(|name| name.chars().count()).max();
-            let left = (longest.unwrap_or(0) as f64 * LETTER + 18.0).clamp(LEFT, 330.0);
-            let row = row_height(chart.series.len(), chart.names.len());
-            Frame {
-                left,
-                right: WIDTH - RIGHT,
-                top: TOP,
-                bottom: TOP + row * chart.names.len().max(1) as f64,
-                x: None,
-                y,
-                row,
-                crowded: false,
-            }
+            frame.left = (longest.unwrap_or(0) as f64 * LETTER + 18.0).clamp(LEFT, 330.0);
+            frame.row = row_height(chart.series.len(), chart.names.len());
+            frame.bottom = TOP + frame.row * chart.names.len().max(1) as f64;
         } else {
             let mut x = Axis::fit(spots().map(|spot| spot.x), chart.x_scale == Scale::Log);
             // Threads and keys come whole.
             if spots().all(|spot| spot.x.fract() == 0.0) {
                 x.ticks.retain(|tick| tick.fract() == 0.0);
             }
-            Frame {
-                left: LEFT,
-                right: WIDTH - RIGHT,
-                top: TOP,
-                bottom: HEIGHT - BOTTOM,
-                x: Some(x),
-                y,
-                row: 0.0,
-                crowded: places > CROWDED,
-            }
+            frame.x = Some(x);
+            frame.crowded = chart.places(chart.series.iter()).len() > CROWDED;
         }
+        frame
     }
 
     fn height(&self) -> f64 {
@@ -156,12 +145,7 @@ pub fn summary(chart: &Chart) -> String {
 /// The chart as a file of its own, with its legend and the styles.
 pub fn file(chart: &Chart) -> String {
     let frame = Frame::of(chart);
-    let shown: Vec<&Series> = chart
-        .series
-        .iter()
-        .filter(|s| s.from != From::Other)
-        .collect();
-    let rows = legend_rows(&shown);
+    let rows = legend_rows(&chart.shown());
     let height = frame.height() + 20.0 * rows.len() as f64 + 8.0;
     let inside = html! {
         (body(chart, &frame))
@@ -240,16 +224,11 @@ fn dash(series: &Series) -> Option<&'static str> {
 }
 
 fn body(chart: &Chart, frame: &Frame) -> Markup {
-    let lanes = chart
-        .series
-        .iter()
-        .filter(|s| s.from != From::Other)
-        .count();
+    let shown = chart.shown();
+    let lane = |i: usize| (i as f64 + 1.0) / (shown.len() as f64 + 1.0);
     html! {
         (axes(chart, frame))
-        @for (i, series) in chart.series.iter().filter(|s| s.from != From::Other).enumerate() {
-            (draw(series, frame, (i as f64 + 1.0) / (lanes as f64 + 1.0)))
-        }
+        @for (i, series) in shown.iter().enumerate() { (draw(series, frame, lane(i))) }
     }
 }
 
@@ -264,37 +243,36 @@ pub fn y_text(chart: &Chart) -> String {
 }
 
 fn axes(chart: &Chart, frame: &Frame) -> Markup {
-    match &frame.x {
-        Some(x) => html! {
+    let middle = n((frame.left + frame.right) / 2.0);
+    html! {
+        @if let Some(x) = &frame.x {
             @for tick in &frame.y.ticks {
                 @let y = n(frame.up(frame.y.at(*tick).unwrap_or(0.0)));
                 path.grid d=(format!("M{},{y}H{}", n(frame.left), n(frame.right))) {}
                 text.tick x=(n(frame.left - 8.0)) y=(y) dy="4" text-anchor="end" { (short(*tick)) }
             }
-            @for tick in &x.ticks {
-                @let at = n(frame.across(x.at(*tick).unwrap_or(0.0)));
-                path.grid d=(format!("M{at},{}V{}", n(frame.top), n(frame.bottom))) {}
-                text.tick x=(at) y=(n(frame.bottom + 17.0)) text-anchor="middle" { (short(*tick)) }
-            }
-            path.axis d=(format!("M{},{}V{}H{}", n(frame.left), n(frame.top), n(frame.bottom), n(frame.right))) {}
-            text.label x=(n((frame.left + frame.right) / 2.0)) y=(n(frame.bottom + 38.0)) text-anchor="middle" { (chart.x_label) }
-            text.label transform=(format!("translate(14,{}) rotate(-90)", n((frame.top + frame.bottom) / 2.0))) text-anchor="middle" { (y_text(chart)) }
-        },
-        None => html! {
-            @for tick in &frame.y.ticks {
-                @let at = n(frame.across(frame.y.at(*tick).unwrap_or(0.0)));
-                path.grid d=(format!("M{at},{}V{}", n(frame.top), n(frame.bottom))) {}
-                text.tick x=(at) y=(n(frame.bottom + 17.0)) text-anchor="middle" { (short(*tick)) }
-            }
+            (upright(x, frame))
+        } @else {
+            (upright(&frame.y, frame))
             @for (i, name) in chart.names.iter().enumerate() {
                 @let y = frame.top + frame.row * i as f64;
                 @if i > 0 { path.grid d=(format!("M{},{}H{}", n(12.0), n(y), n(frame.right))) {} }
                 text.tick x=(n(frame.left - 8.0)) y=(n(y + frame.row / 2.0)) dy="4" text-anchor="end" { (cut(name, frame.left)) }
             }
-            path.axis d=(format!("M{},{}V{}H{}", n(frame.left), n(frame.top), n(frame.bottom), n(frame.right))) {}
-            text.label x=(n((frame.left + frame.right) / 2.0)) y=(n(frame.bottom + 38.0)) text-anchor="middle" { (y_text(chart)) }
-        },
+        }
+        path.axis d=(format!("M{},{}V{}H{}", n(frame.left), n(frame.top), n(frame.bottom), n(frame.right))) {}
+        text.label x=(middle) y=(n(frame.bottom + 38.0)) text-anchor="middle" { @if frame.x.is_some() { (chart.x_label) } @else { (y_text(chart)) } }
+        @if frame.x.is_some() { text.label transform=(format!("translate(14,{}) rotate(-90)", n((frame.top + frame.bottom) / 2.0))) text-anchor="middle" { (y_text(chart)) } }
     }
+}
+
+/// The lines and ticks of the axis that lies.
+fn upright(axis: &Axis, frame: &Frame) -> Markup {
+    html! { @for tick in &axis.ticks {
+        @let at = n(frame.across(axis.at(*tick).unwrap_or(0.0)));
+        path.grid d=(format!("M{at},{}V{}", n(frame.top), n(frame.bottom))) {}
+        text.tick x=(at) y=(n(frame.bottom + 17.0)) text-anchor="middle" { (short(*tick)) }
+    } }
 }
 
 /// A name that fits; the table has the whole of it.

@@ -3,7 +3,7 @@
 
 use crate::report::chart::{Chart, Series, Spot};
 use crate::report::number::{figure, times};
-use crate::report::verdict::{wins, Win};
+use crate::report::verdict::{factor, wins, Win};
 use crate::result::Scale;
 use maud::{html, Markup};
 
@@ -77,15 +77,14 @@ pub fn best(chart: &Chart) -> Option<Markup> {
         return None;
     }
     let line = |win: &Win| {
-        let (next, spot) = win.next?;
-        let factor = crate::report::verdict::factor(better, win.best.1.y, spot.y);
-        Some(html! { tr {
+        let ((best, first), (next, second)) = (win.best, win.next);
+        html! { tr {
             th scope="row" { (chart.place(win.x)) }
-            td.text { (win.best.0.name) } td { (figure(win.best.1.y)) }
-            td.text { (next.name) } td { (figure(spot.y)) }
-            td { @if let Some(factor) = factor { (times(factor)) } }
+            td.text { (best.name) } td { (figure(first.y)) }
+            td.text { (next.name) } td { (figure(second.y)) }
+            td { @if let Some(factor) = factor(better, first.y, second.y) { (times(factor)) } }
             td.text { (win.sure.text()) }
-        } })
+        } }
     };
     let caption = format!("{}: the best at each place, {}", chart.title, chart.unit);
     Some(wide(
@@ -95,7 +94,7 @@ pub fn best(chart: &Chart) -> Option<Markup> {
                 th scope="col" { (chart.x_label) } th.text scope="col" { "best" } th scope="col" { "figure" }
                 th.text scope="col" { "next" } th scope="col" { "figure" } th scope="col" { "as good" } th.text scope="col" { "difference" }
             } }
-            tbody { @for win in &wins { @if let Some(line) = line(win) { (line) } } }
+            tbody { @for win in &wins { (line(win)) } }
         },
     ))
 }

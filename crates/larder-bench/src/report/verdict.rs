@@ -14,8 +14,8 @@ pub struct Win<'a> {
     pub x: f64,
     /// Who.
     pub best: (&'a Series, &'a Spot),
-    /// Who comes next, if there is anybody else.
-    pub next: Option<(&'a Series, &'a Spot)>,
+    /// Who comes next.
+    pub next: (&'a Series, &'a Spot),
     /// How sure that is.
     pub sure: Sure,
 }
@@ -76,7 +76,7 @@ pub fn wins(chart: &Chart) -> Vec<Win<'_>> {
         Some(Win {
             x,
             best,
-            next: Some(next),
+            next,
             sure: sure(best.1, next.1),
         })
     };
@@ -118,8 +118,14 @@ impl Standing {
         self.won + self.open + self.lost
     }
 
+    /// All charts together.
+    pub fn of<'a>(charts: impl IntoIterator<Item = &'a Chart>) -> Standing {
+        let all = charts.into_iter().map(standing);
+        all.fold(Standing::default(), |all, one| all.and(&one))
+    }
+
     /// Counts another's places, too.
-    pub fn and(self, other: &Standing) -> Standing {
+    fn and(self, other: &Standing) -> Standing {
         let factors = match (self.factors, other.factors) {
             (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
             (a, b) => a.or(b),

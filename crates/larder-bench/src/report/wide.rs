@@ -5,35 +5,19 @@
 //! Its colour says how far from 1 it is; the number stands in it, so that nothing depends on
 //! colours.
 
+use crate::report::lines::{Cell, Wide};
 use crate::report::tables::wide;
-use crate::report::wide_csv::{Cell, Wide};
-use crate::stats::quantile;
+use crate::stats::{distinct, quantile, sorted};
 use maud::{html, Markup};
 use std::collections::BTreeMap;
 
-fn sorted<'a>(cells: impl Iterator<Item = &'a Cell>) -> Vec<f64> {
-    let mut ratios: Vec<f64> = cells.filter_map(|cell| cell.ratio).collect();
-    ratios.sort_by(f64::total_cmp);
-    ratios
-}
-
-/// Names in the order in which they are first met.
-fn names<'a>(cells: &[&'a Cell], of: impl Fn(&'a Cell) -> &'a str) -> Vec<&'a str> {
-    let mut names = Vec::new();
-    for name in cells.iter().map(|cell| of(cell)) {
-        if !names.contains(&name) {
-            names.push(name);
-        }
-    }
-    names
+fn ratios<'a>(cells: impl IntoIterator<Item = &'a &'a Cell>) -> Vec<f64> {
+    sorted(cells.into_iter().filter_map(|cell| cell.ratio))
 }
 
 /// The section of the page.
 pub fn section(run: &Wide) -> Markup {
-    let mut sizes: BTreeMap<u64, Vec<&Cell>> = BTreeMap::new();
-    for cell in &run.cells {
-        sizes.entry(cell.rows).or_default().push(cell);
-    }
+    let sizes = groups(&run.cells, |cell| cell.rows);
     html! {
         section id="wide" {
             h2 { "Every function, every kind of row" }
@@ -47,8 +31,11 @@ pub fn section(run: &Wide) -> Markup {
     }
 }
 
-fn groups(cells: &[Cell], of: impl Fn(&Cell) -> String) -> BTreeMap<String, Vec<&Cell>> {
-    let mut groups: BTreeMap<String, Vec<&Cell>> = BTreeMap::new();
+fn groups<'a, K: Ord>(
+    cells: impl IntoIterator<Item = &'a Cell>,
+    of: impl Fn(&'a Cell) -> K,
+) -> BTreeMap<K, Vec<&'a Cell>> {
+    let mut groups: BTreeMap<K, Vec<&Cell>> = BTreeMap::new();
     for cell in cells {
         groups.entry(of(cell)).or_default().push(cell);
     }
@@ -57,7 +44,7 @@ fn groups(cells: &[Cell], of: impl Fn(&Cell) -> String) -> BTreeMap<String, Vec<
 
 fn distributions(title: &str, groups: BTreeMap<String, Vec<&Cell>>) -> Markup {
     let line = |name: &str, cells: &[&Cell]| {
-        let ratios = sorted(cells.iter().copied());
+        let ratios = ratios(cells);
         let slower = ratios.iter().filter(|ratio| **ratio > 1.0).count();
         html! { tr {
             th scope="row" { (name.trim()) } td { (ratios.len()) }
@@ -73,17 +60,14 @@ fn distributions(title: &str, groups: BTreeMap<String, Vec<&Cell>>) -> Markup {
 }
 
 /// The heat map of one size.
-fn map(rows: u64, cells: &[&Cell]) -> Markup {
-    let operations = names(cells, |cell| &cell.operation);
-    let kinds = names(cells, |cell| &cell.kind);
-    let mut fields: BTreeMap<(&str, &str), Vec<&Cell>> = BTreeMap::new();
-    for cell in cells {
-        let place = (cell.operation.as_str(), cell.kind.as_str());
-        fields.entry(place).or_default().push(cell);
-    }
+fn map<'a>(rows: u64, cells: &[&'a Cell]) -> Markup {
+    let operations = distinct(cells.iter().map(|cell| cell.operation.as_str()));
+    let kinds = distinct(cells.iter().map(|cell| cell.kind.as_str()));
+    let place = |cell: &'a Cell| (cell.operation.as_str(), cell.kind.as_str());
+    let fields = groups(cells.iter().copied(), place);
     let field = |operation: &str, kind: &str| {
         let of = fields.get(&(operation, kind));
-        of.map(|of| quantile(&sorted(of.iter().copied()), 0.5))
+        of.map(|of| quantile(&ratios(of), 0.5))
     };
     let table = html! {
         thead { tr { th scope="col" { "operation" } @for kind in &kinds { th scope="col" { (kind) } } } }
@@ -117,7 +101,7 @@ fn heat(ratio: f64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::wide_csv::parse;
+    use crate::report::lines::wide as parse;
 
     const FILE: &str = "# seed: 1\noperation,type,kind,rows,ratio,left_out\n\
         lookup_hit,set,int,10,0.45,\nlookup_hit,bag,int,10,3.00,\n\

@@ -6,6 +6,7 @@
 
 use super::rows::{Ask, EngineRows, Forgetful, Hand, Rows};
 use crate::maps::peers::{each_shared, OnShared, Only, Operations, Shared};
+use crate::result::Failure;
 use larder::{structures, StructureValue, TableKind};
 
 /// A table under study, before it is made.
@@ -55,12 +56,7 @@ impl Contender {
         Contender {
             name: name.to_owned(),
             ordered: kind == TableKind::OrderedSet,
-            how: How::Engine(Ask {
-                kind,
-                structure: structure.to_owned(),
-                options: options.to_vec(),
-                decentralized: false,
-            }),
+            how: How::Engine(Ask::new(kind, structure, options)),
         }
     }
 
@@ -106,9 +102,12 @@ impl Contender {
     ///
     /// # Errors
     /// What the engine says.
-    pub fn make(&self, arity: usize, rows: usize) -> Result<Box<dyn Rows>, larder::Error> {
+    pub fn make(&self, arity: usize, rows: usize) -> Result<Box<dyn Rows>, Failure> {
+        let refused = |e: larder::Error| Failure::Impossible(format!("{}: {e}", self.name));
         Ok(match &self.how {
-            How::Engine(ask) => Box::new(EngineRows::new(&sized(ask, rows), arity)?),
+            How::Engine(ask) => {
+                Box::new(EngineRows::new(&sized(ask, rows), arity).map_err(refused)?)
+            }
             How::Peer(make) => make(),
             How::Forgetful(other) => Box::new(Forgetful(other.make(arity, rows)?)),
         })

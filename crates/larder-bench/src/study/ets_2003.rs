@@ -4,7 +4,7 @@
 //! checks what it is told, and says how many operations that were.
 
 use super::contender::{others, said, Contender};
-use super::rows::{Hand, Next, Rows};
+use super::rows::{traverse, Hand, Next, Rows};
 use super::run::{grouped, Run};
 use super::Plan;
 use crate::result::Failure;
@@ -148,12 +148,7 @@ fn lookups(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
 }
 
 fn traversal(hand: &mut dyn Hand, data: &KeyOrders) -> Answer {
-    let (mut at, mut rows, mut sum) = (hand.first(), 0i64, 0i64);
-    while let Next::Key(key) = at {
-        rows += 1;
-        sum += key;
-        at = hand.next(key);
-    }
+    let (at, rows, sum) = traverse(hand);
     let right = (data.n, data.n * (data.n + 1) / 2);
     if at != Next::End || (rows, sum) != right {
         return Err(format!(
@@ -473,8 +468,7 @@ fn course(
     taken: &mut Taken,
 ) -> Result<Times, Failure> {
     let wrong = |what: String| Failure::wrong(&contender.name, what);
-    let made = |e: larder::Error| Failure::Impossible(format!("{}: {e}", contender.name));
-    let rows = contender.make(2, data.n as usize).map_err(made)?;
+    let rows = contender.make(2, data.n as usize)?;
     let mut hand = rows.hand();
     let (mut times, mut bytes) = ([0.0; WORKLOADS.len()], 0.0);
     for _ in 0..rounds {

@@ -261,12 +261,6 @@ fn phases(
     })
 }
 
-fn made(contender: &Contender, size: Size) -> Result<Box<dyn Rows>, Failure> {
-    contender
-        .make(2, size.inserts)
-        .map_err(|e| Failure::Impossible(format!("{}: {e}", contender.name)))
-}
-
 /// The rates of the three phases on a fresh table.
 fn three(
     contender: &Contender,
@@ -275,7 +269,7 @@ fn three(
     threads: usize,
     seed: u64,
 ) -> Result<[f64; 3], Failure> {
-    let rows = made(contender, size)?;
+    let rows = contender.make(2, size.inserts)?;
     let name = &contender.name;
     let first = insert(&*rows, size, threads, seed)?;
     sound(&*rows, name, size, Some(distinct(size, threads, seed)))?;
@@ -490,7 +484,7 @@ fn sweep(
                 if run.is_over(&format!("{plot}, from {x} on"), (share, 0.0)) {
                     continue;
                 }
-                let rows = made(contender, size)?;
+                let rows = contender.make(2, size.inserts)?;
                 insert(&*rows, size, threads, seed)?;
                 let rate = mixed(&*rows, &series, size, mix, threads, seed)?;
                 sound(&*rows, &series, size, None)?;
@@ -517,7 +511,7 @@ fn stacks(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<(), 
     let steps = (&all[..], counts.len());
     run.in_turns("stacks", (runs, share), steps, |run, _, contender| {
         let name = &contender.name;
-        let rows = made(contender, size)?;
+        let rows = contender.make(2, size.inserts)?;
         let mut hand = rows.hand();
         (1..=keys).for_each(|key| hand.insert(key, value(key)));
         for &threads in &counts {

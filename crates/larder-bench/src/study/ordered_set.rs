@@ -5,7 +5,7 @@
 
 use super::adapting;
 use super::contender::{named, others, said, Contender};
-use super::rows::{Hand, Next, Rows};
+use super::rows::{traverse, Hand, Next, Rows};
 use super::run::{grouped, rotated, Run};
 use super::Plan;
 use crate::result::Failure;
@@ -75,12 +75,6 @@ fn foresee(run: &mut Run, runs: usize, contenders: usize, ends: usize) {
     run.announce(runs as f64 * (5.0 * scenarios as f64 + disjoint + 60.0));
 }
 
-fn made(contender: &Contender, rows: usize) -> Result<Box<dyn Rows>, Failure> {
-    contender
-        .make(1, rows)
-        .map_err(|e| Failure::Impossible(format!("{}: {e}", contender.name)))
-}
-
 fn disjoint(
     run: &mut Run,
     (runs, share): (usize, f64),
@@ -106,7 +100,7 @@ fn disjoint(
         }
         for threads in counts {
             run.progress.at(name);
-            let rows = made(contender, n as usize)?;
+            let rows = contender.make(1, n as usize)?;
             let part = n / threads as i64;
             let done = workers::work(threads, None, |worker| {
                 let (mut hand, from) = (rows.hand(), worker.number as i64 * part);
@@ -126,12 +120,7 @@ fn disjoint(
 
 /// Whether the table has the keys from 1 to `n`.
 fn whole(rows: &dyn Rows, name: &str, n: i64) -> Result<(), Failure> {
-    let mut hand = rows.hand();
-    let (mut at, mut rows_met, mut sum) = (hand.first(), 0i64, 0i64);
-    while let Next::Key(key) = at {
-        (rows_met, sum) = (rows_met + 1, sum + key);
-        at = hand.next(key);
-    }
+    let (at, rows_met, sum) = traverse(&mut *rows.hand());
     let right = (n, n * (n + 1) / 2);
     if at != Next::End || (rows_met, sum) != right || rows.counted() != Some(n as usize) {
         let what = format!(
@@ -265,7 +254,7 @@ fn rate_of(
     ms: u64,
     seed: u64,
 ) -> Result<f64, Failure> {
-    let rows = made(contender, order.len() / 2)?;
+    let rows = contender.make(1, order.len() / 2)?;
     let mut hand = rows.hand();
     let half = order.len() / 2;
     for &key in &order[..half] {

@@ -2,7 +2,7 @@
 //! engine, with a key and a row encoded for each call and nothing kept between them, as a host does
 //! it. Each answer is decoded and given back, to be checked.
 
-use larder::api::{Builder, Larder, Table};
+use larder::api::{Larder, Table};
 use larder::{with_local, Budget, CounterOp, Error, Step, StructureValue, TableKind};
 use larder_index::Direction;
 use larder_matchspec::{Context, Program};
@@ -72,6 +72,16 @@ pub enum Next {
     Gone,
 }
 
+/// Goes from the first key on by `next`: what came last, how many keys it met, and their sum.
+pub fn traverse(hand: &mut dyn Hand) -> (Next, i64, i64) {
+    let (mut at, mut rows, mut sum) = (hand.first(), 0, 0);
+    while let Next::Key(key) = at {
+        (rows, sum) = (rows + 1, sum + key);
+        at = hand.next(key);
+    }
+    (at, rows, sum)
+}
+
 /// How a table is asked for.
 #[derive(Clone, Debug)]
 pub struct Ask {
@@ -85,10 +95,22 @@ pub struct Ask {
     pub decentralized: bool,
 }
 
+impl Ask {
+    /// For a structure with options, rows counted in one place.
+    pub fn new(kind: TableKind, structure: &str, options: &[(String, StructureValue)]) -> Ask {
+        Ask {
+            kind,
+            structure: structure.to_owned(),
+            options: options.to_vec(),
+            decentralized: false,
+        }
+    }
+}
+
 /// A table of Larder's engine, dropped and freed with this.
 pub struct EngineRows {
     larder: Larder,
-    table: Table,
+    pub(super) table: Table,
     arity: usize,
 }
 
@@ -99,8 +121,13 @@ impl EngineRows {
     /// What the builder says.
     pub fn new(ask: &Ask, arity: usize) -> Result<EngineRows, Error> {
         let larder = Larder::new();
-        let mut builder = larder.table("study").structure(&ask.structure);
-        builder = kind(builder, ask.kind);
+        let builder = larder.table("study").structure(&ask.structure);
+        let mut builder = match ask.kind {
+            TableKind::Set => builder.set(),
+            TableKind::OrderedSet => builder.ordered_set(),
+            TableKind::Bag => builder.bag(),
+            TableKind::DuplicateBag => builder.duplicate_bag(),
+        };
         if ask.decentralized {
             builder = builder.decentralized_counters();
         }
@@ -114,15 +141,22 @@ impl EngineRows {
             arity,
         })
     }
-}
 
-/// Asks for a type.
-pub(super) fn kind(builder: Builder, kind: TableKind) -> Builder {
-    match kind {
-        TableKind::Set => builder.set(),
-        TableKind::OrderedSet => builder.ordered_set(),
-        TableKind::Bag => builder.bag(),
-        TableKind::DuplicateBag => builder.duplicate_bag(),
+    /// A thread's way to it.
+    pub(super) fn engine_hand(&self) -> EngineHand<'_> {
+        self.hand_of(&self.table)
+    }
+
+    /// A thread's way to it or to a snapshot of it.
+    pub(super) fn hand_of<'t>(&'t self, table: &'t Table) -> EngineHand<'t> {
+        EngineHand {
+            table: table.engine_table(),
+            arity: self.arity,
+            who: self.larder.owner(),
+            object: ObjectBuf::new(),
+            key: Vec::new(),
+            exact: TermBuf::new(Mode::Inline),
+        }
     }
 }
 
@@ -136,13 +170,7 @@ impl Drop for EngineRows {
 
 impl Rows for EngineRows {
     fn hand(&self) -> Box<dyn Hand + '_> {
-        Box::new(EngineHand {
-            rows: self,
-            who: self.larder.owner(),
-            object: ObjectBuf::new(),
-            key: Vec::new(),
-            exact: TermBuf::new(Mode::Inline),
-        })
+        Box::new(self.engine_hand())
     }
 
     fn counted(&self) -> Option<usize> {
@@ -154,12 +182,13 @@ impl Rows for EngineRows {
     }
 }
 
-struct EngineHand<'t> {
-    rows: &'t EngineRows,
-    who: larder::OwnerId,
+pub(super) struct EngineHand<'t> {
+    pub(super) table: &'t Arc<larder::Table>,
+    arity: usize,
+    pub(super) who: larder::OwnerId,
     object: ObjectBuf,
-    key: Vec<u8>,
-    exact: TermBuf,
+    pub(super) key: Vec<u8>,
+    pub(super) exact: TermBuf,
 }
 
 /// Writes the index key of an integer, by way of a buffer for terms.
@@ -182,23 +211,20 @@ pub(super) fn sure<T>(result: Result<T, Error>) -> T {
 }
 
 impl EngineHand<'_> {
-    fn engine(&self) -> &Arc<larder::Table> {
-        self.rows.table.engine_table()
-    }
-
     /// The index key of an integer, in `self.key`.
     fn set_key(&mut self, key: i64) {
-        let form = self.engine().key_form();
+        let form = self.table.key_form();
         set_key(form, key, (&mut self.key, &mut self.exact));
     }
 
-    fn run(&self, program: Program) -> u64 {
+    /// Counts the rows that a match specification chooses.
+    pub(super) fn run(&self, program: Program) -> u64 {
         let nobody = Term::from(atoms::UNDEFINED);
         let context = Context {
             self_pid: nobody.as_ref(),
             node: atoms::NONODE,
         };
-        let mut job = sure(self.engine().select_count(self.who, program));
+        let mut job = sure(self.table.select_count(self.who, program));
         while sure(job.step(&mut Budget::unlimited(), &context)) == Step::More {}
         job.count()
     }
@@ -206,7 +232,7 @@ impl EngineHand<'_> {
     fn step(&self, from: Option<&[u8]>) -> Next {
         let mut found = None;
         let result = with_local(|local| {
-            self.engine().step_in(
+            self.table.step_in(
                 local,
                 self.who,
                 from,
@@ -230,35 +256,34 @@ impl EngineHand<'_> {
 
 impl Hand for EngineHand<'_> {
     fn insert(&mut self, key: i64, value: i64) {
-        let form = self.engine().key_form();
-        let mut encoder = ObjectEncoder::new(&mut self.object, self.rows.arity, 1, form, false);
+        let form = self.table.key_form();
+        let mut encoder = ObjectEncoder::new(&mut self.object, self.arity, 1, form, false);
         encoder.key(|e| e.int(key));
-        if self.rows.arity == 2 {
+        if self.arity == 2 {
             encoder.element(|e| e.int(value));
         }
         assert!(encoder.finish());
         let object = self.object.borrow();
         sure(with_local(|local| {
-            self.engine().insert_in(local, self.who, object)
+            self.table.insert_in(local, self.who, object)
         }));
     }
 
     fn lookup(&mut self, key: i64) -> Option<i64> {
         self.set_key(key);
-        let position = self.rows.arity;
+        let position = self.arity;
         let mut found = None;
         sure(with_local(|local| {
-            self.engine()
-                .lookup_in(local, self.who, &self.key, |stored| {
-                    found = stored.view().element(position).and_then(|e| e.as_int());
-                })
+            self.table.lookup_in(local, self.who, &self.key, |stored| {
+                found = stored.view().element(position).and_then(|e| e.as_int());
+            })
         }));
         found
     }
 
     fn delete(&mut self, key: i64) -> Option<bool> {
         self.set_key(key);
-        let gone = with_local(|local| self.engine().delete_in(local, self.who, &self.key));
+        let gone = with_local(|local| self.table.delete_in(local, self.who, &self.key));
         Some(sure(gone) == 1)
     }
 
@@ -267,8 +292,7 @@ impl Hand for EngineHand<'_> {
         let (op, mut sum) = (CounterOp::new(2, Number::Int(1)), None);
         let done = with_local(|local| {
             let ops = std::iter::once(Ok(&op));
-            let engine = self.engine();
-            engine.update_counter_in(
+            self.table.update_counter_in(
                 local,
                 self.who,
                 &self.key,
@@ -301,7 +325,7 @@ impl Hand for EngineHand<'_> {
         let key = || Term::atom("$1");
         let over = Term::tuple([Term::atom(">"), key(), Term::int(after)]);
         let under = Term::tuple([Term::atom("=<"), key(), Term::int(up_to)]);
-        let rest = (1..self.rows.arity).map(|_| Term::atom("_"));
+        let rest = (1..self.arity).map(|_| Term::atom("_"));
         let head = Term::tuple(std::iter::once(key()).chain(rest).collect::<Vec<_>>());
         let spec = term!([{(head), [{andalso, (over), (under)}], [true]}]);
         self.run(program(&spec))
@@ -362,19 +386,10 @@ impl Hand for ForgetfulHand<'_> {
 mod tests {
     use super::*;
 
-    fn ask(kind: TableKind) -> Ask {
-        Ask {
-            kind,
-            structure: "default".into(),
-            options: Vec::new(),
-            decentralized: false,
-        }
-    }
-
     #[test]
     fn rows_do_what_a_table_does() {
         for kind in [TableKind::Set, TableKind::OrderedSet] {
-            let rows = EngineRows::new(&ask(kind), 2).unwrap();
+            let rows = EngineRows::new(&Ask::new(kind, "default", &[]), 2).unwrap();
             let mut hand = rows.hand();
             assert_eq!(hand.first(), Next::End);
             (1..=100).for_each(|k| hand.insert(k, k * k));
@@ -384,12 +399,7 @@ mod tests {
             assert_eq!(rows.counted(), Some(99));
             assert_eq!(hand.count_all(), 99);
             assert_eq!(hand.count_between(5, 10), 4);
-            let (mut at, mut seen) = (hand.first(), 0);
-            while let Next::Key(key) = at {
-                seen += key;
-                at = hand.next(key);
-            }
-            assert_eq!((at, seen), (Next::End, 5050 - 8));
+            assert_eq!(traverse(&mut *hand), (Next::End, 99, 5050 - 8));
             let ordered = kind == TableKind::OrderedSet;
             assert_eq!(
                 hand.next(8),
@@ -400,7 +410,7 @@ mod tests {
 
     #[test]
     fn rows_may_be_keys_alone() {
-        let rows = EngineRows::new(&ask(TableKind::Set), 1).unwrap();
+        let rows = EngineRows::new(&Ask::new(TableKind::Set, "default", &[]), 1).unwrap();
         let mut hand = rows.hand();
         hand.insert(3, 0);
         assert_eq!(hand.lookup(3), Some(3));

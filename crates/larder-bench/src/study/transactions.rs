@@ -4,19 +4,18 @@
 //! All figures are taken in turns: the table without snapshots and the one with, one after the
 //! other, in one run.
 
-use super::rows::{kind, program, set_key, sure};
+use super::rows::{program, set_key, sure, Ask, EngineHand, EngineRows, Hand};
 use super::run::{grouped, Run};
 use super::Plan;
 use crate::result::{Better, Failure, Scale};
-use crate::stats::quantile;
-use crate::time::workers;
+use crate::stats::{quantile, sorted};
+use crate::time::{timed, workers};
 use crate::workload::{shuffled, Random};
-use larder::api::{Larder, Snapshot, Table};
-use larder::{with_local, Budget, Step, TableKind};
+use larder::api::Snapshot;
+use larder::TableKind;
 use larder_index::Direction;
-use larder_matchspec::Context;
-use larder_term::object::{ObjectBuf, ObjectEncoder, ObjectView};
-use larder_term::{atoms, term, Mode, Term, TermBuf};
+use larder_term::object::ObjectView;
+use larder_term::{term, Term};
 use std::time::{Duration, Instant};
 
 /// The study.
@@ -132,65 +131,18 @@ fn plots(run: &mut Run, rows: usize) {
 
 /// A table with the rows {K, 0}.
 struct Filled {
-    larder: Larder,
-    table: Table,
+    made: EngineRows,
     rows: usize,
     order: Vec<u32>,
 }
 
-impl Drop for Filled {
-    fn drop(&mut self) {
-        // The next measurement shall not share the cores with what frees this table.
-        let _ = self.table.drop_table();
-        self.larder.engine().reaper_idle(Duration::from_secs(600));
-    }
-}
-
-/// What a thread does to a table.
-struct Hand<'t> {
-    table: &'t Table,
-    larder: &'t Larder,
-    object: ObjectBuf,
-    key: Vec<u8>,
-    exact: TermBuf,
-}
-
-impl<'t> Hand<'t> {
-    fn new(larder: &'t Larder, table: &'t Table) -> Self {
-        Hand {
-            table,
-            larder,
-            object: ObjectBuf::new(),
-            key: Vec::new(),
-            exact: TermBuf::new(Mode::Inline),
-        }
-    }
-
+impl EngineHand<'_> {
     /// Puts {K, V} in the place of what is under the key.
     fn put(&mut self, key: i64, value: i64) {
-        let (table, who) = (self.table.engine_table(), self.larder.owner());
-        if !table.kind().is_unique() {
-            set_key(table.key_form(), key, (&mut self.key, &mut self.exact));
-            sure(with_local(|local| table.delete_in(local, who, &self.key)));
+        if !self.table.kind().is_unique() {
+            self.delete(key);
         }
-        let mut encoder = ObjectEncoder::new(&mut self.object, 2, 1, table.key_form(), false);
-        encoder.key(|e| e.int(key));
-        encoder.element(|e| e.int(value));
-        assert!(encoder.finish());
-        let object = self.object.borrow();
-        sure(with_local(|local| table.insert_in(local, who, object)));
-    }
-
-    fn get(&mut self, key: i64) -> Option<i64> {
-        let table = self.table.engine_table();
-        set_key(table.key_form(), key, (&mut self.key, &mut self.exact));
-        let mut found = None;
-        sure(with_local(|local| {
-            table.lookup_in(local, self.larder.owner(), &self.key, |stored| {
-                found = stored.view().element(2).and_then(|e| e.as_int());
-            })
-        }));
-        found
+        self.insert(key, value);
     }
 
     /// The number of rows whose value is at least `least`.
@@ -198,24 +150,12 @@ impl<'t> Hand<'t> {
         let value = || Term::atom("$1");
         let guard = Term::tuple([Term::atom(">="), value(), Term::int(least)]);
         let head = Term::tuple([Term::atom("_"), value()]);
-        let program = program(&term!([{(head), [(guard)], [true]}]));
-        let nobody = Term::from(atoms::UNDEFINED);
-        let context = Context {
-            self_pid: nobody.as_ref(),
-            node: atoms::NONODE,
-        };
-        let mut job = sure(
-            self.table
-                .engine_table()
-                .select_count(self.larder.owner(), program),
-        );
-        while sure(job.step(&mut Budget::unlimited(), &context)) == Step::More {}
-        job.count()
+        self.run(program(&term!([{(head), [(guard)], [true]}])))
     }
 
     /// The sum of all values, and the number of rows, in order.
     fn fold(&mut self) -> (i64, usize) {
-        let (table, who) = (self.table.engine_table(), self.larder.owner());
+        let table = self.table;
         let (mut sum, mut rows, mut last) = (0, 0, None);
         loop {
             let before = rows;
@@ -229,7 +169,7 @@ impl<'t> Hand<'t> {
                 let value = object.element(2).and_then(|e| e.as_int());
                 sum += value.unwrap_or(i64::MIN / 2);
             };
-            sure(table.fold(who, from, Direction::Forward, 1000, &mut show));
+            sure(table.fold(self.who, from, Direction::Forward, 1000, &mut show));
             if rows == before {
                 return (sum, rows);
             }
@@ -239,33 +179,25 @@ impl<'t> Hand<'t> {
 
 impl Filled {
     fn new(of: TableKind, rows: usize, seed: u64) -> Filled {
-        let larder = Larder::new();
-        let table = sure(kind(larder.table("study"), of).create());
-        let order = shuffled(rows, seed);
+        let ask = Ask::new(of, "default", &[]);
         let filled = Filled {
-            larder,
-            table,
+            made: sure(EngineRows::new(&ask, 2)),
             rows,
-            order,
+            order: shuffled(rows, seed),
         };
         filled.write(&filled.order, 0);
         filled
     }
 
-    fn hand(&self) -> Hand<'_> {
-        Hand::new(&self.larder, &self.table)
-    }
-
     /// Writes {K, V} under each of the keys; ns each.
     fn write(&self, keys: &[u32], value: i64) -> f64 {
-        let mut hand = self.hand();
-        let begin = Instant::now();
-        keys.iter().for_each(|&key| hand.put(i64::from(key), value));
-        begin.elapsed().as_secs_f64() * 1e9 / keys.len() as f64
+        let mut hand = self.made.engine_hand();
+        let all = || keys.iter().for_each(|&key| hand.put(i64::from(key), value));
+        timed(all).1 * 1e9 / keys.len() as f64
     }
 
     fn snapshot(&self) -> Snapshot {
-        sure(self.table.snapshot())
+        sure(self.made.table.snapshot())
     }
 
     /// The first half of the keys, at most so many.
@@ -283,7 +215,7 @@ fn writes(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
     let snapshot = t.snapshot();
     run.figure("writes", "first touch", kind, t.write(keys, 3), NS);
     run.figure("writes", "later touch", kind, t.write(keys, 4), NS);
-    let (_, kept) = t.table.engine_table().snapshots();
+    let (_, kept) = t.made.table.engine_table().snapshots();
     run.figure(
         "kept",
         "snapshot",
@@ -300,7 +232,7 @@ fn writes(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
 /// Reads a table and its snapshot, after some keys were changed.
 fn reads(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
     let snapshot = t.snapshot();
-    let planted = run.plant.then_some(&t.table);
+    let planted = run.plant.then_some(&t.made.table);
     let mut before = 0;
     let lookups: Vec<u32> = shuffled(t.rows, 7).into_iter().take(200_000).collect();
     for changed in CHANGED {
@@ -311,22 +243,16 @@ fn reads(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
         // In turns, and the second time counts: the first brings memory near.
         for round in 0..2 {
             for (series, table, expected) in [
-                ("table", &t.table, changed as i64),
+                ("table", &t.made.table, changed as i64),
                 ("snapshot", planted.unwrap_or(&snapshot), 0),
             ] {
-                let mut hand = Hand::new(&t.larder, table);
-                let begin = Instant::now();
-                let found: i64 = lookups
-                    .iter()
-                    .map(|&key| hand.get(i64::from(key)).unwrap_or(-9))
-                    .sum();
-                let lookup = begin.elapsed().as_secs_f64() * 1e9 / lookups.len() as f64;
-                let begin = Instant::now();
-                let scanned = hand.count(1);
-                let scan = begin.elapsed().as_secs_f64() * 1e9 / t.rows as f64;
-                let begin = Instant::now();
-                let (sum, rows) = hand.fold();
-                let fold = begin.elapsed().as_secs_f64() * 1e9 / t.rows as f64;
+                let mut hand = t.made.hand_of(table);
+                let (found, lookup) = timed(|| -> i64 {
+                    let values = lookups.iter().map(|&key| hand.lookup(i64::from(key)));
+                    values.map(|value| value.unwrap_or(-9)).sum()
+                });
+                let (scanned, scan) = timed(|| hand.count(1));
+                let ((sum, rows), fold) = timed(|| hand.fold());
                 let right = (found == 0) == (expected == 0)
                     && found >= 0
                     && scanned == expected as u64
@@ -338,7 +264,12 @@ fn reads(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
                     return Err(Failure::wrong(who, what));
                 }
                 if round == 1 {
-                    for (what, ns) in [("lookup", lookup), ("scan", scan), ("fold", fold)] {
+                    for (what, seconds, of) in [
+                        ("lookup", lookup, lookups.len()),
+                        ("scan", scan, t.rows),
+                        ("fold", fold, t.rows),
+                    ] {
+                        let ns = seconds * 1e9 / of as f64;
                         run.figure(&format!("{what}-{kind}"), series, &*x, ns, NS);
                     }
                 }
@@ -355,7 +286,8 @@ fn taking(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
         let done = workers::work(3, Some(time), |worker| {
             let mut longest = Vec::new();
             if worker.number < 2 {
-                let (mut hand, mut random) = (t.hand(), Random::new(worker.number as u64));
+                let (mut hand, mut random) =
+                    (t.made.engine_hand(), Random::new(worker.number as u64));
                 let mut most = Duration::ZERO;
                 while !worker.is_over() {
                     let key = random.below(t.rows as u64) as i64;
@@ -388,8 +320,7 @@ fn taking(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
             "without"
         };
         run.figure("waiting", series, kind, most, US);
-        let mut took = done.results[2].clone();
-        took.sort_by(f64::total_cmp);
+        let took = sorted(done.results[2].iter().copied());
         if !took.is_empty() {
             run.figure("taking", "median", kind, quantile(&took, 0.5), US);
             run.figure("taking", "99 %", kind, quantile(&took, 0.99), US);
