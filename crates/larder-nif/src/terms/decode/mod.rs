@@ -454,8 +454,7 @@ fn port(input: Reader<'_>) -> (Option<Word>, Reader<'_>) {
 
 fn blob<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
     let (len, handle) = input.varint(1);
-    let head = handle.bytes().as_ptr().addr() - input.bytes().as_ptr().addr();
-    let (term, behind) = input.term_of(head + HANDLE);
+    let (term, behind) = input.term_of(input.distance(handle) + HANDLE);
     let word = binaries::term(heap.env(), term, len as usize);
     (Some(word.unwrap_or(atoms::UNDEFINED.word())), behind)
 }

@@ -43,6 +43,12 @@ impl<'b> Reader<'b> {
         self.end as usize - self.at as usize
     }
 
+    /// The bytes between here and a reader further on in the same ones.
+    pub fn distance(self, behind: Self) -> usize {
+        debug_assert_eq!(self.end, behind.end);
+        self.rest() - behind.rest()
+    }
+
     /// All bytes that may be read.
     #[inline(always)]
     pub fn bytes(self) -> &'b [u8] {
