@@ -227,12 +227,24 @@ of_tables() ->
      {"info of size",
       fun() -> {T, Rows} = filled(set, fun int/1),
                each(Rows, fun(_) -> ?ROWS = larder:info(T, size) end) end},
+     {"index_lookup of ten rows",
+      fun() -> {T, _} = filled([set, {index, [{group, 2, []}]}], fun in_group/1),
+               each(lists:seq(1, 100), fun(G) -> ten(larder:index_lookup(T, group, G)) end)
+      end},
+     {"insert over, with an index",
+      fun() -> {T, Rows} = filled([set, {index, [{group, 2, []}]}], fun in_group/1),
+               each(Rows, fun({I, G, _}) -> larder:insert(T, {I, G, x}) end)
+      end},
      {"insert of a list of " ++ integer_to_list(?LIST) ++ " new rows",
       fun() ->
               Tables = [larder:new(t, [set]) || _ <- lists:seq(1, 50)],
               Rows = lists:sublist(rows(fun int/1), ?LIST),
               each(Tables, fun(T) -> larder:insert(T, Rows) end)
       end}].
+
+in_group(I) -> {I, I rem 100 + 1, I}.
+
+ten([_, _, _, _, _, _, _, _, _, _]) -> ok.
 
 %% A scan of ?ROWS rows takes several slices, as all is slow under callgrind; the count is nearly
 %% the same however many there are.

@@ -29,6 +29,11 @@ impl Pairs {
         self.spans.len()
     }
 
+    /// The `i`th pair.
+    pub(crate) fn get(&self, i: usize) -> (&[u8], &[u8]) {
+        pair(&self.bytes, &self.spans[i])
+    }
+
     /// The pairs, in order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.spans.iter().map(|span| pair(&self.bytes, span))

@@ -22,7 +22,8 @@
 //!    is not before the one that gave it up, for any snapshot.
 
 use super::entries::Claim;
-use super::layer::{has, with_working, Working};
+use super::layer::{with_working, Working};
+use super::values::has;
 use super::{Entries, Indexes};
 use larder_index::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use larder_index::sync::{planted, Fault};

@@ -147,6 +147,11 @@ impl Entries {
         }
     }
 
+    /// Whether two entries, a value and a key each, have one position.
+    pub(super) fn are_at_one_position(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> bool {
+        one.0 == other.0 && (self.definition.unique || one.1 == other.1)
+    }
+
     /// Counts one more row of a key that has a value. With `one`, a key has one row at most.
     pub(super) fn add(
         &self,

@@ -4,6 +4,7 @@
 //! It is the innermost layer. A write's own closure is called first, under the lock of the key. If
 //! it changes something, the entries are changed, still under the lock, and then the row.
 
+use super::values::has;
 use super::{Entries, Indexes};
 use crate::bounds::{self, object_of, Stamp};
 use crate::index::Index;
@@ -134,11 +135,6 @@ impl Indexes {
             self.each[number].remove(guard, (&value, key), position);
         }
     }
-}
-
-/// Whether a value is among others: few, as a rule.
-pub(super) fn has(values: &Values, value: &[u8]) -> bool {
-    values.iter().any(|other| other == value)
 }
 
 /// An index of rows whose entries in secondary indexes follow.

@@ -11,21 +11,21 @@
 //! So (1) also makes entries of the rows of all such keys, after it has read the others: a write
 //! keeps what was there before it changes entries.
 
-use super::layer::has;
 use super::values::run;
 use super::{Entries, IndexDefinition, Indexes};
 use crate::budget::Budget;
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::keys::{KeyBatch, MANY_TO_READ};
 use crate::ops::Operation;
 use crate::raw;
 use crate::scan::{Output, ScanStep};
 use crate::table::Table;
-use larder_index::{Direction, Start, Values};
+use larder_index::{Direction, Start, TOGETHER};
 use larder_matchspec::{Context, Outcome, Plan, Program, Scratch};
+use larder_term::object::ObjectView;
 use larder_term::{order_key, Atom, TermRef};
-use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -113,7 +113,8 @@ pub struct IndexInfo {
     pub memory: usize,
 }
 
-/// A look into an index that is under way, in slices.
+/// A look into an index that is under way, in slices. Between two batches of entries no epoch is
+/// pinned, and nothing is locked.
 pub struct IndexJob {
     table: Arc<Table>,
     definition: IndexDefinition,
@@ -198,6 +199,7 @@ impl Table {
         Ok(job)
     }
 
+    /// Begins a job on the index of this name, in the ranges that `ranges` makes of it.
     fn look_into(
         self: &Arc<Self>,
         who: OwnerId,
@@ -295,38 +297,41 @@ impl IndexJob {
     /// (1) Reads the next entries of the range; where to go on, if it has more.
     fn read_entries(&mut self, op: &Operation<'_>, own: &Entries) -> Option<Vec<u8>> {
         let range = &self.ranges[self.place.range];
-        let mut from = self.place.from.as_ref().or(range.low.as_ref()).cloned();
+        let first = self.place.from.as_ref().or(range.low.as_ref());
         let views = op.store.views();
-        let first = from.clone().filter(|_| !views.is_empty());
         let Buffers { batch, pairs, .. } = &mut *self.lent;
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
         pairs.clear();
+        let mut resume: Option<Vec<u8>> = None;
         let next = loop {
             batch.clear();
             batch.until = range.until();
-            let start = from.as_ref().map_or(Start::Edge, |from| Start::At(from));
+            let from = resume.as_ref().or(first);
+            let start = from.map_or(Start::Edge, |from| Start::At(from));
             own.tree.scan(op.guard, start, Direction::Forward, batch);
             batch.until = Bound::Unbounded;
-            let is_beyond = (0..batch.len()).any(|i| !range.has(batch.key(i)));
-            for i in (0..batch.len()).filter(|&i| range.has(batch.key(i))) {
+            // They are in order: those beyond the range are the last.
+            let is_within = |i: &usize| range.has(batch.key(*i));
+            let within = (0..batch.len()).rev().find(is_within).map_or(0, |i| i + 1);
+            for i in 0..within {
                 let entry = own.entry(batch.key(i), batch.value(i));
                 pairs.push((entry.value, entry.key));
             }
-            if batch.done || is_beyond {
+            if batch.done || within < batch.len() {
                 break None;
             }
-            let resume = std::mem::take(&mut batch.resume);
+            let next = std::mem::take(&mut batch.resume);
             // A table's entries come batch by batch; a view's are read in larger parts, as each
             // part looks at all keys that differ.
             if views.is_empty() || pairs.len() >= CHUNK {
-                break Some(resume);
+                break Some(next);
             }
-            from = Some(resume);
+            resume = Some(next);
         };
         if !views.is_empty() {
             let part = Range {
-                low: first,
+                low: first.cloned(),
                 high: next.clone().or(range.high.clone()),
             };
             self.read_differing(op, own, &part);
@@ -395,52 +400,75 @@ impl IndexJob {
             pairs,
             position,
         } = &mut *self.lent;
-        let mut fitting = SmallVec::new();
+        let (keypos, is_far) = (self.table.keypos(), op.store.is_far(MANY_TO_READ));
+        let mut next_keys = KeyBatch::new();
         let resumed = self.place.from.take().filter(|_| self.place.rows > 0);
-        let (mut last, mut dealt) = (Vec::new(), 0);
-        for (value, key) in pairs.iter() {
-            own.position(value, key, position);
-            // In a transaction's view two keys may have one value of a unique index. They come one
-            // after the other, and have one position.
-            if *position != last {
-                last.clone_from(position);
-                dealt = 0;
+        // The entry before, and the rows that were found at its position so far.
+        let (mut previous, mut rows) = (None, 0);
+        for (i, entry @ (value, key)) in pairs.iter().enumerate() {
+            if is_far && i % TOGETHER == 0 {
+                // The rows of neighbouring entries lie anywhere: their cache misses overlap.
+                let left = pairs.len() - i;
+                next_keys.fill(left, |next| self.table.key(pairs.get(i + next).1));
+                op.store.index.prefetch(op.guard, next_keys.keys());
             }
-            // The rows at the place at which the last slice stopped that were dealt with then.
-            let passed = match &resumed {
-                Some(resumed) if resumed == position => self.place.rows,
-                _ => 0,
-            };
-            let with = (&mut *values, &mut *indexed, &mut *plain, &mut *scratch);
-            let key = read_fitting(&self.table, (op, own), (value, key), with, &mut fitting);
-            let rows = values.iter().enumerate();
-            for (_, row) in rows.filter(|(i, _)| fitting.contains(i)) {
-                dealt += 1;
-                if dealt <= passed {
-                    continue;
-                }
-                let row = raw::view(&key, row, self.table.keypos(), plain);
-                let outcome = match &self.program {
-                    None => Some(Outcome::Object),
-                    Some(program) => run(program, &row, context, scratch),
-                };
-                let is_result = outcome.is_some();
-                match outcome {
-                    Some(Outcome::Object) => sink(Output::Object(&row)),
-                    Some(Outcome::Term(term)) => sink(Output::Term(term)),
-                    None => {}
-                }
-                let mut stop = (!budget.spend(2)).then_some(ScanStep::More);
-                if let (Some(limit), true) = (&mut self.limit, is_result) {
-                    *limit -= 1;
-                    if *limit == 0 {
-                        stop = Some(ScanStep::Limit);
+            // In a transaction's view two keys may have one value of a unique index. Their entries
+            // are neighbours, and have one position.
+            if !previous.is_some_and(|previous| own.are_at_one_position(previous, entry)) {
+                (previous, rows) = (Some(entry), 0);
+            }
+            // The last slice may have stopped at this position, behind some of its rows.
+            let is_resumed = resumed.as_ref().is_some_and(|resumed| {
+                own.position(value, key, position);
+                resumed == position
+            });
+            let rows_to_skip = if is_resumed { self.place.rows } else { 0 };
+            let mut key = Cow::Borrowed(key);
+            loop {
+                // (2) All rows under the key, as of one instant.
+                let mut is_found = false;
+                op.store.index.copy(op.guard, self.table.key(&key), values);
+                for row in values.iter() {
+                    let row = raw::view(&key, row, keypos, plain);
+                    if !own.extractor.has(&row, value, scratch, indexed) {
+                        continue;
+                    }
+                    (is_found, rows) = (true, rows + 1);
+                    if rows <= rows_to_skip {
+                        continue;
+                    }
+                    // (3)
+                    let is_result = match &self.program {
+                        None => {
+                            sink(Output::Object(&row));
+                            true
+                        }
+                        Some(program) => give_result(program, &row, (context, scratch), sink),
+                    };
+                    let mut stop = (!budget.spend(2)).then_some(ScanStep::More);
+                    if let (Some(limit), true) = (&mut self.limit, is_result) {
+                        *limit -= 1;
+                        if *limit == 0 {
+                            stop = Some(ScanStep::Limit);
+                        }
+                    }
+                    if stop.is_some() {
+                        own.position(entry.0, entry.1, position);
+                        self.place.from = Some(position.clone());
+                        self.place.rows = rows;
+                        return stop;
                     }
                 }
-                if stop.is_some() {
-                    self.place.from = Some(position.clone());
-                    self.place.rows = dealt;
-                    return stop;
+                // The entries of a view are those of all its rows: none is missed here.
+                if is_found || !op.store.views().is_empty() {
+                    break;
+                }
+                // A commit may have moved a value of a unique index from this row to another. The
+                // entry led here, the copy waited for the commit, and the row has the value no
+                // more. The row that has it now is the one to give.
+                match own.holder(op.guard, value) {
+                    Some(holder) if *holder != *key => key = Cow::Owned(holder),
+                    _ => break,
                 }
             }
         }
@@ -458,37 +486,19 @@ impl IndexJob {
     }
 }
 
-/// (2) Reads the rows of an entry's key to `rows`, and notes the numbers of those that have its
-/// value; under which key they are.
-fn read_fitting<'k>(
-    table: &Table,
-    (op, own): (&Operation<'_>, &Entries),
-    (value, key): (&[u8], &'k [u8]),
-    (rows, indexed, plain, scratch): (&mut Values, &mut Values, &mut Vec<u8>, &mut Scratch),
-    fitting: &mut SmallVec<[usize; 8]>,
-) -> Cow<'k, [u8]> {
-    let mut key = Cow::Borrowed(key);
-    loop {
-        fitting.clear();
-        op.store.index.copy(op.guard, table.key(&key), rows);
-        for (i, row) in rows.iter().enumerate() {
-            let row = raw::view(&key, row, table.keypos(), plain);
-            own.extractor.values(&row, scratch, indexed);
-            if has(indexed, value) {
-                fitting.push(i);
-            }
-        }
-        // Of a view all entries were read.
-        if !fitting.is_empty() || !op.store.views().is_empty() {
-            return key;
-        }
-        // A commit passes a value of a unique index from one row to another. Who has waited for
-        // it at the first finds the second.
-        match own.holder(op.guard, value) {
-            Some(holder) if *holder != *key => key = Cow::Owned(holder),
-            _ => return key,
-        }
+/// (3) Gives what a program makes of a row, if it fits. Whether it does.
+fn give_result(
+    program: &Program,
+    row: &ObjectView<'_>,
+    (context, scratch): (&Context<'_>, &mut Scratch),
+    sink: &mut dyn FnMut(Output<'_>),
+) -> bool {
+    match run(program, row, context, scratch) {
+        Some(Outcome::Object) => sink(Output::Object(row)),
+        Some(Outcome::Term(term)) => sink(Output::Term(term)),
+        None => return false,
     }
+    true
 }
 
 impl Place {

@@ -19,8 +19,8 @@ enum On {
     Expression(Program),
 }
 
-/// What a program makes of a row. In one place: scans of the table have the machine inline, and
-/// lose if others do, too.
+/// What a program makes of a row. It is not inlined: scans of tables have the machine of match
+/// specifications inline, and the compiler gives that up where too many others have it, too.
 #[inline(never)]
 pub(super) fn run<'a>(
     program: &'a Program,
@@ -29,6 +29,11 @@ pub(super) fn run<'a>(
     scratch: &'a mut Scratch,
 ) -> Option<Outcome<'a>> {
     program.run(row, context, scratch)
+}
+
+/// Whether a value is among others: few, as a rule.
+pub(super) fn has(values: &Values, value: &[u8]) -> bool {
+    values.iter().any(|other| other == value)
 }
 
 impl Extractor {
@@ -49,7 +54,7 @@ impl Extractor {
         match &self.on {
             _ if self.each => Plan::Full,
             On::Element(position) => program.plan_of_element(*position, KeyOrder::Ordered),
-            // Its own program begins with a comparison of the expression.
+            // Guards of the program that compare this index's expression limit its values.
             On::Expression(own) => program.plan_of_expression(own, KeyOrder::Ordered),
         }
     }
@@ -73,6 +78,19 @@ impl Extractor {
                 None => {}
             },
         }
+    }
+
+    /// Whether a row has a value; its values are left in `out`.
+    #[inline]
+    pub(super) fn has(
+        &self,
+        row: &ObjectView<'_>,
+        value: &[u8],
+        scratch: &mut Scratch,
+        out: &mut Values,
+    ) -> bool {
+        self.values(row, scratch, out);
+        has(out, value)
     }
 
     fn put(&self, term: TermRef<'_>, out: &mut Values) {
