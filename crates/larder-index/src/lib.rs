@@ -83,6 +83,7 @@ mod striped;
 #[doc(hidden)]
 pub mod sync;
 mod traits;
+mod values;
 
 pub use bag::Bag;
 pub use btree::key_order::KeyOrder;
@@ -105,6 +106,7 @@ pub use striped::Striped;
 #[cfg(larder_model)]
 pub use sync::pin;
 pub use traits::*;
+pub use values::Values;
 
 /// The order of a [`Unique`] index.
 #[derive(Clone)]

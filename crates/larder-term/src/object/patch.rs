@@ -47,6 +47,10 @@ pub struct Patch<'v, 'o> {
     /// The element that begins at `at`; the key has no bytes there.
     position: usize,
     at: usize,
+    /// How often an element was asked for that had been passed.
+    steps_back: usize,
+    /// Where elements begin, from the first, as far as that was noted.
+    starts: Vec<usize>,
     /// How much of the value is written, or was put otherwise.
     done: usize,
     /// Whether a term with a handle went or came.
@@ -81,6 +85,8 @@ impl<'v, 'o> Patch<'v, 'o> {
             first: at,
             position: 1,
             at,
+            steps_back: 0,
+            starts: Vec::new(),
             done: 0,
             changed: false,
             handles: false,
@@ -97,20 +103,16 @@ impl<'v, 'o> Patch<'v, 'o> {
     /// The element at a position that the value has.
     ///
     /// # Complexity
-    /// Linear in the heads of the terms from the last one that was asked for, if that is before it,
-    /// else from the first.
+    /// Linear in the heads of the terms between it and the last one that was asked for, if that is
+    /// before it. All elements, asked for in any order: linear in the value.
     #[inline(always)]
     pub fn element(&mut self, position: usize) -> Element<'v> {
         debug_assert!(self.has(position));
         if position < self.position {
-            (self.position, self.at) = (1, self.first);
+            self.step_back(position);
         }
         while self.position < position {
-            // The key takes a position and no bytes.
-            if self.position != self.keypos {
-                self.at += skip(&self.value[self.at..]);
-            }
-            self.position += 1;
+            self.step();
         }
         // `at` is where the element begins. It is skipped once more to know its end.
         let rest = &self.value[self.at..];
@@ -118,6 +120,42 @@ impl<'v, 'o> Patch<'v, 'o> {
             at: self.at,
             term: TermRef::within(&rest[..skip(rest)]),
         }
+    }
+
+    /// Goes on to the next position.
+    #[inline(always)]
+    fn step(&mut self) {
+        // The key takes a position and no bytes.
+        if self.position != self.keypos {
+            self.at += skip(&self.value[self.at..]);
+        }
+        self.position += 1;
+    }
+
+    /// Goes back to a position that was passed, or to one before it.
+    #[cold]
+    fn step_back(&mut self, position: usize) {
+        const FEW: usize = 4;
+        let passed = self.position;
+        self.steps_back += 1;
+        if self.steps_back <= FEW {
+            (self.position, self.at) = (1, self.first);
+            return;
+        }
+        // Often: where the elements begin that were passed is noted, once for each.
+        let noted = self.starts.last().copied();
+        (self.position, self.at) = match noted {
+            Some(at) => (self.starts.len(), at),
+            None => (1, self.first),
+        };
+        if noted.is_none() {
+            self.starts.push(self.first);
+        }
+        while self.position < passed {
+            self.step();
+            self.starts.push(self.at);
+        }
+        (self.position, self.at) = (position, self.starts[position - 1]);
     }
 
     /// Has `write` append one term, which holds no handle, in the place of an element behind the
@@ -259,6 +297,26 @@ mod tests {
                         .collect();
                     let (spliced, whole) = both(&before, keypos, form, &new);
                     assert_eq!(spliced, whole, "{keypos} {new:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn elements_are_found_in_any_order() {
+        let row = Term::tuple((0..50).map(Term::from));
+        for keypos in [1, 7, 50] {
+            let stored = object(&row, keypos, FORMS[0], false);
+            let mut out = Vec::new();
+            let mut patch = Patch::new(stored.value(), keypos, &mut out);
+            let down = (1..=50).rev();
+            let sawtooth = (1..=10).flat_map(|i| [5 * i, i, 50 - i]);
+            for position in down.clone().chain(sawtooth).chain(1..=50).chain(down) {
+                if position != keypos {
+                    let element = patch.element(position);
+                    assert!(element
+                        .term
+                        .identical(Term::from(position as i64 - 1).as_ref()));
                 }
             }
         }
