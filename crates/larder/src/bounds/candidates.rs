@@ -131,7 +131,13 @@ impl Candidates {
             shard.candidates.sort_by_key(|victim| Reverse(victim.heat));
         }
         // (2)
-        let coldest = shard.candidates.pop()?;
+        let mut coldest = shard.candidates.pop()?;
+        if coldest.heat != u32::MAX {
+            // It may have cooled down since it was sampled. By its old heat, new objects would have
+            // to be as hot as what was hot then. One that was met since goes on to have its old
+            // heat, by which whoever removes it sees that.
+            coldest.heat = coldest.heat.min(chooser.heat_of(&coldest.key));
+        }
         // (3)
         let Some(window) = chooser.window.filter(|_| coldest.heat != u32::MAX) else {
             return Some(coldest);
@@ -168,11 +174,16 @@ pub(super) fn print(seed: &Seed, value: &[u8]) -> u64 {
 }
 
 impl Chooser<'_> {
+    /// How hot a key is.
+    fn heat_of(&self, key: &[u8]) -> u32 {
+        self.policy.heat(self.seed.hash(key))
+    }
+
     /// How hot an object is; one that is expired is as cold as any.
     fn heat(&self, key: &[u8], value: &[u8]) -> u32 {
         match Stamp::of(value).is_expired(self.now) {
             true => 0,
-            false => self.policy.heat(self.seed.hash(key)),
+            false => self.heat_of(key),
         }
     }
 
