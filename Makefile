@@ -33,7 +33,7 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif beams ebin shell bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
+.PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif beams ebin shell dist bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
         bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c kvserver install-c header jvm jni test-jvm bank-jvm bench-jvm bench-jvm-pace stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-jvm setup-mnesia setup-ra demo-beams test-beams bench-beams
 
@@ -55,6 +55,7 @@ help:
 	@echo '  make shell   an Erlang shell with Larder loaded'
 	@echo '  make c       the library for C and C++: $(CDIR)/include, lib, share/man; make install-c PREFIX=/usr/local puts it there'
 	@echo '  make kvserver   examples/kvserver: a key-value server over a Unix socket, in C'
+	@echo '  make dist    what is published, into dist/: the package for Hex, prebuilt native libraries with checksums'
 	@echo '  make jvm     the library for the JVM: $(JAR); make bench-jvm measures it beside maps of the JDK'
 	@echo '  make bank-jvm ACCOUNTS=n SECONDS=n TELLERS=n   examples/bank_jvm: transfers and an auditor, in Java'
 	@echo '  make bench   in ten minutes: ets and Larder in turns at three sizes, every published study in small, one report of it all'
@@ -98,7 +99,8 @@ setup-ra:
 
 build: setup nif beams
 
-# rebar3 and mix call this target, too. cargo decides what is to be done; the library is moved into
+# rebar3 and mix call this target, too, unless a prebuilt library is to be had
+# (scripts/native.escript). cargo decides what is to be done; the library is moved into
 # its place in one step, so that a running node that has the old one mapped is not disturbed.
 nif: setup-rust
 	@$(CARGO) build $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-nif --target-dir '$(TARGET)' 1>&2
@@ -119,6 +121,10 @@ $(EBIN)/larder.app: $(SRC) $(HEADERS) $(APP_SRC) scripts/app_file.escript script
 ebin:
 	@$(MAKE) --no-print-directory -s build QUIET=--quiet 1>&2
 	@echo '$(CURDIR)/$(EBIN)'
+
+# What is published; scripts/dist.sh has its parts.
+dist: setup
+	@scripts/dist.sh
 
 # --- the library for C ----------------------------------------------------------------------------
 
@@ -406,6 +412,6 @@ doc: setup-test build
 	@echo 'erlang:  $(CURDIR)/_build/doc/erlang/index.html'
 
 clean:
-	rm -rf _build target results/run $(NIF) $(NIF).new
+	rm -rf _build target dist results/run $(NIF) $(NIF).new
 
 distclean: clean

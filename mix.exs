@@ -7,6 +7,9 @@ defmodule Larder.MixProject do
   {:ok, [{:application, :larder, props}]} = :file.consult(Path.join(__DIR__, @app_src))
   @version to_string(Keyword.fetch!(props, :vsn))
   @description to_string(Keyword.fetch!(props, :description))
+  @files Enum.map(Keyword.fetch!(props, :files), &to_string/1)
+  @licenses Enum.map(Keyword.fetch!(props, :licenses), &to_string/1)
+  @links Map.new(Keyword.fetch!(props, :links), fn {k, v} -> {to_string(k), to_string(v)} end)
 
   def project do
     [
@@ -19,7 +22,19 @@ defmodule Larder.MixProject do
       elixirc_paths: ["lib"],
       compilers: [:larder_nif] ++ Mix.compilers() ++ [:larder_documentation],
       start_permanent: false,
-      deps: []
+      deps: [],
+      package: package()
+    ]
+  end
+
+  # A checkout is no package: it has more than what is published, and no checksums of the prebuilt
+  # libraries. `make dist` makes the folder that is one; elsewhere `mix hex.build` finds no files.
+  defp package do
+    [
+      files: if(File.exists?("prebuilt.sha256"), do: @files, else: []),
+      licenses: @licenses,
+      links: @links,
+      build_tools: ["mix", "rebar3", "make"]
     ]
   end
 
@@ -32,18 +47,12 @@ defmodule Larder.MixProject do
 end
 
 defmodule Mix.Tasks.Compile.LarderNif do
-  @moduledoc "Builds the native library, as rebar3 does: by `make nif`, that is by cargo."
+  @moduledoc "Gets the native library, as rebar3 does: a prebuilt one, or by `make nif`."
   use Mix.Task.Compiler
 
   @impl true
   def run(_args) do
-    make = System.find_executable("gmake") || System.find_executable("make")
-
-    if make == nil do
-      Mix.raise("larder: building the native library needs make")
-    end
-
-    case System.cmd(make, ["nif"],
+    case System.cmd("escript", ["scripts/native.escript"],
            cd: __DIR__,
            into: IO.stream(:stdio, :line),
            stderr_to_stdout: true
@@ -53,8 +62,8 @@ defmodule Mix.Tasks.Compile.LarderNif do
         Mix.Project.build_structure()
         {:ok, []}
 
-      {_, status} ->
-        Mix.raise("larder: `make nif` failed (exit status #{status}); the lines above say why")
+      {_, _} ->
+        Mix.raise("larder: there is no native library; the lines above say why")
     end
   end
 end

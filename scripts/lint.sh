@@ -92,6 +92,8 @@ circles() {
   [ -z "$found" ] || { echo "files that import one another:"; echo "$found"; return 1; }
 }
 
+msrv() { scripts/msrv.sh pages; }
+
 scripts_parse() {
   local f
   for f in scripts/*.sh .ci/run; do bash -n "$f" || return 1; done
@@ -104,6 +106,7 @@ check "circles" circles
 check "columns" scripts/columns.sh
 check "links in pages" scripts/links.sh
 check "names in pages" scripts/names.sh
+check "oldest Rust" msrv
 check "cargo fmt" fmt
 check "cargo clippy" clippy
 check "clippy, bench's peers" clippy_peers

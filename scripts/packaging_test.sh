@@ -1,8 +1,9 @@
 #!/bin/bash
 # Larder as a dependency: the library for C is installed, a tiny rebar3 project and tiny mix
 # projects are made in a temporary folder, fetch this tree as it is now (from a git repository made
-# of it), build it, and use it. Nothing but git, cargo's own registry, rebar3 and mix is used: no
-# Hex. Last line: `N passed, N failed`.
+# of it), build it, and use it. So do projects that have the package for Hex, with a prebuilt
+# library and without cargo. Nothing but git, cargo's own registry, rebar3 and mix is used: no Hex.
+# Last line: `N passed, N failed`.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 . scripts/common.sh
@@ -207,6 +208,100 @@ readme_c() {
     grep -q larder_insert "$WORK/readme.c" && cc -std=c11 "$WORK/readme.c" -I "$WORK/prefix/include" "$WORK/prefix/lib/liblarder.a" -lpthread -ldl -lm -o "$WORK/readme" && "$WORK/readme"
 }
 
+# --- what is published ----------------------------------------------------------------------------
+
+# The package for Hex, with a prebuilt library: the one that is built already. rebar3's own reader
+# of packages unpacks it.
+hex_package() {
+  local platform; platform=$(scripts/native.escript platform) || return 1
+  strip -o "$WORK/stripped.so" priv/larder_nif.so && mkdir -p "$WORK/dist" &&
+    DIST=$WORK/dist scripts/dist.sh archive "$platform" "$WORK/stripped.so" &&
+    DIST=$WORK/dist scripts/dist.sh package && (cd "$WORK/dist" && sha256sum -c SHA256SUMS) || return 1
+  cat >"$WORK/unpack.escript" <<'ERL'
+#!/usr/bin/env escript
+main([Rebar3, Package, Folder]) ->
+    {ok, Sections} = escript:extract(Rebar3, []),
+    {ok, Files} = zip:unzip(proplists:get_value(archive, Sections), [memory]),
+    [{module, _} = code:load_binary(list_to_atom(filename:basename(Name, ".beam")), Name, Beam)
+     || {"rebar/ebin/r3_" ++ _ = Name, Beam} <- Files],
+    {ok, Bytes} = file:read_file(Package),
+    {ok, #{metadata := Metadata}} = r3_hex_tarball:unpack(Bytes, Folder),
+    #{<<"name">> := <<"larder">>, <<"app">> := <<"larder">>, <<"licenses">> := [<<"Apache-2.0">>],
+      <<"build_tools">> := [<<"mix">>, <<"rebar3">> | _], <<"files">> := Names} = Metadata,
+    %% All that it names is there, and nothing of what nobody needs.
+    [true = filelib:is_regular(filename:join(Folder, Name)) || Name <- Names],
+    [] = [Name || Name <- Names, {match, _} <- [re:run(Name, "^(results|fuzz|docs|target)/|^crates/[^/]+/(tests|examples)/")]].
+ERL
+  escript "$WORK/unpack.escript" "$(command -v rebar3)" "$WORK"/dist/larder-*.tar "$WORK/package"
+}
+
+# Runs a command where there is no cargo but one that says that it was called.
+without_cargo() {
+  mkdir -p "$WORK/no_cargo" || return 1
+  printf '#!/bin/sh\necho called >>"%s/cargo_called"\nexit 1\n' "$WORK" >"$WORK/no_cargo/cargo"
+  chmod +x "$WORK/no_cargo/cargo" && rm -f "$WORK/cargo_called"
+  PATH=$WORK/no_cargo:$PATH "$@"
+}
+
+hex_rebar3() {
+  mkdir -p "$WORK/hex_reb/src" "$WORK/hex_reb/_checkouts" && cd "$WORK/hex_reb" || return 1
+  cp -r "$WORK/package" _checkouts/larder
+  echo '{deps, [{larder, "0.1.0"}]}.' >rebar.config
+  cp "$WORK/reb/src/tiny.app.src" src/ && erlang_program >src/tiny.erl
+  LARDER_PREBUILT=$WORK/dist without_cargo rebar3 compile && [ ! -e "$WORK/cargo_called" ] &&
+    cmp _checkouts/larder/priv/larder_nif.so "$WORK/stripped.so" &&
+    erl -noinput -pa _build/default/lib/*/ebin _build/default/checkouts/*/ebin \
+      -eval 'tiny:main(), halt(0).' | grep -x 'tiny: good'
+}
+
+hex_mix() {
+  LARDER_PREBUILT=$WORK/dist without_cargo mix_project hex_mix "path: \"$WORK/package\"" &&
+    [ ! -e "$WORK/cargo_called" ] && mix_runs hex_mix || return 1
+  # Again, from what was kept of it.
+  rm "$WORK/package/priv/larder_nif.so" && cd "$WORK/hex_mix" || return 1
+  without_cargo mix deps.compile --force larder && [ ! -e "$WORK/cargo_called" ] && mix_runs hex_mix
+}
+
+# native WORDS COMMAND...: in a package that was never compiled a command fails and says these
+# words; no library is there then.
+native() {
+  local words=$1 said; shift
+  rm -rf "$WORK/fresh" && cp -r "$WORK/package" "$WORK/fresh" && rm -rf "$WORK"/fresh/{priv,_build} || return 1
+  if said=$(without_cargo "$@" "$WORK/fresh/scripts/native.escript" 2>&1); then echo "it did not fail: $said"; return 1; fi
+  echo "$said"; grep -qF -- "$words" <<<"$said" && [ ! -e "$WORK/fresh/priv/larder_nif.so" ]
+}
+
+# What is not the library that was published is refused, and nothing is built in its place.
+hex_refused() {
+  local archive; archive=$(basename "$WORK"/dist/larder-*.tar.gz)
+  mkdir -p "$WORK/bad" && cp "$WORK/dist/$archive" "$WORK/bad/" && printf 'x' >>"$WORK/bad/$archive" || return 1
+  native "is not the library that was published" env LARDER_PREBUILT="$WORK/bad" && [ ! -e "$WORK/cargo_called" ] &&
+    native "neither a URL nor an absolute path" env LARDER_PREBUILT=some/where && [ ! -e "$WORK/cargo_called" ]
+}
+
+# Where there is nothing prebuilt, or it is not wanted, cargo is called; what is missing is named.
+hex_builds() {
+  native "cargo" env LARDER_BUILD=1 LARDER_PREBUILT="$WORK/dist" && [ -e "$WORK/cargo_called" ] || return 1
+  native "$WORK/nowhere/larder-" env LARDER_PREBUILT="$WORK/nowhere" && [ -e "$WORK/cargo_called" ] || return 1
+  native "the package names no place" env -u LARDER_PREBUILT && [ -e "$WORK/cargo_called" ] || return 1
+  native "econnrefused" env LARDER_PREBUILT=http://127.0.0.1:1/larder && [ -e "$WORK/cargo_called" ]
+}
+
+# From a server, as from the release of a repository.
+hex_url() {
+  erl -noinput -eval '
+    {ok, _} = application:ensure_all_started(inets),
+    {ok, Server} = inets:start(httpd, [{port, 0}, {bind_address, {127, 0, 0, 1}}, {server_name, "test"},
+                                       {server_root, "'"$WORK"'"}, {document_root, "'"$WORK/dist"'"}]),
+    [{port, Port}] = httpd:info(Server, [port]),
+    true = os:putenv("LARDER_PREBUILT", "http://127.0.0.1:" ++ integer_to_list(Port)),
+    os:unsetenv("http_proxy"), os:unsetenv("HTTP_PROXY"),
+    io:put_chars(os:cmd("escript '"$WORK/package"'/scripts/native.escript 2>&1")), halt().' >"$WORK/said" &
+  rm -rf "$WORK/package/priv" "$WORK/package/_build"
+  wait $!; cat "$WORK/said"
+  grep -q 'the native library is http://' "$WORK/said" && cmp "$WORK/package/priv/larder_nif.so" "$WORK/stripped.so"
+}
+
 check "one version everywhere" versions_agree
 check "make -s ebin" ebin_is_enough
 check "README, Erlang" page_erlang README.md
@@ -224,5 +319,11 @@ check "mix git dependency, used" mix_runs mix_git
 check "README, Elixir" readme_elixir
 check "mix path dependency, built" mix_project mix_path "path: \"$WORK/larder\""
 check "mix path dependency, used" mix_runs mix_path
+check "package for Hex" hex_package
+check "package, rebar3, prebuilt" hex_rebar3
+check "package, mix, prebuilt" hex_mix
+check "package, another library refused" hex_refused
+check "package, built for want of one" hex_builds
+check "package, library from a server" hex_url
 echo "$passed passed, $failed failed"
 [ "$failed" = 0 ]

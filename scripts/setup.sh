@@ -20,7 +20,8 @@ cd "$(dirname "$0")/.."
 . scripts/common.sh
 
 readonly LEVEL=${1:-test}
-readonly MIN_OTP=25 MIN_RUST_MINOR=85
+readonly MIN_OTP=25
+readonly MIN_RUST_MINOR=$(scripts/msrv.sh | cut -d. -f2)
 
 # The packages of each level, by Debian's names.
 readonly BUILD_PACKAGES="gcc libc6-dev erlang-base erlang-dev erlang-crypto erlang-parsetools erlang-syntax-tools"
