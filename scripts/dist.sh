@@ -49,6 +49,7 @@ main() {
 # A platform that can't be had is left out, and the last lines say so.
 all() {
   local platform lacks left=''
+  [ -z "$(git status --porcelain)" ] || say "larder: with changes that are not committed"
   rm -f "$DIST"/larder-* "$DIST/SHA256SUMS"
   for platform in $LINUX $MACOS; do
     if lacks=$(lacks "$platform"); [ -z "$lacks" ]; then native "$platform"
@@ -159,8 +160,8 @@ inspect() {
             die "the library for $platform needs $newest, not $GLIBC at most" ;;
     *musl) [ -z "$newest" ] && [ "${needed% }" = libc.so ] || die "the library for $platform needs $needed$newest" ;;
   esac
-  LC_ALL=C readelf --dyn-syms -W "$library" | grep -q ' nif_init$' || die "$library has no nif_init"
-  ! LC_ALL=C readelf -SW "$library" | grep -q '\.debug_' || die "$library is not stripped"
+  LC_ALL=C readelf --dyn-syms -W "$library" | grep ' nif_init$' >/dev/null || die "$library has no nif_init"
+  ! LC_ALL=C readelf -SW "$library" | grep '\.debug_\|\.symtab' >/dev/null || die "$library is not stripped"
 }
 
 # The same library gives the same bytes.

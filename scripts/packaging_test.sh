@@ -35,8 +35,13 @@ make_repository() {
   { git ls-files -co --exclude-standard -z 2>/dev/null || return 1; } |
     while IFS= read -r -d '' f; do [ -e "$f" ] && printf '%s\0' "$f"; done |
     tar --null -T - -cf - | tar -xf - -C "$WORK/larder" || return 1
-  cd "$WORK/larder" && git init -q -b main && git add -A &&
-    git -c user.name=test -c user.email=test@example.org commit -q -m 'The tree under test'
+  cd "$WORK/larder" && committed 'The tree under test'
+}
+
+# What is in this folder becomes a repository with one commit.
+committed() {
+  git init -q -b main && git add -A -f &&
+    git -c user.name=test -c user.email=test@example.org commit -q -m "$1"
 }
 
 # What the projects do with Larder; each language the same.
@@ -258,8 +263,34 @@ hex_mix() {
   LARDER_PREBUILT=$WORK/dist without_cargo mix_project hex_mix "path: \"$WORK/package\"" &&
     [ ! -e "$WORK/cargo_called" ] && mix_runs hex_mix || return 1
   # Again, from what was kept of it.
-  rm "$WORK/package/priv/larder_nif.so" && cd "$WORK/hex_mix" || return 1
-  without_cargo mix deps.compile --force larder && [ ! -e "$WORK/cargo_called" ] && mix_runs hex_mix
+  rm "$WORK/package/priv/larder_nif.so" && without_cargo "$WORK/package/scripts/native.escript" &&
+    [ ! -e "$WORK/cargo_called" ] && cmp "$WORK/package/priv/larder_nif.so" "$WORK/stripped.so"
+}
+
+# `rebar3 larder move` moves a project that says ets, in a project that has the package as a plugin.
+hex_plugin() {
+  mkdir -p "$WORK/hex_plugin/src" && cp -r "$WORK/package" "$WORK/plugin" && rm -rf "$WORK"/plugin/{priv,_build} || return 1
+  (cd "$WORK/plugin" && committed 'The package under test') && cd "$WORK/hex_plugin" || return 1
+  echo "{project_plugins, [{larder, {git, \"file://$WORK/plugin\", {branch, \"main\"}}}]}." >rebar.config
+  cat >src/shop.app.src <<'ERL'
+{application, shop, [{description, "uses ets"}, {vsn, "0.1.0"}, {registered, []},
+                     {applications, [kernel, stdlib]}, {modules, []}]}.
+ERL
+  cat >src/shop.erl <<'ERL'
+-module(shop).
+-export([where/0]).
+where() ->
+    T = ets:new(shop, []),
+    true = ets:insert(T, {salt, 1}),
+    case catch larder:lookup(T, salt) of [{salt, 1}] -> larder; _ -> ets end.
+ERL
+  export LARDER_PREBUILT=$WORK/dist
+  local larder=$WORK/hex_reb/_build/default/checkouts/larder/ebin
+  shop() { erl -noinput -pa _build/default/lib/shop/ebin "$larder" -eval 'io:format("~s", [shop:where()]), halt().'; }
+  without_cargo rebar3 larder move --plan && [ "$(shop)" = ets ] &&
+    without_cargo rebar3 larder move --path _build/default/lib/shop/ebin && [ "$(shop)" = larder ] &&
+    without_cargo rebar3 larder move --undo && [ "$(shop)" = ets ] && [ ! -e "$WORK/cargo_called" ] &&
+    if without_cargo rebar3 larder move --path no/where; then echo "nowhere was moved"; false; fi
 }
 
 # native WORDS COMMAND...: in a package that was never compiled a command fails and says these
@@ -322,6 +353,7 @@ check "mix path dependency, used" mix_runs mix_path
 check "package for Hex" hex_package
 check "package, rebar3, prebuilt" hex_rebar3
 check "package, mix, prebuilt" hex_mix
+check "package, rebar3 larder move" hex_plugin
 check "package, another library refused" hex_refused
 check "package, built for want of one" hex_builds
 check "package, library from a server" hex_url
