@@ -35,7 +35,8 @@
 %% runs keeps its modules until it starts again: its tables are those of `ets'.
 %%
 %% On the command line that is `scripts/larder_move plan DIRECTORY', `move', `undo',
-%% and in a project of Mix `mix larder.move'.
+%% in a project of Mix `mix larder.move', in one of rebar3 `rebar3 larder move'
+%% (see {@link larder_rebar}).
 -module(larder_move).
 
 -export([plan/1, plan/2, move/1, move/2, undo/1, format/1, format_error/1, main/1]).
