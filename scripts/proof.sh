@@ -4,7 +4,7 @@
 #
 #   scripts/proof.sh [STAGE...]   all stages, or only these of them:
 #
-#   isolation faults differential linearisability model memcheck sanitizers fuzz soak
+#   isolation faults differential alone linearisability model memcheck sanitizers fuzz soak
 #
 # The page shows the last run of each stage, so that they may be run one by one: what a stage found
 # lies beside it, in STAGE.row. PROOF_MINUTES (30) is how long the soak takes, and the fuzzers
@@ -22,7 +22,7 @@ MINUTES=${PROOF_MINUTES:-30} TIMES=${PROOF_TIMES:-20} CASES=${PROOF_CASES:-500}
 OUT=${PROOF_OUT:-results/proof}
 LOGS=_build/proof
 ONLY=$*
-STAGES=(isolation faults differential linearisability model memcheck sanitizers fuzz soak)
+STAGES=(isolation faults differential alone linearisability model memcheck sanitizers fuzz soak)
 COMMIT=$(git rev-parse --short HEAD 2>/dev/null || echo unknown)
 export ERL_CRASH_DUMP_SECONDS=0 CARGO_TERM_COLOR=never
 mkdir -p "$LOGS" "$OUT"
@@ -66,6 +66,8 @@ stage faults "kills at every yield point, files, disks, reload, hostile data" 72
   env LARDER_FAULT_SAY=1 LARDER_FAULT_ROWS=20000 LARDER_CASES="$CASES" bash -c 'erlang fault,hostile'
 stage differential "random commands and specifications beside ets, new ones" 10800 \
   env LARDER_SEED=random LARDER_CASES="$CASES" bash -c 'erlang diff_,conc_,structures'
+stage alone "the engine without the structures of the studies" 3600 \
+  cargo test --quiet --locked -p larder --no-default-features --lib --test operations --target-dir "$TARGET"
 stage linearisability "histories of threads, every structure" 7200 bash -c linearisability
 stage model "interleavings of index, structures and tables" 7200 scripts/model.sh --long
 stage memcheck "the library in an emulator under valgrind" 3600 scripts/memcheck.sh

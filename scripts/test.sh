@@ -115,12 +115,15 @@ by_exunit() {
 
 # --- the stages -----------------------------------------------------------------------------------
 
-# All crates; then the engine without the structures of the studies.
+# All crates, and the examples of their documentation; then the operations of the engine without the
+# structures of the studies (`make proof` runs its unit tests so, too). The programs of the crates'
+# examples/ are compiled by clippy.
 rust() {
-  local all=0
-  cargo test --quiet --no-fail-fast --locked --workspace --target-dir "$TARGET" || all=1
-  cargo test --quiet --locked -p larder --no-default-features --lib --test operations \
-    --target-dir "$TARGET" && [ "$all" = 0 ]
+  local failed=0
+  cargo test --quiet --no-fail-fast --locked --workspace --tests --target-dir "$TARGET" || failed=1
+  cargo test --quiet --no-fail-fast --locked --workspace --doc --target-dir "$TARGET" || failed=1
+  cargo test --quiet --locked -p larder --no-default-features --test operations \
+    --target-dir "$TARGET" && [ "$failed" = 0 ]
 }
 # The library, and all the Erlang that the stages share: none compiles it beside another.
 build() { "$MAKE" --no-print-directory build demo-beams bench-beams test-beams; }
@@ -134,8 +137,27 @@ suites() {
   export LARDER_SEED=${LARDER_SEED:-2026,11,21}
   # Ra, for the suites that need it.
   export ERL_LIBS=$PWD/_build/ra${ERL_LIBS:+:$ERL_LIBS}
-  "$MAKE" --no-print-directory -s demo-beams test-beams &&
-    erl -noinput +P 1000000 -pa _build/larder/ebin _build/demo _build/tests -s larder_test_runner main
+  "$MAKE" --no-print-directory -s demo-beams test-beams || return
+  local status
+  TMPDIR=$(files_folder) || return
+  export TMPDIR
+  erl -noinput +P 1000000 -pa _build/larder/ebin _build/demo _build/tests -s larder_test_runner main
+  status=$?
+  rm -rf "$TMPDIR"
+  return $status
+}
+# A new folder for the files of tests: in memory, where that has room and lets programs be run, as
+# much of what they do there, such as fsync, waits for a disk.
+files_folder() {
+  local folder
+  if folder=$(mktemp -d /dev/shm/larder.XXXXXX 2>/dev/null); then
+    if cp "$(type -P true)" "$folder/" && "$folder/true" &&
+      [ "$(df --output=avail -k "$folder" | tail -n 1)" -ge 2000000 ]; then
+      rm "$folder/true" && echo "$folder" && return
+    fi
+    rm -rf "$folder"
+  fi
+  mktemp -d
 }
 # Of the engine nothing is built anew: the stage `build` has its release build.
 jvm() { "$MAKE" --no-print-directory -s QUIET=--quiet test-jvm; }
@@ -155,7 +177,7 @@ bench() {
     LARDER_BENCH_SIZES=5,2000 LARDER_BENCH_OPERATIONS=20000 "$MAKE" --no-print-directory bench-ranks &&
     LARDER_BENCH_MNESIA=100 "$MAKE" --no-print-directory bench-mnesia
 }
-export -f build rust suites erlang_suites erlang_times jvm demo bench
+export -f build rust suites files_folder erlang_suites erlang_times jvm demo bench
 export MAKE LOGS TARGET TIMES ONLY
 
 # Those that have one thread most of the time (the linking of a release, callgrind, the model

@@ -345,14 +345,15 @@ functions_in_erlang_test_() ->
 
 library(Sut) ->
     Fold = fun(X, Acc) -> [X | Acc] end,
+    File = larder_test:file("bad_args"),
     Calls = [{foldl, [Fold, [], W]} || W <- tables()] ++ [{foldr, [Fold, [], W]} || W <- tables()]
         ++ [{foldl, [W, [], tab]} || W <- [a, 1, fun erlang:self/0]]
-        ++ [{tab2file, [W, "/tmp/larder_bad_args.tab"]} || W <- tables()]
+        ++ [{tab2file, [W, File]} || W <- tables()]
         ++ [{tab2file, [tab, "/nonexistent/dir/file"]}, {tab2file, [tab, "/tmp"]},
-            {tab2file, [tab, "/tmp/larder_bad_args.tab", [nonsense]]},
-            {tab2file, [tab, "/tmp/larder_bad_args.tab", [{extended_info, [a]}]]},
-            {tab2file, [tab, "/tmp/larder_bad_args.tab", [{extended_info, a}]]}]
-        ++ [{F, [File]} || F <- [file2tab, tabfile_info], File <- ["/nonexistent/file"]]
+            {tab2file, [tab, File, [nonsense]]},
+            {tab2file, [tab, File, [{extended_info, [a]}]]},
+            {tab2file, [tab, File, [{extended_info, a}]]}]
+        ++ [{F, ["/nonexistent/file"]} || F <- [file2tab, tabfile_info]]
         ++ [{init_table, [W, fun(read) -> end_of_input end]} || W <- tables()]
         ++ [{init_table, [tab, fun(read) -> wrong end]}, {init_table, [tab, a]},
             {init_table, [tab, fun(read) -> {[{a, 1, 2}, b], a} end]}]
@@ -361,7 +362,7 @@ library(Sut) ->
     Other = spawn_link(fun() -> other() end),
     Dead = larder_test:dead_pid(),
     Differ = [D || {F, _} = Call <- Calls, D <- library_compare(Sut, F, Call, Other, Dead)],
-    file:delete("/tmp/larder_bad_args.tab"),
+    file:delete(File),
     unlink(Other),
     exit(Other, kill),
     Differ =:= [] orelse error({differ, length(Differ), lists:sublist(Differ, 12)}).

@@ -71,7 +71,7 @@ step(M, T, rename, _) ->
 step(M, T, fix, _) ->
     M:safe_fixtable(T, true), M:delete(T, M:first(T)), M:insert(T, {1, 1, [1]});
 step(M, T, tab2file, _) ->
-    M:tab2file(T, "/tmp/larder_conc_owner_" ++ os:getpid());
+    M:tab2file(T, larder_test:file("conc_owner"));
 step(M, T, fold, _) -> M:foldl(fun(_, N) -> N + 1 end, 0, T);
 step(M, T, singles, _) ->
     [begin M:insert(T, {K, 0, []}), M:lookup(T, K), M:delete(T, K - 1), M:next(T, M:first(T)) end

@@ -256,7 +256,7 @@ run_ms(M, List, Spec) ->
 
 %% A table through a file and back; what comes back is looked at and dropped.
 through_file(M, T, Options) ->
-    File = filename:join("/tmp", "larder_" ++ os:getpid() ++ ".tab"),
+    File = larder_test:file("diff"),
     try
         Saved = lax(outcome(M, tab2file, [T, File, Options])),
         Described = case outcome(M, tabfile_info, [File]) of

@@ -231,7 +231,7 @@ killed_in_save_or_load_test_() ->
      || Sut <- larder_test:other_suts(), Sut =:= larder].
 
 files(M) ->
-    Dir = filename:join("/tmp", "larder_fault_" ++ os:getpid()),
+    Dir = larder_test:file("fault"),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     File = filename:join(Dir, "table"),
     Old = M:new(old, [public]),

@@ -33,7 +33,9 @@ every_cut(Dir, Options) ->
     Size = byte_size(Whole),
     [begin
          ok = file:write_file(Cut, Bytes),
-         [refused(Cut, Options, Verify) || Verify <- [false, true]]
+         [refused(Cut, Options, Verify) || Verify <- [false, true]],
+         %% A new file each time: some file systems wait for the disk where one is written anew.
+         ok = file:delete(Cut)
      end || Bytes <- [binary:part(Whole, 0, N) || N <- lists:seq(0, Size - 1)]
                      ++ [altered(Whole, N) || N <- lists:seq(0, Size - 1)]
                      ++ [<<Whole/binary, 0>>]],
@@ -61,7 +63,7 @@ named({unsupported_file_version, _}) -> true;
 named(Why) -> lists:member(Why, [badfile, checksum_error, invalid_object_count]).
 
 in_folder(Fun) ->
-    Dir = filename:join("/tmp", "larder_faults_" ++ os:getpid()),
+    Dir = larder_test:file("faults"),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     try Fun(Dir) after file:del_dir_r(Dir) end.
 

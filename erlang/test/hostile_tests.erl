@@ -97,7 +97,7 @@ deep_terms_test_() ->
              true = larder:insert(T, {Name, Term}),
              within(20, fun() -> [_] = larder:match_object(T, {Name, Term}) end)
          end || {Name, Term} <- deep()],
-        File = "/tmp/larder_hostile_" ++ os:getpid(),
+        File = larder_test:file("hostile"),
         ok = larder:tab2file(T, File),
         {ok, Copy} = larder:file2tab(File),
         true = lists:sort(larder:tab2list(T)) =:= lists:sort(larder:tab2list(Copy)),
@@ -260,7 +260,7 @@ a_file_of_atoms_test_() ->
 %% Files of ets are read object by object: up to half of the room is taken before one is refused.
 a_file_of_atoms(Format, Taken) ->
     test(lists:concat(["a file of atoms, ", Format]), 120, fun() ->
-        File = lists:concat(["/tmp/larder_atoms_", Format, os:getpid()]),
+        File = larder_test:file(lists:concat(["atoms_", Format])),
         "ok" = in_a_node("+t 400000",
             "T = larder:new(t, []), "
             "[larder:insert(T, {N, list_to_atom(\"hostile_\" ++ integer_to_list(N))}) || N <- lists:seq(1, 150000)], "
@@ -281,7 +281,7 @@ a_file_of_atoms(Format, Taken) ->
 %% has no new ones is loaded there.
 more_atoms_than_the_limit_test_() ->
     test("more atoms than the limit", 60, fun() ->
-        File = "/tmp/larder_few_atoms_" ++ os:getpid(),
+        File = larder_test:file("few_atoms"),
         "{true,1}" = in_a_node("+t 20000",
             "T = larder:new(t, []), true = larder:insert(T, {1, one}), ok = larder:tab2file(T, \""
                 ++ File ++ "\"), "
@@ -297,7 +297,7 @@ more_atoms_than_the_limit_test_() ->
 %% What another node prints.
 in_a_node(Flags, Expression) ->
     Ebin = filename:absname(filename:dirname(code:which(larder))),
-    Name = "/tmp/larder_expression_" ++ os:getpid(),
+    Name = larder_test:file("expression"),
     ok = file:write_file(Name, [Expression, ".\n"]),
     Said = os:cmd(lists:concat(["erl ", Flags, " -noinput -boot start_clean -pa ", Ebin,
                                 " -eval 'file:eval(\"", Name,
@@ -355,7 +355,7 @@ exploding() ->
 %% isn't one, no claim of size is believed. An error of file2tab's, and no table.
 lying_files_test_() ->
     test("files that lie", 60, fun() ->
-        File = "/tmp/larder_lies_" ++ os:getpid(),
+        File = larder_test:file("lies"),
         T = larder:new(liar, []),
         true = larder:insert(T, [{K, [K]} || K <- lists:seq(1, 5)]),
         ok = larder:tab2file(T, File),
@@ -492,7 +492,7 @@ refused(Fun) ->
 
 %% One, if this release has them: older compilers don't read the source.
 native_record() ->
-    File = "/tmp/larder_record_" ++ os:getpid(),
+    File = larder_test:file("record"),
     Source = "-module(hostile_record).\n-export([make/0]).\n-record #pair{a, b}.\nmake() -> #pair{a = 1, b = 2}.\n",
     ok = file:write_file(File ++ ".erl", Source),
     Compiled = compile:file(File, [binary, return_errors]),

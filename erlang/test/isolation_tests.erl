@@ -411,7 +411,7 @@ as_somebody(Fun) ->
     end.
 
 with_dets(Fun) ->
-    Dir = filename:join("/tmp", "larder_isolation_" ++ os:getpid()),
+    Dir = larder_test:file("isolation"),
     ok = filelib:ensure_dir(filename:join(Dir, "x")),
     {ok, Dets} = dets:open_file(isolation_dets, [{file, filename:join(Dir, "dets")}, {type, set}]),
     try

@@ -26,7 +26,7 @@ not_running_test() ->
     ?assertMatch({error, {node_not_running, _}}, larder_mnesia:register()).
 
 ram_test_() ->
-    in_a_node(fun(Peer) -> ok = peer:call(Peer, ?MODULE, begin_ram, []) end,
+    in_a_node(fun(Peer) -> ok = peer:call(Peer, ?MODULE, begin_ram, [], ?SECONDS * 1000) end,
               [{same_answers, [Type, Index]} || Type <- [set, ordered_set, bag],
                                                 Index <- [ordered, bag]] ++
               [{Test, []} || Test <- [own_indexes, bad_options, changes_in_memory, names, made_twice, events,
@@ -37,7 +37,7 @@ disc_test_() ->
                            "larder_t_backend_" ++ os:getpid() ++ "_" ++
                                integer_to_list(erlang:unique_integer([positive]))),
     {setup, fun() -> ok end, fun(_) -> file:del_dir_r(Folder) end,
-     in_a_node(fun(Peer) -> ok = peer:call(Peer, ?MODULE, begin_disc, [Folder]) end,
+     in_a_node(fun(Peer) -> ok = peer:call(Peer, ?MODULE, begin_disc, [Folder], ?SECONDS * 1000) end,
                [{Test, []} || Test <- [storage_types, fragments, backups, checkpoint, transformed,
                                        fallback, restarted]])}.
 

@@ -7,7 +7,7 @@
 -define(IN_FOLDER(Test), {timeout, 120, fun() -> in_folder(fun Test/1) end}).
 
 in_folder(Test) ->
-    Folder = "/tmp/larder_move_" ++ os:getpid(),
+    Folder = larder_test:file("move"),
     try
         Test(Folder)
     after

@@ -183,7 +183,7 @@ specifications(Type, Map) ->
 
 %% A table that has these rows as a file has them.
 from_file(Type, Rows) ->
-    File = "/tmp/larder_terms." ++ os:getpid(),
+    File = larder_test:file("terms"),
     T = larder:new(t, [Type]),
     true = larder:insert(T, Rows),
     ok = larder:tab2file(T, File),

@@ -6,11 +6,12 @@
 %%   LARDER_SUT    the module under test (larder); `ets' turns every
 %%                 differential suite into a check of itself
 %%   LARDER_CASES  scales the number of random cases, in percent (100)
+%%   TMPDIR        where files are written (/tmp)
 %%   LARDER_SEED   a seed as a failure printed it, "1,2,3", to run it again
 -module(larder_test).
 
 -export([sut/0, suts/0, other_suts/0, ensure_loaded/1, env/2, scaled/1,
-         tc/3, tc/4, with_leak_check/2, check_property/3, try_property/3, census/1,
+         tc/3, tc/4, file/1, with_leak_check/2, check_property/3, try_property/3, census/1,
          wait_until/2, wait_until/1, is_said/1, dead_pid/0, microseconds/1, median/1]).
 
 %% @doc The module under test.
@@ -66,6 +67,11 @@ tc(Title, Seconds, Module, Fun) ->
         ensure_loaded(Module),
         with_leak_check(Module, Fun)
     end}}.
+
+%% @doc A name of a file or folder that this node alone has, in TMPDIR.
+-spec file(string()) -> file:filename().
+file(Name) ->
+    filename:join(os:getenv("TMPDIR", "/tmp"), lists:concat(["larder_", Name, "_", os:getpid()])).
 
 %% @doc Runs a test body and asserts that what it made is gone afterwards:
 %% tables, processes, and the engine's own counters where it shows them.

@@ -1,7 +1,8 @@
 %% @doc Runs every suite that lies beside this module: each `*_tests' module
 %% with EUnit, and every other module's `prop_*' functions with PropEr.
-%% Prints each suite's time, the failures in full, and a last plain line
-%% `N passed, N failed'; the exit status tells whether any failed.
+%% Prints each suite's time, and how much of it this node worked, the failures
+%% in full, and a last plain line `N passed, N failed'; the exit status tells
+%% whether any failed.
 %%
 %% `LARDER_ONLY=diff_ms,conc_' runs only the suites whose names begin so,
 %% `LARDER_WITHOUT=hold_' all but those.
@@ -70,12 +71,15 @@ properties(Module) ->
 run_suite(Module, Tally) ->
     io:format("~-28s ", [Module]),
     T0 = erlang:monotonic_time(millisecond),
+    {Cpu0, _} = statistics(runtime),
     {Passed, Failed} = case kind(Module) of
         eunit -> run_eunit(Module);
         proper -> run_proper(Module)
     end,
     Seconds = (erlang:monotonic_time(millisecond) - T0) / 1000,
-    io:format("~-28s ~8.1f s  ~b passed, ~b failed~n", ["", Seconds, Passed, Failed]),
+    {Cpu1, _} = statistics(runtime),
+    io:format("~-28s ~8.1f s  ~b passed, ~b failed (~.1f s of processors)~n",
+              ["", Seconds, Passed, Failed, (Cpu1 - Cpu0) / 1000]),
     Tally#tally{passed = Tally#tally.passed + Passed,
                 failed = Tally#tally.failed + Failed}.
 

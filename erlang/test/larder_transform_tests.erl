@@ -174,8 +174,9 @@ keep_ets_test() ->
 
 %% ---- fun2ms ----
 
-fun2ms_is_ets_fun2ms_test() ->
-    [?assertEqual({Fun, spec("ets", Fun, [])}, {Fun, spec(Module, Fun, [with])})
+fun2ms_is_ets_fun2ms_test_() ->
+    [{timeout, 60, {Module ++ ": " ++ Fun,
+                    ?_assertEqual(spec("ets", Fun, []), spec(Module, Fun, [with]))}}
      || Fun <- funs(), Module <- ["ets", "larder"]].
 
 imported_fun2ms_test() ->

@@ -197,12 +197,12 @@ writes_are_refused_test_() ->
         Had = larder:tab2list(S),
         _ = dets:start(),
         {ok, ?MODULE} = dets:open_file(?MODULE, [{ram_file, true}, {access, read_write},
-                                                 {file, "/tmp/larder_snapshot_" ++ os:getpid()}]),
+                                                 {file, larder_test:file("snapshot_dets")}]),
         ok = dets:insert(?MODULE, {1, 1}),
         [{F, A, #{1 := <<"the table is a snapshot, which can't be written">>}} =
              {F, A, refused(F, [S | A])} || {F, A} <- writes()],
         ok = dets:close(?MODULE),
-        ok = file:delete("/tmp/larder_snapshot_" ++ os:getpid()),
+        ok = file:delete(larder_test:file("snapshot_dets")),
         Had = larder:tab2list(S),
         Had = larder:tab2list(T),
         true = larder:release(S),
@@ -588,7 +588,7 @@ saved_test_() ->
         T = larder:new(t, [Type, public]),
         true = larder:insert(T, [{K, K} || K <- lists:seq(1, 20000)]),
         Writer = spawn_link(fun() -> shift(T, 1) end),
-        Dir = filename:join("/tmp", "larder_snapshot_" ++ os:getpid()),
+        Dir = larder_test:file("snapshot"),
         ok = filelib:ensure_dir(filename:join(Dir, "x")),
         File = filename:join(Dir, lists:concat([saved_, Type])),
         [begin

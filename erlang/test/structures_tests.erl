@@ -67,8 +67,7 @@ what_is_not_there_is_said_test() ->
 
 %% A file says what its table was built on.
 files_keep_the_structure_test() ->
-    File = filename:join(os:getenv("TMPDIR", "/tmp"),
-                         lists:concat(["larder_structure_", os:getpid()])),
+    File = larder_test:file("structure"),
     T = larder:new(t,
                    [ordered_set,
                     {structure, {catree, [{over, btree}, {m, 8}, {random_join, false}]}}]),
