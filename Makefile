@@ -212,7 +212,7 @@ header: setup-rust
 # Writes erlang/src/larder_nif_stubs.hrl from the table of native functions; a test says when that
 # is due.
 stubs: setup-rust
-	@LARDER_WRITE_STUBS=1 $(CARGO) test --quiet $(LOCKED) -p larder-nif --test stubs --target-dir '$(TARGET)'
+	@LARDER_WRITE_STUBS=1 $(CARGO) test --quiet $(LOCKED) -p larder-stubs --target-dir '$(TARGET)'
 
 shell: build
 	@erl -pa $(EBIN) -eval "{module, _} = code:ensure_loaded(larder), io:format(\"Larder is loaded: larder:new(t, []).~n\")"

@@ -127,7 +127,7 @@ impl Address {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
 

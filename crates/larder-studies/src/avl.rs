@@ -507,5 +507,5 @@ impl<W> Drop for Avl<W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests;

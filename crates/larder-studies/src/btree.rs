@@ -533,5 +533,5 @@ impl<W> Btree<W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests;

@@ -507,7 +507,7 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests;
 mod watch;
 

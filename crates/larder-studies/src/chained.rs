@@ -251,7 +251,7 @@ impl<W: Send + Sync> Sequential<W> for Chained<W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
 

@@ -182,7 +182,7 @@ impl<W, M> Chains<W, M> {
     }
 
     /// Checks a chain's order, and calls `each` with its nodes.
-    #[cfg(test)]
+    #[cfg(all(test, not(larder_model)))]
     pub(crate) fn check(&self, head: u32, mut each: impl FnMut(&Node<W, M>)) {
         let (mut last, mut at) = (None, head);
         while at != NIL {

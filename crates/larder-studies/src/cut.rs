@@ -131,7 +131,7 @@ impl<'a> Cut<'a> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
     use Direction::{Backward, Forward};

@@ -138,7 +138,7 @@ impl<W: Send + Sync> Sequential<W> for JudyHash<W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
 

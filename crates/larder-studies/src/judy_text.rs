@@ -292,7 +292,7 @@ impl<C: Strings, W: Send + Sync> Divisible<W> for JudyText<C, W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
     use proptest::prelude::*;

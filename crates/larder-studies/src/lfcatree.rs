@@ -454,5 +454,5 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests;

@@ -378,7 +378,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
 

@@ -200,7 +200,7 @@ pub(crate) fn remove<W: Word>(start: &Slot<Node<W>>, node: &Node<W>, guard: &Gua
     true
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
     use crate::Object;

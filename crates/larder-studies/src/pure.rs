@@ -212,7 +212,7 @@ pub(crate) fn walk<'t, W>(
     true
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
     use larder_index::{Direction, Start};

@@ -459,7 +459,7 @@ pub fn build_multi(name: &str, options: &[(String, Value)]) -> Result<Box<dyn Mu
     Ok(Box::new(MultiAdapter::new((structure.many)(&chosen))))
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
 

@@ -509,5 +509,5 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests;

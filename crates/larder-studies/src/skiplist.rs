@@ -433,7 +433,7 @@ impl<W: Word> Scheme<W> for SkipList<W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
     use crate::Object;

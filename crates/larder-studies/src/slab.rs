@@ -160,7 +160,7 @@ impl<T> IndexMut<u32> for Slab<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
 

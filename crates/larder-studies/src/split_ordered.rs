@@ -183,7 +183,7 @@ impl<W: Word> Buckets<W> for SplitOrder<W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
     use crate::{Act, ListHash, Object, Scheme};

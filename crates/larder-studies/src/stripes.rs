@@ -260,7 +260,7 @@ impl<W: Word> Scheme<W> for Stripes<W> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
     use crate::Act;

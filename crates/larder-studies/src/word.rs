@@ -15,7 +15,7 @@ pub trait Word: Clone + Send + Sync + 'static {
     fn heap_bytes(&self) -> usize;
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 impl Word for u64 {
     fn heap_bytes(&self) -> usize {
         0

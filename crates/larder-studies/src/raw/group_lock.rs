@@ -122,7 +122,7 @@ impl<T> GroupLock<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
     use std::thread;

@@ -179,7 +179,7 @@ impl<T> Drop for Slot<T> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(larder_model)))]
 mod tests {
     use super::*;
     use larder_index::pin;

@@ -1,5 +1,6 @@
-//! `erlang/src/larder_nif_stubs.hrl` is what the table of native functions in `src/lib.rs` says.
-//! `LARDER_WRITE_STUBS=1` writes it anew: `make stubs`.
+//! `erlang/src/larder_nif_stubs.hrl` is what the table of native functions in larder-nif's
+//! `src/lib.rs` says. `LARDER_WRITE_STUBS=1` writes it anew: `make stubs`.
+#![cfg(test)]
 
 use std::path::Path;
 
@@ -37,8 +38,8 @@ fn stubs(table: &str) -> String {
 #[test]
 fn stubs_are_what_the_table_says() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let table = std::fs::read_to_string(here.join("src/lib.rs")).expect("the table can be read");
-    let path = here.join("../../erlang/src/larder_nif_stubs.hrl");
+    let table = std::fs::read_to_string(here.join("../src/lib.rs")).expect("the table can be read");
+    let path = here.join("../../../erlang/src/larder_nif_stubs.hrl");
     let stubs = stubs(&table);
     if std::env::var_os("LARDER_WRITE_STUBS").is_some() {
         std::fs::write(&path, &stubs).expect("the stubs can be written");
