@@ -150,12 +150,14 @@ defmodule Larder do
   @doc """
   Where Larder's memory is, in bytes: `:total` is the sum of the other items.
 
-  `:tables` is what the objects take, `:snapshots` what is kept for snapshots, transactions and
-  subscriptions, `:waiting` what was dropped and is not freed yet, `:allocator` free memory that is
-  kept for objects to come. None of it is part of `:erlang.memory/0`.
+  `:tables` is what the objects take, `:indexes` what secondary indexes take, `:snapshots` what is
+  kept for snapshots, transactions and subscriptions, `:waiting` what was dropped and is not freed
+  yet, `:allocator` free memory that is kept for objects to come. None of it is part of
+  `:erlang.memory/0`.
 
       iex> memory = Larder.memory()
-      iex> memory.total == memory.tables + memory.snapshots + memory.waiting + memory.allocator
+      iex> {total, items} = Map.pop!(memory, :total)
+      iex> total == items |> Map.values() |> Enum.sum()
       true
   """
   @spec memory() :: %{atom() => non_neg_integer()}

@@ -161,7 +161,7 @@
                  | {pos_integer(), MapKey :: term(), Initial :: integer()}.
 %% A counter: an element, or the value of a key of a map that is one.
 
--type memory_item() :: total | tables | snapshots | waiting | allocator.
+-type memory_item() :: total | tables | indexes | snapshots | waiting | allocator.
 %% An item of memory/0.
 -type memory() :: #{memory_item() := non_neg_integer()}.
 %% What memory/0 gives.

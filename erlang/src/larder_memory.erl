@@ -7,22 +7,27 @@
 
 -export([memory/0, memory/1, top/2, words/1]).
 
--define(ITEMS, [total, tables, snapshots, waiting, allocator]).
+-define(ITEMS, [total, tables, indexes, snapshots, waiting, allocator]).
 
 %% @doc All items.
 -spec memory() -> larder:memory().
 memory() ->
-    {Tables, Snapshots} = lists:foldl(fun add/2, {0, 0}, larder_nif:all()),
+    {Tables, Indexes, Snapshots} = lists:foldl(fun add/2, {0, 0, 0}, larder_nif:all()),
     {Waiting, Kept} = larder_nif:memory(),
-    #{total => Tables + Snapshots + Waiting + Kept, tables => Tables, snapshots => Snapshots,
-      waiting => Waiting, allocator => Kept}.
+    #{total => Tables + Indexes + Snapshots + Waiting + Kept, tables => Tables,
+      indexes => Indexes, snapshots => Snapshots, waiting => Waiting, allocator => Kept}.
 
-%% A table's memory has in it what is kept for its snapshots. Those are tables, too, of some words.
-add(Table, {Tables, Snapshots} = Sums) ->
-    case larder_nif:info_list(Table, [memory, snapshot_memory, snapshot]) of
-        undefined -> Sums;
-        [Words, Kept, false] -> {Tables + max(bytes(Words) - Kept, 0), Snapshots + Kept};
-        [Words, _Kept, _Snapshot] -> {Tables, Snapshots + bytes(Words)}
+%% A table's memory has in it its indexes, and what is kept for its snapshots. Those are tables, too,
+%% of some words.
+add(Table, {Tables, Indexes, Snapshots} = Sums) ->
+    case larder_nif:info_list(Table, [memory, snapshot_memory, snapshot, indexes]) of
+        undefined ->
+            Sums;
+        [Words, Kept, false, Own] ->
+            Entries = lists:sum([Bytes || {_, _, _, _, _, Bytes} <- Own]),
+            {Tables + max(bytes(Words) - Kept - Entries, 0), Indexes + Entries, Snapshots + Kept};
+        [Words, _Kept, _Snapshot, _Own] ->
+            {Tables, Indexes, Snapshots + bytes(Words)}
     end.
 
 bytes(Words) ->

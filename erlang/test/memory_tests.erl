@@ -4,7 +4,7 @@
 -include_lib("eunit/include/eunit.hrl").
 -include("leak_free.hrl").
 
--define(ITEMS, [allocator, snapshots, tables, total, waiting]).
+-define(ITEMS, [allocator, indexes, snapshots, tables, total, waiting]).
 -define(WORD, (erlang:system_info(wordsize))).
 
 adds_up_test_() ->
@@ -62,6 +62,23 @@ items_test_() ->
         true = larder_test:wait_until(fun() -> larder:memory(waiting) =< Size div 4 end),
         %% Free memory is kept, and goes back: never much more than was in use.
         ?assert(larder:memory(allocator) < 4 * Size + 64_000_000)
+    end).
+
+%% What an index takes is not the table's.
+indexes_test_() ->
+    larder_test:tc("indexes", 60, fun() ->
+        Before = larder:memory(),
+        Tab = filled(50000),
+        Plain = larder:memory(),
+        true = larder:add_index(Tab, {by_value, 2, []}),
+        With = larder:memory(),
+        [#{name := by_value, memory := Bytes}] = larder:info(Tab, indexes),
+        ?assert(Bytes > 500_000),
+        near(Bytes, grown(indexes, Plain, With)),
+        near(grown(tables, Before, Plain), grown(tables, Before, With)),
+        near(larder:info(Tab, memory) * ?WORD, grown(tables, Before, With) + Bytes),
+        true = larder:drop_index(Tab, by_value),
+        ?assertEqual(maps:get(indexes, Before), larder:memory(indexes))
     end).
 
 grown(Item, Before, After) ->

@@ -77,6 +77,10 @@ pub enum Fault {
     LeftEntry,
     /// A change of an indexed value isn't counted.
     UncountedMove,
+    /// A change of an entry of a secondary index isn't counted.
+    UncountedEntry,
+    /// A transaction looks at the counts of entries while writes of rows are under way.
+    UnsettledEntry,
     /// A write is refused by a claim that may be given back.
     UnsettledClaim,
     /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.

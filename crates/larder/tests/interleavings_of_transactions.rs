@@ -5,7 +5,7 @@
 //! `larder_testing::model_checker`.
 #![cfg(larder_model)]
 
-use larder::api::{Larder, Table};
+use larder::api::{Index, Larder, Table};
 use larder::Error;
 use larder_index::sync::atomic::{AtomicBool, AtomicUsize, Ordering::SeqCst};
 use larder_index::sync::{give_way, plant, Fault};
@@ -24,7 +24,7 @@ const FAULT: [Search; 2] = [Search::Random(10_000), Search::Pct(20_000)];
 
 const KINDS: [&str; 3] = ["set", "ordered_set", "bag"];
 
-/// A table with the rows `{a, 1}` and `{b, 1}`.
+/// A table with the rows `{a, 1}` and `{b, 1}`, and an index of their numbers.
 fn table(larder: &Larder, kind: &str) -> Table {
     let builder = larder.table(kind);
     let table = match kind {
@@ -32,6 +32,7 @@ fn table(larder: &Larder, kind: &str) -> Table {
         "ordered_set" => builder.ordered_set(),
         _ => builder.bag(),
     }
+    .index(Index::element("number", 2))
     .create()
     .expect("a table");
     for key in [term!(a), term!(b)] {
@@ -149,11 +150,29 @@ fn operations_and(kind: &'static str, writer: Writer) {
     }
 }
 
+/// How a transaction looks for rows with the number 7.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Look {
+    /// By a scan of the table.
+    Scan,
+    /// By the index.
+    Index,
+}
+
+impl Look {
+    fn find(self, table: &Table) -> Result<Vec<Term>, Error> {
+        match self {
+            Look::Scan => table.select("[{{'_',7},[],['$_']}]"),
+            Look::Index => table.index_lookup("number", &term!(7)),
+        }
+    }
+}
+
 /// Each of two transactions inserts if nothing of its kind is there: one does.
-fn phantom(kind: &'static str) {
+fn phantom(kind: &'static str, look: Look) {
     let insert = |own: i64| {
         move |t: &Table| {
-            if t.select_count("[{{'_',7},[],[true]}]")? == 0 {
+            if look.find(t)?.is_empty() {
                 t.insert(&row(own.into(), 7))?;
             }
             Ok(())
@@ -223,7 +242,7 @@ fn additions(kind: &'static str) {
     assert_eq!(number(&t, &term!(a)), 5, "{kind}");
 }
 
-/// What changes a table at one instant, beside a transaction that reads all of it.
+/// What changes a table at one instant, beside a transaction that reads it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Writer {
     /// One operation inserts an object.
@@ -297,11 +316,11 @@ fn wait_until(is_so: impl Fn() -> bool) {
     }
 }
 
-/// Writers of a table, a transaction that reads all of the table and writes to another what it has
-/// seen, and a snapshot of both: there is one order of them that agrees with what was seen. The
-/// writers and the snapshot begin when the transaction has read, and its commit when the writers
-/// have begun: what is of interest lies there.
-fn one_order(kind: &'static str, writers: &'static [Writer]) {
+/// Writers of a table, a transaction that reads all of the table, or what an index finds, and
+/// writes to another what it has seen, and a snapshot of both: there is one order of them that
+/// agrees with what was seen. The writers and the snapshot begin when the transaction has read, and
+/// its commit when the writers have begun: what is of interest lies there.
+fn one_order(kind: &'static str, writers: &'static [Writer], look: Look) {
     const ALL: &str = "[{'_',[],['$_']}]";
     let larder = Larder::new();
     let (t, log) = (
@@ -324,7 +343,10 @@ fn one_order(kind: &'static str, writers: &'static [Writer]) {
         (larder.clone(), t.clone(), log.clone(), stages.clone());
     let reader = shuttle::thread::spawn(move || {
         let seen = own.transaction(&[&own_t, &own_log], |views| {
-            let seen = views[0].select(ALL)?;
+            let seen = match look {
+                Look::Scan => views[0].select(ALL)?,
+                Look::Index => look.find(&views[0])?,
+            };
             own_stages.has_read.store(true, SeqCst);
             wait_until(|| own_stages.begun.load(SeqCst) == writers.len());
             views[1].insert(&row(term!(seen), 1))?;
@@ -353,7 +375,7 @@ fn one_order(kind: &'static str, writers: &'static [Writer]) {
     note(is_in, transaction, snapshot);
     assert!(
         is_an_order(writers.len() + 2, &pairs),
-        "{kind}, {writers:?}: {pairs:?}"
+        "{kind}, {writers:?}, {look:?}: {pairs:?}"
     );
 }
 
@@ -403,7 +425,16 @@ fn ranges_are_in_one_order_with_all_writes() {
     for kind in KINDS {
         for writers in TOGETHER {
             let name = format!("a range of a {kind} and writers: {writers:?}");
-            check(&name, &SEARCH, move || one_order(kind, writers));
+            check(&name, &SEARCH, move || {
+                one_order(kind, writers, Look::Scan);
+            });
+        }
+        // By the index no row is found that the emptying takes away.
+        for writers in [TOGETHER[0], TOGETHER[1], TOGETHER[2], TOGETHER[4]] {
+            let name = format!("an index of a {kind} and writers: {writers:?}");
+            check(&name, &SEARCH, move || {
+                one_order(kind, writers, Look::Index);
+            });
         }
     }
 }
@@ -426,9 +457,10 @@ fn transactions_are_serialisable() {
             let name = format!("write skew in a {kind}, by range: {by_range}");
             check(&name, &SEARCH, move || skew(kind, by_range));
         }
-        check(&format!("phantoms in a {kind}"), &SEARCH, move || {
-            phantom(kind)
-        });
+        for look in [Look::Scan, Look::Index] {
+            let name = format!("phantoms in a {kind}, {look:?}");
+            check(&name, &SEARCH, move || phantom(kind, look));
+        }
         for by_operations in [false, true] {
             check(
                 &format!("commits of a {kind}, by halves, of operations: {by_operations}"),
@@ -484,11 +516,19 @@ fn faults_are_found() {
         );
     };
     // What an execution that fails leaves behind may hide the rarest faults: they come first.
-    fault(Fault::OneLook, || one_order("set", &[Writer::Single]));
-    fault(Fault::NoWait, || one_order("set", &[Writer::Commit]));
+    fault(Fault::OneLook, || {
+        one_order("set", &[Writer::Single], Look::Scan);
+    });
+    fault(Fault::UnsettledEntry, || {
+        one_order("set", &[Writer::Single], Look::Index);
+    });
+    fault(Fault::NoWait, || {
+        one_order("set", &[Writer::Commit], Look::Scan);
+    });
     fault(Fault::NotValidated, || skew("set", false));
     fault(Fault::KeysUnlocked, || skew_of_operations("set"));
-    fault(Fault::Phantom, || phantom("ordered_set"));
+    fault(Fault::Phantom, || phantom("ordered_set", Look::Scan));
+    fault(Fault::UncountedEntry, || phantom("set", Look::Index));
     assert!(finds(Fault::ListPasses, || {
         let search = [Search::Deep(200_000, 5)];
         check("a planted fault", &search, || list_and_write("set"));

@@ -3,7 +3,7 @@
 mod kinds;
 
 use kinds::{table, KINDS};
-use larder::api::{Larder, Table};
+use larder::api::{Index, Larder, Table};
 use larder::{Direction, Error};
 use larder_term::{term, Term};
 use larder_testing::random::{Random, Stop};
@@ -339,6 +339,116 @@ fn there_are_no_phantoms() {
                 insert(1);
             });
             assert_eq!(t.len() as i64, round + 1, "{kind}");
+        }
+    }
+}
+
+/// A table of this kind with the rows `{K, K rem 10}` of the keys 0 to 99, and an index of the
+/// second element.
+fn indexed(larder: &Larder, kind: &str) -> Table {
+    let t = table(larder, kind);
+    t.add_index(&Index::element("group", 2)).expect("an index");
+    for key in 0..100 {
+        t.insert(&term!({#key, #(key % 10)})).expect("a table");
+    }
+    t
+}
+
+/// How often a transaction runs that looks into the index for a group, and writes another table,
+/// if this is done beside its first run.
+fn runs(larder: &Larder, t: &Table, group: i64, beside: impl Fn(&Table)) -> usize {
+    let log = table(larder, "set");
+    let mut runs = 0;
+    larder
+        .transaction(&[t, &log], |views| {
+            let found = views[0].index_lookup("group", &group.into())?;
+            runs += 1;
+            if runs == 1 {
+                beside(t);
+            }
+            views[1].insert(&term!({#runs, #(found.len())}))
+        })
+        .expect("tables");
+    let found = t.index_lookup("group", &group.into()).expect("a table");
+    let row = term!({#runs, #(found.len())});
+    assert_eq!(log.to_vec(), Ok(vec![row]), "as of its commit");
+    runs
+}
+
+/// A look-up by an index reads what it finds, and not the whole table.
+#[test]
+fn a_transaction_reads_the_entries_that_it_looks_up() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = indexed(&larder, kind);
+        // Writes elsewhere change nothing: of rows that keep their group, or have another one. Some
+        // of those may share a count with group 3.
+        let same = runs(&larder, &t, 3, |t| {
+            t.delete(&term!(4)).unwrap();
+            t.insert(&term!({4, 4})).unwrap();
+        });
+        let others = (0..50).map(|i| {
+            let group = 1000 + i;
+            runs(&larder, &t, 3, |t| {
+                t.insert(&term!({#group, #group})).unwrap();
+            })
+        });
+        let lost = others.filter(|&runs| runs > 1).count();
+        assert!(same <= 2 && lost < 10, "{kind}: {same}, {lost}");
+        // Whatever comes into the group or leaves it makes it lose.
+        let into = runs(&larder, &t, 3, |t| t.insert(&term!({200, 3})).unwrap());
+        let out = runs(&larder, &t, 3, |t| t.delete(&term!(200)).map(drop).unwrap());
+        let moved = runs(&larder, &t, 3, |t| {
+            t.delete(&term!(13)).unwrap();
+            t.insert(&term!({13, 4})).unwrap();
+        });
+        let emptied = runs(&larder, &t, 77, |t| t.insert(&term!({201, 77})).unwrap());
+        assert_eq!((into, out, moved, emptied), (2, 2, 2, 2), "{kind}");
+        // Its own writes don't.
+        let mut times = 0;
+        larder
+            .transaction(&[&t], |views| {
+                times += 1;
+                let found = views[0].index_lookup("group", &term!(5))?.len() as i64;
+                views[0].insert(&term!({300, 5}))?;
+                assert_eq!(views[0].index_lookup("group", &term!(5))?.len() as i64, found + 1);
+                Ok(())
+            })
+            .unwrap();
+        assert_eq!(times, 1, "{kind}");
+        // An index that was dropped and added again has other counts.
+        let anew = runs(&larder, &t, 3, |t| {
+            t.drop_index("group").unwrap();
+            t.insert(&term!({400, 3})).unwrap();
+            t.add_index(&Index::element("group", 2)).unwrap();
+        });
+        assert_eq!(anew, 2, "{kind}");
+    }
+}
+
+/// As `there_are_no_phantoms`, found by an index.
+#[test]
+fn an_index_finds_no_phantoms() {
+    for kind in KINDS {
+        let larder = Larder::new();
+        let t = indexed(&larder, kind);
+        for round in 1000..1500i64 {
+            let insert = |own: i64| {
+                larder
+                    .transaction(&[&t], |views| {
+                        if views[0].index_lookup("group", &round.into())?.is_empty() {
+                            views[0].insert(&term!({#(2 * round + own), #round}))?;
+                        }
+                        Ok(())
+                    })
+                    .unwrap();
+            };
+            std::thread::scope(|scope| {
+                scope.spawn(|| insert(0));
+                insert(1);
+            });
+            let found = t.index_lookup("group", &round.into()).unwrap();
+            assert_eq!(found.len(), 1, "{kind}");
         }
     }
 }

@@ -5,7 +5,8 @@
 %%
 %% <ul>
 %% <li>`tables': what the tables' objects take, as `info(Table, memory)' says for
-%%     each (in words), but for what is kept for snapshots.</li>
+%%     each (in words), but for the next two items.</li>
+%% <li>`indexes': what the secondary indexes take, as `info(Table, indexes)' says.</li>
 %% <li>`snapshots': what tables keep for snapshots, transactions and
 %%     subscriptions, as `info(Table, snapshot_memory)' says.</li>
 %% <li>`waiting': what was dropped or cleared and is not freed yet.</li>

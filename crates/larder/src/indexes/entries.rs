@@ -16,6 +16,7 @@
 //!      └──────→ broken      two rows have one value in a unique index
 //! ```
 
+use super::changes::EntryChanges;
 use super::definition::IndexDefinition;
 use super::refusal;
 use super::values::Extractor;
@@ -45,6 +46,8 @@ pub(crate) struct Entries {
     /// Counts the rows whose values have changed, each between its new entries and the removal of
     /// its old ones.
     moves: AtomicU64,
+    /// Counts the changes of entries, for transactions that have read some.
+    pub(crate) changes: Arc<EntryChanges>,
     /// How many entries there are.
     count: Counter,
 }
@@ -89,6 +92,7 @@ impl Entries {
             tree: Index::keyed_under_locks(true, seed),
             state: AtomicU8::new(if ready { READY } else { BUILDING }),
             moves: AtomicU64::new(0),
+            changes: Arc::new(EntryChanges::new(seed)),
             count: Counter::new(true),
         })
     }
@@ -167,7 +171,7 @@ impl Entries {
             let was = self
                 .tree
                 .put(guard, at(value), key, &mut |old| is_other(old));
-            return self.count_new(was);
+            return self.note_put(value, was);
         }
         self.position(value, key, position);
         let mut new = 0;
@@ -181,11 +185,21 @@ impl Entries {
             write_record(value.len(), rows, record);
             Change::PutScratch
         });
-        self.count.add(new);
+        self.note_change(value, new);
     }
 
-    fn count_new(&self, was: Previous) {
-        self.count.add(i64::from(was == Previous::Absent));
+    /// An entry of a unique index was put, where this was before.
+    fn note_put(&self, value: &[u8], was: Previous) {
+        self.note_change(value, i64::from(was == Previous::Absent));
+    }
+
+    /// There are so many more entries of a value now. Where there are as many, an entry may say
+    /// something else of rows whose own change every reader of it finds.
+    fn note_change(&self, value: &[u8], more: i64) {
+        if more != 0 {
+            self.changes.note(value);
+            self.count.add(more);
+        }
     }
 
     /// Says how many rows of a key have a value, in an index that is not unique.
@@ -203,7 +217,7 @@ impl Entries {
             write_record(value.len(), rows, record);
             Change::PutScratch
         });
-        self.count.add(new);
+        self.note_change(value, new);
     }
 
     /// One row less of a key has a value.
@@ -218,8 +232,7 @@ impl Entries {
             let is_own = |old: Option<&[u8]>| old == Some(key);
             let remove = &mut |old: Option<&[u8]>| is_own(old);
             let was = self.tree.remove(guard, at(position), remove);
-            self.count.add(-i64::from(was == Previous::Present));
-            return;
+            return self.note_change(value, -i64::from(was == Previous::Present));
         }
         let mut gone = 0;
         self.tree.update(guard, at(position), &mut |old, record| {
@@ -233,7 +246,7 @@ impl Entries {
             write_record(value.len(), rows - 1, record);
             Change::PutScratch
         });
-        self.count.add(-gone);
+        self.note_change(value, -gone);
     }
 
     /// Claims a value of a unique index for a key. With `one`, a key has one row at most, so its
@@ -254,14 +267,14 @@ impl Entries {
             found == Claim::Made
         });
         debug_assert_eq!(was == Previous::Refused, found != Claim::Made);
-        self.count_new(was);
+        self.note_put(value, was);
         found
     }
 
     /// Makes a value of a unique index another key's.
     pub(super) fn hand_over(&self, guard: &Guard, (value, key): (&[u8], &[u8])) {
         let was = self.tree.put(guard, at(value), key, &mut |_| true);
-        self.count_new(was);
+        self.note_put(value, was);
     }
 
     /// The key that has a value of a unique index.

@@ -9,8 +9,10 @@
 //! The rows of a snapshot, or of a transaction's view, may differ from those that the entries tell
 //! of. Those that differ are under the keys that were changed since, or written by the transaction.
 //! So (1) also makes entries of the rows of all such keys, after it has read the others: a write
-//! keeps what was there before it changes entries.
+//! keeps what was there before it changes entries. A transaction's view notes in (1) that the entries
+//! were read (`changes`), and in (2) the keys.
 
+use super::changes::EntriesRead;
 use super::values::run;
 use super::{Entries, IndexDefinition, Indexes};
 use crate::budget::Budget;
@@ -38,6 +40,8 @@ const CHUNK: usize = 1024;
 pub(super) struct Range {
     pub(super) low: Option<Vec<u8>>,
     pub(super) high: Option<Vec<u8>>,
+    /// They are those of one value, which is `low`.
+    is_one_value: bool,
 }
 
 impl Range {
@@ -48,6 +52,7 @@ impl Range {
         Range {
             high: behind(&value),
             low: Some(value),
+            is_one_value: true,
         }
     }
 
@@ -65,7 +70,13 @@ impl Range {
                 Bound::Excluded(value) => Some(value),
                 Bound::Unbounded => None,
             },
+            is_one_value: false,
         }
+    }
+
+    /// The value, if they are the entries of one.
+    fn value(&self) -> Option<&[u8]> {
+        self.low.as_deref().filter(|_| self.is_one_value)
     }
 
     pub(super) fn has(&self, position: &[u8]) -> bool {
@@ -299,6 +310,9 @@ impl IndexJob {
         let range = &self.ranges[self.place.range];
         let first = self.place.from.as_ref().or(range.low.as_ref());
         let views = op.store.views();
+        for view in views {
+            view.note_entries(EntriesRead::begin(&own.changes, range.value()));
+        }
         let Buffers { batch, pairs, .. } = &mut *self.lent;
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
@@ -333,6 +347,7 @@ impl IndexJob {
             let part = Range {
                 low: first.cloned(),
                 high: next.clone().or(range.high.clone()),
+                is_one_value: false,
             };
             self.read_differing(op, own, &part);
         }
@@ -350,8 +365,11 @@ impl IndexJob {
             pairs,
             position,
         } = &mut *self.lent;
+        // Most of these rows have no value in the part: to look at them is no read of theirs. Those
+        // that have one are read again, by the entries that are made of them.
+        let unnoted = op.store.views().iter().find_map(|view| view.unnoted());
+        let objects = unnoted.unwrap_or(&op.store.index);
         for view in op.store.views() {
-            view.note_read();
             let Some(index) = view.changed() else {
                 continue;
             };
@@ -362,7 +380,7 @@ impl IndexJob {
                 index.scan(op.guard, from, Direction::Forward, batch);
                 for i in 0..batch.len() {
                     let key = batch.key(i);
-                    op.store.index.copy(op.guard, self.table.key(key), values);
+                    objects.copy(op.guard, self.table.key(key), values);
                     for row in values.iter() {
                         let row = raw::view(key, row, self.table.keypos(), plain);
                         own.extractor.values(&row, scratch, indexed);

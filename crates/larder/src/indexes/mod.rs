@@ -5,6 +5,7 @@
 //! | `definition` | what an index is made with |
 //! | `values` | the values that a row has in an index |
 //! | `entries` | the entries of one index, in a tree |
+//! | `changes` | how often entries have changed, for transactions that read them |
 //! | `layer` | the layer of a store that keeps them |
 //! | `claims` | values of unique indexes, claimed before a row is written |
 //! | `refusal` | why a write was refused |
@@ -52,6 +53,7 @@
 //! the counts of before and after.
 
 mod build;
+mod changes;
 mod choice;
 mod claims;
 mod definition;
@@ -69,6 +71,7 @@ use larder_term::Atom;
 use std::sync::Arc;
 
 pub use build::IndexBuild;
+pub(crate) use changes::EntriesRead;
 pub(crate) use choice::{candidates, Candidates, Gathered};
 pub use choice::{Explanation, PlanKind};
 pub(crate) use claims::{Claimed, Refused};

@@ -130,7 +130,8 @@ impl Transaction {
         })
     }
 
-    /// Whether nobody has changed a key in the ranges that were read.
+    /// Whether nobody has changed a key in the ranges that were read, or an entry of those that
+    /// were.
     fn ranges_hold(&self, under_way: &UnderWay, guard: &Guard) -> bool {
         let no_ranges = |part: &Part| !part.set.reads.lock().has_ranges();
         if self.parts.iter().all(no_ranges) {
@@ -141,9 +142,13 @@ impl Transaction {
         if !planted(Fault::NoWait) {
             clock::wait_for_commits_before(under_way.number);
         }
-        self.parts.iter().all(|Part { set, .. }| {
-            let reads = set.reads.lock();
-            planted(Fault::Phantom) || reads.ranges_hold(&set.history, guard, set.number)
+        self.parts.iter().all(|Part { table, set, .. }| {
+            let (reads, history) = (set.reads.lock(), &*set.history);
+            let store = table.store(guard);
+            let indexes = store.and_then(|store| store.layers().indexes.as_deref());
+            planted(Fault::Phantom)
+                || (reads.ranges_hold(history, guard, set.number)
+                    && reads.entries_hold((history, indexes), guard, set.number))
         })
     }
 

@@ -1,14 +1,21 @@
-//! The read set of a transaction in one table: keys, and ranges of positions.
+//! The read set of a transaction in one table: keys, ranges of positions, and entries of secondary
+//! indexes.
 //!
 //! What was not there counts as read, too: a key that was looked for, and all of a range. So what
 //! comes into a range later, a phantom, is noticed.
 //!
 //! A range has the positions of keys, from `low` to `high`, both included, so it may say a little
 //! more than was read; never less.
+//!
+//! Entries that were read hold if their counts are the same (`indexes::changes`). The rows that they
+//! led to are among the keys. Other rows that a look would meet at the commit have come since, and
+//! their entries with them.
 
 use super::super::history::History;
 use super::super::undo;
-use larder_index::{Batch, Direction, Guard, Start};
+use crate::indexes::{EntriesRead, Indexes};
+use larder_index::sync::{planted, Fault};
+use larder_index::{Batch, Direction, Guard, Key, Start};
 use std::collections::BTreeSet;
 
 /// A range of positions; None where it has no end.
@@ -22,6 +29,7 @@ struct Range {
 pub(super) struct Reads {
     keys: BTreeSet<Vec<u8>>,
     ranges: Vec<Range>,
+    entries: Vec<EntriesRead>,
 }
 
 impl Reads {
@@ -57,14 +65,54 @@ impl Reads {
         });
     }
 
+    /// Entries of a secondary index were read.
+    pub(super) fn entries(&mut self, read: EntriesRead) {
+        // The first look counts: what it has seen must not have changed since.
+        if !self.entries.iter().any(|other| read.is_within(other)) {
+            self.entries.push(read);
+        }
+    }
+
     /// The keys that were read.
     pub(super) fn keys(&self) -> impl Iterator<Item = &[u8]> {
         self.keys.iter().map(|key| &key[..])
     }
 
-    /// Whether a range was read.
+    /// Whether something was read that no key's lock protects.
     pub(super) fn has_ranges(&self) -> bool {
-        !self.ranges.is_empty()
+        !self.ranges.is_empty() || !self.entries.is_empty()
+    }
+
+    /// Whether a look into the secondary indexes, which are these now, would find the same entries.
+    ///
+    /// 1. Nothing has changed in the table: then the entries are the same, whatever was counted.
+    /// 2. Otherwise each write of a key that has changed is waited for. So its entries are changed
+    ///    and counted, and the counts tell.
+    pub(super) fn entries_hold(
+        &self,
+        (history, now): (&History, Option<&Indexes>),
+        guard: &Guard,
+        number: u64,
+    ) -> bool {
+        if self.entries.is_empty() {
+            return true;
+        }
+        // (1)
+        let mut has_changed = false;
+        let objects = &history.store().index;
+        each_changed(history, guard, number, &mut |key| {
+            has_changed = true;
+            if !planted(Fault::UnsettledEntry) {
+                objects.contains_settled(guard, key);
+            }
+        });
+        // (2) An index that was dropped counts no more.
+        let is_counted = |read: &EntriesRead| {
+            let mut each = now.iter().flat_map(|now| &now.each);
+            each.any(|entries| read.is_of(&entries.changes))
+        };
+        let holds = |read: &EntriesRead| is_counted(read) && read.holds();
+        !has_changed || self.entries.iter().all(holds)
     }
 
     /// Whether no key in the ranges has changed since the snapshot with this number.
@@ -99,5 +147,27 @@ impl Reads {
                 start = Start::At(&resume);
             }
         })
+    }
+}
+
+/// Visits the keys that have changed since the snapshot with this number.
+fn each_changed(history: &History, guard: &Guard, number: u64, visit: &mut dyn FnMut(Key<'_>)) {
+    let Some(index) = history.undo() else {
+        return;
+    };
+    let (mut batch, mut resume) = (Batch::default(), None::<Vec<u8>>);
+    loop {
+        let start = resume.as_ref().map_or(Start::Edge, |at| Start::At(at));
+        index.scan(guard, start, Direction::Forward, &mut batch);
+        for i in 0..batch.len() {
+            let (key, record) = batch.entry(i);
+            if undo::newest(record) >= number {
+                visit(history.key(key));
+            }
+        }
+        if batch.done {
+            return;
+        }
+        resume = Some(std::mem::take(&mut batch.resume));
     }
 }

@@ -21,6 +21,7 @@ use super::super::undo::{self, Listed, Override};
 use super::reads::Reads;
 use super::writes::Writes;
 use crate::index::Index;
+use crate::indexes::EntriesRead;
 use crate::raw;
 use larder_index::sync::Mutex;
 use larder_index::{
@@ -42,6 +43,8 @@ pub(super) struct WorkingSet {
     /// Records of the keys that were written.
     pub(super) writes: Arc<Writes>,
     pub(super) reads: Mutex<Reads>,
+    /// What the transaction sees: own writes over the snapshot.
+    seen: Index,
     /// Ranks that the view has counted.
     checkpoints: Arc<Checkpoints>,
     unique: bool,
@@ -55,24 +58,40 @@ impl Differences for WorkingSet {
         Some(&*self.writes)
     }
 
-    fn note_read(&self) {
-        self.note_all();
+    fn unnoted(&self) -> Option<&Index> {
+        Some(&self.seen)
+    }
+
+    fn note_entries(&self, read: EntriesRead) {
+        if self.notes_reads {
+            self.reads.lock().entries(read);
+        }
     }
 }
 
 impl WorkingSet {
-    /// Nothing yet: of a transaction that reads a snapshot, or of one that has locked the keys that
-    /// it uses.
-    fn new(history: Arc<History>, snapshot: Option<Snapshot>) -> Self {
+    /// Nothing yet, over these objects: of a transaction that reads a snapshot, or of one that has
+    /// locked the keys that it uses.
+    fn new(
+        history: Arc<History>,
+        snapshot: Option<Snapshot>,
+        objects: Index,
+        seed: &Seed,
+    ) -> Self {
         let index = &history.store().index;
+        let writes = Arc::new(Writes::new(index.is_ordered()));
+        let checkpoints = Arc::default();
+        let own: Arc<dyn Unique> = writes.clone();
+        let own = Overrides::of_writes(own, seed.clone(), Arc::clone(&checkpoints));
         WorkingSet {
-            writes: Arc::new(Writes::new(index.is_ordered())),
+            seen: merged::merge(objects, own),
+            writes,
             unique: index.is_unique(),
             number: snapshot.as_ref().map_or(u64::MAX, Snapshot::number),
             notes_reads: snapshot.is_some(),
             snapshot: Mutex::new(snapshot),
             reads: Mutex::default(),
-            checkpoints: Arc::default(),
+            checkpoints,
             history,
         }
     }
@@ -144,29 +163,27 @@ pub(super) fn view(snapshot: Snapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) 
     let history = Arc::clone(&snapshot.history);
     let (store, time) = (Arc::clone(&history), snapshot.time());
     let below = Overrides::of_history(Arc::clone(&history), snapshot.number(), seed.clone());
-    let set = Arc::new(WorkingSet::new(history, Some(snapshot)));
     let objects = merged::merge(store.store().below(), below);
     let objects = store.store().as_of(objects, time);
-    (over(objects, &set, seed), set)
+    with_reads(WorkingSet::new(history, Some(snapshot), objects, seed))
 }
 
 /// The index of a view that shows the objects as they are, for who has locked the keys that it
 /// uses, with what is written by it.
 pub(super) fn present(history: Arc<History>, seed: &Seed) -> (Index, Arc<WorkingSet>) {
     let objects = history.store().index.share();
-    let set = Arc::new(WorkingSet::new(history, None));
-    (over(objects, &set, seed), set)
+    with_reads(WorkingSet::new(history, None, objects, seed))
 }
 
-/// The index of a view of these objects, over which its own writes lie.
-fn over(objects: Index, set: &Arc<WorkingSet>, seed: &Seed) -> Index {
-    let writes: Arc<dyn Unique> = set.writes.clone();
-    let own = Overrides::of_writes(writes, seed.clone(), Arc::clone(&set.checkpoints));
-    let set = Arc::clone(set);
-    match merged::merge(objects, own) {
+/// The index of a view, which shows what the transaction sees, and notes what is read.
+fn with_reads(set: WorkingSet) -> (Index, Arc<WorkingSet>) {
+    let own = Arc::new(set);
+    let set = Arc::clone(&own);
+    let index = match own.seen.share() {
         Index::Unique(seen) => Index::Unique(Arc::new(View { set, seen })),
         Index::Multi(seen) => Index::Multi(Arc::new(View { set, seen })),
-    }
+    };
+    (index, own)
 }
 
 impl Unique for View<dyn Unique> {
