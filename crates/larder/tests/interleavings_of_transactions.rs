@@ -24,7 +24,7 @@ const FAULT: [Search; 2] = [Search::Random(10_000), Search::Pct(20_000)];
 
 const KINDS: [&str; 3] = ["set", "ordered_set", "bag"];
 
-/// A table with the rows `{a, 1}` and `{b, 1}`, and an index of their numbers.
+/// A table with the rows `{a, 1}` and `{b, 1}`.
 fn table(larder: &Larder, kind: &str) -> Table {
     let builder = larder.table(kind);
     let table = match kind {
@@ -32,7 +32,6 @@ fn table(larder: &Larder, kind: &str) -> Table {
         "ordered_set" => builder.ordered_set(),
         _ => builder.bag(),
     }
-    .index(Index::element("number", 2))
     .create()
     .expect("a table");
     for key in [term!(a), term!(b)] {
@@ -59,12 +58,12 @@ fn replace(table: &Table, key: Term, n: i64) -> Result<(), Error> {
 
 /// Runs one transaction beside another, and gives back the table.
 fn beside(
-    kind: &str,
+    larder: &Larder,
+    t: Table,
     one: impl Fn(&Table) -> Result<(), Error> + Send + 'static,
     other: impl Fn(&Table) -> Result<(), Error>,
 ) -> Table {
-    let larder = Larder::new();
-    let t = Arc::new(table(&larder, kind));
+    let t = Arc::new(t);
     let (own, own_t) = (larder.clone(), t.clone());
     let thread = shuttle::thread::spawn(move || {
         own.transaction(&[&own_t], |views| one(&views[0]))
@@ -93,7 +92,9 @@ fn skew(kind: &'static str, by_range: bool) {
             Ok(())
         }
     };
-    let t = beside(kind, take("a"), take("b"));
+    let larder = Larder::new();
+    let t = table(&larder, kind);
+    let t = beside(&larder, t, take("a"), take("b"));
     assert_eq!(number(&t, &term!(a)) + number(&t, &term!(b)), 1, "{kind}");
 }
 
@@ -160,6 +161,16 @@ enum Look {
 }
 
 impl Look {
+    /// A table with an index of the numbers, if this is a look into one.
+    fn table(self, larder: &Larder, kind: &str) -> Table {
+        let table = table(larder, kind);
+        if self == Look::Index {
+            let index = Index::element("number", 2);
+            table.add_index(&index).expect("a table");
+        }
+        table
+    }
+
     fn find(self, table: &Table) -> Result<Vec<Term>, Error> {
         match self {
             Look::Scan => table.select("[{{'_',7},[],['$_']}]"),
@@ -178,7 +189,9 @@ fn phantom(kind: &'static str, look: Look) {
             Ok(())
         }
     };
-    let t = beside(kind, insert(1), insert(2));
+    let larder = Larder::new();
+    let t = look.table(&larder, kind);
+    let t = beside(&larder, t, insert(1), insert(2));
     assert_eq!(t.len(), 3, "{kind}");
 }
 
@@ -324,7 +337,7 @@ fn one_order(kind: &'static str, writers: &'static [Writer], look: Look) {
     const ALL: &str = "[{'_',[],['$_']}]";
     let larder = Larder::new();
     let (t, log) = (
-        Arc::new(table(&larder, kind)),
+        Arc::new(look.table(&larder, kind)),
         Arc::new(table(&larder, kind)),
     );
     // Keys have locks from the first transaction on.
@@ -429,8 +442,10 @@ fn ranges_are_in_one_order_with_all_writes() {
                 one_order(kind, writers, Look::Scan);
             });
         }
-        // By the index no row is found that the emptying takes away.
-        for writers in [TOGETHER[0], TOGETHER[1], TOGETHER[2], TOGETHER[4]] {
+    }
+    // Of sets and ordered_sets the indexes are the same. No row is found that an emptying takes away.
+    for kind in ["set", "bag"] {
+        for writers in &TOGETHER[..3] {
             let name = format!("an index of a {kind} and writers: {writers:?}");
             check(&name, &SEARCH, move || {
                 one_order(kind, writers, Look::Index);

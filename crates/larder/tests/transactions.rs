@@ -349,28 +349,28 @@ fn indexed(larder: &Larder, kind: &str) -> Table {
     let t = table(larder, kind);
     t.add_index(&Index::element("group", 2)).expect("an index");
     for key in 0..100 {
-        t.insert(&term!({#key, #(key % 10)})).expect("a table");
+        t.insert(&term!({(key), (key % 10)})).expect("a table");
     }
     t
 }
 
 /// How often a transaction runs that looks into the index for a group, and writes another table,
 /// if this is done beside its first run.
-fn runs(larder: &Larder, t: &Table, group: i64, beside: impl Fn(&Table)) -> usize {
+fn runs(larder: &Larder, t: &Table, group: i64, beside: impl Fn(&Table)) -> i64 {
     let log = table(larder, "set");
-    let mut runs = 0;
+    let mut runs = 0i64;
     larder
         .transaction(&[t, &log], |views| {
-            let found = views[0].index_lookup("group", &group.into())?;
+            let found = views[0].index_lookup("group", &term!((group)))?;
             runs += 1;
             if runs == 1 {
                 beside(t);
             }
-            views[1].insert(&term!({#runs, #(found.len())}))
+            views[1].insert(&term!({(runs), (found.len() as i64)}))
         })
         .expect("tables");
-    let found = t.index_lookup("group", &group.into()).expect("a table");
-    let row = term!({#runs, #(found.len())});
+    let found = t.index_lookup("group", &term!((group))).expect("a table");
+    let row = term!({(runs), (found.len() as i64)});
     assert_eq!(log.to_vec(), Ok(vec![row]), "as of its commit");
     runs
 }
@@ -390,7 +390,7 @@ fn a_transaction_reads_the_entries_that_it_looks_up() {
         let others = (0..50).map(|i| {
             let group = 1000 + i;
             runs(&larder, &t, 3, |t| {
-                t.insert(&term!({#group, #group})).unwrap();
+                t.insert(&term!({(group), (group)})).unwrap();
             })
         });
         let lost = others.filter(|&runs| runs > 1).count();
@@ -411,7 +411,10 @@ fn a_transaction_reads_the_entries_that_it_looks_up() {
                 times += 1;
                 let found = views[0].index_lookup("group", &term!(5))?.len() as i64;
                 views[0].insert(&term!({300, 5}))?;
-                assert_eq!(views[0].index_lookup("group", &term!(5))?.len() as i64, found + 1);
+                assert_eq!(
+                    views[0].index_lookup("group", &term!(5))?.len() as i64,
+                    found + 1
+                );
                 Ok(())
             })
             .unwrap();
@@ -436,8 +439,8 @@ fn an_index_finds_no_phantoms() {
             let insert = |own: i64| {
                 larder
                     .transaction(&[&t], |views| {
-                        if views[0].index_lookup("group", &round.into())?.is_empty() {
-                            views[0].insert(&term!({#(2 * round + own), #round}))?;
+                        if views[0].index_lookup("group", &term!((round)))?.is_empty() {
+                            views[0].insert(&term!({(2 * round + own), (round)}))?;
                         }
                         Ok(())
                     })
@@ -447,7 +450,7 @@ fn an_index_finds_no_phantoms() {
                 scope.spawn(|| insert(0));
                 insert(1);
             });
-            let found = t.index_lookup("group", &round.into()).unwrap();
+            let found = t.index_lookup("group", &term!((round))).unwrap();
             assert_eq!(found.len(), 1, "{kind}");
         }
     }

@@ -72,12 +72,7 @@ impl Differences for WorkingSet {
 impl WorkingSet {
     /// Nothing yet, over these objects: of a transaction that reads a snapshot, or of one that has
     /// locked the keys that it uses.
-    fn new(
-        history: Arc<History>,
-        snapshot: Option<Snapshot>,
-        objects: Index,
-        seed: &Seed,
-    ) -> Self {
+    fn new(history: Arc<History>, snapshot: Option<Snapshot>, objects: Index, seed: &Seed) -> Self {
         let index = &history.store().index;
         let writes = Arc::new(Writes::new(index.is_ordered()));
         let checkpoints = Arc::default();
