@@ -72,7 +72,7 @@ indexes_test_() ->
         Plain = larder:memory(),
         true = larder:add_index(Tab, {by_value, 2, []}),
         With = larder:memory(),
-        [#{name := by_value, memory := Bytes}] = larder:info(Tab, indexes),
+        [#{name := by_value, bytes := Bytes}] = larder:info(Tab, indexes),
         ?assert(Bytes > 500_000),
         near(Bytes, grown(indexes, Plain, With)),
         near(grown(tables, Before, Plain), grown(tables, Before, With)),
@@ -151,5 +151,6 @@ listed_test() ->
     [_, Last | _] = lists:reverse(string:split(Screen, "\n", all)),
     Number = "[0-9]+(\\.[0-9])? (B|KiB|MiB)",
     Line = ["^ total ", Number, [[", ", Item, " ", Number]
-                                 || Item <- ["tables", "snapshots", "waiting", "allocator"]], "$"],
+                                 || Item <- ["tables", "indexes", "snapshots", "waiting",
+                                              "allocator"]], "$"],
     ?assertMatch({match, _}, re:run(Last, Line)).
