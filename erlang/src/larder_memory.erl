@@ -17,8 +17,8 @@ memory() ->
     #{total => Tables + Indexes + Snapshots + Waiting + Kept, tables => Tables,
       indexes => Indexes, snapshots => Snapshots, waiting => Waiting, allocator => Kept}.
 
-%% A table's memory has in it its indexes, and what is kept for its snapshots. Those are tables, too,
-%% of some words.
+%% A table's memory has in it its indexes, and what is kept for its snapshots. Snapshots are tables,
+%% too, of some words.
 add(Table, {Tables, Indexes, Snapshots} = Sums) ->
     case larder_nif:info_list(Table, [memory, snapshot_memory, snapshot, indexes]) of
         undefined ->

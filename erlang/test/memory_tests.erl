@@ -78,7 +78,8 @@ indexes_test_() ->
         near(grown(tables, Before, Plain), grown(tables, Before, With)),
         near(larder:info(Tab, memory) * ?WORD, grown(tables, Before, With) + Bytes),
         true = larder:drop_index(Tab, by_value),
-        ?assertEqual(maps:get(indexes, Before), larder:memory(indexes))
+        ?assertEqual(maps:get(indexes, Before), larder:memory(indexes)),
+        true = larder:delete(Tab)
     end).
 
 grown(Item, Before, After) ->

@@ -443,7 +443,7 @@ fn ranges_are_in_one_order_with_all_writes() {
             });
         }
     }
-    // Of sets and ordered_sets the indexes are the same. No row is found that an emptying takes away.
+    // Sets and ordered_sets have the same indexes. No row is found that an emptying takes away.
     for kind in ["set", "bag"] {
         for writers in &TOGETHER[..3] {
             let name = format!("an index of a {kind} and writers: {writers:?}");

@@ -9,8 +9,8 @@
 //! The rows of a snapshot, or of a transaction's view, may differ from those that the entries tell
 //! of. Those that differ are under the keys that were changed since, or written by the transaction.
 //! So (1) also makes entries of the rows of all such keys, after it has read the others: a write
-//! keeps what was there before it changes entries. A transaction's view notes in (1) that the entries
-//! were read (`changes`), and in (2) the keys.
+//! keeps what was there before it changes entries. A transaction's view notes in (1) that the
+//! entries were read (`changes`), and in (2) the keys.
 
 use super::changes::EntriesRead;
 use super::values::run;

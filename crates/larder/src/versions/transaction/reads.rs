@@ -7,9 +7,9 @@
 //! A range has the positions of keys, from `low` to `high`, both included, so it may say a little
 //! more than was read; never less.
 //!
-//! Entries that were read hold if their counts are the same (`indexes::changes`). The rows that they
-//! led to are among the keys. Other rows that a look would meet at the commit have come since, and
-//! their entries with them.
+//! Entries that were read hold if their counts are the same (`indexes::changes`). The rows that
+//! they led to are among the keys. Other rows that a look would meet at the commit have come since,
+//! and their entries with them.
 
 use super::super::history::History;
 use super::super::undo;
