@@ -102,13 +102,15 @@ kinds() ->
      {"65-byte binaries", fun(I) -> {I, binary:copy(<<I>>, 65)} end},
      {"maps of 3", fun(I) -> {I, #{name => I, size => 2 * I, state => ready}} end},
      {"maps of 40", fun(I) -> {I, maps:from_list([{K, I + K} || K <- lists:seq(1, 40)])} end},
-     {"nested tuples", fun(I) -> {I, {a, {b, {c, I}, [1, 2, {d, 4}]}, {e, I}}} end},
+     {"nested tuples", fun nested/1},
      {"strings", fun(I) -> {I, "a string of twenty-six signs"} end},
      {"floats", fun(I) -> {I, I + 0.25} end},
      {"funs", fun(I) -> {I, fun() -> I end} end},
      {"pids and ports", fun(I) -> {I, self(), hd(erlang:ports())} end}].
 
 int(I) -> {I, I}.
+
+nested(I) -> {I, {a, {b, {c, I}, [1, 2, {d, 4}]}, {e, I}}}.
 
 record(I) ->
     {I, active, 1, 1000 * I, <<"sixteen bytes!!!">>, 2.5, "a string", undefined, [1, 2, 3],
@@ -133,6 +135,14 @@ of_sets() ->
       end},
      by_keys("set: delete", set, fun(T, K) -> true = larder:delete(T, K) end),
      by_keys("set: delete_object", set, fun(T, K) -> true = larder:delete_object(T, {K, K}) end),
+     by_keys("set: delete_object of an absent key", set,
+             fun(T, K) -> true = larder:delete_object(T, {-K, K}) end),
+     {"set of nested tuples: delete_object of another object",
+      fun() ->
+              {T, Rows} = filled(set, fun nested/1),
+              Others = [{K, {b, element(2, Row)}} || Row = {K, _} <- Rows],
+              each(Others, fun(R) -> true = larder:delete_object(T, R) end)
+      end},
      by_keys("set: take", set, fun(T, K) -> [_] = larder:take(T, K) end),
      by_keys("set: update_counter", set, fun(T, K) -> larder:update_counter(T, K, 1) end),
      by_keys("set: update_counter with three operations", set,
@@ -240,7 +250,17 @@ of_tables() ->
               Tables = [larder:new(t, [set]) || _ <- lists:seq(1, 50)],
               Rows = lists:sublist(rows(fun int/1), ?LIST),
               each(Tables, fun(T) -> larder:insert(T, Rows) end)
+      end},
+     {"insert of a list of ten rows over others",
+      fun() ->
+              {T, Rows} = filled(set, fun int/1),
+              each(in_tens(Rows), fun(Ten) -> larder:insert(T, Ten) end)
       end}].
+
+in_tens([]) -> [];
+in_tens(Rows) ->
+    {Ten, Others} = lists:split(10, Rows),
+    [Ten | in_tens(Others)].
 
 in_group(I) -> {I, I rem 100 + 1, I}.
 

@@ -465,8 +465,9 @@ impl<'a> TermRef<'a> {
     /// The integer, if it is one that fits.
     #[inline]
     pub fn as_int(self) -> Option<i64> {
-        match self.view() {
-            View::Int(n) => Some(n),
+        match self.0[0] {
+            tag @ SMALL.. => Some(i64::from(tag - SMALL)),
+            INT1..=INT8 => Some(small_int(self.0)),
             _ => None,
         }
     }
@@ -557,7 +558,7 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 }
 
 /// The value of an `INT1..=INT8`.
-#[inline]
+#[inline(never)]
 fn small_int(bytes: &[u8]) -> i64 {
     let n = (bytes[0] - INT1) as usize + 1;
     little_endian(&bytes[1..1 + n])

@@ -8,7 +8,6 @@ use crate::keys::KeyList;
 use crate::read_ahead::ReadAhead;
 use crossbeam_epoch::{Guard, LocalHandle};
 use larder_index::{Shorts, Values};
-use larder_term::TermBuf;
 use std::cell::Cell;
 
 /// A buffer that has grown beyond this is not kept.
@@ -31,8 +30,6 @@ pub struct Local {
     pub bytes: Vec<u8>,
     /// As `bytes`.
     pub keys: KeyList,
-    /// As `bytes`.
-    pub spare_terms: Option<Box<TermBuf>>,
     /// Work of the host and of questions about ranks that is not yet reported to the host's
     /// scheduler, in units of half a microsecond.
     pub unreported: Cell<u32>,
@@ -49,7 +46,6 @@ impl Local {
             read_ahead: ReadAhead::default(),
             bytes: Vec::new(),
             keys: KeyList::new(),
-            spare_terms: None,
             unreported: Cell::new(0),
         }
     }
@@ -77,11 +73,7 @@ impl Local {
     #[inline(always)]
     pub fn trim(&mut self) {
         let own = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
-        let terms = self
-            .spare_terms
-            .as_ref()
-            .map_or(0, |terms| terms.capacity());
-        if own + self.bytes.capacity() + self.keys.capacity() + terms > KEEP {
+        if own + self.bytes.capacity() + self.keys.capacity() > KEEP {
             self.shrink();
         }
     }
@@ -93,7 +85,6 @@ impl Local {
         self.plain = Vec::new();
         self.bytes = Vec::new();
         self.keys = KeyList::new();
-        self.spare_terms = None;
     }
 }
 

@@ -57,16 +57,11 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
             insert(call, table, local, object)
         });
     }
-    let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_write(who(call)))?;
-    slice(
-        call,
-        &table,
-        new,
-        Stage::Gather(ObjectList::new()),
-        call.args[1],
-        None,
-    )
+    tables::with(call, call.args[0], |table| {
+        answer(call, table, table.check_write(who(call)))?;
+        let stage = Stage::Gather(ObjectList::new());
+        slice(call, table, new, stage, call.args[1], None)
+    })
 }
 
 /// insert_more(Insertion, Rest): the slices after the first.
@@ -155,11 +150,12 @@ fn gather(
     mut rest: Word,
     budget: &mut Budget,
 ) -> Result<Word, Raise> {
+    // Each object is written on the stack and copied to the list's arena.
+    let (mut key, mut value) = (stack_bytes(), stack_bytes());
+    let mut row = Row::at([&mut key, &mut value], call.env);
     while let Some((tuple, tail)) = layout::cell(rest) {
         let elements = layout::tuple(tuple).ok_or(BADARG)?;
-        // Each object is written on the stack and copied to the list's arena.
-        let (mut key, mut value) = (stack_bytes(), stack_bytes());
-        let mut row = Row::at([&mut key, &mut value], call.env);
+        row.clear();
         row.write(table, elements).map_err(|_| BADARG)?;
         let object = row.object();
         list.push_ref(object);

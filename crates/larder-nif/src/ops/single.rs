@@ -2,12 +2,13 @@
 
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::heap::{Cells, Heap, ListBuilder};
-use crate::layout;
+use crate::layout::{self, Kind};
 use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{stack_bytes, Row, Writer};
+use crate::terms::same;
 use larder::{Error, Local, Stored, Table};
 use larder_term::object::{outside_bytes, ObjectRef, ObjectView};
 use larder_term::{Mode, TermRef};
@@ -143,11 +144,45 @@ pub fn delete_object(call: &Call<'_>) -> Reply {
 /// `delete_object`, once its table is known.
 #[inline(never)]
 pub(super) fn delete_object_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+    let elements = layout::tuple(call.args[1]).unwrap_or(&[]);
+    if table.kind().is_unique() && elements.len() >= table.keypos() && has_containers(elements) {
+        return delete_compared(call, table, local, elements);
+    }
     with_object(call, (table, local), call.args[1], |local, object| {
         table
             .delete_object_in(local, asker(call), object)
             .map(|_| (false, ()))
     })?;
+    Ok(atoms::TRUE.word())
+}
+
+/// Whether a row costs more to encode than to compare with one that is stored.
+#[inline]
+fn has_containers(elements: &[Word]) -> bool {
+    elements.iter().any(|&e| {
+        layout::is_cell(e)
+            || layout::is_boxed(e) && matches!(layout::kind(e), Kind::Tuple | Kind::Map)
+    })
+}
+
+/// `delete_object` of a set or ordered_set, whose row is compared with the one under its key, and
+/// not encoded. The engine removes that one if it is still the one that was compared.
+#[inline(never)]
+fn delete_compared(
+    call: &Call<'_>,
+    table: &Arc<Table>,
+    local: &mut Local,
+    elements: &[Word],
+) -> Reply {
+    let mut bytes = 0;
+    with_key(call, table, elements[table.keypos() - 1], |key| {
+        let done = table.delete_picked_in(local, asker(call), key, |stored| {
+            bytes += stored.size();
+            same::object(call.env, elements, &stored.view())
+        });
+        answer(call, table, done)
+    })?;
+    spend_bytes(call, local, bytes);
     Ok(atoms::TRUE.word())
 }
 

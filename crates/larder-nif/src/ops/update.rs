@@ -14,7 +14,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, asker, who};
 use crate::terms::atoms;
 use crate::terms::decode;
-use crate::terms::encode::{self, stack_bytes, Row, Unreadable};
+use crate::terms::encode::{self, stack_bytes, Row, Unreadable, Writer};
 use larder::{CounterOp, Error, Local, MapHost, Sums, Table};
 use larder_term::number::Number;
 use larder_term::object::ObjectRef;
@@ -316,38 +316,20 @@ pub(super) fn elements_of(
     (table, local): (&Arc<Table>, &mut Local),
     default: Option<Word>,
 ) -> Reply {
-    // The new elements are encoded to the thread's own buffer, which keeps its memory from call
-    // to call.
-    let mut terms = local.spare_terms.take().unwrap_or_default();
-    let done = replace(call, (table, local), default, &mut terms);
-    terms.clear();
-    local.spare_terms = Some(terms);
-    done.map(boolean)
-}
-
-/// `update_element`, whose new elements go through `terms`.
-#[inline]
-fn replace(
-    call: &Call<'_>,
-    (table, local): (&Arc<Table>, &mut Local),
-    default: Option<Word>,
-    terms: &mut TermBuf,
-) -> Result<bool, Raise> {
-    // 1. The new elements, as one tuple of the engine's, and their positions.
-    let (given, count) = element_ops(call.args[2]);
-    let encoded = terms.encode(|out| {
-        out.begin_tuple(given.len());
-        given
-            .iter()
-            .try_for_each(|&(_, word)| encode::term(call.env, word, out))
-    });
-    let new = match (encoded, terms.term().and_then(TermRef::as_tuple)) {
-        (Ok::<_, Unreadable>(()), Some(new)) if is_row(default) => new,
-        _ => return refuse_element(call, table),
-    };
+    // 1. The positions, and the new elements, which are written on the stack, one behind the other.
+    let mut given = ElementOps::new();
+    let count = read_elements(call.args[2], &mut given);
+    let mut stack = stack_bytes();
+    let mut terms = Writer::at(&mut stack, call.env, Mode::Shared);
+    let written = given.iter().try_for_each(|&(_, word)| terms.term(word));
+    if written.is_err() || !is_row(default) {
+        return refuse_element(call, table).map(boolean);
+    }
+    let mut ops = SmallVec::<[(usize, TermRef<'_>); 4]>::new();
+    for (&(place, _), term) in given.iter().zip(terms.terms()) {
+        ops.push((place, term));
+    }
     // 2. The engine replaces them, all or none.
-    let places = given.iter().map(|op| op.0);
-    let ops: SmallVec<[(usize, TermRef<'_>); 4]> = places.zip(new.iter()).collect();
     let done = with_key(call, table, call.args[1], |key| {
         let mut done = table.update_element_in(local, asker(call), key, &ops, None);
         // 3. No object: one is made of the default.
@@ -364,7 +346,7 @@ fn replace(
         })
     });
     spend(call, count);
-    done
+    done.map(boolean)
 }
 
 /// Refuses `update_element` for its arguments.
@@ -385,20 +367,20 @@ type ElementOps = SmallVec<[(usize, Word); 4]>;
 /// refuses it when it comes to it.
 const NO_PLACE: usize = usize::MAX;
 
-/// Reads {Pos, Value} | [{Pos, Value}]. Also gives how many operations there are. Of several for
-/// one position the last counts.
+/// Reads {Pos, Value} | [{Pos, Value}]; gives how many operations there are. Of several for one
+/// position the last counts.
 #[inline]
-fn element_ops(ops: Word) -> (ElementOps, usize) {
-    let (mut given, mut count, mut rest) = (ElementOps::new(), 0, ops);
+fn read_elements(ops: Word, given: &mut ElementOps) -> usize {
+    let (mut count, mut rest) = (0, ops);
     while let Some((op, tail)) = layout::cell(rest) {
-        note_element(&mut given, op);
+        note_element(given, op);
         (count, rest) = (count + 1, tail);
     }
     // An operation that is no list, or an improper tail, which is noted as a wrong one.
     if rest != layout::NIL {
-        note_element(&mut given, if rest == ops { ops } else { layout::NIL });
+        note_element(given, if rest == ops { ops } else { layout::NIL });
     }
-    (given, count)
+    count
 }
 
 /// Notes an operation. If one of the last few is for the same position, its value is replaced. So a

@@ -127,6 +127,31 @@ impl<'p> Writer<'p> {
         unsafe { TermRef::trusted(&self.out) }
     }
 
+    /// The terms that were written, in order.
+    #[inline]
+    pub fn terms(&self) -> impl Iterator<Item = TermRef<'_>> {
+        let mut rest = &self.out[..];
+        std::iter::from_fn(move || {
+            (!rest.is_empty()).then(|| {
+                // SAFETY: whole terms were written, and something is left of them; the writer holds
+                // the counts of their handles while it is borrowed.
+                let (term, behind) = unsafe { TermRef::split_first(rest) };
+                rest = behind;
+                term
+            })
+        })
+    }
+
+    /// Forgets what was written, and gives back the counts of its handles.
+    #[inline(always)]
+    fn clear(&mut self) {
+        if self.handles.get() {
+            self.release();
+        }
+        self.out.truncate(0);
+        (self.first, self.negative_zero, self.has_magic) = (0, false, false);
+    }
+
     /// Writes a term.
     #[inline(always)]
     pub fn term(&mut self, word: Word) -> Written {
@@ -619,6 +644,13 @@ impl<'p> Row<'p> {
             key: Writer::at(key, env, Mode::Inline),
             value: Writer::at(value, env, Mode::Shared),
         }
+    }
+
+    /// Forgets the object, so that another of the same table can be written.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.key.clear();
+        self.value.clear();
     }
 
     /// Writes the object that the elements are. `Unreadable` also if they are too few to have a

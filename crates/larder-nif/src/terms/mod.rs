@@ -10,6 +10,7 @@ pub mod encode;
 pub mod funs;
 pub mod kept;
 pub mod official;
+pub mod same;
 pub mod trees;
 
 use crate::heap::Heap;

@@ -78,8 +78,16 @@ impl Number {
     /// The number that a term is.
     #[inline]
     pub fn from_term(term: TermRef<'_>) -> Option<Number> {
+        match term.as_int() {
+            Some(n) => Some(Number::Int(n)),
+            None => Self::from_other(term),
+        }
+    }
+
+    /// `from_term` of what is no integer of 64 bits.
+    #[cold]
+    fn from_other(term: TermRef<'_>) -> Option<Number> {
         match term.view() {
-            View::Int(n) => Some(Number::Int(n)),
             View::Big(n) => Some(Number::Big(n.to_bigint())),
             View::Float(x) => Some(Number::Float(x)),
             _ => None,

@@ -1,7 +1,7 @@
 //! Applying a list batch: its objects one by one, by whoever comes, and the objects of one key for
 //! an operation that settles it. Numbers in brackets are the steps of the module [`batch`](super).
 
-use super::{ListBatch, ObjectList, Phase, Progress};
+use super::{ListBatch, Phase, Progress};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::index::Index;
@@ -12,7 +12,7 @@ use crate::options::TableKind;
 use crate::table::Table;
 use larder_index::sync::{give_way, planted, Fault, MutexGuard};
 use larder_index::{Guard, Key, Previous, Values, TOGETHER};
-use smallvec::SmallVec;
+use std::ops::Range;
 
 /// Lists up to this length are inserted in one step, whatever the budget.
 const SMALL: usize = 64;
@@ -22,49 +22,6 @@ const TURN: usize = if cfg!(larder_model) { 1 } else { 64 };
 
 /// Objects under one key that an operation inserts to settle it; more are everybody's work.
 const MOST_OF_A_KEY: usize = 256;
-
-/// The next objects of a list in one place: their keys, with the hashes, and their values.
-struct NextObjects<'l> {
-    keys: KeyBatch<'l>,
-    values: SmallVec<[&'l [u8]; TOGETHER]>,
-    from: usize,
-    len: usize,
-}
-
-impl<'l> NextObjects<'l> {
-    fn new(len: usize) -> Self {
-        NextObjects {
-            keys: KeyBatch::new(),
-            values: SmallVec::new(),
-            from: 0,
-            len,
-        }
-    }
-
-    /// Whether object `i` is one of the list, and not here.
-    #[inline]
-    fn wants(&self, i: usize) -> bool {
-        i < self.len && i.wrapping_sub(self.from) >= self.values.len()
-    }
-
-    fn fill(&mut self, table: &Table, list: &'l ObjectList, from: usize) {
-        let NextObjects { keys, values, .. } = self;
-        self.from = from;
-        values.clear();
-        keys.fill(self.len - from, |i| {
-            let (key, value) = list.get(from + i);
-            values.push(value);
-            table.key(key)
-        });
-    }
-
-    /// The key and the value of object `i`, which is here.
-    #[inline]
-    fn get(&self, i: usize) -> (Key<'l>, &'l [u8]) {
-        let at = i - self.from;
-        (self.keys.keys()[at], self.values[at])
-    }
-}
 
 /// The phase that comes when there is room for the list.
 fn once_measured(op: &Operation<'_>) -> Phase {
@@ -88,21 +45,14 @@ impl ListBatch {
         // While the latch is held nobody replaces the store. It is kept by `guard` even if the
         // table dies between two turns.
         let op = table.begin_of_batch(&guard)?;
-        let mut objects = NextObjects::new(self.list.len());
-        // A short list is not ahead of the pages that it needs.
-        let many = match self.list.is_indexed() {
-            true => MANY_TO_WRITE,
-            false => MANY_TO_READ,
-        };
+        // The objects whose memory was asked for.
+        let mut asked = 0..0;
         loop {
             for _ in 0..TURN {
-                // The misses of some leaves overlap: their memory is asked for before the first of
-                // them is locked.
-                if objects.wants(progress.next) {
-                    objects.fill(table, &self.list, progress.next);
-                    op.store.prefetch(&guard, objects.keys.keys(), many);
+                if !asked.contains(&progress.next) {
+                    asked = self.prefetch(table, &op, progress.next);
                 }
-                if self.advance(table, &op, &mut progress, &objects)? {
+                if self.advance(table, &op, &mut progress)? {
                     return Ok(Step::Done);
                 }
                 if !budget.spend(1) && self.list.len() > SMALL {
@@ -116,6 +66,30 @@ impl ListBatch {
         }
     }
 
+    /// The key and the value of object `i`.
+    #[inline]
+    fn object(&self, table: &Table, i: usize) -> (Key<'_>, &[u8]) {
+        let (key, value) = self.list.get(i);
+        (table.key(key), value)
+    }
+
+    /// Asks for the memory of the leaves of some objects from this one on, before the first of them
+    /// is locked, where that pays: then their misses overlap. Gives which objects.
+    fn prefetch(&self, table: &Table, op: &Operation<'_>, from: usize) -> Range<usize> {
+        // A short list is not ahead of the pages that it needs.
+        let many = match self.list.is_indexed() {
+            true => MANY_TO_WRITE,
+            false => MANY_TO_READ,
+        };
+        let left = (self.list.len() - from).min(TOGETHER);
+        if op.store.is_far(many) {
+            let mut keys = KeyBatch::new();
+            keys.fill(left, |i| self.object(table, from + i).0);
+            op.store.prefetch(op.guard, keys.keys(), many);
+        }
+        from..from + left
+    }
+
     /// Does what the phase wants with the next object; whether the batch is over.
     #[inline]
     fn advance(
@@ -123,7 +97,6 @@ impl ListBatch {
         table: &Table,
         op: &Operation<'_>,
         progress: &mut Progress,
-        at_hand: &NextObjects<'_>,
     ) -> Result<bool, Error> {
         let len = self.list.len();
         match progress.phase {
@@ -155,7 +128,8 @@ impl ListBatch {
                 return Ok(false);
             }
             Phase::Claiming => {
-                if let Err(why) = self.claim(table, op, at_hand.get(progress.next), progress) {
+                if let Err(why) = self.claim(table, op, self.object(table, progress.next), progress)
+                {
                     match why {
                         Refused::Taken(index) => match table.free_holder(op) {
                             // Its row was expired.
@@ -183,7 +157,7 @@ impl ListBatch {
             Phase::Checking => {
                 // A write that revalidated before the latch was acquired may be about to store the
                 // key: the look waits for it.
-                let (index, (key, _)) = (&op.store.index, at_hand.get(progress.next));
+                let (index, (key, _)) = (&op.store.index, self.object(table, progress.next));
                 if index.contains_settled(op.guard, key) {
                     progress.phase = Phase::Over(false);
                     return Ok(false);
@@ -192,7 +166,7 @@ impl ListBatch {
             Phase::Measuring((objects, weight)) => {
                 // An object in place of another needs less room, or none. The room that is left
                 // stays: in a table with a limit nobody inserts beside a batch.
-                let (key, new) = at_hand.get(progress.next);
+                let (key, new) = self.object(table, progress.next);
                 let mut old = Vec::new();
                 let replaces = match &op.store.index {
                     Index::Unique(index) => index.get(op.guard, key, &mut old),
@@ -204,7 +178,7 @@ impl ListBatch {
             // In the table already (invariant 1): each object is put there once.
             Phase::Applying if progress.is_settled(progress.next) => {}
             Phase::Applying => {
-                let (key, value) = at_hand.get(progress.next);
+                let (key, value) = self.object(table, progress.next);
                 self.put(table, op, key, value)?;
             }
         }

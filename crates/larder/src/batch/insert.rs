@@ -63,6 +63,8 @@ impl ListJob {
         if self.over {
             return Ok(self.evict(budget));
         }
+        // Pinned for the whole slice: each pin within is a count.
+        let _guard = larder_index::pin();
         while !self.begun {
             // Once the batch has the latch it is anybody's: if this job is dropped, others finish
             // the batch.

@@ -3,14 +3,16 @@
 //! Linearisation points: the store with which the index unlocks the leaf; for `delete_all_objects`,
 //! the exchange of the state word.
 
-use super::commit::ValueList;
+use super::commit::{ValueList, Written};
+use super::lookup::copy_of;
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::index::Index;
 use crate::local::{with_local, Local};
 use crate::reclaim::reaper;
+use crate::stored::Stored;
 use crate::table::Table;
-use larder_index::{Batch, Direction, Guard, Key, Previous, Start};
+use larder_index::{Batch, Direction, Guard, Key, Previous, Start, SHORT};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
 impl Table {
@@ -55,6 +57,52 @@ impl Table {
         let mut same = |other: &[u8]| self.same(key, other, value);
         self.delete_under(&local.pin(), self.key(key), &mut same, |values, same| {
             values.remove_same(value, same)
+        })
+    }
+
+    /// Deletes the object of a set or ordered_set under an index key, if `picks` picks it; whether
+    /// it did. `picks` sees a copy, without a lock, and sees another copy if the object changes
+    /// before it is removed.
+    ///
+    /// Linearisation point, if nothing is deleted: the load of the leaf's version that the copy's
+    /// check confirms.
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`; `TableType` for bags.
+    pub fn delete_picked_in(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        key: &[u8],
+        mut picks: impl FnMut(Stored<'_>) -> bool,
+    ) -> Result<bool, Error> {
+        self.may_write(who)?;
+        let (guard, hashed, keypos) = (local.pin(), self.key(key), self.keypos());
+        self.writing_under(&guard, key, |op| {
+            let Index::Unique(ix) = &op.store.index else {
+                return Err(Error::TableType);
+            };
+            let mut short = [0; SHORT];
+            let copy = copy_of(&**ix, &guard, hashed, &mut short, &mut local.value);
+            let Some((bytes, len)) = copy else {
+                return Ok((Written::Done, false));
+            };
+            if !picks(Stored::beginning(
+                key,
+                (bytes, len),
+                keypos,
+                &mut local.plain,
+            )) {
+                return Ok((Written::Done, false));
+            }
+            // Equal bytes are the same object: the epoch is pinned, so no handle that was copied is
+            // given back and used for something else meanwhile.
+            let picked = &bytes[..len];
+            match self.remove_one(op, &**ix, hashed, |now| now == picked) {
+                (written, Previous::Present) => Ok((written, true)),
+                // Another object is there now, or none: it is looked at anew.
+                _ => Ok((Written::Moved, false)),
+            }
         })
     }
 

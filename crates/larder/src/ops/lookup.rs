@@ -311,7 +311,7 @@ fn visit_several(
 /// A copy of the value under a key: in `short` if it is, else in `long`; with what lies behind it,
 /// and its length.
 #[inline(always)]
-fn copy_of<'v>(
+pub(super) fn copy_of<'v>(
     ix: &dyn Unique,
     guard: &Guard,
     key: Key<'_>,
