@@ -38,7 +38,11 @@ main() {
   mkdir -p "$DIST" _build/dist
   case ${1:-all} in
     all) all ;;
-    native) shift; local platform; for platform in "$@"; do native "$platform"; done ;;
+    native)
+      shift
+      [ $# -gt 0 ] || die "dist.sh native: which platforms? ($LINUX $MACOS)"
+      local platform
+      for platform in "$@"; do native "$platform"; done ;;
     archive) archive "$2" "$3" ;;
     package) package ;;
     publishable) publishable "${2:-$VERSION}" ;;
