@@ -18,16 +18,16 @@ use parking_lot::{Mutex as RealMutex, MutexGuard as RealGuard, RwLock as RealLoc
 pub use parking_lot::{RwLockReadGuard, RwLockWriteGuard};
 use shuttle::rand::RngCore;
 use std::cell::Cell;
-use std::sync::atomic::AtomicU32;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// The faults that are planted, a bit each. Of the whole process: threads of all kinds are to see
 /// them.
-static PLANTED: AtomicU32 = AtomicU32::new(0);
+static PLANTED: AtomicU64 = AtomicU64::new(0);
 
 /// Plants a fault, or takes it away. One test at a time may do so.
 pub fn plant(fault: Fault, planted: bool) {
-    let bit = 1 << fault as u32;
+    let bit = 1u64 << fault as u32;
     // Ordering: SeqCst, in tests.
     if planted {
         PLANTED.fetch_or(bit, atomic::Ordering::SeqCst);
