@@ -12,6 +12,10 @@
 //! The search is by depth: a stack has the places at which there was a choice, and which was taken.
 //! After an execution the last place that has another choice takes it, and those behind it are
 //! forgotten.
+//!
+//! An execution should come to the places of the one before. One that doesn't, as the checker does
+//! not see all that a program does (when memory is freed, for one), goes its own way from there on.
+//! Then it can't be said that all orders were tried.
 
 use shuttle::scheduler::{Schedule, Scheduler, Task, TaskId};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -35,6 +39,8 @@ pub(crate) struct Bounded {
     most_changes: usize,
     left: usize,
     begun: bool,
+    /// An execution has left the way of the one before.
+    strayed: bool,
     /// What the program's random choices are made of: the same in each execution.
     seed: u64,
     random: u64,
@@ -57,6 +63,7 @@ impl Bounded {
             most_changes,
             left: executions,
             begun: false,
+            strayed: false,
             seed,
             random: seed,
             complete: complete.clone(),
@@ -100,7 +107,7 @@ impl Scheduler for Bounded {
     fn new_execution(&mut self) -> Option<Schedule> {
         if !self.advance() {
             // Ordering: Relaxed, its thread is this one.
-            self.complete.store(true, Relaxed);
+            self.complete.store(!self.strayed, Relaxed);
             return None;
         }
         self.left = self.left.checked_sub(1)?;
@@ -120,6 +127,11 @@ impl Scheduler for Bounded {
         let taken = if choices.len() == 1 {
             choices[0]
         } else {
+            let known = self.places.get(self.at);
+            if known.is_some_and(|place| place.choices != choices) {
+                self.places.truncate(self.at);
+                self.strayed = true;
+            }
             if self.at == self.places.len() {
                 self.places.push(Place { choices, taken: 0 });
             }
