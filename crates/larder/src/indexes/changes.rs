@@ -86,11 +86,9 @@ impl EntriesRead {
         }
     }
 
-    /// Whether another has begun to read all of this before.
+    /// Whether another reads all of this, too.
     pub(crate) fn is_within(&self, other: &EntriesRead) -> bool {
-        self.is_of(&other.changes)
-            && (other.place.is_none() || other.place == self.place)
-            && other.count <= self.count
+        self.is_of(&other.changes) && (other.place.is_none() || other.place == self.place)
     }
 
     /// Whether it is of the index whose changes these are.

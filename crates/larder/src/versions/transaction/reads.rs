@@ -19,6 +19,7 @@ use larder_index::{Batch, Direction, Guard, Key, Start};
 use std::collections::BTreeSet;
 
 /// A range of positions; None where it has no end.
+#[derive(Default)]
 struct Range {
     low: Option<Vec<u8>>,
     high: Option<Vec<u8>>,
@@ -100,11 +101,12 @@ impl Reads {
         // (1)
         let mut has_changed = false;
         let objects = &history.store().index;
-        each_changed(history, guard, number, &mut |key| {
+        each_changed(&Range::default(), (history, guard, number), &mut |key| {
             has_changed = true;
             if !planted(Fault::UnsettledEntry) {
                 objects.contains_settled(guard, key);
             }
+            true
         });
         // (2) An index that was dropped counts no more.
         let is_counted = |read: &EntriesRead| {
@@ -117,57 +119,47 @@ impl Reads {
 
     /// Whether no key in the ranges has changed since the snapshot with this number.
     pub(super) fn ranges_hold(&self, history: &History, guard: &Guard, number: u64) -> bool {
-        let Some(index) = history.undo() else {
-            return true;
+        let is_unchanged = |range: &Range| {
+            let mut holds = true;
+            each_changed(range, (history, guard, number), &mut |_| {
+                holds = false;
+                false
+            });
+            holds
         };
-        let mut batch = Batch::default();
-        let mut position = Vec::new();
-        self.ranges.iter().all(|range| {
-            let mut resume = Vec::new();
-            let mut start = match &range.low {
-                Some(low) => Start::At(low),
-                None => Start::Edge,
-            };
-            loop {
-                index.scan(guard, start, Direction::Forward, &mut batch);
-                for i in 0..batch.len() {
-                    let (bytes, record) = batch.entry(i);
-                    index.position(history.key(bytes), &mut position);
-                    if range.high.as_ref().is_some_and(|high| position > *high) {
-                        return true;
-                    }
-                    if undo::newest(record) >= number {
-                        return false;
-                    }
-                }
-                if batch.done {
-                    return true;
-                }
-                std::mem::swap(&mut resume, &mut batch.resume);
-                start = Start::At(&resume);
-            }
-        })
+        self.ranges.iter().all(is_unchanged)
     }
 }
 
-/// Visits the keys that have changed since the snapshot with this number.
-fn each_changed(history: &History, guard: &Guard, number: u64, visit: &mut dyn FnMut(Key<'_>)) {
+/// Visits the keys in a range that have changed since the snapshot with this number, until `visit`
+/// says false.
+fn each_changed(
+    range: &Range,
+    (history, guard, number): (&History, &Guard, u64),
+    visit: &mut dyn FnMut(Key<'_>) -> bool,
+) {
     let Some(index) = history.undo() else {
         return;
     };
-    let (mut batch, mut resume) = (Batch::default(), None::<Vec<u8>>);
+    let (mut batch, mut position) = (Batch::default(), Vec::new());
+    let mut from = range.low.clone();
     loop {
-        let start = resume.as_ref().map_or(Start::Edge, |at| Start::At(at));
+        let start = from.as_ref().map_or(Start::Edge, |from| Start::At(from));
         index.scan(guard, start, Direction::Forward, &mut batch);
         for i in 0..batch.len() {
-            let (key, record) = batch.entry(i);
-            if undo::newest(record) >= number {
-                visit(history.key(key));
+            let (bytes, record) = batch.entry(i);
+            let key = history.key(bytes);
+            index.position(key, &mut position);
+            if range.high.as_ref().is_some_and(|high| position > *high) {
+                return;
+            }
+            if undo::newest(record) >= number && !visit(key) {
+                return;
             }
         }
         if batch.done {
             return;
         }
-        resume = Some(std::mem::take(&mut batch.resume));
+        from = Some(std::mem::take(&mut batch.resume));
     }
 }
