@@ -1,4 +1,4 @@
-//! What the holder of a leaf's lock may do.
+//! Operations of the holder of a leaf's lock.
 //!
 //! ```text
 //!  content   slot 0 | slot 1 | … | slot n-1 →   free   | record | (no entry's) | record
@@ -6,15 +6,15 @@
 //! ```
 //!
 //! Invariants, whenever the lock isn't held:
-//! 1. Slots `0..count` lie in the order of positions, and each names a record at or above `heap`.
-//! 2. `live` is the sum of the records that slots name. The others' bytes are free again when all
-//!    records are moved together (`compact`).
-//! 3. Sample `i` is the upper half of slot `(i + 1) << spacing`, as far as there is such a slot.
+//! 1. Slots `0..count` are in the order of positions. Each points to a record at or above `heap`.
+//! 2. `live` is the total length of the records that slots point to. The bytes of other records are
+//!    reused after all records have been compacted (`compact`).
+//! 3. Sample `i` is the upper half of slot `(i + 1) << spacing`, if there is such a slot.
 //!
-//! A change writes a record to free bytes, moves slots, and stores one that leads to the record. A
-//! reader may see any mixture of old and new, in any order: its check fails, because the unlock
-//! makes a new version. So these stores need no order. What they need is that each function that
-//! stores to the content sets `changed`.
+//! A change writes a record to free bytes, shifts slots, and stores a slot that points to the
+//! record. A concurrent reader may see any mixture of old and new words. It fails to validate,
+//! because the unlock stores a new version. So the order of these stores doesn't matter. But every
+//! function that stores to the content must set `changed`.
 
 use crate::btree::entries::Entries;
 use crate::btree::leaf::{LockedTreeLeaf, TreeLeaf};
@@ -28,17 +28,17 @@ use crate::seqlock::words::{little, Torn, Writer};
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
 
-/// Where the next entry of a run of inserts goes.
+/// The slot for the next entry of a run of inserts.
 pub(crate) struct AppendSlot {
     head: u64,
-    /// Bytes of the position.
+    /// The length of the position.
     suffix: usize,
     /// Where its record begins.
     place: usize,
 }
 
-// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
-// readers (see `seqlock`).
+// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and readers validate the
+// version (see `seqlock`).
 
 impl<'g> LockedTreeLeaf<'g> {
     /// The leaf.
@@ -46,12 +46,12 @@ impl<'g> LockedTreeLeaf<'g> {
         self.leaf
     }
 
-    /// A view that needs no check.
+    /// A view that needs no validation.
     pub(crate) fn view(&self) -> TreeView<'g> {
         TreeView::new(self.leaf, None)
     }
 
-    /// Entries.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         // Ordering: Relaxed, see above.
         self.leaf.head().count.load(Relaxed) as usize
@@ -84,11 +84,12 @@ impl<'g> LockedTreeLeaf<'g> {
         head.live.store(live as u64, Relaxed);
     }
 
-    /// Where a position of the leaf's range is or would be. Looks first beside the last insert, if
-    /// it was one of a run.
+    /// Finds the place of a position of the leaf's range. If inserts run on, looks beside the last
+    /// insert first.
     #[inline]
     pub(crate) fn search(&self, key: SearchKey<'_>) -> SearchResult {
-        // A position that doesn't begin with the prefix is before all entries or behind all.
+        // A position that doesn't begin with the prefix is before all entries, or behind all of
+        // them.
         let edge = match self.leaf.beside_prefix(key) {
             Ordering::Equal => None,
             Ordering::Less => Some(0),
@@ -97,7 +98,8 @@ impl<'g> LockedTreeLeaf<'g> {
         if let Some(i) = edge {
             return SearchResult { i, record: None };
         }
-        // Where inserts run on, the place is beside the last one: two comparisons say so.
+        // In a run of inserts the place is beside the last insert. Two comparisons confirm that.
+        // Otherwise search the leaf.
         let prefix = self.leaf.prefix_len();
         let (head, suffix) = (key.head(prefix), key.suffix(prefix).unwrap_or(&[]));
         match self.beside_last(head, suffix) {
@@ -109,7 +111,7 @@ impl<'g> LockedTreeLeaf<'g> {
         }
     }
 
-    /// Where a position would be, if it is beside the last insert of a run of them.
+    /// The place of a position that isn't in the leaf, if it is beside the last insert of a run.
     #[inline]
     fn beside_last(&self, head: u64, suffix: &[u8]) -> Option<usize> {
         // Ordering: Relaxed, see above.
@@ -117,14 +119,16 @@ impl<'g> LockedTreeLeaf<'g> {
         if now >> 32 & 0xFFFF == 0 {
             return None;
         }
-        // Upwards the next place is behind the last insert's, downwards it is that place itself.
+        // In an ascending run the next place is behind the last insert, in a descending run it is
+        // the place of the last insert.
         let i = (now >> 49) as usize + usize::from(!self.descends());
-        // The note is 15 bits and doesn't follow removals: it is a guess, which is checked here.
+        // The recorded place has only 15 bits and doesn't follow removals. So it is a guess, which
+        // is verified here.
         let belongs = i <= self.len() && self.view().belongs_at(i, head, suffix).is_ok_and(|b| b);
         belongs.then_some(i)
     }
 
-    /// Whether the leaf has entries, and the position is above all of theirs.
+    /// Whether the leaf has entries, and the position is above all of them.
     #[inline]
     pub(crate) fn is_all_below(&self, key: SearchKey<'_>) -> bool {
         let beside = self.leaf.beside_prefix(key);
@@ -136,25 +140,27 @@ impl<'g> LockedTreeLeaf<'g> {
         n > 0 && self.view().belongs_at(n, head, suffix).is_ok_and(|b| b)
     }
 
-    /// Where a short entry with a value of so many bytes goes, if it is the next of a run of
-    /// inserts at the end and there is room for it. None otherwise: then `put_entry` decides.
+    /// The slot for a short entry, with a value of `value` bytes, if it continues a run of inserts
+    /// at the end of the leaf and there is room. `None` otherwise; the general path then decides.
     #[inline(always)]
     pub(crate) fn append_slot(&self, key: SearchKey<'_>, value: usize) -> Option<AppendSlot> {
         let (head, n) = (self.leaf.head(), self.len());
         let (words, samples) = (self.leaf.words(), self.leaf.samples());
         // Ordering: Relaxed, see above.
         let statistics = head.statistics.load(Relaxed);
-        // The last one went to the end, and the run doesn't descend: its bit is part of the number,
-        // which is above any length when the bit is set.
+        // Whether the last insert was at the end, and a run is going on that doesn't descend. The
+        // bit of a descending run is compared together with the length: if it is set, the number is
+        // above all lengths.
         let runs = (statistics >> 49) as usize + 1 == n
             && (1..=0xFFFF).contains(&(statistics >> 32 & 0x1_FFFF));
-        // Such a position lies in the slot's head as a whole, and the record is one word.
+        // Whether the slot's head has the whole position, and the record is one word.
         let short = key.bytes().len() <= 5 && value <= 6 && self.leaf.prefix_len() == 0;
         // Ordering: Relaxed, both, see above.
         let (spacing, last) = (head.spacing.load(Relaxed), words.get(n.wrapping_sub(1))?);
         // Ordering: Relaxed, see above.
         let (own, last) = (key.head(0), last.load(Relaxed));
-        // Room for the slot and the record: `place` is at or above the slots' new end.
+        // Check that there is room for the slot and the record: the record must begin at or above
+        // the new end of the slots.
         let place = self.heap().checked_sub((n + 1) * SLOT + value + 2)? + (n + 1) * SLOT;
         (runs && short && last < own && n >> spacing <= samples.len()).then_some(AppendSlot {
             head: own,
@@ -163,22 +169,22 @@ impl<'g> LockedTreeLeaf<'g> {
         })
     }
 
-    /// Inserts an entry that is the next of a run, with a value of as many bytes as was said.
+    /// Inserts an entry at the slot that `append_slot` has returned for it.
     #[inline(always)]
     pub(crate) fn append(&mut self, next: AppendSlot, value: &[u8]) {
         let (head, n, slot) = (self.leaf.head(), self.len(), next.head | next.place as u64);
         let (words, size) = (self.leaf.words(), value.len() + 2);
         self.changed = true;
         let mut writer = Writer::new(words, next.place);
-        // Two bytes of lengths and at most six of the value: one word, written at once.
+        // Write the record, two bytes of lengths and at most six of the value, as one word.
         let lengths = (next.suffix | value.len() << 8) as u64;
         writer.push(lengths | little(value) << 16, size);
         writer.finish();
         // Ordering: Relaxed, see above.
         words[n].store(slot, Relaxed);
         self.set(n + 1, next.place, self.live() + size);
-        // Invariant 3: slot `n` is new, and may be one that a sample is of. `append_slot` has asked
-        // that the spacing needs no change.
+        // Update the sample, if slot `n` has one (invariant 3). `append_slot` has checked that the
+        // spacing needs no change.
         // Ordering: Relaxed, see above.
         let spacing = head.spacing.load(Relaxed);
         if n % (1 << spacing) == 0 {
@@ -191,8 +197,7 @@ impl<'g> LockedTreeLeaf<'g> {
         self.note_insert(n);
     }
 
-    /// The value of entry `i`, whose record a search has found, in place, while this borrow of the
-    /// lock lasts.
+    /// The value of entry `i`, which has this record, in place.
     #[inline]
     pub(crate) fn value(&self, i: usize, record: &Record) -> &[u8] {
         if record.is_outside() {
@@ -202,7 +207,7 @@ impl<'g> LockedTreeLeaf<'g> {
         &self.content()[record.value_at()..][..record.value()]
     }
 
-    /// The handle of a record that is in the leaf, if the object is outside.
+    /// The handle of a record, if its object is outside.
     #[inline]
     pub(crate) fn handle(&self, record: &Record) -> Option<Handle> {
         if !record.is_outside() {
@@ -225,8 +230,8 @@ impl<'g> LockedTreeLeaf<'g> {
         object.expect("the lock's holder reads nothing torn")
     }
 
-    /// Inserts an entry, at prefix + `suffix`, whose head is given, before slot `i`. False, and
-    /// nothing changed, if there is no room.
+    /// Inserts an entry at the position prefix + `suffix` before slot `i`. `head` is the head of
+    /// the suffix. Returns `false`, and changes nothing, if there is no room.
     #[inline]
     pub(crate) fn put_entry(
         &mut self,
@@ -236,12 +241,12 @@ impl<'g> LockedTreeLeaf<'g> {
         stored: Stored<'_>,
     ) -> bool {
         let (n, heap, size) = (self.len(), self.heap(), stored.record(suffix.len()));
-        // The record goes below the heap's top, and must not reach the slots with one more.
+        // The record is put below the others. It must not overlap the slots, which are one more.
         if (n + 1) * SLOT + size > heap {
             return false;
         }
         self.changed = true;
-        // Slot `n` is free: the last one moves there.
+        // Shift the slots from `i` on by one. Slot `n` is free.
         let slots = &self.leaf.words()[i..=n];
         shift_up(slots);
         self.write(i, head, suffix, stored, heap - size);
@@ -250,22 +255,22 @@ impl<'g> LockedTreeLeaf<'g> {
         true
     }
 
-    /// The leaf was empty, and has been filled.
+    /// Sets the head and the samples of an empty leaf whose content has been written.
     pub(super) fn filled(&mut self, count: usize, heap: usize, live: usize) {
         self.set(count, heap, live);
         self.sample(0);
     }
 
-    /// Brings the samples up to date, after the slots from `i` on have moved.
+    /// Updates the samples after the slots from `i` on have changed.
     fn sample(&mut self, i: usize) {
         let (head, n) = (self.leaf.head(), self.len());
         let samples = self.leaf.samples();
         // Ordering: Relaxed, see above.
         let mut spacing = head.spacing.load(Relaxed);
-        // The sample of slot `i` or of the first one behind it.
+        // The first sample whose slot is `i` or behind it.
         let mut first = i.saturating_sub(1) >> spacing;
-        // Too many slots for so many samples: the spacing doubles until there are enough, and all
-        // samples are taken again. It never shrinks while the leaf lives.
+        // If the samples don't reach the last slots, double the spacing until they do, and take all
+        // samples again. The spacing never shrinks in the life of a leaf.
         if n.saturating_sub(1) >> spacing > samples.len() && !samples.is_empty() {
             while (n - 1) >> spacing > samples.len() {
                 spacing += 1;
@@ -274,7 +279,7 @@ impl<'g> LockedTreeLeaf<'g> {
             // Ordering: Relaxed, see above.
             head.spacing.store(spacing, Relaxed);
         }
-        // Samples behind the last slot are of no slot: nobody looks at them.
+        // Samples of slots behind the last one are not read by anybody.
         let last = (n.saturating_sub(1) >> spacing).min(samples.len());
         if first >= last {
             return;
@@ -287,8 +292,8 @@ impl<'g> LockedTreeLeaf<'g> {
         }
     }
 
-    /// Replaces the value of entry `i`, which has this record. False, and nothing changed, if there
-    /// is no room. The old handle, if any, is the caller's to retire.
+    /// Replaces the value of entry `i`, which has the record `old`. Returns `false`, and changes
+    /// nothing, if there is no room. The caller retires the old outside object, if there is one.
     #[inline]
     pub(crate) fn replace_value(
         &mut self,
@@ -300,8 +305,8 @@ impl<'g> LockedTreeLeaf<'g> {
     ) -> bool {
         if let Stored::Inline(new) = stored {
             if old.value() == new.len() && !old.is_outside() {
-                // The same room will do, and the rest of the record: a slot, lengths and suffix are
-                // as they were. A reader may see it half overwritten; its check fails.
+                // The lengths are equal: overwrite the value. The slot and the rest of the record
+                // stay. A concurrent reader may see both old and new bytes, and fails to validate.
                 self.changed = true;
                 let mut writer = Writer::new(self.leaf.words(), old.value_at());
                 writer.bytes(new);
@@ -309,8 +314,8 @@ impl<'g> LockedTreeLeaf<'g> {
                 return true;
             }
         }
-        // A value of another length, or an object that is outside now or was. A record of as many
-        // bytes takes the old one's place.
+        // The lengths of the values differ, or one of the objects is outside. If the record stays
+        // equally long, overwrite the old one.
         let (n, heap, size) = (self.len(), self.heap(), stored.record(suffix.len()));
         if old.len() == size {
             // Ordering: Relaxed, see above.
@@ -320,8 +325,8 @@ impl<'g> LockedTreeLeaf<'g> {
             self.write(i, head, suffix, stored, place as usize);
             return true;
         }
-        // Any other is written at the end of the free space. The slot leads to it, so the old bytes
-        // are no entry's (invariant 2).
+        // Otherwise write a new record below the others, and let the slot point to it. The bytes of
+        // the old record are wasted until the leaf is compacted (invariant 2).
         if n * SLOT + size > heap {
             return false;
         }
@@ -331,6 +336,7 @@ impl<'g> LockedTreeLeaf<'g> {
         true
     }
 
+    /// Writes a record at `place`, and the slot `i` that points to it.
     #[inline]
     fn write(&mut self, i: usize, head: u64, suffix: &[u8], stored: Stored<'_>, place: usize) {
         let words = self.leaf.words();
@@ -341,13 +347,16 @@ impl<'g> LockedTreeLeaf<'g> {
         words[i].store(head | place as u64, Relaxed);
     }
 
-    /// Removes entry `i`, which has this record. Its handle, if any, is the caller's to retire.
+    /// Removes entry `i`, which has this record. The caller retires its outside object, if it has
+    /// one.
     pub(crate) fn remove(&mut self, i: usize, record: &Record) {
-        // The last slot keeps what it had, and no longer counts.
+        // Shift the slots behind it down by one. The last slot keeps its word, which is no longer
+        // counted.
         let n = self.len();
         self.changed = true;
         shift_down(&self.leaf.words()[i..n]);
-        // The record's bytes stay, as no entry's. A leaf without entries has all its room again.
+        // The bytes of the record are wasted until the leaf is compacted. If this was the last
+        // entry, all of the leaf is free again.
         let heap = if n == 1 {
             self.leaf.capacity()
         } else {
@@ -357,16 +366,16 @@ impl<'g> LockedTreeLeaf<'g> {
         self.sample(i);
     }
 
-    /// Removes all entries. Their handles are the caller's to retire.
+    /// Removes all entries. The caller retires their outside objects.
     pub(crate) fn clear(&mut self) {
         self.set(0, self.leaf.capacity(), 0);
     }
 
-    /// Moves all records together, so that all room is in one piece. `buffer` is for the content
-    /// meanwhile.
+    /// Compacts the records, so that all free bytes are contiguous. `entries` and `buffer` are
+    /// scratch space.
     #[inline(never)]
     pub(crate) fn compact(&mut self, entries: &mut Entries, buffer: &mut Vec<u8>) {
-        // The content is laid out anew beside, as for a new leaf.
+        // Lay out the content in the buffer, as for a new leaf.
         entries.collect(self);
         buffer.clear();
         buffer.resize(self.leaf.capacity(), 0);
@@ -382,8 +391,7 @@ impl<'g> LockedTreeLeaf<'g> {
             .iter()
             .zip(buffer.chunks_exact(SLOT))
             .enumerate();
-        // Then it is written back, but for the free bytes between slots and records: a word is left
-        // out only if no slot and no record has a byte of it.
+        // Write it back, except the words between slots and records that are free as a whole.
         for (i, (word, own)) in words {
             if i < n || (i + 1) * SLOT > heap {
                 let own: [u8; SLOT] = own.try_into().unwrap_or_default();
@@ -394,17 +402,18 @@ impl<'g> LockedTreeLeaf<'g> {
         self.set(n, heap, self.leaf.capacity() - heap);
     }
 
-    /// Appends all entries to the run, outside objects as handles.
+    /// Appends all entries to the run. Outside objects are added as their handles, which the
+    /// successor of this leaf takes over.
     pub(crate) fn collect_all(&self, run: &mut Run) {
         let view = self.view();
-        // Handles are copied, not objects: they go to the leaf that takes this one's place.
         for i in 0..view.len() {
             let done: Result<(), Torn> = view.collect(i, run);
             done.expect("the lock's holder reads nothing torn");
         }
     }
 
-    /// Adds to the contention counter, within bounds, and returns it.
+    /// Adds to the contention counter, and returns the new value. The counter is clamped to its
+    /// bounds.
     pub(crate) fn add_contention(&mut self, add: i32) -> i32 {
         let statistics = &self.leaf.head().statistics;
         // Ordering: Relaxed, see above.
@@ -415,11 +424,11 @@ impl<'g> LockedTreeLeaf<'g> {
         sum
     }
 
-    /// Notes that an insert went to slot `i`, and returns how many in a row went each beside the
-    /// one before, on the same side.
+    /// Records that an insert went to slot `i`. Returns the length of the run that it belongs to:
+    /// the number of inserts that each went beside the one before, on the same side.
     ///
-    /// The note: 15 bits of where the last one went, a bit that is set when the run descends, 16
-    /// bits of its length.
+    /// The record has 15 bits of the place of the last insert, a bit that is set in a descending
+    /// run, and 16 bits of the run's length.
     pub(crate) fn note_insert(&mut self, i: usize) -> usize {
         const PLACE: u64 = 0x7FFF;
         let statistics = &self.leaf.head().statistics;
@@ -428,7 +437,7 @@ impl<'g> LockedTreeLeaf<'g> {
         let (last, run) = (now >> 49, (now >> 32 & 0xFFFF) as usize);
         let up = i as u64 & PLACE == (last + 1) & PLACE;
         let down = i as u64 & PLACE == last;
-        // The side of a run is what its second insert says; from then on each must go on there.
+        // The second insert of a run determines its direction. Every further one must follow it.
         let run = match run {
             0 if up || down => 1,
             n if n > 0 && (if self.descends() { down } else { up }) => (n + 1).min(0xFFFF),
@@ -441,30 +450,31 @@ impl<'g> LockedTreeLeaf<'g> {
         run
     }
 
-    /// Whether inserts go up, at the end.
+    /// Whether an ascending run of inserts is going on at the end of the leaf.
     pub(super) fn appends(&self) -> bool {
         // Ordering: Relaxed, see above.
         let now = self.leaf.head().statistics.load(Relaxed);
         now >> 32 & 0xFFFF > 0 && !self.descends() && (now >> 49) as usize + 1 >= self.len()
     }
 
-    /// Whether the run of inserts that is being noted goes down.
+    /// Whether the recorded run of inserts descends.
     pub(crate) fn descends(&self) -> bool {
         // Ordering: Relaxed, see above.
         self.leaf.head().statistics.load(Relaxed) >> 48 & 1 == 1
     }
 }
 
-/// Moves all slots but the last one up, by one.
+/// Moves all slots except the last one up by one.
 #[inline]
 fn shift_up(slots: &[AtomicU64]) {
     up_by::<1>(up_by::<8>(slots));
 }
 
-/// Moves slots up as long as there are so many, which are moved at once. Gives those that are left.
+/// Moves slots up by one, `N` at a time. Returns those that are left at the beginning, if they are
+/// fewer.
 #[inline(always)]
 fn up_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
-    // From the end, so that each slot is read before another is written over it.
+    // Start at the end, so that each slot is read before it is overwritten.
     let mut left = slots;
     while let [before @ .., _] = left {
         let (Some(from), Some(to)) = (before.last_chunk::<N>(), left.last_chunk::<N>()) else {
@@ -476,16 +486,16 @@ fn up_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
     left
 }
 
-/// Moves all slots but the first one down, by one.
+/// Moves all slots except the first one down by one.
 #[inline]
 fn shift_down(slots: &[AtomicU64]) {
     down_by::<1>(down_by::<8>(slots));
 }
 
-/// As `up_by`, the other way.
+/// Moves slots down by one, `N` at a time. Returns those that are left at the end.
 #[inline(always)]
 fn down_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
-    // From the front, for the same reason.
+    // Start at the beginning, so that each slot is read before it is overwritten.
     let mut left = slots;
     while let [_, after @ ..] = left {
         let (Some(from), Some(to)) = (after.first_chunk::<N>(), left.first_chunk::<N>()) else {
@@ -497,10 +507,10 @@ fn down_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
     left
 }
 
-/// Copies slots, which may overlap.
+/// Copies slots. The two ranges may overlap.
 #[inline(always)]
 fn copy<const N: usize>(from: &[AtomicU64; N], to: &[AtomicU64; N]) {
-    // All are read before the first is written.
+    // Read all slots before the first one is written.
     // Ordering: Relaxed, all, see above.
     let own = from.each_ref().map(|slot| slot.load(Relaxed));
     for (slot, own) in to.iter().zip(own) {
@@ -509,7 +519,7 @@ fn copy<const N: usize>(from: &[AtomicU64; N], to: &[AtomicU64; N]) {
     }
 }
 
-/// Whether an entry must live outside, in leaves of at most `most` bytes.
+/// Whether the object of an entry must be outside, if leaves have at most `most` bytes.
 pub(crate) fn lives_outside(suffix: usize, value: usize, most: usize) -> bool {
     let bound = (most / 8).clamp(HANDLE_RECORD, MOST_INLINE);
     suffix > MOST_INLINE || value > MOST_INLINE || suffix + value > bound

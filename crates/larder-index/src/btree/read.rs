@@ -1,10 +1,14 @@
-//! How the B+-tree is read.
+//! Reads of the B+-tree.
 //!
-//! 1. Find the leaf that has the position (`inner`).
-//! 2. Take the leaf's version; wait while it is locked.
-//! 3. Search its slots, and compare the record (`view`).
-//! 4. Copy the value, or whatever is asked for.
-//! 5. Validate the version. If it has changed, begin again from the root.
+//! 1. Descend to the leaf whose range has the position (`inner`).
+//! 2. Load the leaf's version. Wait while the leaf is locked.
+//! 3. Search the leaf's slots, and compare the record (`view`).
+//! 4. Copy the value, or whatever part of the entry the caller needs.
+//! 5. Validate the version. If it has changed, restart from the root.
+//!
+//! The descent itself takes no lock and validates nothing. Inner nodes are immutable except for
+//! their child slots, and a leaf that isn't obsolete covers the range that its path says, however
+//! old the nodes on the path are.
 
 use super::BPlusTree;
 use crate::btree::leaf::TreeLeaf;
@@ -18,8 +22,9 @@ use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
 impl BPlusTree {
-    /// Reads at a position until what was read is true: `look` gets the record there, if there is
-    /// one.
+    /// Reads the record at a position, and retries until the version is unchanged. Returns the
+    /// result of `look`, which gets the record, or `None`. `look` may be called several times; all
+    /// calls but the last may see torn data.
     #[inline]
     fn read<T>(
         &self,
@@ -30,21 +35,25 @@ impl BPlusTree {
         let key = SearchKey::new(position);
         let backoff = Backoff::new();
         loop {
-            // (1)
+            // (1) Descend from the root.
             let leaf = self.inner.find(key, guard);
-            // (2) An obsolete leaf has successors, which only a new search from the root finds.
+            // (2) Load the version. If the leaf is obsolete, its successors can only be found by
+            // another descent.
             if let Ok(view) = leaf.read() {
-                // (3) A position that doesn't begin with the leaf's prefix is not there.
+                // (3) Search the leaf. If the position doesn't begin with the leaf's prefix, it is
+                // absent. The prefix never changes, so it can be compared without validation.
                 let prefix = leaf.prefix_len();
                 let suffix = key.suffix(prefix);
                 let found = match suffix.filter(|_| leaf.beside_prefix(key).is_eq()) {
                     Some(suffix) => view.search(key.head(prefix), suffix),
                     None => Ok(SearchResult { i: 0, record: None }),
                 };
-                // (4)
+                // (4) A concurrent writer may change the leaf during the search and the copy. The
+                // result is then `Torn`, or arbitrary bytes of the leaf.
                 let result = found.and_then(|spot| look(&view, spot.record));
-                // (5) The version is the one from before: all that was read was true when it was
-                // loaded. That is the read's linearisation point.
+                // (5) If the version is unchanged, no writer held the lock in between. Everything
+                // that was read is the state of the leaf at the load in (2), which is the
+                // linearisation point.
                 if view.is_valid() {
                     if let Ok(result) = result {
                         return result;
@@ -55,7 +64,7 @@ impl BPlusTree {
         }
     }
 
-    /// Copies the value at the position to the end of `out`; false if there is none.
+    /// Appends the value at the position to `out`. Returns `false` if there is none.
     #[inline]
     pub(crate) fn get(&self, guard: &Guard, position: &[u8], out: &mut Vec<u8>) -> bool {
         let from = out.len();
@@ -68,7 +77,7 @@ impl BPlusTree {
         })
     }
 
-    /// As `Unique::get_short`.
+    /// See [`Unique::get_short`](crate::Unique::get_short).
     #[inline]
     pub(crate) fn get_short(
         &self,
@@ -97,9 +106,9 @@ impl BPlusTree {
         self.read(guard, position, |_, record| Ok(record.is_some()))
     }
 
-    /// As `Unique::is_seen_empty`.
+    /// See [`Unique::is_seen_empty`](crate::Unique::is_seen_empty).
     pub(crate) fn is_seen_empty(&self, guard: &Guard) -> bool {
-        // While the root is a leaf that is not obsolete, its entries are all that there are.
+        // If the root is a leaf that isn't obsolete, it has all entries of the tree.
         let Some(leaf) = self.inner.only_leaf(guard) else {
             return false;
         };
@@ -107,9 +116,10 @@ impl BPlusTree {
         view.is_ok_and(|view| view.len() == 0 && view.is_valid())
     }
 
-    /// As `Unique::prefetch`, in three passes over the positions: leaves, slots, records.
+    /// See [`Unique::prefetch`](crate::Unique::prefetch). Makes three passes over the positions,
+    /// for leaves, slots and records, so that the misses of each pass overlap.
     pub(crate) fn prefetch<'p>(&self, guard: &Guard, positions: impl Iterator<Item = &'p [u8]>) {
-        /// Leaves at a time: more loads than these are not under way at once.
+        /// Leaves per round. A processor doesn't have more loads than these in flight.
         const AT_ONCE: usize = 32;
         let mut positions = positions.peekable();
         while positions.peek().is_some() {
@@ -121,7 +131,7 @@ impl BPlusTree {
                     (self.inner.find(key, guard), key)
                 })
                 .collect();
-            // The heads have come, or come now: they lead to the slots.
+            // The heads of the leaves have arrived, or are waited for now. Prefetch the slots.
             let views: SmallVec<[(TreeView<'_>, u64); AT_ONCE]> = leaves
                 .iter()
                 .map(|(leaf, key)| (leaf.peek(), key.head(leaf.prefix_len())))
@@ -129,8 +139,8 @@ impl BPlusTree {
             views
                 .iter()
                 .for_each(|(view, head)| view.prefetch_slots(*head));
-            // The slots have come: they lead to the records. Whatever is torn only makes the
-            // processor fetch a line that is of no use.
+            // The slots have arrived. Prefetch the records. A torn slot only makes the processor
+            // fetch a useless line.
             for (view, head) in &views {
                 view.prefetch_record(*head);
             }

@@ -1,5 +1,5 @@
-//! A view of a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
-//! holder.
+//! Reading a leaf of the B+-tree: as a reader, who validates the version afterwards, or as the
+//! holder of the lock.
 //!
 //! ```text
 //!  samples   compared all at once        → about sixteen slots
@@ -8,10 +8,13 @@
 //! ```
 //!
 //! Invariants:
-//! 1. No read leaves the leaf: what would is [`Torn`], as only torn bytes lead there.
-//! 2. What a view says is true if it is valid afterwards. Until then it may be any mixture.
-//! 3. A handle is followed only after a check: it was in the leaf while the epoch was pinned.
-//! 4. For the lock's holder there is no version to check, and nothing is torn.
+//! 1. No read goes outside the leaf. An offset that would is an error, [`Torn`]: only torn bytes
+//!    can contain it.
+//! 2. Everything that was read is correct if the view is valid afterwards. Until then it may be an
+//!    arbitrary mixture of old and new bytes.
+//! 3. A handle is followed only after the version has been validated. The handle was then in the
+//!    leaf while the epoch was pinned.
+//! 4. The holder of the lock has no version to validate, and its reads are never torn.
 
 use crate::btree::leaf::{Obsolete, TreeLeaf};
 use crate::btree::record::Record;
@@ -30,32 +33,32 @@ pub(crate) struct TreeView<'g> {
     leaf: TreeLeaf<'g>,
     words: &'g [AtomicU64],
     count: usize,
-    /// What a reader has to check; the lock's holder has nothing to.
+    /// The version that a reader validates. `None` for the holder of the lock.
     version: Option<u64>,
 }
 
-/// What a search finds.
+/// The result of a search.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SearchResult {
-    /// Where the first position is that is not below the one sought.
+    /// The number of the first entry whose position is not below the one sought.
     pub(crate) i: usize,
-    /// The record of that entry, if its position is the one sought.
+    /// The record of that entry, if its position is equal to the one sought.
     pub(crate) record: Option<Record>,
 }
 
 impl<'g> TreeLeaf<'g> {
-    /// Begins an optimistic read; waits while a writer is at work.
+    /// Begins an optimistic read. Waits while the leaf is locked.
     #[inline]
     pub(crate) fn read(self) -> Result<TreeView<'g>, Obsolete> {
         Ok(TreeView::new(self, Some(self.head().version.read()?)))
     }
 
-    /// A view of the leaf for a caller that believes nothing of what it reads.
+    /// A view that is never validated, for prefetching.
     pub(crate) fn peek(self) -> TreeView<'g> {
         TreeView::new(self, None)
     }
 
-    /// Frees the leaf and the outside objects that it leads to. Returns how many entries it had.
+    /// Frees the leaf and its outside objects.
     ///
     /// # Safety
     /// Nobody can use the leaf any more; the handles in it are not in another leaf.
@@ -85,12 +88,12 @@ impl<'g> TreeView<'g> {
         }
     }
 
-    /// Entries.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.count
     }
 
-    /// Whether all that was read so far is true.
+    /// Whether everything that was read so far is correct.
     #[inline]
     pub(crate) fn is_valid(&self) -> bool {
         self.version.is_none_or(|v| self.leaf.unchanged(v))
@@ -134,26 +137,28 @@ impl<'g> TreeView<'g> {
         Ok(unsafe { handle.object() })
     }
 
-    /// Searches for prefix + `suffix`, whose head is given.
+    /// Searches for the position prefix + `suffix`. `head` is the head of the suffix.
     #[inline(always)]
     pub(crate) fn search(&self, head: u64, suffix: &[u8]) -> Result<SearchResult, Torn> {
-        // The samples leave mostly sixteen slots, whose lines are prefetched.
+        // Narrow the search to the slots between two samples, which are mostly sixteen, and
+        // prefetch them.
         let (low, high) = self.sampled(head);
-        // The first of them whose head is not below the position's.
+        // Find the first slot whose head is not below the position's.
         let i = self.first(head, low, high)?;
-        // Only if the heads are equal does a record have to be read.
+        // If its head is greater, the position is absent. Only if the heads are equal, a record has
+        // to be read.
         match self.slot(i) {
             Ok(slot) if i < self.count && slot & HEAD_MASK == head => self.tied(slot, suffix, i),
             _ => Ok(SearchResult { i, record: None }),
         }
     }
 
-    /// Prefetches the slots that a search for a head will read after the samples.
+    /// Prefetches the slots that a search for this head reads after the samples.
     pub(crate) fn prefetch_slots(&self, head: u64) {
         self.sampled(head);
     }
 
-    /// Prefetches the record that a search for a head will read after the slots.
+    /// Prefetches the record that a search for this head reads after the slots.
     pub(crate) fn prefetch_record(&self, head: u64) {
         let (low, high) = self.sampled(head);
         let slot = self.first(head, low, high).and_then(|i| self.slot(i));
@@ -163,18 +168,19 @@ impl<'g> TreeView<'g> {
         }
     }
 
-    /// The first slot among `low..high` whose head is not below this one.
+    /// The first slot of `low..high` whose head is not below this one.
     #[inline(always)]
     fn first(&self, head: u64, low: usize, high: usize) -> Result<usize, Torn> {
-        /// So few slots are searched faster by counting those below than by halving.
+        /// Up to this number of slots, a linear search is faster than a binary one.
         const FEW: usize = 8;
+        // `low` and `high` may come from torn samples.
         let slots = self.words.get(low..high).ok_or(Torn)?;
-        // The low bits of `head` are zeros. So a whole slot is below it if and only if the slot's
-        // head is. Ordering: Relaxed, see `seqlock`.
+        // The low bits of `head` are zeros. So a whole slot is below `head` if and only if the
+        // slot's head is. Ordering: Relaxed, see `seqlock`.
         let below = |slot: &AtomicU64| usize::from(slot.load(Relaxed) < head);
-        // A binary search without a branch on the comparison, as the processor would predict that
-        // wrongly half of the time. The first two halvings are written out: in a loop the compiler
-        // makes a branch of them.
+        // Binary search without a branch on the comparison: the processor would mispredict it half
+        // of the time. The first two steps are unrolled, since the compiler would make branches of
+        // them in a loop.
         let halve = |(from, size): (usize, usize)| {
             let half = size / 2;
             let slot = slots.get(from + half - 1).ok_or(Torn)?;
@@ -190,6 +196,7 @@ impl<'g> TreeView<'g> {
                 }
             }
         }
+        // Then count the slots of the window that are below, four at a time.
         let rest = slots.get(window.0..window.0 + window.1).ok_or(Torn)?;
         let (fours, few) = rest.split_at(rest.len() & !3);
         let count = |slots: &[AtomicU64]| slots.iter().map(below).sum::<usize>();
@@ -197,7 +204,7 @@ impl<'g> TreeView<'g> {
         Ok(low + window.0 + fours + count(few))
     }
 
-    /// The search among entries with equal heads, of which `i` is the first.
+    /// Continues the search among the entries with equal heads, of which `i` is the first.
     #[inline(always)]
     fn tied(&self, slot: u64, suffix: &[u8], i: usize) -> Result<SearchResult, Torn> {
         let record = self.record(slot)?;
@@ -211,12 +218,13 @@ impl<'g> TreeView<'g> {
         }
     }
 
+    /// Continues the search from entry `first` on, where several entries have equal heads.
     #[cold]
     fn among_equals(&self, head: u64, suffix: &[u8], first: usize) -> Result<SearchResult, Torn> {
         let (mut low, mut high) = (first, self.count);
         while low < high {
-            // Halving, by heads first and then by records. Torn slots may be in any order: the loop
-            // still ends.
+            // Binary search by heads, and then by records. Torn slots may be in any order, but the
+            // range shrinks in each step, so the loop ends.
             let i = (low + high) / 2;
             let slot = self.slot(i)?;
             match (slot & HEAD_MASK).cmp(&head) {
@@ -239,31 +247,33 @@ impl<'g> TreeView<'g> {
         Ok(SearchResult { i: low, record })
     }
 
-    /// Bounds for the search, from the samples. Asks for the slots between them, and for where
-    /// their records are if records lie in order.
+    /// Searches the samples. Returns the range of slots that may have the head, and prefetches
+    /// these slots and their records.
     #[inline]
     fn sampled(&self, head: u64) -> (usize, usize) {
         let key = (head >> 32) as u32;
         // Ordering: Relaxed, here and below, see `seqlock`.
         let spacing = self.leaf.head().spacing.load(Relaxed) & 31;
         let samples = self.leaf.samples();
-        // `count` and the spacing may be torn: the slice is bounded by the samples that there are.
+        // `count` and the spacing may be torn, so the number of samples bounds the slice.
         let last = (self.count.saturating_sub(1) >> spacing).min(samples.len());
         let used = &samples[..last];
         let count_below = |samples: &[AtomicU32]| -> usize {
             let below = |sample: &AtomicU32| usize::from(sample.load(Relaxed) < key);
             samples.iter().map(below).sum()
         };
-        // All samples are compared, four at a time: no branch depends on them.
+        // Count the samples that are below. All are compared, four at a time, so no branch depends
+        // on the result.
         let (fours, rest) = used.split_at(last & !3);
         let below = fours.chunks_exact(4).map(count_below).sum::<usize>() + count_below(rest);
-        // Equal samples stand for slots on either side of the position.
+        // A sample is only the upper half of a head. If it is equal, its slot may be on either side
+        // of the position, so extend the range behind it.
         let mut end = below;
         while used.get(end).is_some_and(|s| s.load(Relaxed) == key) {
             end += 1;
         }
-        // Sample `i` is of slot `(i + 1) << spacing`: those below say where the search begins, the
-        // next one where it ends.
+        // Sample `i` is of slot `(i + 1) << spacing`. The last sample below the head is the lower
+        // end of the range, and the first one above it the upper end.
         let high = if end == last {
             self.count
         } else {
@@ -274,16 +284,18 @@ impl<'g> TreeView<'g> {
         (low, high)
     }
 
-    /// Prefetches slots, and where their records are if records lie in order.
+    /// Prefetches the slots `low..high`, and guesses the place of their records.
     #[inline]
     fn prefetch_range(&self, low: usize, high: usize) {
         const LINE: usize = 64;
         let base: *const u8 = self.words.as_ptr().cast();
-        // Mostly sixteen slots: two lines, or three.
+        // Sixteen slots take two or three cache lines.
         let slots = base.wrapping_add(low * 8);
         prefetch(slots);
         prefetch(slots.wrapping_add(LINE));
         prefetch(slots.wrapping_add(2 * LINE));
+        // A leaf that was built from entries in order has its records in order, too, the first one
+        // at the end. Guess that, with the average length. A wrong guess costs three useless lines.
         // Ordering: Relaxed, see `seqlock`.
         let live = self.leaf.head().live.load(Relaxed) as u32;
         let each = live / (self.count as u32).max(1);
@@ -295,7 +307,7 @@ impl<'g> TreeView<'g> {
         prefetch(records.wrapping_add(2 * LINE));
     }
 
-    /// How entry `i` compares to prefix + `suffix`, whose head is given.
+    /// Compares entry `i` with the position prefix + `suffix`. `head` is the head of the suffix.
     #[inline]
     fn compare_at(&self, i: usize, head: u64, suffix: &[u8]) -> Result<Ordering, Torn> {
         let slot = self.slot(i)?;
@@ -305,7 +317,7 @@ impl<'g> TreeView<'g> {
         }
     }
 
-    /// Whether prefix + `suffix` is not there and would come right before entry `i`.
+    /// Whether the position prefix + `suffix` is absent and would be inserted before entry `i`.
     #[inline]
     pub(super) fn belongs_at(&self, i: usize, head: u64, suffix: &[u8]) -> Result<bool, Torn> {
         let above = match i.checked_sub(1) {
@@ -315,23 +327,25 @@ impl<'g> TreeView<'g> {
         Ok(above && (i == self.count || self.compare_at(i, head, suffix)? == Ordering::Greater))
     }
 
-    /// How the entry with this record compares to prefix + `suffix`, when their heads are equal.
+    /// Compares the entry with this record with the position prefix + `suffix`. Their heads are
+    /// equal.
     #[inline(always)]
     fn compare(&self, record: &Record, suffix: &[u8]) -> Result<Ordering, Torn> {
+        // One of the two ends within the head. Heads are padded with zeros and are equal, so the
+        // shorter one is a prefix of the other. (An outside object's record has a mark in place of
+        // the length.)
         if record.suffix() <= 5 || suffix.len() <= 5 {
-            // Equal heads, padded with zeros: the shorter is a prefix of the other. No position is
-            // as long as the mark of outside objects says.
             if !record.is_outside() {
                 return Ok(record.suffix().cmp(&suffix.len()));
             }
         }
-        // The first five bytes are equal, so what is behind them decides.
+        // The first five bytes are equal, so the bytes behind them decide.
         let (own, other) = (record.rest(), &suffix[5.min(suffix.len())..]);
         if own > 8 || other.len() > 8 {
             return self.compare_long(record, suffix);
         }
-        // Both are a word, with zeros behind them. If the words are equal, the shorter is a prefix
-        // of the other.
+        // Compare both as big-endian words, padded with zeros. If the words are equal, the shorter
+        // one is a prefix of the other.
         let bytes = words::load(self.words, record.rest_at())?.swap_bytes();
         let word = bytes & !(u64::MAX.checked_shr(8 * own as u32).unwrap_or(0));
         Ok(word.cmp(&eight(other, 0)).then(own.cmp(&other.len())))
@@ -347,8 +361,8 @@ impl<'g> TreeView<'g> {
         words::compare(self.words, record.rest_at(), record.rest(), &suffix[5..])
     }
 
-    /// The rest of a beginning of positions behind the leaf's prefix; empty if the prefix is
-    /// longer. None if no entry of the leaf begins so.
+    /// Strips the leaf's prefix from the beginning of a position. The result is empty if the prefix
+    /// is longer. `None` if no entry of the leaf has this beginning.
     #[inline]
     pub(crate) fn behind_prefix<'b>(&self, beginning: &'b [u8]) -> Option<&'b [u8]> {
         let prefix = self.leaf.prefix();
@@ -356,12 +370,13 @@ impl<'g> TreeView<'g> {
         (beginning[..common] == prefix[..common]).then(|| &beginning[common..])
     }
 
-    /// Whether the position of entry `i` begins so, behind the leaf's prefix.
+    /// Whether the position of entry `i`, without the leaf's prefix, begins with `key`.
     #[inline]
     pub(crate) fn begins_with(&self, i: usize, key: &[u8]) -> Result<bool, Torn> {
         let slot = self.slot(i)?;
         let in_head = key.len().min(5);
-        // Heads are padded with zeros: whether a zero is one of the position's is seen below.
+        // Heads are padded with zeros. Whether a zero belongs to the position is checked below, by
+        // the length in the record.
         if slot.to_be_bytes()[..in_head] != key[..in_head] {
             return Ok(false);
         }
@@ -378,7 +393,8 @@ impl<'g> TreeView<'g> {
         Ok(words::compare(self.words, at, len, &key[5..])? == Ordering::Equal)
     }
 
-    /// As `search`, for any position: also one that does not begin with the leaf's prefix.
+    /// Searches for any position, also one that doesn't begin with the leaf's prefix. Returns the
+    /// number of the first entry that isn't below it, and whether that entry's position is equal.
     pub(crate) fn search_any(&self, position: &[u8]) -> Result<(usize, bool), Torn> {
         let prefix = self.leaf.prefix();
         let common = position.len().min(prefix.len());
@@ -400,8 +416,8 @@ impl<'g> TreeView<'g> {
         self.record(self.slot(i)?)
     }
 
-    /// Appends the value of a record to `out`. If the object is outside the copy is made after a
-    /// check, of what can't change.
+    /// Appends the value of a record to `out`. If the object is outside, the version is validated
+    /// first. Outside objects never change.
     #[inline]
     pub(crate) fn copy_value(&self, record: &Record, out: &mut Vec<u8>) -> Result<(), Torn> {
         if record.is_outside() {
@@ -411,8 +427,8 @@ impl<'g> TreeView<'g> {
         words::copy_out(self.words, record.value_at(), record.value(), out)
     }
 
-    /// Copies the value of a record to the front of `out`, if it has room there, and gives its
-    /// length.
+    /// Copies the value of a record to the front of `out`, and returns its length. `None` if it is
+    /// too long.
     #[inline]
     pub(crate) fn copy_short(
         &self,
@@ -435,12 +451,12 @@ impl<'g> TreeView<'g> {
         Ok(Some(value))
     }
 
-    /// The handle of entry `i`, if it is outside.
+    /// The handle of entry `i`, if its object is outside.
     pub(crate) fn handle(&self, i: usize) -> Result<Option<Handle>, Torn> {
         self.handle_of(&self.record_of(i)?)
     }
 
-    /// Appends entry `i` to the run: outside objects as handles.
+    /// Appends entry `i` to the run. An outside object is added as its handle.
     #[inline]
     pub(crate) fn collect(&self, i: usize, run: &mut Run) -> Result<(), Torn> {
         let from = run.bytes.len();
@@ -449,8 +465,8 @@ impl<'g> TreeView<'g> {
         Ok(())
     }
 
-    /// Appends position and value of entry `i`; of an outside object the position alone, and gives
-    /// its handle. Where the value begins.
+    /// Appends the position and the value of entry `i`, and returns where the value begins. If the
+    /// object is outside, appends the position alone, and returns the handle, too.
     #[inline]
     fn copy_entry(&self, i: usize, bytes: &mut Vec<u8>) -> Result<(usize, Option<Handle>), Torn> {
         let slot = self.slot(i)?;
@@ -460,21 +476,21 @@ impl<'g> TreeView<'g> {
             bytes.extend_from_slice(self.outside(&record)?.position());
             return Ok((bytes.len(), handle));
         }
-        // The position in three pieces: the leaf's prefix, the slot's five bytes, the record's
-        // rest.
+        // Assemble the position from its three parts: the leaf's prefix, up to five bytes in the
+        // slot, and the rest in the record.
         let prefix = self.leaf.prefix();
         bytes.reserve(prefix.len() + 8);
         bytes.extend_from_slice(prefix);
         let head = bytes.len();
         bytes.extend_from_slice(&slot.to_be_bytes());
         bytes.truncate(head + record.suffix().min(5));
-        // The rest of the position and the value are neighbours.
+        // The value follows the rest of the position, so one copy gets both.
         let (at, len) = (record.rest_at(), record.rest() + record.value());
         words::copy_out(self.words, at, len, bytes)?;
         Ok((bytes.len() - record.value(), None))
     }
 
-    /// Makes entry `i` the first of the batch.
+    /// Copies entry `i` to the empty batch.
     #[inline]
     pub(crate) fn copy_only(&self, i: usize, batch: &mut Batch) -> Result<(), Torn> {
         let (middle, handle) = self.copy_entry(i, &mut batch.bytes)?;
@@ -485,7 +501,7 @@ impl<'g> TreeView<'g> {
         Ok(())
     }
 
-    /// As `collect`, with the value's bytes wherever they are.
+    /// Appends entry `i` to the run. The value of an outside object is copied.
     pub(crate) fn collect_whole(&self, i: usize, run: &mut Run) -> Result<(), Torn> {
         self.collect(i, run)?;
         if let Some(handle) = run.take_last_handle() {

@@ -1,19 +1,19 @@
-//! How the B+-tree is written.
+//! Writes of the B+-tree.
 //!
-//! 1. Find the leaf and lock it. An insert first looks at the tail.
-//! 2. Search it. The lock's holder reads nothing torn.
-//! 3. Change it in place if there is room. If there is none:
-//!    a. move its records together, if that makes enough room;
-//!    b. else replace it by a larger one of the same range, up to the size at which leaves split;
-//!    c. else split it. The entry that had no room goes straight to the successors.
+//! 1. Find the leaf and lock it. An insert tries the tail first.
+//! 2. Search the leaf. Nobody else writes to it while the lock is held, so no read is torn.
+//! 3. Change the leaf in place if there is room. Otherwise:
+//!    a. compact its records, if that makes enough room;
+//!    b. else replace it by a larger leaf of the same range, up to the size at which leaves split;
+//!    c. else split it. The new entry is put directly into one of the two successors.
 //!
-//!    If the new position doesn't begin with the leaf's prefix, one with a shorter prefix takes the
-//!    leaf's place (`shorten_prefix`).
-//! 4. After a removal a leaf that is nearly empty gets a smaller one in its place, unless it is
-//!    small, or merges with a neighbour.
-//! 5. Unlock. The store of the new version is the linearisation point; where leaves are replaced,
-//!    the store that makes the old one obsolete.
-//! 6. Retire what the change took out, when no lock is held.
+//!    If the new position doesn't begin with the leaf's prefix, the leaf is replaced by one with a
+//!    shorter prefix (`shorten_prefix`).
+//! 4. If a removal leaves the leaf nearly empty, replace it by a smaller one, unless it is small
+//!    already, or merge it with a neighbour.
+//! 5. Unlock. The store of the new version is the linearisation point. If the leaf is replaced, the
+//!    linearisation point is the store that marks it obsolete.
+//! 6. Retire the objects that were removed. This may free arbitrary garbage, so no lock is held.
 //!
 //! ```text
 //!  find_locked ─→ put_at ─→ in place                      3
@@ -21,16 +21,16 @@
 //!                       ├─→ make_room ─→ compact           3a
 //!                       │            ├─→ replace           3b
 //!                       │            └─→ split             3c
-//!                       └─→ split_early                    writers meet here often
+//!                       └─→ split_early                    writers often wait here
 //!              ─→ remove_at ─→ reclaim_space ─→ shrink, merge     4
 //! ```
 //!
 //! Invariants:
-//! 1. The lock that a writer takes is passed on by value: whoever has a `LockedTreeLeaf` holds it,
-//!    and who takes it ends it, by unlocking or by making the leaf obsolete.
-//! 2. A locked leaf has the position's range, so a [`Place`] holds while the lock does and nothing
-//!    is written.
-//! 3. A caller's function is asked under the lock, once, before anything is changed.
+//! 1. The lock is owned by the `LockedTreeLeaf` value. A function that takes the value releases the
+//!    lock: it unlocks the leaf or marks it obsolete.
+//! 2. The range of a locked leaf has the position. So a [`Place`] stays correct until the lock is
+//!    released or the leaf is written to.
+//! 3. The caller's function is called once, under the lock, before anything is changed.
 
 use super::BPlusTree;
 use crate::btree::entries::{with_entries, Entries};
@@ -47,16 +47,16 @@ use crate::sync::Backoff;
 use crate::{Change, Predicate, Previous, Updater};
 use crossbeam_epoch::Guard;
 
-/// Where an entry is or would be.
+/// Where the entry at a position is, or would be inserted.
 struct Place<'a> {
     key: SearchKey<'a>,
-    /// The part of the position that a slot has: five bytes behind the leaf's prefix.
+    /// The position's head: the five bytes behind the leaf's prefix that its slot stores.
     head: u64,
     /// The position without the leaf's prefix.
     suffix: &'a [u8],
     /// The number of its slot.
     i: usize,
-    /// The entry's record, if it is there.
+    /// The entry's record, if the entry is present.
     record: Option<Record>,
 }
 
@@ -68,8 +68,8 @@ impl<'a> Place<'a> {
         i: usize,
         record: Option<Record>,
     ) -> Self {
-        // A position that doesn't begin with the prefix has neither head nor suffix in this leaf.
-        // It has no record either, and `put_at` doesn't use them.
+        // If the position doesn't begin with the prefix, it has neither head nor suffix in this
+        // leaf. It has no record either, and `put_at` then doesn't use them.
         let prefix = leaf.leaf().prefix_len();
         Place {
             key,
@@ -80,7 +80,8 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The value there, if there is one; nothing is written to the leaf while it is looked at.
+    /// The value at the position, if there is one. It borrows the leaf, so the leaf can't be
+    /// written to meanwhile.
     #[inline]
     fn value<'l>(&self, leaf: &'l LockedTreeLeaf<'_>) -> Option<&'l [u8]> {
         let record = self.record.as_ref();
@@ -89,19 +90,20 @@ impl<'a> Place<'a> {
 }
 
 impl BPlusTree {
-    /// The leaf that has the position, locked, and its contention.
+    /// Step 1: locks the leaf whose range has the position. Also returns its contention counter.
     #[inline]
     fn lock<'g>(&self, guard: &'g Guard, key: SearchKey<'_>) -> (LockedTreeLeaf<'g>, i32) {
         let backoff = Backoff::new();
         loop {
-            // A leaf that is not obsolete has the range that its path says, so one that was locked
-            // is the right one.
+            // Between the descent and the lock, another writer may have replaced the leaf. It would
+            // then be obsolete, and `lock` would fail. A leaf that isn't obsolete covers the range
+            // that its path says, so if the lock is taken, this is the right leaf.
             match self.inner.find(key, guard).lock() {
                 Ok((mut locked, contended)) => {
                     if contended {
                         self.shared.counters.contended();
                     }
-                    // Statistics are the lock holder's to write, like the content.
+                    // Like the content, the statistics are only written under the lock.
                     let contention =
                         locked.add_contention(if contended { CONTENDED } else { UNCONTENDED });
                     return (locked, contention);
@@ -111,59 +113,62 @@ impl BPlusTree {
         }
     }
 
-    /// Locks the leaf that has the position, and finds the place there; gives the leaf's contention
-    /// with it.
+    /// Steps 1 and 2 of an insert or update: locks the leaf, and finds the place of the position.
+    /// Also returns the leaf's contention counter.
     #[inline(always)]
     fn find_locked<'g, 'p>(
         &self,
         guard: &'g Guard,
         key: SearchKey<'p>,
     ) -> (LockedTreeLeaf<'g>, Place<'p>, i32) {
-        // (1) A position above all entries of the last leaf is in its range (see `tail`), so that
-        // leaf is found without a descent.
+        // (1) Try the tail. A position above an entry of the last leaf is in the last leaf's range,
+        // so no descent is needed (see `tail`).
         if let Some(leaf) = self.inner.tail.find(key, guard) {
             if let Some(mut locked) = self.lock_tail(leaf, key) {
                 let contention = locked.add_contention(UNCONTENDED);
-                // `lock_tail` has compared: the place is behind the last entry.
+                // (2) `lock_tail` has compared the position with the last entry: its place is
+                // behind it.
                 let (i, record) = (locked.len(), None);
                 let place = Place::new(key, &locked, i, record);
                 return (locked, place, contention);
             }
         }
-        self.find_there(guard, key)
+        self.find_locked_from_root(guard, key)
     }
 
-    /// As `find_locked`, from the root, without a look at the tail. Removals begin here: few of
-    /// them are at the end.
+    /// The same as `find_locked`, without trying the tail. Removals use this, since few of them are
+    /// at the end.
     #[inline(always)]
-    fn find_there<'g, 'p>(
+    fn find_locked_from_root<'g, 'p>(
         &self,
         guard: &'g Guard,
         key: SearchKey<'p>,
     ) -> (LockedTreeLeaf<'g>, Place<'p>, i32) {
-        // (1), (2)
+        // (1) Descend, and lock the leaf.
         let (locked, contention) = self.lock(guard, key);
+        // (2) Search it.
         let spot = locked.search(key);
         let place = Place::new(key, &locked, spot.i, spot.record);
         (locked, place, contention)
     }
 
-    /// Locks the last leaf, if nobody else has, and if the position is above all that are there.
+    /// Locks the last leaf, if its lock is free and the position is above all of its entries.
     #[inline]
     fn lock_tail<'g>(&self, leaf: TreeLeaf<'g>, key: SearchKey<'_>) -> Option<LockedTreeLeaf<'g>> {
-        // The lock is only tried: if another thread has it, this one descends from the root, and
-        // waits for the leaf that it finds there.
+        // Don't wait for the lock. If another thread holds it, descend from the root and wait for
+        // the leaf that is found there.
         let locked = leaf.try_lock().ok().flatten()?;
         if locked.is_all_below(key) {
             self.inner.tail.hit();
             return Some(locked);
         }
-        // The lock is let go of unchanged. A tail that is missed often is no use.
+        // Returning drops the lock, and the version stays the same. A tail that is often missed is
+        // unset.
         self.inner.tail.missed();
         None
     }
 
-    /// As `Unique::update_with`.
+    /// See [`Unique::update_with`](crate::Unique::update_with).
     pub(crate) fn update(
         &self,
         guard: &Guard,
@@ -173,7 +178,7 @@ impl BPlusTree {
     ) -> bool {
         let (locked, place, contention) = self.find_locked(guard, SearchKey::new(position));
         scratch.clear();
-        // (2) The caller sees the value in place, under the lock (invariant 3).
+        // The callback sees the value in place, under the lock, and decides (invariant 3).
         let change = f(place.value(&locked), scratch);
         let value = match change {
             Change::Keep => return false,
@@ -191,7 +196,7 @@ impl BPlusTree {
         true
     }
 
-    /// As `Unique::put`.
+    /// See [`Unique::put`](crate::Unique::put).
     pub(crate) fn put(
         &self,
         guard: &Guard,
@@ -200,15 +205,16 @@ impl BPlusTree {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let key = SearchKey::new(position);
-        // `append` has asked nothing and changed nothing where it gives None (invariant 3).
+        // Try the append path. If it returns `None`, it hasn't called the predicate and has changed
+        // nothing (invariant 3).
         match self.append(guard, key, value, predicate) {
             Some(was) => was,
             None => self.put_anywhere(guard, key, value, predicate),
         }
     }
 
-    /// Stores a short value at the end of the last leaf, if inserts go on there and it has room.
-    /// Otherwise None, and nothing was done or asked.
+    /// Appends a short entry to the last leaf, if a run of inserts continues there and the leaf has
+    /// room. Otherwise returns `None`, without having called the predicate.
     #[inline]
     fn append(
         &self,
@@ -217,10 +223,10 @@ impl BPlusTree {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Option<Previous> {
-        // A locked leaf that isn't obsolete is still the last one. What is above one of its entries
-        // is in its range.
+        // Lock the tail. If that succeeds the leaf isn't obsolete, so it is still the last one, and
+        // a position above one of its entries is in its range.
         let mut locked = self.inner.tail.find(key, guard)?.try_lock().ok()??;
-        // The slot is above the last one, so the key is new.
+        // The position is above the last entry, so the key is new.
         let next = locked.append_slot(key, value.len())?;
         self.inner.tail.hit();
         if !predicate(None) {
@@ -228,9 +234,11 @@ impl BPlusTree {
         }
         locked.append(next, value);
         self.uncount(guard, &locked, key);
+        // Dropping the lock publishes the entry.
         Some(Previous::Absent)
     }
 
+    /// The general path of `put`.
     #[inline(never)]
     fn put_anywhere(
         &self,
@@ -248,14 +256,15 @@ impl BPlusTree {
         was
     }
 
-    /// As `Unique::remove`.
+    /// See [`Unique::remove`](crate::Unique::remove).
     pub(crate) fn remove(
         &self,
         guard: &Guard,
         position: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let (locked, place, contention) = self.find_there(guard, SearchKey::new(position));
+        let (locked, place, contention) =
+            self.find_locked_from_root(guard, SearchKey::new(position));
         if !predicate(place.value(&locked)) {
             return Previous::Refused;
         }
@@ -266,6 +275,7 @@ impl BPlusTree {
         Previous::Present
     }
 
+    /// Steps 3 to 6 of a removal.
     #[inline(always)]
     fn remove_at(
         &self,
@@ -275,29 +285,29 @@ impl BPlusTree {
         record: &Record,
         contention: i32,
     ) {
-        // (3) The handle is read before its record goes, and retired after the unlock: its end may
-        // call anything.
+        // (3) Read the handle before its record is removed. It is retired after the unlock.
         let handle = leaf.handle(record);
         leaf.remove(at.i, record);
         self.uncount(guard, &leaf, at.key);
-        // A leaf where writers meet is left large. Of a large leaf only each fourth removal looks.
+        // A contended leaf is left as it is, so that its writers don't meet more often. In a leaf
+        // with many entries, only every fourth removal checks whether it should shrink.
         let len = leaf.len();
         if contention < HIGH_CONTENTION
             && (len < 8 || len.is_multiple_of(4))
             && leaf.used() < self.shared.config.most / 4
         {
-            // (4)
+            // (4) Shrink or merge the leaf. This also unlocks it.
             self.reclaim_space(guard, at.key, leaf);
         } else {
-            // (5)
+            // (5) Unlock.
             drop(leaf);
         }
-        // (6)
+        // (6) Readers may still be reading the outside object. The epoch keeps it alive.
         self.shared.retire(guard, handle);
     }
 
-    /// The count of a locked leaf that has the position has changed: the node above it is told, if
-    /// it has the count.
+    /// Marks the counts on the path to a locked leaf stale, because its number of entries has
+    /// changed. Does nothing if the nodes above don't have the leaf's count (`counts`).
     #[inline(always)]
     pub(super) fn uncount(&self, guard: &Guard, leaf: &LockedTreeLeaf<'_>, key: SearchKey<'_>) {
         if leaf.is_counted() {
@@ -305,8 +315,7 @@ impl BPlusTree {
         }
     }
 
-    /// Gives room back that removals have left: a leaf that is mostly empty gets a smaller one in
-    /// its place, or merges with a neighbour.
+    /// Step 4: replaces a mostly empty leaf by a smaller one, or merges it with a neighbour.
     pub(super) fn reclaim_space(
         &self,
         guard: &Guard,
@@ -314,18 +323,19 @@ impl BPlusTree {
         leaf: LockedTreeLeaf<'_>,
     ) {
         let mut leaf = leaf;
-        // A quarter full, and a smaller size would do: between the bounds for growing and shrinking
-        // a leaf stays as it is. So does a small leaf, or a table that is emptied and filled again
-        // would have two new leaves each time.
+        // Shrink the leaf if it is less than a quarter full and a smaller size class would do. The
+        // bound is far below the one for growing, so that a leaf doesn't alternate between two
+        // sizes. A small leaf stays as it is: a table that is emptied and filled again and again
+        // would otherwise allocate two new leaves each time.
         let (used, config) = (leaf.used(), &self.shared.config);
         if leaf.leaf().capacity() > config.most / 8
             && used < leaf.leaf().capacity() / 4
             && config.capacity_for(used, leaf.leaf().prefix_len()) < leaf.leaf().capacity()
         {
-            // The new leaf is unlocked when it is published: it is locked again for the merge, if
-            // free.
+            // The new leaf is unlocked when it is published.
             self.shrink(guard, position, leaf);
-            // Any other writer may have come in between: then it is up to that one.
+            // Lock it again for the merge. If another writer holds it by now, leave the merge to a
+            // later removal.
             match self.inner.find(position, guard).try_lock() {
                 Ok(Some(next)) => leaf = next,
                 _ => return,
@@ -336,14 +346,13 @@ impl BPlusTree {
         }
     }
 
-    /// Puts a leaf of the same range and entries, of no more room than it needs, in the place of
-    /// this one.
+    /// Replaces the leaf by one with the same range and entries that is no larger than needed.
     fn shrink(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
         let capacity = self
             .shared
             .config
             .capacity_for(leaf.used(), leaf.leaf().prefix_len());
-        // The entries stay in the old leaf, which is locked until `replace` has copied them.
+        // `entries` refers to the old leaf, which stays locked until `replace` has copied them.
         with_entries(|entries| {
             entries.collect(&leaf);
             let prefix = leaf.leaf().prefix_and_fences();
@@ -351,7 +360,7 @@ impl BPlusTree {
         });
     }
 
-    /// Puts a leaf with the same range and these entries, and this room, in the place of one.
+    /// Replaces the leaf by one of this capacity with the same range and these entries.
     fn replace(
         &self,
         guard: &Guard,
@@ -361,15 +370,16 @@ impl BPlusTree {
         capacity: usize,
     ) {
         let new = entries.build(&leaf, 0..entries.len(), capacity, prefix);
-        // Statistics outlive the leaf: a run of inserts is still one in its successor.
+        // The new leaf inherits the statistics, so that it recognises a run of inserts that has
+        // begun in the old one.
         new.inherit(leaf.leaf());
         self.inner.replace(&self.shared, leaf, position, new, guard);
     }
 
-    /// Merges the leaf with a neighbour, and the result with its neighbour, while they are sparse.
+    /// Merges the leaf with a neighbour, and repeats this with the merged leaf while it is sparse.
     fn merge(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
         let mut leaf = leaf;
-        // Each turn locks the leaf that the merge has published, if it is free and still sparse.
+        // Each iteration locks the leaf that the previous merge has published.
         while self.inner.merge(&self.shared, leaf, position, guard) {
             match self.inner.find(position, guard).try_lock() {
                 Ok(Some(next)) if next.used() < self.shared.config.most / 4 => leaf = next,
@@ -378,7 +388,7 @@ impl BPlusTree {
         }
     }
 
-    /// Stores a value, making room if there is none.
+    /// Steps 3 to 6 of an insert or update: stores a value at the place.
     #[inline(always)]
     fn put_at(
         &self,
@@ -389,14 +399,15 @@ impl BPlusTree {
         contention: i32,
     ) {
         let mut leaf = leaf;
-        // (3) Every entry begins with the leaf's prefix, or the prefix must be shortened first.
+        // (3) All positions of a leaf begin with its prefix. If the new one doesn't, the leaf must
+        // be replaced by one with a shorter prefix.
         if at.record.is_none() && leaf.leaf().beside_prefix(at.key).is_ne() {
             return self.shorten_prefix(guard, at, leaf, value);
         }
-        // An outside object is made before the leaf is changed: no reader meets a handle without
-        // one.
+        // Allocate an outside object, if one is needed, before the leaf is changed. A reader that
+        // finds the handle then always finds the object.
         let stored = self.stored(at.key, at.suffix.len(), value);
-        // (3) In the place of the old value, or as a new entry.
+        // Replace the old value in place, or insert a new entry.
         let old = at.record.and_then(|record| leaf.handle(&record));
         let (done, appends) = match &at.record {
             Some(record) => {
@@ -413,20 +424,22 @@ impl BPlusTree {
             }
         };
         if !done {
-            // There is no room, and no entry was changed so far.
+            // (3a) to (3c) There was no room, and no entry has been changed yet.
             self.make_room(guard, at, leaf, stored, appends);
         } else if contention > HIGH_CONTENTION && leaf.len() > 1 {
+            // Writers often wait for this leaf. Split it early, so that they no longer meet.
             self.split_early(guard, at, leaf);
         } else {
-            // (5)
+            // (5) Unlock.
             drop(leaf);
         }
-        // (6) In each of these cases the leaf was unlocked or made obsolete (invariant 1), and no
-        // leaf that can be reached has the old handle.
+        // (6) In each case the leaf has been unlocked or marked obsolete (invariant 1), and no
+        // reachable leaf has the old handle. Readers that pinned before may still follow it.
         self.shared.retire(guard, old);
     }
 
-    /// What a leaf stores for a value, under a position that has so many bytes behind its prefix.
+    /// What a leaf stores for a value: the value itself, or the handle of a new outside object.
+    /// `suffix` is the length of the position behind the leaf's prefix.
     #[inline(always)]
     fn stored<'v>(&self, key: SearchKey<'_>, suffix: usize, value: &'v [u8]) -> Stored<'v> {
         if !lives_outside(suffix, value.len(), self.shared.config.most) {
@@ -437,9 +450,12 @@ impl BPlusTree {
         Stored::Outside(handle)
     }
 
-    /// Stores a value under a position that doesn't begin with the leaf's prefix, and so comes
-    /// before all its entries or behind them. A leaf with a shorter prefix takes the leaf's place.
-    /// It may be larger than a leaf should be; the next entry that has no room then splits it.
+    /// Inserts an entry whose position doesn't begin with the leaf's prefix. The leaf is replaced
+    /// by one with a shorter prefix.
+    ///
+    /// The position is less than all positions with the prefix, or greater than all of them. So the
+    /// new entry is the first or the last. The new leaf may be larger than a leaf should be; it is
+    /// then split by the next entry that has no room.
     #[cold]
     #[inline(never)]
     fn shorten_prefix(
@@ -450,12 +466,13 @@ impl BPlusTree {
         value: &[u8],
     ) {
         let (mut leaf, position) = (leaf, at.key.bytes());
-        // The bytes that the fences give stay: every position of the range begins with them.
+        // The new prefix is what the old one and the position have in common. It still includes
+        // the common prefix of the fences, since all positions of the range begin with that.
         let old = leaf.leaf().prefix_and_fences();
         let prefix = old.shared_with(position);
         let stored = self.stored(at.key, position.len() - prefix.len(), value);
         let appends = leaf.note_insert(at.i);
-        // The new leaf has all entries of the old one, and the new entry first or last.
+        // Build the new leaf from the old entries, with the new one at the beginning or the end.
         let new = with_run(|run| {
             if at.i == 0 {
                 run.push(position, stored);
@@ -464,7 +481,7 @@ impl BPlusTree {
             if at.i > 0 {
                 run.push(position, stored);
             }
-            // Each suffix is longer by what the prefix is shorter.
+            // Suffixes get longer as the prefix gets shorter, so the sizes are computed anew.
             let need = run.sizes(0..run.len(), prefix.len());
             let capacity = self.capacity(need, appends > run.len() / 4, prefix.len());
             NewTreeLeaf::build(run, 0..run.len(), capacity, &prefix)
@@ -473,8 +490,8 @@ impl BPlusTree {
         self.inner.replace(&self.shared, leaf, at.key, new, guard);
     }
 
-    /// The capacity of a new leaf with `need` bytes of slots and records. In a run of inserts
-    /// (`runs`) it gets half as much again.
+    /// The capacity of a new leaf for `need` bytes of slots and records. If a run of inserts is
+    /// expected to continue in it (`runs`), it gets half as much again.
     fn capacity(&self, need: usize, runs: bool, prefix: usize) -> usize {
         let config = &self.shared.config;
         let more = if runs { need / 2 } else { 0 };
@@ -482,7 +499,8 @@ impl BPlusTree {
         config.capacity_for((need + more).min(most), prefix)
     }
 
-    /// Steps 3a to 3c: the entry has no room in the leaf.
+    /// Steps 3a to 3c: stores an entry for which the leaf has no room. `appends` is the length of
+    /// the run of inserts that this one belongs to.
     #[inline(never)]
     fn make_room(
         &self,
@@ -494,55 +512,53 @@ impl BPlusTree {
     ) {
         let mut leaf = leaf;
         let config = &self.shared.config;
+        // If a value is replaced, remove the old entry first. Readers can't see the key missing:
+        // the lock is held until the new entry is in place.
         if let Some(record) = &at.record {
-            // A value of another length: the old entry goes, and the new one comes under the same
-            // lock. So readers see both changes at once.
             leaf.remove(at.i, record);
         }
         let need = leaf.used() + SLOT + stored.record(at.suffix.len());
         let capacity = leaf.leaf().capacity();
-        // (3a) Removed records have left free bytes between others. Records are moved together only
-        // if an eighth of the leaf is free then; otherwise the next inserts would move them again.
+        // (3a) Removed records have left free bytes between others. Compact the leaf, but only if
+        // an eighth of it is free afterwards. Otherwise the next inserts would soon have to compact
+        // it again.
         let spare = capacity / 8;
         if need + spare <= capacity {
             with_entries(|entries| with_scratch(|buffer| leaf.compact(entries, buffer)));
             let done = leaf.put_entry(at.i, at.head, at.suffix, stored);
-            debug_assert!(done, "moving together made room");
+            debug_assert!(done, "compacting made room");
             if at.record.is_none() {
                 self.uncount(guard, &leaf, at.key);
             }
             return;
         }
-        // (3b), (3c) New leaves are made of `entries`: those of the old leaf where they lie, and
-        // the new one among them. The old leaf stays locked until they are.
+        // (3b), (3c) List the entries of the new leaves: references to those of the old leaf, and
+        // the new entry. The old leaf stays locked until the new ones have been built.
         with_entries(|entries| {
             entries.collect(&leaf);
             entries.insert(at.i, at.suffix, stored);
-            // The handle of a new outside object is in `entries` now, and goes to one successor.
-            // If the entries have more in common than the old prefix, the new one is longer, and
-            // they need fewer bytes.
+            // The entries may have a longer prefix in common than the old leaf's. Then they need
+            // fewer bytes.
             let all = 0..entries.len();
             let prefix = entries.prefix(&leaf, all.clone(), leaf.leaf().prefix_and_fences());
             let need = entries.sizes(all, prefix.len() - leaf.leaf().prefix_len());
-            // `appends` is how many inserts in a row went each beside the one before. A run that
-            // has made a quarter of the leaf is expected to go on.
+            // A run of inserts that has made up a quarter of the leaf is expected to continue.
             let runs = appends > entries.len() / 4;
-            // A leaf that is as large as leaves get is replaced by one of the same size only if an
-            // eighth of that is free, for the reason of (3a).
+            // A leaf of the largest size is replaced by another of that size only if an eighth of
+            // it is free afterwards, for the same reason as in (3a).
             let most = config.most_beside(prefix.len());
             let spare = if capacity < most { 0 } else { most / 8 };
             if need + spare <= most {
-                // (3b)
+                // (3b) One larger leaf.
                 let capacity = self.capacity(need, runs, prefix.len());
                 self.replace(guard, at.key, leaf, (entries, &prefix), capacity);
             } else if entries.len() < 2 {
-                // One entry can't be split: its leaf is as large as it needs.
+                // A single entry can't be split. Its leaf is as large as necessary.
                 let capacity = (need + need / 8).min(MOST_CONTENT);
                 self.replace(guard, at.key, leaf, (entries, &prefix), capacity);
             } else {
-                // (3c)
-                // In a run of inserts the cut is beside the new entry, so that the run leaves full
-                // leaves behind. Otherwise `split` cuts in the middle.
+                // (3c) Two leaves. In a run of inserts, cut beside the new entry, so that the run
+                // leaves full leaves behind. Otherwise `split` cuts in the middle.
                 let cut = runs.then_some(at.i + usize::from(leaf.descends()));
                 self.inner
                     .split(&self.shared, leaf, at.key, entries, cut, guard);
@@ -550,10 +566,10 @@ impl BPlusTree {
         });
     }
 
-    /// Splits a leaf that isn't full, since writers often wait for its lock: with two leaves fewer
-    /// do.
+    /// Splits a leaf that isn't full, because writers often wait for its lock. With two leaves they
+    /// wait for each other half as often.
     fn split_early(&self, guard: &Guard, at: &Place<'_>, leaf: LockedTreeLeaf<'_>) {
-        // The entry was stored already, so the leaf's own entries are all that the successors get.
+        // The new entry has been stored in the leaf already.
         with_entries(|entries| {
             entries.collect(&leaf);
             self.inner

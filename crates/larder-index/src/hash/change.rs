@@ -1,14 +1,15 @@
-//! What the holder of a leaf's lock may change in its buckets.
+//! Changes of a leaf's buckets by the holder of its lock.
 //!
 //! Invariants, whenever the lock isn't held:
-//! 1. Object `i` of a bucket ends where object `i - 1` begins: there are no gaps. So what grows,
-//!    shrinks or goes moves all objects below it, and lowers or raises their slot entries.
-//! 2. A displaced entry has its eighth of the tags noted in each bucket from its home up to the one
-//!    before its own. What is noted may be more, until a displaced entry goes (`forget_passed`).
+//! 1. Object `i` of a bucket ends where object `i - 1` begins: there are no gaps. So when an object
+//!    grows, shrinks or is removed, all objects below it move, and their slot entries change.
+//! 2. For a displaced entry, each bucket from its home up to the one before its own has the
+//!    overflow bit set for the entry's eighth of the tags. A bit may be set without such an entry,
+//!    until a displaced entry behind the bucket is removed (`clear_overflow`).
 //! 3. The head's count and bytes are the sums over all buckets (`add`).
 //!
-//! Each change calls `change`, or `add`: then the unlock makes a new version, and readers that saw
-//! a part of it read again.
+//! Every function that writes first calls `change` or `add`. The unlock then stores a new version,
+//! so a reader that saw a part of the change fails to validate.
 
 use crate::contention::CONTENTION_BOUND;
 use crate::hash::bucket::{entries, place, slot_entry, Bucket, Home, EACH, ENTRIES_PER_WORD};
@@ -21,32 +22,52 @@ use crate::seqlock::words::{self, Writer};
 use crate::sync::atomic::Ordering::Relaxed;
 use smallvec::SmallVec;
 
-// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
-// readers (see `seqlock`).
+// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and readers validate the
+// version (see `seqlock`).
 
-/// An entry that is to be stored.
+/// The body of an entry that is to be stored.
 #[derive(Clone, Copy)]
 pub(crate) enum Body<'a> {
-    /// In the bucket: the key, the value, and whether the key's length lies before it.
-    Inside(&'a [u8], &'a [u8], bool),
-    /// The object is outside.
+    /// The object is in the bucket.
+    Inside {
+        key: &'a [u8],
+        value: &'a [u8],
+        /// Whether the object begins with the length of its key.
+        length_prefixed: bool,
+    },
+    /// The object is outside the leaf. The bucket has its handle.
     Outside(Handle),
 }
 
 impl Body<'_> {
-    /// Bytes in a bucket of this class, without the slot entry.
+    /// The bytes that the body takes in a bucket of this class, without its slot entry.
     #[inline(always)]
     pub(crate) fn size(&self, class: u8) -> usize {
         match self {
-            Body::Inside(key, value, length_prefixed) => {
-                object_size(body_size(key.len(), value.len(), *length_prefixed), class)
-            }
+            Body::Inside {
+                key,
+                value,
+                length_prefixed,
+            } => object_size(body_size(key.len(), value.len(), *length_prefixed), class),
             Body::Outside(_) => HANDLE,
         }
     }
 }
 
-/// Where the objects of a bucket with `n` entries begin.
+/// A slot entry that is to be appended to a bucket.
+struct NewSlot {
+    /// How many entries the bucket has without it.
+    entries: usize,
+    tag: u8,
+    /// [`DISPLACED`], or 0.
+    displaced: u16,
+    /// Where its object begins.
+    from: usize,
+    /// Where its object ends.
+    end: usize,
+}
+
+/// Where the lowest object of a bucket with `n` entries begins.
 #[inline(always)]
 fn heap(bucket: Bucket<'_>, n: usize, unit: u32) -> usize {
     match n {
@@ -62,8 +83,8 @@ fn set_slot_entry(bucket: Bucket<'_>, i: usize, slot: u64) {
     bucket.set_word(i / ENTRIES_PER_WORD, rest | slot << shift);
 }
 
-/// So many bytes at the most stay unused behind a value that has become shorter, in a bucket where
-/// that can be said: they are there when it grows again, and nothing moves.
+/// The most bytes that stay unused behind a value that has become shorter, in buckets whose objects
+/// can record it. If the value grows again, nothing has to move.
 const SPARE: usize = 8;
 
 impl LockedHashLeaf<'_> {
@@ -76,12 +97,13 @@ impl LockedHashLeaf<'_> {
         &self.plain(hit.bucket)[hit.from..hit.end]
     }
 
-    /// The handle of a hit, if it is outside.
+    /// The handle of a hit, if its object is outside.
     #[inline]
     pub(crate) fn handle(&self, hit: &Hit<'_>) -> Option<Handle> {
         hit.outside.then(|| self.view().handle(hit))
     }
 
+    /// Adds to the leaf's count of entries and to its live bytes, and marks the leaf as changed.
     #[inline(always)]
     fn add(&mut self, entries: i32, bytes: isize) {
         let head = self.leaf.head();
@@ -102,9 +124,15 @@ impl LockedHashLeaf<'_> {
         hit.bucket.store_bytes(hit.from, value);
     }
 
-    /// Puts a value of another length in the place of that of a hit, which is in its bucket: its
-    /// key, and the objects below it, move by the difference. False, and nothing changed, if there
-    /// is no room, or if the object is to live outside.
+    /// Replaces the value of a hit, which is in its bucket, with one of another length. Its key and
+    /// the objects below it move by the difference.
+    ///
+    /// Returns `false`, and changes nothing, if there is no room, or if the object must be outside.
+    ///
+    /// ```text
+    ///  before   slot entries →    free    ← object n … object i+1 | key value | object i-1 …
+    ///  after    slot entries →  free  ← object n … object i+1 | key longer value | object i-1 …
+    /// ```
     #[inline(never)]
     pub(crate) fn resize(&mut self, hit: &Hit<'_>, value: &[u8]) -> bool {
         let class = self.leaf.class();
@@ -115,96 +143,106 @@ impl LockedHashLeaf<'_> {
             heap(bucket, i - 1, unit),
         );
         let lowest = heap(bucket, n, unit);
-        // The byte that says how many are unused.
+        // With a larger unit, the object begins with the number of unused bytes at its end.
         let lead = usize::from(unit > 0);
-        // A body that fits in the place of the old one, with a few bytes to spare, stays there.
+        // If the new body fits in the place of the old one and leaves few bytes unused, the size of
+        // the object stays the same, and nothing below it moves.
         let body = hit.from - from - lead + value.len();
         let old = end - from;
         let new = match lead > 0 && (body + lead..=body + lead + SPARE).contains(&old) {
             true => old,
             false => object_size(body, class),
         };
-        // Room in the bucket, and in the leaf before it is full; nothing was changed so far.
+        // Check that there is room in the bucket, and that the leaf stays below its upper bound.
+        // Nothing has been changed so far, so the caller can still take another path.
         let (more, most) = (new.saturating_sub(old), self.leaf.bounds().most as usize);
         let free = lowest - SLOT_ENTRY * (n + 1);
         if more > free || self.leaf.live() + more > most || !lives_inside(body, class) {
             return false;
         }
         self.add(0, new as isize - old as isize);
-        // The key before the value, and all objects below, move by the difference.
+        // Move the key, which lies before the value, and all objects below it.
         if new > old {
             bucket.move_down(lowest, hit.from, new - old);
         } else if new < old {
             bucket.move_up(lowest, hit.from, old - new);
         }
+        // Adjust the slot entries of the objects that have moved: `i` to `n`.
         if new != old {
-            // The slot entries from this one on say so.
             let down = (new as u64).wrapping_sub(old as u64) as i64 >> unit;
             lower_slots(bucket, i, n, down as u64);
         }
+        // Record how many bytes at the object's end are unused now.
         if lead > 0 {
             bucket.store(end - new, (new - lead - body) as u64, lead);
         }
-        // The object still ends at `end`; its key lies as far behind its beginning as before.
+        // Write the value. The object still ends at `end`, and the value's distance from the
+        // object's beginning is the same.
         bucket.store_bytes(end - new + (hit.from - from), value);
         true
     }
 
-    /// Inserts an entry. False, and nothing changed, if no bucket has room.
+    /// Inserts an entry. Returns `false`, and changes nothing, if no bucket has room.
     #[inline(always)]
     pub(crate) fn insert(&mut self, home: &Home<'_>, body: Body<'_>) -> bool {
         let shape = self.leaf.shape();
         let (bucket, size) = (home.bucket, body.size(shape.class));
         let n = entries(bucket.word(0));
         let heap = heap(bucket, n, shape.unit());
-        // Slot entries grow up from the bucket's beginning, objects down from its end: slot entries
-        // 0 to n + 1 and the object must fit between.
+        // Slot entries grow upwards from the beginning of the bucket, and objects downwards from
+        // its end. Slot entries 0 to n + 1 and the new object must fit in between.
         if SLOT_ENTRY * (n + 2) + size > heap {
             return self.insert_beyond(home, body);
         }
-        // From here on readers of this leaf are to read again: the version is odd, and changes with
-        // the unlock.
+        // Concurrent readers of this leaf may see the following stores in any order. The version
+        // is odd until the unlock, and greater afterwards, so they fail to validate.
         self.add(1, (SLOT_ENTRY + size) as isize);
-        append(
-            (bucket, shape.unit()),
-            n,
-            heap,
-            (heap - size, home.tag),
-            body,
-            0,
-        );
+        let slot = NewSlot {
+            entries: n,
+            tag: home.tag,
+            displaced: 0,
+            from: heap - size,
+            end: heap,
+        };
+        append(bucket, shape.unit(), slot, body);
         true
     }
 
-    /// As `insert`, where the home bucket has no room.
+    /// Inserts an entry in the first bucket behind its home that has room.
     #[inline(never)]
     fn insert_beyond(&mut self, home: &Home<'_>, body: Body<'_>) -> bool {
         let shape = self.leaf.shape();
         let number = self.leaf.number(home.bucket);
         let size = body.size(shape.class);
         let mut at = shape.next(number);
-        // Linear probing, modulo the number of buckets.
+        // Probe linearly. The last bucket is followed by the first.
         while at != number {
             let bucket = self.leaf.bucket(at);
             let n = entries(bucket.word(0));
             let heap = heap(bucket, n, shape.unit());
             if SLOT_ENTRY * (n + 2) + size <= heap {
-                // The entry will be displaced: all buckets on the way note its eighth of the tags,
-                // so that searches go on.
                 self.add(1, (SLOT_ENTRY + size) as isize);
-                self.pass(number, at, home.tag);
-                let (bucket, from) = ((bucket, shape.unit()), heap - size);
-                append(bucket, n, heap, (from, home.tag), body, DISPLACED);
+                // Set the overflow bits of all buckets that were passed, so that a search for this
+                // tag doesn't end before it gets here.
+                self.set_overflow(number, at, home.tag);
+                let slot = NewSlot {
+                    entries: n,
+                    tag: home.tag,
+                    displaced: DISPLACED,
+                    from: heap - size,
+                    end: heap,
+                };
+                append(bucket, shape.unit(), slot, body);
                 return true;
             }
             at = shape.next(at);
         }
+        // No bucket has room. Nothing has been changed.
         false
     }
 
-    /// An entry with this tag was passed on from each of the buckets from its home up to the one
-    /// that has it.
-    fn pass(&mut self, home: usize, at: usize, tag: u8) {
+    /// Sets the overflow bit for this tag in each bucket from `home` up to the one before `at`.
+    fn set_overflow(&mut self, home: usize, at: usize, tag: u8) {
         let mut from = home;
         while from != at {
             let bucket = self.leaf.bucket(from);
@@ -213,40 +251,45 @@ impl LockedHashLeaf<'_> {
         }
     }
 
-    /// A displaced entry has gone from this bucket. Entries that the bucket before passed on lie
-    /// here, or were passed on from here. So that bucket forgets the eighths of the tags of which
-    /// neither is left.
-    fn forget_passed(&mut self, at: usize) {
+    /// Clears overflow bits that are no longer needed, after a displaced entry was removed from
+    /// bucket `at`.
+    ///
+    /// An entry that the bucket before `at` passed on is either in `at`, or was passed on from
+    /// there. So the bucket before keeps the bits of its eighths for which one of the two is true.
+    /// If it loses a bit, the same may be true of the bucket before it, and so on.
+    fn clear_overflow(&mut self, at: usize) {
         let mut at = at;
         loop {
             let before = self.leaf.shape().before(at);
-            let (bucket, other) = (self.leaf.bucket(at), self.leaf.bucket(before));
-            let still = bucket.word(0) & PASSED | displaced(bucket) << 8;
-            let (head, kept) = (other.word(0), other.word(0) & (still | !PASSED));
+            let (bucket, previous) = (self.leaf.bucket(at), self.leaf.bucket(before));
+            let needed = bucket.word(0) & PASSED | displaced(bucket) << 8;
+            let (head, kept) = (previous.word(0), previous.word(0) & (needed | !PASSED));
             if kept == head {
                 return;
             }
-            other.set_word(0, kept);
+            previous.set_word(0, kept);
             at = before;
         }
     }
 
-    /// Removes the entry of a hit. Its handle, if any, is the caller's to retire.
-    ///
-    /// The last object takes its place, if it is as long, as it is among rows of one kind; else
-    /// those below it move up.
+    /// Removes the entry of a hit. The caller retires its outside object, if it has one.
     #[inline(always)]
     pub(crate) fn remove(&mut self, home: &Home<'_>, hit: &Hit<'_>) {
         self.remove_slot(hit.bucket, hit.slot);
+        // The entry was displaced. It may have been the last for which a bucket before it has its
+        // overflow bit set.
         if hit.bucket.address() != home.bucket.address() {
-            self.forget_passed(self.leaf.number(hit.bucket));
+            self.clear_overflow(self.leaf.number(hit.bucket));
         }
     }
 
-    /// Removes the entry of a slot entry. What is known of displaced entries stays as it is.
+    /// Removes slot entry `i` of a bucket and its object. Overflow bits stay as they are.
+    ///
+    /// The last object is moved to the place of the removed one if the two are equally long, which
+    /// they mostly are in a table with rows of one kind. Otherwise the objects below move up.
     #[inline(always)]
     fn remove_slot(&mut self, bucket: Bucket<'_>, i: usize) {
-        // The object reaches from its place up to the one before it.
+        // The object ends where the one before it begins.
         let unit = unit(self.leaf.class());
         let n = entries(bucket.word(0));
         let (from, end) = (
@@ -255,27 +298,28 @@ impl LockedHashLeaf<'_> {
         );
         let gap = end - from;
         self.add(-1, -((SLOT_ENTRY + gap) as isize));
+        // If it is the last object, lowering the count is enough.
         if i < n {
-            // It isn't the last: the hole is filled by the last object, or closed.
             let last = slot_entry(bucket, n);
             let lowest = place(last, unit);
             if heap(bucket, n - 1, unit) - lowest == gap {
-                // Of the same length: the last object is copied over it, and its slot entry
-                // replaces this one.
+                // The last object is equally long: copy it into the gap, and its tag and marks into
+                // this slot entry.
                 bucket.copy(lowest, from, gap);
                 set_slot_entry(bucket, i, (last & !0xFF | from >> unit) as u64);
             } else {
-                // Of another length: what lies below moves up, and the slot entries behind move
-                // down by one.
-                close(bucket, (i, n), (from, lowest), (gap, unit));
+                // The lengths differ: move the objects below up, and the slot entries behind down.
+                close_gap(bucket, i, n, (from, lowest), (gap, unit));
             }
         }
         bucket.set_word(0, bucket.word(0) - 1);
     }
 
-    /// Removes the entries at these places, which ascend, among all entries of the leaf in the
-    /// order of buckets and slot entries. Gives the handles of those that are outside, which are
-    /// the caller's to retire.
+    /// Removes the chosen entries. Returns the handles of their outside objects, which the caller
+    /// retires.
+    ///
+    /// Entries are numbered over the whole leaf, in the order of buckets and slot entries. `chosen`
+    /// is ascending.
     pub(crate) fn remove_chosen(&mut self, chosen: &[u32]) -> SmallVec<[Handle; 4]> {
         let shape = self.leaf.shape();
         let mut handles = SmallVec::new();
@@ -284,26 +328,28 @@ impl LockedHashLeaf<'_> {
             let bucket = self.leaf.bucket(number);
             let n = entries(bucket.word(0));
             let next = first + n as u32;
-            // The chosen places of this bucket: they ascend, and `first..next` are its entries.
+            // Split off those of this bucket, whose entries have the numbers `first..next`.
             let (here, others) = chosen.split_at(chosen.partition_point(|&place| place < next));
             if !here.is_empty() {
-                // What the removal needs of the entries is read before they go.
+                // Collect marks and handles before the slot entries are overwritten.
                 let marks = self.marks(number, here, first, &mut handles);
                 if here.len() == n {
-                    // All go: the count is all that changes. What the bucket has passed on stays
-                    // noted.
+                    // All entries are removed, so it is enough to set the count to zero. The
+                    // overflow bits stay: entries that were passed on are still behind this bucket.
                     let bytes = SLOT_ENTRY * n + bucket.len() - heap(bucket, n, shape.unit());
                     self.add(-(n as i32), -(bytes as isize));
                     bucket.set_word(0, bucket.word(0) & !0xFF);
                 } else {
-                    // From the last on: a slot entry that is moved to another's place stays.
+                    // Remove the last one first. `remove_slot` only moves slot entries behind the
+                    // removed one, which are not chosen or are gone already.
                     for &place in here.iter().rev() {
                         self.remove_slot(bucket, (place - first) as usize + 1);
                     }
                 }
-                // A displaced entry went: buckets before may have noted an eighth for it alone.
+                // A displaced entry was removed. It may have been the last for which a bucket
+                // before has its overflow bit set.
                 if marks & DISPLACED != 0 {
-                    self.forget_passed(number);
+                    self.clear_overflow(number);
                 }
             }
             (chosen, first) = (others, next);
@@ -311,8 +357,8 @@ impl LockedHashLeaf<'_> {
         handles
     }
 
-    /// All marks of the chosen entries of a bucket, whose first entry is the `first` of the leaf;
-    /// adds the handles of those that are outside.
+    /// The union of the marks of the chosen entries of a bucket, whose first entry has the number
+    /// `first`. Adds the handles of their outside objects to `handles`.
     fn marks(
         &self,
         bucket: usize,
@@ -335,7 +381,8 @@ impl LockedHashLeaf<'_> {
         all
     }
 
-    /// Adds to the contention counter, within bounds, and returns it.
+    /// Adds to the contention counter, and returns the new value. The counter is clamped to its
+    /// bounds.
     #[inline(always)]
     pub(crate) fn add_contention(&mut self, add: i32) -> i32 {
         let contention = &self.leaf.head().contention;
@@ -348,10 +395,10 @@ impl LockedHashLeaf<'_> {
     }
 }
 
-/// The part of a bucket's first word that says which eighths of the tags were passed on.
+/// The overflow bits in a bucket's first word.
 const PASSED: u64 = 0xFF00;
 
-/// The eighths of the tags of a bucket's displaced entries.
+/// The eighths that the tags of a bucket's displaced entries are in.
 fn displaced(bucket: Bucket<'_>) -> u64 {
     (1..=entries(bucket.word(0)))
         .map(|i| slot_entry(bucket, i) as u16)
@@ -361,12 +408,14 @@ fn displaced(bucket: Bucket<'_>) -> u64 {
         })
 }
 
-/// Takes the object of slot entry `i` of `n`, which begins at `from`, out of a bucket: those below
-/// it, from `lowest` on, move up by its `gap` bytes, and their places with them.
+/// Closes the gap that the object of slot entry `i` of `n` leaves. The object begins at `from` and
+/// has `gap` bytes. The objects below it, of which the last begins at `lowest`, move up by `gap`
+/// bytes, and the slot entries behind `i` follow.
 #[inline(never)]
-fn close(
+fn close_gap(
     bucket: Bucket<'_>,
-    (i, n): (usize, usize),
+    i: usize,
+    n: usize,
     (from, lowest): (usize, usize),
     (gap, unit): (usize, u32),
 ) {
@@ -374,14 +423,18 @@ fn close(
     close_slot(bucket, i, n, (gap >> unit) as u64);
 }
 
-/// Takes slot entry `i` of `n` out: those behind it move down by one, and each says that its object
-/// lies `up` units higher.
+/// Removes slot entry `i` of `n`. Each slot entry behind it moves down by one, and its offset grows
+/// by `up` units.
+///
+/// Four slot entries are moved at a time: a word gets its own upper three and the lowest of the
+/// next word.
 #[inline(always)]
 fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
     let (mut w, last) = (i / ENTRIES_PER_WORD, n / ENTRIES_PER_WORD);
     let mut word = bucket.word(w);
-    // Behind the last slot entry there may be objects.
+    // The bits of a word from this slot entry on.
     let behind = |slot: usize| u64::MAX << (slot % ENTRIES_PER_WORD * 16);
+    // `ours` selects the slot entries that change. In the first word, those below `i` stay.
     let mut ours = behind(i);
     while w < last {
         let next = bucket.word(w + 1);
@@ -389,13 +442,14 @@ fn close_slot(bucket: Bucket<'_>, i: usize, n: usize, up: u64) {
         bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
         (w, word, ours) = (w + 1, next, u64::MAX);
     }
-    // The last word: slot entry n itself stays, whatever it says is no entry.
+    // In the last word, bits from slot entry `n` on stay: objects may begin there. Slot entry `n`
+    // itself is no longer counted.
     ours &= !behind(n);
     let moved = word >> 16 & ours;
     bucket.set_word(w, word & !ours | moved.wrapping_add(up * (EACH & ours)));
 }
 
-/// The objects of the slot entries `i` to `n` lie `down` units lower now; higher, if that is
+/// Lowers the offsets of the slot entries `i` to `n` by `down` units; raises them, if `down` is
 /// negative.
 #[inline(always)]
 fn lower_slots(bucket: Bucket<'_>, i: usize, n: usize, down: u64) {
@@ -407,41 +461,40 @@ fn lower_slots(bucket: Bucket<'_>, i: usize, n: usize, down: u64) {
         if w == n / ENTRIES_PER_WORD {
             ours &= u64::MAX >> ((ENTRIES_PER_WORD - 1 - n % ENTRIES_PER_WORD) * 16);
         }
-        // Each place stays in its byte: so none borrows from its neighbour.
+        // One subtraction changes all offsets of the word. Each new offset fits in its byte, so
+        // nothing is borrowed from a neighbour.
         bucket.set_word(w, bucket.word(w).wrapping_sub(down.wrapping_mul(ours)));
     }
 }
 
-/// Makes a body, which has room, the last entry of a bucket of `n`, whose objects began at `end`
-/// and now do at `from`.
+/// Appends an entry, which has room, to a bucket.
 #[inline(always)]
-fn append(
-    (bucket, unit): (Bucket<'_>, u32),
-    n: usize,
-    end: usize,
-    (from, tag): (usize, u8),
-    body: Body<'_>,
-    marks: u16,
-) {
-    let mark = match body {
-        Body::Inside(..) => 0,
+fn append(bucket: Bucket<'_>, unit: u32, slot: NewSlot, body: Body<'_>) {
+    let NewSlot { from, end, .. } = slot;
+    let outside = match body {
+        Body::Inside { .. } => 0,
         Body::Outside(_) => OUTSIDE,
     };
-    // Up to sixteen bytes are made in registers and written without a branch.
+    // Write the object. Up to sixteen bytes are assembled in registers and stored without a branch.
     match body {
-        Body::Inside(key, value, false) if unit == 0 && end - from <= 16 && end > from => {
+        Body::Inside {
+            key,
+            value,
+            length_prefixed: false,
+        } if unit == 0 && end - from <= 16 && end > from => {
             let own = short(key) | short(value) << (8 * (key.len() & 15));
             bucket.store_pair(from, own, end - from);
         }
         _ => write_body(bucket, from, end, unit, body),
     }
-    // The slot entry counts once the bucket's head says that there is one more.
-    let slot = (from >> unit) as u64 | u64::from(tag) << 8 | u64::from(mark | marks);
-    set_slot_entry(bucket, n + 1, slot);
+    // Write the slot entry, and count it in the bucket's head.
+    let marks = outside | slot.displaced;
+    let word = (from >> unit) as u64 | u64::from(slot.tag) << 8 | u64::from(marks);
+    set_slot_entry(bucket, slot.entries + 1, word);
     bucket.set_word(0, bucket.word(0) + 1);
 }
 
-/// Up to 16 bytes, low ones first; zeros above.
+/// Up to 16 bytes as a little-endian number.
 #[inline(always)]
 fn short(bytes: &[u8]) -> u128 {
     let n = bytes.len();
@@ -451,12 +504,17 @@ fn short(bytes: &[u8]) -> u128 {
     u128::from(words::first(bytes)) | u128::from(words::last(bytes)) << (8 * (n - 8))
 }
 
-/// Writes a body to the room between `from` and `end`.
+/// Writes a body to the bytes from `from` to `end`.
 #[inline(never)]
 fn write_body(bucket: Bucket<'_>, from: usize, end: usize, unit: u32, body: Body<'_>) {
     let mut writer = Writer::new(bucket.words(), from);
     match body {
-        Body::Inside(key, value, length_prefixed) => {
+        Body::Inside {
+            key,
+            value,
+            length_prefixed,
+        } => {
+            // With a larger unit, the object begins with the number of unused bytes at its end.
             if unit > 0 {
                 let unused = end - from - 1 - body_size(key.len(), value.len(), length_prefixed);
                 writer.push(unused as u64, 1);

@@ -1,7 +1,8 @@
-//! An entry that a search has found, and how its value is read.
+//! An entry that a search has found, and access to its value.
 //!
-//! A reader's hit may be torn: then it names any bytes of its bucket, and the version tells. No
-//! place leads out of a bucket (see [`Bucket`]), and a handle is followed only after a check.
+//! A reader's hit may be torn: it may name arbitrary bytes of its bucket, which only validating the
+//! leaf's version detects. No offset leads out of a bucket (see [`Bucket`]), and a handle is only
+//! followed after the version has been validated.
 
 use crate::hash::bucket::{copy_out, Bucket};
 use crate::hash::leaf::HashView;
@@ -15,15 +16,16 @@ pub(crate) struct Hit<'g> {
     pub(super) bucket: Bucket<'g>,
     /// The number of its slot entry.
     pub(super) slot: usize,
-    /// Where its value begins in the bucket, and where it ends; or its handle.
+    /// Where its value begins in the bucket. If the object is outside: where its handle begins.
     pub(super) from: usize,
+    /// Where its value ends.
     pub(super) end: usize,
-    /// The object is outside.
+    /// Whether the object is outside the leaf.
     pub(crate) outside: bool,
 }
 
 impl Hit<'_> {
-    /// Bytes of the value, if it is in the bucket.
+    /// The length of the value, if it is in the bucket.
     #[inline(always)]
     pub(crate) fn value_len(&self) -> usize {
         self.end - self.from
@@ -35,7 +37,7 @@ impl Hit<'_> {
         copy_out(self.bucket, self.from, self.end, out);
     }
 
-    /// Copies the value, which is in the bucket, to `out`, if it has room there.
+    /// Copies the value, which is in the bucket, to `out`, if it fits.
     #[inline(always)]
     pub(crate) fn copy_short(&self, out: &mut [u8; SHORT]) -> Lookup {
         let len = self.value_len();
@@ -43,7 +45,8 @@ impl Hit<'_> {
             return Lookup::Long;
         }
         self.bucket.each_word(self.from, len, |done, word| {
-            // Of a value of at most 64 bytes each word begins below 64, at a multiple of eight.
+            // `done` is a multiple of eight below 64, so this is always `Some`. The last word may
+            // include bytes behind the value.
             if let Some(to) = out.get_mut(done..done + 8) {
                 to.copy_from_slice(&word.to_le_bytes());
             }
@@ -52,8 +55,8 @@ impl Hit<'_> {
     }
 }
 
-/// What the search of a bucket says, in one register: results of several words would travel
-/// through memory.
+/// The result of searching a bucket, packed in one register. A result of several words would be
+/// returned through memory.
 ///
 /// ```text
 ///  bits 0..12   where the value begins        bits 24..36   the number of the slot entry, from 1
@@ -61,18 +64,18 @@ impl Hit<'_> {
 ///                                             bits 37..64   the number of the bucket
 /// ```
 ///
-/// Without a slot entry it is one of the constants below.
+/// If the number of the slot entry is zero, the result is one of the constants below.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct PackedHit(u64);
 
 impl PackedHit {
-    /// There is none.
+    /// The key is absent.
     pub(super) const ABSENT: PackedHit = PackedHit(0);
-    /// There is none in this bucket, but it may have been passed on.
+    /// The key isn't in this bucket, but its entry may have been passed on to the next.
     pub(super) const PASSED: PackedHit = PackedHit(1);
-    /// The fast search can't tell.
+    /// The fast search can't decide; the general search has to.
     pub(super) const UNDECIDED: PackedHit = PackedHit(2);
-    /// What was read is torn.
+    /// A writer changed the leaf during the search.
     pub(super) const TORN: PackedHit = PackedHit(3);
 
     const FIELD: u32 = 12;
@@ -94,17 +97,17 @@ impl PackedHit {
         self.0 >> PackedHit::SLOT_AT != 0
     }
 
-    /// The entry, with the number of its bucket.
+    /// The same entry, with the number of its bucket.
     pub(super) fn in_bucket(self, number: usize) -> PackedHit {
         PackedHit(self.0 | (number as u64) << PackedHit::NUMBER_AT)
     }
 
-    /// The number of its bucket, if that was noted.
+    /// The number of its bucket, if `in_bucket` has set it.
     pub(super) fn number(self) -> usize {
         (self.0 >> PackedHit::NUMBER_AT) as usize
     }
 
-    /// The entry, of this bucket.
+    /// Unpacks the entry, which is in this bucket.
     #[inline(always)]
     pub(super) fn hit(self, bucket: Bucket<'_>) -> Hit<'_> {
         Hit {
@@ -118,7 +121,7 @@ impl PackedHit {
 }
 
 impl HashView<'_> {
-    /// The handle of a hit that is outside.
+    /// The handle of a hit whose object is outside.
     pub(crate) fn handle(&self, hit: &Hit<'_>) -> Handle {
         Handle::from_bits(hit.bucket.load(hit.from))
     }
@@ -139,7 +142,7 @@ impl HashView<'_> {
         Ok(())
     }
 
-    /// Copies the value of a hit to `out` if it has room there.
+    /// Copies the value of a hit to `out`, if it fits.
     #[inline]
     pub(crate) fn copy_short(&self, hit: &Hit<'_>, out: &mut [u8; SHORT]) -> Result<Lookup, Torn> {
         if hit.outside {

@@ -1,23 +1,24 @@
-//! What an index by hash must know of its keys, and how keys lie in bodies.
+//! What a hash-ordered index must know about its keys, and the layout of keys in bodies.
 
 use super::shape::{counting, decode_key_len};
 use std::ops::Range;
 use std::sync::Arc;
 
-/// What an index by hash must know of its keys.
+/// What a hash-ordered index must know about its keys.
 pub trait KeyRule: Send + Sync {
-    /// The hash of a key, the same that `Key::hash` says: only its top 48 bits count. Leaves keep
-    /// no hashes: they are made anew when a leaf is replaced, and for scans.
+    /// The hash of a key, equal to `Key::hash`. Only the top 48 bits are used. Leaves store no
+    /// hashes: they are computed again when a leaf is replaced, and by scans.
     fn hash(&self, key: &[u8]) -> u64;
 
-    /// Whether a key tells its own end: then leaves don't note its length, which saves a byte or
-    /// two a row.
+    /// Whether keys are self-delimiting. If so, leaves don't store the length of a key, which saves
+    /// one or two bytes per row.
     fn ends_itself(&self) -> bool {
         false
     }
 
-    /// The length of the key that `bytes`, a key and a value behind it, begin with. Called only if
-    /// keys end themselves, and only with what was stored; a key has at least one byte then.
+    /// The length of the key at the beginning of `bytes`, which are a key and the value behind it.
+    /// Only called if keys are self-delimiting, and only with bytes that were stored. Such a key
+    /// has at least one byte.
     fn key_len(&self, bytes: &[u8]) -> usize {
         bytes.len()
     }
@@ -38,24 +39,24 @@ impl<T: KeyRule + ?Sized> KeyRule for Arc<T> {
     }
 }
 
-/// The rule, with what is asked of it all the time.
+/// The rule, and properties of it that every operation needs.
 pub(crate) struct Keys<R> {
     rule: R,
-    /// Bodies have their keys' lengths before them.
+    /// Whether a body begins with the length of its key.
     pub(crate) length_prefixed: bool,
-    /// The longest key that the fast search is for; 0 if keys have their lengths before them.
+    /// The longest key that the fast search handles; 0 if the lengths of keys are stored.
     longest_short: usize,
 }
 
-/// The longest key that the fast search is for.
+/// The longest key that the fast search handles.
 pub(crate) const LONGEST_SHORT: usize = 32;
 
-/// What a search has to know of a key.
+/// What a search must know about a key.
 #[derive(Clone, Copy)]
 pub(crate) struct KeyForm {
-    /// The fast search is for such keys.
+    /// Whether the fast search handles the key.
     pub(crate) short: bool,
-    /// Bodies have their keys' lengths before them.
+    /// Whether a body begins with the length of its key.
     pub(crate) length_prefixed: bool,
 }
 
@@ -70,13 +71,13 @@ impl<R: KeyRule> Keys<R> {
         }
     }
 
-    /// Whether the fast search is for keys like this one.
+    /// Whether the fast search handles this key.
     #[inline(always)]
     pub(crate) fn is_short(&self, key: &[u8]) -> bool {
         key.len().wrapping_sub(1) < self.longest_short
     }
 
-    /// What a search has to know of a key.
+    /// What a search must know about this key.
     #[inline(always)]
     pub(crate) fn form(&self, key: &[u8]) -> KeyForm {
         KeyForm {
@@ -85,13 +86,13 @@ impl<R: KeyRule> Keys<R> {
         }
     }
 
-    /// The hash of a key, as far as it counts.
+    /// The hash of a key, reduced to the bits that are used.
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
         counting(self.rule.hash(key))
     }
 
-    /// Where in a body the key is.
+    /// Where the key lies in a body.
     #[inline]
     pub(crate) fn key_in(&self, body: &[u8]) -> Range<usize> {
         if !self.length_prefixed {

@@ -1,4 +1,4 @@
-//! The default for tables without order: entries by hash, then by key.
+//! The default structure of unordered tables: entries sorted by hash, then by key.
 //!
 //! ```text
 //!  trie over the bits of hashes ─→ leaf     head | bucket | bucket | … | bucket
@@ -6,32 +6,32 @@
 //! ```
 //!
 //! A position is the top 48 bits of the hash (6 bytes, big endian) and then the key. The first bits
-//! of the hash lead through the trie to a leaf, the next ones to a *home bucket*, six more are the
-//! *tag* of the entry's slot entry.
+//! of the hash lead through the trie to a leaf. The next bits select the entry's *home bucket*, and
+//! six more bits are the *tag* in its slot entry.
 //!
 //! Invariants:
-//! 1. An entry lies in its home bucket or in one behind it, modulo the leaf's buckets. Then it is
-//!    *displaced*, and each bucket from its home up to the one before its own has noted the eighth
-//!    of the tags that its tag is in.
-//! 2. Buckets lie in the order of hashes, and so do the tags of one home. So a scan sorts one home
-//!    at a time.
-//! 3. A leaf's range and shape never change: a leaf for which they would is made obsolete, under
-//!    its lock, before its successors can be reached.
-//! 4. Leaves keep no hashes but the tags. The rest is made anew, by the index's
-//!    [`KeyRule`], when a leaf is replaced and for scans.
+//! 1. An entry is in its home bucket, or in one of the buckets behind it, modulo the number of
+//!    buckets. In the latter case it is *displaced*: each bucket from its home up to the one before
+//!    its own has the overflow bit set for the eighth of the tags that contains the entry's tag.
+//! 2. Home buckets are in the order of hashes, and so are the tags of the entries of one home. So a
+//!    scan sorts the entries of one home at a time.
+//! 3. The range and the shape of a leaf never change. To change them, the leaf is replaced: it is
+//!    marked obsolete, under its lock, before its successors can be reached.
+//! 4. Leaves store no hashes except the tags. When a leaf is replaced, and in scans, hashes are
+//!    computed again by the index's [`KeyRule`].
 //!
 //! Where things are:
 //!
 //! | file | what |
 //! |---|---|
 //! | `read`, `write` | the steps of a read and of a write |
-//! | `search`, `hit` | how an entry is found in a leaf, and its value read |
-//! | `successor` | how the entry behind a position is found |
-//! | `change` | what the lock's holder changes in buckets |
+//! | `search`, `hit` | finding an entry in a leaf, and reading its value |
+//! | `successor` | finding the entry behind a position |
+//! | `change` | changes of buckets by the holder of the lock |
 //! | `resize`, `redistribute`, `gather`, `build` | leaves grow, split, shrink, merge |
 //! | `trie` | the path to the leaves |
 //! | `scan`, `group` | scans, and the entries of one home in their order |
-//! | `leaf`, `bucket`, `slot` | memory that many read while one writes: the unsafe code |
+//! | `leaf`, `bucket`, `slot` | memory that readers and one writer share: the unsafe code |
 //! | `shape`, `plain` | the layout of buckets, as numbers and as plain bytes |
 //!
 //! Source: extendible hashing (Fagin, Nievergelt, Pippenger and Strong 1979) with leaves of
@@ -41,8 +41,8 @@
 //! page whose entries may be displaced to the next; rows of all lengths lie in their leaf, up to
 //! 240 bytes.
 //!
-//! When not to use it: hashes that are all alike make one leaf that grows without end and is
-//! searched from end to end. It works, slowly. Ranges of keys need the key order.
+//! When not to use it: if all hashes are equal, there is a single leaf, which grows without bound
+//! and is searched from end to end. This works, but slowly. Ranges of keys need the key order.
 
 #[allow(unsafe_code)]
 mod bucket;
@@ -87,19 +87,19 @@ use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// Entries by hash, then by key.
+/// An index whose entries are sorted by hash, then by key.
 pub struct HashOrder<R: KeyRule = Rule> {
     pub(crate) trie: Trie,
     pub(crate) keys: Keys<R>,
     pub(crate) shared: Shared,
     pub(crate) sizes: Sizes,
-    /// How far `free_some` has come; None at the end.
+    /// The hash at which `free_some` continues; `None` at the end.
     freed: Mutex<Option<u64>>,
-    /// Its own among the indexes of this process.
+    /// The number of this index, unique in the process.
     pub(crate) number: u64,
 }
 
-/// How many indexes there have been.
+/// The number of the next index.
 static NEXT: AtomicU64 = AtomicU64::new(0);
 
 impl<R: KeyRule> HashOrder<R> {
@@ -122,14 +122,14 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// The same index, whose users hold locks of their own: they say when what is large may be
-    /// freed, by `free_large`.
+    /// The same index, for callers that hold locks of their own during an operation. Large garbage
+    /// is only freed when they call `free_large`.
     pub(crate) fn under_locks(mut self) -> Self {
         self.shared.holds_more = true;
         self
     }
 
-    /// Frees what was left for when no lock is held, if there is anything.
+    /// Frees large garbage that was put off until the caller holds no lock.
     #[inline]
     pub(crate) fn free_large(&self, guard: &Guard) {
         self.shared.free_large(guard);
@@ -197,24 +197,25 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let (locked, home, hit, contention) = self.find_locked(guard, key);
-        if !predicate(hit.as_ref().map(|hit| locked.value(hit))) {
+        let found = self.find_locked(guard, key);
+        // The predicate decides under the lock: nobody can change the value before it is replaced.
+        if !predicate(found.value()) {
             return Previous::Refused;
         }
-        let was = Previous::of(hit.is_some());
-        self.store(guard, key, (locked, home, hit, contention), value);
+        let was = Previous::of(found.hit.is_some());
+        self.store(guard, key, found, value);
         was
     }
 
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
-        let (locked, home, hit, contention) = self.find_locked(guard, key);
-        if !predicate(hit.as_ref().map(|hit| locked.value(hit))) {
+        let found = self.find_locked(guard, key);
+        if !predicate(found.value()) {
             return Previous::Refused;
         }
-        let Some(hit) = hit else {
+        let Some(hit) = found.hit else {
             return Previous::Absent;
         };
-        self.take(guard, key.hash, (locked, home, &hit, contention));
+        self.take(guard, key.hash, found, &hit);
         Previous::Present
     }
 
@@ -225,7 +226,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         (batch, chosen): (&Batch, &[u32]),
         predicate: &mut dyn FnMut() -> bool,
     ) -> bool {
-        // A version says nothing about another index.
+        // The version is only meaningful in the index that the batch was read from.
         let Some(seen) = batch.seen.filter(|seen| seen.index == self.number) else {
             return false;
         };
@@ -233,19 +234,20 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         let Ok((mut leaf, _)) = self.trie.find(hash, guard).lock() else {
             return false;
         };
-        // An unordered batch has the leaf's entries as they lie, and at this version they lie so
-        // still (see `unchanged`).
+        // An unordered batch lists the leaf's entries in the order of their slot entries. If the
+        // version is still the same, they are all in the same places (see `unchanged`).
         if !batch.unordered || !leaf.was_at(seen.version) || !predicate() {
             return false;
         }
-        // The lock is held from the check of the version on: what was read is what is removed.
+        // Nobody can have changed the leaf since the check of its version: the lock is held. So the
+        // entries that are removed are those that the scan matched.
         let handles = leaf.remove_chosen(chosen);
         if leaf.leaf().live() < leaf.leaf().bounds().least as usize {
             self.shrink_or_merge_read(guard, hash, leaf);
         } else {
             drop(leaf);
         }
-        // No lock is held: the end of what the epoch frees may be anything.
+        // Retire the outside objects without a lock: this may free arbitrary garbage.
         for handle in handles {
             self.shared.retire(guard, Some(handle));
         }
@@ -264,18 +266,19 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         f: &mut Updater<'_, 'v>,
     ) -> bool {
         scratch.clear();
-        let (locked, home, hit, contention) = self.find_locked(guard, key);
-        let change = f(hit.as_ref().map(|hit| locked.value(hit)), scratch);
-        let value = match (change, &hit) {
+        let found = self.find_locked(guard, key);
+        // The callback decides under the lock. It may write the new value to `scratch`.
+        let change = f(found.value(), scratch);
+        let value = match (change, found.hit) {
             (Change::Keep, _) | (Change::Remove, None) => return false,
             (Change::Remove, Some(hit)) => {
-                self.take(guard, key.hash, (locked, home, hit, contention));
+                self.take(guard, key.hash, found, &hit);
                 return true;
             }
             (Change::Put(value), _) => value,
             (Change::PutScratch, _) => &scratch[..],
         };
-        self.store(guard, key, (locked, home, hit, contention), value);
+        self.store(guard, key, found, value);
         true
     }
 
@@ -297,7 +300,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         if direction == Direction::Backward {
             return step_by_scan(self, guard, key, direction, batch);
         }
-        // Forward only: homes and tags are searched upwards.
+        // Forward only: homes and tags are searched in ascending order.
         batch.clear();
         let mut bound = match key {
             Some(key) => LowerBound {
@@ -306,15 +309,17 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             },
             None => LowerBound { hash: 0, key: None },
         };
-        // The first leaf says whether the key is there. The others are searched from their first
-        // hash on, until one has an entry.
+        // The first leaf tells whether the key is present. If it has no entry behind the key, the
+        // following leaves are searched from their first hashes on, until one has an entry.
         let mut here = false;
         loop {
             let (next, end) = self.step_in_leaf(guard, bound, batch);
             here |= next.here;
             match end {
                 _ if next.found => {
-                    // Another entry may become the first one in a leaf that was passed.
+                    // Empty leaves were passed. A later insert into one of them would become the
+                    // first entry without changing this leaf's version, so the version proves
+                    // nothing.
                     if key.is_none() && bound.hash > 0 {
                         batch.seen = None;
                     }
@@ -330,8 +335,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     }
 
     fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
-        // Versions of what holds a key only grow (see `seqlock::version`), so a version that is met
-        // again is that of the same leaf, with the same entries.
+        // The version that is found under a key only grows, also when its leaf is replaced (see
+        // `seqlock::version`). So an equal version means the same leaf with the same entries.
         seen.index == self.number
             && self
                 .trie
@@ -353,17 +358,17 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             if freed >= limit.max(1) {
                 return false;
             }
-            // An obsolete leaf: its successor has the hash.
+            // If the leaf is obsolete, search for its successor.
             let Ok((locked, _)) = self.trie.find(hash, guard).lock() else {
                 continue;
             };
-            // Read before the leaf goes.
+            // `empty` may replace the leaf, so read the end of its range first.
             let end = locked.leaf().shape().end_hash(hash);
             freed += 1 + self.empty(guard, hash, locked, f);
             self.merge_empty(guard, hash);
             *cursor = end;
         }
-        // The next call finds what has come since.
+        // The next call starts over, and finds entries that were inserted meanwhile.
         *cursor = Some(0);
         true
     }

@@ -1,17 +1,19 @@
-//! How the hash order is read.
+//! Reads of the hash order.
 //!
-//! 1. Find the leaf, through the trie (`trie`). Its word says where the key's home bucket lies, so
-//!    the lines of the leaf's head and of the bucket are prefetched together.
-//! 2. Take the leaf's version; wait while it is locked.
-//! 3. Search the home bucket, and further ones if it passed on entries like this (`search`).
-//! 4. Copy the value, or whatever the caller wants of the entry.
-//! 5. Validate the version. If it has changed, begin again.
+//! 1. Find the leaf through the trie (`trie`). The trie's slot encodes the leaf's shape, so the
+//!    address of the home bucket is known before the leaf is touched. The cache lines of the leaf's
+//!    head and of the bucket are prefetched together.
+//! 2. Load the leaf's version. Wait while the leaf is locked.
+//! 3. Search the home bucket, and later buckets if an entry with such a tag was passed on
+//!    (`search`).
+//! 4. Copy the value, or whatever part of the entry the caller needs.
+//! 5. Validate the version. If it has changed, restart from step 1.
 //!
-//! There are two reads. The *fast read* (`try_read`) makes one attempt, by the fast search. It
-//! gives up with [`Torn`] in four cases: the key is long, the leaf is obsolete, an object with the
-//! key's tag lies outside, or a writer was at work. Then the *general read* (`read_general`) begins
-//! again from step 1. It knows all keys and objects, and repeats the steps until the version is
-//! confirmed.
+//! The *fast read* (`try_read`) makes one attempt, with the fast search. It gives up with [`Torn`]
+//! in four cases: the key is long, the leaf is obsolete, an object with the key's tag is outside
+//! the leaf, or a writer changed the leaf meanwhile. Then the *general read* (`read_general`)
+//! restarts from step 1. It handles all keys and objects, and retries until the version is
+//! unchanged.
 
 use super::successor::{LowerBound, Successor};
 use super::HashOrder;
@@ -26,10 +28,12 @@ use crate::{Batch, Key, Lookup, Seen, SHORT};
 use crossbeam_epoch::Guard;
 
 impl<R: KeyRule> HashOrder<R> {
-    /// The fast read of a key: gives what `look` makes of the entry, if there is one.
+    /// The fast read: returns the result of `look` for the key's entry, or for `None` if the key is
+    /// absent.
     ///
     /// # Errors
-    /// `Torn` if it gives up: then the caller makes the general read. `look` may have been called.
+    /// `Torn` if it gave up. The caller then makes the general read. `look` may already have been
+    /// called, on torn data.
     #[inline(always)]
     pub(super) fn try_read<T>(
         &self,
@@ -40,18 +44,19 @@ impl<R: KeyRule> HashOrder<R> {
         self.try_read_at(self.locate(guard, key), key, look)
     }
 
-    /// Step 1: the leaf of a key, and its home bucket there. Both are prefetched.
+    /// Step 1: finds and prefetches the leaf of a key, and the key's home bucket in it.
     #[inline(always)]
     pub(super) fn locate<'g>(&self, guard: &'g Guard, key: Key<'_>) -> (HashLeaf<'g>, Home<'g>) {
         let hash = counting(key.hash);
         let leaf = self.trie.find(hash, guard);
-        // Neither the head nor the bucket was touched so far: the leaf's word gave its shape.
+        // The home follows from the shape in the trie's slot. No memory of the leaf has been
+        // touched so far, so the head and the bucket can miss the cache at the same time.
         let home = leaf.home(hash);
         leaf.prefetch(&home);
         (leaf, home)
     }
 
-    /// Steps 2 to 5 of `try_read`.
+    /// Steps 2 to 5 of the fast read.
     #[inline(always)]
     fn try_read_at<T>(
         &self,
@@ -59,17 +64,18 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         look: impl FnOnce(Option<Hit<'_>>) -> T,
     ) -> Result<T, Torn> {
-        // The fast search compares short keys alone, and stores no length of them.
+        // The fast search only compares short keys whose length isn't stored.
         if !self.keys.is_short(key.bytes) {
             return Err(Torn);
         }
-        // (2) An obsolete leaf has successors, which only a new search from the root finds.
+        // (2) Load the version. If the leaf is obsolete, its successors can only be found by
+        // another search from the root.
         let version = leaf.version().map_err(|Obsolete| Torn)?;
-        // (3), (4) A writer may change the leaf meanwhile. Then what is found and copied is any
-        // mixture of bytes of the leaf, and (5) discards it.
+        // (3), (4) A concurrent writer may change the leaf while we search and copy. The result is
+        // then an arbitrary mixture of the leaf's old and new bytes, which (5) discards.
         let result = look(leaf.search(&home, key.bytes).ok_or(Torn)?);
-        // (5) If the version is the one from before, nobody wrote in between: all that was read was
-        // true when the version was loaded in (2). That load is the read's linearisation point.
+        // (5) If the version is unchanged, no writer held the lock in between. Everything that was
+        // read is the state of the leaf at the load in (2), which is the linearisation point.
         if leaf.validate(version) {
             Ok(result)
         } else {
@@ -77,7 +83,8 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// As `try_read`, for all keys and leaves, until what was read is true.
+    /// The general read: handles all keys and objects, and retries until the version is unchanged.
+    /// `look` may be called several times; all calls but the last may see torn data.
     #[inline]
     fn read_general<T>(
         &self,
@@ -88,20 +95,21 @@ impl<R: KeyRule> HashOrder<R> {
         let hash = counting(key.hash);
         let backoff = Backoff::new();
         loop {
-            // (1)
+            // (1) Find the leaf anew: the one of the last attempt may have been replaced.
             let leaf = self.trie.find(hash, guard);
             leaf.prefetch(&leaf.home(hash));
-            // (2)
+            // (2) Load the version. This waits while a writer holds the lock.
             if let Ok(view) = leaf.read() {
-                // (3), (4) Torn bytes end the search where they would lead to an invalid place or
-                // handle. All others are discarded by (5).
+                // (3), (4) The search fails with `Torn` where it would have to follow a handle that
+                // a writer may have changed. Any other torn result is discarded by (5).
                 let found = view.find_general(hash, key.bytes, self.keys.length_prefixed);
                 let result = found.and_then(|hit| look(&view, hit.as_ref()));
-                // (5)
+                // (5) Return the result if the version is unchanged.
                 if let (Ok(result), true) = (result, view.is_valid()) {
                     return result;
                 }
             }
+            // The leaf was obsolete or was changed meanwhile. Its writer needs a moment.
             backoff.snooze();
         }
     }
@@ -110,7 +118,7 @@ impl<R: KeyRule> HashOrder<R> {
     pub(super) fn get_general(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
         self.read_general(guard, key, |view, hit| {
-            // What an attempt before this one has copied was torn.
+            // Discard what a failed attempt has copied.
             out.truncate(from);
             match hit {
                 Some(hit) => view.copy_value(hit, out).map(|()| true),
@@ -119,7 +127,7 @@ impl<R: KeyRule> HashOrder<R> {
         })
     }
 
-    /// As `Unique::get_short`, of a key whose leaf and home bucket `locate` has found.
+    /// [`Unique::get_short`](crate::Unique::get_short) of a key that `locate` has located.
     #[inline(always)]
     pub(super) fn get_short_at(
         &self,
@@ -170,8 +178,8 @@ impl<R: KeyRule> HashOrder<R> {
         self.read_general(guard, key, |_, hit| Ok(hit.is_some()))
     }
 
-    /// Copies the entry behind the bound to the empty batch, if its leaf has one. Also gives the
-    /// first hash after the leaf's range.
+    /// Copies the first entry behind the bound to the empty batch, if there is one in the bound's
+    /// leaf. Also returns the first hash after the leaf's range.
     #[inline(always)]
     pub(super) fn step_in_leaf(
         &self,
@@ -181,14 +189,14 @@ impl<R: KeyRule> HashOrder<R> {
     ) -> (Successor, Option<u64>) {
         let backoff = Backoff::new();
         loop {
-            // (1)
+            // (1) Find the leaf.
             let leaf = self.trie.find(bound.hash, guard);
             leaf.prefetch(&leaf.home(bound.hash));
-            // (2)
+            // (2) Load the version.
             if let Ok(view) = leaf.read() {
-                // (3) to (5): what `next` gives was checked by it.
+                // (3) to (5) `next` validates the version before it returns.
                 if let Ok(next) = view.next(bound, &self.keys, batch) {
-                    // A later step can ask whether the leaf is as it was.
+                    // Keep the version, so that a later step can ask whether the leaf has changed.
                     let version = view.version();
                     let index = self.number;
                     batch.seen = Some(Seen { index, version });

@@ -1,11 +1,11 @@
-//! How leaves of the hash order come and go: they grow, split, shrink and merge.
+//! Changes of structure in the hash order: leaves grow, split, shrink and merge.
 //!
-//! 1. An entry has no room: the leaf is replaced by one of some buckets more, up to the size at
+//! 1. If an entry has no room, its leaf is replaced by one with more buckets, up to the size at
 //!    which leaves split (`build`).
-//! 2. Else it splits at the first bit in which its hashes differ. The entry that had no room goes
-//!    straight to the successors.
-//! 3. A leaf that removals leave half empty is replaced by a smaller one, or merges with its
-//!    buddy: the leaf whose range together with its own is that of one bit less.
+//! 2. A leaf of that size splits at the first bit in which its hashes differ. The entry that had no
+//!    room is put directly into one of the two new leaves.
+//! 3. If removals leave a leaf sparse, it is replaced by a smaller one, or it merges with its
+//!    buddy: the leaf whose range differs from its own in the last bit alone.
 //!
 //! ```text
 //!  10  ─→  100      no entry: all hashes begin with 101
@@ -13,21 +13,26 @@
 //!          1011     those whose bit 3 is 1              a split at bit 3 of a leaf of depth 2
 //! ```
 //!
-//! Each has two ways. Leaves of small rows are redistributed, straight from the old leaf to the new
-//! ones (`redistribute`). All others go by way of a copy of their entries (`gather`).
+//! Each of these is implemented twice. Small rows are *redistributed*: copied directly from the old
+//! leaf to their places in the new ones (`redistribute`). All other rows are *gathered* first:
+//! copied to a buffer, from which the new leaves are built (`gather`).
 //!
 //! Invariants:
-//! 1. The caller's lock is passed on with the leaf. It ends when the trie makes the leaf obsolete,
-//!    or when nothing is done and the leaf is dropped.
-//! 2. New leaves are their maker's alone until the trie publishes them: what fails before that has
-//!    changed nothing.
-//! 3. Handles whose objects have come inside are retired after the old leaf is obsolete, with no
-//!    lock held: until then readers may follow them.
+//! 1. The functions take over the caller's lock together with the leaf. It is released when the
+//!    trie marks the leaf obsolete, or, if nothing is done, when the leaf is dropped.
+//! 2. New leaves are private until the trie publishes them. So a function that fails before that
+//!    has changed nothing.
+//! 3. If an outside object is moved into a new leaf, its handle is retired after the old leaf is
+//!    obsolete, and with no lock held. Until then readers may follow the handle.
 //! 4. The leaves of a split cover the old leaf's range, without gap or overlap.
 //!
+//! What others see meanwhile: readers read the old leaf until it is marked obsolete. From then
+//! until the new leaves are published, readers and writers of its range search from the root again
+//! and again. The new leaves are complete by then, so this takes a few stores.
+//!
 //! Source: extendible hashing (Fagin, Nievergelt, Pippenger and Strong 1979). Deviation: a leaf
-//! grows through several sizes before it splits, and splits at the first bit that tells its hashes
-//! apart, not at the next one.
+//! grows through several sizes before it splits, and it splits at the first bit in which its hashes
+//! differ, which need not be the next one.
 
 use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Reason};
 use super::gather::{with_gather, Gather, GatheredEntry};
@@ -37,30 +42,33 @@ use super::shape::{lead, HASH_BITS};
 use crate::hash::change::Body;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::trie::split::SplitPart;
+use crate::hash::write::NewEntry;
 use crate::hash::HashOrder;
 use crate::outside::Handle;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
-/// Bits that all hashes of a leaf may share before it grows instead of splitting.
+/// A leaf whose hashes share more than this number of bits behind its depth grows instead of
+/// splitting.
 const SHARED_BITS: u32 = 16;
 
 impl<R: KeyRule> HashOrder<R> {
-    /// Steps 1 and 2 of the module's head: the entry has no room in the leaf.
+    /// Steps 1 and 2: inserts an entry for which the leaf has no room. The leaf grows or splits.
     #[cold]
-    pub(crate) fn make_room(
+    pub(super) fn make_room(
         &self,
         guard: &Guard,
-        (hash, key, value): (u64, &[u8], &[u8]),
+        entry: NewEntry<'_>,
         leaf: LockedHashLeaf<'_>,
         body: Body<'_>,
     ) {
+        let NewEntry { hash, key, value } = entry;
         let mut leaf = leaf;
-        // Small rows go straight from the old leaf to the new ones. Where that can't be done, the
-        // leaf comes back, locked and as it was (invariant 2).
+        // Try to redistribute the rows first. If that isn't possible, the leaf is returned, still
+        // locked and unchanged (invariant 2).
         let handle = match body {
             Body::Outside(handle) => Some(handle),
-            Body::Inside(..) => {
+            Body::Inside { .. } => {
                 let mut row = SmallVec::<[u8; 128]>::from_slice(key);
                 row.extend_from_slice(value);
                 match self.make_room_by_redistributing(guard, (hash, &row), leaf) {
@@ -70,11 +78,11 @@ impl<R: KeyRule> HashOrder<R> {
                 None
             }
         };
-        // The other way: all entries are copied, and their hashes made anew, as the leaf doesn't
-        // have them.
+        // Otherwise gather all entries. The leaf doesn't store their hashes, so they are computed
+        // again.
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
-            // The entry that had no room is one of them: it needs no further search.
+            // Add the new entry. It is then placed in a new leaf like all others.
             gather.push(hash, key, value, handle, &self.keys);
             let shape = leaf.leaf().shape();
             let plan = plan(
@@ -83,12 +91,13 @@ impl<R: KeyRule> HashOrder<R> {
                 Reason::Grows(shape),
                 shape.depth,
             );
-            // Step 2, unless the hashes share so many bits that a split would make a long chain of
-            // nodes for few rows; then step 1, beyond the usual size.
+            // Split the leaf if it would become too large (step 2). If its hashes share many bits,
+            // a split would add a long chain of nodes to the trie for few rows. Such a leaf grows
+            // beyond the usual size (step 1).
             let common = common_bits(gather);
             let splits =
                 plan.splits && (common < u32::from(shape.depth) + SHARED_BITS || plan.huge);
-            // Hashes that are all alike can't be told apart: such a leaf grows without end.
+            // If all hashes are equal, no bit separates them: the leaf grows without bound.
             if splits && common < HASH_BITS {
                 self.split(guard, leaf, gather, common);
             } else {
@@ -97,10 +106,12 @@ impl<R: KeyRule> HashOrder<R> {
         });
     }
 
-    /// Writers meet here often: two leaves let them pass each other.
+    /// Splits a leaf that isn't full, because writers often wait for its lock. With two leaves,
+    /// they wait for each other half as often.
     #[cold]
     pub(crate) fn split_early(&self, guard: &Guard, leaf: LockedHashLeaf<'_>) {
-        // The entry was stored already. Without a bit that differs the leaf stays, and is unlocked.
+        // The caller's entry has been stored already. If all hashes are equal, the leaf can't be
+        // split: it is unlocked as it is.
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             let common = common_bits(gather);
@@ -110,6 +121,7 @@ impl<R: KeyRule> HashOrder<R> {
         });
     }
 
+    /// Builds a leaf of some of the gathered items, for a range of this depth that has the hash.
     fn build(
         &self,
         gather: &Gather,
@@ -131,22 +143,24 @@ impl<R: KeyRule> HashOrder<R> {
         )
     }
 
-    /// Puts a leaf of the same range with all that was gathered in the place of this one.
+    /// Replaces the leaf by one with the same range that has all gathered items.
     fn replace(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, gather: &Gather, plan: Plan) {
-        // Any hash of the range leads to the leaf. Callers have gathered one at least.
+        // Any hash of the range leads to the leaf. Callers have gathered at least one.
         let Some(hash) = gather.items.first().map(|i| i.hash) else {
             return;
         };
-        // (1)
+        // Fill the new leaf while nobody else can reach it.
         let built = self.build(
             gather,
             0..gather.items.len(),
             plan,
             (leaf.leaf().shape().depth, hash),
         );
+        // Mark the old leaf obsolete and publish the new one.
         self.trie
             .replace(&self.shared, leaf, hash, built.leaf, guard);
-        // The old leaf can't be found any more (invariant 3).
+        // Some outside objects are inside the new leaf now. Readers that pinned before may still
+        // follow their handles, so the objects are retired, not freed (invariant 3).
         built
             .inside_now
             .into_iter()
@@ -155,20 +169,20 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Splits the leaf at bit `common`, the first in which the gathered hashes differ.
     fn split(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, gather: &mut Gather, common: u32) {
-        // (2) Both sides get an entry: bit `common` differs in some.
+        // Partition the entries by bit `common`. Neither side is empty, since the bit differs.
         let right = |hash: u64| hash >> (63 - common) & 1 == 1;
         let cut = partition(&mut gather.items, |i| right(i.hash));
         let (first, shape) = (gather.items[0].hash, leaf.leaf().shape());
         let mut parts = Vec::new();
-        // For each bit that all hashes share behind the leaf's depth: an empty leaf for the side
-        // that none of them has. With the two below, they cover the range (invariant 4).
+        // Between the leaf's depth and `common`, all hashes share their bits. For each of these
+        // bits, make an empty leaf for the hashes in which it is inverted. Together with the two
+        // leaves below they cover the range (invariant 4).
         for depth in shape.depth + 1..=common as u8 {
-            // The bits up to `depth`, the last of them the other way.
             let hash = lead(first, depth) ^ 1 << (64 - depth);
             let leaf = self.sizes.empty(self.sizes.least(depth), hash);
             parts.push(SplitPart { hash, leaf });
         }
-        // The two leaves that get the entries, one bit deeper.
+        // Build the two leaves that get the entries.
         let mut inside_now = Vec::new();
         for items in [0..cut, cut..gather.items.len()] {
             let (hash, depth) = (gather.items[items.start].hash, common as u8 + 1);
@@ -185,16 +199,16 @@ impl<R: KeyRule> HashOrder<R> {
                 leaf: built.leaf,
             });
         }
-        // The trie makes the old leaf obsolete and publishes the new ones. No lock is held
-        // afterwards: what went may be retired (invariant 3).
+        // Mark the old leaf obsolete and publish the new ones.
         self.trie.split(&self.shared, leaf, parts, guard);
+        // No lock is held any more, so outside objects can be retired (invariant 3).
         inside_now
             .into_iter()
             .for_each(|h| self.shared.retire(guard, Some(h)));
     }
 
-    /// Gives room back that removals have left: the leaf merges with its neighbour, or a smaller
-    /// one takes its place.
+    /// Step 3: merges a sparse leaf with its buddy, if `mergeable` is set, or replaces it by a
+    /// smaller one.
     #[cold]
     pub(crate) fn reclaim_space(
         &self,
@@ -203,10 +217,9 @@ impl<R: KeyRule> HashOrder<R> {
         leaf: LockedHashLeaf<'_>,
         mergeable: bool,
     ) {
-        // (3)
         let mut leaf = leaf;
         if mergeable {
-            // Each merge gives a larger leaf, which may merge with its own buddy.
+            // Each merge yields a leaf of one bit less, which may merge with its own buddy in turn.
             loop {
                 match self.merge(guard, hash, leaf) {
                     Ok(()) => {}
@@ -215,60 +228,63 @@ impl<R: KeyRule> HashOrder<R> {
                         break;
                     }
                 }
-                // The united leaf was unlocked when it was published.
+                // The merged leaf was unlocked when it was published. Another thread may be at work
+                // on it by now; if so, leave it alone.
                 match self.trie.find(hash, guard).try_lock() {
                     Ok(Some(next)) => leaf = next,
                     _ => return,
                 }
             }
         }
-        // It could not merge, or it was not asked to: a smaller one may do. A leaf with nearly all
-        // entries in one half stays: in a smaller one most of them would be displaced.
+        // It wasn't merged, so try a smaller leaf. If nearly all entries are in one half of the
+        // leaf, keep it: in a smaller one most of them would be displaced.
         if is_sparse(leaf.leaf().shape(), leaf.leaf().live()) && !is_lopsided(leaf.leaf()) {
             self.shrink(guard, hash, leaf);
         }
     }
 
+    /// Replaces the leaf by a smaller one, if its entries fit in one.
     fn shrink(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>) {
         let leaf = match self.shrink_by_redistributing(guard, hash, leaf) {
             Ok(()) => return,
             Err(leaf) => leaf,
         };
-        // Rows of other kinds go by way of a copy.
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             let shape = leaf.leaf().shape();
-            // An empty leaf is as small as a leaf can be.
+            // An empty leaf gets the smallest shape.
             if gather.items.is_empty() {
                 let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
                 self.trie.replace(&self.shared, leaf, hash, new, guard);
                 return;
             }
             let plan = plan(&gather.items, &self.sizes, Reason::Shrinks, shape.depth);
-            // The same size again would save nothing.
+            // A leaf of the same shape would save nothing.
             if !plan.is_as(shape) {
                 self.replace(guard, leaf, gather, plan);
             }
         });
     }
 
-    /// Merges the leaf with its buddy, if both are small and nobody is at work there; gives it back
-    /// if not.
+    /// Merges the leaf with its buddy, if both are small and the buddy's lock is free.
+    ///
+    /// # Errors
+    /// The leaf, still locked, if they aren't merged.
     pub(crate) fn merge<'g>(
         &self,
         guard: &'g Guard,
         hash: u64,
         leaf: LockedHashLeaf<'g>,
     ) -> Result<(), LockedHashLeaf<'g>> {
-        // The buddy is only tried for: two threads that merge the same pair from both sides must
-        // not wait for each other.
+        // Try to lock the buddy. Don't wait for it: another thread may hold its lock and try to
+        // lock our leaf for the same merge.
         let shape = leaf.leaf().shape();
         let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
             return Err(leaf);
         };
-        // Both are locked, and neither is obsolete: together they have the range of one bit less,
-        // and nobody can split either. They unite if the new leaf is at most half full and neither
-        // half of it would have nearly all entries.
+        // Both leaves are locked and not obsolete, so nobody can split or replace either of them.
+        // Merge them only if neither half of the new leaf gets nearly all entries, and if it is at
+        // most half full.
         let live = leaf.leaf().live() + buddy.leaf().live();
         if lopsided(leaf.leaf().count(), buddy.leaf().count()) {
             return Err(leaf);
@@ -279,7 +295,7 @@ impl<R: KeyRule> HashOrder<R> {
         {
             return Err(leaf);
         }
-        // Small rows go straight from both to the new leaf.
+        // Redistribute the rows of both, if that is possible.
         if let Some(new) = self.merged_by_redistributing(hash, [&leaf, &buddy]) {
             self.trie
                 .merge(&self.shared, [leaf, buddy], hash, new, guard);
@@ -288,7 +304,7 @@ impl<R: KeyRule> HashOrder<R> {
         with_gather(|gather| {
             gather.add_leaf(&leaf, &self.keys);
             gather.add_leaf(&buddy, &self.keys);
-            // Other rows go by way of a copy. A leaf with a buddy has a depth of one at least.
+            // A leaf with a buddy has a depth of at least one.
             let depth = shape.depth - 1;
             let plan = plan(&gather.items, &self.sizes, Reason::Shrinks, depth);
             let built = self.build(gather, 0..gather.items.len(), plan, (depth, hash));
@@ -302,7 +318,8 @@ impl<R: KeyRule> HashOrder<R> {
         Ok(())
     }
 
-    /// Empties a leaf, calling `f` with each value; returns how many there were.
+    /// Replaces a leaf by an empty one, and calls `f` with each of its values. Returns their
+    /// number.
     pub(crate) fn empty(
         &self,
         guard: &Guard,
@@ -313,7 +330,7 @@ impl<R: KeyRule> HashOrder<R> {
         let shape = leaf.leaf().shape();
         let mut handles = Vec::new();
         let mut n = 0;
-        // The lock is held: values are shown where they lie, before anything is changed.
+        // Show the values in place. The lock is held, so they don't change meanwhile.
         for bucket in 0..shape.buckets as usize {
             let bytes = leaf.bytes();
             for e in plain::entries(bytes, bucket * shape.bucket(), shape) {
@@ -328,8 +345,7 @@ impl<R: KeyRule> HashOrder<R> {
                 }
             }
         }
-        // An empty leaf of the same range takes its place; then the objects outside can go
-        // (invariant 3).
+        // Publish an empty leaf of the same range, then retire the outside objects (invariant 3).
         if n > 0 {
             let new = self.sizes.empty(self.sizes.least(shape.depth), hash);
             self.trie.replace(&self.shared, leaf, hash, new, guard);
@@ -340,15 +356,15 @@ impl<R: KeyRule> HashOrder<R> {
         n
     }
 
-    /// Merges the leaf with its buddy as long as both are empty.
+    /// Merges the leaf of the hash with its buddy as long as both are empty.
     pub(crate) fn merge_empty(&self, guard: &Guard, hash: u64) {
+        // Each merge yields a leaf of one bit less, so the loop ends at depth zero at the latest.
         while let Ok(Some(leaf)) = self.trie.find(hash, guard).try_lock() {
-            // Both locks are held from here to the merge, so nothing can come in between. Each
-            // merge gives a leaf of one bit less, so the loop ends at the root at the latest.
             let empty = |leaf: HashLeaf<'_>| leaf.count() == 0;
             let Some(buddy) = self.trie.buddy(leaf.leaf(), hash, guard) else {
                 return;
             };
+            // Both locks are held from here to the merge, so nobody can insert in between.
             if !empty(leaf.leaf()) || !empty(buddy.leaf()) {
                 return;
             }
@@ -360,29 +376,29 @@ impl<R: KeyRule> HashOrder<R> {
     }
 }
 
-/// So few entries may lie anywhere in a leaf.
+/// Up to this number of entries, their distribution over a leaf doesn't matter.
 pub(crate) const FEW: usize = 8;
 
-/// Whether nearly all entries would be in one half of a leaf with so many in each. Removals from
-/// one end leave such leaves. In a smaller one most entries would be displaced entries, far from
-/// home.
+/// Whether one half of a leaf has nearly all entries, given the numbers of both halves. Removals
+/// from one end, such as those of a queue, leave such leaves. In a smaller leaf most of the entries
+/// would be displaced, far from their homes.
 fn lopsided(first: usize, second: usize) -> bool {
     first + second > FEW && 4 * first.min(second) < first + second
 }
 
-/// As `lopsided`, by the buckets of a leaf.
+/// Whether the first or the second half of the leaf's buckets has nearly all of its entries.
 fn is_lopsided(leaf: HashLeaf<'_>) -> bool {
     let (half, count) = (leaf.shape().buckets as usize / 2, leaf.count());
     let first: usize = (0..half).map(|bucket| leaf.entries_of(bucket)).sum();
     half > 0 && lopsided(first.min(count), count - first.min(count))
 }
 
-/// Puts the items of the right behind the others; says how many those are.
+/// Moves the items for which `right` holds behind all others. Returns the number of the others.
 fn partition(items: &mut [GatheredEntry], right: impl Fn(&GatheredEntry) -> bool) -> usize {
-    // Buckets lie in the order of hashes: nearly all items are where they should be. What is before
-    // `from` belongs to the left, what is from `end` on to the right.
+    // Buckets are in the order of hashes, so nearly all items are on the correct side already.
     let (mut from, mut end) = (0, items.len());
     loop {
+        // Items before `from` belong to the left, items from `end` on to the right.
         while from < end && !right(&items[from]) {
             from += 1;
         }
@@ -392,12 +408,12 @@ fn partition(items: &mut [GatheredEntry], right: impl Fn(&GatheredEntry) -> bool
         if from == end {
             return from;
         }
-        // Both are on the wrong side.
+        // Both of these are on the wrong side.
         items.swap(from, end - 1);
     }
 }
 
-/// How many leading bits all gathered hashes share.
+/// The number of leading bits that all gathered hashes share.
 fn common_bits(gather: &Gather) -> u32 {
     let first = gather.items.first().map_or(0, |i| i.hash);
     let differ = gather.items.iter().fold(0, |d, i| d | (i.hash ^ first));

@@ -1,4 +1,4 @@
-//! How an entry is found in the buckets of a leaf, by a reader or by the holder of the lock.
+//! Finding an entry in the buckets of a leaf, as a reader or as the holder of the lock.
 //!
 //! ```text
 //!  home bucket   n, passed | tag, place | tag, place | …            ← object … object
@@ -8,23 +8,27 @@
 //!
 //! 1. The tags of the home bucket are compared with the key's, four slot entries at a time.
 //! 2. For each that matches, the key is compared.
-//! 3. If none is the key's, the bucket says whether it passed on entries with tags of this eighth
-//!    (`passed_on`). Nearly all misses end here.
-//! 4. If it did, the next bucket is searched for displaced entries with the tag, and so on until a
-//!    bucket has passed on no such entry or all were searched.
+//! 3. If none of them is equal, the bucket's overflow bit for this eighth of the tags says whether
+//!    an entry with such a tag was passed on to the next bucket (`passed_on`). Nearly all misses
+//!    end here.
+//! 4. If it was, the next bucket is searched for displaced entries with the tag. The search ends at
+//!    the first bucket whose overflow bit is clear, or when all buckets have been searched.
 //!
 //! There are two searches:
 //!
-//! * The *fast search* ([`HashLeaf::search`]) is for keys of at most `LONGEST_SHORT` bytes that
-//!   end themselves. It follows no handle, so it can't fail; it is undecided if it meets one.
-//! * The *general search* ([`HashView::find_general`]) is for all keys and objects. If the fast
-//!   search is undecided, the general one restarts from the home bucket.
+//! * The *fast search* ([`HashLeaf::search`]) handles self-delimiting keys of at most
+//!   `LONGEST_SHORT` bytes. It never follows a handle, so it can't fail. If it meets a handle whose
+//!   tag matches, it is undecided.
+//! * The *general search* ([`HashView::find_general`]) handles all keys and objects. If the fast
+//!   search is undecided, the general search restarts from the home bucket.
 //!
-//! The fast search is compiled once for buckets whose unit is a byte, in line in each operation,
-//! and once for larger ones, as a call: their objects begin with a byte of their own.
+//! The fast search is compiled twice. The version for buckets with a unit of one byte is inlined in
+//! each operation. The version for larger buckets is a call: there, an object begins with an extra
+//! byte that says how many bytes at its end are unused.
 //!
-//! Invariant: what a search says of a leaf whose version has not changed since is true. If a writer
-//! was at work, it says anything; no read leaves the leaf (see [`Bucket`]).
+//! Invariant: the result of a search is correct if the leaf's version is still the same afterwards.
+//! If a writer changed the leaf meanwhile, the result is arbitrary, but no read went outside the
+//! bucket (see [`Bucket`]).
 
 use crate::hash::bucket::{
     entries, matches, place, slot_entry, Bucket, Home, EACH, ENTRIES_PER_WORD,
@@ -36,18 +40,22 @@ use crate::hash::shape::*;
 use crate::outside::Handle;
 use crate::seqlock::words::{self, Torn};
 
-/// Whether a bucket with this first word may have passed entries with this tag on to the next: an
-/// entry is displaced if its home bucket is full, and each bucket that it passes notes the eighth
-/// of the tags that the entry's is in. `tag` is in the place that it has in a slot entry; its upper
-/// three bits name the eighth.
+/// Whether the bucket with this first word may have passed an entry with this tag on to the next
+/// bucket.
+///
+/// An entry is displaced if its home bucket is full. Each bucket that it passes sets the overflow
+/// bit for the eighth of the tags that contains the entry's tag. `tag` is positioned as in a slot
+/// entry; its upper three bits are the number of the eighth.
 #[inline(always)]
 fn passed_on(head: u64, tag: u64) -> bool {
     head >> (8 + (tag >> 11 & 7)) & 1 != 0
 }
 
 /// The fast search of one bucket, for a key of one to `LONGEST_SHORT` bytes whose length is not
-/// stored. `tag` is in the place that it has in a slot entry, with [`DISPLACED`] behind the home
-/// bucket. `WIDE`: the bucket's unit is more than a byte.
+/// stored.
+///
+/// `tag` is positioned as in a slot entry. It includes [`DISPLACED`] if the bucket is not the key's
+/// home. `WIDE` is set if the bucket's unit is more than a byte.
 #[inline(always)]
 fn search_bucket<const WIDE: bool>(
     bucket: Bucket<'_>,
@@ -56,52 +64,57 @@ fn search_bucket<const WIDE: bool>(
     key: &[u8],
 ) -> PackedHit {
     let unit = if WIDE { unit } else { 0 };
-    // The tag in each of the four slot entries of a word: one comparison tells all that match.
+    // Broadcast the tag to the four slot entries of a word, so that one comparison tests all four.
     let tags = tag * EACH;
-    // The key's first eight bytes, and how far to shift a difference so that only its own count.
+    // Load the first eight bytes of the key. If the key is shorter, a difference is shifted left by
+    // `unused` bits, so that bytes behind the key don't count.
     let (first, unused) = (words::first(key), 8usize.saturating_sub(key.len()) * 8);
+    // A writer may be changing this word. `n` may then be larger than the bucket; word indices wrap
+    // around within the bucket, and the caller's validation fails.
     let head = bucket.word(0);
     let n = entries(head);
-    // The current word of four slot entries, the number of the first of them, and the slot entry in
-    // front of that.
+    // `word` has four slot entries. `slots` is the number of the first of them, and `front` is the
+    // slot entry before that one.
     let (mut slots, mut word, mut front) = (0, head, 0);
-    // (1) `hits` has a bit set in each slot entry whose tag matches. Slot entry 0 is the bucket's
-    // head, and no entry.
+    // (1) `hits` has the top bit of each slot entry whose tag matches. Slot entry 0 is the bucket's
+    // head, so it is masked out.
     let mut hits = matches(head, tags) & !0xFFFF;
     loop {
         while hits != 0 {
-            // The first match that is left: its bit offset in the word, and its number.
+            // Take the lowest match: its bit offset in the word, and its number.
             let shift = hits.trailing_zeros() as usize & 0x30;
             let i = slots + shift / 16;
+            // The match is behind the last slot entry. Free bytes or objects lie there.
             if i > n {
-                // Behind the last slot entry lie free bytes or objects.
                 break;
             }
             let slot = (word >> shift) as usize;
+            // The key is in an outside object. Its handle must not be followed before the version
+            // is validated, which the fast search doesn't do.
             if slot & usize::from(OUTSIDE) != 0 {
-                // Its key lies behind a handle, which must not be followed before a check.
                 return PackedHit::UNDECIDED;
             }
             let (mut from, mut spare) = (place(slot, unit), 0);
             if WIDE {
-                // An object begins with how many bytes behind it are not its own.
+                // The object's first byte is the number of unused bytes at its end.
                 (from, spare) = (from + 1, bucket.load(from) as usize & 0xFF);
             }
-            // (2) Keys are prefix-free, so an object that begins with the key is the key's. Most
-            // keys differ in the first eight bytes.
+            // (2) Keys are prefix-free, so if the object begins with the key, it has this key.
+            // Most keys differ in the first eight bytes.
             let differ = (bucket.load(from) ^ first) << unused;
-            if differ == 0 && (key.len() <= 8 || goes_on_so(bucket, from, key)) {
-                // It ends where the object before it begins.
+            if differ == 0 && (key.len() <= 8 || rest_is_equal(bucket, from, key)) {
+                // Objects lie without gaps, so this one ends where the one before it begins.
                 let before = place(((word << 16 | front) >> shift) as usize, unit);
                 let end = if i == 1 { bucket.len() } else { before };
                 let from = from + key.len();
-                // What is torn may end before it begins.
+                // If the slot entries are torn, `end` may be less than `from`. Clamp it: the length
+                // of the value must not underflow before the caller validates.
                 return PackedHit::new(i, from, end.saturating_sub(spare).max(from), false);
             }
-            // The tag matched and the key didn't: the next match.
+            // Only the tag was equal. Continue with the next match.
             hits &= hits - 1;
         }
-        // The next word of slot entries, if there is one.
+        // Continue with the next four slot entries, if there are any.
         slots += ENTRIES_PER_WORD;
         if slots > n {
             break;
@@ -110,7 +123,8 @@ fn search_bucket<const WIDE: bool>(
         word = bucket.word(slots / ENTRIES_PER_WORD);
         hits = matches(word, tags);
     }
-    // (3)
+    // (3) The key isn't in this bucket. Unless an entry with such a tag overflowed, it isn't in a
+    // later one either.
     if passed_on(head, tag) {
         PackedHit::PASSED
     } else {
@@ -118,19 +132,22 @@ fn search_bucket<const WIDE: bool>(
     }
 }
 
-/// As `search_bucket`, for large buckets.
+/// The same as [`search_bucket`], for buckets with a unit of more than a byte.
 #[inline(never)]
 fn search_wide_bucket(bucket: Bucket<'_>, unit: u32, tag: u64, key: &[u8]) -> PackedHit {
     search_bucket::<true>(bucket, unit, tag, key)
 }
 
-/// Whether a key of more than eight bytes, the first eight of which lie at `at`, lies there: the
-/// last eight are looked at first, then those between.
+/// Whether the bytes at `at` equal a key of more than eight bytes, given that the first eight are
+/// equal.
 #[inline(always)]
-fn goes_on_so(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
+fn rest_is_equal(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
+    // Compare the last eight bytes first. Keys that begin alike, such as names with a common
+    // prefix, usually differ at the end.
     if bucket.load(at + key.len() - 8) != words::last(key) {
         return false;
     }
+    // Then compare the words in between. The last of them may overlap the eight bytes above.
     let mut done = 8;
     while done + 8 < key.len() {
         if bucket.load(at + done) != words::first(&key[done..]) {
@@ -142,17 +159,17 @@ fn goes_on_so(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
 }
 
 impl<'g> HashLeaf<'g> {
-    /// The fast search for a short key. None if it is undecided.
+    /// The fast search for a short key. Returns `None` if it is undecided.
     #[inline(always)]
     pub(crate) fn search(self, home: &Home<'g>, key: &[u8]) -> Option<Option<Hit<'g>>> {
         let (mut bucket, tag) = (home.bucket, u64::from(home.tag) << 8);
-        // (1) to (3)
+        // (1) to (3) Search the home bucket.
         let mut found = match self.class() {
             ..=UNIT_CLASS => search_bucket::<false>(bucket, 0, tag, key),
             class => search_wide_bucket(bucket, unit(class), tag, key),
         };
+        // (4) The entry may have been displaced to a later bucket.
         if found == PackedHit::PASSED {
-            // (4)
             found = self.search_displaced(bucket, tag | u64::from(DISPLACED), key);
             if found.is_entry() {
                 bucket = self.bucket(found.number());
@@ -161,13 +178,15 @@ impl<'g> HashLeaf<'g> {
         if found.is_entry() {
             return Some(Some(found.hit(bucket)));
         }
+        // Either the key is absent, or the search is undecided.
         (found == PackedHit::ABSENT).then_some(None)
     }
 
-    /// Step 4: goes on behind a home bucket. All that it takes and gives are registers.
+    /// Step 4: searches the buckets after the home bucket. Its arguments and its result are all
+    /// passed in registers.
     #[inline(never)]
     fn search_displaced(self, home: Bucket<'g>, tag: u64, key: &[u8]) -> PackedHit {
-        // The walk ends where it began: buckets are taken modulo their number.
+        // The last bucket is followed by the first, so the walk ends at the home bucket.
         let (shape, home) = (self.shape(), self.number(home));
         let mut at = shape.next(home);
         while at != home {
@@ -175,11 +194,11 @@ impl<'g> HashLeaf<'g> {
                 0 => search_bucket::<false>(self.bucket(at), 0, tag, key),
                 unit => search_wide_bucket(self.bucket(at), unit, tag, key),
             };
-            // The bucket's number travels with the hit: the caller has no bucket for it.
+            // Pack the bucket's number with the hit, since the caller only knows the home bucket.
             if found.is_entry() {
                 return found.in_bucket(at);
             }
-            // No bucket behind this one can have the entry; or the search is undecided.
+            // Either no later bucket can have the entry, or the search is undecided.
             if found != PackedHit::PASSED {
                 return found;
             }
@@ -189,14 +208,15 @@ impl<'g> HashLeaf<'g> {
     }
 }
 
-/// A key to be found by the general search, taken apart: its first eight bytes and its last eight,
-/// which may overlap.
+/// A key as the general search compares it: its first eight and its last eight bytes, which may
+/// overlap.
 #[derive(Clone, Copy)]
 struct KeyWords<'a> {
     key: &'a [u8],
     first: u64,
     last: u64,
-    /// How far to shift `first` to see its bytes alone.
+    /// How many bits a difference from `first` is shifted left, so that bytes behind a short key
+    /// don't count.
     unused: u32,
     length_prefixed: bool,
 }
@@ -218,7 +238,8 @@ impl<'a> KeyWords<'a> {
             key,
             first: words::little(key),
             last: 0,
-            // For no byte at all: 64, which shifts by none; such a key is compared to nothing.
+            // For an empty key this is 64, which `is_at` masks to zero. Such a key is equal to
+            // anything.
             unused: 64 - 8 * n as u32,
             length_prefixed,
         }
@@ -228,6 +249,7 @@ impl<'a> KeyWords<'a> {
     #[inline(always)]
     fn is_at(&self, bucket: Bucket<'_>, at: usize) -> bool {
         let n = self.key.len();
+        // Compare the first eight bytes, then the last eight, then what lies between.
         let differ = bucket.load(at) ^ self.first;
         if differ << (self.unused & 63) != 0 {
             return n == 0;
@@ -235,7 +257,7 @@ impl<'a> KeyWords<'a> {
         n <= 8 || bucket.load(at + n - 8) == self.last && (n <= 16 || self.rest_is_at(bucket, at))
     }
 
-    /// Whether the bytes between the first eight and the last are there, too.
+    /// Whether the bytes between the first eight and the last eight are equal, too.
     #[inline(never)]
     fn rest_is_at(&self, bucket: Bucket<'_>, at: usize) -> bool {
         let middle = self.key[8..self.key.len() - 8].chunks(8);
@@ -249,8 +271,8 @@ impl<'a> KeyWords<'a> {
 }
 
 impl<'g> HashView<'g> {
-    /// Finds the entry under a key with this hash, which has its home there: by the fast search if
-    /// it is for such keys and not undecided.
+    /// Finds the entry under a key, given its hash and its home. Tries the fast search first, if
+    /// the key is short enough for it.
     #[inline(always)]
     pub(crate) fn find(
         self,
@@ -259,14 +281,14 @@ impl<'g> HashView<'g> {
         form: KeyForm,
     ) -> Result<Option<Hit<'g>>, Torn> {
         if form.short {
-            if let Some(known) = self.leaf.search(home, key) {
-                return Ok(known);
+            if let Some(decided) = self.leaf.search(home, key) {
+                return Ok(decided);
             }
         }
         self.find_general(hash, key, form.length_prefixed)
     }
 
-    /// Finds the entry under any key, by the general search.
+    /// Finds the entry under a key of any form, by the general search.
     #[inline]
     pub(crate) fn find_general(
         self,
@@ -285,7 +307,7 @@ impl<'g> HashView<'g> {
         }
     }
 
-    /// Steps 1 to 4 for any key.
+    /// Steps 1 to 4 of the general search.
     #[inline(never)]
     fn search_general(self, hash: u64, key: &[u8], length_prefixed: bool) -> PackedHit {
         let shape = self.leaf.shape();
@@ -293,13 +315,15 @@ impl<'g> HashView<'g> {
         let (mut at, mut tag) = (home, u64::from(tag) << 8);
         let wanted = KeyWords::new(key, length_prefixed);
         loop {
+            // (1) to (3) Search this bucket.
             let found = self.search_bucket_general(self.leaf.bucket(at), tag, &wanted);
             match found.unwrap_or(PackedHit::TORN) {
                 PackedHit::PASSED => {}
                 hit if hit.is_entry() => return hit.in_bucket(at),
                 end => return end,
             }
-            // (4) From here on it is a displaced entry.
+            // (4) Continue with the next bucket, where the entry would be a displaced one. If the
+            // walk is back at the home bucket, all buckets have been searched.
             tag |= u64::from(DISPLACED);
             at = shape.next(at);
             if at == home {
@@ -308,7 +332,7 @@ impl<'g> HashView<'g> {
         }
     }
 
-    /// Steps 1 to 3 for any key.
+    /// Steps 1 to 3 of the general search, in one bucket.
     #[inline(never)]
     fn search_bucket_general(
         &self,
@@ -321,17 +345,18 @@ impl<'g> HashView<'g> {
         let head = bucket.word(0);
         let n = entries(head);
         let (mut first, mut word) = (0, head);
-        // (1) Slot entry 0 is the bucket's head: no entry.
+        // (1) Find the slot entries with an equal tag. Slot entry 0 is the bucket's head, so it is
+        // masked out.
         let mut hits = matches(head, tags) & !0xFFFF;
         loop {
             while hits != 0 {
                 let shift = hits.trailing_zeros() as usize & 0x30;
                 let i = first + shift / 16;
-                // Behind the last slot entry lie free bytes or objects.
+                // The match is behind the last slot entry. Free bytes or objects lie there.
                 if i > n {
                     break;
                 }
-                // (2)
+                // (2) Compare the key.
                 let hit = self.check_entry(bucket, i, (word >> shift) as usize, wanted)?;
                 if let Some(found) = hit {
                     return Ok(found);
@@ -345,7 +370,7 @@ impl<'g> HashView<'g> {
             word = bucket.word(first / ENTRIES_PER_WORD);
             hits = matches(word, tags);
         }
-        // (3)
+        // (3) The key isn't in this bucket.
         Ok(if passed_on(head, tag) {
             PackedHit::PASSED
         } else {
@@ -353,7 +378,7 @@ impl<'g> HashView<'g> {
         })
     }
 
-    /// Step 2 for any key: the entry of slot entry `i`, if it is under the key.
+    /// Step 2 of the general search: slot entry `i` as a hit, if its object has the wanted key.
     fn check_entry(
         &self,
         bucket: Bucket<'g>,
@@ -362,23 +387,24 @@ impl<'g> HashView<'g> {
         wanted: &KeyWords<'_>,
     ) -> Result<Option<PackedHit>, Torn> {
         let unit = unit(self.leaf.class());
-        // Where the slot entry says that the object begins.
         let mut from = place(slot, unit);
+        // The bucket only has a handle. Compare the key of the outside object.
         if slot & usize::from(OUTSIDE) != 0 {
             let same = self.is_outside(bucket, from, wanted.key)?;
             return Ok(same.then_some(PackedHit::new(i, from, from, true)));
         }
-        // The object ends where the one before it begins.
+        // Objects lie without gaps, so this one ends where the one before it begins.
         let mut end = match i {
             1 => bucket.len(),
             _ => place(slot_entry(bucket, i - 1), unit),
         };
+        // In a bucket with a larger unit, the object's first byte is the number of unused bytes at
+        // its end.
         if unit > 0 {
-            // It begins with how many bytes behind it are not its own.
             end = end.saturating_sub(bucket.load(from) as usize & 0xFF);
             from += 1;
         }
-        // A length that differs rules the entry out without a look at the key.
+        // A different length rules the entry out without a comparison of keys.
         if wanted.length_prefixed {
             let (len, size) = decode_key_len(bucket.load(from));
             if len != wanted.key.len() {
@@ -386,18 +412,21 @@ impl<'g> HashView<'g> {
             }
             from += size;
         }
+        // Keys are either prefix-free or of equal length here, so if the object begins with the
+        // key, it has this key. If the key would reach beyond `end`, the object is shorter than the
+        // key, or the slot entries are torn.
         let value = from + wanted.key.len();
-        // Keys are prefix-free, so an object that begins with the key is the key's.
         if value > end || !wanted.is_at(bucket, from) {
             return Ok(None);
         }
         Ok(Some(PackedHit::new(i, value, end, false)))
     }
 
-    /// Whether the handle in the bucket is of an object under the key.
+    /// Whether the handle at `at` leads to an outside object with this key.
     #[cold]
     fn is_outside(&self, bucket: Bucket<'g>, at: usize, key: &[u8]) -> Result<bool, Torn> {
-        // `object` checks the version first: a torn handle is not followed.
+        // `object` validates the version before it follows the handle, so a torn handle is an error
+        // here.
         let handle = Handle::from_bits(bucket.load(at));
         Ok(self.object(handle)?.position() == key)
     }

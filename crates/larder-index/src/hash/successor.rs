@@ -1,29 +1,29 @@
-//! How the entry behind a position is found in the buckets of a leaf, without copying or sorting
-//! them.
+//! Finding the entry behind a position in a leaf, without copying or sorting its buckets.
 //!
 //! ```text
 //!  position   (home bucket, tag, the rest of the hash, key)       homes and tags follow the hash
 //! ```
 //!
-//! 1. In the bound's home bucket: the least tag above the bound's, by one pass over the slot
+//! 1. In the bound's home bucket, find the least tag above the bound's, by one pass over the slot
 //!    entries.
-//! 2. Entries with the bound's own tag are compared by hash and key.
-//! 3. If the bucket passed on entries whose tags may be less, the displaced entries behind it that
-//!    belong to it are compared, too.
-//! 4. If nothing was found, the same from the next bucket's least tag on.
+//! 2. Compare the entries that have the bound's own tag by hash and key.
+//! 3. If the bucket passed on entries whose tags may be less, compare the displaced entries of this
+//!    home, too.
+//! 4. If nothing was found, continue with the least tag of the next bucket.
 //!
 //! Invariants: the entries of a home have greater positions than those of all homes before it. Of
-//! two entries of one home, the one with the lesser tag has the lesser position. A bucket knows of
-//! each eighth of the tags whether it passed on an entry with such a tag.
+//! two entries of one home, the one with the lesser tag has the lesser position. For each eighth of
+//! the tags, a bucket records whether it passed on an entry with such a tag.
 //!
-//! Hashes are made anew, from the key, only where tags are equal or an entry is a displaced entry.
+//! The hash of a key is computed again only if tags are equal or the entry is displaced.
 //!
-//! Reads may be torn. No key is measured or hashed, and nothing is given, before a check.
+//! Reads may be torn. The version is validated before a key is measured or hashed, and before
+//! anything is returned.
 //!
-//! Deviation from a scan (`scan`): nothing is copied but the keys that must be compared, and the
-//! entry that is given. Words of slot entries are compared as a whole, four at a time.
+//! Differences from a scan (`scan`): only the keys that must be compared and the resulting entry
+//! are copied. Slot entries are compared a word at a time, which is four.
 //!
-//! When not to use it: for more than an entry or two. A scan copies a bucket once for all of its
+//! When not to use it: for more than one or two entries. A scan copies a bucket once for all of its
 //! entries.
 
 use crate::hash::bucket::{self, entries, Bucket, Home, EACH, ENTRIES_PER_WORD};
@@ -35,16 +35,16 @@ use crate::seqlock::words::Torn;
 use crate::Batch;
 use std::ops::Range;
 
-/// The position behind which an entry is looked for.
+/// A position. The search is for the first entry behind it.
 #[derive(Clone, Copy)]
 pub(crate) struct LowerBound<'a> {
     pub(crate) hash: u64,
-    /// The key of that position. None: entries with this hash count as behind it.
+    /// The key of the position. `None`: all entries with this hash are behind the bound.
     pub(crate) key: Option<&'a [u8]>,
 }
 
 impl LowerBound<'_> {
-    /// Whether an entry with this hash and key is behind it.
+    /// Whether an entry with this hash and key is behind the bound.
     fn is_passed_by(&self, hash: u64, key: &[u8]) -> bool {
         match self.key {
             Some(own) => (hash, key) > (self.hash, own),
@@ -56,13 +56,29 @@ impl LowerBound<'_> {
 /// What [`HashView::next`] found.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Successor {
-    /// The bound's own key is there.
+    /// Whether the bound's own key is present.
     pub(crate) here: bool,
-    /// There is an entry behind the bound in this leaf. It is in the batch.
+    /// Whether the leaf has an entry behind the bound. It is in the batch.
     pub(crate) found: bool,
 }
 
-/// An entry that may be the one.
+/// A bound, and its tag in the leaf that is searched.
+#[derive(Clone, Copy)]
+struct TaggedBound<'a> {
+    tag: u8,
+    bound: LowerBound<'a>,
+}
+
+/// Which entries of a home a search considers.
+#[derive(Clone, Copy)]
+struct Wanted<'a> {
+    /// The least tag.
+    from: u8,
+    /// Only entries behind this bound; `None`: all entries.
+    bound: Option<LowerBound<'a>>,
+}
+
+/// An entry that may be the successor.
 #[derive(Clone, Copy)]
 struct Candidate<'g> {
     bucket: Bucket<'g>,
@@ -73,15 +89,15 @@ struct Candidate<'g> {
 /// One more than the greatest tag.
 const TAGS: u8 = 64;
 
-/// Those eighths of the tags that have some of `from..=to`, as the bits of [`eighth`].
+/// The eighths of the tags that overlap `from..=to`, as the bits of [`eighth`].
 fn eighths(from: u8, to: u8) -> u8 {
-    // Bits 0 to `eighth`. In sixteen bits, as `2 << 7` has nine.
+    // Bits 0 to `eighth`. This takes sixteen bits, since `2 << 7` has nine.
     let up_to = |eighth: u8| (2u16 << eighth) - 1;
     let below = (1u16 << (from >> 3)) - 1;
     (up_to(to >> 3) & !below) as u8
 }
 
-/// The eighths of the tags that a bucket with this first word has passed on.
+/// The overflow bits of the bucket with this first word.
 fn passed(head: u64) -> u8 {
     (head >> 8) as u8
 }
@@ -89,15 +105,16 @@ fn passed(head: u64) -> u8 {
 /// All bits of a slot entry but the top one.
 const BELOW_TOP: u64 = 0x7FFF;
 
-/// Calls `f` with the words of a bucket's slot entries, with the number of the first slot entry of
-/// each, and all bits of those of its slot entries that are entries.
+/// Calls `f` for each word of slot entries: with the number of its first slot entry, the word, and
+/// a mask of the slot entries that are entries.
 #[inline(always)]
 fn each_word(bucket: Bucket<'_>, mut f: impl FnMut(usize, u64, u64)) {
     let head = bucket.word(0);
     let n = entries(head);
-    // Slot entry 0 is the bucket's head: no entry.
+    // Slot entry 0 is the bucket's head, so it is masked out.
     let (mut first, mut word, mut ours) = (0, head, !0xFFFF);
-    // Whole words of slot entries. `n` may be torn, but no read leaves the leaf (see `Bucket`).
+    // Words in which all slot entries are entries. `n` may be torn, but no read goes outside the
+    // bucket (see `Bucket`).
     while first + ENTRIES_PER_WORD <= n {
         f(first, word, ours);
         first += ENTRIES_PER_WORD;
@@ -111,60 +128,61 @@ fn each_word(bucket: Bucket<'_>, mut f: impl FnMut(usize, u64, u64)) {
     );
 }
 
-/// The lesser of each slot entry of two words, whose slot entries have their top bits clear.
+/// The minimum of each pair of slot entries of two words. Their top bits must be clear.
 #[inline(always)]
 fn lesser(a: u64, b: u64) -> u64 {
     const TOPS: u64 = 0x8000 * EACH;
-    // With the top bits set in `a` alone, no difference borrows from the next slot entry. They stay
-    // set where `a` is not less, and become all bits of such slot entries.
+    // Subtract all four at once. The top bits are set in `a`, so no difference borrows from its
+    // neighbour, and a top bit stays set exactly where `a >= b`. Then widen these bits to masks.
     let not_less = (((a | TOPS) - b) & TOPS) >> 15;
     let not_less = (not_less << 16).wrapping_sub(not_less);
     b & not_less | a & !not_less
 }
 
-/// The least tag of the entries at home in a bucket that is not below `low`, with its slot entry.
+/// The least tag that is not below `low` among the entries that are at home in a bucket, with the
+/// number of its slot entry.
 #[inline(always)]
 fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
     let numbers = 0x0003_0002_0001_0000;
     let mut least = BELOW_TOP * EACH;
     each_word(bucket, |first, word, ours| {
-        // How far above `low` its tag is, modulo the tags of entries at home and those of displaced
-        // entries behind them: so displaced entries, and what is below, are above all that counts.
-        // Then its number.
+        // Rank each slot entry by its distance from `low`, and then by its number. The distance is
+        // modulo 128, and bit 6 is set in displaced entries. So displaced entries and tags below
+        // `low` rank behind all others.
         let tags = (word >> 8) & (0x7F * EACH);
         let above = ((tags | (0x80 * EACH)) - u64::from(low) * EACH) & (0x7F * EACH);
         let ranked = above << 8 | (numbers + first as u64 * EACH);
         least = lesser(least, (ranked & ours) | (!ours & (BELOW_TOP * EACH)));
     });
-    // The least of four slot entries: of the upper two and the lower two, then of those two.
+    // Reduce the four ranks to their minimum: first the upper two with the lower two.
     let two = lesser(least, least >> 32 | BELOW_TOP << 32 | BELOW_TOP << 48);
     let least = (two & BELOW_TOP).min(two >> 16 & BELOW_TOP);
-    // Displaced entries and tags below `low` are at `TAGS - low` or above it; so is what is no
-    // entry.
+    // A distance of `TAGS - low` or more is a displaced entry, a tag below `low`, or no entry.
     let above = (least >> 8) as u8;
     (above < TAGS - low).then_some((above + low, least as usize & 0xFF))
 }
 
-/// The top bits of those slot entries of a word, of which `ours` are entries, that are at home and
-/// have this tag.
+/// The top bits of the slot entries of a word that are at home and have this tag. `ours` is the
+/// mask of entries.
 #[inline(always)]
 fn with_tag(word: u64, ours: u64, tag: u8) -> u64 {
     bucket::matches(word, (u64::from(tag) << 8) * EACH) & ours
 }
 
-/// How many entries at home in a bucket have this tag.
+/// The number of entries with this tag that are at home in a bucket.
 #[inline(always)]
 fn count_with(bucket: Bucket<'_>, tag: u8) -> usize {
     let mut counts = 0;
     each_word(bucket, |_, word, ours| {
         counts += with_tag(word, ours, tag) >> 15;
     });
-    // A slot entry's count can't pass 64, a quarter of a bucket's entries. The product has the sum
-    // of all four in its top slot entry.
+    // Each of the four counts is at most 64, a quarter of a bucket's entries, so none overflows.
+    // The multiplication adds all four in the top 16 bits.
     (counts.wrapping_mul(EACH) >> 48) as usize
 }
 
-/// The numbers of the slot entries of a word, the first of which is `first`, that have one bit set.
+/// The numbers of the slot entries of a word that have a bit set. The first one has the number
+/// `first`.
 #[inline(always)]
 fn numbers(first: usize, mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
@@ -175,8 +193,8 @@ fn numbers(first: usize, mut bits: u64) -> impl Iterator<Item = usize> {
 }
 
 impl<'g> HashView<'g> {
-    /// Copies the first entry of this leaf behind the bound to the batch, which is empty. What it
-    /// says was true at one instant.
+    /// Copies the first entry of this leaf that is behind the bound to the empty batch. The result
+    /// is validated: it was true at one instant.
     #[inline]
     pub(crate) fn next<R: KeyRule>(
         self,
@@ -184,7 +202,7 @@ impl<'g> HashView<'g> {
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Successor, Torn> {
-        // The bound's hash is in the leaf's range: what is behind it in this leaf has the same home
+        // The bound's hash is in the leaf's range, so entries behind the bound have the same home
         // or a later one.
         let shape = self.leaf.shape();
         let (first, tag) = shape.place(bound.hash);
@@ -193,23 +211,25 @@ impl<'g> HashView<'g> {
             Some(key) => self.find((bound.hash, &home), key, keys.form(key))?,
             None => None,
         };
-        // Whether the bound's own entry is there is known now, and whether in its home bucket.
+        // Note whether the bound's own entry is present, and whether it is in its home bucket.
         let here = hit.is_some();
         let at_home = hit.is_some_and(|hit| hit.bucket.address() == home.bucket.address());
-        // (1) to (3)
-        let mut found = self.behind_in_home(&home, first, (tag, bound, at_home), keys, batch)?;
-        // (4) Homes lie in the order of hashes: the first later one with an entry has the next.
+        // (1) to (3) Search the bound's home.
+        let bound = TaggedBound { tag, bound };
+        let mut found = self.behind_in_home(&home, first, bound, at_home, keys, batch)?;
+        // (4) Search the later homes. Homes are in the order of hashes, so the first one with an
+        // entry has the successor.
         let mut at = first + 1;
         while found.is_none() && at < shape.buckets as usize {
             let bucket = self.leaf.bucket(at);
-            // Nothing is in an empty one, nor was anything passed on from it.
+            // Skip buckets without entries and without overflow bits.
             if bucket.word(0) & 0xFFFF != 0 {
                 found = self.first_of_home(bucket, at, keys, batch)?;
             }
             at += 1;
         }
-        // What is given, or that there is nothing, is true only if the version holds. `give` checks
-        // before it measures a key.
+        // Validate the version, whether there is an entry or not. `give` does so before it measures
+        // the key.
         match found {
             Some(found) => self.give(found, keys, batch)?,
             None => self.confirm()?,
@@ -218,29 +238,35 @@ impl<'g> HashView<'g> {
         Ok(Successor { here, found })
     }
 
-    /// Steps 1 to 3, in the bound's home. `at_home`: the bound's own entry is in that bucket.
+    /// Steps 1 to 3: searches the bound's home, which is bucket `number`. `at_home` says whether
+    /// the bound's own entry is in that bucket.
     #[inline(always)]
     fn behind_in_home<R: KeyRule>(
         &self,
         home: &Home<'g>,
         number: usize,
-        (tag, bound, at_home): (u8, LowerBound<'_>, bool),
+        bound: TaggedBound<'_>,
+        at_home: bool,
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
-        let bucket = home.bucket;
-        // (1)
+        let (bucket, tag) = (home.bucket, bound.tag);
+        // (1) Find the least tag above the bound's.
         let mut best = self.least_of(bucket, number, tag + 1, keys, batch)?;
-        // (2) More entries with the bound's tag than its own: any of them has a lesser tag than
-        // `best`, and may lie on either side of the bound.
+        // (2) Other entries than the bound's own have the bound's tag. They may lie on either side
+        // of the bound. One that is behind it precedes `best`, whose tag is greater.
         if count_with(bucket, tag) > usize::from(at_home) {
-            best = self.with_same_tag(bucket, number, (tag, bound), best, keys, batch)?;
+            best = self.with_same_tag(bucket, number, bound, best, keys, batch)?;
         }
-        // (3)
-        self.with_displaced(bucket, number, (tag, Some(bound)), best, keys, batch)
+        // (3) A displaced entry of this home may precede `best`.
+        let wanted = Wanted {
+            from: tag,
+            bound: Some(bound.bound),
+        };
+        self.with_displaced(bucket, number, wanted, best, keys, batch)
     }
 
-    /// Step 4: the entry with the least position of a home.
+    /// Step 4: finds the entry with the least position of a home.
     #[inline]
     fn first_of_home<R: KeyRule>(
         &self,
@@ -250,10 +276,14 @@ impl<'g> HashView<'g> {
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let best = self.least_of(bucket, number, 0, keys, batch)?;
-        self.with_displaced(bucket, number, (0, None), best, keys, batch)
+        let all = Wanted {
+            from: 0,
+            bound: None,
+        };
+        self.with_displaced(bucket, number, all, best, keys, batch)
     }
 
-    /// Step 1.
+    /// Step 1: finds the least entry at home in a bucket whose tag is not below `low`.
     #[inline(always)]
     fn least_of<R: KeyRule>(
         &self,
@@ -267,28 +297,31 @@ impl<'g> HashView<'g> {
             return Ok(None);
         };
         let best = Candidate { bucket, slot, tag };
-        // A tag that is there once needs no key: its entry has the least position.
+        // If several entries have this tag, their hashes and keys decide. Otherwise no key has to
+        // be read.
         if count_with(bucket, tag) > 1 {
-            // All of them lie behind such a bound.
-            let none = (tag, LowerBound { hash: 0, key: None });
-            return self.with_same_tag(bucket, number, none, None, keys, batch);
+            // All entries are behind this bound.
+            let bound = LowerBound { hash: 0, key: None };
+            let bound = TaggedBound { tag, bound };
+            return self.with_same_tag(bucket, number, bound, None, keys, batch);
         }
         Ok(Some(best))
     }
 
-    /// Step 2: the least of `best` and of the entries at home in the bucket with this tag that are
-    /// behind the bound.
+    /// Step 2: the least of `best` and of the entries at home in the bucket that have the bound's
+    /// tag and are behind the bound.
     #[cold]
     #[inline(never)]
     fn with_same_tag<R: KeyRule>(
         &self,
         bucket: Bucket<'g>,
         number: usize,
-        (tag, bound): (u8, LowerBound<'_>),
+        bound: TaggedBound<'_>,
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
+        let TaggedBound { tag, bound } = bound;
         let mut best = Ok(best);
         each_word(bucket, |first, word, ours| {
             for slot in numbers(first, with_tag(word, ours, tag)) {
@@ -300,39 +333,40 @@ impl<'g> HashView<'g> {
         best
     }
 
-    /// Step 3: the least of `best` and of the home's entries in other buckets. `from` is the least
-    /// tag that counts.
+    /// Step 3: the least of `best` and of the home's wanted entries that are displaced.
     #[inline(always)]
     fn with_displaced<R: KeyRule>(
         &self,
         bucket: Bucket<'g>,
         number: usize,
-        (from, bound): (u8, Option<LowerBound<'_>>),
+        wanted: Wanted<'_>,
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
+        // Only a displaced entry whose tag is at most that of `best` can precede it. Mostly the
+        // overflow bits say that there is none.
         let to = best.map_or(TAGS - 1, |best| best.tag);
-        // Nothing with a tag that could be less was passed on, by the invariant on eighths: nearly
-        // always so.
-        if passed(bucket.word(0)) & eighths(from, to) == 0 {
+        if passed(bucket.word(0)) & eighths(wanted.from, to) == 0 {
             return Ok(best);
         }
-        self.among_displaced(number, (from, bound), best, keys, batch)
+        self.among_displaced(number, wanted, best, keys, batch)
     }
 
+    /// The slow path of step 3: walks the buckets behind the home.
     #[inline(never)]
     fn among_displaced<R: KeyRule>(
         &self,
         home: usize,
-        (from, bound): (u8, Option<LowerBound<'_>>),
+        wanted: Wanted<'_>,
         best: Option<Candidate<'g>>,
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
+        let Wanted { from, bound } = wanted;
         let shape = self.leaf.shape();
         let mut best = Ok(best);
-        // The eighths of the tags that each bucket up to the one before `at` has passed on.
+        // The eighths that all buckets from the home up to the one before `at` have passed on.
         let mut on_the_way = passed(self.leaf.bucket(home).word(0));
         let mut at = shape.next(home);
         while at != home {
@@ -340,9 +374,9 @@ impl<'g> HashView<'g> {
             let head = bucket.word(0);
             each_word(bucket, |first, word, ours| {
                 let displaced = word & ours & (u64::from(DISPLACED) * EACH);
-                // Of each: whether its tag can be the least, and whether it came by way of this
-                // home.
                 for slot in numbers(first, displaced) {
+                    // Skip the entry if its tag can't be the least, or if the overflow bits say
+                    // that it didn't pass this home.
                     let tag = ((bucket::slot_entry(bucket, slot) as u16 & TAG) >> 8) as u8;
                     best = best.and_then(|best| {
                         let to = best.map_or(TAGS - 1, |best: Candidate<'_>| best.tag);
@@ -354,7 +388,8 @@ impl<'g> HashView<'g> {
                     });
                 }
             });
-            // Only eighths that all buckets on the way have passed on can lie further on.
+            // An entry of this home can only lie further on if all buckets on the way have passed
+            // on its eighth. `best` may have a lesser tag by now, which excludes more eighths.
             let to = best?.map_or(TAGS - 1, |best| best.tag);
             on_the_way &= passed(head) & eighths(from, to);
             if on_the_way == 0 {
@@ -365,8 +400,8 @@ impl<'g> HashView<'g> {
         best
     }
 
-    /// The lesser of an entry and of `best`, whose tag is not less, if the entry is behind the
-    /// bound and belongs to that home.
+    /// Returns `one` if it belongs to the home, is behind the bound, and precedes `best`; otherwise
+    /// `best`. The tag of `one` is at most that of `best`.
     fn better<R: KeyRule>(
         &self,
         one: Candidate<'g>,
@@ -376,12 +411,12 @@ impl<'g> HashView<'g> {
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
-        // The batch's bytes are scratch here: what is appended goes again below.
+        // Copy the keys behind the batch's bytes, which serve as a scratch buffer here.
         let from = batch.bytes.len();
         let (hash, key) = self.position(one, keys, &mut batch.bytes)?;
         let belongs = self.leaf.shape().place(hash).0 == home
             && bound.is_none_or(|bound| bound.is_passed_by(hash, &batch.bytes[key.clone()]));
-        // Tags decide but where they are equal, and the caller never offers a greater one.
+        // If the tags are equal, hashes and keys decide. Otherwise `one` has the lesser tag.
         let less = match best {
             Some(best) if belongs && best.tag == one.tag => {
                 let (other, at) = self.position(best, keys, &mut batch.bytes)?;
@@ -393,15 +428,16 @@ impl<'g> HashView<'g> {
         Ok(if less { Some(one) } else { best })
     }
 
-    /// Appends an entry's body, or an outside entry's key, to `out`; its hash, and where its key
-    /// is.
+    /// Appends an entry's body to `out`, or the key of an outside object. Returns the entry's hash,
+    /// and where its key is in `out`.
     fn position<R: KeyRule>(
         &self,
         one: Candidate<'g>,
         keys: &Keys<R>,
         out: &mut Vec<u8>,
     ) -> Result<(u64, Range<usize>), Torn> {
-        // A handle is checked when it is followed, a body before its key is measured.
+        // The version is validated before a handle is followed (in `object`), and before the key of
+        // a body is measured.
         let from = out.len();
         let key = match self.copy_body(one, out) {
             Some(handle) => {
@@ -417,7 +453,7 @@ impl<'g> HashView<'g> {
         Ok((keys.hash(&out[key.clone()]), key))
     }
 
-    /// Makes an entry the only one of the batch.
+    /// Copies an entry to the empty batch.
     #[inline(always)]
     fn give<R: KeyRule>(
         &self,
@@ -436,14 +472,15 @@ impl<'g> HashView<'g> {
         Ok(())
     }
 
-    /// Appends the body of an entry to `out`; of one that is outside nothing, and gives the handle.
+    /// Appends the body of an entry to `out`. If its object is outside, appends nothing and returns
+    /// the handle.
     #[inline(always)]
     fn copy_body(&self, one: Candidate<'g>, out: &mut Vec<u8>) -> Option<Handle> {
         let Candidate { bucket, slot, .. } = one;
         let unit = unit(self.leaf.class());
         let bits = bucket::slot_entry(bucket, slot);
         let mut from = bucket::place(bits, unit);
-        // Not followed here: the caller checks first.
+        // The handle may be torn. The caller validates before it follows it.
         if bits & usize::from(OUTSIDE) != 0 {
             return Some(Handle::from_bits(bucket.load(from)));
         }
@@ -456,11 +493,12 @@ impl<'g> HashView<'g> {
             end = end.saturating_sub(bucket.load(from) as usize & 0xFF);
             from += 1;
         }
-        // What is torn may end before it begins.
+        // If the slot entries are torn, `end` may be less than `from`.
         bucket::copy_out(bucket, from, end.max(from), out);
         None
     }
 
+    /// Validates the version.
     fn confirm(&self) -> Result<(), Torn> {
         if self.is_valid() {
             Ok(())

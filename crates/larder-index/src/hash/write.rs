@@ -1,14 +1,14 @@
-//! How the hash order is written.
+//! Writes of the hash order.
 //!
-//! 1. Find the leaf and lock it. If it is locked, note the contention; if it is obsolete, begin
-//!    again.
-//! 2. Search it. The lock's holder reads nothing torn.
+//! 1. Find the leaf and lock it. If another thread holds the lock, record the contention. If the
+//!    leaf is obsolete, search for its successor from the root.
+//! 2. Search the leaf. Nobody else writes to it while the lock is held, so no read is torn.
 //! 3. Change the bucket in place if there is room (`change`).
-//! 4. Otherwise replace the leaf by a larger or smaller one, split it, or merge it with its
-//!    neighbour (`resize`).
-//! 5. Unlock. The store of the new version is the linearisation point; where leaves are replaced,
-//!    the store that makes the old one obsolete.
-//! 6. Retire what the change took out, when no lock is held.
+//! 4. Otherwise replace the leaf by a larger or smaller one, split it, or merge it with its buddy
+//!    (`resize`).
+//! 5. Unlock. The store of the new version is the linearisation point. If the leaf is replaced, the
+//!    linearisation point is the store that marks it obsolete.
+//! 6. Retire the objects that were removed. This may free arbitrary garbage, so no lock is held.
 
 use super::HashOrder;
 use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
@@ -25,8 +25,36 @@ use crate::sync::Backoff;
 use crate::Key;
 use crossbeam_epoch::Guard;
 
+/// The result of steps 1 and 2: the leaf of a key, locked, and the key's entry in it.
+pub(super) struct LockedKey<'g> {
+    pub(super) leaf: LockedHashLeaf<'g>,
+    /// The home of the key in the leaf.
+    home: Home<'g>,
+    /// The key's entry, if there is one.
+    pub(super) hit: Option<Hit<'g>>,
+    /// The leaf's contention counter, which already includes this write.
+    contention: i32,
+}
+
+impl LockedKey<'_> {
+    /// The value under the key, if there is one.
+    #[inline(always)]
+    pub(super) fn value(&self) -> Option<&[u8]> {
+        self.hit.as_ref().map(|hit| self.leaf.value(hit))
+    }
+}
+
+/// An entry that has no room in its leaf.
+#[derive(Clone, Copy)]
+pub(super) struct NewEntry<'a> {
+    pub(super) hash: u64,
+    pub(super) key: &'a [u8],
+    pub(super) value: &'a [u8],
+}
+
 impl<R: KeyRule> HashOrder<R> {
-    /// Step 1: the leaf that has the hash, locked, and its contention.
+    /// Step 1: locks the leaf whose range has the hash. Also returns the home of the hash, and the
+    /// leaf's contention counter.
     #[inline(always)]
     fn lock<'g>(&self, guard: &'g Guard, hash: u64) -> (LockedHashLeaf<'g>, Home<'g>, i32) {
         let mut contended = false;
@@ -34,22 +62,26 @@ impl<R: KeyRule> HashOrder<R> {
             let leaf = self.trie.find(hash, guard);
             let home = leaf.home(hash);
             leaf.prefetch(&home);
-            // A leaf that is not obsolete has the range that its path says, so one that was locked
-            // is the right one.
+            // Between the search and the lock, another writer may have replaced the leaf. It would
+            // then be obsolete, and `try_lock` would fail. A leaf that isn't obsolete covers the
+            // range that its path in the trie says, so if the lock is taken, this is the right
+            // leaf.
             if let Ok(Some(mut locked)) = leaf.try_lock() {
                 let add = if contended { CONTENDED } else { UNCONTENDED };
                 let contention = locked.add_contention(add);
                 return (locked, home, contention);
             }
+            // The leaf is locked or obsolete. Wait, and search for the leaf again.
             contended |= self.wait(leaf);
         }
     }
 
-    /// Waits until a leaf is unlocked; whether a writer had it. An obsolete leaf never is: its
-    /// successors come in a moment, and the caller looks for the leaf again.
+    /// Waits until the leaf is unlocked, and returns whether a writer held it. An obsolete leaf is
+    /// never unlocked. Its successors are about to be published, so the wait is a single pause.
     #[cold]
     #[inline(never)]
     fn wait(&self, leaf: HashLeaf<'_>) -> bool {
+        // `version` blocks until the leaf is unlocked, and fails if it is obsolete.
         let contended = leaf.version().is_ok();
         if contended {
             self.shared.counters.contended();
@@ -59,55 +91,59 @@ impl<R: KeyRule> HashOrder<R> {
         contended
     }
 
-    /// Steps 1 and 2: locks the leaf of a key, and finds what is under it; gives the leaf's
-    /// contention, too.
+    /// Steps 1 and 2: locks the leaf of a key, and finds the key's entry.
     #[inline(always)]
-    pub(super) fn find_locked<'g>(
-        &self,
-        guard: &'g Guard,
-        key: Key<'_>,
-    ) -> (LockedHashLeaf<'g>, Home<'g>, Option<Hit<'g>>, i32) {
+    pub(super) fn find_locked<'g>(&self, guard: &'g Guard, key: Key<'_>) -> LockedKey<'g> {
         let hash = counting(key.hash);
-        let (locked, home, contention) = self.lock(guard, hash);
+        // (1) Lock the leaf.
+        let (leaf, home, contention) = self.lock(guard, hash);
         let form = self.keys.form(key.bytes);
-        // The lock's holder reads nothing torn.
-        let found = locked.view().find((hash, &home), key.bytes, form);
+        // (2) Search it. While we hold the lock the search can't fail with `Torn`.
+        let found = leaf.view().find((hash, &home), key.bytes, form);
         let hit = found.unwrap_or_default();
-        (locked, home, hit, contention)
+        LockedKey {
+            leaf,
+            home,
+            hit,
+            contention,
+        }
     }
 
-    /// Stores a value, in the place of the one of the hit if there is one.
+    /// Stores a value under the key, replacing the value of its entry if there is one.
     #[inline(always)]
-    pub(super) fn store(
-        &self,
-        guard: &Guard,
-        key: Key<'_>,
-        (mut leaf, home, hit, contention): (LockedHashLeaf<'_>, Home<'_>, Option<Hit<'_>>, i32),
-        value: &[u8],
-    ) {
-        // (3)
+    pub(super) fn store(&self, guard: &Guard, key: Key<'_>, found: LockedKey<'_>, value: &[u8]) {
+        let LockedKey {
+            mut leaf,
+            home,
+            hit,
+            contention,
+        } = found;
+        // (3) Try to change the bucket in place.
         let done = match &hit {
-            // A value of the same length: over the old one.
+            // The lengths are equal: overwrite the old value.
             Some(hit) if !hit.outside && hit.value_len() == value.len() => {
                 leaf.overwrite(hit, value);
                 true
             }
-            // Of another length: the objects below it move by the difference.
+            // The lengths differ: the objects below move by the difference.
             Some(hit) => !hit.outside && leaf.resize(hit, value),
-            // A new entry: to its home bucket, or to the next one with room.
+            // The key is new: insert it in its home bucket, or in the next bucket with room.
             None => self.insert(&home, key.bytes, &mut leaf, value),
         };
+        // There was no room, or the old or the new object is outside. Nothing has been changed yet,
+        // so the slow path starts over from step 2.
         if !done {
-            // Nothing was changed so far.
             return self.store_anew(guard, key, leaf, value, contention);
         }
+        // Writers often wait for this leaf. Split it early, so that they no longer meet.
         if contention > HIGH_CONTENTION {
             self.split_contended(guard, leaf);
         }
-        // (5) The leaf is unlocked here.
+        // (5) Dropping the leaf unlocks it and publishes the change.
     }
 
-    /// Inserts an entry that lives inside its leaf, if that has room.
+    /// Inserts an entry that fits inside its leaf. Returns `false`, and changes nothing, if the
+    /// object must be outside or there is no room.
     #[inline(always)]
     fn insert(
         &self,
@@ -118,13 +154,19 @@ impl<R: KeyRule> HashOrder<R> {
     ) -> bool {
         let class = leaf.leaf().class();
         let len = body_size(key.len(), value.len(), self.keys.length_prefixed);
-        let body = Body::Inside(key, value, self.keys.length_prefixed);
+        let body = Body::Inside {
+            key,
+            value,
+            length_prefixed: self.keys.length_prefixed,
+        };
         lives_inside(len, class) && has_capacity(leaf.leaf(), body) && leaf.insert(home, body)
     }
 
-    /// Stores a value that could not be stored in its bucket as it is: it needs another bucket,
-    /// more room, or memory outside the leaf. The entry is searched for again. If the hit were
-    /// passed on, the common case would have to keep it in memory instead of registers.
+    /// The slow path of `store`, for a value that needs another bucket, a larger leaf, or memory
+    /// outside the leaf.
+    ///
+    /// It searches for the entry again. If the hit were an argument, the common case would have to
+    /// keep it in memory instead of registers.
     #[inline(never)]
     fn store_anew(
         &self,
@@ -136,37 +178,46 @@ impl<R: KeyRule> HashOrder<R> {
     ) {
         let (hash, shape) = (counting(key.hash), leaf.leaf().shape());
         let (home, length_prefixed) = (leaf.leaf().home(hash), self.keys.length_prefixed);
-        // (2) The lock's holder reads nothing torn.
+        // (2) Search the leaf again. The lock has been held since the first search, so the result
+        // is the same.
         let found = leaf.view().find_general(hash, key.bytes, length_prefixed);
         let hit = found.unwrap_or_default();
-        // Where the new object lives follows from its length and the size of the buckets.
+        // The length of the object and the size of the buckets decide whether it lies inside.
         let len = body_size(key.bytes.len(), value.len(), length_prefixed);
         let body = if lives_inside(len, shape.class) {
-            Body::Inside(key.bytes, value, length_prefixed)
+            Body::Inside {
+                key: key.bytes,
+                value,
+                length_prefixed,
+            }
         } else {
             Body::Outside(self.outside(key.bytes, value))
         };
-        // (3)
+        // (3) Remove the old entry. Readers can't see the key missing: the lock is held until the
+        // new entry is in place, so a reader that saw the gap fails to validate.
         let old = hit.and_then(|hit| leaf.handle(&hit));
         if let Some(hit) = &hit {
-            // The old entry goes, and the new one comes under the same lock. So readers see both
-            // changes at once.
             leaf.remove(&home, hit);
         }
         if !(has_capacity(leaf.leaf(), body) && leaf.insert(&home, body)) {
-            // (4)
-            self.make_room(guard, (hash, key.bytes, value), leaf, body);
+            // (4) No bucket has room: the leaf grows or splits. This also unlocks it.
+            let entry = NewEntry {
+                hash,
+                key: key.bytes,
+                value,
+            };
+            self.make_room(guard, entry, leaf, body);
         } else if contention > HIGH_CONTENTION {
             self.split_contended(guard, leaf);
         } else {
-            // (5)
+            // (5) Unlock.
             drop(leaf);
         }
-        // (6)
+        // (6) Readers may still be reading the old outside object. The epoch keeps it alive.
         self.shared.retire(guard, old);
     }
 
-    /// Splits a leaf before it is full, since writers often wait for its lock.
+    /// Splits a leaf before it is full, because writers often wait for its lock.
     #[cold]
     fn split_contended(&self, guard: &Guard, leaf: LockedHashLeaf<'_>) {
         if leaf.leaf().count() > 1 {
@@ -174,53 +225,58 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
-    /// Moves an object to a place of its own.
+    /// Allocates an outside object for a key and its value.
     fn outside(&self, key: &[u8], value: &[u8]) -> Handle {
         let (handle, bytes) = Handle::new(key, value);
         self.shared.counters.add_bytes(bytes as isize);
         handle
     }
 
-    /// Removes an entry.
+    /// Removes the entry of a key, which is `hit`.
     #[inline(always)]
-    pub(super) fn take(
-        &self,
-        guard: &Guard,
-        hash: u64,
-        (mut leaf, home, hit, contention): (LockedHashLeaf<'_>, Home<'_>, &Hit<'_>, i32),
-    ) {
-        // (3)
+    pub(super) fn take(&self, guard: &Guard, hash: u64, found: LockedKey<'_>, hit: &Hit<'_>) {
+        let LockedKey {
+            mut leaf,
+            home,
+            contention,
+            ..
+        } = found;
+        // (3) Read the handle before its slot entry is overwritten.
         let handle = leaf.handle(hit);
         leaf.remove(&home, hit);
         if leaf.leaf().live() < leaf.leaf().bounds().least as usize && contention < HIGH_CONTENTION
         {
-            // (4)
+            // (4) The leaf is sparse. It may shrink, or merge with its buddy.
             self.shrink_or_merge(guard, hash, leaf, contention);
         } else {
-            // (5)
+            // (5) Unlock.
             drop(leaf);
         }
-        // (6)
+        // (6) Readers may still be reading an outside object. The epoch keeps it alive.
         self.shared.retire(guard, handle);
     }
 
-    /// A leaf has so little that it may be for a smaller one, or for its neighbour.
+    /// Decides whether a sparse leaf shrinks, merges with its buddy, or stays as it is.
     #[cold]
     #[inline(never)]
     fn shrink_or_merge(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>, contention: i32) {
         let (shape, live, count) = (leaf.leaf().shape(), leaf.leaf().live(), leaf.leaf().count());
-        // A leaf that must not be made smaller now is tried again later, not each time.
+        // An attempt to shrink may fail, since a lopsided leaf keeps its size. Don't repeat it with
+        // each removal.
         let sparse = is_sparse(shape, live) && (count % 8 == 0 || count <= FEW);
+        // A contended leaf doesn't merge: its writers would meet again.
         let mergeable =
             shape.depth > 0 && contention < 0 && self.sizes.mergeable(shape.class, live);
-        // A leaf that can't merge now is tried again later, not each time.
+        // An attempt to merge may fail, too, if the buddy is locked or deeper.
         if sparse || mergeable && count % 4 == 0 {
             self.reclaim_space(guard, counting(hash), leaf, mergeable);
         }
     }
 
-    /// As `shrink_or_merge`, after several entries went. The leaf merges with its neighbour if that
-    /// lies before it: what a scan has still to read keeps its leaves.
+    /// The same as `shrink_or_merge`, after a scan has removed several entries of a leaf.
+    ///
+    /// The leaf only merges with a buddy that lies before it. The leaves behind it, which the scan
+    /// has yet to read, stay as they are.
     #[cold]
     pub(super) fn shrink_or_merge_read<'g>(
         &self,
@@ -230,6 +286,7 @@ impl<R: KeyRule> HashOrder<R> {
     ) {
         let (shape, live) = (leaf.leaf().shape(), leaf.leaf().live());
         let contention = leaf.add_contention(0);
+        // The last bit of the leaf's prefix is 1: its buddy, whose last bit is 0, lies before it.
         let is_second = shape.depth > 0 && hash >> (64 - u32::from(shape.depth)) & 1 == 1;
         if is_second && contention < 0 && self.sizes.mergeable(shape.class, live) {
             match self.merge(guard, hash, leaf) {
@@ -243,7 +300,8 @@ impl<R: KeyRule> HashOrder<R> {
     }
 }
 
-/// Whether an entry may be added to what is live in a leaf.
+/// Whether the leaf stays below its upper bound when the entry is added. If not, it grows, even if
+/// a bucket has room.
 #[inline(always)]
 fn has_capacity(leaf: HashLeaf<'_>, body: Body<'_>) -> bool {
     leaf.live() + body.size(leaf.class()) + SLOT_ENTRY <= leaf.bounds().most as usize

@@ -1,4 +1,4 @@
-//! The path to the leaves of the hash order: a trie over the bits of hashes.
+//! The directory of the hash order: a trie over the bits of hashes that leads to the leaves.
 //!
 //! ```text
 //!  root ─→ node ─┬─→ node ─┬─→ leaf 00000 0…   (depth 6)
@@ -9,20 +9,19 @@
 //! ```
 //!
 //! This is extendible hashing (Fagin, Nievergelt, Pippenger, Strong 1979) with the directory cut
-//! into nodes, so that it grows by a node and never doubles. A leaf of depth D has all hashes that
-//! begin with its D bits.
+//! into nodes, so that it grows by one node at a time and never has to double as a whole. A leaf of
+//! depth D covers all hashes that begin with its D bits.
 //!
 //! The root has at least as many slots as there are leaves, so most leaves are one step away. The
-//! module `root` says how it changes.
+//! module `root` describes how it is resized.
 //!
 //! Invariants:
-//! 1. A node that begins at bit `a` tells apart the `b` bits from there. A leaf in it has a depth D
-//!    of a+1 to a+b, and 2^(a+b-D) slots. Only in the root slot a leaf has depth 0.
-//! 2. Slots that lead to a leaf, or are about to, are stored to only by the holder of its lock: a
-//!    new leaf is locked until all its slots lead to it. While the lock is held nobody changes the
-//!    path to the leaf: a thread that replaces a node takes the locks of all leaves below it.
-//! 3. A node that is published has all its slots set, but for a root that takes the place of
-//!    another.
+//! 1. A node that begins at bit `a` branches on `b` bits from there. A leaf in it has a depth D
+//!    between a+1 and a+b, and 2^(a+b-D) slots lead to it. A leaf of depth 0 is the root itself.
+//! 2. Only the holder of a leaf's lock stores to the slots that lead to the leaf, or are about to.
+//!    A new leaf is locked until all its slots lead to it. While a leaf's lock is held, nobody
+//!    changes the path to the leaf: to replace a node, a thread locks all leaves below it.
+//! 3. All slots of a published node are set, except in a new root that is replacing the old one.
 
 mod root;
 pub(super) mod split;
@@ -41,10 +40,10 @@ use std::ops::Range;
 /// The trie.
 pub(crate) struct Trie {
     pub(super) root: TrieSlot,
-    /// The root of before, while its slots are moved to the new one.
+    /// The previous root, while its slots are being moved to the new one.
     pub(super) old: TrieSlot,
     moving: Mutex<Moving>,
-    /// Bits that the root tells apart at least.
+    /// The least number of bits that the root branches on.
     pub(super) first_bits: u32,
 }
 
@@ -52,12 +51,12 @@ pub(crate) struct Trie {
 #[derive(Clone, Copy)]
 pub(super) struct TrieStep<'g> {
     pub(super) node: TrieNode<'g>,
-    /// The bit that it begins at.
+    /// The first bit that it branches on.
     pub(super) at: u32,
 }
 
 impl<'g> TrieStep<'g> {
-    /// The bit that it ends before.
+    /// The bit after the last one that it branches on.
     pub(super) fn end(&self) -> u32 {
         self.at + self.node.bits
     }
@@ -67,16 +66,17 @@ impl<'g> TrieStep<'g> {
         &self.node.slots[index(hash, self.at, self.node.bits)]
     }
 
-    /// The slots of a leaf of this depth that has the hash.
+    /// The slots that lead to the leaf of this depth whose range has the hash.
     pub(super) fn slots(&self, hash: u64, depth: u8) -> Range<usize> {
         let count = 1 << (self.end() - u32::from(depth));
         let from = index(hash, self.at, self.node.bits) & !(count - 1);
         from..from + count
     }
 
-    /// Stores a leaf that has the hash in all its slots of the node, then unlocks it: if it were
-    /// unlocked earlier, another thread could replace the leaf, and the remaining stores would
-    /// restore a stale address (`nobody_changes_the_way_to_a_leaf_that_comes`).
+    /// Stores a leaf, whose range has the hash, to all its slots of the node, then unlocks it.
+    ///
+    /// If it were unlocked earlier, another thread could replace the leaf, and our remaining stores
+    /// would restore a stale address (`nobody_changes_the_way_to_a_leaf_that_comes`).
     pub(super) fn point(&self, hash: u64, leaf: LockedHashLeaf<'_>) {
         let address = TrieAddress::of_leaf(leaf.leaf());
         for slot in &self.node.slots[self.slots(hash, leaf.leaf().shape().depth)] {
@@ -90,12 +90,12 @@ pub(super) fn index(hash: u64, at: u32, bits: u32) -> usize {
     (hash << at >> (64 - bits)) as usize
 }
 
-/// The nodes on the path to a leaf from a root; None if one of the slots is unset.
+/// The nodes on the path from a root to a leaf. `None` if a slot on the path is unset.
 fn path_from<'g>(root: &TrieSlot, hash: u64, _guard: &'g Guard) -> Option<TriePath<'g>> {
     let (mut path, mut at) = (TriePath::new(), 0);
     let mut address = root.address();
     loop {
-        // Only in a root that takes the place of another: the old one has this range.
+        // Only a slot of a new root can be unset. The old root still has this range.
         if address.is_unset() {
             return None;
         }
@@ -127,9 +127,9 @@ impl Trie {
         }
     }
 
-    /// How many bits a new node tells apart, if it begins at bit `at` and its deepest leaf has the
-    /// depth `deepest`. Below a wide root there are few nodes, and the root takes them in as it
-    /// grows.
+    /// The number of bits that a new node branches on, if it begins at bit `at` and its deepest
+    /// leaf has the depth `deepest`. There are few nodes below a wide root, and the root absorbs
+    /// them as it grows.
     pub(super) fn bits(&self, at: u32, deepest: u32) -> u32 {
         match deepest - at {
             _ if at == 0 => self.first_bits,
@@ -138,11 +138,11 @@ impl Trie {
         }
     }
 
-    /// The leaf whose range has the hash. It may be obsolete: then ask again.
+    /// The leaf whose range has the hash. It may be obsolete by now; the caller then retries.
     #[inline(always)]
     pub(crate) fn find<'g>(&self, hash: u64, guard: &'g Guard) -> HashLeaf<'g> {
-        // The root's slot mostly leads to the leaf itself. A slot is unset only while the root is
-        // being replaced.
+        // Descend from the root. Its slot usually leads directly to the leaf. If the slot is unset,
+        // the root is being replaced, and the old root may still have the range.
         // SAFETY: what the root leads to is reachable under the guard.
         match unsafe { self.root.address().descend(hash, guard) } {
             Some(leaf) => leaf,
@@ -150,10 +150,12 @@ impl Trie {
         }
     }
 
-    /// As `find`, where the root may be about to take the place of another.
+    /// The slow path of `find`, while the root is being replaced.
     #[cold]
     #[inline(never)]
     fn find_moving<'g>(&self, hash: u64, guard: &'g Guard) -> HashLeaf<'g> {
+        // The slot may be set, and the old root forgotten, between our two loads. Then the new root
+        // has the range, so try both again.
         loop {
             for slot in [&self.old, &self.root] {
                 // SAFETY: as in `find`; the old root is retired through the epoch, too.
@@ -175,15 +177,15 @@ impl Trie {
         }
     }
 
-    /// The nodes on the path to a leaf that will have the ranges of two, each of which has one of
-    /// the hashes, locked by the caller. If one has moved to a new root it is the path from there.
+    /// The nodes on the path to the leaf that two buddies will merge into. The caller holds the
+    /// locks of both. If one of them has already moved to a new root, the path starts there.
     fn path_of_both<'g>(&self, hash: u64, other: u64, guard: &'g Guard) -> TriePath<'g> {
         let new = path_from(&self.root, hash, guard);
         let new = new.or_else(|| path_from(&self.root, other, guard));
         new.unwrap_or_else(|| self.path(hash, guard))
     }
 
-    /// Puts `new`, of the same range, in the place of the leaf.
+    /// Replaces the leaf by `new`, which has the same range.
     pub(crate) fn replace(
         &self,
         shared: &Shared,
@@ -193,15 +195,17 @@ impl Trie {
         guard: &Guard,
     ) {
         let old = leaf.leaf();
-        // Its version is to be larger than any that the old leaf had.
+        // Start from a greater version than any of the old leaf, so that the version that is found
+        // under a key never decreases.
         new.succeed(&leaf);
-        // The leaf is locked: nobody changes the path to it until it is obsolete.
+        // Find the path to the old leaf. Nobody changes the path while we hold the leaf's lock.
         let path = self.path(hash, guard);
         shared.counters.leaf_came(new.memory());
         shared.counters.leaf_went(old.memory());
-        // A thread that finds the old leaf from here on begins again, and finds it again until the
-        // slots below are stored to. Nobody reads the range meanwhile.
+        // Mark the old leaf obsolete. Until its slots are stored to, other threads still find it,
+        // and retry from the root. So nobody sees two leaves with the same range.
         leaf.obsolete();
+        // Publish the new leaf.
         self.point(&path, hash, new.publish_locked(guard));
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
         // here.
@@ -209,7 +213,7 @@ impl Trie {
         self.adapt(shared, guard);
     }
 
-    /// Stores a leaf in all its slots, then unlocks it.
+    /// Stores a leaf to all its slots, then unlocks it.
     fn point(&self, path: &[TrieStep<'_>], hash: u64, leaf: LockedHashLeaf<'_>) {
         match path.last() {
             None => self.root.store(TrieAddress::of_leaf(leaf.leaf())),
@@ -217,8 +221,8 @@ impl Trie {
         }
     }
 
-    /// The leaf that differs from this one in the last bit of its depth alone, locked; None if
-    /// there is none or others are at work there.
+    /// Locks the buddy of a leaf: the leaf of the same depth whose range differs in the last bit
+    /// alone. `None` if the buddy has been split further, or if it is locked.
     pub(crate) fn buddy<'g>(
         &self,
         leaf: HashLeaf<'_>,
@@ -231,17 +235,20 @@ impl Trie {
         }
         let other = lead(hash, depth) ^ 1 << (64 - depth);
         let buddy = self.find(other, guard);
+        // A deeper leaf covers only a part of the buddy's range. It can't be shallower: it would
+        // cover our own leaf, too.
         if buddy.shape().depth != depth {
             return None;
         }
         let locked = buddy.try_lock().ok().flatten()?;
-        // While the root is replaced by another it can't be replaced by a leaf. That can't begin
-        // now: it takes the lock of one of these two.
+        // If the two are the whole trie, merging them replaces the root by a leaf. That must not
+        // happen while the root is being replaced by another node. Such a replacement can't begin
+        // now, because it takes the lock of one of these two leaves.
         (depth > 1 || self.old.address().is_unset()).then_some(locked)
     }
 
-    /// Puts `new`, of one bit less of depth, in the place of two buddies. A node that has nothing
-    /// else goes.
+    /// Replaces two buddies by `new`, whose depth is one less. If they were all that their node
+    /// had, the node is removed.
     pub(crate) fn merge(
         &self,
         shared: &Shared,
@@ -250,19 +257,21 @@ impl Trie {
         mut new: NewHashLeaf,
         guard: &Guard,
     ) {
-        // Both locks keep the path as it is: a change of these slots takes one of them.
+        // Nobody changes the path while we hold the two locks.
         let old = buddies.each_ref().map(|b| b.leaf());
         buddies.iter().for_each(|buddy| new.succeed(buddy));
         let depth = new.shape().depth;
         let mut path = self.path_of_both(hash, hash ^ 1 << (63 - depth), guard);
         shared.counters.leaf_came(new.memory());
         shared.counters.merged();
-        // Before the new leaf can be reached, so that no two leaves have a hash in common.
+        // Mark both obsolete before the new leaf can be reached, so that no hash is in the ranges
+        // of two leaves.
         for buddy in buddies {
             shared.counters.leaf_went(buddy.leaf().memory());
             buddy.obsolete();
         }
-        // If the node begins at the new leaf's depth, the two buddies were all that it had.
+        // If the node begins at the bit of the new leaf's depth, it has no other leaves. The slot
+        // that leads to the node then leads to the new leaf.
         let emptied = path.last().is_some_and(|step| step.at == u32::from(depth));
         if emptied {
             path.pop();
@@ -286,7 +295,7 @@ impl Trie {
         self.adapt(shared, guard);
     }
 
-    /// Levels above the leaves, on the path to the first.
+    /// The number of nodes on the path to the first leaf.
     pub(crate) fn depth(&self, guard: &Guard) -> usize {
         self.path(0, guard).len()
     }

@@ -1,11 +1,12 @@
-//! How a leaf of the trie splits.
+//! Splitting a leaf of the trie.
 //!
-//! 1. The leaf's hashes first differ in bit C. Two leaves of depth C+1 get them; bits between the
-//!    leaf's depth and C that all hashes share get an empty leaf each for the other side. What the
-//!    leaves have is the caller's affair: it brings them.
-//! 2. Leaves that are deeper than the node reaches go to new nodes below it, which are complete
-//!    before they can be reached.
-//! 3. The old leaf is marked obsolete; then its slots are stored to; then it is retired.
+//! 1. Let C be the first bit in which the leaf's hashes differ. Two leaves of depth C+1 get the
+//!    entries. For each bit between the leaf's depth and C there is an empty leaf, for the hashes
+//!    that differ in this bit. The caller has built all of these leaves (the *parts*).
+//! 2. Parts that are deeper than the leaf's node reaches go to new nodes below it. The new nodes
+//!    are complete before they can be reached.
+//! 3. The old leaf is marked obsolete. Then the parts are published by storing to the old leaf's
+//!    slots. Then the old leaf is retired.
 
 use crate::hash::leaf::{LockedHashLeaf, NewHashLeaf};
 use crate::hash::slot::{NewTrieNode, TrieAddress};
@@ -13,8 +14,9 @@ use crate::hash::trie::{Trie, TrieStep};
 use crate::shared::Shared;
 use crossbeam_epoch::Guard;
 
-/// A leaf that is to be, and a hash of its range.
+/// A new leaf that covers a part of the range of the old one.
 pub(crate) struct SplitPart {
+    /// Any hash of its range.
     pub(crate) hash: u64,
     pub(crate) leaf: NewHashLeaf,
 }
@@ -32,10 +34,11 @@ impl SplitPart {
 }
 
 impl Trie {
-    /// A node that begins at bit `at` for the parts, sorted by depth, all of which are deeper (step
-    /// 2).
+    /// Step 2: builds a node that begins at bit `at` and has the parts, all of which are deeper
+    /// than `at`. The parts are sorted by depth.
     ///
-    /// Works from the deepest level up: the parts of a level, and one slot for the node below it.
+    /// The parts of a split lie along one path: at each level one slot leads to the node below, and
+    /// the others to parts. The levels are built from the deepest up.
     fn build(
         &self,
         shared: &Shared,
@@ -44,7 +47,8 @@ impl Trie {
         guard: &Guard,
     ) -> TrieAddress {
         let (hash, deepest) = parts.last().map_or((0, at + 1), |p| (p.hash, p.depth()));
-        // The nodes on the path to the deepest part, each beginning where the one above ends.
+        // Plan the nodes on the path to the deepest part. Each begins at the bit where the one
+        // above it ends.
         let mut levels = Vec::new();
         let mut reach = at;
         while reach < deepest {
@@ -52,8 +56,9 @@ impl Trie {
             levels.push((reach, bits));
             reach += bits;
         }
+        // Build the deepest node first, so that each node is complete before another one leads to
+        // it.
         let mut below: Option<TrieAddress> = None;
-        // From the deepest up, so that a node is complete before another leads to it.
         for (at, bits) in levels.into_iter().rev() {
             let new = NewTrieNode::unset(bits);
             let step = TrieStep {
@@ -63,7 +68,8 @@ impl Trie {
             if let Some(address) = below.take() {
                 step.slot(hash).store(address);
             }
-            // The parts that this node reaches: those that are deeper than where it begins.
+            // Publish the parts that are deeper than the node's first bit. Those that are deeper
+            // than its last bit were put into the nodes below it.
             let first = parts.partition_point(|p| p.depth() <= at);
             for part in parts.drain(first..) {
                 part.settle(shared, &step, guard);
@@ -74,7 +80,7 @@ impl Trie {
         below.expect("there is at least one level")
     }
 
-    /// Puts the parts, sorted by depth, which together have the leaf's range, in its place.
+    /// Replaces the leaf by the parts, which are sorted by depth and together cover its range.
     pub(crate) fn split(
         &self,
         shared: &Shared,
@@ -84,26 +90,29 @@ impl Trie {
     ) {
         let old = leaf.leaf();
         parts.iter_mut().for_each(|part| part.leaf.succeed(&leaf));
-        // All parts are below the old leaf, whose lock keeps the path to it as it is.
+        // Find the path to the old leaf. Nobody changes the path while we hold the leaf's lock.
         let hash = parts[0].hash;
         let path = self.path(hash, guard);
         let reach = path.last().map_or(0, TrieStep::end);
-        // The node that has the leaf takes the parts that it reaches.
+        // Parts that the leaf's node reaches are published there.
         let deep = parts.split_off(parts.partition_point(|p| p.depth() <= reach));
-        // Step 2: the others lie below one slot of it, in nodes that nobody can reach yet.
+        // (2) The deeper ones go to new nodes, which nobody can reach yet.
         let below = deep.first().map(|p| p.hash);
         let below = below.map(|hash| (hash, self.build(shared, deep, reach, guard)));
         shared.counters.leaf_went(old.memory());
         shared.counters.split();
-        // Step 3.
+        // (3) From here until the stores below, nobody can read or write the range: a thread that
+        // finds the old leaf retries from the root. This is the split's linearisation point.
         leaf.obsolete();
         match path.last() {
+            // The trie was a single leaf. The new node becomes its root.
             None => {
                 if let Some((_, address)) = below {
                     self.root.store(address);
                 }
             }
-            // Each new leaf is unlocked when all its slots lead to it.
+            // Publish the node below and the parts in the slots of the old leaf. A new leaf stays
+            // locked until all of its slots lead to it.
             Some(step) => {
                 if let Some((hash, address)) = below {
                     step.slot(hash).store(address);
@@ -116,7 +125,7 @@ impl Trie {
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
         // here.
         unsafe { old.retire(guard) };
-        // There are more leaves now: the root may have to be wider.
+        // There are more leaves now, so the root may have to become wider.
         self.adapt(shared, guard);
     }
 }
