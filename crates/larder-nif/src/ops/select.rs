@@ -1,19 +1,20 @@
-//! select, match and match_object with all their relatives, in slices.
+//! `select`, `match` and `match_object`, and the functions related to them, in slices.
 //!
-//! 1. The function reads its arguments. If the specification names the key, it looks that up and is
-//!    done (`prepared`).
-//! 2. Otherwise it makes a [`Job`] of the engine's, and runs its first slice (`begin`).
-//! 3. If the slice was not the last, the job becomes a resource, and the call schedules `scan_more`
-//!    with it and the results so far. That runs the next slice.
+//! 1. Read the arguments, and compile the specification or find its program (`compile`). If the
+//!    program binds the key, look the key up and return (`point_or_scan`).
+//! 2. Otherwise make a [`Job`] of the engine, and run its first slice (`begin`).
+//! 3. If that wasn't the last slice, put the job into a resource, and schedule `scan_more` with the
+//!    resource and the results so far. `scan_more` runs the next slice, and so on.
 //!
-//! A list grows at its front, so each slice puts its results in front of those of earlier slices.
+//! A list is built from its end: each slice puts its results in front of those of earlier slices.
 //! There are two cases:
 //!
-//! * All results of a set or ordered_set are wanted (`all`). The scan goes in the opposite
-//!   direction, so the list is in order at the end.
-//! * Otherwise (`all_in_order`, `some`): with a limit, from a rank on, by an index, and in a bag,
-//!   whose objects of one key have an order of their own. The scan goes in the direction that was
-//!   asked for, and the list is back to front. Erlang reverses it (`larder_select:in_order/1`).
+//! * All results of a set or ordered_set are wanted (`all`). The scan runs in the opposite
+//!   direction, so the finished list is in order.
+//! * In all other cases (`all_in_order`, `some`) the scan runs in the direction that was asked for,
+//!   and the list is reversed. Erlang reverses it again (`larder_select:in_order/1`). These are
+//!   scans with a limit, from a rank on, or by an index, and scans of a bag, whose objects of one
+//!   key must stay in order of arrival.
 
 use super::rank::place;
 use super::spec::{self, Surroundings, What, PROGRAMS};
@@ -35,20 +36,20 @@ use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A scan between two slices: the resource that `scan_more` gets.
+/// A scan between two slices: the resource that is an argument of `scan_more`.
 pub struct Scan {
     table: Arc<Table>,
     around: Surroundings,
     job: Mutex<Job>,
 }
 
-/// What is done in slices.
+/// An operation that is run in slices.
 pub enum Job {
     /// A select of all results.
     All(SelectJob),
     /// The objects from a rank on.
     Ranks(SelectJob),
-    /// A select with a limit, and what its continuation needs.
+    /// A select with a limit, and the other elements of its continuation.
     Some(SelectJob, Again),
     Count(CountJob),
     Delete(DeleteJob),
@@ -58,22 +59,24 @@ pub enum Job {
     Build(Box<IndexBuild>),
     /// All rows that an index finds, in the order of its entries.
     Index(Box<IndexJob>),
-    /// The same with a limit, and what its continuation needs.
+    /// The same with a limit, and the other elements of its continuation.
     IndexSome(Box<IndexJob>, IndexAgain),
-    /// It has ended.
+    /// The operation has ended.
     Over,
 }
 
-/// What a continuation of an index says besides the place: {Table, Name, Limit, Place, Program}.
+/// The elements of a continuation of an index, {Table, Name, Limit, Place, Program}, except its
+/// place.
 pub struct IndexAgain {
     pub name: Atom,
     pub limit: usize,
     pub program: Program,
 }
 
-/// A scan that gives results.
-trait Giving {
-    fn give(
+/// A job that yields results.
+trait ResultJob {
+    /// Runs a slice, and calls `see` with each result.
+    fn slice(
         &mut self,
         budget: &mut Budget,
         context: &Context<'_>,
@@ -81,8 +84,8 @@ trait Giving {
     ) -> Result<ScanStep, larder::Error>;
 }
 
-impl Giving for SelectJob {
-    fn give(
+impl ResultJob for SelectJob {
+    fn slice(
         &mut self,
         budget: &mut Budget,
         context: &Context<'_>,
@@ -92,8 +95,8 @@ impl Giving for SelectJob {
     }
 }
 
-impl Giving for IndexJob {
-    fn give(
+impl ResultJob for IndexJob {
+    fn slice(
         &mut self,
         budget: &mut Budget,
         context: &Context<'_>,
@@ -103,17 +106,17 @@ impl Giving for IndexJob {
     }
 }
 
-/// What a continuation says besides the place: {Table, Limit, Direction, Place, Program}.
+/// The elements of a continuation, {Table, Limit, Direction, Place, Program}, except its place.
 pub struct Again {
     program: Program,
     limit: usize,
     direction: Direction,
 }
 
-/// Scans.
+/// The resource type of scans.
 pub static SCANS: Registered<Scan> = Registered::new();
 
-/// What a kind of select makes programs of.
+/// What the kind of a select is compiled from: a specification or a pattern.
 fn what(kind: Word) -> What {
     if kind == atoms::MATCH.word() {
         Some(Pattern::Bindings)
@@ -124,7 +127,7 @@ fn what(kind: Word) -> What {
     }
 }
 
-/// The program that the arguments ask for.
+/// The program of a specification or pattern.
 fn compile(call: &Call<'_>, what: What, spec: Word) -> Result<Program, Raise> {
     if what.is_none() && spec == layout::NIL {
         return spec::nothing();
@@ -132,9 +135,9 @@ fn compile(call: &Call<'_>, what: What, spec: Word) -> Result<Program, Raise> {
     spec::program(call, spec, what)
 }
 
-/// Calls `at` with the key that the program names. If it names none, or several, calls `all` with
-/// the program.
-fn prepared(
+/// If the program binds the key, calls `at` to look that key up. Otherwise calls `all` to scan the
+/// table.
+fn point_or_scan(
     call: &Call<'_>,
     table: &Arc<Table>,
     program: Program,
@@ -153,7 +156,7 @@ fn prepared(
     answer(call, table, at(point))
 }
 
-/// The way that a word says.
+/// The direction that an atom names.
 pub fn direction(word: Word) -> Direction {
     if word == atoms::BACKWARD.word() {
         Direction::Backward
@@ -173,7 +176,7 @@ fn opposite(direction: Direction) -> Direction {
 pub fn select_all(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
-        // The table's error comes before that of the specification.
+        // An error of the table takes precedence over one of the specification.
         answer(call, table, table.check_read(who))?;
         let at = |point: Point<'_>| {
             let mut words = SmallVec::<[Word; 8]>::new();
@@ -185,12 +188,13 @@ pub fn select_all(call: &Call<'_>) -> Reply {
             Ok(call.list(&words))
         };
         let all = |program, around| {
-            let way = opposite(direction(call.args[3]));
-            let job = answer(call, table, table.select(who, program, way, None))?;
+            // The list is built from its end, so scan in the opposite direction.
+            let opposite = opposite(direction(call.args[3]));
+            let job = answer(call, table, table.select(who, program, opposite, None))?;
             begin(call, Arc::clone(table), around, Job::All(job))
         };
         let program = compile(call, what(call.args[1]), call.args[2])?;
-        prepared(call, table, program, at, all)
+        point_or_scan(call, table, program, at, all)
     })
 }
 
@@ -219,6 +223,8 @@ pub fn select_some(call: &Call<'_>) -> Reply {
         let program = compile(call, what(call.args[1]), call.args[2])?;
         let limit = limit(call.args[3])?;
         let around = Surroundings::new(call, &program)?;
+        // If the program binds the key, look it up. In a bag there may be more results than the
+        // limit allows; then scan.
         if let Some(key) = program.bound_key(table.keypos()) {
             let point = Point {
                 key,
@@ -241,7 +247,8 @@ pub fn select_some(call: &Call<'_>) -> Reply {
     })
 }
 
-/// The results under a key, which are all, unless there are more objects than the limit allows.
+/// The result of a select with a limit that looks up one key. `None` if there are more results than
+/// the limit allows.
 fn some_at(
     call: &Call<'_>,
     table: &Table,
@@ -256,7 +263,7 @@ fn some_at(
             }
         })
     })?;
-    // As `ets`, which knows that nothing is left when the keys are given, and only then.
+    // All results are known, so the continuation is '$end_of_table', as in `ets`.
     let end = atoms::END_OF_TABLE.word();
     Ok(match words.len() {
         0 => Some(end),
@@ -265,21 +272,21 @@ fn some_at(
     })
 }
 
-/// A limit: a small integer, as `ets` has it.
+/// Reads a limit: a positive small integer, as in `ets`.
 pub fn limit(word: Word) -> Result<usize, Raise> {
     let limit = layout::small(word).filter(|&n| n > 0).ok_or(BADARG)?;
     usize::try_from(limit).map_err(|_| BADARG)
 }
 
-/// select_again(Table, Limit, Direction, Place, Program) -> as select_some. The arguments are a
-/// continuation's elements.
+/// select_again(Table, Limit, Direction, Place, Program) -> the same as select_some. The arguments
+/// are the elements of a continuation.
 pub fn select_again(call: &Call<'_>) -> Reply {
-    let &[id, amount, way, place, program] = call.args else {
+    let &[id, limit_word, direction_word, place, program] = call.args else {
         return Err(BADARG);
     };
     let program = PROGRAMS.get(call.env, program).ok_or(BADARG)?;
     let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
-    let (limit, direction) = (limit(amount)?, direction(way));
+    let (limit, direction) = (limit(limit_word)?, direction(direction_word));
     let table = tables::get(call, id)?;
     let again = Again {
         program: program.clone(),
@@ -310,7 +317,7 @@ pub fn select_count(call: &Call<'_>) -> Reply {
             begin(call, Arc::clone(table), around, Job::Count(job))
         };
         let program = compile(call, None, call.args[1])?;
-        prepared(call, table, program, at, all)
+        point_or_scan(call, table, program, at, all)
     })
 }
 
@@ -337,12 +344,12 @@ fn delete(call: &Call<'_>, what: What) -> Reply {
             begin(call, Arc::clone(table), around, Job::Delete(job))
         };
         let program = compile(call, what, call.args[1])?;
-        prepared(call, table, program, at, all)
+        point_or_scan(call, table, program, at, all)
     })
 }
 
-/// select_take(Table, Spec) -> [Result] | {more, [Result]}; see `all_in_order`. What is taken goes
-/// forward: an object that goes is given at that moment.
+/// select_take(Table, Spec) -> [Result] | {more, [Result]}; see `all_in_order`. The scan runs
+/// forward, and each object is removed when its result is made.
 pub fn select_take(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
@@ -361,7 +368,7 @@ pub fn select_take(call: &Call<'_>) -> Reply {
             begin(call, Arc::clone(table), around, Job::Take(job))
         };
         let program = compile(call, None, call.args[1])?;
-        prepared(call, table, program, at, all)
+        point_or_scan(call, table, program, at, all)
     })
 }
 
@@ -382,11 +389,11 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
             begin(call, Arc::clone(table), around, Job::Replace(job))
         };
         let program = compile(call, None, call.args[1])?;
-        prepared(call, table, program, at, all)
+        point_or_scan(call, table, program, at, all)
     })
 }
 
-/// Begins a job; later slices follow by themselves.
+/// Runs the first slice of a job. If it isn't the last one, schedules the next one.
 pub fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, job: Job) -> Reply {
     let scan = Scan {
         table,
@@ -402,7 +409,7 @@ pub fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, job: Job)
     }
 }
 
-/// scan_more(Scan, Found): the slices after the first.
+/// scan_more(Scan, Found): runs a slice after the first. Found are the results so far.
 pub fn scan_more(call: &Call<'_>) -> Reply {
     let scan = SCANS.get(call.env, call.args[0]).ok_or(BADARG)?;
     match slice(call, scan, call.args[1])? {
@@ -411,20 +418,21 @@ pub fn scan_more(call: &Call<'_>) -> Reply {
     }
 }
 
-/// How a slice ended: with the call's result, or with what was found so far.
+/// The outcome of a slice: the call's result, or the results so far.
 enum Ended {
     Result(Word),
     More(Word),
 }
 
-/// How many of a scan's units cost a scheduler as much as one of its own.
+/// The number of a budget's units that make one unit of the scheduler's.
 const ROWS_A_UNIT: u64 = 10;
 
+/// Runs one slice of a scan within a new budget.
 fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
     let mut budget = Budget::scan();
     let ended = run(call, scan, found, &mut budget);
     let ended = match ended {
-        // The scan goes on where it was: only this slice is lost, not the job.
+        // A list batch is under way. Help with it; the next slice continues at the same place.
         Err(larder::Error::Busy) => {
             scan.table.help_batch(&mut budget);
             Ok(Ended::More(found))
@@ -438,6 +446,7 @@ fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
     ended
 }
 
+/// Runs one slice of the job, and adds its results to those found so far.
 fn run(
     call: &Call<'_>,
     scan: &Scan,
@@ -455,7 +464,7 @@ fn run(
         }
         Job::Take(job) => {
             return all_in_order(call, found, |see| {
-                patiently(scan, budget, |budget| {
+                or_help(scan, budget, |budget| {
                     Ok(match job.step(budget, &context, see)? {
                         Step::More => ScanStep::More,
                         Step::Done => ScanStep::Done,
@@ -491,8 +500,8 @@ fn run(
     })
 }
 
-/// A slice of a scan for everything, of a table with one object a key: the results go in front of
-/// those found before.
+/// A slice of a scan for all results, in a table with one object per key. The scan runs backwards,
+/// so results are put in front of the earlier ones.
 fn all(
     call: &Call<'_>,
     scan: &Scan,
@@ -509,21 +518,21 @@ fn all(
     })
 }
 
-/// One slice of a select; see `patiently`.
+/// Runs a slice of a job that yields results; see `or_help`.
 fn stepped(
     scan: &Scan,
-    job: &mut impl Giving,
+    job: &mut impl ResultJob,
     budget: &mut Budget,
     see: &mut dyn FnMut(Output<'_>),
 ) -> Result<ScanStep, larder::Error> {
-    patiently(scan, budget, |budget| {
-        job.give(budget, &scan.around.context(), see)
+    or_help(scan, budget, |budget| {
+        job.slice(budget, &scan.around.context(), see)
     })
 }
 
-/// One slice of a scan. If a list batch stops it, the results so far stay, the slice helps with the
-/// batch, and the next slice goes on from there.
-fn patiently(
+/// Runs a slice of a scan. If a list batch stops it, the results so far are kept, the rest of the
+/// slice is spent on helping with the batch, and the next slice continues at the same place.
+fn or_help(
     scan: &Scan,
     budget: &mut Budget,
     step: impl FnOnce(&mut Budget) -> Result<ScanStep, larder::Error>,
@@ -537,9 +546,8 @@ fn patiently(
     }
 }
 
-/// As `all`, for a bag, whose objects of one key stay in the order of their arrival, for what is
-/// taken, and for what has a limit. Ends with the results, or {more, Reversed} if there were
-/// several slices.
+/// A slice of a scan for all results that runs in the direction that was asked for. Ends with the
+/// results if there is one slice, and with {more, Reversed} if there are several.
 fn all_in_order(
     call: &Call<'_>,
     found: Word,
@@ -559,13 +567,14 @@ fn all_in_order(
     })
 }
 
-/// These in front of what was found, back to front.
+/// Puts the words in front of the results so far, in reverse order.
 fn reversed(call: &Call<'_>, words: &[Word], found: Word) -> Word {
     words
         .iter()
         .fold(found, |list, &word| cons(call, word, list))
 }
 
+/// Makes a term of a result.
 fn word(call: &Call<'_>, output: &Output<'_>) -> Word {
     match output {
         Output::Object(object) => decode::object(&call.heap, object),
@@ -577,10 +586,10 @@ fn cons(call: &Call<'_>, head: Word, tail: Word) -> Word {
     call.heap.cell(head, tail)
 }
 
-/// A slice of a limited scan. Ends with {Results, Continuation}, or '$end_of_table'. If there were
-/// several slices it ends with {more, Reversed, Continuation}, which `larder_select:in_order/1`
-/// turns round. `next` gives the continuation, if something may be left.
-fn some<J: Giving>(
+/// A slice of a scan with a limit. Ends with {Results, Continuation}, or '$end_of_table'. If there
+/// are several slices, ends with {more, Reversed, Continuation}, which `larder_select:in_order/1`
+/// reverses. `next` makes the continuation, if there may be more results.
+fn some<J: ResultJob>(
     call: &Call<'_>,
     scan: &Scan,
     job: &mut J,
@@ -610,12 +619,13 @@ fn some<J: Giving>(
     ])))
 }
 
+/// The continuation of a select with a limit. `None` if there are no more results.
 fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) -> Option<Word> {
-    // As `ets`, which knows that nothing is left when the keys are given, and only then.
+    // Like `ets`, only a scan of given keys knows that there are no more results.
     if job.is_over() {
         return None;
     }
-    let way = match again.direction {
+    let direction = match again.direction {
         Direction::Forward => atoms::FORWARD,
         Direction::Backward => atoms::BACKWARD,
     };
@@ -623,12 +633,13 @@ fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) ->
     Some(call.tuple(&[
         tables::reference(call.env, &scan.table),
         call.int(again.limit as i64),
-        way.word(),
+        direction.word(),
         call.binary(&job.continuation().unwrap_or_default()),
         program,
     ]))
 }
 
+/// The continuation of a scan of an index with a limit.
 fn index_continuation(call: &Call<'_>, scan: &Scan, job: &IndexJob, again: &IndexAgain) -> Word {
     let program = PROGRAMS.make(again.program.clone()).term(call.env);
     call.tuple(&[

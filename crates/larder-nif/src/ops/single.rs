@@ -15,7 +15,8 @@ use larder_term::{Mode, TermRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Runs `f` with the index key of a term: its inline bytes, or its order key in an ordered_set.
+/// Encodes the index key of a term and runs `f` with it. The index key is the term's inline bytes,
+/// or its order key in an ordered_set.
 #[inline(always)]
 pub fn with_key<R>(
     call: &Call<'_>,
@@ -23,21 +24,21 @@ pub fn with_key<R>(
     key: Word,
     f: impl FnOnce(&[u8]) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
-    // Most keys fit on the stack, so none of this asks an allocator.
+    // The buffer begins on the stack. Most keys fit there, and nothing is allocated.
     let mut stack = stack_bytes();
     let mut bytes = Writer::at(&mut stack, call.env, Mode::Inline);
     bytes.key(key, table.key_form()).map_err(|_| BADARG)?;
     f(&bytes)
 }
 
-/// Words of objects that were read for the caller, which a visitor collects.
+/// Objects that were read for the caller, as terms on the caller's heap.
 pub struct Shown<'c> {
     heap: &'c Heap,
     words: SmallVec<[Word; 8]>,
 }
 
 impl<'c> Shown<'c> {
-    /// None yet.
+    /// An empty collection.
     pub fn new(call: &'c Call<'_>) -> Self {
         Shown {
             heap: &call.heap,
@@ -45,13 +46,13 @@ impl<'c> Shown<'c> {
         }
     }
 
-    /// Notes an object.
+    /// Adds an object.
     #[inline]
     pub fn object(&mut self, object: &ObjectView<'_>) {
         self.words.push(decode::object(self.heap, object));
     }
 
-    /// What was noted.
+    /// The terms of the objects.
     pub fn words(&self) -> &[Word] {
         &self.words
     }
@@ -95,8 +96,8 @@ pub(super) fn insert_new_to(
     local: &mut Local,
     object: Word,
 ) -> Reply {
-    // If a row is costly to encode, the key is looked up first, and the row is not encoded if it is
-    // there. That look decides nothing else, as the key may come or go before the insert.
+    // If the row is costly to encode, look up the key first. If it is present, the row needn't be
+    // encoded. If it is absent, another thread may insert it before us, so `insert_new_in` decides.
     if is_costly(object) && is_there(call, table, local, object)? {
         return Ok(boolean(false));
     }
@@ -124,7 +125,7 @@ fn is_there(
     row: Word,
 ) -> Result<bool, Raise> {
     let elements = layout::tuple(row).unwrap_or(&[]);
-    // Too short for a key: the write finds that out, and raises.
+    // If the tuple is too short to have a key, `with_object` raises the error.
     let Some(&key) = elements.get(table.keypos() - 1) else {
         return Ok(false);
     };
@@ -165,8 +166,8 @@ fn has_containers(elements: &[Word]) -> bool {
     })
 }
 
-/// `delete_object` of a set or ordered_set, whose row is compared with the one under its key, and
-/// not encoded. The engine removes that one if it is still the one that was compared.
+/// `delete_object` of a set or ordered_set: compares the row, without encoding it, with the one
+/// under its key. The engine removes the stored row if it is still the one that was compared.
 #[inline(never)]
 fn delete_compared(
     call: &Call<'_>,
@@ -186,8 +187,8 @@ fn delete_compared(
     Ok(atoms::TRUE.word())
 }
 
-/// Runs `f` with a tuple as an object of the table. The first part of its result says whether the
-/// table has taken over the counts of the object's handles.
+/// Encodes a tuple as an object of the table, and runs `f` with it. The first part of the result of
+/// `f` says whether the table has taken over the counts of the object's handles.
 #[inline(always)]
 pub fn with_object<R>(
     call: &Call<'_>,
@@ -195,22 +196,22 @@ pub fn with_object<R>(
     tuple: Word,
     f: impl FnOnce(&mut Local, ObjectRef<'_>) -> Result<(bool, R), Error>,
 ) -> Result<R, Raise> {
-    // 1. Key and value are written on the stack.
+    // 1. Encode the key and the value, in buffers that begin on the stack.
     let (mut key, mut value) = (stack_bytes(), stack_bytes());
     let mut row = Row::at([&mut key, &mut value], call.env);
     let elements = layout::tuple(tuple).unwrap_or(&[]);
     if row.write(table, elements).is_err() {
-        // The table's error comes before that of the object.
+        // An error of the table takes precedence over one of the tuple.
         return answer(call, table, table.check_write(who(call))).and(Err(BADARG));
     }
-    // 2. The emulator counts each call as one reduction. A large object costs more: it is reported.
+    // 2. Report the cost of a large object: the emulator counts each call as one reduction.
     let object = row.object();
     let value = object.value();
     if value.len() > SMALL_OBJECT {
         spend_many_bytes(call, local, weight(value.len(), outside_bytes(value)));
     }
-    // 3. The row owns a count for each of the value's handles, and gives them to the table with the
-    // object. If the table has not stored the object, the row takes them back, and releases them.
+    // 3. The row owns a count of each of the value's handles. Offer them to the table. If the table
+    // doesn't store the object, the row takes them back, and releases them when it is dropped.
     let given = row.give_up();
     let result = f(local, object.giving());
     if given && !matches!(result, Ok((true, _))) {
@@ -234,14 +235,15 @@ impl<'c> Found<'c> {
         }
     }
 
-    /// Adds an object. `asked` is the caller's own term for its key, which the tuple may take over.
+    /// Adds an object. `asked` is the key as the caller has passed it. If it is a compact term, the
+    /// tuple contains it instead of a copy.
     #[inline(always)]
     fn add(&mut self, asked: Word, stored: Stored<'_>) {
         self.bytes += stored.size();
         decode::stored(self.objects.heap(), asked, stored, self.objects.next());
     }
 
-    /// A list of them, in order.
+    /// Makes the list of the objects, and reports its cost to the emulator.
     #[inline(always)]
     fn list(&self, call: &Call<'_>, local: &Local) -> Word {
         spend(call, self.objects.len());
@@ -262,8 +264,9 @@ pub fn lookup(call: &Call<'_>) -> Reply {
 pub(super) fn lookup_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
     let mut found = Found::new(call);
     let asked = call.args[1];
-    // The key's bytes lie on the stack. The engine pins the epoch, copies each object, and visits
-    // the copy, which becomes a term on the caller's heap at once: so the handles in it are valid.
+    // The engine pins the epoch, copies each object, and visits the copy. The visitor makes a term
+    // of it on the caller's heap at once. The epoch is still pinned then, so the handles in the
+    // copy are valid.
     with_key(call, table, asked, |key| {
         let visit = |stored: Stored<'_>| found.add(asked, stored);
         answer(call, table, table.lookup_in(local, asker(call), key, visit))
@@ -271,7 +274,8 @@ pub(super) fn lookup_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) 
     Ok(found.list(call, local))
 }
 
-/// Reports to the emulator that a call read many objects, which cost more than the call itself.
+/// Reports to the emulator that a call has read many objects, if there are more than a call costs
+/// itself.
 #[inline]
 pub fn spend(call: &Call<'_>, objects: usize) {
     if objects > 16 {
@@ -279,9 +283,9 @@ pub fn spend(call: &Call<'_>, objects: usize) {
     }
 }
 
-/// Tells the emulator of large objects, which take longer than the call itself: by what a process
-/// has used, it decides when the next one's turn is, and when another scheduler has to wake up for
-/// those that wait. What is too little to be told is kept, and told with the next on this thread.
+/// Reports the cost of large objects to the emulator. By the reductions that a process has used,
+/// the emulator decides when the next process is scheduled, and when another scheduler has to be
+/// woken up. A cost that is too small to report is added to that of the thread's next call.
 #[inline]
 fn spend_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
     if bytes > SMALL_OBJECT {
@@ -289,15 +293,15 @@ fn spend_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
     }
 }
 
-/// Bytes of an object that cost no more than the call itself.
+/// An object of up to this number of bytes costs no more than the call itself.
 const SMALL_OBJECT: usize = 128;
-/// Bytes that are encoded or decoded in half a microsecond.
+/// The number of bytes that are encoded or decoded in half a microsecond.
 const BYTES_A_UNIT: usize = 128;
-/// The fewest units that can be told.
+/// The fewest units that can be reported.
 const LEAST: u32 = 20;
 
-/// What a term weighs that is encoded: its bytes, and those of the binaries that are copied for it,
-/// of which far more are copied in the same time.
+/// The weight of an encoded term: its bytes, and a fraction of the bytes of binaries that are
+/// copied for it, since copying is much faster than encoding.
 pub(super) fn weight(bytes: usize, copied: usize) -> usize {
     const COPIED_A_BYTE: usize = 32;
     bytes + copied / COPIED_A_BYTE
@@ -311,8 +315,8 @@ fn spend_many_bytes(call: &Call<'_>, local: &Local, bytes: usize) {
     report(call, local);
 }
 
-/// Tells the emulator of what is unreported, if that is enough. Less the emulator would count as
-/// nothing: it is kept for the thread's next call.
+/// Reports the thread's unreported units, if they are enough. The emulator rounds fewer units down
+/// to nothing, so they are kept for the thread's next call.
 #[inline]
 pub(super) fn report(call: &Call<'_>, local: &Local) {
     let unreported = local.unreported.get();
@@ -363,13 +367,13 @@ pub fn lookup_elements_default(call: &Call<'_>) -> Reply {
     Ok(elements::<_, true>(call, positions)?.unwrap_or(call.args[3]))
 }
 
-/// A position of an object's element; none, if it can be that of no object.
+/// Reads the position of an element. `None` if no object can have it.
 #[inline(always)]
 fn position(word: Word) -> Option<usize> {
     natural(word).ok().filter(|&position| position > 0)
 }
 
-/// A list of positions.
+/// Reads a list of positions.
 fn positions(list: Word) -> Option<SmallVec<[usize; 16]>> {
     let (mut rest, mut found) = (list, SmallVec::new());
     while let Some((head, tail)) = layout::cell(rest) {
@@ -379,16 +383,18 @@ fn positions(list: Word) -> Option<SmallVec<[usize; 16]>> {
     (rest == layout::NIL).then_some(found)
 }
 
-/// The elements at the positions that `read` makes of the third argument, of the object, or a list
-/// of those of each object of a bag; none if there is no object. `LISTS`: an object's elements are
-/// a list, else they are the one element.
+/// Looks up the elements at the positions that `read` makes of the third argument. `None` if there
+/// is no object.
+///
+/// The elements of an object are a list if `LISTS` is set, otherwise they are the one element. For
+/// a bag the result is a list of these, for each object under the key.
 #[inline(always)]
 fn elements<P: AsRef<[usize]>, const LISTS: bool>(
     call: &Call<'_>,
     read: impl FnOnce(Word) -> Option<P>,
 ) -> Result<Option<Word>, Raise> {
     tables::with_local(call, call.args[0], |table, local| {
-        // A position that can be none: the table's error comes first.
+        // If no object can have the position, an error of the table still takes precedence.
         let Some(positions) = read(call.args[2]) else {
             return answer(call, table, table.check_read(who(call))).and(Err(BADARG));
         };
@@ -396,11 +402,12 @@ fn elements<P: AsRef<[usize]>, const LISTS: bool>(
         let is_unique = table.kind().is_unique();
         let mut objects = ListBuilder::new(heap);
         let mut only = layout::NIL;
-        // The cells of the list of the object that is being visited.
+        // The cells of the list for the object that is being visited.
         let mut cells = None::<Cells>;
         let count = with_key(call, table, call.args[1], |key| {
             let visit = |i: usize, element: TermRef<'_>| {
                 if LISTS {
+                    // This is the first element of another object: allocate its list.
                     if i == 0 {
                         let (list, rest) = heap.cells(positions.len());
                         cells = Some(rest);
@@ -424,7 +431,7 @@ fn elements<P: AsRef<[usize]>, const LISTS: bool>(
                 other => answer(call, table, other),
             }
         })?;
-        // Nothing was visited of any object: of each there is the empty list.
+        // If there are no positions, no element is visited. Each object still yields an empty list.
         if LISTS && positions.is_empty() && !is_unique {
             (0..count).for_each(|_| objects.next().fill(layout::NIL));
         }

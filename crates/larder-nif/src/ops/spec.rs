@@ -1,4 +1,16 @@
-//! Match specifications as compiled programs.
+//! Match specifications: from the emulator's terms to programs.
+//!
+//! A call's specification is read in one pass as a *template*, which is the specification without
+//! its constants, and its *arguments*, which are the constants (`larder_matchspec::template`). The
+//! thread keeps the code of the templates that it has compiled last. So calls whose specifications
+//! differ in constants alone compile nothing:
+//!
+//! 1. Read the template and the arguments off the emulator's terms (`Words`).
+//! 2. Find the template's code, or compile it (`Thread::code`).
+//! 3. Encode the arguments, and make a program of code and arguments.
+//!
+//! A specification that can't be read so is encoded as a term and compiled as a whole
+//! (`Thread::whole`).
 
 use super::single::weight;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
@@ -19,17 +31,17 @@ use smallvec::SmallVec;
 use std::cell::RefCell;
 use std::sync::Arc;
 
-/// Compiled match specifications.
+/// The resource type of compiled match specifications.
 pub static PROGRAMS: Registered<Program> = Registered::new();
 
-/// Match specifications with parameters.
+/// The resource type of match specifications with parameters.
 pub static PREPARED: Registered<Prepared> = Registered::new();
 
-/// What a program asks of the host, in the host's words: nothing, for most programs.
+/// What a program asks about its host: the calling process and the node. Most programs ask nothing.
 pub struct Surroundings(Option<(Term, larder_term::Atom)>);
 
 impl Surroundings {
-    /// Those of the running call, as far as the program asks for them.
+    /// Those of the running call, if the program asks for them.
     pub fn new(call: &Call<'_>, program: &Program) -> Result<Self, Raise> {
         if !program.asks_context() {
             return Ok(Self::none());
@@ -44,7 +56,7 @@ impl Surroundings {
         Surroundings(None)
     }
 
-    /// As programs want them.
+    /// The same as a context for running the program.
     pub fn context(&self) -> Context<'_> {
         match &self.0 {
             Some((me, node)) => Context {
@@ -56,6 +68,7 @@ impl Surroundings {
     }
 }
 
+/// Encodes a term.
 fn taken(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
     let mut buffer = TermBuf::new(Mode::Shared);
     buffer
@@ -64,24 +77,23 @@ fn taken(call: &Call<'_>, word: Word) -> Result<TermBuf, Raise> {
     Ok(buffer)
 }
 
-/// What a program is made of: a match specification, or a pattern and what becomes of the rows that
-/// fit.
+/// What a program is compiled from: a match specification (`None`), or a pattern, with the result
+/// for a row that matches it.
 pub type What = Option<Pattern>;
 
-/// How many programs a thread keeps.
+/// The number of templates whose code a thread keeps.
 const KEPT: usize = 64;
 /// The longest template that is kept, in bytes.
 const LONGEST_KEPT: usize = 512;
 
-/// What a thread has for its programs.
+/// A thread's cache of code, and its buffers.
 #[derive(Default)]
 struct Thread {
-    /// The programs that were compiled last, without their arguments, by a hash of their templates.
-    /// Calls whose specifications differ in constants alone share one.
+    /// A direct-mapped cache of code, by a hash of the template.
     kept: Vec<Option<Arc<Code>>>,
-    /// Where templates are read.
+    /// The buffer for the template of the current call.
     template: Template,
-    /// Where values of parameters are encoded.
+    /// The buffer for an encoded value of a parameter.
     buffer: TermBuf,
 }
 
@@ -89,7 +101,7 @@ thread_local! {
     static THREAD: RefCell<Thread> = RefCell::default();
 }
 
-/// The host's terms, to read templates off.
+/// The emulator's terms, as the reader of templates sees them.
 struct Words(*mut Env);
 
 impl Terms for Words {
@@ -121,7 +133,7 @@ impl Terms for Words {
                     _ => Class::Other,
                 })
             }
-            // Integers of 64 bits are among these. As other terms they are compared as well.
+            // These include integers of 64 bits. They are compared correctly as `Other`, too.
             Kind::Positive | Kind::Negative => Look::Leaf(Class::Other),
             Kind::Other if self.is_map(word) => Look::Map,
             _ => Look::Leaf(Class::Other),
@@ -147,7 +159,7 @@ impl Terms for Words {
 }
 
 impl Words {
-    /// Whether a term whose layout is not known is a map.
+    /// Whether a term of unknown layout is a map.
     #[cold]
     fn is_map(&self, word: Word) -> bool {
         // SAFETY: the environment and the term are the running call's.
@@ -155,8 +167,7 @@ impl Words {
     }
 }
 
-/// The program for a specification that is a term of the host: a list of clauses, or {Prepared,
-/// Values}.
+/// The program for a specification: a list of clauses, or {Prepared, Values}.
 pub fn program(call: &Call<'_>, word: Word, what: What) -> Result<Program, Raise> {
     match (what, layout::tuple(word)) {
         (None, Some(&[prepared, values])) => bound(call, prepared, values),
@@ -164,7 +175,7 @@ pub fn program(call: &Call<'_>, word: Word, what: What) -> Result<Program, Raise
     }
 }
 
-/// The program for a specification with parameters and a list of their values.
+/// Binds a list of values to the parameters of a prepared specification.
 fn bound(call: &Call<'_>, prepared: Word, values: Word) -> Result<Program, Raise> {
     let prepared = PREPARED.get(call.env, prepared).ok_or(BADARG)?;
     let (mut words, mut rest) = (SmallVec::<[Word; 8]>::new(), values);
@@ -188,7 +199,7 @@ fn bound(call: &Call<'_>, prepared: Word, values: Word) -> Result<Program, Raise
     })
 }
 
-/// The values of parameters, as the host has them.
+/// The values of parameters, as terms of the emulator.
 struct Given<'a> {
     thread: &'a mut Thread,
     env: *mut Env,
@@ -209,7 +220,9 @@ impl Values for Given<'_> {
 }
 
 impl Thread {
+    /// The program for a specification or a pattern; see the module's steps.
     fn program(&mut self, env: *mut Env, word: Word, what: What) -> Result<Program, Raise> {
+        // 1. Read the template, and collect the arguments.
         let (words, mut found) = (Words(env), Found::new());
         let is_read = match what {
             None => self.template.read(&words, word, &mut found),
@@ -221,14 +234,16 @@ impl Thread {
         if !is_read {
             return self.whole(env, word, what);
         }
+        // 2. Find or compile the code.
         let code = self.code().map_err(|error| refusal(what, &error))?;
+        // 3. Encode the arguments.
         Program::new(code, |arguments| {
             for word in found {
                 match layout::small(word) {
                     Some(n) => arguments.push_int(n),
                     None => {
-                        // Written on the stack: the arguments take counts of their own for its
-                        // handles.
+                        // Encode the term on the stack. `push` copies it, and takes its own counts
+                        // of the handles.
                         let mut stack = stack_bytes();
                         let mut written = Writer::at(&mut stack, env, Mode::Shared);
                         written.term(word)?;
@@ -241,7 +256,7 @@ impl Thread {
         .ok_or(BADARG)
     }
 
-    /// Keeps no more memory than most arguments take.
+    /// Frees the buffer if an unusually large argument has made it grow.
     #[inline]
     fn tidy(&mut self) {
         if self.buffer.capacity() > LONGEST_KEPT {
@@ -249,7 +264,7 @@ impl Thread {
         }
     }
 
-    /// A term in the buffer.
+    /// Encodes a term in the buffer.
     fn encoded(&mut self, env: *mut Env, word: Word) -> Result<TermRef<'_>, Raise> {
         self.buffer
             .encode(|out| encode::term(env, word, out))
@@ -257,17 +272,20 @@ impl Thread {
         self.buffer.term().ok_or(BADARG)
     }
 
-    /// The code of the template that was read: kept, or new.
+    /// Step 2: the code of the template, from the cache or newly compiled.
     fn code(&mut self) -> Result<Arc<Code>, CompileError> {
         if self.kept.is_empty() {
             self.kept.resize_with(KEPT, || None);
         }
+        // Two templates may have the same hash, so compare them.
         let slot = &mut self.kept[self.template.hash() as usize % KEPT];
         if let Some(code) = slot {
             if code.is_of(&self.template) {
                 return Ok(Arc::clone(code));
             }
         }
+        // Compile the template. The code takes over the buffer. Long templates aren't cached, as
+        // they would keep much memory alive.
         let keeps = self.template.size() <= LONGEST_KEPT;
         let code = Arc::new(Code::compile(std::mem::take(&mut self.template))?);
         if keeps {
@@ -276,7 +294,7 @@ impl Thread {
         Ok(code)
     }
 
-    /// The program for a specification that is its own template.
+    /// Compiles a specification as a whole, with its constants.
     #[cold]
     fn whole(&mut self, env: *mut Env, word: Word, what: What) -> Result<Program, Raise> {
         let mut buffer = TermBuf::default();
@@ -292,7 +310,7 @@ impl Thread {
     }
 }
 
-/// What is raised of a specification that does not compile.
+/// The error for a specification that doesn't compile.
 #[cold]
 fn refusal(what: What, error: &CompileError) -> Raise {
     match (what, &error.what) {
@@ -301,8 +319,8 @@ fn refusal(what: What, error: &CompileError) -> Raise {
     }
 }
 
-/// What a table takes `[]` for, which is no match specification elsewhere: nothing fits. An object
-/// always has a key, so none is `{}`.
+/// The program for `[]` in a select, which matches nothing. (Elsewhere `[]` is no match
+/// specification.) Its head is `{}`, and no object is, since each has a key.
 pub fn nothing() -> Result<Program, Raise> {
     let (head, guards, body) = (
         Term::tuple::<Term>([]),
@@ -319,7 +337,7 @@ pub fn compile_ref(call: &Call<'_>) -> Reply {
     Ok(PROGRAMS.make(program).term(call.env))
 }
 
-/// A match specification with parameters, compiled.
+/// Compiles a match specification with parameters.
 fn prepared(call: &Call<'_>, word: Word) -> Result<Result<Prepared, CompileError>, Raise> {
     let mut buffer = TermBuf::default();
     let spec = buffer.encode(|out| encode::term(call.env, word, out));
@@ -334,7 +352,8 @@ pub fn prepare(call: &Call<'_>) -> Reply {
     Ok(PREPARED.make(prepared).term(call.env))
 }
 
-/// parameters(Term) -> Count | false: how many parameters a specification has that prepare/1 gave.
+/// parameters(Term) -> Count | false: the number of parameters of a specification that prepare/1
+/// has returned.
 pub fn parameters(call: &Call<'_>) -> Reply {
     let prepared = PREPARED.get(call.env, call.args[0]);
     Ok(prepared.map_or(atoms::FALSE.word(), |prepared| {
@@ -342,8 +361,8 @@ pub fn parameters(call: &Call<'_>) -> Reply {
     }))
 }
 
-/// prepare_fault(Spec) -> none | binary() | {Clause, binary()}: what is wrong with a specification
-/// that prepare/1 refuses, and in which clause, from 1.
+/// prepare_fault(Spec) -> none | binary() | {Clause, binary()}: why prepare/1 refuses a
+/// specification, and the clause that is wrong, counted from 1.
 pub fn prepare_fault(call: &Call<'_>) -> Reply {
     let Err(error) = prepared(call, call.args[0])? else {
         return Ok(atoms::NONE.word());
@@ -360,7 +379,7 @@ pub fn is_compiled(call: &Call<'_>) -> Reply {
     Ok(boolean(PROGRAMS.get(call.env, call.args[0]).is_some()))
 }
 
-/// run(List, Compiled, Acc) -> the results for the list's terms, reversed onto Acc.
+/// run(List, Compiled, Acc) -> the results for the terms of a list, reversed, in front of Acc.
 pub fn run(call: &Call<'_>) -> Reply {
     let program = PROGRAMS.get(call.env, call.args[1]).ok_or(BADARG)?;
     let around = Surroundings::new(call, program)?;
@@ -396,7 +415,7 @@ pub fn run(call: &Call<'_>) -> Reply {
     }
 }
 
-/// test(Tuple, Spec) -> {ok, Result} | false: a specification tried on a term.
+/// test(Tuple, Spec) -> {ok, Result} | false: runs a specification on a term.
 pub fn test(call: &Call<'_>) -> Reply {
     let program = program(call, call.args[1], None)?;
     let row = taken(call, call.args[0])?;

@@ -1,16 +1,15 @@
-//! How every operation begins, and how a write revalidates before it changes anything.
+//! The beginning of every operation, and the revalidation of a write before it changes anything.
 //!
 //! ```text
 //!  state word = pointer to the store │ DEAD │ LATCHED
 //! ```
 //!
-//! 1. One load of the state word tells an operation all it needs: the store, whether the table
-//!    lives, whether a list batch holds the latch. With neither bit set the operation begins.
+//! 1. One load of the state word tells an operation all it needs: the store, whether the table is
+//!    alive, and whether a list batch holds the latch. If neither bit is set, the operation begins.
 //! 2. If the latch is held, an operation on one key settles its key with the batch (see `batch`)
-//!    and begins beside it. Any other operation is `Busy`.
-//! 3. A write loads the word again under the leaf's lock. A store that was replaced, a latch that
-//!    was acquired and a table that died since (1) are all seen there, before anything is changed;
-//!    then the write begins anew.
+//!    and begins while the batch goes on. Any other operation returns `Busy`.
+//! 3. A write loads the word again under the leaf's lock, before it changes anything. If the store
+//!    was replaced, the latch acquired or the table deleted since (1), the write restarts from (1).
 
 use crate::budget::Budget;
 use crate::error::Error;
@@ -24,27 +23,27 @@ use std::sync::atomic::Ordering;
 /// An operation under way: the table's store, as it was when the operation began.
 pub(crate) struct Operation<'g> {
     pub(crate) guard: &'g Guard,
-    /// The state word that it began with.
+    /// The state word that (1) has loaded.
     pub(crate) state: Loaded<'g, Store>,
     pub(crate) store: &'g Store,
     pub(crate) admission: Admission,
 }
 
-/// What let an operation begin.
+/// Why an operation was allowed to begin.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Admission(u64);
 
 impl Admission {
     /// Nobody held the latch.
     pub(crate) const UNLATCHED: Admission = Admission(0);
-    /// It belongs to the batch that holds the latch.
+    /// The operation belongs to the batch that holds the latch.
     pub(crate) const BATCH: Admission = Admission(u64::MAX);
-    /// It is a write of a commit that was decided, and holds the key's lock. If the table is
-    /// emptied or deleted meanwhile, or a batch begins, that comes after the commit.
+    /// The operation is a write of a commit that has been validated and holds the key's lock. If
+    /// the table is emptied or deleted meanwhile, or a batch begins, that comes after the commit.
     pub(crate) const COMMIT: Admission = Admission(u64::MAX - 1);
 
-    /// The latch is held, and the operation's key is settled with the batch that holds it: the one
-    /// with this number, in the order in which batches have acquired the latch.
+    /// The latch is held, and the operation's key has been settled with the batch that holds it.
+    /// `turns` is the number of that batch, in the order in which batches acquired the latch.
     pub(crate) fn settled(turns: u64) -> Admission {
         debug_assert!(turns > 0);
         Admission(turns)
@@ -52,8 +51,8 @@ impl Admission {
 }
 
 impl Operation<'_> {
-    /// Whether there is no room to put a value in the place of `old`. A list and a commit have
-    /// asked beforehand whether there is room for all that they write, so nothing is refused here.
+    /// Whether there is no room to replace `old` by `new`. A list and a commit have checked
+    /// beforehand that there is room for everything they write, so nothing is refused here.
     #[cold]
     pub(super) fn refuses(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> bool {
         let asked = matches!(self.admission, Admission::BATCH | Admission::COMMIT);
@@ -69,9 +68,11 @@ pub(crate) enum Intent {
     Write,
 }
 
-/// Orders the loads that follow after the taking of the leaf's lock. Threads that acquire the batch
-/// latch, or fix a table, do the reverse: they change the state word (or a flag), then read leaves.
-/// So either this thread sees their change, or they see this thread's lock and wait for it.
+/// Orders the following loads after the acquisition of the leaf's lock.
+///
+/// A thread that acquires the batch latch or fixes a table does the reverse: it changes the state
+/// word (or a flag), and then reads leaves. So either this thread sees that change, or the other
+/// thread sees this thread's lock and waits for it.
 #[inline]
 pub(crate) fn after_lock() {
     // Ordering: the lock is taken by a locked read-modify-write, which on x86-64 is a full barrier
@@ -84,7 +85,7 @@ pub(crate) fn after_lock() {
 }
 
 impl Table {
-    /// Begins an operation: the store as it is now.
+    /// Begins an operation on the current store.
     ///
     /// # Errors
     /// `NoTable` when the table is dead, `Busy` when its batch latch is held.
@@ -94,11 +95,10 @@ impl Table {
             .ok_or_else(|| self.why_refused(guard))
     }
 
-    /// As `begin`, for an operation on one key, which may go on beside a list that is being
-    /// inserted.
+    /// Begins an operation on one key, which may run while a list is being inserted.
     ///
     /// # Errors
-    /// As `begin`.
+    /// Those of `begin`.
     #[inline(always)]
     pub(crate) fn begin_on<'g>(
         &self,
@@ -112,11 +112,11 @@ impl Table {
         }
     }
 
-    /// As `begin`; None if it can't.
+    /// Begins an operation, if the table is alive and nobody holds the batch latch.
     #[inline(always)]
     fn begin_unlatched<'g>(&self, guard: &'g Guard) -> Option<Operation<'g>> {
         let state = self.state.load(guard);
-        // Neither bit is set: the table lives, and no batch holds the latch.
+        // If neither bit is set, the table is alive, and no batch holds the latch.
         let store = state.get().filter(|_| state.tag() == 0)?;
         Some(Operation {
             guard,
@@ -126,12 +126,12 @@ impl Table {
         })
     }
 
-    /// Why an operation can't begin.
+    /// The error of an operation that couldn't begin.
     #[cold]
     fn why_refused(&self, guard: &Guard) -> Error {
         let state = self.state.load(guard);
         match state.get() {
-            // The latch may be free again by now: the operation begins anew.
+            // The latch may have been released by now. Then the caller's retry succeeds.
             Some(_) if state.tag() & DEAD == 0 => Error::Busy,
             _ => Error::NoTable,
         }
@@ -151,46 +151,49 @@ impl Table {
         }
     }
 
-    /// Whether a write may go on: the table is as it was when the operation began. Called under the
-    /// leaf's lock. Also notes the change in the table's change stamp, for threads that have read
-    /// ahead.
+    /// Step 3: whether a write may make its change, because the state word is the same as when the
+    /// operation began. Called under the leaf's lock. Also counts the change in the table's change
+    /// stamp, for threads that have read ahead.
     #[inline]
     pub(crate) fn revalidate(&self, op: &Operation<'_>) -> bool {
-        // The lock was taken before the loads below. A thread that acquires the latch, fixes the
-        // table or arms the stamp after them reads this leaf after the change.
+        // The lock was acquired before the loads below. If another thread acquires the latch, fixes
+        // the table or arms the stamp after these loads, it waits for our lock before it reads this
+        // leaf, and sees the change.
         after_lock();
         self.changes.note();
         if op.admission != Admission::UNLATCHED {
             return self.revalidate_beside_batch(op);
         }
-        // The same word: the same store, alive, the latch free.
+        // An equal word means the same store, alive, with the latch free.
         self.state.holds(op.state, op.guard) || planted(Fault::NotRevalidated)
     }
 
     /// `revalidate` while the latch is held.
     #[cold]
     fn revalidate_beside_batch(&self, op: &Operation<'_>) -> bool {
-        // The same word and the same acquisition: the batch with which the key was settled. For
-        // another batch it is not settled.
+        // The key was settled with one batch. If another one has acquired the latch since, the key
+        // isn't settled with that one.
         matches!(op.admission, Admission::BATCH | Admission::COMMIT)
             || (self.state.holds(op.state, op.guard)
                 && op.admission == Admission::settled(self.latch.turns()))
     }
 
-    /// As `size`, at a moment when no list is half inserted and the table is not being emptied.
+    /// The number of objects at a moment when no list is partly inserted and the table isn't being
+    /// emptied.
     ///
     /// # Errors
     /// `NoTable`; `Busy`, also while the objects of a snapshot are being counted: each call does a
     /// slice of that.
     pub fn settled_size(&self) -> Result<usize, Error> {
         let guard = larder_index::pin();
-        // The state word alone doesn't tell that the latch was held and is free again.
+        // A batch may come and go during the count, and leave the same state word. So compare the
+        // number of acquisitions of the latch, too.
         let turns = self.latch.turns();
         let op = self.begin(&guard)?;
         let Some(size) = self.size_of(op.store, &mut Budget::scan()) else {
             return Err(Error::Busy);
         };
-        // Ordering: the counts come before what follows.
+        // Ordering: Acquire, the counts are loaded before what follows.
         std::sync::atomic::fence(Ordering::Acquire);
         if self.latch.turns() == turns && self.state.holds(op.state, &guard) {
             Ok(size)

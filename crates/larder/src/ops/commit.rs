@@ -1,35 +1,36 @@
-//! How a table is written: one entry, or the objects of one key, under the leaf's lock.
+//! Changes of a table: of one entry, or of the objects of one key, under the leaf's lock.
 //!
-//! Every change of a table is a *commit*: a call of one of the functions below, which do what every
-//! change has to.
+//! Every change of a table is a *commit*: a call of one of these functions. They do the bookkeeping
+//! that every change needs.
 //!
 //! | function | index | changes |
 //! |---|---|---|
 //! | `put_one`, `remove_one` | set, ordered_set | one entry, in a way that is known beforehand |
-//! | `change_one` | set, ordered_set | one entry, as what is there decides |
-//! | `remove_read` | set | some entries that a scan read, if their leaf is as it was |
+//! | `change_one` | set, ordered_set | one entry, in a way that depends on its value |
+//! | `remove_read` | set | entries that a scan has read, if their leaf hasn't changed since |
 //! | `change_many` | bag, duplicate_bag | the objects of one key |
 //!
 //! # Steps
 //!
-//! 1. *Revalidate*, under the leaf's lock: a store that was replaced, a latch that was acquired and
-//!    a table that died are seen there. Then the change is not made, and the caller begins anew. A
-//!    structure that is full, and a unique index, may refuse it.
-//! 2. *Retain*: take counts for the handles of what is stored, before it can be seen.
-//! 3. *Remember* a key that goes, if the table is fixed, before it can be seen to be gone. A bag's
-//!    key is remembered before its lock is given back; a thread that looks for it waits for that.
-//! 4. *Settle up*, without the lock: count the objects, and leave the handles of what was there to
-//!    be released once no reader can be copying it.
+//! 1. *Revalidate*, under the leaf's lock. If the store was replaced, the latch acquired or the
+//!    table deleted since the operation began, the change isn't made, and the caller restarts. The
+//!    change may also be refused, because the table is full or by a unique index.
+//! 2. *Retain*: increment the counts of the new value's handles, before the value can be seen.
+//! 3. *Remember* a removed key, if the table is fixed, before anybody can see that it is gone. The
+//!    key of a bag is remembered before its lock is released; a thread that looks for the key waits
+//!    for that lock.
+//! 4. *Settle up*, without the lock: count the objects, and put the handles of the old value on the
+//!    deferred release list, until no reader can be copying them.
 //!
-//! Linearisation point of a change: the store with which the index unlocks the leaf. What is done
-//! in (1) to (3) comes before it, (4) after it.
+//! Linearisation point: the store with which the index unlocks the leaf. Steps 1 to 3 come before
+//! it, step 4 after it.
 //!
 //! # Invariants
 //!
 //! 1. A value in the index owns one count of each of its handles, from before it can be seen until
 //!    every reader that could see it is gone.
-//! 2. Between (1) and the linearisation point nobody acquires the latch or replaces the store
-//!    without waiting for this leaf's lock before it looks at the leaf.
+//! 2. If another thread acquires the latch or replaces the store between (1) and the linearisation
+//!    point, it waits for this leaf's lock before it reads the leaf.
 
 use super::begin::{after_lock, Admission, Intent, Operation};
 use crate::bounds::{object_of, Bounded};
@@ -44,11 +45,11 @@ use larder_term::blob::Handles;
 use larder_term::object;
 use std::sync::Arc;
 
-/// What became of a change.
+/// The outcome of a change.
 pub(crate) enum Written {
     /// It was made, or there was nothing to do.
     Done,
-    /// The state word had changed: begin again.
+    /// The state word has changed since the operation began. The caller restarts.
     Moved,
     /// It was refused: there is no room for it.
     Full,
@@ -56,10 +57,10 @@ pub(crate) enum Written {
     Taken,
 }
 
-/// What a change makes of an entry.
+/// A change of an entry.
 pub(crate) struct Edit<'v> {
     pub(crate) change: Change<'v>,
-    /// The new value has the handles of the old one, each as often: the counts stay as they are.
+    /// The new value has the same handles as the old one, each as often, so no count changes.
     pub(crate) same_handles: bool,
 }
 
@@ -73,13 +74,13 @@ impl<'v> From<Change<'v>> for Edit<'v> {
     }
 }
 
-/// Handles of old values, whose counts are released when no reader copies them any more. If an
-/// index panics they are forgotten, and leak what they refer to.
+/// Handles of old values. Their counts are released when no reader can be copying them any more. If
+/// an index panics, the handles are leaked.
 #[derive(Default)]
 struct Garbage(Handles);
 
 impl Garbage {
-    /// Adds the handles of a value that is about to go.
+    /// Adds the handles of a value that is about to be removed.
     #[inline]
     fn note(&mut self, value: &[u8]) {
         if raw::has_handles(value) {
@@ -87,7 +88,7 @@ impl Garbage {
         }
     }
 
-    /// The same choice of values, which adds the handles of those that it picks.
+    /// Wraps a predicate: adds the handles of the values that it picks.
     fn noting<'a>(
         &'a mut self,
         picks: &'a mut dyn FnMut(&[u8]) -> bool,
@@ -106,8 +107,10 @@ impl Garbage {
         object::note_handles(value, &mut self.0);
     }
 
-    /// Releases them when every reader of now is gone. The values are in no leaf any more.
-    // By reference: to move it is to copy room for four handles, where mostly there are none.
+    /// Releases the handles after all readers that are pinned now. Their values are in no leaf any
+    /// more.
+    // Takes a reference, since moving `self` would copy room for four handles, and mostly there are
+    // none.
     #[inline]
     fn release(&mut self, op: &Operation<'_>) {
         if !self.0.is_empty() {
@@ -123,8 +126,9 @@ impl Garbage {
 }
 
 impl Table {
-    /// Changes the entry of a set or ordered_set. `f` sees the value and an empty buffer (`spare`,
-    /// if there is one), under the lock, and decides; it may be called again after `Moved`.
+    /// Changes an entry of a set or ordered_set as `f` decides. `f` is called under the lock, with
+    /// the value and an empty buffer (`spare`, if there is one). It may be called again after
+    /// `Moved`.
     #[inline]
     pub(crate) fn change_one<'v>(
         &self,
@@ -138,8 +142,8 @@ impl Table {
         let mut garbage = Garbage::default();
         let mut delta = 0;
         let mut decide = |old: Option<&[u8]>, scratch: &mut Vec<u8>| {
-            // (1) From here to the end of the closure the leaf is locked, and the table is as it
-            // was when the operation began.
+            // (1) The leaf is locked until the index has made the change. If the state word has
+            // changed since the operation began, change nothing.
             if !self.revalidate(op) {
                 outcome = Ok(Written::Moved);
                 return Change::Keep;
@@ -154,7 +158,8 @@ impl Table {
                     return Change::Keep;
                 }
             };
-            // Nothing was changed yet: what follows may still refuse.
+            // The table may be full, or another row may have the value in a unique index. Nothing
+            // has been changed yet, so the change can still be refused.
             if op.store.may_refuse() {
                 let new = match change {
                     Change::Put(value) => Some(value),
@@ -168,7 +173,8 @@ impl Table {
                     return Change::Keep;
                 }
             }
-            // (2), (3) The index makes the change as soon as the closure has returned.
+            // (2), (3) The index makes the change when this closure returns. Before that, retain
+            // the handles of the new value, or remember the key that is removed.
             match change {
                 Change::Keep => return change,
                 Change::Put(_) | Change::PutScratch if same_handles => {}
@@ -177,7 +183,8 @@ impl Table {
                 Change::Remove if old.is_some() => self.note_removal(key),
                 Change::Remove => {}
             }
-            // The old value's handles are only noted: readers may be copying it without the lock.
+            // Collect the handles of the old value. They can't be released yet: readers may be
+            // copying the value without a lock.
             let stays = !matches!(change, Change::Remove);
             delta = i64::from(stays) - i64::from(old.is_some());
             if let (Some(old), false) = (old, same_handles) {
@@ -189,15 +196,15 @@ impl Table {
             Some(spare) => ix.update_with(op.guard, key, spare, &mut decide),
             None => ix.update(op.guard, key, &mut decide),
         };
-        // (4) The leaf is unlocked: the change has taken effect, if there was one.
+        // (4) The leaf is unlocked, and the change has taken effect, if there was one.
         op.store.count.add(delta);
         garbage.release(op);
         outcome
     }
 
-    /// Stores a value in a set or ordered_set, if `predicate` consents, which sees what is under
-    /// the key, under the lock; gives what was there. If the counts of the value's handles are
-    /// `given`, the table has them once the value is stored.
+    /// Stores a value in a set or ordered_set, if `predicate` agrees. The predicate is called under
+    /// the lock, with the value under the key. Returns whether there was one. If the counts of the
+    /// new value's handles are `given`, the table takes them over when the value is stored.
     #[inline]
     pub(crate) fn put_one(
         &self,
@@ -210,9 +217,10 @@ impl Table {
         let mut written = Written::Done;
         let mut garbage = Garbage::default();
         let was = ix.put(op.guard, key, value, &mut |old| {
-            // The leaf is locked, and `old` lies in it. If the closure says false the index
+            // The leaf is locked, and `old` lies in it. If the closure returns `false`, the index
             // changes nothing.
-            // (1) No batch, no other store, no end of the table since the operation began.
+            // (1) Check that no batch has begun, and that the table was neither emptied nor deleted
+            // since the operation began.
             if !self.revalidate(op) {
                 written = Written::Moved;
                 return false;
@@ -226,18 +234,19 @@ impl Table {
                     return false;
                 }
             }
-            // (2) Given counts become the table's with the store that unlocks the leaf.
+            // (2) Retain the handles of the new value. If the counts were given, the table owns
+            // them from the unlock on.
             if !given {
                 raw::retain_value(value);
             }
-            // The old value goes when the closure returns; its handles may still be copied by
-            // readers that pinned before.
+            // The old value is overwritten when the closure returns. Readers that have pinned
+            // before may still copy its handles.
             if let Some(old) = old {
                 garbage.note(old);
             }
             true
         });
-        // (4) The value is in its leaf, unlocked. `Refused` left all as it was: nothing was noted.
+        // (4) The leaf is unlocked. After `Refused` nothing was changed, and `garbage` is empty.
         if was == Previous::Absent {
             op.store.count.add(1);
         }
@@ -246,7 +255,7 @@ impl Table {
     }
 
     /// Removes the entry under a key of a set or ordered_set, if there is one and `predicate`
-    /// consents, as of `put_one`; gives what was there.
+    /// agrees. The predicate is called under the lock. Returns whether there was an entry.
     #[inline]
     pub(crate) fn remove_one(
         &self,
@@ -258,7 +267,7 @@ impl Table {
         let mut written = Written::Done;
         let mut garbage = Garbage::default();
         let was = ix.remove(op.guard, key, &mut |old| {
-            // (1)
+            // (1) If the state word has changed since the operation began, change nothing.
             if !self.revalidate(op) {
                 written = Written::Moved;
                 return false;
@@ -266,12 +275,13 @@ impl Table {
             let Some(old) = old.filter(|old| predicate(old)) else {
                 return false;
             };
-            // (3) A thread that finds the key gone waited for this lock, and finds it remembered.
+            // (3) Remember the key. A thread that finds it missing has waited for this lock, so it
+            // finds it remembered.
             self.note_removal(key);
             garbage.note(old);
             true
         });
-        // (4) The entry is out of its leaf, unlocked.
+        // (4) The leaf is unlocked, and the entry is gone.
         if was == Previous::Present {
             op.store.count.add(-1);
         }
@@ -279,8 +289,8 @@ impl Table {
         (written, was)
     }
 
-    /// Removes the entries at these places of a batch without order, in one change, if none of its
-    /// leaf's has changed since. False, and nothing was done, otherwise.
+    /// Removes the chosen entries of an unordered batch in one change, if the leaf that they were
+    /// read from hasn't changed since. Otherwise returns `false`, and changes nothing.
     pub(crate) fn remove_read(
         &self,
         op: &Operation<'_>,
@@ -293,15 +303,15 @@ impl Table {
         };
         let key = |i: u32| self.key(batch.key(i as usize));
         let mut garbage = Garbage::default();
-        // All of them lie in one leaf, the one that the first key leads to.
+        // An unordered batch is one leaf, which the first key leads to.
         let done = ix.remove_read(op.guard, key(first), (batch, chosen), &mut || {
-            // The leaf is locked, and its version is the one that the scan read: the entries lie
-            // where the batch says.
-            // (1)
+            // The leaf is locked, and its version is the one that the scan has read. So its entries
+            // are those of the batch.
+            // (1) If the state word has changed since the scan began, change nothing.
             if !self.revalidate(op) {
                 return false;
             }
-            // (3)
+            // (3) Remember the removed keys.
             if self.fixation.is_fixed() {
                 chosen.iter().for_each(|&i| self.note_removal(key(i)));
             }
@@ -309,7 +319,7 @@ impl Table {
             values.for_each(|value| garbage.note(value));
             true
         });
-        // (4)
+        // (4) The leaf is unlocked, and the entries are gone.
         if done {
             op.store.count.add(-(chosen.len() as i64));
         }
@@ -317,7 +327,8 @@ impl Table {
         done
     }
 
-    /// Changes the objects under one key of a bag or duplicate_bag. As `change_one`.
+    /// Changes the objects under one key of a bag or duplicate_bag as `f` decides. `f` is called
+    /// under the lock, and may be called again after `Moved`.
     pub(crate) fn change_many(
         &self,
         op: &Operation<'_>,
@@ -329,10 +340,10 @@ impl Table {
         let mut garbage = Garbage::default();
         let mut delta = 0;
         ix.update(op.guard, key, &mut |objects| {
-            // (1) The lock is that of the key: of its leaf while it has few objects, else its
-            // stripe. Readers wait for a stripe only once a change is said to follow. It is said
-            // before the state word is loaded: whoever exchanges the word and then reads the key
-            // reads what this write makes of it.
+            // (1) The lock is that of the leaf, or of the stripe if the key has many objects.
+            // Readers only wait for a stripe whose version is odd, which `begin_change` makes it.
+            // This comes before the state word is loaded. So a thread that exchanges the word after
+            // our load, and then reads the key, waits for this change.
             objects.begin_change();
             if !self.revalidate(op) {
                 outcome = Ok(Written::Moved);
@@ -351,22 +362,23 @@ impl Table {
                 outcome = Ok(refused);
             }
             delta = values.delta;
-            // (3) Once its last object is out, before the lock is given back.
+            // (3) Remember the key if its last object was removed. The lock is still held.
             if delta < 0 && objects.is_empty() {
                 self.note_removal(key);
             }
         });
-        // (4)
+        // (4) The lock is released.
         op.store.count.add(delta);
         garbage.release(op);
-        // A bag's scans wait for no lock. A reader that armed the change stamp after `revalidate`
-        // and read before the change has its stamp ended here.
+        // Scans of a bag wait for no lock. A reader may have armed the change stamp after
+        // `revalidate` and read before the change. So count the change once more.
         after_lock();
         self.changes.note();
         outcome
     }
 
-    /// Remembers a key that is about to go, under the leaf's lock.
+    /// Step 3: remembers a key that is about to be removed, if the table is fixed. Called under the
+    /// leaf's lock.
     #[inline]
     fn note_removal(&self, key: Key<'_>) {
         if self.fixation.is_fixed() && !self.kind().is_ordered() {
@@ -374,7 +386,7 @@ impl Table {
         }
     }
 
-    /// Runs a write under a key until the state word did not change under it.
+    /// Runs a write under a key, and restarts it if the state word has changed meanwhile.
     #[inline]
     pub(crate) fn writing_under<R>(
         &self,
@@ -383,8 +395,8 @@ impl Table {
         mut f: impl FnMut(&Operation<'_>) -> Result<(Written, R), Error>,
     ) -> Result<R, Error> {
         loop {
-            // A write that met another store, a latch or the table's end has changed nothing: it
-            // begins with the state word as it is now, or learns why it can't.
+            // Load the current state word. If the last attempt failed to revalidate, it has changed
+            // nothing. This either begins with the new store, or returns the reason for an error.
             let op = self.begin_on(guard, key, Intent::Write)?;
             match f(&op)? {
                 (Written::Done, result) => {
@@ -393,15 +405,18 @@ impl Table {
                     }
                     return Ok(result);
                 }
+                // Evict an object, or return the error.
                 (Written::Full, _) => self.make_room(&op)?,
+                // Remove the row that has the value if it has expired, or return the error.
                 (Written::Taken, _) => self.unless_freed(&op)?,
-                // What it met, a latch or another's claim, is given back soon.
+                // Another thread holds the latch or a claim, and will release it soon.
                 (Written::Moved, _) => give_way(),
             }
         }
     }
 
-    /// What is said when a unique index has a value, unless the row that had it was expired.
+    /// Removes the row that has a value in a unique index, if it has expired. Otherwise returns the
+    /// error of the write that was refused.
     #[cold]
     pub(crate) fn unless_freed(&self, op: &Operation<'_>) -> Result<(), Error> {
         match self.free_holder(op) {
@@ -411,7 +426,7 @@ impl Table {
         }
     }
 
-    /// What is said when there is no room.
+    /// The error of a write for which there is no room.
     #[cold]
     pub(crate) fn full(&self, op: &Operation<'_>) -> Error {
         let (name, limit) = (&self.options().structure, op.store.limit());
@@ -426,15 +441,15 @@ impl Table {
     }
 }
 
-/// Whether an index of an operation's table is the one below its bounds.
+/// Whether `ix` is the index below the bounds of the operation's table, whose values have stamps.
 fn is_below(op: &Operation<'_>, ix: &dyn Unique) -> bool {
     let is_own = |bounded: &Arc<Bounded>| std::ptr::addr_eq(ix, &**bounded.below());
     op.store.bounded().is_some_and(is_own)
 }
 
-/// Why a store refuses a row in place of another, or beside those of a bag's key. If it doesn't, it
-/// has claimed the row's values of unique indexes. `has_stamps`: the rows are those below the
-/// table's bounds.
+/// Whether the store refuses to replace `old` by `new`, or to add `new`, and why. If it doesn't
+/// refuse, the row's values have been claimed in unique indexes. `has_stamps` says that the values
+/// have stamps behind them (`is_below`).
 #[cold]
 fn refuses(
     table: &Table,
@@ -445,7 +460,7 @@ fn refuses(
     if op.store.has_limit() && op.refuses(key, old, new) {
         return Some(Written::Full);
     }
-    // A batch and a commit have claimed the values of all their rows.
+    // A batch and a commit have already claimed the values of all their rows.
     if matches!(op.admission, Admission::BATCH | Admission::COMMIT) {
         return None;
     }
@@ -466,7 +481,8 @@ impl From<Refused> for Written {
                 note_taken(index);
                 Written::Taken
             }
-            // It begins anew, and sees what has become of the other claim.
+            // Another write has claimed the value and may still give it up. Restart, and look
+            // again.
             Refused::Unsettled => Written::Moved,
         }
     }
@@ -483,27 +499,27 @@ pub(crate) struct ValueList<'o> {
 }
 
 impl ValueList<'_> {
-    /// Whether there is none.
+    /// Whether there are no objects.
     pub(crate) fn is_empty(&self) -> bool {
         self.objects.is_empty()
     }
 
-    /// Whether one is the same as `value`, as `same` says.
+    /// Whether an object is equal to `value` by `same`.
     pub(crate) fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         self.objects.find(value, same)
     }
 
-    /// Calls `f` with each, in order of arrival, until it answers false.
+    /// Calls `f` with each object, in order of arrival, until it returns `false`.
     pub(crate) fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
         self.objects.each(f);
     }
 
-    /// Calls `f` with the number and the value of each, in order of arrival.
+    /// Calls `f` with the number and the value of each object, in order of arrival.
     pub(crate) fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
         self.objects.each_numbered(f);
     }
 
-    /// Adds one, if there is room; otherwise the change is refused.
+    /// Adds an object, if there is room. Otherwise the change is refused.
     pub(crate) fn push(&mut self, value: &[u8]) {
         let (table, op, key) = self.place;
         if op.store.may_refuse() {
@@ -514,20 +530,20 @@ impl ValueList<'_> {
                 return;
             }
         }
-        // (2)
+        // (2) Retain the handles before the object can be seen.
         raw::retain_value(value);
         self.objects.push(value);
         self.delta += 1;
     }
 
-    /// Removes those that `f` picks; gives how many.
+    /// Removes the objects that `f` picks, and returns their number.
     pub(crate) fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         let gone = self.objects.remove_if(&mut self.garbage.noting(f));
         self.delta -= gone as i64;
         gone
     }
 
-    /// Removes all, and calls `f` with each, in order of arrival; gives how many.
+    /// Removes all objects, and calls `f` with each, in order of arrival. Returns their number.
     pub(crate) fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
         let garbage = &mut *self.garbage;
         let gone = self.objects.remove_all(&mut |value| {
@@ -538,7 +554,7 @@ impl ValueList<'_> {
         gone
     }
 
-    /// Removes those that are the same as `value`, as `same` says; gives how many.
+    /// Removes the objects that are equal to `value` by `same`, and returns their number.
     pub(crate) fn remove_same(
         &mut self,
         value: &[u8],
@@ -551,7 +567,8 @@ impl ValueList<'_> {
         gone
     }
 
-    /// Replaces some, by their ordinals: each old value by a new one. All or none.
+    /// Replaces objects. Each change has the ordinal of an object, its old value and its new one.
+    /// Either all changes are made, or the change is refused.
     pub(crate) fn replace_each(&mut self, changes: &[(usize, &[u8], &[u8])]) {
         let (table, op, key) = self.place;
         if let Some(indexes) = op.store.unique_indexes() {
@@ -570,7 +587,7 @@ impl ValueList<'_> {
         }
     }
 
-    /// Replaces the one with this ordinal, whose value is `old`.
+    /// Replaces the object with this ordinal, whose value is `old`.
     fn replace(&mut self, ordinal: usize, old: &[u8], new: &[u8]) {
         raw::retain_value(new);
         self.garbage.note(old);

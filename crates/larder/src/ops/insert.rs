@@ -14,8 +14,9 @@ use larder_index::{Key, Previous};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
 impl Table {
-    /// Inserts an object, in place of the one under its key (set, ordered_set) or beside the others
-    /// (bag: unless it is there already). The table takes counts of its own for handles.
+    /// Inserts an object. In a set or ordered_set it replaces the one under its key. In a bag it is
+    /// added to the others, unless it is present already; in a duplicate_bag always. The table
+    /// takes its own counts of the object's handles.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -23,8 +24,9 @@ impl Table {
         with_local(|local| self.insert_in(local, who, object.borrow())).map(|_| ())
     }
 
-    /// As `insert`, for hosts. Whether the table has the counts of the object's handles, if they
-    /// were given ([`ObjectRef::giving`]).
+    /// The same as [`insert`](Table::insert), with the thread's `local`, for host interfaces.
+    /// Returns whether the table has taken over the counts of the object's handles, if they were
+    /// given ([`ObjectRef::giving`]).
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -38,19 +40,19 @@ impl Table {
         self.may_write(who)?;
         let key = self.key(object.key());
         self.writing_under(&local.pin(), key.bytes, |op| match &op.store.index {
-            // Whatever is there is replaced. The table takes the object's counts over, if they were
-            // given.
+            // Replace the object under the key, if there is one. If counts were given, the table
+            // takes them over.
             Index::Unique(ix) => {
                 let value = (object.value(), object.is_given());
                 Ok((self.put_one(op, &**ix, key, value, |_| true).0, true))
             }
-            // The value is copied into the key's list, so it has counts of its own.
+            // The value is copied into the key's list, with counts of its own.
             Index::Multi(_) => Ok((self.put(op, key, object.value())?, false)),
         })
     }
 
-    /// Inserts an object if there is none under its key, and no row with one of its values in a
-    /// unique index; whether it did.
+    /// Inserts an object if there is none under its key, and no row has one of its values in a
+    /// unique index. Returns whether it did.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -58,8 +60,9 @@ impl Table {
         with_local(|local| self.insert_new_in(local, who, object.borrow()))
     }
 
-    /// As `insert_new`, for hosts. If the counts of the object's handles were given, a set or
-    /// ordered_set has them if it inserted the object.
+    /// The same as [`insert_new`](Table::insert_new), with the thread's `local`, for host
+    /// interfaces. If the counts of the object's handles were given, a set or ordered_set takes
+    /// them over if it inserts the object.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -73,7 +76,8 @@ impl Table {
         self.may_write(who)?;
         let key = self.key(object.key());
         self.writing_under(&local.pin(), key.bytes, |op| {
-            // Decided under the lock: of several that insert the key at once, one does.
+            // Whether the key is absent is decided under the leaf's lock. So of several threads
+            // that insert the same key at once, one succeeds.
             let mut inserted = false;
             let written = match &op.store.index {
                 Index::Unique(ix) => {
@@ -82,8 +86,8 @@ impl Table {
                     inserted = was == Previous::Absent;
                     written
                 }
-                // The key's objects are one list under one lock: that it is empty, and what is put
-                // there, is one step.
+                // All objects of a key are under one lock, so the check and the insert are one
+                // step.
                 Index::Multi(ix) => self.change_many(op, &**ix, key, &mut |values| {
                     inserted = values.is_empty();
                     if inserted {
@@ -93,7 +97,8 @@ impl Table {
                 })?,
             };
             match written {
-                // As for a key that is there.
+                // Another row has one of the values: don't insert, as if the key were present. If
+                // that row has expired, it has been removed, and the insert is retried.
                 Written::Taken => match self.unless_freed(op) {
                     Err(_) => Ok((Written::Done, false)),
                     Ok(()) => Ok((Written::Moved, false)),
@@ -103,7 +108,7 @@ impl Table {
         })
     }
 
-    /// Puts one object in its place: what `insert` means for the table's type.
+    /// Inserts one object, as `insert` does for the table's type.
     #[inline]
     pub(crate) fn put(
         &self,
@@ -114,8 +119,8 @@ impl Table {
         match &op.store.index {
             Index::Unique(ix) => Ok(self.put_one(op, &**ix, key, (value, false), |_| true).0),
             Index::Multi(ix) => {
-                // A bag's new object is compared with its key's others under their lock, so two
-                // equal ones never come in at once.
+                // In a bag, compare the new object with the others under their lock. So two threads
+                // never insert two equal ones.
                 let dedupe = self.kind() == TableKind::Bag;
                 self.change_many(op, &**ix, key, &mut |values| {
                     if !dedupe

@@ -1,15 +1,15 @@
 //! Reading by key: lookup, member, lookup_elements.
 //!
-//! 1. The right to read.
-//! 2. The thread pins the epoch: what the index and the state word lead to stays until the end.
-//! 3. The state word: the store, or why not (see `begin`).
-//! 4. The key's hash, with the table's seed.
-//! 5. The index copies the values under the key out of the leaf, and checks the leaf's version.
-//! 6. The caller visits the copies, still pinned: the counts of their handles are the table's, and
-//!    are not released while the epoch is pinned.
+//! 1. Check the right to read.
+//! 2. Pin the epoch. Until the end, nothing is freed that the state word and the index lead to.
+//! 3. Load the state word: it gives the store, or the reason for an error (see `begin`).
+//! 4. Hash the key with the table's seed.
+//! 5. The index copies the values under the key out of the leaf, and validates the leaf's version.
+//! 6. The caller visits the copies while the epoch is still pinned. The handles in them are counted
+//!    by the table, which releases no counts of a removed value before all pinned readers are gone.
 //!
-//! Linearisation point of each: the load of the leaf's version that the index's check confirms. All
-//! objects under one key are seen as of one instant. No lock is taken.
+//! Linearisation point: the load of the leaf's version that the index has validated. All objects
+//! under one key are seen as of one instant. No lock is taken.
 
 use super::begin::{Intent, Operation};
 use crate::error::Error;
@@ -26,8 +26,8 @@ use larder_term::TermRef;
 use smallvec::SmallVec;
 
 impl Table {
-    /// Calls `visit` with each object under the index key, in order of arrival; gives how many.
-    /// O(1) (ordered_set: O(log n)) and linear in what is found.
+    /// Calls `visit` with each object under the index key, in order of arrival, and returns their
+    /// number. O(1) (ordered_set: O(log n)), and linear in the bytes that are found.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -40,7 +40,7 @@ impl Table {
         with_local(|local| self.lookup_in(local, who, key, |stored| visit(&stored.view())))
     }
 
-    /// As `lookup`, for hosts.
+    /// The same as [`lookup`](Table::lookup), with the thread's `local`, for host interfaces.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -52,20 +52,22 @@ impl Table {
         key: &[u8],
         visit: impl FnMut(Stored<'_>),
     ) -> Result<usize, Error> {
-        // (1) The table's life is looked at in (3).
+        // (1) Whether the table is still alive is checked in (3).
         self.may_read(who)?;
-        // (2)
+        // (2) Pin the epoch.
         let guard = local.pin();
-        // (3) A list batch that has objects under the key is settled here.
+        // (3) Load the state word. If a list batch is under way that has objects under the key,
+        // this inserts them first.
         let op = self.begin_on(&guard, key, Intent::Read)?;
-        // (4) to (6)
+        // (4) to (6) Hash the key, copy the objects, and visit the copies.
         Ok(self.visit_in(local, &op, self.key(key), visit))
     }
 
-    /// As `lookup`, for several keys; `visit` is given the number of the key that an object belongs
-    /// to. It is called with `None` after the last object of each key, and then says whether to go
-    /// on. Each key is looked up by itself: the whole is no snapshot. Their misses in the
-    /// processor's caches overlap.
+    /// Looks up several keys. `visit` gets each object with the number of its key. After the last
+    /// object of a key it is called with `None`, and then returns whether to continue.
+    ///
+    /// Each key is looked up by itself, so the result is no snapshot. The cache misses of the keys
+    /// overlap.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`: before anything is visited.
@@ -79,16 +81,15 @@ impl Table {
     ) -> Result<(), Error> {
         self.may_read(who)?;
         let guard = local.pin();
-        // A batch that holds the latch is waited for: its keys would have to be settled one by one.
-        // From here on nothing is refused, so no key is visited twice.
+        // If a list batch holds the latch, return `Busy`: the keys would have to be settled with it
+        // one by one. From here on there are no errors, so no key is visited twice.
         let op = self.begin(&guard)?;
         let mut batch = KeyBatch::new();
         let is_far = op.store.is_far(MANY_TO_READ);
         for from in (0..keys.len()).step_by(TOGETHER) {
             batch.fill(keys.len() - from, |i| self.key(keys.get(from + i)));
-            // Short values are copied at once, after the memory of all of their leaves was asked
-            // for: the misses overlap. Of a bag, the memory is asked for, and the keys are looked
-            // up one by one.
+            // Prefetch the leaves of all keys of this group, then copy their values if they are
+            // short. The keys of a bag are only prefetched here, and looked up one by one below.
             let unique = match &op.store.index {
                 Index::Unique(ix) => Some(ix),
                 Index::Multi(_) => None,
@@ -101,13 +102,13 @@ impl Table {
                 let Local { shorts, plain, .. } = &mut *local;
                 match unique.map(|_| shorts.get(i)) {
                     Some((Lookup::Absent, _)) => {}
-                    // A copy of the whole value, checked.
+                    // The value was copied, and the copy was validated.
                     Some((Lookup::Short(len), bytes)) => {
                         let (key, keypos) = (key.bytes, self.keypos());
                         let stored = Stored::beginning(key, (bytes, len), keypos, plain);
                         visit(from + i, Some(stored));
                     }
-                    // Too long for a short copy, or several values: the lookup of one key.
+                    // The value is long, or there may be several: look the key up by itself.
                     Some((Lookup::Long, _)) | None => {
                         self.visit_in(local, &op, key, |stored| {
                             visit(from + i, Some(stored));
@@ -122,7 +123,7 @@ impl Table {
         Ok(())
     }
 
-    /// Whether there is an object under the index key. As `lookup`.
+    /// Whether there is an object under the index key. See [`lookup`](Table::lookup).
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -130,7 +131,7 @@ impl Table {
         with_local(|local| self.member_in(local, who, key))
     }
 
-    /// As `member`, for hosts.
+    /// The same as [`member`](Table::member), with the thread's `local`, for host interfaces.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -142,13 +143,13 @@ impl Table {
         Ok(op.store.index.contains(&guard, self.key(key)))
     }
 
-    /// Calls `visit` with the elements at these positions (from 1) of each object under the index
-    /// key, one object after the other, and with the place among `positions` of each; gives how
-    /// many objects, 0 if the key is absent. As `lookup`.
+    /// Calls `visit` with the elements at these positions (counted from 1) of each object under the
+    /// index key, one object after the other. `visit` also gets the place of the position among
+    /// `positions`. Returns the number of objects. See [`lookup`](Table::lookup).
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`; `Position` if a position is 0, or past the end of one of the
-    /// objects: then nothing is visited.
+    /// `NoTable`, `Access`, `Busy`; `Position` if a position is 0, or beyond the end of one of the
+    /// objects. Nothing has been visited then.
     pub fn lookup_elements(
         &self,
         who: OwnerId,
@@ -159,7 +160,8 @@ impl Table {
         with_local(|local| self.lookup_elements_in(local, who, key, positions, visit))
     }
 
-    /// As `lookup_elements`, for hosts.
+    /// The same as [`lookup_elements`](Table::lookup_elements), with the thread's `local`, for host
+    /// interfaces.
     ///
     /// # Errors
     /// As `lookup_elements`.
@@ -175,7 +177,7 @@ impl Table {
         self.may_read(who)?;
         let guard = local.pin();
         let op = self.begin_on(&guard, key, Intent::Read)?;
-        // After the table's own errors: a dead table answers so, whatever else is wrong.
+        // The errors of the table take precedence, so the positions are checked after `begin_on`.
         if positions.contains(&0) {
             return Err(Error::Position);
         }
@@ -188,14 +190,13 @@ impl Table {
         let Some((bytes, len)) = found else {
             return Ok(0);
         };
-        // The copy was checked by the index; its handles are the table's, and good while `guard`
-        // is.
+        // The index has validated the copy. The handles in it stay valid while the epoch is pinned.
         let object = raw::view(key.bytes, &bytes[..len], self.keypos(), &mut local.plain);
         visit_elements(&object, positions, &mut visit)?;
         Ok(1)
     }
 
-    /// `lookup_elements` where there may be several objects under the key.
+    /// `lookup_elements` of a bag or duplicate_bag.
     fn elements_of(
         &self,
         local: &mut Local,
@@ -206,7 +207,8 @@ impl Table {
     ) -> Result<usize, Error> {
         op.store.index.copy(op.guard, key, &mut local.values);
         let (plain, last) = (&mut local.plain, furthest(positions));
-        // All are looked at before the first is visited: an error shows nothing.
+        // Check all objects before the first one is visited, since nothing may be visited if there
+        // is an error.
         let long_enough = local
             .values
             .iter()
@@ -221,7 +223,7 @@ impl Table {
         Ok(local.values.len())
     }
 
-    /// Visits the objects under a key.
+    /// Steps 5 and 6: visits the objects under a key, and returns their number.
     #[inline(always)]
     pub(crate) fn visit_in(
         &self,
@@ -233,19 +235,19 @@ impl Table {
         let Index::Unique(ix) = &op.store.index else {
             return self.visit_all(local, op, key, &mut visit);
         };
-        // (5) A short value is copied to the stack, a longer one to the thread's buffer.
+        // (5) Copy the value: to the stack if it is short, otherwise to the thread's buffer.
         let mut short = [0; SHORT];
         let found = copy_of(&**ix, op.guard, key, &mut short, &mut local.value);
         let Some((bytes, len)) = found else {
             return 0;
         };
-        // (6) `plain` is where a compressed object is unpacked, if the caller opens it.
+        // (6) Visit the copy. If the caller opens a compressed object, it is unpacked to `plain`.
         let (keypos, plain) = (self.keypos(), &mut local.plain);
         visit(Stored::beginning(key.bytes, (bytes, len), keypos, plain));
         1
     }
 
-    /// `visit_in` where there may be several objects under the key.
+    /// `visit_in` of a bag or duplicate_bag.
     fn visit_all(
         &self,
         local: &mut Local,
@@ -266,16 +268,16 @@ impl Table {
     }
 }
 
-/// The last of some positions.
+/// The greatest of some positions.
 fn furthest(positions: &[usize]) -> usize {
     positions.iter().copied().max().unwrap_or(0)
 }
 
-/// Calls `visit` with the elements at these positions, in their order. O(positions, and the
-/// object's elements up to the last of them).
+/// Calls `visit` with the elements at these positions, in the order of `positions`. Takes time
+/// linear in the number of positions and in the elements up to the last of them.
 ///
 /// # Errors
-/// `Position` if the object is too short for one of them: then nothing is visited.
+/// `Position` if the object is too short for one of them. Nothing has been visited then.
 #[inline(always)]
 fn visit_elements(
     object: &ObjectView<'_>,
@@ -289,8 +291,8 @@ fn visit_elements(
     Ok(())
 }
 
-/// `visit_elements` for several positions, or none. Elements lie one behind the other: they are
-/// walked over once, however the positions are ordered.
+/// `visit_elements` for several positions, or none. An element is found by walking over those
+/// before it, so one walk finds all of them, in whatever order the positions are.
 fn visit_several(
     object: &ObjectView<'_>,
     positions: &[usize],
@@ -308,8 +310,8 @@ fn visit_several(
     Ok(())
 }
 
-/// A copy of the value under a key: in `short` if it is, else in `long`; with what lies behind it,
-/// and its length.
+/// Copies the value under a key: to `short` if it fits, otherwise to `long`. Returns the buffer and
+/// the length of the value in it. The buffer may have other bytes behind the value.
 #[inline(always)]
 pub(super) fn copy_of<'v>(
     ix: &dyn Unique,
@@ -318,7 +320,7 @@ pub(super) fn copy_of<'v>(
     short: &'v mut [u8; SHORT],
     long: &'v mut Vec<u8>,
 ) -> Option<(&'v [u8], usize)> {
-    // The index has checked the leaf's version after the copy, whichever it was.
+    // In either case the index has validated the leaf's version after the copy.
     match ix.get_short(guard, key, short, Some(long)) {
         Lookup::Absent => None,
         Lookup::Short(len) => Some((short, len)),

@@ -1,19 +1,21 @@
 //! Writing scans: delete, take and replace.
 //!
-//! 1. Objects are read a leaf's worth at a time and matched without a lock.
-//! 2. A delete removes those that matched in one change, if they were read without order and their
-//!    leaf has the version that was read.
-//! 3. Otherwise each that matched is changed under its leaf's lock: as it was read, or, if it has
-//!    changed meanwhile, matched anew there.
-//! 4. If the slice ends, or a change has to begin anew, among the objects of the batch, the cursor
-//!    goes back behind the last that was dealt with.
+//! 1. Read a batch, which is the entries of one leaf or a part of them, and match the objects
+//!    without a lock.
+//! 2. If the batch is unordered, a delete tries to remove all objects that matched in one change.
+//!    That succeeds if the leaf still has the version that was read.
+//! 3. Otherwise change each object that matched under its leaf's lock. If it has been changed since
+//!    it was read, match it again there.
+//! 4. If the slice ends within the batch, or a change has to be restarted, move the cursor back
+//!    behind the last processed object.
 //!
-//! In a bag the objects of a key are dealt with together, in one change, the first time that one of
-//! them matches. So each change of one object (of one key in a bag) is atomic; the whole is not.
+//! In a bag all objects of a key are processed together, in one change, when the first of them
+//! matches. So each change of one object (in a bag, of one key) is atomic. The scan as a whole is
+//! not.
 //!
-//! A take is a delete that tells: once an object is gone, the program is run on what it was, as it
-//! was removed, and gives its result. The handles in it are the table's, whose counts are released
-//! once the epoch is unpinned. A change that begins anew has removed nothing, and told nothing.
+//! A take is a delete that yields results: after an object has been removed, the program is run on
+//! the removed object. The counts of the handles in it are released after the epoch is unpinned. A
+//! change that is restarted has removed nothing and yielded nothing.
 
 use super::point::Point;
 use super::select::{cost, result_of, weight, Output, Scan, Sink};
@@ -33,7 +35,7 @@ use larder_term::object::{ObjectBuf, ObjectView};
 use std::sync::Arc;
 
 impl Table {
-    /// Begins to delete the objects for which `program` gives `true`.
+    /// Begins to delete the objects for which the result of `program` is `true`.
     ///
     /// # Errors
     /// `NoTable`, `Access`.
@@ -48,7 +50,7 @@ impl Table {
         })
     }
 
-    /// Begins to delete the objects that `program` matches, and to give its results for them.
+    /// Begins to delete the objects that `program` matches, and to yield its results for them.
     ///
     /// # Errors
     /// `NoTable`, `Access`.
@@ -56,12 +58,12 @@ impl Table {
         Ok(TakeJob(self.select_delete(who, program)?))
     }
 
-    /// Begins to replace each object that `program` matches by its result, which has to keep the
+    /// Begins to replace each object that `program` matches by its result, which must have the same
     /// key.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `TableType` (a bag), `KeyChanged` (the program does not prove that keys
-    /// are kept).
+    /// `NoTable`, `Access`, `TableType` (a bag), `KeyChanged` (it can't be proved that the program
+    /// keeps keys).
     pub fn select_replace(
         self: &Arc<Self>,
         who: OwnerId,
@@ -76,7 +78,7 @@ impl Table {
 }
 
 impl Table {
-    /// Whether somebody may replace by a program.
+    /// Checks that `who` may replace objects by the results of a program.
     fn check_replace(&self, who: OwnerId, program: &Program) -> Result<(), Error> {
         self.check_write(who)?;
         if self.kind() == TableKind::Bag {
@@ -88,10 +90,11 @@ impl Table {
         }
     }
 
-    /// Replaces the objects under the key that the program matches by its results; how many.
+    /// Replaces the objects under the key that the program matches by its results. Returns their
+    /// number.
     ///
     /// # Errors
-    /// As `select_replace`; `Busy`.
+    /// Those of `select_replace`; `Busy`.
     pub fn replace_point(
         &self,
         local: &mut Local,
@@ -103,50 +106,56 @@ impl Table {
         let mut prepared = ObjectBuf::new();
         self.at_point(local, point, |local, key| {
             self.writing_under(&local.pin(), key, |op| {
-                let mut turn = Turn {
+                let mut matched = Matched {
                     program: point.program,
                     ctx: point.context,
                     scratch: &mut lent.scratch,
                     key,
                     value: None,
                 };
-                turn.replace(self, op, &mut prepared)
+                matched.replace(self, op, &mut prepared)
             })
         })
     }
 }
 
-/// What both jobs are made of.
+/// The scan of a writing job.
 struct WriteScan {
     scan: Box<Scan>,
     count: u64,
-    /// For the objects that are matched under a lock.
+    /// The scratch space of programs that are run under a lock.
     scratch: Scratch,
-    /// The objects of a batch that matched.
+    /// The numbers of the objects of a batch that have matched.
     chosen: Vec<u32>,
-    /// In a bag: the key whose objects were dealt with last.
+    /// In a bag: the key whose objects were processed last.
     dealt: Vec<u8>,
 }
 
-/// What a writing scan does.
+/// The kind of a writing scan.
 trait Work {
-    /// Whether it removes objects, so that those of a leaf may go in one change.
+    /// Whether it removes the objects that match, so that those of a leaf can be removed in one
+    /// change.
     const REMOVES: bool;
-    /// Whether it sees what went so.
+    /// Whether `gone` must be called for each object that is removed so.
     const SEES: bool;
 
-    /// Whether something is to be done with an object. `turn` has no value, which is what was read.
-    fn wants(&self, object: &ObjectView<'_>, turn: &mut Turn<'_>) -> bool;
+    /// Whether an object matches.
+    fn wants(&self, object: &ObjectView<'_>, matched: &mut Matched<'_>) -> bool;
 
-    /// Does it with an object that is wanted, or with what it has become; with how many.
-    fn act(&mut self, table: &Table, op: &Operation<'_>, turn: &mut Turn<'_>)
-        -> Result<u64, Error>;
+    /// Changes an object that has matched. If it has been changed meanwhile, matches it again.
+    /// Returns the number of changed objects.
+    fn act(
+        &mut self,
+        table: &Table,
+        op: &Operation<'_>,
+        matched: &mut Matched<'_>,
+    ) -> Result<u64, Error>;
 
-    /// Sees an object that went with others of its leaf, as it was read.
-    fn gone(&mut self, table: &Table, turn: &mut Turn<'_>);
+    /// Called for an object that was removed together with others of its leaf.
+    fn gone(&mut self, table: &Table, matched: &mut Matched<'_>);
 }
 
-/// A delete, of what has the result `true`.
+/// A delete of the objects for which the program's result is `true`.
 struct Deleting;
 
 impl Work for Deleting {
@@ -154,53 +163,54 @@ impl Work for Deleting {
     const SEES: bool = false;
 
     #[inline(always)]
-    fn wants(&self, object: &ObjectView<'_>, turn: &mut Turn<'_>) -> bool {
-        turn.goes(object, false)
+    fn wants(&self, object: &ObjectView<'_>, matched: &mut Matched<'_>) -> bool {
+        matched.matches(object, false)
     }
 
     fn act(
         &mut self,
         table: &Table,
         op: &Operation<'_>,
-        turn: &mut Turn<'_>,
+        matched: &mut Matched<'_>,
     ) -> Result<u64, Error> {
-        turn.delete(table, op, None)
+        matched.delete(table, op, None)
     }
 
-    fn gone(&mut self, _: &Table, _: &mut Turn<'_>) {}
+    fn gone(&mut self, _: &Table, _: &mut Matched<'_>) {}
 }
 
-/// A delete of what has any result, which goes there.
+/// A delete of the objects that match. Their results are passed to the sink.
 struct Taking<'s, 'o>(&'s mut Sink<'o>);
 
 impl Work for Taking<'_, '_> {
     const REMOVES: bool = true;
     const SEES: bool = true;
 
-    fn wants(&self, object: &ObjectView<'_>, turn: &mut Turn<'_>) -> bool {
-        turn.goes(object, true)
+    fn wants(&self, object: &ObjectView<'_>, matched: &mut Matched<'_>) -> bool {
+        matched.matches(object, true)
     }
 
     fn act(
         &mut self,
         table: &Table,
         op: &Operation<'_>,
-        turn: &mut Turn<'_>,
+        matched: &mut Matched<'_>,
     ) -> Result<u64, Error> {
-        turn.delete(table, op, Some(self.0))
+        matched.delete(table, op, Some(self.0))
     }
 
-    fn gone(&mut self, table: &Table, turn: &mut Turn<'_>) {
-        if let Some(value) = turn.value {
-            turn.give(table, value, self.0);
+    fn gone(&mut self, table: &Table, matched: &mut Matched<'_>) {
+        if let Some(value) = matched.value {
+            matched.give(table, value, self.0);
         }
     }
 }
 
-/// A replace. `prepared` is memory for new objects.
+/// A replacement of the objects that match.
 struct Replacing<'p> {
-    /// Whether a key has one object at most.
-    one: bool,
+    /// Whether a key has at most one object.
+    is_unique: bool,
+    /// A buffer for new objects.
     prepared: &'p mut ObjectBuf,
 }
 
@@ -208,20 +218,20 @@ impl Work for Replacing<'_> {
     const REMOVES: bool = false;
     const SEES: bool = false;
 
-    /// One object is matched when its replacement is made. A key's objects in a bag are matched
-    /// under its lock, if one of them matches without.
-    fn wants(&self, object: &ObjectView<'_>, turn: &mut Turn<'_>) -> bool {
-        self.one || turn.goes(object, true)
+    /// In a set, the object is matched when its replacement is made, not here. In a duplicate_bag,
+    /// if one object of a key matches here, all of them are matched again under the lock.
+    fn wants(&self, object: &ObjectView<'_>, matched: &mut Matched<'_>) -> bool {
+        self.is_unique || matched.matches(object, true)
     }
 
     fn act(
         &mut self,
         table: &Table,
         op: &Operation<'_>,
-        turn: &mut Turn<'_>,
+        matched: &mut Matched<'_>,
     ) -> Result<u64, Error> {
-        let (written, count) = turn.replace(table, op, self.prepared)?;
-        // What moved is met again by the scan.
+        let (written, count) = matched.replace(table, op, self.prepared)?;
+        // After `Busy` the scan returns to this object.
         match written {
             Written::Moved => Err(Error::Busy),
             Written::Taken => {
@@ -233,16 +243,16 @@ impl Work for Replacing<'_> {
         }
     }
 
-    fn gone(&mut self, _: &Table, _: &mut Turn<'_>) {}
+    fn gone(&mut self, _: &Table, _: &mut Matched<'_>) {}
 }
 
-/// One object that matched.
-struct Turn<'t> {
+/// An object of a scan, and what is needed to run the program on it.
+struct Matched<'t> {
     program: &'t Program,
     ctx: &'t Context<'t>,
     scratch: &'t mut Scratch,
     key: &'t [u8],
-    /// Its value, as it was read; None if it was not read.
+    /// The value that was read and has matched; `None` while it is being matched.
     value: Option<&'t [u8]>,
 }
 
@@ -257,7 +267,7 @@ impl WriteScan {
         }
     }
 
-    /// One slice: finds objects that are wanted, and does the work with each.
+    /// Runs one slice; see the module's steps.
     fn step<W: Work>(
         &mut self,
         budget: &mut Budget,
@@ -266,8 +276,8 @@ impl WriteScan {
     ) -> Result<Step, Error> {
         let table = Arc::clone(&self.scan.table);
         loop {
-            // Pinned anew for each batch: a slice keeps back the memory that others free for no
-            // longer than a leaf takes.
+            // Pin the epoch anew for each batch, so that a slice doesn't keep garbage from being
+            // freed for longer than one leaf takes.
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
             let Scan {
@@ -293,79 +303,80 @@ impl WriteScan {
             if usable == 0 {
                 return Ok(Step::Done);
             }
-            // (1) The batch is a copy: objects are matched without a lock. Of a bag's key, the
-            // first that matches stands for all.
-            let one = table.kind().is_unique();
+            // (1) Match the objects. The batch is a validated copy, so no lock is needed. Other
+            // threads may change the objects meanwhile, which (2) and (3) detect.
+            let is_unique = table.kind().is_unique();
             let (mut dealt, mut go) = (0, true);
             self.chosen.clear();
             while dealt < usable && go {
                 let (key, value) = batch.entry(dealt);
                 let object = raw::view(key, value, table.keypos(), plain);
-                // A bag's key that was dealt with, in this batch or at the end of the one before,
-                // is not dealt with again for its other objects.
-                let known = !one && self.dealt == key;
-                let mut turn = Turn {
+                // In a bag, skip the other objects of a key that has been chosen, in this batch or
+                // at the end of the one before: all objects of a key are processed together.
+                let known = !is_unique && self.dealt == key;
+                let mut matched = Matched {
                     program,
                     ctx,
                     scratch,
                     key,
                     value: None,
                 };
-                if !known && work.wants(&object, &mut turn) {
+                if !known && work.wants(&object, &mut matched) {
                     self.chosen.push(dealt as u32);
-                    if !one {
+                    if !is_unique {
                         key.clone_into(&mut self.dealt);
                     }
                 }
                 dealt += 1;
                 go = budget.spend(cost(weight, value));
             }
-            // (2)
+            // (2) Try to remove all chosen objects in one change.
             if W::REMOVES && table.remove_chosen(&op, batch, &self.chosen) {
                 self.count += self.chosen.len() as u64;
                 for &i in self.chosen.iter().filter(|_| W::SEES) {
                     let (key, value) = batch.entry(i as usize);
-                    let mut turn = Turn {
+                    let mut matched = Matched {
                         program,
                         ctx,
                         scratch: &mut self.scratch,
                         key,
                         value: Some(value),
                     };
-                    work.gone(&table, &mut turn);
+                    work.gone(&table, &mut matched);
                 }
                 self.chosen.clear();
             }
-            // (3)
+            // (3) Otherwise change them one by one. Each change takes the lock of its leaf, so
+            // other threads may write in between.
             for &i in &self.chosen {
                 let (key, value) = batch.entry(i as usize);
-                let mut turn = Turn {
+                let mut matched = Matched {
                     program,
                     ctx,
                     scratch: &mut self.scratch,
                     key,
                     value: Some(value),
                 };
-                // Each change takes its leaf's lock for itself: others write between two of them.
-                match work.act(&table, &op, &mut turn) {
+                match work.act(&table, &op, &mut matched) {
                     Ok(n) => self.count += n,
                     Err(error) => {
-                        // (4) The entry is met again: nothing was done with it.
+                        // (4) Nothing was done with this object. The next slice begins with it.
                         self.dealt.clear();
                         cursor.stop(&table, &op, batch, i as usize);
                         return Err(error);
                     }
                 }
-                // (4) Those behind it that matched are matched again in the next slice.
+                // (4) The budget is used up. The other chosen objects are matched again in the next
+                // slice.
                 if !budget.spend(weight) && (i as usize) + 1 < dealt {
-                    if !one {
+                    if !is_unique {
                         key.clone_into(&mut self.dealt);
                     }
                     cursor.stop(&table, &op, batch, i as usize + 1);
                     return Ok(Step::More);
                 }
             }
-            // (4) The slice ended in (1): the rest of the batch was not matched.
+            // (4) The budget was used up in (1), and the rest of the batch wasn't matched.
             if dealt < usable {
                 cursor.stop(&table, &op, batch, dealt);
             }
@@ -377,7 +388,8 @@ impl WriteScan {
 }
 
 impl Table {
-    /// Removes entries of a batch in one change; false, and nothing was done, if that can't be.
+    /// Removes the chosen entries of a batch in one change. Returns `false`, and changes nothing,
+    /// if that isn't possible.
     fn remove_chosen(&self, op: &Operation<'_>, batch: &Batch, chosen: &[u32]) -> bool {
         match &op.store.index {
             Index::Unique(ix) if batch.unordered => self.remove_read(op, &**ix, batch, chosen),
@@ -386,31 +398,32 @@ impl Table {
     }
 }
 
-impl Turn<'_> {
-    /// Whether an object has the result `true`, or, of a take or a replace, any.
+impl Matched<'_> {
+    /// Whether the program's result for an object is `true`; with `any`, whether there is a result.
     #[inline(always)]
-    fn goes(&mut self, object: &ObjectView<'_>, any: bool) -> bool {
+    fn matches(&mut self, object: &ObjectView<'_>, any: bool) -> bool {
         match any {
             true => self.program.run(object, self.ctx, self.scratch).is_some(),
             false => self.program.is_true(object, self.ctx, self.scratch),
         }
     }
 
-    /// As `goes`, for an object that is a value.
-    fn goes_as(&mut self, table: &Table, value: &[u8], any: bool) -> bool {
+    /// `matches` for the value of an object.
+    fn matches_value(&mut self, table: &Table, value: &[u8], any: bool) -> bool {
         let mut plain = Vec::new();
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
-        self.goes(&object, any)
+        self.matches(&object, any)
     }
 
-    /// Gives the result for an object that was removed.
+    /// Passes on the result for an object that was removed.
     fn give(&mut self, table: &Table, value: &[u8], sink: &mut Sink<'_>) {
         let mut plain = Vec::new();
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
         result_of(Some(self.program), &object, self.ctx, self.scratch, sink);
     }
 
-    /// Writes what replaces an object to `new`; false if the program does not match it.
+    /// Writes the replacement of an object to `new`. Returns `false` if the program doesn't match
+    /// the object.
     fn replacement(
         &mut self,
         table: &Table,
@@ -430,16 +443,17 @@ impl Turn<'_> {
             }
             Outcome::Term(term) => table.encode_object(term, new)?,
         }
-        // The program was proved to keep keys; a proof that is wrong must not put an object under a
-        // key that is not its own.
+        // It was proved that the program keeps keys. If the proof is wrong, the object must not be
+        // stored under another key.
         if new.key() != self.key {
             return Err(Error::KeyChanged);
         }
         Ok(true)
     }
 
-    /// Deletes the object as it was read, or what it has become if that matches, too; in a bag,
-    /// those of the key's objects that match. Gives their results to `take`, if there is one.
+    /// Deletes the object if it is still as it was read, or matches again; in a bag, all objects of
+    /// the key that match. Passes their results to `take`, if there is one. Returns the number of
+    /// deleted objects.
     fn delete(
         &mut self,
         table: &Table,
@@ -448,23 +462,23 @@ impl Turn<'_> {
     ) -> Result<u64, Error> {
         let (key, takes) = (table.key(self.key), take.is_some());
         let mut gone = 0;
-        // What is to be given and is not as it was read: copied under the lock.
+        // Values that differ from the one that was read, copied under the lock for `take`.
         let mut taken = Values::default();
         let written = match &op.store.index {
             Index::Unique(ix) => {
-                // An object that is as it was read has been matched: only one that has changed is
-                // matched again, under the lock.
+                // If the object is still as it was read, it has matched. Otherwise match it again
+                // under the lock.
                 let read = self.value;
                 let (written, was) = table.remove_one(op, &**ix, key, |value| {
                     if read == Some(value) {
                         return true;
                     }
-                    let goes = self.goes_as(table, value, takes);
-                    if goes && takes {
+                    let is_picked = self.matches_value(table, value, takes);
+                    if is_picked && takes {
                         taken.clear();
                         taken.push(value);
                     }
-                    goes
+                    is_picked
                 });
                 gone = u64::from(was == Previous::Present);
                 written
@@ -472,16 +486,16 @@ impl Turn<'_> {
             Index::Multi(ix) => table.change_many(op, &**ix, key, &mut |values| {
                 taken.clear();
                 gone = values.remove_if(&mut |value| {
-                    let goes = self.goes_as(table, value, takes);
-                    if goes && takes {
+                    let is_picked = self.matches_value(table, value, takes);
+                    if is_picked && takes {
                         taken.push(value);
                     }
-                    goes
+                    is_picked
                 }) as u64;
                 Ok(())
             })?,
         };
-        // What moved is met again by the scan.
+        // After `Busy` the scan returns to this object.
         match written {
             Written::Moved => return Err(Error::Busy),
             Written::Full => return Err(table.full(op)),
@@ -496,8 +510,9 @@ impl Turn<'_> {
         Ok(gone)
     }
 
-    /// Replaces the object, or what it has become; in a bag, those of the key's objects that match.
-    /// `prepared` is memory for the new object.
+    /// Replaces the object if it is still as it was read, or matches again; in a duplicate_bag, all
+    /// objects of the key that match. `prepared` is a buffer for the new object. Also returns the
+    /// number of replaced objects.
     fn replace(
         &mut self,
         table: &Table,
@@ -508,14 +523,15 @@ impl Turn<'_> {
         let mut count = 0;
         let written = match &op.store.index {
             Index::Unique(ix) => {
-                // What was read is matched before the lock is taken.
+                // Make the replacement of the object that was read before the lock is taken.
                 let read = self.value;
                 if let Some(read) = read {
                     if !self.replacement(table, read, prepared)? {
                         return Ok((Written::Done, 0));
                     }
                 }
-                // Both hold the counts of the new object's handles until the table has its own.
+                // If the object has changed, its replacement is made under the lock, in `anew`. The
+                // two buffers hold counts of the handles until the table has taken its own.
                 let mut anew = ObjectBuf::new();
                 table.change_one(op, &**ix, key, None, &mut |old, scratch| {
                     let Some(old) = old else {
@@ -541,9 +557,10 @@ impl Turn<'_> {
         Ok((written, count))
     }
 
-    /// Replaces those of a key's objects that the program matches.
+    /// Replaces the objects of a key that the program matches.
     fn replace_all(&mut self, table: &Table, values: &mut ValueList<'_>) -> Result<u64, Error> {
-        // All results come first: an error leaves the key's objects as they were.
+        // Make all replacements before the first object is changed. So after an error all objects
+        // of the key are unchanged.
         let mut new = Vec::new();
         let mut failed = None;
         values.each(&mut |ordinal, value| {
@@ -567,13 +584,14 @@ impl Turn<'_> {
     }
 }
 
-/// A delete by match specification, under way. Dropped before its end, it has deleted some.
+/// A delete by match specification, under way. If it is dropped before its end, it has deleted some
+/// of the objects.
 pub struct DeleteJob {
     work: WriteScan,
 }
 
 impl DeleteJob {
-    /// One slice.
+    /// Runs one slice.
     ///
     /// # Errors
     /// `NoTable`, `Busy`.
@@ -587,16 +605,17 @@ impl DeleteJob {
     }
 }
 
-/// A delete that gives the program's results for what it deletes, under way. Dropped before its
-/// end, it has deleted what it has given.
+/// A delete that yields the program's results for the deleted objects, under way. If it is dropped
+/// before its end, it has deleted the objects whose results it has yielded.
 pub struct TakeJob(DeleteJob);
 
 impl TakeJob {
-    /// One slice: gives to `sink` a result for each object that it has deleted, in the order of the
-    /// table for an ordered_set, and in that of their arrival for the objects of a key in a bag.
+    /// Runs one slice: passes a result to `sink` for each object that it has deleted. They are in
+    /// the order of the table for an ordered_set, and in order of arrival for the objects of a key
+    /// in a bag.
     ///
     /// # Errors
-    /// `NoTable`, `Busy`: what was given has been deleted, and nothing else.
+    /// `NoTable`, `Busy`. The objects whose results were passed have been deleted, and no others.
     pub fn step(
         &mut self,
         budget: &mut Budget,
@@ -607,22 +626,24 @@ impl TakeJob {
     }
 }
 
-/// A replace by match specification, under way. Dropped before its end, it has replaced some.
+/// A replace by match specification, under way. If it is dropped before its end, it has replaced
+/// some of the objects.
 pub struct ReplaceJob {
     work: WriteScan,
-    /// Memory for new objects.
+    /// A buffer for new objects.
     prepared: ObjectBuf,
 }
 
 impl ReplaceJob {
-    /// One slice.
+    /// Runs one slice.
     ///
     /// # Errors
-    /// `NoTable`, `Busy`; `Full` if a result has no room in a table with limits; `KeyChanged` and
-    /// `NotTuple` if a result is no object of its key, which the program's proof excludes.
+    /// `NoTable`, `Busy`; `Full` if there is no room for a result in a table with limits;
+    /// `KeyChanged` and `NotTuple` if a result isn't an object with the same key, which the proof
+    /// about the program excludes.
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
         let mut work = Replacing {
-            one: self.work.scan.table.kind().is_unique(),
+            is_unique: self.work.scan.table.kind().is_unique(),
             prepared: &mut self.prepared,
         };
         let step = self.work.step(budget, ctx, &mut work);

@@ -1,28 +1,29 @@
-//! The scan cursor: where a scan goes, and how far it has come.
+//! The scan cursor: the path of a scan, and its current place on the path.
 //!
 //! # Definitions
 //!
-//! - *Path*: where the program can find something: nowhere, under some keys, in a range of an
-//!   ordered_set, everywhere. It follows from the program's plan.
-//! - *Place*: how far the scan has come on its path, as a position of the index. A position is
-//!   bytes (its key, or its hash and its key); it stays a place whatever happens to the table.
-//! - *Batch*: the entries of a leaf or less, which the index copied at one instant.
+//! - *Path*: where the program can find objects: nowhere, under some keys, in a range of an
+//!   ordered_set, or everywhere. It follows from the program's plan.
+//! - *Place*: how far the scan has advanced on its path, as a position of the index. A position is
+//!   a run of bytes (the key, or the hash and the key). It stays meaningful whatever happens to the
+//!   table.
+//! - *Batch*: entries of one leaf, which the index has copied at one instant.
 //!
 //! # Steps
 //!
-//! 1. `fill` reads the next batch from the place on, and moves the place behind it.
-//! 2. The scan deals with the entries one by one. If it stops among them, `stop` moves the place
-//!    back behind the last that was dealt with.
-//! 3. Between slices the place is all that is kept. `to_bytes` and `go_to` write it into a
-//!    continuation and read it again.
+//! 1. `fill` reads the next batch, starting at the place, and moves the place behind it.
+//! 2. The scan processes the entries one by one. If it stops among them, `stop` moves the place
+//!    back, behind the last processed entry.
+//! 3. Between slices only the place is kept. `to_bytes` writes it into a continuation, and `go_to`
+//!    reads it from there.
 //!
-//! # Batches without order
+//! # Unordered batches
 //!
-//! A scan of everything that nobody wants in order takes leaves as they are (`Batch::any_order`). A
-//! batch then has no order in which "behind entry i" is a place. If such a scan stops within a
-//! batch, the cursor goes back to where the batch began, and remembers the entries that were dealt
-//! with: by their keys, in a bag by their positions. From there on it reads in order and leaves
-//! those out, until it is behind the batch.
+//! A scan of everything whose results need no order reads the entries of a leaf as they lie
+//! (`Batch::any_order`). Such a batch has no order in which "behind entry i" is a place. If the
+//! scan stops within it, the cursor returns to where the batch began, and remembers the processed
+//! entries: by their keys, or in a bag by their positions. From there on it reads in order, and
+//! skips the remembered entries, until it is behind the batch.
 //!
 //! ```text
 //!   batch, from p to q     k7 k2 k9 │ k4 k1        stops behind k9
@@ -32,9 +33,10 @@
 //!
 //! # Invariants
 //!
-//! 1. An entry that is there throughout is given once: entries before the place were given, or are
-//!    not on the path; those behind it were not, unless `passed` names them.
-//! 2. `passed` names entries between the place and its `until` alone.
+//! 1. An entry that is present throughout the scan is processed once. Entries before the place have
+//!    been processed or are not on the path. Entries behind it have not been processed, unless
+//!    `passed` names them.
+//! 2. `passed` only names entries between the place and its `until`.
 
 use crate::budget::Budget;
 use crate::error::Error;
@@ -48,42 +50,45 @@ use larder_term::object::KeyForm;
 use std::collections::HashSet;
 use std::ops::Bound;
 
-/// Entries asked of the index at a time when the caller wants few results: results may be rarer
-/// than entries.
+/// The least number of entries that is read at a time. If few results are wanted, more entries may
+/// be needed to find them.
 const FEW: usize = 16;
 
-/// The path of a scan: see the module.
+/// The path of a scan; see the module.
 enum Path {
+    /// Nowhere.
     Nothing,
     /// Under these index keys, in this order.
     Keys(Vec<Vec<u8>>),
     /// Between two order keys.
     Range(Bound<Vec<u8>>, Bound<Vec<u8>>),
+    /// Everywhere.
     Full,
-    /// Under keys that an index tells, which are being gathered.
+    /// Under keys that are being gathered from a secondary index.
     Gathering(Box<Candidates>),
-    /// Under the keys that an index told: positions of theirs, in the order of the scan, and keys.
+    /// Under keys that were gathered from a secondary index: their positions, in the order of the
+    /// scan, and the keys.
     Gathered(Vec<(Vec<u8>, Vec<u8>)>),
 }
 
-/// How far a scan has come on its path. On a path of keys it is a place under the current key.
+/// How far a scan has advanced on its path. On a path of keys it is a place under the current key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Place {
-    /// At the beginning (of the current key).
+    /// At the beginning, of the path or of the current key.
     Begin,
-    /// Past the entry with this position.
+    /// Behind the entry with this position.
     Past(Vec<u8>),
-    /// Where a batch said that the next begins.
+    /// At the position where the next batch begins, as the last one said.
     Resume(Vec<u8>),
-    /// At the end of everything.
+    /// At the end of the path.
     End,
 }
 
-/// Entries that a scan leaves out, until it is behind all of them.
+/// Entries that a scan has already processed and must skip.
 struct Passed {
-    /// What `name` says of them.
+    /// What identifies each of them (`name`).
     names: HashSet<Vec<u8>>,
-    /// The position behind all of them; the end if there is none.
+    /// The position behind all of them; `None` is the end.
     until: Option<Vec<u8>>,
 }
 
@@ -92,19 +97,19 @@ pub(crate) struct Cursor {
     path: Path,
     direction: Direction,
     place: Place,
-    /// The place at which the last batch began, and the current key then.
+    /// The place and the current key before the last batch was read.
     began: (Place, usize),
-    /// The entries behind `place` that were dealt with already; see the module.
+    /// The entries behind `place` that have been processed already; see the module.
     passed: Option<Passed>,
-    /// The current key of a path of keys, or of those that were gathered.
+    /// The number of the current key, on a path of keys or of gathered keys.
     key: usize,
-    /// Whether keys come in order; see `is_over`.
+    /// Whether the table is an ordered_set; see `is_over`.
     ordered: bool,
 }
 
 impl Cursor {
-    /// At the beginning of where `program` may find something in `table`; everywhere for no
-    /// program. `limit` is how many results are wanted at first.
+    /// A cursor at the beginning of the path of `program` in `table`. Without a program the path is
+    /// everywhere. `limit` is the number of results that are wanted at first.
     pub(crate) fn new(
         table: &Table,
         program: Option<&Program>,
@@ -139,8 +144,8 @@ impl Cursor {
         self.path = Path::Range(low, high);
     }
 
-    /// Gathers the keys that an index tells, if that is the path; false if the budget is used up
-    /// before all are there. Then the next call goes on.
+    /// If the path is gathered from a secondary index, gathers its keys. Returns `false` if the
+    /// budget is used up before all are gathered; the next call then continues.
     #[inline]
     pub(crate) fn gather(
         &mut self,
@@ -157,18 +162,20 @@ impl Cursor {
         }
     }
 
+    /// Makes a path of the gathered keys.
     #[cold]
     fn use_gathered(&mut self, gathered: Gathered, table: &Table, op: &Operation<'_>) -> bool {
         let keys = match gathered {
             Gathered::More => return false,
-            // A place is a position of the table, whatever the path is.
+            // There are too many keys, so scan the table. A place is a position of the table,
+            // whatever the path is, so it stays the same.
             Gathered::Scan => {
                 self.path = Path::Full;
                 return true;
             }
             Gathered::Keys(keys) => keys,
         };
-        // Behind the place, in the order of positions.
+        // Sort the keys by their positions, in the direction of the scan.
         let mut gathered = Vec::with_capacity(keys.len());
         for key in keys {
             let mut position = Vec::new();
@@ -184,9 +191,10 @@ impl Cursor {
             Place::Begin | Place::End => None,
             Place::Past(place) | Place::Resume(place) => Some(index.key_position(place).to_vec()),
         };
+        // The scan may resume at a place. Then only the keys behind it count.
         if let Some(place) = place {
-            // In a bag, more objects of the key at the place may be wanted. Elsewhere its one
-            // object was dealt with, unless the place is where a batch began.
+            // The key at the place itself may have more objects in a bag. Elsewhere its only object
+            // has been processed, unless the place is where a batch begins.
             let stays = !index.is_unique() || matches!(self.place, Place::Resume(_));
             let is_at_place = |own: &[u8]| index.key_position(own) == place;
             gathered.retain(|(position, _)| match self.direction {
@@ -203,10 +211,11 @@ impl Cursor {
         true
     }
 
-    /// Fills `batch` with the next entries on the path and gives how many of them lie on it, 0 at
-    /// its end. `few` is how many the caller could use (0: any number), and `any_order` says that
-    /// it wants all and in no order. The cursor stands behind those entries then; `stop` moves it
-    /// back among them.
+    /// Step 1: fills `batch` with the next entries, and moves the cursor behind them. Returns how
+    /// many of the first entries are on the path; 0 at its end.
+    ///
+    /// `few` is how many entries the caller can use (0: any number). `any_order` says that it uses
+    /// all of them, and needs no order.
     pub(crate) fn fill(
         &mut self,
         table: &Table,
@@ -217,12 +226,16 @@ impl Cursor {
         batch.want = if few == 0 { 0 } else { few.max(FEW) };
         loop {
             batch.clear();
-            // Behind the batch in which the scan stopped there is nothing left to leave out.
+            // Once the place is behind the batch in which the scan stopped, there is nothing left
+            // to skip.
             if self.passed.is_some() {
                 self.forget_passed();
             }
+            // While there are entries to skip, read in order: only then is it known when the place
+            // is behind all of them.
             batch.any_order = any_order && self.passed.is_none();
-            // `stop` goes back to here, if the batch has no order or no entry of it was dealt with.
+            // Save the place. `stop` returns to it if the batch is unordered, or if none of its
+            // entries is processed.
             self.began = (self.place.clone(), self.key);
             let mut usable = None;
             if self.place == Place::End {
@@ -230,7 +243,7 @@ impl Cursor {
             }
             match &mut self.path {
                 Path::Nothing => self.place = Place::End,
-                // The place is one under the current key; `Begin` again says that the key is done.
+                // Read under the current key. When the place is `Begin` again, the key is done.
                 Path::Keys(keys) => match keys.get(self.key) {
                     None => self.place = Place::End,
                     Some(key) => {
@@ -255,15 +268,15 @@ impl Cursor {
                 },
                 Path::Gathering(_) => return 0,
                 Path::Range(low, high) => {
-                    // The scan starts at the near end, or where the last batch ended, and goes to
-                    // the far end.
+                    // Scan from the near end of the range, or from where the last batch ended,
+                    // towards the far end.
                     let (near, far) = match self.direction {
                         Direction::Forward => (low, high),
                         Direction::Backward => (high, low),
                     };
                     let start = start(&self.place, near, self.direction);
-                    // The far end is lent to the batch: a hint to the index, so that it copies
-                    // nothing beyond. What an index has copied beyond all the same is cut.
+                    // Lend the far end to the batch, as a hint to the index not to copy entries
+                    // beyond it. An index may ignore the hint, so drop such entries afterwards.
                     std::mem::swap(&mut batch.until, far);
                     op.store.index.scan(op.guard, start, self.direction, batch);
                     std::mem::swap(&mut batch.until, far);
@@ -279,8 +292,8 @@ impl Cursor {
                     self.go_behind(batch);
                 }
             }
-            // A batch of which nothing lies on the path, or all was dealt with, is no end: the
-            // place is behind it, and the next is read.
+            // If no entry of the batch is usable, this isn't the end of the path. The place is
+            // behind the batch, so read the next one.
             let usable = usable.unwrap_or(batch.len());
             if usable > 0 {
                 return usable;
@@ -288,7 +301,7 @@ impl Cursor {
         }
     }
 
-    /// Moves the cursor behind a batch, whose memory for a position it exchanges for its own.
+    /// Moves the place behind a batch. Swaps the memory of the two positions instead of copying.
     fn go_behind(&mut self, batch: &mut Batch) {
         match &mut self.place {
             Place::Resume(position) if !batch.done => {
@@ -298,7 +311,7 @@ impl Cursor {
         }
     }
 
-    /// Leaves out what was dealt with already.
+    /// Drops the entries of a batch that have been processed already.
     #[cold]
     fn leave_out(&mut self, op: &Operation<'_>, batch: &mut Batch) {
         let Some(passed) = &self.passed else {
@@ -311,7 +324,7 @@ impl Cursor {
         batch.entries.retain(|_| wanted.next() == Some(true));
     }
 
-    /// Forgets what was dealt with already, if that lies behind.
+    /// Forgets the processed entries if the place is behind all of them.
     #[cold]
     fn forget_passed(&mut self) {
         if let (Some(passed), Place::Resume(here)) = (&self.passed, &self.place) {
@@ -321,15 +334,15 @@ impl Cursor {
         }
     }
 
-    /// Whether nothing is left on the path.
+    /// Whether the cursor is at the end of the path.
     #[inline]
     pub(crate) fn is_at_end(&self) -> bool {
         self.place == Place::End
     }
 
-    /// Whether the path is one of keys, and it has been under all of them. Several keys of an
-    /// ordered_set are a part of it as any other, as in `ets`: there one learns only by going on
-    /// that nothing is left.
+    /// Whether the path consists of keys, and all of them have been read. With several keys of an
+    /// ordered_set this is always false: as in `ets`, only the next call finds out that there are
+    /// no more results.
     pub(crate) fn is_over(&self) -> bool {
         match &self.path {
             Path::Keys(keys) if self.ordered && keys.len() > 1 => false,
@@ -338,7 +351,7 @@ impl Cursor {
         }
     }
 
-    /// Moves the cursor to just behind the first `dealt` entries of the batch that it filled last.
+    /// Step 2: moves the cursor back, behind the first `dealt` entries of the last batch.
     pub(crate) fn stop(&mut self, table: &Table, op: &Operation<'_>, batch: &Batch, dealt: usize) {
         if batch.unordered {
             return self.stop_unordered(op, batch, dealt);
@@ -347,14 +360,14 @@ impl Cursor {
             (self.place, self.key) = self.began.clone();
             return;
         };
-        // In order, the place is behind the last entry that was dealt with, wherever that lies in
-        // the table by the time the scan is resumed.
+        // The batch is ordered, so the place is behind the last processed entry. It doesn't matter
+        // which leaf has that position when the scan is resumed.
         let mut position = Vec::new();
         let key = table.key(batch.key(last));
         op.store
             .index
             .entry_position(batch, last, key, &mut position);
-        // The batch may have been the last of its key: back to that key.
+        // If the batch was the last one of its key, `fill` has advanced to the next key. Go back.
         let key = match &self.path {
             Path::Keys(keys) => keys.iter().position(|key| key == batch.key(last)),
             Path::Gathered(keys) => keys.iter().position(|(_, key)| key == batch.key(last)),
@@ -364,9 +377,11 @@ impl Cursor {
         self.place = Place::Past(position);
     }
 
+    /// `stop` in an unordered batch: remembers the processed entries, and returns to where the
+    /// batch began.
     #[cold]
     fn stop_unordered(&mut self, op: &Operation<'_>, batch: &Batch, dealt: usize) {
-        // The place behind the batch is where nothing has to be left out any more.
+        // From the place behind the batch on, there is nothing to skip.
         self.passed = Some(Passed {
             names: (0..dealt).map(|i| name(op, batch, i)).collect(),
             until: match &self.place {
@@ -377,7 +392,7 @@ impl Cursor {
         self.place = self.began.0.clone();
     }
 
-    /// The place, as bytes. None within a batch without order.
+    /// The place as bytes. `None` within an unordered batch.
     pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
         if self.passed.is_some() {
             return None;
@@ -385,8 +400,8 @@ impl Cursor {
         let Path::Gathered(keys) = &self.path else {
             return Some(self.place.to_bytes(self.key));
         };
-        // What was gathered is gathered anew when the scan goes on. So the place is a position of
-        // the table, not the number of a key.
+        // When the scan is resumed, the keys are gathered again, and may be others. So write a
+        // position of the table instead of the number of a key.
         let between = self.place == Place::Begin && self.key > 0;
         let place = match (keys.get(self.key), self.direction) {
             _ if !between => self.place.clone(),
@@ -406,7 +421,7 @@ impl Cursor {
         let number = number.try_into().map_or(0, u64::from_le_bytes);
         let keys = match &self.path {
             Path::Keys(keys) => keys.len() as u64,
-            // The path had keys, maybe, when the table had objects.
+            // The table is empty now. The path may have had keys when the place was written.
             Path::Nothing => u64::MAX,
             _ => 0,
         };
@@ -426,7 +441,7 @@ impl Cursor {
 }
 
 impl Place {
-    /// A tag, the number of the key, the position.
+    /// The encoded place: a tag, the number of the current key, and the position.
     fn to_bytes(&self, key: usize) -> Vec<u8> {
         let (tag, position): (u8, &[u8]) = match self {
             Place::Begin => (0, &[]),
@@ -441,7 +456,7 @@ impl Place {
     }
 }
 
-/// What identifies entry `i` of a batch in its table: its key, in a bag its position.
+/// What identifies entry `i` of a batch in its table: its key, or in a bag its position.
 fn name(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
     match &op.store.index {
         Index::Unique(_) => batch.key(i).to_vec(),
@@ -453,10 +468,10 @@ fn name(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
     }
 }
 
-/// Whether the table had no object at an instant of the call, if one look tells.
+/// Whether the table was empty at an instant of the call, if that is cheap to find out.
 fn is_seen_empty(table: &Table) -> bool {
     let guard = larder_index::pin();
-    // A list that is being inserted has objects that are not all in the index.
+    // While a list is being inserted, some of its objects are not in the index yet.
     let Ok(op) = table.begin(&guard) else {
         return false;
     };
@@ -466,9 +481,9 @@ fn is_seen_empty(table: &Table) -> bool {
     }
 }
 
-/// Where the program's objects can be.
+/// The path of a program in a table.
 fn path(table: &Table, program: &Program, direction: Direction, limit: Option<usize>) -> Path {
-    // What comes in later was not there throughout the scan.
+    // An object that is inserted later wasn't present throughout the scan, so it may be missed.
     if is_seen_empty(table) {
         return Path::Nothing;
     }
@@ -499,7 +514,7 @@ fn path(table: &Table, program: &Program, direction: Direction, limit: Option<us
     }
 }
 
-/// Leaves each key once, in the scan's order for an ordered_set.
+/// Removes duplicate keys, and for an ordered_set sorts them in the direction of the scan.
 fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) {
     keys.sort_unstable();
     keys.dedup();
@@ -508,8 +523,8 @@ fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) {
     }
 }
 
-/// Reads objects under one key. Gives how many of the batch's first entries they are, and the place
-/// behind them: `Begin` when the key is done.
+/// Reads objects under one key into the batch. Returns how many of the first entries are under the
+/// key, and the place behind them, which is `Begin` when the key is done.
 fn under_key(
     table: &Table,
     op: &Operation<'_>,
@@ -529,8 +544,8 @@ fn under_key(
             (batch.len(), Place::Begin)
         }
         Index::Multi(ix) => {
+            // Most keys have few objects. Entries of the keys behind would be copied in vain.
             if *place == Place::Begin && batch.want == 0 {
-                // Most keys have few objects, and those behind them are of no use.
                 batch.want = FEW;
             }
             let mut first = Vec::new();
@@ -550,13 +565,13 @@ fn under_key(
     }
 }
 
-/// Where the next batch starts: at the place, or at the near end of the range if the scan is at its
+/// Where the next batch starts: at the place, or at the near end of the range if the scan is at the
 /// beginning.
 fn start<'p>(place: &'p Place, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
     match (place, near) {
         (Place::Past(position), _) => Start::Past(position),
         (Place::Resume(position), _) if direction == Direction::Forward => Start::At(position),
-        // Going backward, a batch resumes below the fence at which the last one ended.
+        // Backward, the next batch begins below the fence at which the last one ended.
         (Place::Resume(position), _) => Start::Past(position),
         (_, Bound::Included(position)) => Start::At(position),
         (_, Bound::Excluded(position)) => Start::Past(position),
@@ -564,7 +579,7 @@ fn start<'p>(place: &'p Place, near: &'p Bound<Vec<u8>>, direction: Direction) -
     }
 }
 
-/// Drops the entries beyond the far bound of a range. A batch that reached it is the last.
+/// Drops the entries beyond the far bound of a range. If there are any, the batch is the last one.
 fn cut(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction) {
     let beyond = |key: &[u8]| match (far, direction) {
         (Bound::Unbounded, _) => false,
@@ -576,6 +591,7 @@ fn cut(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction) {
     if batch.is_empty() || !beyond(batch.key(batch.len() - 1)) {
         return;
     }
+    // Entries are in the direction of the scan: find the first one beyond by binary search.
     let (mut low, mut high) = (0, batch.len());
     while low < high {
         let middle = (low + high) / 2;

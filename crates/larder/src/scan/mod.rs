@@ -1,17 +1,14 @@
 //! Scans: select, count, delete, take and replace by match specification, in slices.
 //!
-//! A scan remembers where it is as a position, never as a pointer: between two slices anything may
-//! happen to the table, and the scan goes on from the position. The order of positions never
-//! changes, so an object that is there throughout is met exactly once, and one that is inserted or
-//! deleted meanwhile once or not at all. A scan is no snapshot; each leaf's worth of objects is
-//! read at one instant.
-//!
-//! A fold is no scan: it takes chunks (see `fold`).
-//!
-//! A specification whose only clause names the key is no scan either, but a lookup (see `point`).
+//! Between two slices a scan keeps its place as a position, never as a pointer. So whatever happens
+//! to the table meanwhile, the scan continues from the position. The order of positions never
+//! changes. So an object that is present throughout the scan is processed exactly once, and one
+//! that is inserted or deleted meanwhile once or not at all. A scan is no snapshot: only the
+//! objects of one leaf are read at one instant.
 //!
 //! The program's plan says where to look: nowhere, under some keys, in a range of an ordered_set,
-//! everywhere.
+//! or everywhere (see `cursor`). A specification whose only clause binds the key is a lookup
+//! instead (see `point`). A fold is no scan: it reads chunks (see `fold`).
 
 mod change;
 mod cursor;

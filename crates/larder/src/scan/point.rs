@@ -1,8 +1,8 @@
-//! Match specifications that name the key of what they look for: one lookup, and the program on
-//! what it finds.
+//! Match specifications that bind the key: one lookup, and the program is run on the objects that
+//! it finds.
 //!
-//! What the lookup finds need not fit: in an ordered_set 1 finds 1.0. So the program's test of the
-//! key is run with the rest of it.
+//! The program may still not match such an object: in an ordered_set the key 1 finds 1.0. So the
+//! whole program is run, including its test of the key.
 
 use super::select::{result_of, Sink};
 use super::Output;
@@ -15,25 +15,25 @@ use crate::table::Table;
 use larder_matchspec::{Context, Program};
 use larder_term::TermRef;
 
-/// A program, what it runs in, and the key that it names (`Program::bound_key`).
+/// A program, its context, and the key that it binds (`Program::bound_key`).
 #[derive(Clone, Copy)]
 pub struct Point<'a> {
     /// The key.
     pub key: TermRef<'a>,
     /// The program.
     pub program: &'a Program,
-    /// What the program may ask.
+    /// What the program may ask about its host.
     pub context: &'a Context<'a>,
 }
 
 impl Table {
-    /// Gives `sink` the results for the objects under the key, in order of arrival.
+    /// Passes the results for the objects under the key to `sink`, in order of arrival.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`: then nothing was given.
+    /// `NoTable`, `Access`, `Busy`. No result has been passed then.
     ///
     /// # Consistency
-    /// As `lookup`: all objects are seen as of one instant.
+    /// All objects are seen as of one instant.
     pub fn select_point(
         &self,
         local: &mut Local,
@@ -51,7 +51,7 @@ impl Table {
         Ok(())
     }
 
-    /// Counts the objects under the key for which the program gives `true`. As `select_point`.
+    /// Counts the objects under the key for which the program's result is `true`.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -72,8 +72,8 @@ impl Table {
         Ok(count)
     }
 
-    /// Deletes the objects under the key for which the program gives `true`, in one change; how
-    /// many.
+    /// Deletes the objects under the key for which the program's result is `true`, in one change.
+    /// Returns their number.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -86,11 +86,11 @@ impl Table {
         self.delete_at(local, who, point, None)
     }
 
-    /// Deletes the objects under the key that the program matches, in one change, and gives `sink`
-    /// its results for them, in order of arrival.
+    /// Deletes the objects under the key that the program matches, in one change, and passes its
+    /// results for them to `sink`, in order of arrival.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`: then nothing was given.
+    /// `NoTable`, `Access`, `Busy`. Nothing has been deleted then, and no result has been passed.
     pub fn take_point(
         &self,
         local: &mut Local,
@@ -102,7 +102,7 @@ impl Table {
         Ok(())
     }
 
-    /// `delete_point`, or `take_point` if there is somewhere to put results.
+    /// `delete_point`, or `take_point` if there is a sink for results.
     #[inline(always)]
     fn delete_at(
         &self,
@@ -115,13 +115,14 @@ impl Table {
         let (mut lent, takes) = (Lent::new(), take.is_some());
         let (program, scratch) = (point.program, &mut lent.scratch);
         let gone = self.at_point(local, point, |local, key| {
-            // Pinned until the results are given: the handles in the values are the table's.
+            // Stay pinned until the results have been passed on: the handles in the values are
+            // counted by the table.
             let guard = local.pin();
             let (plain, values) = (&mut local.plain, &mut local.values);
             if takes {
                 values.clear();
             }
-            // An attempt that has to begin again has been shown no value.
+            // If the delete restarts, it hasn't shown any value to the closure before.
             let gone = self.delete_where(&guard, key, |value| {
                 let object = raw::view(key, value, self.keypos(), plain);
                 if !takes {
@@ -152,7 +153,7 @@ impl Table {
         point: Point<'_>,
         f: impl FnOnce(&mut Local, &[u8]) -> R,
     ) -> R {
-        // Lent away and put back: `f` needs the rest of `local`, and the key no memory of its own.
+        // Take the buffer out of `local`, which `f` borrows, and put it back afterwards.
         let mut key = std::mem::take(&mut local.bytes);
         key.clear();
         self.encode_key(point.key, &mut key);

@@ -1,4 +1,10 @@
 //! Reading scans: select and count.
+//!
+//! 1. Pin the epoch, and load the table's state word.
+//! 2. Fill a batch with the next entries of the path (`cursor`).
+//! 3. Run the program on each entry, and pass on its results.
+//! 4. If the budget is used up or no more results are wanted, move the cursor back behind the last
+//!    processed entry, and end the slice. Otherwise continue with (1).
 
 use super::Cursor;
 use crate::budget::{Budget, Step};
@@ -18,35 +24,35 @@ use std::sync::Arc;
 pub enum Output<'a> {
     /// The object itself.
     Object(&'a ObjectView<'a>),
-    /// A term made of it.
+    /// A term that the program has built.
     Term(TermRef<'a>),
 }
 
-/// Where results go.
+/// A consumer of results.
 pub(super) type Sink<'a> = dyn FnMut(Output<'_>) + 'a;
 
-/// How a slice of a select ended.
+/// The outcome of a slice of a select.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanStep {
-    /// The budget is used up: step again.
+    /// The budget is used up. Call `step` again.
     More,
-    /// So many results as were wanted were given. There may be more: `continuation`, or `set_limit`
-    /// and step again.
+    /// The limit is reached. There may be more results: use `continuation`, or call `set_limit` and
+    /// `step` again.
     Limit,
     /// The scan is at its end.
     Done,
 }
 
-/// What becomes of a scan after a row.
+/// Whether a scan continues after a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Go {
-    /// On to the next row.
+    /// It continues with the next row.
     On,
     /// It pauses behind this row.
     Pause,
 }
 
-/// What a scan keeps between slices.
+/// The state of a scan between slices.
 pub(crate) struct Scan {
     pub(crate) table: Arc<Table>,
     pub(crate) program: Option<Program>,
@@ -55,26 +61,25 @@ pub(crate) struct Scan {
 }
 
 impl Scan {
-    /// A scan from its beginning. It is large, and passed from hand to hand: so it is boxed.
-    /// `limit` is how many results are wanted at first.
+    /// A scan at its beginning. It is boxed, because it is large and often moved. `limit` is the
+    /// number of results that are wanted at first.
     pub(crate) fn new(
         table: &Arc<Table>,
         program: Option<Program>,
-        way: Direction,
+        direction: Direction,
         limit: Option<usize>,
     ) -> Box<Self> {
         Box::new(Scan {
-            cursor: Cursor::new(table, program.as_ref(), way, limit),
+            cursor: Cursor::new(table, program.as_ref(), direction, limit),
             table: Arc::clone(table),
             program,
             lent: Lent::new(),
         })
     }
 
-    /// One slice: calls `row` with the program and one object after the other. Gives `More` if
-    /// `row` wants to pause or the budget is used up, and `Done` at the end of the scan. `few` is
-    /// how many rows the caller can use (0: any number). `any_order` says that it uses all, in any
-    /// order.
+    /// Runs one slice: calls `row` with the program and each object. Returns `More` if `row` pauses
+    /// or the budget is used up, and `Done` at the end of the scan. `few` and `any_order` are those
+    /// of [`Cursor::fill`].
     ///
     /// # Errors
     /// `NoTable`; `Busy`, before a row is read.
@@ -100,26 +105,27 @@ impl Scan {
         let program = program.as_ref();
         let (weight, keypos) = (weight(program), table.keypos());
         loop {
-            // The epoch is pinned anew for each batch, so that a long scan keeps no memory from
-            // being freed. Results are given while it is pinned: so the handles in the batch's
-            // copies stay alive.
+            // (1) Pin the epoch anew for each batch, so that a long scan doesn't keep garbage from
+            // being freed. It stays pinned while the batch is processed, since the handles in the
+            // batch's copies must stay valid.
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
-            // If an index is used: first all keys are gathered from its entries.
+            // If the plan uses a secondary index, gather all keys from its entries first.
             if !cursor.gather(table, &op, budget) {
                 return Ok(Step::More);
             }
-            // Copies the next entries. Their first `usable` are on the scan's path.
+            // (2) Copy the next entries. The first `usable` of them are on the path.
             let usable = cursor.fill(table, &op, (few, any_order), batch);
             if usable == 0 {
                 return Ok(Step::Done);
             }
+            // (3) Process them. The batch is a validated copy, so writers may change the leaf
+            // meanwhile.
             for i in 0..usable {
                 let (key, value) = batch.entry(i);
                 let object = raw::view(key, value, keypos, plain);
-                // After the last row that is wanted, or that the slice may read, the cursor goes
-                // back behind it.
                 let go = row(program, &object, scratch);
+                // (4) Pause behind this row, if the caller wants to or the budget is used up.
                 if !budget.spend(cost(weight, value)) || go == Go::Pause {
                     if i + 1 < usable {
                         cursor.stop(table, &op, batch, i + 1);
@@ -134,23 +140,24 @@ impl Scan {
     }
 }
 
-/// Bytes of an object that cost as much as a small object's row.
+/// This number of an object's bytes costs as much as the row of a small object.
 const BYTES_A_UNIT: usize = 256;
 
-/// What an object costs, in units, where a small one's row costs `weight`: a large one costs more.
+/// The cost of an object in units of the budget, if a small object costs `weight`.
 pub(super) fn cost(weight: u32, value: &[u8]) -> u32 {
     weight.saturating_add((value.len() / BYTES_A_UNIT) as u32)
 }
 
 impl Table {
-    /// Begins a select: the results of `program` for the objects it matches, in the order of the
-    /// table for an ordered_set. With a limit, the job pauses after so many results.
+    /// Begins a select. It yields the results of `program` for the objects that it matches; for an
+    /// ordered_set, in the order of the table. With a limit, the job pauses after that number of
+    /// results.
     ///
     /// # Errors
     /// `NoTable`, `Access`.
     ///
     /// # Consistency
-    /// See the module `scan`: no snapshot; an object that is there throughout is met exactly once.
+    /// A select is no snapshot. An object that is present throughout is found exactly once.
     pub fn select(
         self: &Arc<Self>,
         who: OwnerId,
@@ -162,8 +169,8 @@ impl Table {
         Ok(SelectJob::new(self, Some(program), direction, limit))
     }
 
-    /// Takes a select up where another's `continuation` says. Program, table and direction have to
-    /// be the same.
+    /// Resumes a select at the `continuation` of another one. Program, table and direction must be
+    /// the same.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `BadContinuation`.
@@ -180,7 +187,7 @@ impl Table {
         Ok(job)
     }
 
-    /// Begins a scan that gives every object.
+    /// Begins a scan that yields every object.
     ///
     /// # Errors
     /// `NoTable`, `Access`.
@@ -189,7 +196,8 @@ impl Table {
         Ok(SelectJob::new(self, None, direction, None))
     }
 
-    /// As `each`, of an ordered_set: the objects whose index keys lie between these bounds.
+    /// Begins a scan of an ordered_set that yields the objects whose index keys lie between these
+    /// bounds.
     ///
     /// # Errors
     /// `NoTable`, `Access`; `TableType` for other tables.
@@ -207,7 +215,7 @@ impl Table {
         Ok(job)
     }
 
-    /// Begins to count the objects for which `program` gives `true`.
+    /// Begins to count the objects for which the result of `program` is `true`.
     ///
     /// # Errors
     /// `NoTable`, `Access`.
@@ -243,11 +251,12 @@ impl SelectJob {
         }
     }
 
-    /// One slice: gives results to `sink` until the budget or the limit is used up, or the scan is
-    /// at its end.
+    /// Runs one slice: passes results to `sink` until the budget is used up, the limit is reached,
+    /// or the scan is at its end.
     ///
     /// # Errors
-    /// `NoTable` if the table was dropped meanwhile; `Busy`: help with the batch and step again.
+    /// `NoTable` if the table was dropped meanwhile; `Busy` if a list batch is under way: help with
+    /// the batch, and call `step` again.
     pub fn step(
         &mut self,
         budget: &mut Budget,
@@ -259,6 +268,7 @@ impl SelectJob {
         }
         let limit = &mut self.limit;
         let mut full = false;
+        // Without a limit, all results are wanted, in any order.
         let wanted = (limit.unwrap_or(0), limit.is_none());
         let step = self.scan.rows(budget, wanted, |program, object, scratch| {
             if !result_of(program, object, ctx, scratch, sink) {
@@ -278,32 +288,32 @@ impl SelectJob {
         })
     }
 
-    /// Where the scan is, as bytes: for `select_resume` with the same program, table and direction,
-    /// at any later time. None within a leaf whose objects it takes in no order, as it does without
-    /// a limit.
+    /// The place of the scan, as bytes for `select_resume` with the same program, table and
+    /// direction, at any later time. `None` within a leaf whose objects are read in no order, as is
+    /// done without a limit.
     pub fn continuation(&self) -> Option<Vec<u8>> {
         self.scan.cursor.to_bytes()
     }
 
-    /// Whether the program names the keys of all that it can find, and the scan has been under all
-    /// of them. False says nothing: there may be no more results.
+    /// Whether the program names all keys that it can find objects under, and all of them have been
+    /// read. If this is `false`, there may still be no more results.
     pub fn is_over(&self) -> bool {
         self.scan.cursor.is_over()
     }
 
-    /// The scan begins at an object's position, if it hasn't begun.
+    /// Lets a scan that hasn't begun start at an object's position.
     pub(crate) fn begin_at(&mut self, position: Vec<u8>) {
         self.scan.cursor.begin_at(position);
     }
 
-    /// How many more results are wanted; None for all.
+    /// Sets how many more results are wanted; `None` for all.
     pub fn set_limit(&mut self, limit: Option<usize>) {
         self.limit = limit;
     }
 }
 
-/// Gives `sink` what a program makes of an object, without one the object itself; false if the
-/// program does not match it.
+/// Passes the result of a program for an object to `sink`; without a program, the object itself.
+/// Returns `false` if the program doesn't match the object.
 #[inline(always)]
 pub(super) fn result_of(
     program: Option<&Program>,
@@ -324,7 +334,7 @@ pub(super) fn result_of(
     true
 }
 
-/// Counts a result against the limit; whether that was the last.
+/// Counts a result against the limit. Returns whether the limit is reached.
 fn use_one(limit: &mut Option<usize>) -> bool {
     match limit {
         Some(left) => {
@@ -335,7 +345,7 @@ fn use_one(limit: &mut Option<usize>) -> bool {
     }
 }
 
-/// What a row costs, in units.
+/// The cost of the row of a small object, in units of the budget.
 pub(crate) fn weight(program: Option<&Program>) -> u32 {
     let cost = program.map_or(0, Program::cost) / 16;
     1 + u32::try_from(cost).unwrap_or(u32::MAX - 1)
@@ -348,7 +358,7 @@ pub struct CountJob {
 }
 
 impl CountJob {
-    /// One slice.
+    /// Runs one slice.
     ///
     /// # Errors
     /// `NoTable`, `Busy`.

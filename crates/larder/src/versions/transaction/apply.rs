@@ -1,5 +1,5 @@
-//! The commit of a transaction: which keys it has written, whether what it has read still holds,
-//! and the writes. Numbers in brackets are the steps of the module.
+//! The commit of a transaction: collecting the written keys, validating the reads, and applying the
+//! writes. Numbers in brackets are the steps of the parent module.
 
 use super::super::clock::{self, UnderWay};
 use super::super::key_locks::{CommitLocks, KeyLock};
@@ -18,10 +18,10 @@ use std::sync::Arc;
 
 /// A key that a transaction has written.
 pub(super) struct Written {
-    /// The table, by its place among the transaction's.
+    /// The place of its table among those of the transaction.
     part: usize,
     key: Vec<u8>,
-    /// What the transaction makes of it.
+    /// The undo record with the value that the transaction has written.
     record: Vec<u8>,
     pub(super) lock: KeyLock,
 }
@@ -32,7 +32,7 @@ impl Written {
     }
 }
 
-/// What a commit has claimed.
+/// The values in unique indexes that a commit has claimed.
 pub(super) struct Claims {
     pub(super) made: Result<Vec<Claimed>, Refused>,
     /// The indexes of each table, if one of them is unique.
@@ -40,7 +40,7 @@ pub(super) struct Claims {
 }
 
 impl Claims {
-    /// Whether the tables have these indexes still.
+    /// Whether the tables still have these indexes.
     pub(super) fn are_of(&self, stores: &[&Store]) -> bool {
         let same = |(own, store): (&Option<Arc<Indexes>>, &&Store)| match (own, unique(store)) {
             (None, None) => true,
@@ -58,7 +58,7 @@ fn unique(store: &Store) -> Option<&Arc<Indexes>> {
 }
 
 impl Transaction {
-    /// The keys that were written, table by table.
+    /// The written keys, table by table.
     pub(super) fn written(&self) -> Vec<Written> {
         let mut written = Vec::new();
         for (part, Part { set, .. }) in self.parts.iter().enumerate() {
@@ -74,7 +74,7 @@ impl Transaction {
         written
     }
 
-    /// Asks whether the tables have room for what is new in them, before there are locks.
+    /// Checks that the tables have room for the new objects, before any lock is taken.
     ///
     /// # Errors
     /// `Full` if one has none.
@@ -92,7 +92,9 @@ impl Transaction {
         Ok(())
     }
 
-    /// (4)
+    /// (4) Whether nobody has changed what the transaction has read or written, since its snapshot
+    /// and before its number. A later change may be found, too; the transaction is then lost
+    /// without need.
     pub(super) fn is_valid(
         &self,
         written: &[Written],
@@ -100,15 +102,17 @@ impl Transaction {
         under_way: &UnderWay,
         guard: &Guard,
     ) -> bool {
-        // Ordering: SeqCst. The number was drawn before: a write whose version isn't found from
-        // here on reads it (see `clock::of_kept_write`).
+        // Ordering: SeqCst. The number was drawn before this fence. A write of one key puts its
+        // version and then reads the clock. So if its version isn't found below, the write has seen
+        // our number, and comes after us (see `clock::of_kept_write`).
         fence(Ordering::SeqCst);
-        // What was written was read, too.
+        // A written key counts as read.
         let unchanged = written.iter().all(|key| {
             let set = &self.parts[key.part].set;
             let own = set.history.key(&key.key);
             if let Index::Multi(index) = &set.history.store().index {
-                // A write that began before keys had locks may still have the key's own.
+                // A write that began before the table had key locks may still hold the lock of the
+                // bag's key. An empty update waits for it.
                 index.update(guard, own, &mut |_| ());
             }
             !set.history.has_changed(guard, own, set.number)
@@ -116,13 +120,14 @@ impl Transaction {
         unchanged && self.keys_hold(locks, guard) && self.ranges_hold(under_way, guard)
     }
 
-    /// Whether nobody has changed a key that was read.
+    /// Whether nobody has changed a key that was read by key.
     fn keys_hold(&self, locks: &CommitLocks, guard: &Guard) -> bool {
         self.parts.iter().all(|Part { set, .. }| {
             set.reads.lock().keys().all(|bytes| {
                 let key = set.history.key(bytes);
                 let lock = set.history.key_lock(key);
-                // The lock comes first: a commit that has given it back has left its versions.
+                // Check the lock first, then look for versions. A commit that is under way holds
+                // the lock. One that has released it has left its versions before.
                 planted(Fault::NotValidated)
                     || ((locks.has(lock) || !lock.is_committing())
                         && !set.history.has_changed(guard, key, set.number))
@@ -130,15 +135,15 @@ impl Transaction {
         })
     }
 
-    /// Whether nobody has changed a key in the ranges that were read, or an entry of those that
-    /// were.
+    /// Whether nobody has changed a key in the ranges that were read, or an entry of a secondary
+    /// index that was read.
     fn ranges_hold(&self, under_way: &UnderWay, guard: &Guard) -> bool {
         let no_ranges = |part: &Part| !part.set.reads.lock().has_ranges();
         if self.parts.iter().all(no_ranges) {
             return true;
         }
-        // A range has no lock by which a commit under way is noticed. Those that come before this
-        // one leave their versions before they are over.
+        // A range has no lock that would show a commit under way. So wait until the commits with
+        // lesser numbers are over. They have left their versions by then.
         if !planted(Fault::NoWait) {
             clock::wait_for_commits_before(under_way.number);
         }
@@ -152,10 +157,10 @@ impl Transaction {
         })
     }
 
-    /// (3) Claims the values that the rows are to have in unique indexes.
+    /// (3) Claims the values that the written rows will have in unique indexes.
     ///
     /// # Errors
-    /// As of `commit`.
+    /// Those of `commit`.
     pub(super) fn claim(&self, written: &[Written], guard: &Guard) -> Result<Claims, Error> {
         let mut indexes = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
@@ -170,13 +175,14 @@ impl Transaction {
         })
     }
 
-    /// Removes the row that has the value which could not be claimed, if it is expired.
+    /// Removes the row that has the value that couldn't be claimed, if it has expired.
     pub(super) fn free_holder(&self, guard: &Guard) -> Result<bool, Error> {
         let Some(key) = take_holder() else {
             return Ok(false);
         };
         let mut is_freed = false;
-        // In another table a row under this key is not the holder, but goes no less.
+        // The holder's table isn't known. If another table has an expired row under this key, it is
+        // removed, too, which does no harm.
         for Part { table, .. } in &self.parts {
             let op = table.begin(guard)?;
             is_freed |= table.free_expired(&op, &key) == Some(Previous::Present);
@@ -184,7 +190,7 @@ impl Transaction {
         Ok(is_freed)
     }
 
-    /// Claims those of one table.
+    /// Claims the values of one table's rows.
     fn claim_of(
         &self,
         part: usize,
@@ -196,7 +202,7 @@ impl Transaction {
         let mut rows = Vec::new();
         for own in written.iter().filter(|own| own.part == part) {
             let (mut old, mut new) = (Values::default(), Values::default());
-            // The key's lock is held: the rows stay as they are until they are written.
+            // The key's lock is held, so nobody changes the old rows before the commit does.
             let objects = &history.store().index;
             objects.copy(guard, history.key(&own.key), &mut old);
             history.values(own.value(), &mut |value| new.push(value));
@@ -207,7 +213,7 @@ impl Transaction {
         Ok(claimed)
     }
 
-    /// (5)
+    /// (5) Makes the writes. The key locks are held, so nobody else writes these keys meanwhile.
     pub(super) fn apply(
         &self,
         written: &[Written],
@@ -230,6 +236,8 @@ impl Transaction {
                 (Index::Unique(ix), Override::Absent) => {
                     table.remove_one(&op, &**ix, key, |_| true);
                 }
+                // The record of a bag's key lists all objects that the key is to have. Keep those
+                // that are still wanted, with their numbers of arrival, and add the new ones.
                 (Index::Multi(ix), value) => {
                     table.change_many(&op, &**ix, key, &mut |values| {
                         let mut there = Vec::new();

@@ -1,68 +1,68 @@
-//! Transactions: any number of reads and writes in some tables that take effect at one instant, or
-//! not at all.
+//! Transactions: any number of reads and writes of several tables that take effect at one instant,
+//! or not at all.
 //!
 //! # Definitions
 //!
-//! - *View*: a table through which a transaction reads and writes another. It shows the table as of
-//!   the transaction's snapshot, with the transaction's own writes.
-//! - *Working set*: what a transaction has read of a table (keys and ranges), and what it makes of
-//!   keys (`view`).
+//! - *View*: a table through which a transaction reads and writes another one. It shows that table
+//!   as of the transaction's snapshot, with the transaction's own writes.
+//! - *Working set*: the read set of a transaction in one table (keys, ranges, and entries of
+//!   indexes), and its writes, which are buffered there (`view`).
 //!
 //! # Steps
 //!
-//! 1. *Begin*: a snapshot of all tables, with number s, and a view of each.
-//! 2. *Run*: the caller reads and writes the views. The tables don't notice.
-//! 3. *Lock* the keys that were written, in the order of the locks (`key_locks`). Claim the values
-//!    that the rows are to have in unique indexes (`indexes::claims`). Then draw the number n of
-//!    the commit. It is known to be under way until (6).
+//! 1. *Begin*: take a snapshot of all tables, with number s, and make a view of each.
+//! 2. *Run*: the caller reads and writes the views. The tables are not touched.
+//! 3. *Lock* the written keys, in the order of the locks (`key_locks`). Claim the values that the
+//!    rows will have in unique indexes (`indexes::claims`). Then draw the commit's number n. From
+//!    here until (6) other threads know that the commit is under way.
 //! 4. *Validate*: no key that was read or written has a version with a number of s or more, and no
-//!    other commit holds the lock of one. If a range was read, wait until the commits with numbers
-//!    less than n are over; then no key in it has such a version. The unique indexes are those of
-//!    (3).
+//!    other commit holds the lock of such a key. If a range was read, wait until all commits with
+//!    lesser numbers than n are over; then no key in the range has such a version. The tables still
+//!    have the unique indexes of (3).
 //! 5. *Apply* the writes, with number n − 1.
 //! 6. *Unlock*.
 //!
 //! If (4) fails, the transaction has *lost*: it had no effect, and may be run again. A transaction
-//! that has written nothing ends after (2): it is as of its snapshot.
+//! that has written nothing ends after (2), and takes effect as of its snapshot.
 //!
-//! Linearisation point: the drawing of n. No read of the keys that are written falls between n and
-//! (6): reads of single keys wait for the locks, and a snapshot with a number greater than n waits
-//! until the commit is over (`clock::wait_for_commits_before`).
+//! Linearisation point: the drawing of n. No read of a written key falls between n and (6): reads
+//! of single keys wait for the key's lock, and a snapshot with a number greater than n waits until
+//! the commit is over (`clock::wait_for_commits_before`).
 //!
 //! # Why transactions are serialisable
 //!
-//! The order is that of the numbers: of a snapshot s, of a write of one key c, of a list c, of a
-//! commit n. A snapshot sees the writes with c < s and the commits with n < s, and no others. So it
-//! has to be shown of a commit that, of what it has read or written, nothing was changed by a write
-//! with s ≤ c < n or a commit with s < n' < n. What comes after n may be found, too; then the
-//! transaction has lost without need.
+//! They are ordered by their numbers: of a snapshot s, of a write of one key c, of a list c, of a
+//! commit n. A snapshot sees the writes with c < s and the commits with n < s, and no others. So we
+//! have to show that nothing that the commit has read or written was changed by a write with
+//! s ≤ c < n or by a commit with s < n' < n. Validation may also find changes that come after n.
+//! The transaction is then lost without need.
 //!
-//! - *A commit with a lesser number* holds the locks of its keys since before it drew n'. So a key
-//!   is found locked, or the commit is over. For ranges, it was waited for. A commit that is over
-//!   has left a version of each key that it wrote, as this transaction's snapshot is live.
-//! - *A write of one key* puts its version and then reads the clock; this transaction draws n and
-//!   then looks for versions. So its version is found, or c ≥ n (invariant 6 of `history`).
-//! - *A list* draws its number when it has the table's latch, and leaves its versions before it
-//!   gives that back. After n was drawn, the latch is looked at (`stores`). If it is held, the
-//!   commit is tried again later. If it is free, the list's versions are found, or it draws a
-//!   number of n or more. So a list needs no waiting for: it is no commit of `clock`.
-//! - *The emptying of a table* exchanges its store. If that is seen after n was drawn, the
-//!   transaction has lost; else the emptying comes behind it.
+//! - *A commit with a lesser number* holds the locks of its keys since before it drew n'. So either
+//!   the key is found locked, or that commit is over. For ranges we have waited for it. A commit
+//!   that is over has left a version of each key that it wrote, because our snapshot is live.
+//! - *A write of one key* puts its version and then reads the clock. We draw n and then look for
+//!   versions. So either we find its version, or c ≥ n (invariant 6 of `history`).
+//! - *A list* draws its number while it holds the table's latch, and leaves its versions before it
+//!   releases the latch. We load the latch after drawing n (`stores`). If it is held, the commit is
+//!   retried later. If it is free, either we find the list's versions, or the list draws a number
+//!   of n or more. So we never wait for a list, and a list is no commit of `clock`.
+//! - *Emptying a table* exchanges its store. If we see the new store after drawing n, the
+//!   transaction has lost. Otherwise the emptying comes after it.
 //!
-//! # Why nobody waits in a circle
+//! # Why there is no deadlock
 //!
-//! - Locks of keys are taken in the order of their places, and before the number is drawn. Whoever
-//!   has drawn a number waits for no key lock any more.
-//! - A commit waits for commits with lesser numbers, while it holds its locks. The least number
-//!   under way waits for nobody. A commit that is drawing its number has its locks, and waits for
-//!   nothing while it draws.
-//! - Whoever holds the lock of a leaf waits for no key lock and no commit.
+//! - Key locks are taken in the order of their places, and before the number is drawn. A thread
+//!   that has drawn a number waits for no key lock any more.
+//! - A commit that holds its locks waits for commits with lesser numbers. The commit with the least
+//!   number waits for nobody. A commit that is about to draw its number has all of its locks, and
+//!   waits for nothing meanwhile.
+//! - A thread that holds the lock of a leaf waits for no key lock and for no commit.
 //!
-//! The caller's code holds no lock.
+//! No lock is held while the caller's code runs.
 //!
-//! Sources: validation against undo records and predicates: HyPer (Neumann et al., SIGMOD 2015);
-//! locks for the writes alone, and a read key's lock taken for a conflict: Silo (Tu et al., SOSP
-//! 2013).
+//! Sources: validation against undo records and predicates is HyPer's (Neumann et al., SIGMOD
+//! 2015). Locking the write set alone, and treating the lock of a read key as a conflict, is Silo's
+//! (Tu et al., SOSP 2013).
 
 mod apply;
 mod keyed;
@@ -89,7 +89,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use view::WorkingSet;
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Its writes have taken effect.
@@ -105,19 +105,19 @@ struct Part {
     set: Arc<WorkingSet>,
 }
 
-/// The stores by which a commit writes, in the order of its tables.
+/// The stores that a commit writes to, in the order of its tables.
 type Stores<'g> = SmallVec<[&'g Store; 4]>;
 
-/// A transaction under way. Dropped before its commit, it had no effect.
+/// A transaction under way. If it is dropped before its commit, it has no effect.
 pub struct Transaction {
     parts: Vec<Part>,
 }
 
 impl Engine {
-    /// Begins a transaction of `who` on some tables. O(1) for each.
+    /// Begins a transaction of `who` on some tables. O(1) for each table.
     ///
     /// # Errors
-    /// As of [`Engine::snapshot`].
+    /// Those of [`Engine::snapshot`].
     pub fn begin(&self, tables: &[&Arc<Table>], who: OwnerId) -> Result<Transaction, Error> {
         prepare(tables, who)?;
         let snapshots = cut(tables)?;
@@ -132,7 +132,7 @@ impl Engine {
         Ok(Transaction { parts })
     }
 
-    /// A table with its view.
+    /// Makes the view of a table.
     fn part(
         &self,
         table: &Arc<Table>,
@@ -152,7 +152,8 @@ impl Engine {
     }
 }
 
-/// Makes some tables ready for a transaction of `who`.
+/// Prepares some tables for a transaction of `who`: from now on writes of single keys take key
+/// locks.
 fn prepare(tables: &[&Arc<Table>], who: OwnerId) -> Result<(), Error> {
     for (i, table) in tables.iter().enumerate() {
         table.check_read(who)?;
@@ -166,33 +167,34 @@ fn prepare(tables: &[&Arc<Table>], who: OwnerId) -> Result<(), Error> {
 }
 
 impl Transaction {
-    /// The views of the tables, in their order. They are gone when the transaction is over.
+    /// The views of the tables, in the order of the tables. They end with the transaction.
     pub fn views(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.parts.iter().map(|part| &part.view)
     }
 
-    /// How many keys it has written.
+    /// The number of keys that it has written.
     pub fn keys_written(&self) -> usize {
         self.parts.iter().map(|part| part.set.writes.len()).sum()
     }
 
-    /// Ends the transaction without effect, unless it was committed: its views are gone.
+    /// Ends the transaction and its views. If it wasn't committed, it has no effect.
     pub fn end(&self) {
         self.end_under(&larder_index::pin());
     }
 
-    /// Whether nobody has changed what it has read and written so far. If somebody has, its commit
-    /// will be lost, unless it has written nothing; if not, somebody may at any moment.
+    /// Whether nobody has changed what it has read and written so far. If it returns `false`, the
+    /// commit will be lost, unless the transaction has written nothing. If it returns `true`,
+    /// somebody may still make a change before the commit.
     ///
     /// # Errors
     /// `NoTable` if one of the tables is gone, or the transaction has ended; `Busy` while a list is
-    /// being inserted into one of the tables: then the call may be made again.
+    /// being inserted into one of the tables. The call may then be repeated.
     pub fn validate(&self) -> Result<bool, Error> {
         let guard = larder_index::pin();
         if self.parts.iter().any(|part| !part.view.is_alive()) {
             return Err(Error::NoTable);
         }
-        // (3), (4) and (6) of a commit that writes nothing.
+        // Steps (3), (4) and (6), without (5). The locks and the number are released on return.
         let written = self.written();
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
         let under_way = UnderWay::begin();
@@ -200,54 +202,63 @@ impl Transaction {
         Ok(has_stores && self.is_valid(&written, &locks, &under_way, &guard))
     }
 
-    /// Ends the transaction: its writes take effect at one instant, if nobody has changed what it
+    /// Ends the transaction. Its writes take effect at one instant, if nobody has changed what it
     /// has read since it began.
     ///
     /// # Errors
-    /// `NoTable` if one of the tables is gone; `NotUnique` if another row has the value of one that
-    /// was written, in a unique index; `Full` if a table has no room for what is new; `Busy` while
-    /// a list is being inserted into one of the tables. Nothing was done then; after `Busy` the
-    /// call may be made again.
+    /// `NoTable` if one of the tables is gone; `NotUnique` if another row has the value of a
+    /// written row in a unique index; `Full` if a table has no room for the new objects; `Busy`
+    /// while a list is being inserted into one of the tables. Nothing has been changed then. After
+    /// `Busy` the call may be repeated.
     pub fn commit(&self) -> Result<Outcome, Error> {
         let guard = larder_index::pin();
         let written = self.written();
+        // A transaction that has only read can't lose: everything it has read is of its snapshot.
         if written.is_empty() {
             self.end_under(&guard);
             return Ok(Outcome::Committed);
         }
         self.ask_for_room(&written, &guard)?;
-        // (3)
+        // (3) Lock the written keys. This waits for writes of single keys and for other commits.
         let locks = CommitLocks::take(written.iter().map(|key| key.lock).collect());
         self.commit_under(locks, &written, &guard)
     }
 
-    /// (3) to (6), under the locks of the keys that were written.
+    /// Steps (3) to (6), under the locks of the written keys.
     ///
     /// # Errors
-    /// As of `commit`.
+    /// Those of `commit`.
     fn commit_under(
         &self,
         locks: CommitLocks,
         written: &[Written],
         guard: &Guard,
     ) -> Result<Outcome, Error> {
+        // (3) Claim values in unique indexes, then draw the number: the linearisation point.
         let claims = self.claim(written, guard)?;
         let under_way = UnderWay::begin();
+        // Load the stores after the number was drawn. If a table was emptied or got another index
+        // meanwhile, the transaction has lost. If a list batch holds a latch, this is `Busy`.
         let stores = self.stores(guard)?.filter(|stores| claims.are_of(stores));
         let mut taken = None;
         let outcome = match stores {
+            // (4) Validate.
             Some(stores) if self.is_valid(written, &locks, &under_way, guard) => {
-                // (5) The snapshots are given up before, so that nothing is kept for them.
+                // (5) Release our snapshots first. Otherwise our own writes would keep versions for
+                // them.
                 self.end_under(guard);
                 match claims.made {
                     Ok(mut claimed) => {
+                        // A value may pass from one of our rows to another.
                         claimed.iter_mut().for_each(|own| own.hand_over(guard));
+                        // The changes of all tables are one group in their feeds.
                         let apply = || self.apply(written, &stores, guard);
                         under_way.during(|| feed::together(apply))?;
                         claimed.into_iter().for_each(Claimed::keep);
                         Outcome::Committed
                     }
-                    // Somebody has the value, and nothing that was read has changed since.
+                    // Another row has the value. Validation has shown that nothing that was read
+                    // has changed, so running the transaction again would not help.
                     Err(Refused::Taken(index)) => {
                         taken = Some(index);
                         Outcome::Lost
@@ -260,21 +271,23 @@ impl Transaction {
                 Outcome::Lost
             }
         };
-        // (6) In this order: a snapshot that finds the commit over may read its keys at once.
+        // (6) Release the key locks first. A snapshot that finds the commit over may read its keys
+        // at once.
         drop(locks);
         drop(under_way);
         for Part { table, .. } in &self.parts {
             table.evict_after(guard, written.len());
         }
         match taken {
-            // A row that is expired gives its value up, under the lock of its own key.
+            // If the row that has the value has expired, it is removed, and the transaction is
+            // merely lost.
             Some(index) if !self.free_holder(guard)? => Err(Error::NotUnique(index)),
             _ => Ok(outcome),
         }
     }
 
-    /// Whether each table is as it was: it has its history still, and no list is being inserted.
-    /// The stores by which the commit writes.
+    /// The stores that the commit writes to. `None` if a table has another history than when the
+    /// transaction began. `Busy` if a list is being inserted into one of the tables.
     fn stores<'g>(&self, guard: &'g Guard) -> Result<Option<Stores<'g>>, Error> {
         let mut stores = Stores::new();
         for Part { table, set, .. } in &self.parts {
@@ -288,10 +301,10 @@ impl Transaction {
         Ok(Some(stores))
     }
 
-    /// The views are gone, and the snapshots released.
+    /// Ends the views, and releases the snapshots.
     fn end_under(&self, guard: &Guard) {
         for Part { view, set, .. } in &self.parts {
-            // One that nobody else has goes with the transaction.
+            // A view that nobody else refers to is dropped together with the transaction.
             if Arc::strong_count(view) > 1 {
                 view.end(guard);
             }

@@ -439,8 +439,9 @@ impl Multi for View<dyn Multi> {
     }
 }
 
-/// The objects that a transaction leaves under a key of a bag, and which of those that are there
-/// stay: an object stays if it is among them, with its number.
+/// How the objects under a key of a bag become those that a transaction has written: which of the
+/// present ones (`there`) stay, and which are added behind them. An object stays if the transaction
+/// has it with the same number of arrival.
 pub(super) fn survivors(value: Override<'_>, there: &[(u64, Vec<u8>)]) -> Survivors {
     let new: Vec<(u64, Vec<u8>)> = Listed::of(value)
         .map(|(number, value)| (number, value.to_vec()))
@@ -453,7 +454,8 @@ pub(super) fn survivors(value: Override<'_>, there: &[(u64, Vec<u8>)]) -> Surviv
         })
         .collect();
     let count = stays.iter().filter(|stays| **stays).count();
-    // What stays comes first, in the order of before: then the rest is pushed behind.
+    // If the objects that stay are the first ones of the result, it is enough to remove the others
+    // and to append the rest. Otherwise the order has changed: remove all, and append all.
     let kept = there.iter().zip(&stays).filter(|(_, stays)| **stays);
     if kept.map(|(object, _)| object).eq(&new[..count]) {
         Survivors {
