@@ -19,13 +19,15 @@ pub(crate) struct Clause {
     pub(crate) head: Match,
     /// The guards as nodes, for planning.
     pub(crate) guards: SmallVec<[NodeId; 4]>,
-    /// What is asked of elements, by position.
+    /// The tests of single elements, sorted by position.
     pub(crate) tests: Tests,
-    /// How many elements a row must have for the tests, where the head does not say.
+    /// The number of elements that a row must have for the tests, if the head doesn't determine it.
     pub(crate) least: usize,
-    /// The guards that are no tests.
+    /// The instructions of the guards that aren't tests.
     pub(crate) checks: Ops,
+    /// The instructions of the body.
     pub(crate) result: Ops,
+    /// The body, if it needs no computation.
     pub(crate) gives: Gives,
 }
 
@@ -36,8 +38,8 @@ impl Clause {
         1 + head + self.checks.len() + self.result.len()
     }
 
-    /// Whether a row has as many elements as the clause wants, and passes its tests. A part of
-    /// every scan's loop.
+    /// Whether a row has enough elements, and passes the tests. Every scan calls this for each row
+    /// and clause.
     #[inline(always)]
     pub(crate) fn passes(
         &self,
@@ -45,6 +47,7 @@ impl Clause {
         fields: &mut Fields<'_>,
         constants: &Constants<'_>,
     ) -> bool {
+        // The tests find elements by position without a check, so check the arity first.
         let enough = match self.head.shape {
             Shape::Tuple { arity, .. } => row.tuple_arity() == Some(arity),
             _ => self.least == 0 || row.tuple_arity().is_some_and(|arity| arity >= self.least),
@@ -60,13 +63,14 @@ impl Clause {
         true
     }
 
-    /// Whether a row that passes the tests fits.
+    /// Whether every row that passes the tests matches the clause.
     #[inline]
     pub(crate) fn is_tests(&self) -> bool {
         self.checks.is_empty() && self.head.is_tests()
     }
 
-    /// Each instruction pushes one value at most.
+    /// Whether the clause may need more than the few values that the machine has inline. Each
+    /// instruction pushes at most one value.
     pub(crate) fn needs_many(&self) -> bool {
         [
             self.head.variables.len(),
@@ -77,7 +81,7 @@ impl Clause {
         .any(|&n| n > FEW)
     }
 
-    /// Runs on a row that passes the tests.
+    /// Runs on a row that has passed the tests. Returns `None` if the clause doesn't match.
     #[inline]
     pub(crate) fn run<'a, 's>(&'a self, machine: &mut Machine<'a, 's>) -> Option<Val<'a>>
     where
@@ -87,7 +91,7 @@ impl Clause {
         if !machine.matches(&self.head) || !machine.guards(&self.checks) {
             return None;
         }
-        // In a body every failure has the value 'EXIT'.
+        // An error in a body doesn't fail the clause: the result is 'EXIT'.
         machine.body(&self.result).ok()
     }
 }

@@ -1,17 +1,18 @@
-//! Code: from nodes to a flat list of instructions for the machine.
+//! Code generation: from nodes to a flat list of instructions for the machine.
 //!
-//! Calls leave a value on the stack. Tuples, lists and maps that the expression builds are written
-//! in one go, outermost first, into the arena; what must be computed for them is computed before
-//! and waits on the stack, so that no part is copied twice however deep it lies.
+//! A call leaves its value on the stack. Tuples, lists and maps that an expression builds are
+//! written into the arena in one pass, outermost first. Parts that must be computed are computed
+//! before and wait on the stack. So no part is copied twice, however deep it lies.
 //!
 //! ```text
 //!   {{'$1',{'+','$2',1},[a|'$3']}}
 //!      CallTwo + Field 2, 1                          the sum, at depth 0 of the stack
-//!      Build · Raw «tuple 3» · Put Field 1 · Put Stack 0 · ListHead 1 tail=Field 3 · Raw «a» · ListTail Field 3 · Built 1
+//!      Build · Raw «tuple 3» · Put Field 1 · Put Stack 0
+//!            · ListHead 1 tail=Field 3 · Raw «a» · ListTail Field 3 · Built 1
 //! ```
 //!
-//! A map whose keys are all constants is written in place in the order of its encoding; one with
-//! computed keys is put together by an instruction of its own, like a call.
+//! A map whose keys are all constants is written in the order of its encoding. A map with computed
+//! keys is built by an instruction of its own, like a call.
 
 use crate::{
     constant::{Constant, Span},
@@ -24,7 +25,7 @@ use crate::{
 use larder_term::tags;
 use smallvec::{smallvec, SmallVec};
 
-/// A value that an instruction finds somewhere without popping it.
+/// A value that an instruction reads without popping it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
     Const(Constant),
@@ -34,9 +35,11 @@ pub(crate) enum Operand {
     Field(usize),
     /// A variable that steps have bound.
     Var(u32),
-    /// So far below the top of the stack.
+    /// The value at this distance from the top of the stack.
     Stack(u32),
+    /// The object: `'$_'`.
     Object,
+    /// The list of all bindings: `'$$'`.
     Bindings,
 }
 
@@ -45,49 +48,49 @@ pub(crate) enum Operand {
 pub(crate) enum Op {
     /// Pushes an operand.
     Push(Operand),
-    /// Calls with so many values from the stack, and pushes the result.
+    /// Pops this number of values, calls the function with them, and pushes the result.
     Call(Func, u8),
-    /// Calls with an operand, and pushes the result.
+    /// Calls a function with an operand, and pushes the result.
     CallOne(Func, Operand),
-    /// Calls with two operands, and pushes the result.
+    /// Calls a function with two operands, and pushes the result.
     CallTwo(Func, Operand, Operand),
-    /// Calls with the value on the top of the stack and an operand; the result takes its place.
+    /// Replaces the top of the stack by the result of calling a function with it and an operand.
     CallTop(Func, Operand),
-    /// Takes the value on the top of the stack; the clause fails unless it compares so to an
-    /// operand.
+    /// Pops a value. The clause fails unless the comparison of the value with the operand holds.
     CheckTop(Cmp, Operand),
-    /// Pushes whether the row passes.
+    /// Pushes whether the row passes a test.
     Test(Test),
-    /// Takes so many values; whether all are `true`.
+    /// Pops this number of booleans, and pushes whether all are `true`.
     And(u32),
-    /// Takes so many values; whether one is `true`.
+    /// Pops this number of booleans, and pushes whether one of them is `true`.
     Or(u32),
-    /// `false`: leaves it and goes on at the place. `true`: takes it.
+    /// If the top of the stack is `false`, jumps to the place. If it is `true`, pops it.
     AndAlso(u32),
-    /// `true`: leaves it and goes on at the place. `false`: takes it.
+    /// If the top of the stack is `true`, jumps to the place. If it is `false`, pops it.
     OrElse(u32),
-    /// Takes keys and values by turns, so many pairs; pushes the map.
+    /// Pops this number of pairs of a key and a value, and pushes the map.
     MakeMap(u32),
-    /// Begins to write a term into the arena.
+    /// Begins a term in the arena.
     Build,
-    /// Writes bytes of the pool.
+    /// Appends bytes of the pool to the term.
     Raw(Span),
-    /// Writes an operand.
+    /// Appends an operand to the term.
     Put(Operand),
-    /// Writes the head of a list of so many elements and a tail.
+    /// Appends the head of a list of this number of elements and a tail.
     ListHead(u32, Operand),
-    /// Writes the elements of a list as those of the list around it, or a tail that is no list.
+    /// Appends the tail of a list. If it is a list, its elements become those of the list that it
+    /// ends.
     ListTail(Operand),
-    /// The term is written: takes so many values that it was made of, pushes it.
+    /// Ends the term: pops this number of values that it was made of, and pushes it.
     Built(u32),
-    /// Takes a value; the clause fails unless it is `true`.
+    /// Pops a value. The clause fails unless it is `true`.
     Check,
 }
 
-/// The instructions of guards or of a body: few, as a rule.
+/// The instructions of guards or of a body. There are usually few.
 pub(crate) type Ops = SmallVec<[Op; 4]>;
 
-/// Writes instructions.
+/// Emits instructions.
 pub(crate) struct Gen<'a> {
     pub(crate) reader: Reader<'a>,
     pub(crate) pool: &'a mut Vec<u8>,
@@ -95,11 +98,13 @@ pub(crate) struct Gen<'a> {
 }
 
 impl Gen<'_> {
-    /// Adds tests, and instructions that fail the clause unless a guard is `true`.
+    /// Compiles a guard: adds it to the tests if it is one, and otherwise emits instructions that
+    /// fail the clause unless it is `true`.
     pub(crate) fn check(&mut self, guard: NodeId, tests: &mut Tests) {
         let mut guards: SmallVec<[NodeId; 8]> = smallvec![guard];
         while let Some(guard) = guards.pop() {
             match self.reader.ir.node(guard) {
+                // Each operand is a guard of its own.
                 Node::And(parts) | Node::AndAlso(parts) => {
                     guards.extend(self.reader.ir.of(parts).iter().rev().copied());
                 }
@@ -107,7 +112,9 @@ impl Gen<'_> {
                     Some(test) => tests.push(test),
                     None => {
                         self.value(guard);
-                        // Where a comparison comes last in another guard, jumps lead behind it.
+                        // If the guard is a comparison, combine it with the check of its result.
+                        // That isn't possible if the comparison is the last part of another
+                        // expression: jumps lead to the instruction behind it.
                         let node = self.reader.ir.node(guard);
                         let compares = matches!(node, Node::Call(Func::Cmp(_), _));
                         match self.ops.pop() {
@@ -126,27 +133,29 @@ impl Gen<'_> {
     }
 }
 
+/// A task of the generator, which uses a stack of tasks instead of recursion.
 enum Task {
+    /// Emit instructions that push the value of a node.
     Value(NodeId),
+    /// Emit an instruction.
     Op(Op),
-    /// A short circuit whose jump goes to where a later `Land` stands.
-    Jump {
-        and: bool,
-        to: usize,
-    },
+    /// Emit a short circuit that jumps to the place of the `Land` with this number.
+    Jump { and: bool, to: usize },
+    /// Let the jumps with this number lead to the next instruction.
     Land(usize),
+    /// Emit instructions that write a term of which this number of parts is on the stack.
     Build(NodeId, u32),
 }
 
 type Tasks = SmallVec<[Task; 8]>;
 
-/// What is to be computed next, in this order.
+/// Pushes tasks for the values of some nodes, which will be computed in this order.
 fn value_all(tasks: &mut Tasks, parts: &[NodeId]) {
     tasks.extend(parts.iter().rev().map(|&part| Task::Value(part)));
 }
 
 impl Gen<'_> {
-    /// Instructions that push the value of an expression.
+    /// Emits instructions that push the value of an expression.
     pub(crate) fn value(&mut self, root: NodeId) {
         let mut tasks: Tasks = smallvec![Task::Value(root)];
         let mut jumps: Vec<Vec<usize>> = Vec::new();
@@ -165,6 +174,7 @@ impl Gen<'_> {
         }
     }
 
+    /// Lets some jumps lead to the next instruction.
     fn land(&mut self, jumps: &[usize]) {
         let here = self.ops.len() as u32;
         for &jump in jumps {
@@ -174,6 +184,8 @@ impl Gen<'_> {
         }
     }
 
+    /// Emits the instruction of a node whose operands need no instructions. Otherwise pushes tasks:
+    /// first for the operands, then for the node itself.
     fn node(&mut self, id: NodeId, tasks: &mut Tasks, jumps: &mut Vec<Vec<usize>>) {
         if let Some(operand) = self.direct(id) {
             return self.ops.push(Op::Push(operand));
@@ -181,9 +193,12 @@ impl Gen<'_> {
         match self.reader.ir.node(id) {
             Node::Const(_) | Node::Var(_) | Node::Object | Node::Bindings => {}
             Node::Call(func, parts) => {
+                // A test is decided on the element's bytes.
                 if let Some(test) = self.reader.value(self.pool, id) {
                     return self.ops.push(Op::Test(test));
                 }
+                // Calls of one or two operands have instructions that read them in place. Only the
+                // others go by way of the stack.
                 let parts = self.reader.ir.of(parts);
                 match *parts {
                     [a] => match self.direct(a) {
@@ -221,6 +236,7 @@ impl Gen<'_> {
                 tasks.push(Task::Op(Op::MakeMap(parts.len() as u32 / 2)));
                 value_all(tasks, parts);
             }
+            // Compute the parts that must be computed, then write the term.
             Node::Tuple(_) | Node::List(_) | Node::Map(_) => {
                 let waiting = self.waiting(id);
                 tasks.push(Task::Build(id, waiting.len() as u32));
@@ -229,6 +245,8 @@ impl Gen<'_> {
         }
     }
 
+    /// Pushes tasks for a short-circuit operator: the operands, with a jump behind each but the
+    /// last. All jumps lead behind the last operand.
     fn circuit(
         &mut self,
         and: bool,
@@ -247,11 +265,11 @@ impl Gen<'_> {
         }
     }
 
-    /// Whether a node is written part by part, rather than computed and then written.
+    /// Whether a node is written part by part, instead of being computed first.
     fn is_written(&self, id: NodeId) -> bool {
         match self.reader.ir.node(id) {
             Node::Tuple(_) | Node::List(_) => true,
-            // Of two pairs with one key both values are computed, since either may fail.
+            // If two pairs have the same key, both values must be computed, since either may fail.
             Node::Map(parts) => {
                 let keys = self.reader.ir.of(parts).iter().step_by(2);
                 keys.clone()
@@ -262,12 +280,12 @@ impl Gen<'_> {
         }
     }
 
-    /// Whether a node must be computed before the term that it is a part of is written.
+    /// Whether a node must be computed before the term that contains it is written.
     fn is_computed(&self, id: NodeId) -> bool {
         !self.is_written(id) && self.operand(id).is_none()
     }
 
-    /// As `operand`, with integers as such.
+    /// The operand of a node that needs no instructions. Integers are immediate.
     fn direct(&self, id: NodeId) -> Option<Operand> {
         let operand = self.operand(id)?;
         if let Operand::Const(constant) = operand {
@@ -277,6 +295,7 @@ impl Gen<'_> {
         Some(operand)
     }
 
+    /// The operand of a node that needs no instructions.
     fn operand(&self, id: NodeId) -> Option<Operand> {
         match self.reader.ir.node(id) {
             Node::Const(constant) => Some(Operand::Const(constant)),
@@ -290,8 +309,8 @@ impl Gen<'_> {
         }
     }
 
-    /// The computed nodes of a term to write, in the order in which writing meets them: a list's
-    /// tail before its elements.
+    /// The nodes of a term that must be computed, in the order in which `build` meets them: the
+    /// tail of a list comes before its elements.
     fn waiting(&self, root: NodeId) -> SmallVec<[NodeId; 8]> {
         let mut found = SmallVec::new();
         let mut nodes: SmallVec<[NodeId; 8]> = smallvec![root];
@@ -318,8 +337,8 @@ impl Gen<'_> {
         found
     }
 
-    /// The keys and values of a map with constant keys, in the order of the encoding; fewer than it
-    /// has if two keys are equal.
+    /// The keys and values of a map with constant keys, in the order of the encoding. If two keys
+    /// are equal, one of the pairs is left out.
     fn pairs(&self, id: NodeId) -> Vec<NodeId> {
         let Node::Map(parts) = self.reader.ir.node(id) else {
             return Vec::new();
@@ -338,7 +357,8 @@ impl Gen<'_> {
             .collect()
     }
 
-    /// Writes a term whose computed parts lie on the stack, the first one met deepest.
+    /// Emits instructions that write a term. `waiting` of its parts have been computed and are on
+    /// the stack; the one that is met first is the deepest.
     fn build(&mut self, root: NodeId, waiting: u32) {
         enum Part {
             Node(NodeId),
@@ -402,6 +422,7 @@ impl Gen<'_> {
         self.ops.push(Op::Built(waiting));
     }
 
+    /// Emits the instruction that writes a node. A constant becomes a part of the raw bytes.
     fn put(&mut self, id: NodeId) {
         match self.operand(id) {
             Some(Operand::Const(Constant::Fixed(span))) => {
@@ -413,7 +434,7 @@ impl Gen<'_> {
         }
     }
 
-    /// Writes a list's head; whether a tail has to follow its elements.
+    /// Emits the head of a list. Returns whether a tail must follow its elements.
     fn list_head(&mut self, count: usize, tail: Operand) -> bool {
         if let Operand::Const(Constant::Fixed(span)) = tail {
             if self.pool[span.range()] == [tags::NIL] {
@@ -425,14 +446,15 @@ impl Gen<'_> {
         true
     }
 
+    /// Emits the head of a container as raw bytes.
     fn raw_head(&mut self, tag: u8, n: usize) {
         let from = self.pool.len();
         wire::push_head(self.pool, tag, n);
         self.raw(self.pool.len() - from);
     }
 
-    /// Writes the last `len` bytes of the pool; joins them with those written just before, if they
-    /// lie there.
+    /// Emits the last `len` bytes of the pool as raw bytes. If the previous instruction writes the
+    /// bytes before them, extends it.
     fn raw(&mut self, len: usize) {
         let to = self.pool.len();
         let from = to - len;
@@ -443,7 +465,7 @@ impl Gen<'_> {
     }
 }
 
-/// A list's elements and its tail.
+/// The elements and the tail of a list.
 fn split_list(parts: &[NodeId]) -> (&[NodeId], NodeId) {
     match parts.split_last() {
         Some((tail, elements)) => (elements, *tail),

@@ -1,8 +1,8 @@
-//! Heads: from a pattern to a flat list of steps that walk over an object's bytes.
+//! Heads: compiling a pattern to a flat list of steps that walk over an object's bytes.
 //!
-//! The encoding is in prefix order and so are the steps: each consumes one term, or opens one and
-//! leaves its parts to the steps that follow. Only lists with a loose tail and maps must remember
-//! something until they are over: how much is left.
+//! Terms are encoded in prefix order, and the steps are in the same order. Each step consumes one
+//! term, or consumes the head of a container and leaves its parts to the steps that follow. Only
+//! lists with a loose tail and maps need a state until their end: how many parts are left.
 //!
 //! ```text
 //!   {k, {'$1','_'}, ['$2'|'$3'], #{a => '$1'}}
@@ -12,7 +12,7 @@
 //!     4: OpenMap · Key a · Same 0 · CloseMap
 //! ```
 //!
-//! Elements that match anything have no steps, and a variable that nothing reads is matched like
+//! Elements that match anything have no steps. A variable that no expression reads is treated like
 //! `'_'`.
 
 use crate::{
@@ -28,62 +28,64 @@ use std::ops::Range;
 /// One step of a match.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Step {
-    /// Anything.
+    /// Skips any term.
     Skip,
-    /// Anything; the variable gets it.
+    /// Binds the variable to any term.
     Bind(u32),
-    /// What the variable has.
+    /// The term is identical to the variable's.
     Same(u32),
-    /// What is identical to a constant: other bytes are another term.
+    /// The term is identical to a constant that has a single encoding.
     Eq(Constant),
-    /// What is identical to a constant that may have other bytes.
+    /// The term is identical to a constant that may have several encodings.
     EqTerm(Constant),
-    /// A tuple of so many elements; they follow.
+    /// Opens a tuple of this number of elements. The steps of the elements follow.
     Tuple(u32),
-    /// A proper list of so many elements; they follow.
+    /// Opens a proper list of this number of elements. The steps of the elements follow.
     List(u32),
-    /// An improper list of so many elements; they and the tail follow.
+    /// Opens an improper list of this number of elements. The steps of the elements and of the tail
+    /// follow.
     Improper(u32),
-    /// A list of at least so many elements; they and a step for the rest follow.
+    /// Opens a list of at least this number of elements. The steps of the elements and a step for
+    /// the rest follow.
     OpenList(u32),
-    /// The rest of the list, whatever it is.
+    /// Skips the rest of the list.
     RestSkip,
-    /// The rest of the list; the variable gets it.
+    /// Binds the variable to the rest of the list.
     RestBind(u32),
-    /// The rest of the list is what the variable has.
+    /// The rest of the list is identical to the variable's term.
     RestSame(u32),
     /// The rest of the list is identical to an argument, which may be a list.
     RestEq(Constant),
-    /// A map; keys follow, each with its value's steps. Whether they come in the order of the
-    /// encoding: a key that is an argument may have any place in it.
+    /// Opens a map. Keys follow, each with the steps of its value. The flag says whether the keys
+    /// are in the order of the encoding: the place of a key that is an argument isn't known.
     OpenMap(bool),
-    /// The map has this key; the steps of its value follow.
+    /// The map has this key. The steps of its value follow.
     Key(Constant),
-    /// The rest of the map, whatever it has.
+    /// Skips the rest of the map.
     CloseMap,
 }
 
 /// The steps of one element.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Element {
-    /// The position in the tuple, from 1.
+    /// The position in the tuple, counted from 1.
     pub(crate) position: usize,
-    /// The steps, of the clause's.
+    /// Its steps among those of the head.
     pub(crate) steps: Range<usize>,
 }
 
-/// What a head demands.
+/// The shape of the rows that a head matches.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) enum Shape {
-    /// `'_'` or a variable: anything.
+    /// Anything: the head is `'_'` or a variable.
     Any,
-    /// A term that is no tuple, and so no object either: all steps, for that one term.
+    /// A term that is no tuple, and therefore no object. All steps are those of this term.
     #[default]
     Other,
-    /// A tuple of this arity whose elements match. Elements that may be anything have no entry, nor
-    /// have those that tests or variables stand for (see `test`).
+    /// A tuple of this arity whose elements match. Elements that may be anything have no entry, and
+    /// neither have those that are decided by tests or are variables (see `test`).
     Tuple {
-        /// How many elements.
+        /// The number of elements.
         arity: usize,
         /// The elements that must be looked at, by position.
         elements: SmallVec<[Element; 4]>,
@@ -93,13 +95,13 @@ pub(crate) enum Shape {
 /// A compiled head.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Match {
-    /// What the whole must be.
+    /// The shape of a row.
     pub(crate) shape: Shape,
     /// The steps of all elements.
     pub(crate) steps: SmallVec<[Step; 4]>,
-    /// The numbers of the variables, ascending: a variable's slot is its place here.
+    /// The numbers of the variables, in ascending order. The slot of a variable is its index here.
     pub(crate) variables: SmallVec<[u32; 4]>,
-    /// Of each variable, the position of the element that it is, if it is one: it has no step then.
+    /// For each variable that is an element of the row: its position. It has no step then.
     pub(crate) places: SmallVec<[Option<usize>; 4]>,
     /// Whether steps bind variables.
     pub(crate) binds: bool,
@@ -109,23 +111,28 @@ pub(crate) struct Match {
     pub(crate) at: usize,
 }
 
+/// A task of the compiler, which uses a stack of tasks instead of recursion.
 enum Task {
+    /// Emit the steps of the pattern at this place.
     Visit(usize),
+    /// Emit the step for the rest of a list.
     Rest(usize),
+    /// Emit the step for a key of a map.
     Key(usize),
+    /// Emit the end of a map.
     CloseMap,
 }
 
 type Tasks = SmallVec<[Task; 8]>;
 
-/// What is to be visited next, in this order.
+/// Pushes tasks for some patterns, which will be visited in this order.
 fn visit_all(tasks: &mut Tasks, parts: impl Iterator<Item = usize>) {
     let first = tasks.len();
     parts.for_each(|part| tasks.push(Task::Visit(part)));
     tasks[first..].reverse();
 }
 
-/// Compiles the head at `at` into one that is new.
+/// Compiles the pattern at `at` into an empty head.
 ///
 /// # Errors
 /// [`Fault::VariableMapKey`].
@@ -140,6 +147,7 @@ pub(crate) fn compile(source: &Source<'_>, at: usize, head: &mut Match) -> Resul
             return Ok(());
         }
     }
+    // Compile the elements of a tuple separately, so that those that can be tests can be removed.
     let mut walk = Walk {
         source,
         bound: SmallVec::new(),
@@ -164,7 +172,7 @@ pub(crate) fn compile(source: &Source<'_>, at: usize, head: &mut Match) -> Resul
     Ok(())
 }
 
-/// The numbers of the variables of a pattern, ascending. Keys of maps have none.
+/// Collects the numbers of the variables of a pattern, in ascending order. Keys of maps have none.
 fn variables(source: &Source<'_>, at: usize, found: &mut SmallVec<[u32; 4]>) {
     let mut places: Places = smallvec![at];
     while let Some(at) = places.pop() {
@@ -181,7 +189,7 @@ fn variables(source: &Source<'_>, at: usize, found: &mut SmallVec<[u32; 4]>) {
     }
 }
 
-/// What turns one pattern after the other into steps.
+/// Turns patterns into steps.
 struct Walk<'a, 's> {
     source: &'s Source<'a>,
     variables: &'s [u32],
@@ -191,6 +199,7 @@ struct Walk<'a, 's> {
 }
 
 impl Walk<'_, '_> {
+    /// Emits the steps of the pattern at `at`.
     fn pattern(&mut self, at: usize) -> Result<(), Fault> {
         self.visit(at);
         while let Some(task) = self.tasks.pop() {
@@ -217,6 +226,8 @@ impl Walk<'_, '_> {
         Ok(())
     }
 
+    /// Emits the step of a constant or a variable. Of a container, emits the step that opens it,
+    /// and pushes tasks for its parts.
     fn visit(&mut self, at: usize) {
         if self.source.is_ground(at) {
             let constant = self.source.constant(at);
@@ -249,7 +260,8 @@ impl Walk<'_, '_> {
                 let Some(tail) = parts.clone().nth(n) else {
                     return;
                 };
-                // Only of an argument it isn't known that it is no list.
+                // The tail may match a list if it is a variable or an argument. Any other tail is
+                // known not to be a list.
                 let is_any = matches!(self.source.argument(tail), Some((_, Class::Other)));
                 if is_any || self.source.atom(tail).is_some_and(wire::is_loose) {
                     self.steps.push(Step::OpenList(n as u32));
@@ -274,7 +286,7 @@ impl Walk<'_, '_> {
         }
     }
 
-    /// The step of a variable or of `'_'`.
+    /// The step of a variable or of `'_'`. The first occurrence of a variable binds it.
     fn loose(&mut self, at: usize) -> Option<Step> {
         let atom = self.source.atom(at)?;
         if atom == atoms::UNDERSCORE {
@@ -293,14 +305,14 @@ impl Walk<'_, '_> {
 }
 
 impl Match {
-    /// The slot of the variable that a pattern is.
+    /// The slot of a variable, if the pattern at `at` is one.
     pub(crate) fn slot(&self, source: &Source<'_>, at: usize) -> Option<u32> {
         let number = source.atom(at).and_then(wire::variable)?;
         let slot = self.variables.binary_search(&number).ok()?;
         Some(slot as u32)
     }
 
-    /// How many elements a row must have, if it says so.
+    /// The number of elements that a row must have, if the head determines it.
     pub(crate) fn arity(&self) -> Option<usize> {
         match self.shape {
             Shape::Tuple { arity, .. } => Some(arity),
@@ -318,8 +330,8 @@ impl Match {
         }
     }
 
-    /// Lets the steps that nothing depends on go: a variable of no use is matched like `'_'`, an
-    /// element that may be anything not at all. `used` tells of each slot whether an expression
+    /// Removes steps that have no effect. A variable that isn't used is treated like `'_'`, and an
+    /// element that may be anything has no steps. `used` says for each slot whether an expression
     /// reads it.
     pub(crate) fn prune(&mut self, used: &[bool]) {
         let mut needed: SmallVec<[bool; 8]> = SmallVec::from_slice(used);

@@ -13,20 +13,22 @@
 //!                                                      ╰──plan──▶ keys, a range, all or none
 //! ```
 //!
-//! A specification comes apart into a [`Template`] and [`Arguments`], the constants that the
-//! template leaves out. [`Code`] is what a template compiles to; a [`Program`] is code with
-//! arguments. So who keeps code by template compiles nothing where specifications differ in
-//! constants alone. A host reads templates off its own terms ([`Terms`]), in one pass and without
-//! writing the specification down; [`Program::compile`] reads them off a specification's bytes.
+//! A specification is split into a [`Template`] and [`Arguments`], the constants that the template
+//! leaves out. A template is compiled to [`Code`]. A [`Program`] is code with arguments. So a host
+//! that caches code by template compiles nothing for a specification that differs from an earlier
+//! one in constants alone. A host reads templates directly off its own terms ([`Terms`]), in one
+//! pass and without encoding the specification. [`Program::compile`] reads them off the bytes of a
+//! specification.
 //!
-//! A [`Prepared`] specification has parameters: some of its arguments are given when it is bound.
+//! A [`Prepared`] specification has parameters: some of its arguments are supplied when it is
+//! bound.
 //!
-//! [`Program::run`] runs on an object without decoding it: heads are matched against the bytes,
-//! guards and bodies take parts of them as they are, and what a body builds is written as bytes
-//! again. What is asked of single elements is tested on their bytes (see `test`); the machine does
-//! the rest. [`Program::bound_key`] is the key that a specification names. [`Program::plan`] says
-//! which keys of a table can fit at all: not only bound keys and bound prefixes limit a scan, but
-//! guards on the key do.
+//! [`Program::run`] runs on an object without decoding it. Heads are matched against the bytes,
+//! guards and bodies use parts of the bytes in place, and the term that a body builds is written as
+//! bytes again. Conditions on single elements are tested on their bytes (see `test`), and the
+//! machine evaluates all others. [`Program::bound_key`] is the key that a specification binds.
+//! [`Program::plan`] says which keys of a table can match at all: a scan is limited by bound keys,
+//! by bound prefixes of keys, and by guards on the key.
 //!
 //! # Examples
 //!
@@ -51,9 +53,9 @@
 //!
 //! * The functions of the newest OTP release are there on every one (`floor`, `ceil`, `max`, `min`,
 //!   `tuple_size`, `is_boolean`, `is_bitstring`, `is_function/2`).
-//! * A list literal of many thousand elements in a body is no deep nesting.
-//! * Where a body's map has two keys that come to one value, and more than 32 pairs, the pair with
-//!   the greater key expression is kept.
+//! * A list literal of many thousand elements in a body doesn't count as deep nesting.
+//! * If a map in a body has more than 32 pairs, and two of its key expressions have the same value,
+//!   the pair with the greater key expression is kept.
 
 #![deny(unsafe_code)]
 

@@ -1,8 +1,8 @@
-//! Plans: which keys of a table a program can fit at all.
+//! Plans: which keys of a table a program can match at all.
 //!
-//! Each clause is limited on its own (see `limits`); the plan is what covers all of them. It may be
-//! wider than needed and is never narrower: whoever follows it still runs the program on every
-//! object that it finds.
+//! Each clause is limited separately (see `limits`), and the plan covers the limits of all clauses.
+//! A plan may be wider than necessary, but never narrower. So a scan that follows it still runs the
+//! program on every object that it finds.
 
 use crate::{
     clause::Clause,
@@ -18,19 +18,19 @@ use crate::{
 use larder_term::{order_key, Term, TermRef};
 use std::ops::{Bound, RangeBounds};
 
-/// Where to look for objects that a program fits.
+/// Where to look for objects that a program matches.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Plan {
-    /// Nowhere: no object fits.
+    /// Nowhere: no object matches.
     Nothing,
-    /// Under these keys; each once, and for an ordered table in ascending order.
+    /// Under these keys, which are distinct. For an ordered table they are in ascending order.
     Keys(Vec<Term>),
-    /// In a range of order keys (for ordered tables only). At least one end is bounded, and the
-    /// range is not empty.
+    /// In a range of order keys, which only ordered tables have. At least one end is bounded, and
+    /// the range is not empty.
     Range {
-        /// From where.
+        /// The lower end.
         low: Bound<Vec<u8>>,
-        /// To where.
+        /// The upper end.
         high: Bound<Vec<u8>>,
     },
     /// Everywhere.
@@ -38,8 +38,8 @@ pub enum Plan {
 }
 
 impl Plan {
-    /// Whether a scan by this plan, which was made for this order, meets an object with this key.
-    /// Always true for the key of an object that the program fits.
+    /// Whether a scan that follows this plan finds an object with this key. The plan must have been
+    /// made for the same order. Always true for the key of an object that the program matches.
     ///
     /// # Complexity
     /// O(n) in the plan and the key.
@@ -61,11 +61,12 @@ impl Plan {
 }
 
 impl Program {
-    /// The key at `keypos` (from 1) that every object has that fits: the only clause's head names
-    /// it. An object with that key need not fit.
+    /// The key at position `keypos` (counted from 1) that every matching object has, if the
+    /// specification has one clause, and its head binds the key. An object with this key need not
+    /// match.
     ///
     /// # Complexity
-    /// As `plan`, without a look at the facts.
+    /// That of `plan`, but independent of the facts about the key.
     pub fn bound_key(&self, keypos: usize) -> Option<TermRef<'_>> {
         let mut others = None;
         match &self.code.demands(keypos, &mut others).each[..] {
@@ -74,11 +75,11 @@ impl Program {
         }
     }
 
-    /// What objects which fit can have at a position (from 1) that some objects may not have: as
-    /// `plan`, and `Full` if an object may fit that is shorter.
+    /// The plan for an element that isn't the key: what matching objects can have at a position,
+    /// counted from 1. `Full` if an object that is too short for the position may match.
     ///
     /// # Complexity
-    /// As `plan`.
+    /// That of `plan`.
     pub fn plan_of_element(&self, position: usize, order: KeyOrder) -> Plan {
         let is_short = |clause: &Clause| match clause.head.shape {
             Shape::Tuple { arity, .. } => arity < position,
@@ -91,13 +92,15 @@ impl Program {
         self.plan_of(&demands, Subject::Element, order)
     }
 
-    /// What an expression over the object can be for objects that fit: the left side of another
-    /// program's first guard, which is a comparison. `Full` if there is none. Guards here limit it
-    /// that compare the same expression with a constant; in it a variable of the head may stand for
-    /// the object or an element.
+    /// The plan for an expression: which values it can have for matching objects.
+    ///
+    /// The expression is the left side of the first guard of `other`, which must be a comparison;
+    /// otherwise the plan is `Full`. It is limited by guards of this program that compare the same
+    /// expression with a constant. In these, a variable of the head may stand for the object or an
+    /// element.
     ///
     /// # Complexity
-    /// As `plan`, for each guard times the expression.
+    /// That of `plan`, times the size of the expression for each guard.
     pub fn plan_of_expression(&self, other: &Program, order: KeyOrder) -> Plan {
         let guard = other
             .code
@@ -117,19 +120,21 @@ impl Program {
         self.plan_of(&demands, Subject::Expression(expression), order)
     }
 
-    /// The keys at position `keypos` (from 1) that objects which fit can have.
+    /// The keys at position `keypos` (counted from 1) that matching objects can have.
     ///
     /// # Complexity
-    /// O(n log n) in the specification; linear in the constants and the facts about the key once it
-    /// was asked the same.
+    /// O(n log n) in the specification the first time. After that, linear in the constants and the
+    /// facts about the key.
     pub fn plan(&self, keypos: usize, order: KeyOrder) -> Plan {
         let mut others = None;
         let demands = self.code.demands(keypos, &mut others);
         self.plan_of(demands, Subject::Element, order)
     }
 
+    /// The plan that covers the limits of all clauses.
     fn plan_of(&self, demands: &Demands, subject: Subject<'_>, order: KeyOrder) -> Plan {
         let (code, constants) = (&*self.code, self.constants());
+        // Collect the keys of all clauses, and the smallest range that covers all ranges.
         let mut keys = Vec::new();
         let mut range: Option<(Edge, Edge)> = None;
         for index in 0..demands.each.len() {
@@ -149,6 +154,7 @@ impl Program {
             (None, _) if keys.is_empty() => Plan::Nothing,
             (None, _) => Plan::Keys(distinct(keys, order)),
             (Some(_), KeyOrder::Hash) => Plan::Full,
+            // Some clauses have keys, others a range: extend the range to the keys.
             (Some((mut low, mut high)), KeyOrder::Ordered) => {
                 for key in &keys {
                     let mut bytes = Vec::new();
@@ -165,14 +171,14 @@ impl Program {
     }
 }
 
-/// Each key once, in order.
+/// Sorts the keys, and removes duplicates.
 fn distinct(mut keys: Vec<Term>, order: KeyOrder) -> Vec<Term> {
     match order {
         KeyOrder::Ordered => {
             keys.sort_by(|a, b| a.as_ref().cmp_term(b.as_ref()));
             keys.dedup_by(|a, b| a.as_ref().eq_term(b.as_ref()));
         }
-        // Integers and atoms are identical exactly when their bytes are.
+        // Integers and atoms are identical if and only if their bytes are equal.
         KeyOrder::Hash if keys.iter().all(|key| wire::is_integer_or_atom(key.bytes())) => {
             keys.sort_unstable_by(|a, b| a.bytes().cmp(b.bytes()));
             keys.dedup_by(|a, b| a.bytes() == b.bytes());

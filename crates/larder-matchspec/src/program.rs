@@ -1,4 +1,11 @@
-//! Programs: running a specification.
+//! Programs: running a specification on rows.
+//!
+//! 1. Find the first clause whose tests the row passes. Tests look at the bytes of single elements.
+//! 2. If the clause consists of tests alone, and its result needs no computation, write the result
+//!    directly.
+//! 3. Otherwise start the machine. It matches the rest of the clause's head, evaluates the rest of
+//!    its guards, and computes the body. If the clause fails there, continue with the next clause
+//!    whose tests the row passes.
 
 use crate::{
     code::Code,
@@ -15,10 +22,10 @@ use crate::{
 use larder_term::{object::ObjectView, Term, TermRef};
 use std::sync::Arc;
 
-/// A compiled match specification: code, and the arguments that belong in the holes of its
-/// template. It is immutable and may be shared by any number of threads.
+/// A compiled match specification: code, and arguments for the holes of its template. It is
+/// immutable and may be shared by any number of threads.
 ///
-/// It holds copies of the specification's constants, and with them counts for all handles in them.
+/// It owns copies of the specification's constants, and counts of all handles in them.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub(crate) code: Arc<Code>,
@@ -29,12 +36,12 @@ impl Program {
     /// Compiles a match specification: a list of `{Head, [Guard], [Body]}`.
     ///
     /// # Errors
-    /// Whatever `ets` would not take, with the clause at fault. [`crate::Fault::TooDeep`] is its
-    /// `system_limit`, all others are its `badarg`.
+    /// If `ets` would refuse the specification, with the clause at fault. For
+    /// [`crate::Fault::TooDeep`] `ets` raises `system_limit`, for all others `badarg`.
     ///
     /// # Complexity
-    /// O(n log n) in the specification. No recursion: heads and `{const,X}` may be nested to any
-    /// depth.
+    /// O(n log n) in the specification. There is no recursion: heads and `{const,X}` may be nested
+    /// to any depth.
     pub fn compile(spec: TermRef<'_>) -> Result<Program, CompileError> {
         let held = spec.has_handles().then(|| Term::from(spec));
         let (template, arguments) = Template::of(spec);
@@ -42,8 +49,9 @@ impl Program {
         Ok(Program { code, arguments })
     }
 
-    /// The program of code and of the terms that [`Template::read`] found, which `push` adds to the
-    /// arguments. None if the template wants another number of them, or if `push` fails.
+    /// Makes a program of code and arguments. `push` adds the terms that [`Template::read`] has
+    /// found to the arguments. `None` if the template has another number of holes, or if `push`
+    /// fails.
     #[inline]
     pub fn new<E>(
         code: Arc<Code>,
@@ -57,19 +65,19 @@ impl Program {
         (is_pushed && program.arguments.len() == program.code.holes()).then_some(program)
     }
 
-    /// Whether it differs from another in arguments alone: both could share their code.
+    /// Whether two programs differ in their arguments alone, so that they could share their code.
     pub fn is_like(&self, other: &Program) -> bool {
         self.code.is_of(&other.code.template)
     }
 
-    /// All its constants.
+    /// All constants: those of the code, and the arguments.
     #[inline(always)]
     pub(crate) fn constants(&self) -> Constants<'_> {
         Constants::of(&self.code.pool, &self.arguments)
     }
 
-    /// The specification: the template with the arguments in its holes. What it holds by handle is
-    /// counted by the program.
+    /// The specification: the template with the arguments in its holes. Handles in it are counted
+    /// by the program.
     pub(crate) fn specification(&self) -> Template {
         let (template, constants) = (&self.code.template, self.constants());
         let mut whole = Template::new();
@@ -86,11 +94,11 @@ impl Program {
         whole
     }
 
-    /// Runs on a stored object; `None` if no clause fits.
+    /// Runs on a stored object. Returns `None` if no clause matches.
     ///
     /// # Complexity
-    /// Linear in the instructions, in the part of the object that they look at and in the result.
-    /// Allocates only when `scratch` must grow.
+    /// Linear in the instructions, in the part of the object that they look at, and in the result.
+    /// Allocates only if `scratch` must grow.
     #[inline(always)]
     pub fn run<'s>(
         &'s self,
@@ -101,8 +109,8 @@ impl Program {
         self.run_row(&Row::stored(object), context, scratch)
     }
 
-    /// Whether the result for a stored object is the atom `true`. As [`Program::run`], and quicker
-    /// where the result is only looked at.
+    /// Whether the result for a stored object is the atom `true`. Faster than [`Program::run`], as
+    /// no result has to be built.
     #[inline(always)]
     pub fn is_true(
         &self,
@@ -113,26 +121,29 @@ impl Program {
         let row = Row::stored(object);
         let mut fields = Fields::of(&row);
         let constants = self.constants();
+        // 1. Find a clause whose tests the row passes.
         let Some(at) = self.passed(0, &row, &mut fields, &constants) else {
             return false;
         };
+        // 2. If there is nothing left to match, the result may be known without the machine.
         let clause = &self.code.clauses[at];
         if clause.is_tests() {
             if let Some(is_true) = clause.gives.is_true(&mut fields, &constants) {
                 return is_true;
             }
         }
+        // 3. Run the machine.
         self.run_machine(at, (&row, &mut fields), (constants, context), scratch)
             .is_some_and(|outcome| outcome.is_true())
     }
 
-    /// Whether a run may ask its surroundings: whether [`Context`] matters.
+    /// Whether the program uses its [`Context`].
     #[inline]
     pub fn asks_context(&self) -> bool {
         self.code.asks_context
     }
 
-    /// Runs on a term; `None` if no clause fits. As [`Program::run`].
+    /// Runs on a term. Returns `None` if no clause matches. See [`Program::run`].
     pub fn run_term<'s>(
         &'s self,
         term: TermRef<'s>,
@@ -142,7 +153,7 @@ impl Program {
         self.run_row(&Row::plain(term), context, scratch)
     }
 
-    /// The first clause from `from` on whose tests a row passes.
+    /// Step 1: the first clause from `from` on whose tests the row passes.
     #[inline(always)]
     fn passed(
         &self,
@@ -161,6 +172,7 @@ impl Program {
         None
     }
 
+    /// Runs on a row; see the module's steps.
     #[inline(always)]
     fn run_row<'s>(
         &'s self,
@@ -170,15 +182,18 @@ impl Program {
     ) -> Option<Outcome<'s>> {
         let mut fields = Fields::of(row);
         let constants = self.constants();
+        // 1. Find a clause whose tests the row passes.
         let at = self.passed(0, row, &mut fields, &constants)?;
+        // 2. There is nothing left to match or to compute: write the result.
         let clause = &self.code.clauses[at];
         if clause.is_tests() && clause.gives.is_uncomputed() {
             return clause.gives.give(&mut fields, &constants, scratch);
         }
+        // 3. Run the machine.
         self.run_machine(at, (row, &mut fields), (constants, context), scratch)
     }
 
-    /// Runs the clauses from `at` on, whose tests the row passes.
+    /// Step 3: runs the clauses from `at` on. The row has passed the tests of clause `at`.
     #[inline(never)]
     fn run_machine<'s>(
         &'s self,
@@ -194,6 +209,8 @@ impl Program {
             context,
             (&mut *scratch, self.code.many),
             |machine| {
+                // Run one clause after the other until one matches. Those whose tests fail are
+                // skipped.
                 let mut next = Some(at);
                 while let Some(at) = next {
                     if let Some(value) = self.code.clauses[at].run(machine) {
@@ -211,7 +228,7 @@ impl Program {
         })
     }
 
-    /// Whether every clause gives the row itself.
+    /// Whether the result of every clause is the object itself.
     pub fn returns_object(&self) -> bool {
         self.code
             .clauses
@@ -219,7 +236,8 @@ impl Program {
             .all(|clause| clause.result[..] == [Op::Push(Operand::Object)])
     }
 
-    /// Whether every clause gives `true`: then a row counts as soon as a clause fits.
+    /// Whether the result of every clause is `true`, so that a row counts as soon as a clause
+    /// matches.
     pub fn always_true_body(&self) -> bool {
         self.code
             .clauses
@@ -232,15 +250,15 @@ impl Program {
             })
     }
 
-    /// Roughly how many instructions a row may take: what a caller that works in slices weighs a
-    /// row with.
+    /// Roughly how many instructions a row may take. Callers that run in slices use it as the
+    /// weight of a row.
     #[inline]
     pub fn cost(&self) -> usize {
         self.code.cost
     }
 }
 
-/// Compiles a pattern as `match`, `match_object` and `match_delete` take it.
+/// Compiles a pattern of `match`, `match_object` or `match_delete`.
 ///
 /// # Errors
 /// A variable as the key of a map in the pattern.

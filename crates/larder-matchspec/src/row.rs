@@ -1,4 +1,4 @@
-//! What a program runs on: a stored object, whose key lies apart, or a term that lies in one piece.
+//! What a program runs on: a stored object, whose key is stored apart, or a contiguous term.
 
 use crate::wire::{self, Head};
 use larder_term::{object::ObjectView, tags, TermRef};
@@ -6,15 +6,16 @@ use larder_term::{object::ObjectView, tags, TermRef};
 /// See the module.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Row<'a> {
-    /// How many elements the tuple has. Not as wide as the object's: two words that were just
-    /// stored one by one would be copied as one, which waits for both stores to reach the cache.
+    /// The number of elements of the tuple. It has another width than that of the object. Otherwise
+    /// two words that were just stored separately would be copied by one wide load, which would
+    /// stall until both stores have reached the cache.
     arity: u32,
-    /// The position of the key, from 1; 0 where no element lies apart.
+    /// The position of the key, counted from 1; 0 if no element is stored apart.
     keypos: usize,
     key: &'a [u8],
     /// The other elements, in the order of the tuple.
     rest: &'a [u8],
-    /// The whole term where it lies in one piece.
+    /// The whole term, if it is contiguous.
     whole: Option<&'a [u8]>,
 }
 
@@ -52,7 +53,7 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// No row: for expressions that look at none.
+    /// An empty row, for expressions that don't look at the row.
     pub(crate) fn none() -> Row<'a> {
         Row {
             arity: 0,
@@ -72,14 +73,13 @@ impl<'a> Row<'a> {
         }
     }
 
-    /// The whole, where it lies in one piece.
+    /// The whole term, if it is contiguous.
     #[inline]
     pub(crate) fn whole(&self) -> Option<&'a [u8]> {
         self.whole
     }
 
-    /// The element at a position, from 1, of a row that is not walked for its other elements.
-    /// Linear in what stands before it.
+    /// The element at a position, counted from 1. This walks over the elements before it.
     pub(crate) fn element(&self, position: usize) -> Option<&'a [u8]> {
         if position == 0 || position > self.arity as usize {
             return None;
@@ -87,12 +87,13 @@ impl<'a> Row<'a> {
         Some(wire::split(Fields::of(self).run(position)).0)
     }
 
-    /// Appends the whole, as one tuple.
+    /// Appends the whole row as one tuple.
     pub(crate) fn write(&self, out: &mut Vec<u8>) {
         if let Some(whole) = self.whole {
             return out.extend_from_slice(whole);
         }
         wire::push_head(out, tags::TUPLE, self.arity as usize);
+        // Insert the key behind the elements that come before it.
         let before = self.keypos.saturating_sub(1);
         let apart = (0..before).fold(0, |at, _| at + larder_term::skip(&self.rest[at..]));
         out.extend_from_slice(&self.rest[..apart]);
@@ -101,17 +102,19 @@ impl<'a> Row<'a> {
     }
 }
 
-/// Finds the elements of a row. It goes on from the one that was found last, or, for one before
-/// that, from the first: who asks by position walks over the row once.
+/// Finds the elements of a row. A search starts from the element that was found last, or from the
+/// first one if the wanted element is before that. So a caller that asks in ascending order walks
+/// over the row once.
 #[derive(Debug)]
 pub(crate) struct Fields<'a> {
-    /// The position of the key, if it lies apart; else one that no element has.
+    /// The position of the key, if it is stored apart; otherwise a position that no element has.
     apart: usize,
     key: &'a [u8],
     /// The other elements.
     rest: &'a [u8],
-    /// Which of them was found last, from 0, and where it begins.
+    /// The number of the one that was found last, counted from 0.
     last: usize,
+    /// Where that one begins in `rest`.
     at: usize,
 }
 
@@ -130,16 +133,20 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// A run that begins with the element at a position, from 1, which the row has.
+    /// The bytes from the element at a position on. Positions are counted from 1, and the row has
+    /// the element. The element's end isn't determined: an encoding says itself where it ends.
     #[inline(always)]
     pub(crate) fn run(&mut self, position: usize) -> &'a [u8] {
         if position == self.apart {
             return self.key;
         }
+        // The number of the element among those in `rest`.
         let wanted = position - 1 - usize::from(position > self.apart);
+        // It lies before the last one: start over.
         if wanted < self.last {
             (self.last, self.at) = (0, 0);
         }
+        // Skip the elements in between.
         while self.last < wanted {
             self.at += larder_term::skip(&self.rest[self.at..]);
             self.last += 1;

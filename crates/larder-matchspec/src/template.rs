@@ -1,7 +1,7 @@
-//! Templates: specifications whose constants are left out.
+//! Templates: specifications without their constants.
 //!
-//! Calls that differ in constants alone have one template, and so one program between them. The
-//! constants that are left out are the program's *arguments*:
+//! Calls whose specifications differ in constants alone have the same template, and share its code.
+//! The constants that the template leaves out are the program's *arguments*:
 //!
 //! ```text
 //!   [{{{user,7},'$1'}, [{'>','$1',10}], [{{'$1',[a,b]}}]}]       a specification
@@ -9,19 +9,20 @@
 //!       Other                   Int             Other            what is known of the arguments
 //! ```
 //!
-//! What is an argument depends on the text alone:
+//! Which constants are arguments depends on the text of the specification alone:
 //!
-//! 1. In a head: each largest part of an element that has no variable, no `'_'` and no map.
+//! 1. In a head: each maximal part of an element that has no variable, no `'_'` and no map.
 //! 2. In a guard or a body: the X of `{const,X}`, a list without variables, and a term that is no
-//!    atom, where it is an operand of a comparison or of arithmetic, an element of what is built,
-//!    or alone. Other functions keep their constants: which element `{element,2,'$_'}` means is a
-//!    part of the program. So are calls of constants alone, which are computed once.
-//! 3. No atom of a guard or a body, and no `[]`, is one.
+//!    atom, if it is an operand of a comparison or of arithmetic, an element of a term that is
+//!    built, or the whole expression. Other functions keep their constants: the 2 in
+//!    `{element,2,'$_'}` is a part of the code. So are calls whose operands are all constants,
+//!    which are computed once.
+//! 3. Atoms of a guard or a body, and `[]`, are never arguments.
 //!
-//! A specification that can't be told apart so (it is nested deeply, has a map with handles, or is
-//! none at all) is its own template, without arguments.
+//! If a specification can't be split so (because it is deeply nested, has a map with handles, or
+//! isn't a valid specification), it is its own template, without arguments.
 //!
-//! A template is read off a host's terms as they lie ([`Terms`]), or off a specification's bytes.
+//! A template is read directly off a host's terms ([`Terms`]), or off the bytes of a specification.
 
 use crate::{
     constant::{Arguments, Class, LONGEST_PLAIN},
@@ -31,10 +32,10 @@ use crate::{
 use larder_term::{atoms, tags, Atom, TermRef};
 use smallvec::SmallVec;
 
-/// How deep a specification is told apart.
+/// The greatest depth of nesting at which a specification is split.
 const DEPTH: u32 = 64;
 
-/// What a term is, as far as templates ask.
+/// The kind of a term, as the reader of templates distinguishes them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Look<T> {
     /// An atom.
@@ -43,34 +44,34 @@ pub enum Look<T> {
     Nil,
     /// A cell of a list: its head and its tail.
     Cell(T, T),
-    /// A tuple of so many elements; see [`Terms::elements`].
+    /// A tuple of this number of elements; see [`Terms::elements`].
     Tuple(usize),
     /// A map.
     Map,
-    /// Any other term. Its class is not `Plain` unless it is a binary.
+    /// Any other term. Its class is `Plain` only if it is a binary.
     Leaf(Class),
 }
 
-/// Terms that a host has.
+/// The terms of a host.
 pub trait Terms {
     /// A term, or the rest of a list.
     type Term: Copy;
 
-    /// What a term is.
+    /// The kind of a term.
     fn look(&self, term: Self::Term) -> Look<Self::Term>;
 
     /// The elements of a tuple.
     fn elements(&self, tuple: Self::Term) -> impl Iterator<Item = Self::Term>;
 
-    /// Appends a term's bytes. False, and anything may have been appended, if it cannot be read or
-    /// holds handles.
+    /// Appends the encoding of a term. Returns `false` if the term can't be encoded or has handles;
+    /// arbitrary bytes may have been appended then.
     fn write(&self, term: Self::Term, out: &mut Vec<u8>) -> bool;
 }
 
-/// A place of a template where an argument belongs.
+/// A place of a template for an argument.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Hole {
-    /// Where it is in the template's bytes, which have `[]` there.
+    /// Where it is in the template's bytes. The bytes have `[]` in its place.
     pub(crate) at: u32,
     pub(crate) class: Class,
 }
@@ -83,17 +84,18 @@ pub struct Template {
     pub(crate) holes: SmallVec<[Hole; 4]>,
 }
 
-/// The terms that belong in the holes of a template, in their order.
+/// The terms for the holes of a template, in the order of the holes.
 pub type Found<T> = SmallVec<[T; 4]>;
 
-/// The specification can't be told apart.
+/// The error that the specification can't be split: it is its own template.
 struct Whole;
 
-/// What a part of a pattern holds.
+/// What a part of a pattern contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Part {
     /// No variable, no `'_'`, no map.
     Ground,
+    /// A variable or `'_'`, but no map.
     Loose,
     /// A map.
     Map,
@@ -109,29 +111,29 @@ impl Part {
     }
 }
 
-/// What an expression is.
+/// The kind of an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Expression {
-    /// Its value is the very term.
+    /// Its value is the term itself.
     Literal,
-    /// It has one value, but another than the term.
+    /// Its value is always the same, but differs from the term.
     Constant,
-    /// It depends on the row or its surroundings.
+    /// Its value depends on the row or on the context.
     Open,
 }
 
 impl Template {
-    /// An empty one, to be read into.
+    /// An empty template, to be read into.
     pub fn new() -> Template {
         Template::default()
     }
 
-    /// Reads the template of a specification, in the place of what there was; `found` gets the
-    /// terms that it leaves out. False if the specification is its own template: then what is here
-    /// is none.
+    /// Reads the template of a specification into `self`, replacing its contents. Adds the terms
+    /// that it leaves out to `found`. Returns `false` if the specification is its own template;
+    /// `self` is then meaningless.
     ///
     /// # Complexity
-    /// Linear in the specification. Recursion of bounded depth.
+    /// Linear in the specification. The recursion has a bounded depth.
     pub fn read<T: Terms>(&mut self, terms: &T, spec: T::Term, found: &mut Found<T::Term>) -> bool {
         self.clear();
         let mut reader = Reader {
@@ -143,7 +145,8 @@ impl Template {
         reader.spec(spec).is_ok() && reader.long.is_none()
     }
 
-    /// As `read`, of the specification that has one clause: this head, and this body.
+    /// Reads the template of a specification with a single clause, which has this head, no guards,
+    /// and this body.
     pub fn read_pattern<T: Terms>(
         &mut self,
         terms: &T,
@@ -181,7 +184,7 @@ impl Template {
         }
     }
 
-    /// A number that equal templates have in common.
+    /// A hash of the template.
     pub fn hash(&self) -> u64 {
         let mix = |hash: u64, word: u64| {
             (hash ^ word)
@@ -200,12 +203,12 @@ impl Template {
         hash >> 7
     }
 
-    /// How many bytes it has.
+    /// The number of its bytes.
     pub fn size(&self) -> usize {
         self.bytes.len()
     }
 
-    /// The template of a specification's bytes, and its arguments.
+    /// Splits an encoded specification into its template and its arguments.
     pub(crate) fn of(spec: TermRef<'_>) -> (Template, Arguments) {
         let (mut template, mut found) = (Template::new(), Found::new());
         let mut arguments = Arguments::new();
@@ -227,11 +230,11 @@ struct Reader<'r, T: Terms> {
     terms: &'r T,
     template: &'r mut Template,
     found: &'r mut Found<T::Term>,
-    /// Where the last list is whose count takes more than the byte that it has.
+    /// Where the last list lies whose count doesn't fit in the byte that was reserved for it.
     long: Option<usize>,
 }
 
-/// Where a reader was.
+/// A point to which a reader can return.
 #[derive(Clone, Copy)]
 struct Mark {
     bytes: usize,
@@ -246,7 +249,7 @@ impl<T: Terms> Reader<'_, T> {
         }
     }
 
-    /// Forgets what was read from there on.
+    /// Undoes what was read since the mark.
     fn back(&mut self, mark: Mark) {
         self.template.bytes.truncate(mark.bytes);
         self.template.holes.truncate(mark.holes);
@@ -254,6 +257,7 @@ impl<T: Terms> Reader<'_, T> {
         self.long = self.long.filter(|&at| at < mark.bytes);
     }
 
+    /// Adds a hole, and its term to those that were found.
     #[inline]
     fn hole(&mut self, class: Class, term: T::Term) {
         let at = self.template.bytes.len() as u32;
@@ -262,23 +266,26 @@ impl<T: Terms> Reader<'_, T> {
         self.found.push(term);
     }
 
+    /// Adds an atom.
     fn atom(&mut self, atom: Atom) {
         Short::atom(atom).push_to(&mut self.template.bytes);
     }
 
+    /// Adds a term as it is.
     fn whole(&mut self, term: T::Term) -> Result<(), Whole> {
         let written = self.terms.write(term, &mut self.template.bytes);
         written.then_some(()).ok_or(Whole)
     }
 
-    /// A list whose first cell is this, and whose elements `each` reads. Gives its tail, unless
-    /// that is `[]`.
+    /// Reads a list, given its first cell. `each` reads an element. Returns the tail, unless that
+    /// is `[]`.
     fn list(
         &mut self,
         (mut head, mut rest): (T::Term, T::Term),
         mut each: impl FnMut(&mut Self, T::Term) -> Result<(), Whole>,
     ) -> Result<Option<T::Term>, Whole> {
-        // The count has one byte. A longer list is one hole, or has none (`long`).
+        // Reserve one byte for the count, which isn't known yet. If a list has more elements, and
+        // isn't replaced by one hole afterwards, the specification can't be split (`long`).
         let at = self.template.bytes.len();
         self.template.bytes.extend_from_slice(&[tags::LIST, 0]);
         let mut count = 1usize;
@@ -301,7 +308,7 @@ impl<T: Terms> Reader<'_, T> {
         Ok(tail)
     }
 
-    /// A list of clauses, guards or body expressions: a proper one.
+    /// Reads a list of clauses, guards or body expressions, which must be a proper list.
     fn proper(
         &mut self,
         list: T::Term,
@@ -319,6 +326,7 @@ impl<T: Terms> Reader<'_, T> {
         Ok(())
     }
 
+    /// Reads a specification.
     fn spec(&mut self, spec: T::Term) -> Result<(), Whole> {
         self.proper(spec, |reader, clause| {
             let Look::Tuple(3) = reader.terms.look(clause) else {
@@ -341,6 +349,7 @@ impl<T: Terms> Reader<'_, T> {
         })
     }
 
+    /// Reads the head of a clause.
     fn head(&mut self, head: T::Term) -> Result<(), Whole> {
         match self.terms.look(head) {
             Look::Atom(atom) => self.atom(atom),
@@ -348,8 +357,8 @@ impl<T: Terms> Reader<'_, T> {
                 wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
                 for element in self.terms.elements(head) {
                     let mark = self.mark();
-                    // A map in an element is a pattern, or for some keys it is not: such an element
-                    // stays as it is.
+                    // Whether a map in a pattern is ground depends on its keys. An element with a
+                    // map stays in the template as a whole.
                     if self.pattern(element, DEPTH)? == Part::Map {
                         self.back(mark);
                         self.whole(element)?;
@@ -361,7 +370,7 @@ impl<T: Terms> Reader<'_, T> {
         Ok(())
     }
 
-    /// A part of a head. If it is ground, one hole is left.
+    /// Reads a part of a head. If it is ground, it becomes one hole.
     fn pattern(&mut self, term: T::Term, depth: u32) -> Result<Part, Whole> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Whole);
@@ -405,6 +414,7 @@ impl<T: Terms> Reader<'_, T> {
                 }
             }
         };
+        // All parts are ground: replace their holes by one for the whole.
         if part == Part::Ground {
             self.back(mark);
             self.hole(Class::Other, term);
@@ -412,7 +422,7 @@ impl<T: Terms> Reader<'_, T> {
         Ok(part)
     }
 
-    /// An expression. `leaves`: whether its constants may be arguments.
+    /// Reads an expression. `leaves` says whether its constants may be arguments.
     fn expression(&mut self, term: T::Term, leaves: bool, depth: u32) -> Result<Expression, Whole> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Whole);

@@ -1,9 +1,9 @@
-//! Tests: what a clause asks of single elements of a row, and what can neither fail otherwise than
-//! by being false nor has an effect.
+//! Tests: conditions on single elements of a row that are either true or false, and have no effect
+//! otherwise.
 //!
 //! Constants of the head, comparisons of an element with a constant or with another element, and
-//! type tests are decided on the element's bytes, without a value and without the stack. A clause
-//! takes its tests first, by position, so a row is walked no further than the first one that is
+//! type tests are decided on the element's bytes, without making a value of it. The tests of a
+//! clause come first, sorted by position, so a row is walked no further than the first test that is
 //! false:
 //!
 //! ```text
@@ -12,8 +12,9 @@
 //!   arity 4 · 1: > 10 · 2: on · 4: an atom       then the machine: abs(1) < 9
 //! ```
 //!
-//! A guard holds only if it is `true`, so `and` and `andalso` are a guard for each of their parts.
-//! Within other expressions a test is an instruction that gives a boolean.
+//! A guard holds only if it is `true`. So an `and` or `andalso` in a guard is the same as one guard
+//! for each of its operands. Within other expressions a test is an instruction that pushes a
+//! boolean.
 
 use crate::{
     compare,
@@ -30,7 +31,7 @@ use crate::{
 use larder_term::tags;
 use smallvec::SmallVec;
 
-/// What the element at a position has to be.
+/// A condition on the element at a position.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Test {
     pub(crate) position: usize,
@@ -42,33 +43,34 @@ const _: () = assert!(size_of::<Test>() <= 40);
 /// The tests of a clause.
 pub(crate) type Tests = SmallVec<[Test; 4]>;
 
+/// What the element must be.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Is {
-    /// These bytes; or, for `false`, others.
+    /// Equal to a constant, byte for byte; if the flag is `false`: not equal.
     Bytes(Constant, bool),
-    /// Identical to a constant that may have other bytes.
+    /// Identical to a constant that may have several encodings.
     Term(Constant),
-    /// So compared to an integer.
+    /// The comparison with an integer holds.
     Int(Cmp, i64),
-    /// So compared to an argument, which mostly is an integer of 64 bits.
+    /// The comparison with an argument holds. The argument is mostly an integer of 64 bits.
     Argument(Cmp, u32),
-    /// So compared to a float, by value.
+    /// The comparison with a float, by value, holds.
     Float(Cmp, f64),
-    /// So compared to a constant.
+    /// The comparison with a constant holds.
     Const(Cmp, Constant),
     /// Of a type.
     Type(Type),
-    /// So compared to the element at this position.
+    /// The comparison with the element at another position holds.
     Pair(Cmp, usize),
-    /// What these steps match, from one to another. They bind nothing and remember nothing.
+    /// Matched by the steps from one number up to another. They bind and remember nothing.
     Steps(u32, u32),
-    /// A tuple of so many elements, of which the first is this atom.
+    /// A tuple of this number of elements, of which the first is this atom.
     Record(Span, usize),
     /// The atom `true`.
     True,
 }
 
-/// The types that tags tell.
+/// The types that can be told by a tag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Type {
     Atom,
@@ -82,8 +84,8 @@ enum Type {
 }
 
 impl Test {
-    /// Whether the row passes. It has an element at the position. `head` is that of the test's
-    /// clause.
+    /// Whether the row passes. The row must have an element at the position. `head` is the head of
+    /// the test's clause.
     #[inline]
     pub(crate) fn passes(
         self,
@@ -101,8 +103,8 @@ impl Test {
                 Some(n) => compare_to_int(cmp, run, n),
                 None => compare_to_constant(cmp, run, constants.get(Constant::Argument(index))),
             },
-            // The encoding is free of prefixes: a run that begins with the bytes begins with the
-            // term.
+            // The encoding is prefix-free, so a run that begins with the constant's bytes begins
+            // with the constant.
             Is::Bytes(constant, is) => constants.begins(run, constant) == is,
             Is::Type(ty) => run.first().is_some_and(|&tag| ty.has(tag)),
             Is::Steps(from, to) => matches(&head.steps[from as usize..to as usize], run, constants),
@@ -121,7 +123,7 @@ impl Test {
     }
 }
 
-/// Whether the begin of a run is what steps match that bind nothing and remember nothing.
+/// Whether steps match the beginning of a run. The steps bind and remember nothing.
 #[inline(never)]
 fn matches(steps: &[Step], mut run: &[u8], constants: &Constants<'_>) -> bool {
     for step in steps {
@@ -151,7 +153,7 @@ fn matches(steps: &[Step], mut run: &[u8], constants: &Constants<'_>) -> bool {
     true
 }
 
-/// Whether a step may be one of a test.
+/// Whether a step may be a part of a test.
 fn is_test(step: &Step) -> bool {
     matches!(
         step,
@@ -171,7 +173,7 @@ fn is_constant(run: &[u8], constant: Constant, constants: &Constants<'_>) -> boo
 }
 
 impl Type {
-    /// The type that a function of one argument asks for.
+    /// The type that a type test asks for.
     fn of(func: Func) -> Option<Type> {
         Some(match func {
             Func::IsAtom => Type::Atom,
@@ -205,10 +207,10 @@ impl Type {
     }
 }
 
-/// The comparison of an element with one before it.
+/// Compares an element with one before it.
 #[inline(never)]
 fn pair(cmp: Cmp, fields: &mut Fields<'_>, position: usize, other: usize) -> bool {
-    // From the left, as they lie.
+    // Find the first one first, so that the row is walked once.
     let other = fields.run(other);
     let run = fields.run(position);
     match (wire::int(run), wire::int(other)) {
@@ -222,7 +224,7 @@ fn compare_runs(cmp: Cmp, a: &[u8], b: &[u8]) -> bool {
     compare::compare_flat(cmp, raw::view(a), raw::view(b))
 }
 
-/// The comparison of anything with a constant.
+/// Compares any term with a constant. Tries fast comparisons of the bytes first.
 fn compare_to_constant(cmp: Cmp, run: &[u8], constant: &[u8]) -> bool {
     if let (Some(x), false) = (wire::float(constant), cmp.is_exact()) {
         return compare_to_float(cmp, run, x);
@@ -240,8 +242,9 @@ fn compare_to_constant(cmp: Cmp, run: &[u8], constant: &[u8]) -> bool {
     }
 }
 
-/// Whether two terms are equal, and identical; None if the bytes alone don't say. Where heads
-/// differ, only numbers and what has several forms may still be equal.
+/// Whether two terms are both equal and identical, or neither of the two. `None` if the bytes alone
+/// don't decide. If the heads of two terms differ, they can only be equal if they are numbers, or
+/// terms with several encodings.
 fn equal(run: &[u8], constant: &[u8]) -> Option<bool> {
     let has_one_form = |tag: u8| {
         matches!(
@@ -263,7 +266,7 @@ fn equal(run: &[u8], constant: &[u8]) -> Option<bool> {
     Some(true)
 }
 
-/// The comparison of anything with an integer.
+/// Compares any term with an integer.
 #[inline]
 fn compare_to_int(cmp: Cmp, run: &[u8], n: i64) -> bool {
     match wire::int(run) {
@@ -280,7 +283,7 @@ fn compare_other_to_int(cmp: Cmp, run: &[u8], n: i64) -> bool {
     compare_runs(cmp, run, Short::int(n).bytes())
 }
 
-/// The comparison of anything with a float.
+/// Compares any term with a float.
 #[inline]
 fn compare_to_float(cmp: Cmp, run: &[u8], x: f64) -> bool {
     if let Some(order) = wire::float(run).and_then(|value| value.partial_cmp(&x)) {
@@ -291,8 +294,8 @@ fn compare_to_float(cmp: Cmp, run: &[u8], x: f64) -> bool {
     compare_runs(cmp, run, &constant)
 }
 
-/// Takes the elements of a head that are bound, constant or the same as another out of its steps:
-/// notes where variables are bound, and the tests.
+/// Moves the elements of a head that are variables, constants or equal to another element from its
+/// steps to its tests. Records the positions of the variables.
 pub(crate) fn of_head(head: &mut Match, tests: &mut Tests) {
     let Match {
         shape: Shape::Tuple { elements, .. },
@@ -319,7 +322,7 @@ pub(crate) fn of_head(head: &mut Match, tests: &mut Tests) {
             [Step::Eq(constant)] => Is::Bytes(constant, true),
             [Step::EqTerm(constant)] => Is::Term(constant),
             ref nested if nested.iter().all(is_test) => {
-                // What comes behind the last step that may fail need not be walked over.
+                // Steps behind the last one that may fail would only walk over the element.
                 let fails = |step: &Step| *step != Step::Skip;
                 let used = nested.iter().rposition(fails).map_or(0, |last| last + 1);
                 let from = element.steps.start;
@@ -336,23 +339,24 @@ pub(crate) fn of_head(head: &mut Match, tests: &mut Tests) {
         .any(|element| steps[element.steps.clone()].iter().any(bind));
 }
 
-/// No tuple has so many elements; the host has such an integer in one word.
+/// No tuple has this number of elements. Smaller numbers are immediate integers in the host.
 const MOST_ARITY: i64 = 1 << 24;
 
-/// What reads tests out of expressions.
+/// Recognises the tests among expressions.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     pub(crate) ir: &'a Ir,
-    /// What is known of the arguments.
+    /// The classes of the arguments.
     pub(crate) holes: &'a [Hole],
-    /// Where each variable is bound, if it is an element.
+    /// The position of each variable that is an element.
     pub(crate) places: &'a [Option<usize>],
-    /// How many elements the row has, if the head says so.
+    /// The number of elements of the row, if the head determines it.
     pub(crate) arity: Option<usize>,
 }
 
 impl Reader<'_> {
-    /// The test that a guard is, if it is one: then the row must have an element at its position.
+    /// A guard as a test, if it is one. A row without an element at the test's position doesn't
+    /// pass, as the guard would fail.
     pub(crate) fn guard(&self, pool: &[u8], id: NodeId) -> Option<Test> {
         if let Some(position) = self.position(pool, id, false) {
             let is = Is::True;
@@ -361,7 +365,7 @@ impl Reader<'_> {
         self.test(pool, id, false)
     }
 
-    /// The test that an expression is, if it is one and the row surely has its elements.
+    /// An expression as a test, if it is one, and if it is certain that the row has its elements.
     pub(crate) fn value(&self, pool: &[u8], id: NodeId) -> Option<Test> {
         self.test(pool, id, true)
     }
@@ -374,7 +378,8 @@ impl Reader<'_> {
         let constant = |id: NodeId| self.ir.constant(id);
         match (func, self.ir.of(parts)) {
             (Func::Cmp(cmp), &[a, b]) => match (position(a), position(b)) {
-                // The later one tests: a row that has it has the other.
+                // The test is at the later position: a row that has this element has the other one,
+                // too.
                 (Some(a), Some(b)) if a < b => Some(Test {
                     position: b,
                     is: Is::Pair(cmp.flipped(), a),
@@ -398,7 +403,7 @@ impl Reader<'_> {
                 is: Is::Type(Type::of(func)?),
             }),
             (Func::IsRecord, &[a, tag, arity]) => {
-                // Neither is an argument.
+                // Templates leave the operands of `is_record` in place, so they are not arguments.
                 let Constant::Fixed(tag) = constant(tag)? else {
                     return None;
                 };
@@ -414,7 +419,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The comparison with a constant.
+    /// The fastest test for a comparison with a constant.
     fn compares(&self, pool: &[u8], cmp: Cmp, constant: Constant) -> Is {
         let equal = match cmp {
             Cmp::Same | Cmp::Eq => Some(true),
@@ -437,7 +442,7 @@ impl Reader<'_> {
         if let (Some(x), false) = (wire::float(bytes), cmp.is_exact()) {
             return Is::Float(cmp, x);
         }
-        // Equal to nothing with other bytes.
+        // Atoms and inline binaries are equal only to terms with the same bytes.
         let plain = matches!(
             bytes.first(),
             Some(&(tags::ATOM1..=tags::ATOM4 | tags::BIN))
@@ -448,8 +453,8 @@ impl Reader<'_> {
         }
     }
 
-    /// The position of the element that an expression is: a variable, or `element/2` of the object.
-    /// `sure`: only if the row has that element.
+    /// The position of the element that an expression denotes: a variable, or `element/2` of the
+    /// object. If `sure` is set, it must be certain that the row has that element.
     fn position(&self, pool: &[u8], id: NodeId, sure: bool) -> Option<usize> {
         match self.ir.node(id) {
             Node::Var(slot) => self.places.get(slot as usize).copied().flatten(),
