@@ -1,7 +1,8 @@
-//! What the program `larder-bench` is made of. It is a library so that its parts can be tested and
-//! shared; nobody else should build on it.
+//! What the program `larder-bench` is made of. It is a library so that its parts can be tested;
+//! nobody else should build on it.
 //!
 //! ```text
+//!  command     the command line
 //!  maps        Larder's structures beside maps of other crates (make bench-rust)
 //!   ├ engine     one thread: insert, lookups (independent and dependent), scan, remove, bytes an entry
 //!   ├ growth     the pauses of a structure that grows
@@ -24,12 +25,16 @@
 
 #![deny(unsafe_code)]
 
-pub mod maps;
+mod command;
+mod maps;
 pub mod report;
 pub mod result;
-pub mod stats;
+mod stats;
 pub mod stores;
-pub mod study;
-pub mod table;
-pub mod time;
-pub mod workload;
+mod study;
+mod table;
+mod time;
+mod workload;
+
+pub use command::main;
+pub use time::counting::Counting;

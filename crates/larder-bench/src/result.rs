@@ -27,12 +27,9 @@ pub struct Study {
     pub title: String,
     /// The paper or page that it re-runs.
     pub source: String,
-    /// Facts of the machine and of the compiler, by name.
-    pub machine: BTreeMap<String, String>,
-    /// The commit that was built, with `-dirty` if it was changed.
-    pub commit: String,
-    /// When it began: UTC, as in `2026-11-22T06:00:00Z`.
-    pub started: String,
+    /// What it was measured on, and when.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// How long it took.
     pub seconds: f64,
     /// What it was asked for, by option.
@@ -47,6 +44,17 @@ pub struct Study {
     pub plots: Vec<Plot>,
     /// What was asserted on the way.
     pub checks: Vec<String>,
+}
+
+/// What figures were measured on, and when.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Origin {
+    /// Facts of the machine and of the compiler, by name.
+    pub machine: BTreeMap<String, String>,
+    /// The commit that was built, with `-dirty` if it was changed.
+    pub commit: String,
+    /// When it began: UTC, as in `2026-11-22T06:00:00Z`.
+    pub started: String,
 }
 
 /// A figure that a paper gives.
@@ -148,12 +156,9 @@ pub struct Recording {
     pub title: String,
     /// What a reader should know.
     pub note: String,
-    /// Facts of the machine and of the compiler, by name.
-    pub machine: BTreeMap<String, String>,
-    /// The commit that was built.
-    pub commit: String,
-    /// When it began, as in [`Study`].
-    pub started: String,
+    /// What it was recorded on, and when.
+    #[serde(flatten)]
+    pub origin: Origin,
     /// How long it took.
     pub seconds: f64,
     /// How many threads worked; they are called 0, 1 and so on.
@@ -247,9 +252,21 @@ impl From<&str> for X {
     }
 }
 
+impl From<String> for X {
+    fn from(name: String) -> X {
+        X::Name(name)
+    }
+}
+
 impl From<f64> for X {
     fn from(number: f64) -> X {
         X::Number(number)
+    }
+}
+
+impl From<usize> for X {
+    fn from(number: usize) -> X {
+        X::Number(number as f64)
     }
 }
 
@@ -262,6 +279,40 @@ impl fmt::Display for X {
     }
 }
 
+impl Plot {
+    /// A plot as a line of a table, the unit of its figures, and which way they are better:
+    /// `id | title | x, scale | y, scale | unit, better | note`.
+    ///
+    /// # Panics
+    /// If it is no such line.
+    pub fn said(line: &str) -> (Plot, String, Better) {
+        let parts: Vec<&str> = line.split('|').map(str::trim).collect();
+        let [id, title, x, y, unit, note] = parts[..] else {
+            panic!("{line:?} has not the six parts of a plot");
+        };
+        let ((x_label, x_scale), (y_label, y_scale)) = (pair(x), pair(y));
+        let plot = Plot {
+            id: id.into(),
+            title: title.into(),
+            x_label,
+            y_label,
+            x_scale,
+            y_scale,
+            note: note.into(),
+        };
+        let (unit, better) = pair(unit);
+        (plot, unit, better)
+    }
+}
+
+/// `label, word`, where the word is written as in files.
+fn pair<T: for<'de> Deserialize<'de>>(said: &str) -> (String, T) {
+    let (label, word) = said.rsplit_once(',').unwrap_or_default();
+    let word = serde_json::from_value(word.trim().into());
+    let word = word.unwrap_or_else(|why| panic!("{said:?} of a plot: {why}"));
+    (label.into(), word)
+}
+
 impl Better {
     /// As it is written in files.
     pub fn name(self) -> &'static str {
@@ -271,6 +322,9 @@ impl Better {
         }
     }
 }
+
+/// What is measured or checked, unless it fails.
+pub type Outcome<T = ()> = Result<T, Failure>;
 
 /// Why a study ended early. Nothing is written then.
 #[derive(Debug, thiserror::Error)]
@@ -297,6 +351,14 @@ impl Failure {
         Failure::Wrong {
             structure: structure.to_owned(),
             what: what.into(),
+        }
+    }
+
+    /// A wrong answer, unless it is right.
+    pub fn unless(right: bool, structure: &str, what: impl FnOnce() -> String) -> Outcome {
+        match right {
+            true => Ok(()),
+            false => Err(Failure::wrong(structure, what())),
         }
     }
 }
@@ -388,7 +450,10 @@ mod tests {
     fn example() -> Study {
         Study {
             study: "example".into(),
-            machine: BTreeMap::from([("cores".into(), "2".into())]),
+            origin: Origin {
+                machine: BTreeMap::from([("cores".into(), "2".into())]),
+                ..Origin::default()
+            },
             skipped: vec!["54 M keys: they would take more memory than there is".into()],
             points: vec![Point {
                 plot: "insert".into(),

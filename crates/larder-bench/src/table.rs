@@ -61,6 +61,11 @@ impl Report {
         figures.get(&column).map(|runs| median(runs))
     }
 
+    /// The median of a line's figure by that of another line.
+    pub fn ratio(&self, key: &[&str], other: &[&str], column: &str) -> Option<f64> {
+        Some(self.median(key, column)? / self.median(other, column)?)
+    }
+
     /// A line below the table.
     pub fn note(&mut self, note: String) {
         self.notes.push(note);
@@ -120,9 +125,6 @@ impl Report {
     }
 
     /// Writes the table as CSV, the facts of the machine as comments before it.
-    ///
-    /// # Errors
-    /// Those of the file.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
         let mut text = format!("# {}\n", self.title);
         for (name, fact) in facts() {
@@ -139,6 +141,28 @@ impl Report {
         }
         std::fs::write(path, bytes)
     }
+}
+
+/// What is said of a figure that has a target.
+pub fn verdict(met: bool) -> &'static str {
+    if met {
+        "ok"
+    } else {
+        "-"
+    }
+}
+
+/// A number as people read it: `54,000,000`.
+pub fn grouped(number: usize) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 /// Says about how long a bench will take, as measured on a machine with two cores.
@@ -191,5 +215,18 @@ fn said_by(program: &str, arguments: &[&str]) -> String {
             String::from_utf8_lossy(&output.stdout).trim().to_string()
         }
         _ => "unknown".to_string(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::grouped;
+
+    #[test]
+    fn numbers_are_grouped() {
+        assert_eq!(
+            [7, 700, 7_000, 54_000_000].map(grouped),
+            ["7", "700", "7,000", "54,000,000"]
+        );
     }
 }

@@ -88,34 +88,53 @@ impl Zipf {
     }
 }
 
-/// How often threads do what, in percent; the rest are lookups.
+/// What is to be done next.
+#[derive(Clone, Copy)]
+pub enum Drawn {
+    /// An insert.
+    Insert,
+    /// A removal.
+    Remove,
+    /// A lookup.
+    Lookup,
+    /// What the mix has besides.
+    Other,
+}
+
+/// How often what is done.
 #[derive(Clone, Copy)]
 pub struct Mix {
-    /// Inserts.
-    pub insert: u64,
-    /// Removals.
-    pub remove: u64,
+    /// Draws of 32 bits below the limits are inserts, removals, lookups.
+    limits: [u64; 3],
 }
 
 impl Mix {
-    /// Lookups alone, 90/5/5 and 50/25/25.
-    pub const ALL: [Mix; 3] = [Mix::even(0), Mix::even(5), Mix::even(25)];
-
-    const fn even(percent: u64) -> Mix {
-        Mix {
-            insert: percent,
-            remove: percent,
-        }
+    /// So many inserts, removals and lookups, in percent; the rest is something else.
+    pub fn new([insert, remove, lookup]: [f64; 3]) -> Mix {
+        let draw = |percent: f64| (percent / 100.0 * (1u64 << 32) as f64).round() as u64;
+        let limits = [insert, insert + remove, insert + remove + lookup].map(draw);
+        Mix { limits }
     }
 
-    /// Lookups, inserts and removals in percent.
-    pub fn name(&self) -> String {
-        format!(
-            "{}/{}/{}",
-            100 - self.insert - self.remove,
-            self.insert,
-            self.remove
-        )
+    /// Whether it has inserts or removals.
+    pub fn changes(&self) -> bool {
+        self.limits[1] > 0
+    }
+
+    /// What is to be done next, and to which of so many keys, from 0 on.
+    #[inline]
+    pub fn draw(&self, random: &mut Random, keys: u64) -> (Drawn, u64) {
+        let bits = random.bits();
+        let key = ((bits & 0xFFFF_FFFF) * keys) >> 32;
+        let what = bits >> 32;
+        let [insert, remove, lookup] = self.limits;
+        let drawn = match what {
+            _ if what < insert => Drawn::Insert,
+            _ if what < remove => Drawn::Remove,
+            _ if what < lookup => Drawn::Lookup,
+            _ => Drawn::Other,
+        };
+        (drawn, key)
     }
 }
 
@@ -129,6 +148,25 @@ mod tests {
         assert_ne!(order, (0..1000).collect::<Vec<_>>());
         order.sort_unstable();
         assert_eq!(order, (0..1000).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_mix_has_its_parts() {
+        let (mix, mut random) = (Mix::new([5.0, 10.0, 80.0]), Random::new(1));
+        let (mut seen, mut keys) = ([0; 4], [0; 10]);
+        for _ in 0..100_000 {
+            let (drawn, key) = mix.draw(&mut random, 10);
+            seen[drawn as usize] += 1;
+            keys[key as usize] += 1;
+        }
+        let near = |n: i32, percent: i32| (n - 1000 * percent).abs() < 1000;
+        let all = seen.into_iter().zip([5, 10, 80, 5]);
+        assert!(
+            all.into_iter().all(|(n, percent)| near(n, percent)),
+            "{seen:?}"
+        );
+        assert!(keys.into_iter().all(|n| near(n, 10)), "{keys:?}");
+        assert!(mix.changes() && !Mix::new([0.0, 0.0, 100.0]).changes());
     }
 
     #[test]

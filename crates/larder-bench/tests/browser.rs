@@ -32,6 +32,11 @@ fn browser() -> Option<PathBuf> {
     ))
 }
 
+const FLAGS: &str = "--headless=new --no-sandbox --disable-gpu --disable-dev-shm-usage
+    --hide-scrollbars --no-first-run --disable-extensions --disable-background-networking
+    --disable-component-update --disable-sync --enable-logging=stderr --force-color-profile=srgb
+    --virtual-time-budget=3000 --timeout=30000 --dump-dom";
+
 /// What the browser made of a page.
 struct Seen {
     dom: String,
@@ -43,27 +48,7 @@ fn look(browser: &Path, page: &Path, picture: &Path, more: &[&str]) -> Seen {
     let profile = tempdir(page);
     let (dom, log) = (profile.join("dom.html"), profile.join("log.txt"));
     let mut child = Command::new(browser)
-        .args([
-            "--headless=new",
-            "--no-sandbox",
-            "--disable-gpu",
-            "--disable-dev-shm-usage",
-            "--hide-scrollbars",
-            "--no-first-run",
-            "--disable-extensions",
-        ])
-        .args([
-            "--disable-background-networking",
-            "--disable-component-update",
-            "--disable-sync",
-            "--enable-logging=stderr",
-            "--force-color-profile=srgb",
-        ])
-        .args([
-            "--virtual-time-budget=3000",
-            "--timeout=30000",
-            "--dump-dom",
-        ])
+        .args(FLAGS.split_whitespace())
         .args(more)
         .arg(format!("--user-data-dir={}", profile.display()))
         .arg(format!("--screenshot={}", picture.display()))

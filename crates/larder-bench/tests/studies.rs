@@ -47,11 +47,11 @@ fn passes(name: &str, more: &[&str]) -> (Study, Folder) {
 
 fn shape(study: &Study, name: &str) {
     assert_eq!(study.study, name);
-    assert!(!study.title.is_empty() && !study.source.is_empty() && !study.commit.is_empty());
+    assert!(!study.title.is_empty() && !study.source.is_empty() && !study.origin.commit.is_empty());
     for fact in ["processor", "cores", "memory", "system", "rustc"] {
-        assert!(study.machine.contains_key(fact), "{fact}");
+        assert!(study.origin.machine.contains_key(fact), "{fact}");
     }
-    assert!(study.started.ends_with('Z') && study.seconds > 0.0);
+    assert!(study.origin.started.ends_with('Z') && study.seconds > 0.0);
     for setting in ["scale", "seed", "threads", "runs"] {
         assert!(study.settings.contains_key(setting), "{setting}");
     }

@@ -5,9 +5,9 @@
 //! way; a *dependent* one has its key from the answer of the one before it, and waits for each.
 //! Small structures go through the whole many times and are measured warm.
 
-use crate::maps::peers::{each_map, Count, Map, OnMap, Only};
+use crate::maps::peers::{each_map, map_names, Map, Only};
 use crate::maps::resident;
-use crate::table::{announce, Report};
+use crate::table::{announce, verdict, Report};
 use crate::time::counting::counted;
 use crate::time::timed;
 use crate::workload::{random_key, shuffled, value_of};
@@ -88,63 +88,41 @@ impl Prepared {
     }
 }
 
-struct EngineBench<'a> {
-    report: &'a mut Report,
-    data: &'a Prepared,
-    rounds: usize,
-    memory: bool,
-}
-
-impl OnMap for EngineBench<'_> {
-    fn on<M: Map>(&mut self) {
-        if self.memory {
-            self.bytes::<M>();
-        } else {
-            self.times::<M>();
-        }
+/// The times of a map that goes through all so often.
+fn times<M: Map>(report: &mut Report, data: &Prepared, rounds: usize) {
+    let mut map = M::empty();
+    let mut total = [0f64; STEPS.len()];
+    if rounds > 1 {
+        round(&mut map, data);
+    }
+    for _ in 0..rounds {
+        let times = round(&mut map, data);
+        total
+            .iter_mut()
+            .zip(times)
+            .for_each(|(sum, time)| *sum += time);
+    }
+    let size = data.insert.len();
+    let operations = (rounds * size) as f64;
+    for (step, sum) in STEPS.iter().zip(total) {
+        report.add(&[&size.to_string(), M::NAME], step, 1, sum / operations);
     }
 }
 
-impl EngineBench<'_> {
-    fn times<M: Map>(&mut self) {
+/// The bytes that a map has taken, and those by which a process grows that fills it.
+fn bytes<M: Map>(report: &mut Report, data: &Prepared) {
+    let (mut map, from_rust) = counted(|| {
         let mut map = M::empty();
-        let mut total = [0f64; STEPS.len()];
-        if self.rounds > 1 {
-            round(&mut map, self.data);
-        }
-        for _ in 0..self.rounds {
-            let times = round(&mut map, self.data);
-            total
-                .iter_mut()
-                .zip(times)
-                .for_each(|(sum, time)| *sum += time);
-        }
-        let size = self.data.insert.len();
-        let operations = (self.rounds * size) as f64;
-        for (step, sum) in STEPS.iter().zip(total) {
-            self.report
-                .add(&[&size.to_string(), M::NAME], step, 1, sum / operations);
-        }
-    }
-
-    fn bytes<M: Map>(&mut self) {
-        let (mut map, from_rust) = counted(|| {
-            let mut map = M::empty();
-            self.data
-                .insert
-                .iter()
-                .for_each(|&k| map.insert(k, value_of(k)));
-            map
-        });
-        let entries = self.data.insert.len();
-        let size = entries.to_string();
-        let live = map.own_bytes().unwrap_or(from_rust);
-        drop(map);
-        let resident = resident::of(M::NAME, entries);
-        self.report
-            .add(&[&size, M::NAME], "bytes", 1, live as f64 / entries as f64);
-        self.report.add(&[&size, M::NAME], "resident", 1, resident);
-    }
+        let keys = data.insert.iter();
+        keys.for_each(|&k| map.insert(k, value_of(k)));
+        map
+    });
+    let entries = data.insert.len();
+    let key = [&entries.to_string(), M::NAME];
+    let live = map.own_bytes().unwrap_or(from_rust);
+    drop(map);
+    report.add(&key, "bytes", 1, live as f64 / entries as f64);
+    report.add(&key, "resident", 1, resident::of(M::NAME, entries));
 }
 
 const STEPS: [&str; 6] = ["insert", "lookup", "dependent", "miss", "scan", "remove"];
@@ -164,7 +142,7 @@ fn round<M: Map>(map: &mut M, data: &Prepared) -> [f64; STEPS.len()] {
         }),
         nanoseconds(|| scan(map, data)),
         {
-            let time = nanoseconds(|| data.visit.iter().for_each(|&k| map.remove(k)));
+            let time = nanoseconds(|| data.visit.iter().for_each(|&k| _ = map.remove(k)));
             assert!(
                 data.insert.iter().all(|&k| map.get(k).is_none()),
                 "{} keeps what was removed",
@@ -222,52 +200,37 @@ fn scan<M: Map>(map: &mut M, data: &Prepared) {
 pub fn run(options: &Options, only: &Only) -> Report {
     let title = "One thread, random u64 keys and 8-byte values; nanoseconds an operation (medians), bytes an entry";
     let mut report = Report::new(title, &["entries", "structure"]);
-    let mut wanted = Count(0);
-    each_map(only, &mut wanted);
-    announce("engine", options.seconds(wanted.0));
+    announce("engine", options.seconds(map_names(only).len()));
     for size in options.sizes() {
         let data = Prepared::new(size);
-        for run in 0..=options.runs {
-            eprintln!(
-                "  {size} entries, run {run} of {}{}",
-                options.runs,
-                if run == 0 { " (memory)" } else { "" }
-            );
-            let rounds = options.operations.div_ceil(size).max(1);
-            let mut bench = EngineBench {
-                report: &mut report,
-                data: &data,
-                rounds,
-                memory: run == 0,
-            };
-            each_map(only, &mut bench);
+        let rounds = options.operations.div_ceil(size).max(1);
+        eprintln!("  {size} entries, memory");
+        each_map!(only, M => bytes::<M>(&mut report, &data));
+        for run in 1..=options.runs {
+            eprintln!("  {size} entries, run {run} of {}", options.runs);
+            each_map!(only, M => times::<M>(&mut report, &data, rounds));
         }
         judge(&mut report, size);
     }
     report
 }
 
-/// What the defaults have to show.
+/// What the defaults have to show: a step, and at most how many times the other's figure.
 fn judge(report: &mut Report, size: usize) {
     let size = size.to_string();
-    let targets = [
-        ("larder hash", "hashbrown", "lookup", 2.0),
-        ("larder hash", "hashbrown", "dependent", 2.0),
-        ("larder ordered", "BTreeMap", "lookup", 0.5),
-        ("larder ordered", "BTreeMap", "dependent", 0.5),
-        ("larder ordered", "JudyL", "lookup", 1.0),
-        ("larder ordered", "JudyL", "dependent", 1.0),
-    ];
-    for (ours, theirs, step, most) in targets {
-        let figures = report
-            .median(&[&size, ours], step)
-            .zip(report.median(&[&size, theirs], step));
-        if let Some((a, b)) = figures {
-            let verdict = if a / b <= most { "ok" } else { "-" };
-            report.note(format!(
-                "{size}: {step}, {ours} / {theirs}: {:.2} (at most {most}: {verdict})",
-                a / b
-            ));
+    for (ours, theirs, most) in [
+        ("larder hash", "hashbrown", 2.0),
+        ("larder ordered", "BTreeMap", 0.5),
+        ("larder ordered", "JudyL", 1.0),
+    ] {
+        for step in ["lookup", "dependent"] {
+            let ratio = report.ratio(&[&size, ours], &[&size, theirs], step);
+            if let Some(ratio) = ratio {
+                report.note(format!(
+                    "{size}: {step}, {ours} / {theirs}: {ratio:.2} (at most {most}: {})",
+                    verdict(ratio <= most)
+                ));
+            }
         }
     }
 }

@@ -4,9 +4,9 @@
 //! structure's: of several runs the least of the slowest counts, and a column tells what the system
 //! alone does to a loop that only reads the clock.
 
-use crate::maps::peers::{each_map, Count, Map, OnMap, Only};
+use crate::maps::peers::{each_map, map_names, Map, Only};
 use crate::stats::median;
-use crate::table::{announce, Report};
+use crate::table::{announce, verdict, Report};
 use crate::time::memory;
 use crate::workload::{random_key, value_of};
 use std::time::Instant;
@@ -40,11 +40,6 @@ impl Options {
 
 /// Bytes an entry that a map may take while it grows: one that doubles has its old half beside.
 const BYTES: f64 = 100.0;
-
-struct Grow<'a> {
-    options: &'a Options,
-    results: &'a mut Vec<(&'static str, Grown)>,
-}
 
 /// What one run, or the best of several, has shown.
 #[derive(Clone, Copy)]
@@ -91,32 +86,33 @@ fn watched(options: &Options, mut work: impl FnMut(u64)) -> Grown {
     }
 }
 
-impl OnMap for Grow<'_> {
-    fn on<M: Map>(&mut self) {
-        let (needed, free) = (self.options.entries() as f64 * BYTES, memory::free());
-        if needed > free {
-            let [needed, free] = [needed, free].map(|bytes| bytes / 1e9);
-            eprintln!(
-                "  {} is left out: it may take {needed:.1} GB of memory, {free:.1} GB may be used",
-                M::NAME
-            );
-            return;
-        }
-        eprintln!("  {} grows", M::NAME);
-        let mut map = M::empty();
-        let grown = watched(self.options, |i| {
-            let key = random_key(i);
-            map.insert(key, value_of(key));
-        });
-        for i in (0..self.options.entries()).step_by(997) {
-            let key = random_key(i);
-            assert_eq!(map.get(key), Some(value_of(key)), "{} lost a key", M::NAME);
-        }
-        keep(self.results, M::NAME, grown);
+type Results = Vec<(&'static str, Grown)>;
+
+/// Lets a map grow, if there is memory for it.
+fn grow<M: Map>(options: &Options, results: &mut Results) {
+    let (needed, free) = (options.entries() as f64 * BYTES, memory::free());
+    if needed > free {
+        let [needed, free] = [needed, free].map(|bytes| bytes / 1e9);
+        eprintln!(
+            "  {} is left out: it may take {needed:.1} GB of memory, {free:.1} GB may be used",
+            M::NAME
+        );
+        return;
     }
+    eprintln!("  {} grows", M::NAME);
+    let mut map = M::empty();
+    let grown = watched(options, |i| {
+        let key = random_key(i);
+        map.insert(key, value_of(key));
+    });
+    for i in (0..options.entries()).step_by(997) {
+        let key = random_key(i);
+        assert_eq!(map.get(key), Some(value_of(key)), "{} lost a key", M::NAME);
+    }
+    keep(results, M::NAME, grown);
 }
 
-fn keep(results: &mut Vec<(&'static str, Grown)>, name: &'static str, grown: Grown) {
+fn keep(results: &mut Results, name: &'static str, grown: Grown) {
     match results.iter_mut().find(|(of, _)| *of == name) {
         Some((_, best)) => *best = best.best(grown),
         None => results.push((name, grown)),
@@ -137,15 +133,13 @@ fn run_bound(options: &Options, only: &Only) -> Report {
     let bound = core_affinity::get_core_ids()
         .and_then(|cores| cores.last().copied())
         .is_some_and(core_affinity::set_for_current);
-    let mut wanted = Count(0);
-    each_map(only, &mut wanted);
     // A microsecond an insert with 16 million entries, half as much again with 100 million.
     let each = if options.entries() > 50_000_000 {
         1.5e-6
     } else {
         1e-6
     };
-    let inserts = (options.entries() as usize * options.runs * wanted.0) as f64;
+    let inserts = (options.entries() as usize * options.runs * map_names(only).len()) as f64;
     announce("growth", inserts * each);
     let mut results = Vec::new();
     for run in 1..=options.runs {
@@ -154,13 +148,7 @@ fn run_bound(options: &Options, only: &Only) -> Report {
             std::hint::black_box(random_key(i));
         });
         keep(&mut results, "(the clock alone)", idle);
-        each_map(
-            only,
-            &mut Grow {
-                options,
-                results: &mut results,
-            },
-        );
+        each_map!(only, M => grow::<M>(options, &mut results));
     }
     let mut report = Report::new(
         format!(
@@ -191,7 +179,6 @@ fn tell(report: &mut Report, name: &str, grown: &Grown) {
     report.add(&[name], "ratio", 2, ratio);
     report.add(&[name], "slowest insert (us)", 1, grown.slowest / 1e3);
     if name.starts_with("larder") {
-        let verdict = |good| if good { "ok" } else { "-" };
         report.note(format!(
             "{name}: slowest part / median {ratio:.2} (at most 1.5: {}); slowest insert {:.1} us (under 1000: {})",
             verdict(ratio <= 1.5),

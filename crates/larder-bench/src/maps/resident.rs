@@ -1,6 +1,6 @@
 //! Resident bytes of a structure: those of a fresh process that fills it and does nothing else.
 
-use crate::maps::peers::{each_map, Map, OnMap, Only};
+use crate::maps::peers::{each_map, Map, Only};
 use crate::time::memory;
 use crate::workload::{random_key, value_of};
 use std::hint::black_box;
@@ -17,33 +17,24 @@ pub struct Options {
 /// Memory is given in large pieces: small structures are filled in numbers, up to so many entries.
 const ENOUGH: usize = 1 << 20;
 
-struct Fill<'a>(&'a Options);
-
-impl OnMap for Fill<'_> {
-    fn on<M: Map>(&mut self) {
-        if M::NAME != self.0.name {
-            return;
-        }
-        // What the first one brings with it is not the entries'.
-        let mut first = M::empty();
-        first.insert(random_key(0), value_of(random_key(0)));
-        let before = resident();
-        let maps: Vec<M> = (0..self.0.count)
-            .map(|_| {
-                let mut map = M::empty();
-                let keys = (0..self.0.entries).map(random_key);
-                keys.for_each(|key| map.insert(key, value_of(key)));
-                map
-            })
-            .collect();
-        println!("{}", resident().saturating_sub(before));
-        black_box(maps);
-    }
-}
-
 /// Fills, and prints by how many bytes this process grew.
 pub fn run(options: &Options) {
-    each_map(&Only(Vec::new()), &mut Fill(options));
+    each_map!(Only(vec![format!("={}", options.name)]), M => fill::<M>(options));
+}
+
+fn fill<M: Map>(options: &Options) {
+    let fill = |entries: u64| {
+        let mut map = M::empty();
+        let keys = (0..entries).map(random_key);
+        keys.for_each(|key| map.insert(key, value_of(key)));
+        map
+    };
+    // What the first one brings with it is not the entries'.
+    let first = fill(1);
+    let before = resident();
+    let maps: Vec<M> = (0..options.count).map(|_| fill(options.entries)).collect();
+    println!("{}", resident().saturating_sub(before));
+    black_box((first, maps));
 }
 
 /// Resident bytes an entry of `entries` random ones in the structure of that name.

@@ -5,7 +5,7 @@
 
 use crate::maps::peers::larder::{index, key};
 use crate::maps::peers::Only;
-use crate::table::{announce, Report};
+use crate::table::{announce, verdict, Report};
 use crate::time::timed;
 use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
 use larder_index::{pin, Change};
@@ -161,24 +161,18 @@ pub fn run(options: &Options, only: &Only) -> Report {
 /// Adds the ratios to random keys.
 fn compare(report: &mut Report, name: &str, case: &Case) {
     let mut worst: f64 = 0.0;
+    let (key, random) = ([name, case.name], [name, CASES[0].name]);
     for step in STEPS {
-        let times = report
-            .median(&[name, case.name], step)
-            .zip(report.median(&[name, CASES[0].name], step));
-        if let Some((time, random)) = times {
-            report.add(
-                &[name, case.name],
-                &format!("{step} / random"),
-                2,
-                time / random,
-            );
-            worst = worst.max(time / random);
+        if let Some(ratio) = report.ratio(&key, &random, step) {
+            report.add(&key, &format!("{step} / random"), 2, ratio);
+            worst = worst.max(ratio);
         }
     }
     if worst > 3.0 {
+        let what = format!("{name}, {}", case.name);
+        let verdict = verdict(false);
         report.note(format!(
-            "{name}, {}: {worst:.2} times random keys (at most 3: -)",
-            case.name
+            "{what}: {worst:.2} times random keys (at most 3: {verdict})"
         ));
     }
 }

@@ -4,11 +4,11 @@
 //! random until the time is over. Inserts and removals are equally many, so that the half stays
 //! one.
 
-use crate::maps::peers::{each_shared, Count, OnShared, Only, Operations, Shared};
-use crate::table::{announce, Report};
+use crate::maps::peers::{each_shared, Hand, Only, Shared};
+use crate::table::{announce, verdict, Report};
 use crate::time::timed;
 use crate::time::workers::{work, Worker};
-use crate::workload::{random_key, value_of, Mix, Random};
+use crate::workload::{random_key, value_of, Drawn, Mix, Random};
 use std::time::Duration;
 
 /// What is measured.
@@ -28,27 +28,26 @@ pub struct Options {
     runs: usize,
 }
 
-struct ThreadsBench<'a> {
-    options: &'a Options,
-    report: &'a mut Report,
-    mix: Mix,
-}
+/// Lookups, inserts and removals, in percent.
+const MIXES: [(&str, [f64; 3]); 3] = [
+    ("100/0/0", [0.0, 0.0, 100.0]),
+    ("90/5/5", [5.0, 5.0, 90.0]),
+    ("50/25/25", [25.0, 25.0, 50.0]),
+];
 
-impl OnShared for ThreadsBench<'_> {
-    fn on<S: Shared>(&mut self) {
-        for &threads in &self.options.threads {
-            let shared = S::empty();
-            let mut hand = shared.hand();
-            for key in (0..self.options.entries).map(random_key) {
-                hand.insert(key, value_of(key));
-            }
-            let rate = rate(&shared, threads, self.mix, self.options);
-            sound(&mut hand, S::NAME, self.mix, self.options.entries);
-            let column = format!("{threads} threads");
-            let order = if S::ORDERED { "ordered" } else { "hash" };
-            self.report
-                .add(&[order, &self.mix.name(), S::NAME], &column, 2, rate / 1e6);
+/// One run of a structure, with each number of threads.
+fn measure<S: Shared>(report: &mut Report, name: &str, mix: Mix, options: &Options) {
+    for &threads in &options.threads {
+        let shared = S::empty();
+        let mut hand = shared.hand();
+        for key in (0..options.entries).map(random_key) {
+            hand.insert(key, value_of(key));
         }
+        let rate = rate(&shared, threads, mix, options);
+        sound(&mut hand, S::NAME, mix, options.entries);
+        let column = format!("{threads} threads");
+        let order = if S::ORDERED { "ordered" } else { "hash" };
+        report.add(&[order, name, S::NAME], &column, 2, rate / 1e6);
     }
 }
 
@@ -64,18 +63,19 @@ fn rate<S: Shared>(shared: &S, threads: usize, mix: Mix, options: &Options) -> f
 }
 
 /// Works until it is told to stop; how many operations that were.
-fn draw(hand: &mut impl Operations, mix: Mix, range: u64, worker: &Worker<'_>) -> u64 {
+fn draw(hand: &mut impl Hand, mix: Mix, range: u64, worker: &Worker<'_>) -> u64 {
     let (mut random, mut done) = (Random::new(worker.number as u64 + 1), 0);
     while !worker.is_over() {
         for _ in 0..64 {
-            let key = random_key(random.below(range));
-            let what = random.below(100);
-            if what < mix.insert {
-                hand.insert(key, value_of(key));
-            } else if what < mix.insert + mix.remove {
-                hand.remove(key);
-            } else if let Some(value) = hand.get(key) {
-                assert_eq!(value, value_of(key), "a wrong answer");
+            let (drawn, number) = mix.draw(&mut random, range);
+            let key = random_key(number);
+            match drawn {
+                Drawn::Insert => hand.insert(key, value_of(key)),
+                Drawn::Remove => _ = hand.remove(key),
+                _ => {
+                    let value = hand.get(key);
+                    assert!(value.is_none_or(|value| value == value_of(key)), "{WRONG}");
+                }
             }
         }
         done += 64;
@@ -83,21 +83,21 @@ fn draw(hand: &mut impl Operations, mix: Mix, range: u64, worker: &Worker<'_>) -
     done
 }
 
+const WRONG: &str = "a wrong answer";
+
 /// After a run, what is there is of the range and has its value; with lookups alone, it is all that
 /// was there.
-fn sound(hand: &mut impl Operations, name: &str, mix: Mix, entries: u64) {
+fn sound(hand: &mut impl Hand, name: &str, mix: Mix, entries: u64) {
     let mut found = 0;
     for i in 0..2 * entries {
         let key = random_key(i);
         let value = hand.get(key);
         assert!(
             value.is_none_or(|value| value == value_of(key)),
-            "{name}: a wrong answer"
+            "{name}: {WRONG}"
         );
-        assert!(
-            mix.insert > 0 || value.is_some() == (i < entries),
-            "{name}: lookups changed something"
-        );
+        let kept = mix.changes() || value.is_some() == (i < entries);
+        assert!(kept, "{name}: lookups changed something");
         found += u64::from(value.is_some());
     }
     let least = entries / 2;
@@ -113,56 +113,42 @@ pub fn run(options: &Options, only: &Only) -> Report {
         "Threads on one structure of {} entries; millions of operations a second (medians); lookups/inserts/removals",
         options.entries
     );
-    let mut wanted = Count(0);
-    each_shared(only, &mut wanted);
+    let mut wanted = 0;
+    each_shared!(only, _S => wanted += 1);
     let each = options.ms as f64 / 1e3 + 2.5e-6 * options.entries as f64;
-    let measured = Mix::ALL.len() * options.runs * options.threads.len() * wanted.0;
+    let measured = MIXES.len() * options.runs * options.threads.len() * wanted;
     announce("threads", each * measured as f64);
     let mut report = Report::new(title, &["order", "mix", "structure"]);
-    for mix in Mix::ALL {
+    for (name, percent) in MIXES {
         for run in 1..=options.runs {
-            eprintln!("  {}, run {run} of {}", mix.name(), options.runs);
-            let mut bench = ThreadsBench {
-                options,
-                report: &mut report,
-                mix,
-            };
-            each_shared(only, &mut bench);
+            eprintln!("  {name}, run {run} of {}", options.runs);
+            let mix = Mix::new(percent);
+            each_shared!(only, S => measure::<S>(&mut report, name, mix, options));
         }
     }
-    for mix in Mix::ALL {
+    for (mix, _) in MIXES {
         judge(&mut report, mix, options);
     }
     report
 }
 
 /// What the defaults have to show with two threads.
-fn judge(report: &mut Report, mix: Mix, options: &Options) {
-    let mix = mix.name();
+fn judge(report: &mut Report, mix: &str, options: &Options) {
     let (one, two) = ("1 threads", "2 threads");
+    let peers = "dashmap, papaya, scc::TreeIndex, crossbeam SkipMap, concurrent-map";
     for (order, ours) in [("hash", "larder hash"), ("ordered", "larder ordered")] {
-        let Some(rate) = report.median(&[order, &mix, ours], two) else {
-            continue;
-        };
-        if let Some(alone) = report.median(&[order, &mix, ours], one) {
-            report.note(format!(
-                "{mix}: {ours}, 2 threads: {:.2} times one",
-                rate / alone
-            ));
+        let key = [order, mix, ours];
+        let alone = report.median(&key, one);
+        if let Some((rate, alone)) = report.median(&key, two).zip(alone) {
+            let times = rate / alone;
+            report.note(format!("{mix}: {ours}, 2 threads: {times:.2} times one"));
         }
-        for theirs in [
-            "dashmap",
-            "papaya",
-            "scc::TreeIndex",
-            "crossbeam SkipMap",
-            "concurrent-map",
-        ] {
-            if let Some(other) = report.median(&[order, &mix, theirs], two) {
-                let verdict = if rate > other { "ok" } else { "-" };
+        for theirs in peers.split(", ") {
+            if let Some(ratio) = report.ratio(&key, &[order, mix, theirs], two) {
                 report.note(format!(
-                    "{mix}, 2 threads of {}: {ours} / {theirs}: {:.2} ({verdict})",
+                    "{mix}, 2 threads of {}: {ours} / {theirs}: {ratio:.2} ({})",
                     options.entries,
-                    rate / other
+                    verdict(ratio > 1.0)
                 ));
             }
         }

@@ -12,9 +12,11 @@
 
 mod peers;
 
+use crate::maps::peers::larder::Index;
 use crate::maps::peers::Only;
-use crate::result::Failure;
+use crate::result::{Failure, Outcome};
 use crate::table::{announce, Report};
+use crate::time::timed;
 use crate::time::workers::work;
 use crate::workload::{random_key, shuffled, value_of};
 use larder::typed::OrderedKey;
@@ -22,6 +24,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
 use std::hash::Hash;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What is measured.
 #[derive(clap::Args)]
@@ -128,7 +131,7 @@ impl TypedValue for Order {
 const RANGE: usize = 100;
 
 /// A map that threads share.
-pub trait Contender<K, V>: Sync + Sized {
+pub trait TypedMap<K, V>: Sync + Sized {
     /// What reports call it.
     const NAME: &'static str;
     /// An empty one.
@@ -137,12 +140,14 @@ pub trait Contender<K, V>: Sync + Sized {
     fn insert(&self, key: K, value: V);
     /// The value under a key.
     fn get(&self, key: &K) -> Option<V>;
-    /// Removes a key; the value that was there.
-    fn remove(&self, key: &K) -> Option<V>;
+    /// Removes a key; whether it was there.
+    fn remove(&self, key: &K) -> bool;
     /// Counts the value under a key up, atomically.
     fn count(&self, key: &K);
     /// Visits up to [`RANGE`] rows from a key on, in order; false if it can't.
-    fn range(&self, from: &K, visit: impl FnMut(&K, &V)) -> bool;
+    fn range(&self, _from: &K, _visit: impl FnMut(&K, &V)) -> bool {
+        false
+    }
     /// Visits all rows.
     fn each(&self, visit: impl FnMut(&K, &V));
 }
@@ -172,8 +177,8 @@ impl<K: TypedKey> Prepared<K> {
         &self,
         threads: usize,
         rounds: usize,
-        job: impl Fn(&K, u64) -> Result<(), Failure> + Sync,
-    ) -> Result<f64, Failure> {
+        job: impl Fn(&K, u64) -> Outcome + Sync,
+    ) -> Outcome<f64> {
         let part = self.visit.len().div_ceil(threads);
         let done = work(threads, None, |worker| {
             let mine = self.visit.chunks(part).nth(worker.number).unwrap_or(&[]);
@@ -189,6 +194,9 @@ impl<K: TypedKey> Prepared<K> {
     }
 }
 
+/// Steps of a measurement, and the nanoseconds of an operation.
+type Spent = Vec<(&'static str, f64)>;
+
 struct Bench<'a> {
     report: &'a mut Report,
     only: &'a Only,
@@ -198,76 +206,84 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    fn of<K: TypedKey, V: TypedValue, C: Contender<K, V>>(
-        &mut self,
-        data: &Prepared<K>,
-    ) -> Result<(), Failure> {
+    fn of<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(&mut self, data: &Prepared<K>) -> Outcome {
         if !self.only.has(C::NAME) {
             return Ok(());
         }
-        let (size, threads) = (self.size.to_string(), self.threads.to_string());
-        let key = [&size[..], K::NAME, V::NAME, &threads, C::NAME];
-        let wrong = |what: &str| Failure::wrong(C::NAME, what);
-        let mut spent = [0.0; 7];
-        let rounds = self.rounds;
         // Small ones are filled and emptied several times; what reads goes through them as often.
-        let fills = rounds.min(20);
-        for fill in 0..fills {
+        let fills = self.rounds.min(20);
+        let (mut insert, mut remove, mut reads) = (0.0, 0.0, None);
+        for _ in 0..fills {
             let map = C::empty();
-            spent[0] += data.through(self.threads, 1, |key, n| {
+            insert += data.through(self.threads, 1, |key, n| {
                 map.insert(key.clone(), V::of(n));
                 Ok(())
-            })? / fills as f64;
-            if fill == 0 {
-                self.reads::<K, V, C>(data, &map, &mut spent)?;
+            })?;
+            if reads.is_none() {
+                reads = Some(self.reads::<K, V, C>(data, &map)?);
             }
-            spent[6] += data.through(self.threads, 1, |key, _| {
-                map.remove(key)
-                    .map(drop)
-                    .ok_or_else(|| wrong("it lost a key"))
-            })? / fills as f64;
+            remove += data.through(self.threads, 1, |key, _| {
+                Failure::unless(map.remove(key), C::NAME, || "it lost a key".into())
+            })?;
             let left = data.keys.iter().any(|(key, _)| map.get(key).is_some());
-            if left {
-                return Err(wrong("it keeps what was removed"));
-            }
+            Failure::unless(!left, C::NAME, || "it keeps what was removed".into())?;
         }
-        let steps = [
-            "insert",
-            "lookup",
-            "overwrite",
-            "count",
-            "range of 100",
-            "each",
-            "remove",
-        ];
-        for (step, time) in steps.into_iter().zip(spent) {
-            if time > 0.0 {
-                self.report.add(&key, step, 1, time);
-            }
+        let (size, threads) = (self.size.to_string(), self.threads.to_string());
+        let key = [&size[..], K::NAME, V::NAME, &threads, C::NAME];
+        let [insert, remove] = [insert, remove].map(|all| all / fills as f64);
+        let reads = reads.unwrap_or_default();
+        for (step, time) in [vec![("insert", insert)], reads, vec![("remove", remove)]].concat() {
+            self.report.add(&key, step, 1, time);
         }
         Ok(())
     }
 
-    fn reads<K: TypedKey, V: TypedValue, C: Contender<K, V>>(
+    /// What a full map takes for all but inserts and removals; ranges only if it has any.
+    fn reads<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(
         &self,
         data: &Prepared<K>,
         map: &C,
-        spent: &mut [f64; 7],
-    ) -> Result<(), Failure> {
+    ) -> Outcome<Spent> {
         let (threads, rounds) = (self.threads, self.rounds);
-        let wrong = |what: &str| Failure::wrong(C::NAME, what);
-        spent[1] = data.through(threads, rounds, |key, n| match map.get(key) {
-            Some(value) if value.number() == n => Ok(()),
-            other => Err(wrong(&format!("{key:?}: {other:?}"))),
+        let lookup = data.through(threads, rounds, |key, n| {
+            let found = map.get(key);
+            let right = found.as_ref().is_some_and(|value| value.number() == n);
+            Failure::unless(right, C::NAME, || format!("{key:?}: {found:?}"))
         })?;
-        spent[2] = data.through(threads, rounds, |key, n| {
+        let overwrite = data.through(threads, rounds, |key, n| {
             map.insert(key.clone(), V::of(n));
             Ok(())
         })?;
-        spent[5] = data.all(rounds, map)?;
-        // A walk over a hundred rows for each hundredth key.
-        let ranged = std::sync::atomic::AtomicUsize::new(0);
-        let time = data.through(threads, 1, |key, n| {
+        let each = data.all(rounds, map)?;
+        let range = self.ranges(data, map)?;
+        let count = data.through(threads, rounds, |key, _| {
+            map.count(key);
+            Ok(())
+        })?;
+        let counted = |(key, n): &(K, u64)| {
+            let value = map.get(key);
+            value.is_some_and(|value| value.number() == n.wrapping_add(rounds as u64))
+        };
+        let all = data.keys.iter().all(counted);
+        Failure::unless(all, C::NAME, || "it lost an update".into())?;
+        let mut spent = vec![
+            ("lookup", lookup),
+            ("overwrite", overwrite),
+            ("count", count),
+        ];
+        spent.extend(range.map(|range| ("range of 100", range)));
+        spent.push(("each", each));
+        Ok(spent)
+    }
+
+    /// Nanoseconds of a row, walking over a hundred for each hundredth key; none if it can't.
+    fn ranges<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(
+        &self,
+        data: &Prepared<K>,
+        map: &C,
+    ) -> Outcome<Option<f64>> {
+        let ranged = AtomicUsize::new(0);
+        let time = data.through(self.threads, 1, |key, n| {
             if !n.is_multiple_of(RANGE as u64) {
                 return Ok(());
             }
@@ -278,50 +294,29 @@ impl Bench<'_> {
                 std::hint::black_box(value.number());
             });
             // Ordering: Relaxed; a count that is read when all threads are done.
-            ranged.fetch_add(rows, std::sync::atomic::Ordering::Relaxed);
-            match can && rows == 0 {
-                true => Err(wrong("a range without its first row, or out of order")),
-                false => Ok(()),
-            }
+            ranged.fetch_add(rows, Ordering::Relaxed);
+            Failure::unless(!can || rows > 0, C::NAME, || {
+                "a range without its first row, or out of order".into()
+            })
         })?;
         let rows = ranged.into_inner();
-        if rows > 0 {
-            // Of one row.
-            spent[4] = time * data.keys.len() as f64 / rows as f64;
-        }
-        spent[3] = data.through(threads, rounds, |key, _| {
-            map.count(key);
-            Ok(())
-        })?;
-        let counted = |(key, n): &(K, u64)| {
-            map.get(key)
-                .is_some_and(|value| value.number() == n.wrapping_add(rounds as u64))
-        };
-        match data.keys.iter().all(counted) {
-            true => Ok(()),
-            false => Err(wrong("it lost an update")),
-        }
+        Ok((rows > 0).then(|| time * data.keys.len() as f64 / rows as f64))
     }
 }
 
 impl<K: TypedKey> Prepared<K> {
     /// Nanoseconds of a row, going over all.
-    fn all<V: TypedValue, C: Contender<K, V>>(
-        &self,
-        rounds: usize,
-        map: &C,
-    ) -> Result<f64, Failure> {
-        let (sum, seconds) = crate::time::timed(|| {
+    fn all<V: TypedValue, C: TypedMap<K, V>>(&self, rounds: usize, map: &C) -> Outcome<f64> {
+        let (sum, seconds) = timed(|| {
             let mut sum = 0u64;
             for _ in 0..rounds {
                 map.each(|_, value| sum = sum.wrapping_add(value.number()));
             }
             sum
         });
-        match sum == self.sum.wrapping_mul(rounds as u64) {
-            true => Ok(seconds * 1e9 / (rounds * self.keys.len()) as f64),
-            false => Err(Failure::wrong(C::NAME, "a walk has other rows")),
-        }
+        let right = sum == self.sum.wrapping_mul(rounds as u64);
+        Failure::unless(right, C::NAME, || "a walk has other rows".into())?;
+        Ok(seconds * 1e9 / (rounds * self.keys.len()) as f64)
     }
 }
 
@@ -329,7 +324,7 @@ impl<K: TypedKey> Prepared<K> {
 ///
 /// # Errors
 /// A wrong answer, with the name of what gave it.
-pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
+pub fn run(options: &Options, only: &Only) -> Outcome<Report> {
     let title = "Tables of Rust's types beside maps; nanoseconds an operation, all threads together (medians); ranges and each: of a row";
     let keys = ["entries", "keys", "values", "threads", "structure"];
     let mut report = Report::new(title, &keys);
@@ -357,18 +352,15 @@ pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
     Ok(report)
 }
 
-fn each_pair(bench: &mut Bench<'_>) -> Result<(), Failure> {
+fn each_pair(bench: &mut Bench<'_>) -> Outcome {
     let (numbers, texts) = (Prepared::new(bench.size), Prepared::new(bench.size));
-    bench.of::<_, _, peers::Bytes>(&numbers)?;
+    bench.of::<_, _, Index>(&numbers)?;
     each::<u64, u64>(bench, &numbers)?;
     each::<String, u64>(bench, &texts)?;
     each::<u64, Order>(bench, &numbers)
 }
 
-fn each<K: TypedKey, V: TypedValue>(
-    bench: &mut Bench<'_>,
-    data: &Prepared<K>,
-) -> Result<(), Failure> {
+fn each<K: TypedKey, V: TypedValue>(bench: &mut Bench<'_>, data: &Prepared<K>) -> Outcome {
     bench.of::<K, V, peers::Typed<K, V>>(data)?;
     bench.of::<K, V, peers::Locked<K, V>>(data)?;
     #[cfg(feature = "peers")]

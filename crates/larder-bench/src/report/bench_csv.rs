@@ -9,7 +9,8 @@
 //! Lines without figures sum up those that follow: they make a plot of their own, which comes
 //! first, with the targets beside.
 
-use crate::result::{Better, Plot, Point, Published, Scale, Study};
+use crate::report::number::short;
+use crate::result::{Better, Origin, Plot, Point, Published, Study};
 use std::collections::BTreeMap;
 
 /// What is used here of a line. Those that sum up have no figures, but for a ratio.
@@ -41,10 +42,7 @@ struct Group {
     runs: usize,
 }
 
-/// Understands the file.
-///
-/// # Errors
-/// If it is not such a file, in words.
+/// Understands the file; an error says in words why it is no such file.
 pub fn parse(text: &str) -> Result<Study, String> {
     let mut machine = facts(text);
     let mut take = |name: &str| machine.remove(name).unwrap_or_default();
@@ -52,14 +50,16 @@ pub fn parse(text: &str) -> Result<Study, String> {
         study: "make-bench".into(),
         title: "Larder beside ets, operation by operation".into(),
         source: "the ets of the installed OTP: both do the same work in one node, in turns".into(),
-        commit: take("commit"),
-        started: take("date"),
         settings: ["runs", "operations"]
             .map(|name| (name.into(), take(name)))
             .into(),
         ..Study::default()
     };
-    study.machine = machine;
+    study.origin = Origin {
+        commit: take("commit"),
+        started: take("date"),
+        machine,
+    };
     let mut groups = Vec::new();
     for line in crate::report::lines::lines::<BenchLine>(text)? {
         match (line.ets, line.larder, line.ratio_least, line.ratio_most) {
@@ -94,21 +94,11 @@ fn group(line: &BenchLine) -> Result<Group, String> {
 /// The plot that comes first: each kind of work by its ratio, and the targets.
 fn glance(study: &mut Study, groups: &[Group]) {
     const ID: &str = "glance";
+    const GLANCE: &str = "glance | In short: Larder's time or memory beside that of ets | work, names | times that of ets, log | times, less | Left of 1, Larder is quicker or smaller than ets. Geometric means of the operations of a kind; the targets are the project's own.";
     if groups.is_empty() {
         return;
     }
-    study.plots.insert(
-        0,
-        Plot {
-            id: ID.into(),
-            title: "In short: Larder's time or memory beside that of ets".into(),
-            x_label: "work".into(),
-            y_label: "times that of ets".into(),
-            x_scale: Scale::Names,
-            y_scale: Scale::Log,
-            note: "Left of 1, Larder is quicker or smaller than ets. Geometric means of the operations of a kind; the targets are the project's own.".into(),
-        },
-    );
+    study.plots.insert(0, Plot::said(GLANCE).0);
     for group in groups {
         let point = |series: &str, y: f64, [low, high]: [f64; 2]| Point {
             plot: ID.into(),
@@ -121,7 +111,7 @@ fn glance(study: &mut Study, groups: &[Group]) {
             runs: group.runs,
             better: Better::Less,
         };
-        let size = crate::report::number::short(group.rows);
+        let size = short(group.rows);
         let spread = group
             .spread
             .map(|sum| (sum / group.members.max(1) as f64).exp());
@@ -196,15 +186,12 @@ fn plot(id: &str, rows: f64, unit: &str) -> Plot {
         "bytes" => ("Memory of a row", "resident bytes a row"),
         other => (other, other),
     };
-    Plot {
-        id: id.into(),
-        title: format!("{title}, {} rows", crate::report::number::short(rows)),
-        x_label: "operation".into(),
-        y_label: y_label.into(),
-        x_scale: Scale::Names,
-        y_scale: Scale::Log,
-        note: "Larder's spread is that of the paired ratios, around the median of ets.".into(),
-    }
+    let title = format!("{title}, {} rows", short(rows));
+    let note = "Larder's spread is that of the paired ratios, around the median of ets.";
+    Plot::said(&format!(
+        "{id} | {title} | operation, names | {y_label}, log | {unit}, less | {note}"
+    ))
+    .0
 }
 
 #[cfg(test)]
@@ -219,7 +206,10 @@ mod tests {
     fn a_file_of_make_bench_is_a_study() {
         let study = parse(FILE).expect("such a file");
         assert_eq!(
-            (study.commit.as_str(), study.machine["otp"].as_str()),
+            (
+                study.origin.commit.as_str(),
+                study.origin.machine["otp"].as_str()
+            ),
             ("abc", "25")
         );
         assert_eq!((study.plots.len(), study.points.len()), (2, 4));

@@ -10,29 +10,18 @@ use serde::Serialize;
 /// One plot, ready to be drawn. Its script gets it as JSON.
 #[derive(Clone, Debug, Serialize)]
 pub struct Chart {
-    /// Of the page's element and of the file; different in each chart.
-    pub id: String,
     /// The study's name.
     #[serde(skip)]
     pub study: String,
     /// The plot's id in the study.
     #[serde(skip)]
-    pub plot: String,
-    /// What it shows.
-    pub title: String,
-    /// A reader's notes.
-    #[serde(skip)]
-    pub note: String,
-    /// What x is.
-    pub x_label: String,
-    /// What y is.
-    pub y_label: String,
+    pub of: String,
+    /// What it shows. Its id here is that of the page's element and of the file: different in each
+    /// chart.
+    #[serde(flatten)]
+    pub plot: Plot,
     /// The unit of y.
     pub unit: String,
-    /// How x is laid out.
-    pub x_scale: Scale,
-    /// How y is laid out at first.
-    pub y_scale: Scale,
     /// Which way is better; nothing if the plot has published figures alone.
     pub better: Option<Better>,
     /// The names on the x axis, if it is one of names: then x counts them.
@@ -124,7 +113,7 @@ impl Chart {
     /// What a table calls a place.
     pub fn place(&self, x: f64) -> String {
         match self.names.get(x as usize) {
-            Some(name) if self.x_scale == Scale::Names => name.clone(),
+            Some(name) if self.plot.x_scale == Scale::Names => name.clone(),
             _ => crate::report::number::figure(x),
         }
     }
@@ -146,8 +135,8 @@ pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
         let other = there.and_then(|found| found.studies.iter().find(|s| s.study == study.study));
         for plot in &study.plots {
             let mut chart = one(study, other, plot, &styles);
-            while charts.iter().any(|before| before.id == chart.id) {
-                chart.id.push('-');
+            while charts.iter().any(|before| before.plot.id == chart.plot.id) {
+                chart.plot.id.push('-');
             }
             charts.push(chart);
         }
@@ -158,20 +147,17 @@ pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
 fn one(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Chart {
     let first = study.points.iter().find(|point| point.plot == plot.id);
     let figures = study.published.iter().find(|figure| figure.plot == plot.id);
+    let unit = first
+        .map(|point| &point.unit)
+        .or(figures.map(|figure| &figure.unit));
     let mut chart = Chart {
-        id: file_name(&format!("{}-{}", study.study, plot.id)),
         study: study.study.clone(),
-        plot: plot.id.clone(),
-        title: plot.title.clone(),
-        note: plot.note.clone(),
-        x_label: plot.x_label.clone(),
-        y_label: plot.y_label.clone(),
-        unit: first
-            .map(|point| point.unit.clone())
-            .or(figures.map(|figure| figure.unit.clone()))
-            .unwrap_or_default(),
-        x_scale: plot.x_scale,
-        y_scale: plot.y_scale,
+        of: plot.id.clone(),
+        plot: Plot {
+            id: file_name(&format!("{}-{}", study.study, plot.id)),
+            ..plot.clone()
+        },
+        unit: unit.cloned().unwrap_or_default(),
         better: first.map(|point| point.better),
         names: Vec::new(),
         series: Vec::new(),
@@ -192,18 +178,11 @@ fn one(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Ch
 }
 
 fn add_points(chart: &mut Chart, study: &Study, from: From, styles: &Styles) {
-    let plot = chart.plot.clone();
-    for point in study.points.iter().filter(|point| point.plot == plot) {
+    let of = chart.of.clone();
+    for point in study.points.iter().filter(|point| point.plot == of) {
         let (low, high) = (point.low.min(point.y), point.high.max(point.y));
-        let name = (point.series.as_str(), from);
-        add(
-            chart,
-            name,
-            &point.x,
-            [point.y, low, high],
-            point.runs,
-            styles,
-        );
+        let (name, spot) = ((point.series.as_str(), from), [point.y, low, high]);
+        add(chart, name, &point.x, spot, point.runs, styles);
     }
 }
 
@@ -217,8 +196,8 @@ fn add(
     styles: &Styles,
 ) {
     let x = match x {
-        X::Number(number) if chart.x_scale != Scale::Names => *number,
-        place => named(&mut chart.names, &place.to_string(), chart.x_scale),
+        X::Number(number) if chart.plot.x_scale != Scale::Names => *number,
+        place => named(&mut chart.names, &place.to_string(), chart.plot.x_scale),
     };
     let spot = Spot {
         x,

@@ -26,7 +26,6 @@
 use crate::report::number;
 use crate::report::Error;
 use crate::stats::{distinct, quantile, sorted};
-use std::fmt::Write as _;
 use std::path::Path;
 
 const BEGIN: &str = "<!-- figures ";
@@ -54,7 +53,7 @@ fn filled(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<S
     let mut out = String::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
-        writeln!(out, "{line}").expect("a string takes all");
+        out += &format!("{line}\n");
         let Some(asked) = line.strip_prefix(BEGIN) else {
             continue;
         };
@@ -67,7 +66,7 @@ fn filled(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<S
         let table = Asked::parse(asked)
             .and_then(|asked| asked.table(&asked.read(&read)?))
             .map_err(|why| format!("{asked:?}: {why}"))?;
-        writeln!(out, "{table}{END}").expect("a string takes all");
+        out += &format!("{table}{END}\n");
     }
     Ok(out)
 }
@@ -82,8 +81,8 @@ struct Asked<'a> {
     worst: Option<usize>,
 }
 
-/// What makes a row's fields of its lines.
-type MakeFields = Box<dyn Fn(&[&csv::StringRecord]) -> Vec<Option<f64>>>;
+/// What makes a row's field of its lines.
+type Field = Box<dyn Fn(&[&csv::StringRecord]) -> Option<f64>>;
 
 /// What the fields of a table are.
 #[derive(Default)]
@@ -160,16 +159,15 @@ impl<'a> Asked<'a> {
             rows.iter().map(|at| line[*at].to_string()).collect()
         };
         let names = distinct(lines.iter().map(|line| name(line)));
-        let (headings, field) = self.fields(file, &lines)?;
+        let (headings, fields): (Vec<String>, Vec<Field>) =
+            self.columns(file, &lines)?.into_iter().unzip();
         let mut body: Vec<(Vec<String>, Vec<Option<f64>>)> = names
             .into_iter()
             .map(|row| {
-                let of: Vec<_> = lines
-                    .iter()
-                    .copied()
-                    .filter(|line| name(line) == row)
-                    .collect();
-                (row, field(&of))
+                let of = lines.iter().copied().filter(|line| name(line) == row);
+                let of: Vec<_> = of.collect();
+                let fields: Vec<_> = fields.iter().map(|field| field(&of)).collect();
+                (row, fields)
             })
             .filter(|(_, fields)| fields.iter().any(Option::is_some))
             .collect();
@@ -184,95 +182,75 @@ impl<'a> Asked<'a> {
         Ok(self.drawn(&headings, &body))
     }
 
-    /// The headings of the fields, and what makes a row's fields of its lines.
-    fn fields(
+    /// The headings, and what makes the field under each.
+    fn columns(
         &self,
         file: &File,
         lines: &[&csv::StringRecord],
-    ) -> Result<(Vec<String>, MakeFields), String> {
-        Ok(match &self.what {
-            Fields::Nothing => return Err("it says neither columns, values nor quantiles".into()),
+    ) -> Result<Vec<(String, Field)>, String> {
+        match &self.what {
+            Fields::Nothing => Err("it says neither columns, values nor quantiles".into()),
             Fields::Values(names) => {
-                let named = names
-                    .iter()
-                    .map(|name| name.split_once(" as ").unwrap_or((name, name)));
-                let (columns, headings): (Vec<&str>, Vec<&str>) = named.unzip();
-                let at: Vec<(usize, f64)> = columns
-                    .iter()
-                    .map(|name| file.divided(name))
-                    .collect::<Result<_, _>>()?;
-                let headings = headings.into_iter().map(String::from).collect();
-                let field = move |of: &[&csv::StringRecord]| {
-                    let fields = at
-                        .iter()
-                        .map(|(at, by)| Some(median(&figures(of, *at))? / by));
-                    fields.collect()
+                let column = |said: &&str| {
+                    let (name, heading) = said.split_once(" as ").unwrap_or((said, said));
+                    let (at, by) = file.divided(name)?;
+                    let field: Field = Box::new(move |of| Some(part(0.5, of, at)? / by));
+                    Ok((heading.into(), field))
                 };
-                (headings, Box::new(field))
+                names.iter().map(column).collect()
             }
             Fields::Pivot { columns, value } => {
                 let (columns, value) = (file.column(columns)?, file.column(value)?);
-                let headings = distinct(lines.iter().map(|line| line[columns].to_string()));
-                let shown = headings.clone();
-                let field = move |of: &[&csv::StringRecord]| {
-                    let cell = |heading: &String| {
-                        let of: Vec<_> = of
-                            .iter()
-                            .copied()
-                            .filter(|line| line[columns] == **heading)
-                            .collect();
-                        median(&figures(&of, value))
-                    };
-                    shown.iter().map(cell).collect()
+                let column = |heading: String| {
+                    let of_column = heading.clone();
+                    let field: Field = Box::new(move |of| {
+                        let of = of.iter().filter(|line| line[columns] == *of_column);
+                        part(0.5, &of.copied().collect::<Vec<_>>(), value)
+                    });
+                    (heading, field)
                 };
-                (headings, Box::new(field))
+                let headings = distinct(lines.iter().map(|line| line[columns].to_string()));
+                Ok(headings.into_iter().map(column).collect())
             }
             Fields::Quantiles(name) => {
                 let at = file.column(name)?;
-                let headings = [CELLS, "p10", "median", "p90", "p99", "worst"].map(String::from);
-                let field = move |of: &[&csv::StringRecord]| {
-                    let sorted = figures(of, at);
-                    if sorted.is_empty() {
-                        return vec![None; 6];
-                    }
-                    let parts =
-                        [0.1, 0.5, 0.9, 0.99, 1.0].map(|part| Some(quantile(&sorted, part)));
-                    [&[Some(sorted.len() as f64)], &parts[..]].concat()
+                let count = move |of: &[&csv::StringRecord]| {
+                    let count = figures(of, at).len();
+                    (count > 0).then_some(count as f64)
                 };
-                (headings.into(), Box::new(field))
+                let parts = [
+                    ("p10", 0.1),
+                    ("median", 0.5),
+                    ("p90", 0.9),
+                    ("p99", 0.99),
+                    ("worst", 1.0),
+                ];
+                let parts = parts.map(|(heading, share)| {
+                    let field: Field = Box::new(move |of| part(share, of, at));
+                    (heading.into(), field)
+                });
+                let cells: (String, Field) = (CELLS.into(), Box::new(count));
+                Ok(std::iter::once(cells).chain(parts).collect())
             }
-        })
+        }
     }
 
     fn drawn(&self, headings: &[String], body: &[(Vec<String>, Vec<Option<f64>>)]) -> String {
-        let mut out = String::new();
-        let mut line = |cells: Vec<String>| {
-            writeln!(out, "| {} |", cells.join(" | ")).expect("a string takes all")
-        };
+        let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let names = self.rows.iter().map(ToString::to_string);
-        line(
-            names
-                .chain(headings.iter().map(|heading| number::grouped(heading)))
-                .collect(),
-        );
-        let left = self.rows.iter().map(|_| "---".to_string());
-        line(
-            left.chain(headings.iter().map(|_| "--:".to_string()))
-                .collect(),
-        );
+        let shown = headings.iter().map(|heading| number::grouped(heading));
+        let marks = [vec!["---"; self.rows.len()], vec!["--:"; headings.len()]].concat();
+        let mut out = line(names.chain(shown).collect());
+        out += &line(marks.into_iter().map(String::from).collect());
         let shown = |(heading, field): (&String, &Option<f64>)| match field {
             None => String::new(),
             Some(count) if heading == CELLS => format!("{count:.0}"),
             Some(field) => number::table(*field),
         };
         for (row, fields) in body {
+            let names = row.iter().map(|name| number::grouped(name));
             let fields = headings.iter().zip(fields).map(shown);
-            line(
-                row.iter()
-                    .map(|name| number::grouped(name))
-                    .chain(fields)
-                    .collect(),
-            );
+            out += &line(names.chain(fields).collect());
         }
         out
     }
@@ -319,8 +297,10 @@ fn figures(lines: &[&csv::StringRecord], at: usize) -> Vec<f64> {
     sorted(lines.iter().filter_map(|line| line[at].parse().ok()))
 }
 
-fn median(sorted: &[f64]) -> Option<f64> {
-    (!sorted.is_empty()).then(|| quantile(sorted, 0.5))
+/// The quantile of a column's figures in these lines, if there are any.
+fn part(share: f64, lines: &[&csv::StringRecord], at: usize) -> Option<f64> {
+    let sorted = figures(lines, at);
+    (!sorted.is_empty()).then(|| quantile(&sorted, share))
 }
 
 #[cfg(test)]

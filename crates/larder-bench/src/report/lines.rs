@@ -40,10 +40,7 @@ pub struct Wide {
     pub left_out: usize,
 }
 
-/// Understands `wide.csv` of `make bench-wide`.
-///
-/// # Errors
-/// If it is not such a file, in words.
+/// Understands `wide.csv` of `make bench-wide`; an error says in words why it is no such file.
 pub fn wide(text: &str) -> Result<Wide, String> {
     let all = lines::<Cell>(text)?;
     let (cells, left_out): (Vec<_>, Vec<_>) = all.into_iter().partition(|c| c.ratio.is_some());

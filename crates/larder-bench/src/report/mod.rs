@@ -8,7 +8,7 @@
 //!               result   verdict
 //!
 //!  *.csv ── figures ── tables in Markdown pages
-//!                        compare, tree (the animation)
+//!                        tree (the animation)
 //! ```
 //!
 //! The page's script (`assets/`) draws the same plots again, with the same shapes and colours, when
@@ -20,7 +20,6 @@
 
 mod bench_csv;
 mod chart;
-mod compare;
 mod figures;
 mod lines;
 mod number;
@@ -140,7 +139,7 @@ fn write_plots(
     make_folder(Some(&folder))?;
     let files = charts
         .iter()
-        .map(|chart| (chart.id.as_str(), svg::file(chart)));
+        .map(|chart| (chart.plot.id.as_str(), svg::file(chart)));
     let files = files.chain(
         here.tree
             .iter()

@@ -53,9 +53,9 @@ fn line(here: &Findings) -> Markup {
         all.dedup();
         all.join(", ")
     };
-    let commits = facts(&|study| Some(study.commit.clone()).filter(|c| !c.is_empty()));
-    let machines = facts(&|study| study.machine.get("processor").cloned());
-    let cores = facts(&|study| study.machine.get("cores").cloned());
+    let commits = facts(&|study| Some(study.origin.commit.clone()).filter(|c| !c.is_empty()));
+    let machines = facts(&|study| study.origin.machine.get("processor").cloned());
+    let cores = facts(&|study| study.origin.machine.get("cores").cloned());
     html! { p.where {
         @if !machines.is_empty() { (machines) } @if !cores.is_empty() { ", " (cores) " cores" } @if !commits.is_empty() { " · commit " code { (commits) } }
     } }

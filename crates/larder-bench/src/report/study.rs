@@ -1,7 +1,7 @@
 //! A study's part of the page: where it comes from, what it ran on, its plots and their tables.
 
 use crate::report::chart::{Chart, From, Series};
-use crate::report::{style, svg, tables};
+use crate::report::{number, style, svg, tables};
 use crate::result::Study;
 use maud::{html, Markup};
 use std::collections::BTreeMap;
@@ -24,14 +24,13 @@ pub fn anchor(study: &Study) -> String {
 }
 
 fn about(study: &Study) -> Markup {
-    let when = BTreeMap::from([
-        ("commit".to_string(), study.commit.clone()),
-        ("started".to_string(), study.started.clone()),
-        (
-            "took".to_string(),
-            format!("{} s", crate::report::number::figure(study.seconds)),
-        ),
-    ]);
+    let took = format!("{} s", number::figure(study.seconds));
+    let when = [
+        ("commit", study.origin.commit.clone()),
+        ("started", study.origin.started.clone()),
+        ("took", took),
+    ];
+    let when = when.map(|(name, fact)| (name.to_string(), fact)).into();
     html! {
         @if !study.skipped.is_empty() {
             div.skipped { strong { "Not measured here" } (list(&study.skipped[..study.skipped.len().min(FEW)]))
@@ -42,7 +41,7 @@ fn about(study: &Study) -> Markup {
         }
         details {
             summary { "Machine, commit and settings" }
-            (facts("When and what", &when)) (facts("Machine", &study.machine)) (facts("Settings", &study.settings))
+            (facts("When and what", &when)) (facts("Machine", &study.origin.machine)) (facts("Settings", &study.settings))
         }
         @if !study.checks.is_empty() {
             details { summary { "Checks that it passed while it ran: " (study.checks.len()) } ul { @for text in &study.checks { li { (text) } } } }
@@ -67,14 +66,14 @@ pub fn facts(title: &str, facts: &BTreeMap<String, String>) -> Markup {
 
 fn plot(study: &Study, chart: &Chart) -> Markup {
     html! {
-        figure id=(chart.id) data-plot {
-            h3 { a href=(format!("#{}", chart.id)) { (chart.title) } }
+        figure id=(chart.plot.id) data-plot {
+            h3 { a href=(format!("#{}", chart.plot.id)) { (chart.plot.title) } }
             div.controls data-controls {}
             div.canvas { (svg::inline(chart)) }
             (legend(chart))
-            @if !chart.note.is_empty() || chart.off_the_log() > 0 {
+            @if !chart.plot.note.is_empty() || chart.off_the_log() > 0 {
                 figcaption {
-                    (chart.note)
+                    (chart.plot.note)
                     @if chart.off_the_log() > 0 { " " (chart.off_the_log()) " figures are zero or less: the table and the linear scale have them, the logarithmic one has not." }
                 }
             }
@@ -102,7 +101,7 @@ fn under(study: &Study, chart: &Chart) -> Markup {
         let mut said: Vec<&str> = study
             .published
             .iter()
-            .filter(|figure| figure.plot == chart.plot && figure.series == name)
+            .filter(|figure| figure.plot == chart.of && figure.series == name)
             .map(|figure| figure.source.as_str())
             .collect();
         said.dedup();

@@ -75,7 +75,7 @@ fn table(title: &str, charts: &[&Chart]) -> Markup {
 fn line(chart: &Chart) -> Markup {
     let standing = standing(chart);
     html! { tr {
-        th scope="row" { a href=(format!("#{}", chart.id)) { (chart.title) } }
+        th scope="row" { a href=(format!("#{}", chart.plot.id)) { (chart.plot.title) } }
         td.text { (most_often(chart)) }
         @if standing.places() > 0 {
             td { (standing.won) } td { (standing.open) } td { (standing.lost) }

@@ -57,17 +57,17 @@ impl Frame {
             top: TOP,
             bottom: HEIGHT - BOTTOM,
             x: None,
-            y: Axis::fit(figures, chart.y_scale == Scale::Log),
+            y: Axis::fit(figures, chart.plot.y_scale == Scale::Log),
             row: 0.0,
             crowded: false,
         };
-        if chart.x_scale == Scale::Names {
+        if chart.plot.x_scale == Scale::Names {
             let longest = chart.names.iter().map(|name| name.chars().count()).max();
             frame.left = (longest.unwrap_or(0) as f64 * LETTER + 18.0).clamp(LEFT, 330.0);
             frame.row = row_height(chart.series.len(), chart.names.len());
             frame.bottom = TOP + frame.row * chart.names.len().max(1) as f64;
         } else {
-            let mut x = Axis::fit(spots().map(|spot| spot.x), chart.x_scale == Scale::Log);
+            let mut x = Axis::fit(spots().map(|spot| spot.x), chart.plot.x_scale == Scale::Log);
             // Threads and keys come whole.
             if spots().all(|spot| spot.x.fract() == 0.0) {
                 x.ticks.retain(|tick| tick.fract() == 0.0);
@@ -135,9 +135,9 @@ pub fn summary(chart: &Chart) -> String {
     let names: Vec<String> = chart.series.iter().map(Series::label).collect();
     format!(
         "{}. {} by {}; {}. The figures are in the table below.",
-        chart.title,
-        chart.y_label,
-        chart.x_label,
+        chart.plot.title,
+        chart.plot.y_label,
+        chart.plot.x_label,
         names.join(", ")
     )
 }
@@ -155,7 +155,12 @@ pub fn file(chart: &Chart) -> String {
             }
         }
     };
-    file_of(&chart.title, &summary(chart), (30.0, -9, height), inside)
+    file_of(
+        &chart.plot.title,
+        &summary(chart),
+        (30.0, -9, height),
+        inside,
+    )
 }
 
 /// A file with a title above what is inside: so much room for it, where its text stands, and the
@@ -239,7 +244,7 @@ pub fn y_text(chart: &Chart) -> String {
         Some(Better::More) => " (more is better)",
         None => "",
     };
-    format!("{}{better}", chart.y_label)
+    format!("{}{better}", chart.plot.y_label)
 }
 
 fn axes(chart: &Chart, frame: &Frame) -> Markup {
@@ -261,7 +266,7 @@ fn axes(chart: &Chart, frame: &Frame) -> Markup {
             }
         }
         path.axis d=(format!("M{},{}V{}H{}", n(frame.left), n(frame.top), n(frame.bottom), n(frame.right))) {}
-        text.label x=(middle) y=(n(frame.bottom + 38.0)) text-anchor="middle" { @if frame.x.is_some() { (chart.x_label) } @else { (y_text(chart)) } }
+        text.label x=(middle) y=(n(frame.bottom + 38.0)) text-anchor="middle" { @if frame.x.is_some() { (chart.plot.x_label) } @else { (y_text(chart)) } }
         @if frame.x.is_some() { text.label transform=(format!("translate(14,{}) rotate(-90)", n((frame.top + frame.bottom) / 2.0))) text-anchor="middle" { (y_text(chart)) } }
     }
 }

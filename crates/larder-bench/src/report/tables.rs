@@ -24,7 +24,7 @@ pub fn figures(chart: &Chart) -> Markup {
     let places = chart.places(chart.series.iter());
     let caption = format!(
         "{}: medians (least – most run), {}",
-        chart.title, chart.unit
+        chart.plot.title, chart.unit
     );
     if places.len() <= ACROSS {
         wide(&caption, series_down(chart, &places))
@@ -45,7 +45,7 @@ fn series_down(chart: &Chart, places: &[f64]) -> Markup {
 
 fn places_down(chart: &Chart, places: &[f64]) -> Markup {
     html! {
-        thead { tr { th scope="col" { (chart.x_label) } @for series in &chart.series { th scope="col" { (series.label()) } } } }
+        thead { tr { th scope="col" { (chart.plot.x_label) } @for series in &chart.series { th scope="col" { (series.label()) } } } }
         tbody { @for x in places { tr {
             th scope="row" { (chart.place(*x)) }
             @for series in &chart.series { td { (cell(series.at(*x))) } }
@@ -54,7 +54,7 @@ fn places_down(chart: &Chart, places: &[f64]) -> Markup {
 }
 
 fn head(chart: &Chart, x: f64) -> String {
-    if chart.x_scale == Scale::Names {
+    if chart.plot.x_scale == Scale::Names {
         chart.place(x)
     } else {
         crate::report::number::short(x)
@@ -86,12 +86,15 @@ pub fn best(chart: &Chart) -> Option<Markup> {
             td.text { (win.sure.text()) }
         } }
     };
-    let caption = format!("{}: the best at each place, {}", chart.title, chart.unit);
+    let caption = format!(
+        "{}: the best at each place, {}",
+        chart.plot.title, chart.unit
+    );
     Some(wide(
         &caption,
         html! {
             thead { tr {
-                th scope="col" { (chart.x_label) } th.text scope="col" { "best" } th scope="col" { "figure" }
+                th scope="col" { (chart.plot.x_label) } th.text scope="col" { "best" } th scope="col" { "figure" }
                 th.text scope="col" { "next" } th scope="col" { "figure" } th scope="col" { "as good" } th.text scope="col" { "difference" }
             } }
             tbody { @for win in &wins { (line(win)) } }
@@ -119,13 +122,13 @@ pub fn published(chart: &Chart, sources: &dyn Fn(&str) -> String) -> Option<Mark
     };
     let caption = format!(
         "{}: published figures beside ours, {}",
-        chart.title, chart.unit
+        chart.plot.title, chart.unit
     );
     Some(wide(
         &caption,
         html! {
             thead { tr {
-                th scope="col" { "series" } th.text scope="col" { (chart.x_label) } th scope="col" { "published" }
+                th scope="col" { "series" } th.text scope="col" { (chart.plot.x_label) } th scope="col" { "published" }
                 th scope="col" { "here" } th scope="col" { "here by published" } th.text scope="col" { "source" }
             } }
             tbody { @for series in chart.published() { @for spot in &series.points { (line(series, spot)) } } }

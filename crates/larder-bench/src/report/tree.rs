@@ -91,7 +91,7 @@ pub fn section(tree: &Recording) -> Markup {
                     "Keys: Space plays and stops, Left and Right step, Home and End jump." }
             }
             details { summary { "Every split and join" } (table(tree)) }
-            details { summary { "Machine and settings" } (crate::report::study::facts("Machine", &tree.machine)) (crate::report::study::facts("Settings", &tree.settings)) }
+            details { summary { "Machine and settings" } (crate::report::study::facts("Machine", &tree.origin.machine)) (crate::report::study::facts("Settings", &tree.settings)) }
         }
     }
 }

@@ -1,12 +1,13 @@
 //! This run beside another: what became better, what became worse, what is noise, and what else was
 //! different.
 
-use crate::report::chart::Chart;
-use crate::report::compare::{facts, pairs, Pair};
+use crate::report::chart::{Chart, From, Series};
 use crate::report::number::{figure, times};
 use crate::report::read::Findings;
 use crate::report::tables::wide;
-use crate::report::verdict::Sure;
+use crate::report::verdict::{factor, sure, Sure};
+use crate::result::Study;
+use crate::stats::distinct;
 use maud::{html, Markup};
 
 /// So many differences are seen at once; the rest is a click away.
@@ -42,7 +43,7 @@ fn table(caption: &str, pairs: &[Pair]) -> Markup {
                 th scope="col" { "here" } th scope="col" { "other run" } th scope="col" { "× as good" } th.text scope="col" { "difference" }
             } }
             tbody { @for pair in pairs { tr {
-                th scope="row" { a href=(format!("#{}", pair.chart.id)) { (pair.chart.title) } }
+                th scope="row" { a href=(format!("#{}", pair.chart.plot.id)) { (pair.chart.plot.title) } }
                 td.text { (pair.series) } td.text { (pair.chart.place(pair.x)) }
                 td { (figure(pair.figures.0)) } td { (figure(pair.figures.1)) } td { (times(pair.factor)) } td.text { (word(pair)) }
             } } }
@@ -59,20 +60,88 @@ fn word(pair: &Pair) -> &'static str {
 }
 
 fn different(here: &Findings, there: &Findings) -> Markup {
-    let facts = facts(here, there);
-    let missing: Vec<&str> = here
-        .studies
-        .iter()
-        .map(|study| study.study.as_str())
-        .filter(|name| there.studies.iter().all(|other| other.study != *name))
-        .collect();
+    let other = |study: &Study| there.studies.iter().find(|s| s.study == study.study);
+    let missing = here.studies.iter().filter(|study| other(study).is_none());
+    let missing: Vec<&str> = missing.map(|study| study.study.as_str()).collect();
     html! {
         @if !missing.is_empty() { p { "Not in the other run: " (missing.join(", ")) "." } }
-        @for (study, facts) in facts.iter().filter(|(_, facts)| !facts.is_empty()) {
-            details { summary { (study) ": " (facts.len()) " facts differ" } (wide("What differs", html! {
+        @for (study, other) in here.studies.iter().filter_map(|study| Some((study, other(study)?))) {
+            @let facts = facts(study, other);
+            @if !facts.is_empty() { details { summary { (study.study) ": " (facts.len()) " facts differ" } (wide("What differs", html! {
                 thead { tr { th.text scope="col" { "fact" } th.text scope="col" { "here" } th.text scope="col" { "other run" } } }
-                tbody { @for (name, ours, theirs) in facts { tr { th scope="row" { (name) } td.text { (ours) } td.text { (theirs) } } } }
-            })) }
+                tbody { @for [name, ours, theirs] in facts { tr { th scope="row" { (name) } td.text { (ours) } td.text { (theirs) } } } }
+            })) } }
         }
     }
+}
+
+/// The same figure in both runs.
+#[derive(Debug)]
+struct Pair<'a> {
+    /// The plot that it is in.
+    chart: &'a Chart,
+    /// Its series.
+    series: &'a str,
+    /// Its place.
+    x: f64,
+    /// What this run measured, and the other.
+    figures: (f64, f64),
+    /// How many times as good this run is as the other.
+    factor: f64,
+    /// How sure that is.
+    sure: Sure,
+}
+
+/// Every figure that both runs have.
+fn pairs(charts: &[Chart]) -> Vec<Pair<'_>> {
+    let mut all = Vec::new();
+    for chart in charts {
+        for here in chart.measured() {
+            let there = |one: &&Series| one.from == From::Other && one.name == here.name;
+            let Some(there) = chart.series.iter().find(there) else {
+                continue;
+            };
+            for spot in &here.points {
+                all.extend(there.at(spot.x).and_then(|other| {
+                    let better = chart.better?;
+                    Some(Pair {
+                        chart,
+                        series: &here.name,
+                        x: spot.x,
+                        figures: (spot.y, other.y),
+                        factor: factor(better, spot.y, other.y)?,
+                        sure: sure(spot, other),
+                    })
+                }));
+            }
+        }
+    }
+    all
+}
+
+/// A fact that is not the same in both runs: its name, here, there.
+type Fact<'a> = [&'a str; 3];
+
+/// What else is different between two runs of a study: a difference in the machine explains one in
+/// the figures.
+fn facts<'a>(ours: &'a Study, theirs: &'a Study) -> Vec<Fact<'a>> {
+    let all = |of: &'a Study| {
+        let own = [
+            ("commit", &*of.origin.commit),
+            ("started", &*of.origin.started),
+        ];
+        let named = of.origin.machine.iter().chain(&of.settings);
+        let named = named.map(|(name, fact)| (name.as_str(), fact.as_str()));
+        own.into_iter().chain(named).collect::<Vec<_>>()
+    };
+    let (ours, theirs) = (all(ours), all(theirs));
+    let names = distinct(ours.iter().chain(&theirs).map(|(name, _)| *name));
+    let fact = |of: &[(&'a str, &'a str)], name| {
+        let found = of.iter().find(|(known, _)| *known == name);
+        found.map_or("–", |(_, fact)| *fact)
+    };
+    let pairs = names
+        .into_iter()
+        .map(|name| [name, fact(&ours, name), fact(&theirs, name)]);
+    pairs.filter(|[_, ours, theirs]| ours != theirs).collect()
 }

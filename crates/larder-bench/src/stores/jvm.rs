@@ -43,11 +43,8 @@ impl Java {
                 "-XX:+UseSerialGC",
                 "-XX:MinHeapFreeRatio=2",
                 "-XX:MaxHeapFreeRatio=5",
-                "-Xmx12g",
-                "-cp",
-                &path,
-                "Bench",
             ])
+            .args(["-Xmx12g", "-cp", &path, "Bench"])
             .args([&self.class, &entries.to_string()])
             .output()
             .map_err(|error| Trouble::Absent(format!("java: {error}")))?;

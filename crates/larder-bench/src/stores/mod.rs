@@ -13,12 +13,12 @@
 //! run. Each peer is one file; CONTRIBUTING.md says how one is added.
 
 #[cfg(feature = "cpp")]
-pub mod cpp;
-pub mod jvm;
+mod cpp;
+mod jvm;
 pub mod peer;
 pub mod rust;
 pub mod servers;
-pub mod study;
+mod study;
 pub mod workload;
 
 use crate::maps::peers::Only;

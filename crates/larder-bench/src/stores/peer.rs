@@ -15,31 +15,19 @@ pub enum Trouble {
     Connection(#[from] std::io::Error),
 }
 
-/// A store in the hands of one thread.
+/// A store in the hands of one thread. Every call fails if the peer can't do it.
 pub trait Peer {
     /// Puts values under keys that may be there already.
-    ///
-    /// # Errors
-    /// If the peer can't.
     fn insert(&mut self, keys: &[u64], values: &[u64]) -> Result<(), Trouble>;
 
     /// Writes the values of those keys that are there to their places in `values`, and counts them.
-    ///
-    /// # Errors
-    /// If the peer can't.
     fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble>;
 
     /// Appends the piece to the bytes under each key. False, and nothing done, if this peer has no
     /// such thing.
-    ///
-    /// # Errors
-    /// If the peer can't.
     fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble>;
 
     /// Puts the bytes under a key to the end of `out`; false if there are none.
-    ///
-    /// # Errors
-    /// If the peer can't.
     fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble>;
 
     /// The process whose memory holds the entries.

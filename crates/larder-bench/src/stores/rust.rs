@@ -2,7 +2,7 @@
 //! too.
 
 use crate::maps::peers::larder::Index;
-use crate::maps::peers::{each_map, each_other_map, Map, OnMap, Only, Store};
+use crate::maps::peers::{each_map, each_other_map, Map, Only, Store};
 use crate::stores::peer::{Peer, Trouble};
 use std::collections::HashMap;
 
@@ -44,51 +44,29 @@ impl<M: Map> Peer for Mapped<M> {
     }
 }
 
-/// The names of all.
-struct Names(Vec<&'static str>);
-
-impl OnMap for Names {
-    fn on<M: Map>(&mut self) {
-        self.0.push(M::NAME);
-    }
-}
-
-/// The one of this name.
-struct Find<'a> {
-    name: &'a str,
-    found: Option<Box<dyn Peer>>,
-}
-
-impl OnMap for Find<'_> {
-    fn on<M: Map>(&mut self) {
-        if M::NAME == self.name {
-            let bytes: Option<Box<dyn Store>> = match self.name {
-                "larder hash" => Some(Box::new(Index::larder(false))),
-                "larder ordered" => Some(Box::new(Index::larder(true))),
-                "std HashMap" => Some(Box::new(HashMap::<u64, Vec<u8>>::new())),
-                _ => None,
-            };
-            let map = M::empty();
-            self.found = Some(Box::new(Mapped { map, bytes }));
-        }
-    }
-}
-
-fn each(work: &mut impl OnMap) {
-    each_map(&Only(Vec::new()), work);
-    each_other_map(work);
-}
-
 /// The names of the peers in Rust.
 pub fn names() -> Vec<&'static str> {
-    let mut names = Names(Vec::new());
-    each(&mut names);
-    names.0
+    let (all, mut names) = (Only(Vec::new()), Vec::new());
+    each_map!(all, M => names.push(M::NAME));
+    each_other_map!(all, M => names.push(M::NAME));
+    names
 }
 
 /// An empty one of this name.
 pub fn make(name: &str) -> Option<Box<dyn Peer>> {
-    let mut find = Find { name, found: None };
-    each(&mut find);
-    find.found
+    let (only, mut made) = (Only(vec![format!("={name}")]), None);
+    each_map!(only, M => made = Some(mapped::<M>()));
+    each_other_map!(only, M => made = Some(mapped::<M>()));
+    made
+}
+
+fn mapped<M: Map>() -> Box<dyn Peer> {
+    let bytes: Option<Box<dyn Store>> = match M::NAME {
+        "larder hash" => Some(Box::new(Index::larder(false))),
+        "larder ordered" => Some(Box::new(Index::larder(true))),
+        "std HashMap" => Some(Box::new(HashMap::<u64, Vec<u8>>::new())),
+        _ => None,
+    };
+    let map = M::empty();
+    Box::new(Mapped { map, bytes })
 }

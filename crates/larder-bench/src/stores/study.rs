@@ -2,17 +2,24 @@
 //! `larder-bench report`.
 
 use crate::maps::peers::Only;
-use crate::result::{Better, Scale};
 use crate::stores::jvm::{self, Java};
 use crate::stores::peer::Trouble;
-use crate::stores::workload::{Figure, CALL, STEPS};
-use crate::study::run::{grouped, Run};
-use crate::table::announce;
+use crate::stores::workload::{Figure, CALL};
+use crate::study::run::Run;
+use crate::table::{announce, grouped};
 use crate::time::clock::said;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
+
+const PLOTS: &str = "
+insert | Inserts of random keys, from empty | entries, names | nanoseconds an insert, log | ns, less | {servers}
+hit | Lookups of keys that are there | entries, names | nanoseconds a lookup, log | ns, less | {servers}
+miss | Lookups of keys that are not there | entries, names | nanoseconds a lookup, log | ns, less | {servers}
+bytes | Memory | entries, names | resident bytes an entry, log | bytes, less | What the process that holds the entries grew by (a server's own process), the JVM's after a collection.
+append | Appends of 16 bytes to random keys | entries, names | nanoseconds an append, log | ns, less | To an eighth as many keys as there are entries; the JVM's maps of longs have none.
+";
 
 /// The exit status of a process whose peer is not to be had.
 pub const ABSENT: u8 = 3;
@@ -89,14 +96,9 @@ impl Who {
             Who::Java(java) => return java.run(entries),
         };
         let program = std::env::current_exe()?;
+        let [entries, appends] = [entries, appends].map(|n| n.to_string());
         let output = Command::new(program)
-            .args([
-                "peers",
-                "one",
-                name,
-                &entries.to_string(),
-                &appends.to_string(),
-            ])
+            .args(["peers", "one", name, &entries, &appends])
             .output()?;
         let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
         match output.status.code() {
@@ -112,7 +114,6 @@ impl Who {
 /// # Errors
 /// A wrong answer of any peer, after the others were measured and written; or nothing measured.
 pub fn run(options: &Options, only: Only, out: &Path) -> Result<(), String> {
-    let begin = Instant::now();
     let java = jvm::all(&options.jvm).into_iter().map(Who::Java);
     let all = super::names().into_iter().map(Who::Here).chain(java);
     let who: Vec<Who> = all.filter(|one| only.has(one.name())).collect();
@@ -132,39 +133,30 @@ pub fn run(options: &Options, only: Only, out: &Path) -> Result<(), String> {
     declare(&mut run, options, &who);
     let (mut gone, mut wrong) = (BTreeSet::new(), Vec::new());
     for entries in options.entries() {
-        for turn in 1..=options.runs() {
-            eprintln!(
-                "{entries} entries, run {turn} of {}, after {}",
-                options.runs(),
-                said(begin.elapsed().as_secs_f64())
-            );
-            for one in &who {
-                let name = one.name();
-                if gone.contains(name) {
-                    continue;
+        let x = format!("{} entries", grouped(entries));
+        let measured = run.in_turns(&x, (options.runs(), 1.0), (&who, 1), |run, _, one| {
+            let (name, begin) = (one.name(), Instant::now());
+            if gone.contains(name) {
+                return Ok(());
+            }
+            match one.run(entries, options.appends) {
+                Ok(figures) => {
+                    eprintln!("  {name}: {}", said(begin.elapsed().as_secs_f64()));
+                    for (step, figure) in figures {
+                        run.figure(step, name, &*x, figure);
+                    }
                 }
-                let begin = Instant::now();
-                match one.run(entries, options.appends) {
-                    Ok(figures) => {
-                        eprintln!("  {name}: {}", said(begin.elapsed().as_secs_f64()));
-                        let x = format!("{} entries", grouped(entries));
-                        for (step, figure) in figures {
-                            let unit = if step == "bytes" { "bytes" } else { "ns" };
-                            run.figure(step, name, x.as_str(), figure, (unit, Better::Less));
-                        }
+                Err(why) => {
+                    run.skip(format!("{name}: {why}"));
+                    if let Trouble::Wrong(why) = why {
+                        wrong.push(format!("{name}: {why}"));
                     }
-                    Err(why) => {
-                        run.skip(format!("{name}: {why}"));
-                        if let Trouble::Wrong(why) = why {
-                            wrong.push(format!("{name}: {why}"));
-                        }
-                        gone.insert(name);
-                    }
+                    gone.insert(name.to_string());
                 }
             }
-            // A run that is broken off leaves what it has.
-            run.save().map_err(|error| error.to_string())?;
-        }
+            Ok(())
+        });
+        measured.map_err(|error| error.to_string())?;
     }
     let study = run.end();
     if study.points.is_empty() {
@@ -186,22 +178,7 @@ fn declare(run: &mut Run, options: &Options, who: &[Who]) {
     run.setting("appends", options.appends);
     run.setting("keys a call", CALL);
     let servers = "Servers get 1024 commands at once over loopback; libraries 1024 keys a call.";
-    for step in STEPS {
-        let (title, y, note) = match step {
-            "insert" => ("Inserts of random keys, from empty", "nanoseconds an insert", servers),
-            "hit" => ("Lookups of keys that are there", "nanoseconds a lookup", servers),
-            "miss" => ("Lookups of keys that are not there", "nanoseconds a lookup", servers),
-            "bytes" => ("Memory", "resident bytes an entry", "What the process that holds the entries grew by (a server's own process), the JVM's after a collection."),
-            _ => ("Appends of 16 bytes to random keys", "nanoseconds an append", "To an eighth as many keys as there are entries; the JVM's maps of longs have none."),
-        };
-        run.plot(
-            step,
-            title,
-            ("entries", Scale::Names),
-            (y, Scale::Log),
-            note,
-        );
-    }
+    run.plots(PLOTS, &[("servers", servers)]);
     run.check("every value looked up is the one that was put");
     run.check("no key that was not put is found");
     run.check("under every appended key lie exactly its pieces");

@@ -7,7 +7,7 @@
 //! scans, one writer.
 
 use super::run::Run;
-use crate::result::{BaseNow, Event, Failure, Happened, Phase, Recording, Sample};
+use crate::result::{BaseNow, Event, Failure, Happened, Outcome, Phase, Recording, Sample};
 use crate::workload::Random;
 use larder_index::{pin, Direction, Start};
 use larder_studies::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
@@ -157,8 +157,8 @@ fn sample(stage: &Stage, at: f64) -> Sample {
 ///
 /// # Errors
 /// If what the tree told of itself is not what it is; those of the file.
-pub fn record(run: &mut Run) -> Result<(), Failure> {
-    if !run.wants(STRUCTURE) && !run.wants("ordered_set (CA tree)") {
+pub fn record(run: &mut Run) -> Outcome {
+    if !run.only.has(STRUCTURE) && !run.only.has("ordered_set (CA tree)") {
         run.skip("a recorded run of a tree that adapts: not wanted (--only)".into());
         return Ok(());
     }
@@ -168,18 +168,14 @@ pub fn record(run: &mut Run) -> Result<(), Failure> {
     run.progress
         .part("ordered-set, a tree that adapts", PHASES.len());
     let (mut recording, entries) = perform(run, keys, each, threads);
-    if entries != keys as usize {
-        let what = format!("its bases have {entries} entries, not {keys}");
-        return Err(Failure::wrong(STRUCTURE, what));
-    }
-    replay(&recording).map_err(|what| Failure::wrong(STRUCTURE, what))?;
+    Failure::unless(entries == keys as usize, STRUCTURE, || {
+        format!("its bases have {entries} entries, not {keys}")
+    })?;
+    replay(&recording)?;
     run.check(
         "the recorded splits and joins, replayed, end in the bases that the tree had at the end",
     );
-    let (study, _) = run.origin();
-    recording.machine = study.machine.clone();
-    recording.commit = study.commit.clone();
-    recording.started = study.started.clone();
+    recording.origin = run.origin();
     std::fs::create_dir_all(&run.out)?;
     recording.write(&run.out.join(FILE))?;
     Ok(())
@@ -307,15 +303,15 @@ fn worker(stage: &Stage, me: usize, seed: u64) {
 }
 
 /// Goes through the events from one base on; what is left must be the last sample's.
-fn replay(recording: &Recording) -> Result<(), String> {
+fn replay(recording: &Recording) -> Outcome {
     let mut bases: BTreeMap<u64, [f64; 2]> = BTreeMap::from([(0, recording.keys)]);
     for event in &recording.events {
         let mut gone = vec![event.base];
         gone.extend(event.with);
         for base in gone {
-            bases
-                .remove(&base)
-                .ok_or_else(|| format!("base {base} changed, but was not there: {event:?}"))?;
+            Failure::unless(bases.remove(&base).is_some(), STRUCTURE, || {
+                format!("base {base} changed, but was not there: {event:?}")
+            })?;
         }
         let [from, to] = event.keys;
         let ends = match event.at_key {
@@ -331,10 +327,7 @@ fn replay(recording: &Recording) -> Result<(), String> {
     replayed.sort_by(|a, b| a.0.total_cmp(&b.0));
     let last = recording.samples.last().map_or(&[][..], |s| &s.bases);
     let there: Vec<_> = last.iter().map(|b| (b.from, b.base)).collect();
-    match replayed == there {
-        true => Ok(()),
-        false => Err(format!(
-            "events end in the bases {replayed:?}, the tree has {there:?}"
-        )),
-    }
+    Failure::unless(replayed == there, STRUCTURE, || {
+        format!("events end in the bases {replayed:?}, the tree has {there:?}")
+    })
 }

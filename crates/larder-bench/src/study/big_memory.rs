@@ -6,13 +6,12 @@
 mod stores;
 mod writes;
 
-use super::run::{grouped, Run};
-use super::Plan;
-use crate::maps::peers::Store;
-use crate::maps::peers::{each_map, Map, OnMap};
-use crate::result::Failure;
-use crate::result::{Better, Scale};
+use super::run::Run;
+use super::{Extent, Plan};
+use crate::maps::peers::{each_map, map_names, Hand, Map, Store};
+use crate::result::{Failure, Outcome};
 use crate::stats::{ends, median};
+use crate::table::grouped;
 use crate::time::counting::counted;
 use crate::time::timed;
 use crate::workload::{random_key, value_of};
@@ -30,9 +29,16 @@ pub const STUDY: Plan = Plan {
     run,
 };
 
-fn run(run: &mut Run) -> Result<(), Failure> {
+const PLOTS: &str = "
+growth | Inserts a second while a table grows | entries, linear | millions of inserts a second, log | M op/s, more | u64 to u64, random keys; each point is {part} inserts from the one before it
+slowest | The slowest part of growth | , names | ms, log | ms, less | {part} inserts; the median part beside it
+entry | Bytes an entry | , names | bytes, linear | bytes, less | as the structure says, or as Rust's allocator counts; 16 of them are key and value
+load | Load: keys and values of all bytes | , names | %, linear | %, more | 16 bytes of each entry's
+";
+
+fn run(run: &mut Run) -> Outcome {
     let stores = stores::stores(run)?;
-    if run.scale == super::Extent::Full {
+    if run.scale == Extent::Full {
         foresee(run, &stores);
     }
     growth(run, &stores)?;
@@ -66,7 +72,7 @@ struct Goal {
     part: u64,
 }
 
-fn growth(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
+fn growth(run: &mut Run, stores: &[Named]) -> Outcome {
     let goal = Goal {
         steps: run.scale.pick(
             &[20_000],
@@ -79,83 +85,27 @@ fn growth(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
     if goal.steps[0] < 100_000_000 {
         run.skip("growth to 100,000,000 and a billion entries: asked for by --full alone".into());
     }
-    declare(run, goal.part);
-    let only = run.only();
-    let mut peers = Counted(0);
-    each_map(&only, &mut peers);
-    let mut left = stores.len() + peers.0;
+    run.plots(PLOTS, &[("part", &grouped(goal.part as usize))]);
+    let mut peers = map_names(&run.only);
+    peers.retain(|name| !name.starts_with("larder"));
+    let mut left = stores.len() + peers.len();
     run.progress.part("big-memory, growth", left);
     for store in stores {
-        run.progress.at(&store.name);
-        let an_entry = bytes_of(store);
-        if let Some(entries) = affordable(run, &store.name, goal.steps, an_entry) {
-            let patience = run.patience(SHARES[0], left);
-            let made = (store.make)(entries as usize);
-            grow_store(run, &store.name, made, (entries, goal.part, patience))?;
-            run.save()?;
-        }
-        left -= 1;
-        run.progress.step();
+        let who = (store.name.as_str(), bytes_of(store));
+        grow(run, &goal, who, &mut left, &store.make, |made| made.bytes())?;
     }
-    let mut peers = Peers {
-        run,
-        goal,
-        left,
-        failure: None,
-    };
-    each_map(&only, &mut peers);
-    peers.failure.map_or(Ok(()), Err)
-}
-
-fn declare(run: &mut Run, part: u64) {
-    let rate = ("millions of inserts a second", Scale::Log);
-    run.plot(
-        "growth",
-        "Inserts a second while a table grows",
-        ("entries", Scale::Linear),
-        rate,
-        format!(
-            "u64 to u64, random keys; each point is {} inserts from the one before it",
-            grouped(part as usize)
-        ),
-    );
-    let names = ("", Scale::Names);
-    run.plot(
-        "slowest",
-        "The slowest part of growth",
-        names,
-        ("ms", Scale::Log),
-        format!(
-            "{} inserts; the median part beside it",
-            grouped(part as usize)
-        ),
-    );
-    run.plot(
-        "entry",
-        "Bytes an entry",
-        names,
-        ("bytes", Scale::Linear),
-        "as the structure says, or as Rust's allocator counts; 16 of them are key and value",
-    );
-    run.plot(
-        "load",
-        "Load: keys and values of all bytes",
-        names,
-        ("%", Scale::Linear),
-        "16 bytes of each entry's",
-    );
+    // Maps that double are at their worst just after they did.
+    let an_entry = 45.0;
+    each_map!(run.only, M => {
+        if peers.contains(&M::NAME) {
+            let make = |_| M::empty();
+            grow(run, &goal, (M::NAME, an_entry), &mut left, make, M::own_bytes)?;
+        }
+    });
     run.check(
         "after growth: every thousandth key has its value, a key that was never put has none",
     );
-}
-
-/// How many maps of other crates take part.
-struct Counted(usize);
-
-impl OnMap for Counted {
-    fn on<M: Map>(&mut self) {
-        self.0 += usize::from(!M::NAME.starts_with("larder"));
-    }
+    Ok(())
 }
 
 /// Seconds of an insert into a small one.
@@ -193,30 +143,50 @@ fn affordable(run: &mut Run, name: &str, steps: &[u64], an_entry: f64) -> Option
 /// Entries, how many are counted together, and how long it may take.
 type Growth = (u64, u64, Option<Duration>);
 
-fn grow_store(
+/// A store of words, for growth.
+impl Hand for Box<dyn Store> {
+    fn insert(&mut self, key: u64, value: u64) {
+        self.put(key, &value.to_le_bytes());
+    }
+    fn get(&mut self, key: u64) -> Option<u64> {
+        let mut out = Vec::new();
+        let found = Store::get(&mut **self, key, &mut out);
+        let word = out.first_chunk().copied().map_or(0, u64::from_le_bytes);
+        found.then_some(word)
+    }
+    fn remove(&mut self, _: u64) -> bool {
+        unreachable!("stores grow alone")
+    }
+}
+
+/// Lets one grow as far as there is memory for it and time. It takes so many bytes an entry.
+fn grow<H: Hand>(
     run: &mut Run,
-    name: &str,
-    mut store: Box<dyn Store>,
-    growth: Growth,
-) -> Result<(), Failure> {
-    let (grown, allocated) = counted(|| {
-        watch(growth, |i| {
-            let key = random_key(i);
-            store.put(key, &value_of(key).to_le_bytes());
-        })
-    });
-    let entries = reached(run, name, growth, &grown);
-    let bytes = store.bytes().unwrap_or(allocated);
-    let mut out = Vec::new();
-    grown_right(name, entries, |key| {
-        out.clear();
-        let found = store.get(key, &mut out);
-        found.then(|| {
-            out.get(..8)
-                .map_or(0, |b| u64::from_le_bytes(b.try_into().unwrap_or_default()))
-        })
-    })?;
-    report(run, name, (entries, growth.1), &grown, bytes);
+    goal: &Goal,
+    (name, an_entry): (&str, f64),
+    left: &mut usize,
+    make: impl FnOnce(usize) -> H,
+    own_bytes: impl FnOnce(&mut H) -> Option<usize>,
+) -> Outcome {
+    run.progress.at(name);
+    if let Some(entries) = affordable(run, name, goal.steps, an_entry) {
+        let patience = run.clock.patience(SHARES[0], *left);
+        let growth = (entries, goal.part, patience);
+        let mut hand = make(entries as usize);
+        let (grown, allocated) = counted(|| {
+            watch(growth, |i| {
+                let key = random_key(i);
+                hand.insert(key, value_of(key));
+            })
+        });
+        let entries = reached(run, name, growth, &grown);
+        grown_right(name, entries, |key| hand.get(key))?;
+        let bytes = own_bytes(&mut hand).unwrap_or(allocated);
+        report(run, name, (entries, goal.part), &grown, bytes);
+        run.save()?;
+    }
+    *left -= 1;
+    run.progress.step();
     Ok(())
 }
 
@@ -263,26 +233,19 @@ fn why(name: &str) -> &'static str {
     }
 }
 
-fn grown_right(
-    name: &str,
-    entries: u64,
-    mut get: impl FnMut(u64) -> Option<u64>,
-) -> Result<(), Failure> {
+fn grown_right(name: &str, entries: u64, mut get: impl FnMut(u64) -> Option<u64>) -> Outcome {
     for i in (0..entries).step_by(997.min(entries as usize / 100).max(1)) {
         let key = random_key(i);
         let found = get(key);
-        if found != Some(value_of(key)) {
-            let what = format!("under {key} there is {found:?}, not {}", value_of(key));
-            return Err(Failure::wrong(name, what));
-        }
+        Failure::unless(found == Some(value_of(key)), name, || {
+            format!("under {key} there is {found:?}, not {}", value_of(key))
+        })?;
     }
     for i in entries..entries + 1_000 {
-        if let Some(value) = get(random_key(i)) {
-            return Err(Failure::wrong(
-                name,
-                format!("a key that was never put has the value {value}"),
-            ));
-        }
+        let found = get(random_key(i));
+        Failure::unless(found.is_none(), name, || {
+            format!("under a key that was never put there is {found:?}")
+        })?;
     }
     Ok(())
 }
@@ -294,64 +257,14 @@ fn report(run: &mut Run, name: &str, (entries, part): (u64, u64), parts: &[f64],
         let seconds: f64 = some.iter().sum();
         let rate = (some.len() as u64 * part) as f64 / seconds / 1e6;
         let x = ((i * together + some.len()) as u64 * part) as f64;
-        run.figure("growth", name, x, rate, ("M op/s", Better::More));
+        run.figure("growth", name, x, rate);
     }
     let slowest = ends(parts)[1].max(0.0);
     for (x, seconds) in [("slowest", slowest), ("median", median(parts))] {
-        run.figure("slowest", name, x, seconds * 1e3, ("ms", Better::Less));
+        run.figure("slowest", name, x, seconds * 1e3);
     }
     let x = format!("{} entries", grouped(entries as usize));
     let an_entry = bytes as f64 / entries as f64;
-    run.figure("entry", name, x.as_str(), an_entry, ("bytes", Better::Less));
-    run.figure(
-        "load",
-        name,
-        x.as_str(),
-        100.0 * ENTRY / an_entry,
-        ("%", Better::More),
-    );
-}
-
-/// The growth of other maps from u64 to u64.
-struct Peers<'r> {
-    run: &'r mut Run,
-    goal: Goal,
-    /// How many have not grown yet.
-    left: usize,
-    failure: Option<Failure>,
-}
-
-impl OnMap for Peers<'_> {
-    fn on<M: Map>(&mut self) {
-        if self.failure.is_some() || M::NAME.starts_with("larder") {
-            return;
-        }
-        self.run.progress.at(M::NAME);
-        // Maps that double are at their worst just after they did.
-        let an_entry = 45.0;
-        if let Some(entries) = affordable(self.run, M::NAME, self.goal.steps, an_entry) {
-            self.failure = self.grow::<M>(entries).err();
-        }
-        self.left -= 1;
-        self.run.progress.step();
-    }
-}
-
-impl Peers<'_> {
-    fn grow<M: Map>(&mut self, entries: u64) -> Result<(), Failure> {
-        let mut map = M::empty();
-        let patience = self.run.patience(SHARES[0], self.left);
-        let growth = (entries, self.goal.part, patience);
-        let (grown, allocated) = counted(|| {
-            watch(growth, |i| {
-                let key = random_key(i);
-                map.insert(key, value_of(key));
-            })
-        });
-        let entries = reached(self.run, M::NAME, growth, &grown);
-        grown_right(M::NAME, entries, |key| map.get(key))?;
-        let bytes = map.own_bytes().unwrap_or(allocated);
-        report(self.run, M::NAME, (entries, self.goal.part), &grown, bytes);
-        self.run.save()
-    }
+    run.figure("entry", name, &*x, an_entry);
+    run.figure("load", name, &*x, 100.0 * ENTRY / an_entry);
 }

@@ -4,9 +4,9 @@
 //! The releases of OTP are built from our own structures and locks: what each release's tables are,
 //! not its code.
 
-use super::rows::{Ask, EngineRows, Forgetful, Hand, Rows};
-use crate::maps::peers::{each_shared, OnShared, Only, Operations, Shared};
-use crate::result::Failure;
+use super::rows::{Ask, EngineRows, Forgetful, Rows};
+use crate::maps::peers::{each_shared, Only, Shared};
+use crate::result::{Failure, Outcome};
 use larder::{structures, StructureValue, TableKind};
 
 /// A table under study, before it is made.
@@ -14,8 +14,6 @@ use larder::{structures, StructureValue, TableKind};
 pub struct Contender {
     /// What the study calls it.
     pub name: String,
-    /// Whether its keys come in order.
-    pub ordered: bool,
     how: How,
 }
 
@@ -55,7 +53,6 @@ impl Contender {
     ) -> Contender {
         Contender {
             name: name.to_owned(),
-            ordered: kind == TableKind::OrderedSet,
             how: How::Engine(Ask::new(kind, structure, options)),
         }
     }
@@ -88,21 +85,12 @@ impl Contender {
     pub fn planted(self) -> Contender {
         Contender {
             name: "planted fault".into(),
-            ordered: self.ordered,
             how: How::Forgetful(Box::new(self)),
         }
     }
 
-    /// Whether it is a table of the engine, which can do everything that a [`Hand`] has.
-    pub fn is_table(&self) -> bool {
-        !matches!(self.how, How::Peer(_))
-    }
-
     /// An empty table for rows of one or two elements, about so many. Peers have two elements.
-    ///
-    /// # Errors
-    /// What the engine says.
-    pub fn make(&self, arity: usize, rows: usize) -> Result<Box<dyn Rows>, Failure> {
+    pub fn make(&self, arity: usize, rows: usize) -> Outcome<Box<dyn Rows>> {
         let refused = |e: larder::Error| Failure::Impossible(format!("{}: {e}", self.name));
         Ok(match &self.how {
             How::Engine(ask) => {
@@ -148,51 +136,16 @@ pub fn others(but: &[&str]) -> Vec<Contender> {
 
 /// The shared maps of other crates that this build has.
 pub fn peers() -> Vec<Contender> {
-    struct List(Vec<Contender>);
-    impl OnShared for List {
-        fn on<S: Shared>(&mut self) {
-            if !S::NAME.starts_with("larder") {
-                self.0.push(Contender {
-                    name: S::NAME.to_owned(),
-                    ordered: S::ORDERED,
-                    how: How::Peer(PeerRows::<S>::make),
-                });
-            }
+    let mut peers = Vec::new();
+    each_shared!(Only(Vec::new()), S => {
+        if !S::NAME.starts_with("larder") {
+            peers.push(Contender {
+                name: S::NAME.to_owned(),
+                how: How::Peer(|| Box::new(S::empty())),
+            });
         }
-    }
-    let mut list = List(Vec::new());
-    each_shared(&Only(Vec::new()), &mut list);
-    list.0
-}
-
-/// A peer's map from words to words.
-struct PeerRows<S>(S);
-
-impl<S: Shared> PeerRows<S> {
-    fn make() -> Box<dyn Rows> {
-        Box::new(PeerRows(S::empty()))
-    }
-}
-
-impl<S: Shared> Rows for PeerRows<S> {
-    fn hand(&self) -> Box<dyn Hand + '_> {
-        Box::new(PeerHand(self.0.hand()))
-    }
-}
-
-struct PeerHand<H>(H);
-
-impl<H: Operations> Hand for PeerHand<H> {
-    fn insert(&mut self, key: i64, value: i64) {
-        self.0.insert(key as u64, value as u64);
-    }
-    fn lookup(&mut self, key: i64) -> Option<i64> {
-        self.0.get(key as u64).map(|value| value as i64)
-    }
-    fn delete(&mut self, key: i64) -> Option<bool> {
-        self.0.remove(key as u64);
-        None
-    }
+    });
+    peers
 }
 
 #[cfg(test)]
@@ -207,7 +160,7 @@ mod tests {
         for contender in others {
             let rows = contender.make(2, 100).unwrap();
             rows.hand().insert(1, 2);
-            assert_eq!(rows.hand().lookup(1), Some(2), "{}", contender.name);
+            assert_eq!(rows.hand().get(1), Some(2), "{}", contender.name);
         }
     }
 
@@ -215,6 +168,6 @@ mod tests {
     fn a_planted_one_forgets() {
         let rows = Contender::default_set().planted().make(2, 100).unwrap();
         rows.hand().insert(100, 2);
-        assert_eq!(rows.hand().lookup(100), None);
+        assert_eq!(rows.hand().get(100), None);
     }
 }

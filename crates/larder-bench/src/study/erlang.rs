@@ -12,13 +12,13 @@
 //!  @wrong  structure  text                          a wrong answer: the run fails
 //!  @done                                            all of it
 //! ```
-//! Fields are parted by tabs. A workload is an entry of a list in that module, and here of
-//! [`PLOTS`].
+//! Fields are parted by tabs. A workload is an entry of a list in that module; its plot is that of
+//! the study of 2003, or in [`PLOTS`].
 
+use super::ets_2003::{SIZES, WORKLOADS};
 use super::run::Run;
-use super::Plan;
-use crate::result::Failure;
-use crate::result::{Better, Scale, X};
+use super::{Extent, Plan};
+use crate::result::{Failure, Outcome, Scale, X};
 use crate::time::memory;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -35,94 +35,30 @@ pub const STUDY: Plan = Plan {
     run,
 };
 
-/// Unit and way of a plot's figures, and its axes.
-struct Shape {
-    id: &'static str,
-    title: &'static str,
-    x: (&'static str, Scale),
-    y: (&'static str, Scale),
-    unit: (&'static str, Better),
-    note: &'static str,
-}
+/// The plot of each of the workloads of 2003.
+const WORKLOAD: &str =
+    "{id} | {title} | keys, log | us for 1,000 keys, log | us, less | one process, rows {K, K}";
 
-const fn workload(id: &'static str, title: &'static str) -> Shape {
-    Shape {
-        id,
-        title,
-        x: ("keys", Scale::Log),
-        y: ("us for 1,000 keys", Scale::Log),
-        unit: ("us", Better::Less),
-        note: "one process, rows {K, K}",
+const PLOTS: &str = "
+bytes | Memory of a row | keys, log | bytes, linear | bytes, less | what the table says of itself
+disjoint | Inserts of disjoint ranges | processes, log | millions of operations a second, log | M op/s, more | each process inserts a range of its own, in order
+scenarios-1 | Scenarios, one process | insert/delete/lookup in %, and the rest, names | millions of operations a second, log | M op/s, more | {scenarios}
+scenarios | Scenarios, a process for each scheduler | insert/delete/lookup in %, and the rest, names | millions of operations a second, log | M op/s, more | {scenarios}
+";
+
+fn run(run: &mut Run) -> Outcome {
+    for w in &WORKLOADS {
+        run.plots(WORKLOAD, &[("id", w.id), ("title", w.title)]);
     }
-}
-
-const fn rates(
-    id: &'static str,
-    title: &'static str,
-    x: (&'static str, Scale),
-    note: &'static str,
-) -> Shape {
-    Shape {
-        id,
-        title,
-        x,
-        y: ("millions of operations a second", Scale::Log),
-        unit: ("M op/s", Better::More),
-        note,
-    }
-}
-
-const NAMES: (&str, Scale) = ("insert/delete/lookup in %, and the rest", Scale::Names);
-const SCENARIOS: &str =
-    "rows {K}, half of the range there at the beginning; a sequence of next is one operation";
-
-const PLOTS: [Shape; 11] = [
-    workload("insert-sequential", "Sequential insert"),
-    workload("lookup-sequential", "Sequential lookup"),
-    workload("lookup-random", "Random lookup"),
-    workload("traversal", "Forward traversal"),
-    workload("counter-random", "Random counter update"),
-    workload("deletion", "Deletion"),
-    workload("insert-random", "Random insert"),
-    Shape {
-        id: "bytes",
-        title: "Memory of a row",
-        x: ("keys", Scale::Log),
-        y: ("bytes", Scale::Linear),
-        unit: ("bytes", Better::Less),
-        note: "what the table says of itself",
-    },
-    rates(
-        "disjoint",
-        "Inserts of disjoint ranges",
-        ("processes", Scale::Log),
-        "each process inserts a range of its own, in order",
-    ),
-    rates("scenarios-1", "Scenarios, one process", NAMES, SCENARIOS),
-    rates(
-        "scenarios",
-        "Scenarios, a process for each scheduler",
-        NAMES,
-        SCENARIOS,
-    ),
-];
-
-fn run(run: &mut Run) -> Result<(), Failure> {
-    for shape in &PLOTS {
-        run.plot(shape.id, shape.title, shape.x, shape.y, shape.note);
-    }
-    let own: &[usize] = run.scale.pick(
-        &[700],
-        &[700, 7_000, 70_000],
-        &[
-            700, 7_000, 70_000, 700_000, 7_000_000, 14_000_000, 21_000_000, 54_000_000,
-        ],
-    );
+    let scenarios =
+        "rows {K}, half of the range there at the beginning; a sequence of next is one operation";
+    run.plots(PLOTS, &[("scenarios", scenarios)]);
+    let own: &[usize] = run.scale.pick(&[700], &[700, 7_000, 70_000], &SIZES);
     let sizes = match run.sizes.is_empty() {
         true => own.to_vec(),
         false => run.sizes.clone(),
     };
-    if run.scale == super::Extent::Full {
+    if run.scale == Extent::Full {
         foresee(run, &sizes);
     } else {
         run.skip("more than 70,000 keys, and scenarios on other structures than the defaults: asked for by --full alone".into());
@@ -132,12 +68,8 @@ fn run(run: &mut Run) -> Result<(), Failure> {
         .into_iter()
         .filter(|n| run.fits(&format!("{n} keys"), *n as f64 * 220.0))
         .collect();
-    let sizes = fit
-        .iter()
-        .map(|n| n.to_string())
-        .collect::<Vec<_>>()
-        .join(",");
-    let mut child = start(run, &sizes)?;
+    let sizes: Vec<_> = fit.iter().map(usize::to_string).collect();
+    let mut child = start(run, &sizes.join(","))?;
     let heard = listen(run, &mut child);
     if heard.is_err() {
         // It may have been in the middle of something.
@@ -164,7 +96,7 @@ fn foresee(run: &mut Run, sizes: &[usize]) {
     run.announce(contenders * runs * (keys + disjoint + 14.0 * 2.0 * 5.5));
 }
 
-fn start(run: &mut Run, sizes: &str) -> Result<Child, Failure> {
+fn start(run: &mut Run, sizes: &str) -> Outcome<Child> {
     let root = run.root.clone();
     let folders = ["larder/ebin", "demo", "bench"].map(|f| root.join("_build").join(f));
     let there = |folder: &Path, file: &str| folder.join(file).exists();
@@ -181,36 +113,39 @@ fn start(run: &mut Run, sizes: &str) -> Result<Child, Failure> {
         (50_000, 20_000, 25),
         (10_000_000, 1_000_000, 3_000),
     );
+    let flag = |on| String::from(if on { "1" } else { "0" });
+    // Whole seconds; nothing where there is no end.
+    let left = run.clock.patience(1.0, 1);
+    let seconds = left.map_or(String::new(), |left| left.as_secs().max(1).to_string());
     let mut erl = Command::new("erl");
     // What the studies' keys take as literals, 124 bytes each, is more than the emulator's own
     // limit from 8 million on: room for it, in MB, of addresses alone.
     erl.args(["-noinput", "+P", "1000000", "+MIscs", "32768", "-pa"])
         .args(&folders)
         .args(["-s", "larder_bench_study", "main"])
-        .env("LARDER_STUDY_SIZES", sizes)
-        .env("LARDER_BENCH_RUNS", runs.to_string())
-        .env(
-            "LARDER_STUDY_OPERATIONS",
-            run.scale.pick("2000", "30000", "1000000"),
-        )
-        .env("LARDER_STUDY_INSERTS", inserts.to_string())
-        .env("LARDER_BENCH_RANGE", range.to_string())
-        .env("LARDER_BENCH_MS", ms.to_string())
-        .env("LARDER_STUDY_ONLY", run.only().0.join(","))
-        .env(
-            "LARDER_STUDY_SCENARIOS",
-            run.scale.pick("all", "main", "all"),
-        )
-        .env("LARDER_STUDY_SECONDS", run.seconds_left())
-        .env(
-            "LARDER_STUDY_STRICT",
-            if run.is_strict() { "1" } else { "0" },
-        )
-        .env("LARDER_STUDY_PLANT", if run.plant { "1" } else { "0" })
-        .env(
-            "LARDER_STUDY_FREE",
-            format!("{:.0}", memory::free().max(0.0)),
-        )
+        .envs([
+            ("LARDER_STUDY_SIZES", sizes.to_string()),
+            ("LARDER_BENCH_RUNS", runs.to_string()),
+            (
+                "LARDER_STUDY_OPERATIONS",
+                run.scale.pick("2000", "30000", "1000000").into(),
+            ),
+            ("LARDER_STUDY_INSERTS", inserts.to_string()),
+            ("LARDER_BENCH_RANGE", range.to_string()),
+            ("LARDER_BENCH_MS", ms.to_string()),
+            ("LARDER_STUDY_ONLY", run.only.0.join(",")),
+            (
+                "LARDER_STUDY_SCENARIOS",
+                run.scale.pick("all", "main", "all").into(),
+            ),
+            ("LARDER_STUDY_SECONDS", seconds),
+            ("LARDER_STUDY_STRICT", flag(run.clock.is_strict())),
+            ("LARDER_STUDY_PLANT", flag(run.plant)),
+            (
+                "LARDER_STUDY_FREE",
+                format!("{:.0}", memory::free().max(0.0)),
+            ),
+        ])
         .stdin(Stdio::null())
         .stdout(Stdio::piped());
     run.setting("scenario keys", range);
@@ -221,7 +156,7 @@ fn start(run: &mut Run, sizes: &str) -> Result<Child, Failure> {
 }
 
 /// Reads until the virtual machine has nothing more to say.
-fn listen(run: &mut Run, child: &mut Child) -> Result<(), Failure> {
+fn listen(run: &mut Run, child: &mut Child) -> Outcome {
     let Some(out) = child.stdout.take() else {
         return Err(Failure::Impossible(
             "the virtual machine can't be heard".into(),
@@ -242,7 +177,7 @@ fn listen(run: &mut Run, child: &mut Child) -> Result<(), Failure> {
 }
 
 /// What one line says.
-fn said(run: &mut Run, fields: &[&str]) -> Result<(), Failure> {
+fn said(run: &mut Run, fields: &[&str]) -> Outcome {
     let odd = || Failure::Impossible(format!("the virtual machine said {fields:?}"));
     match *fields {
         ["@part", what, steps] => run.progress.part(what, steps.parse().map_err(|_| odd())?),
@@ -254,14 +189,11 @@ fn said(run: &mut Run, fields: &[&str]) -> Result<(), Failure> {
         ["@fact", name, value] => run.setting(name, value),
         ["@skip", what] => run.skip(what.into()),
         ["@point", plot, series, x, y] => {
-            let shape = PLOTS.iter().find(|s| s.id == plot).ok_or_else(odd)?;
-            let x = match (shape.x.1, x.parse()) {
-                (Scale::Names, _) => X::Name(x.into()),
-                (_, Ok(number)) => X::Number(number),
-                _ => return Err(odd()),
+            let x = match run.x_scale(plot).ok_or_else(odd)? {
+                Scale::Names => X::Name(x.into()),
+                _ => X::Number(x.parse().map_err(|_| odd())?),
             };
-            let y = y.parse().map_err(|_| odd())?;
-            run.figure(shape.id, series, x, y, shape.unit);
+            run.figure(plot, series, x, y.parse().map_err(|_| odd())?);
         }
         ["@wrong", structure, what] => return Err(Failure::wrong(structure, what)),
         ["@done"] => {}

@@ -4,11 +4,12 @@
 //! checks what it is told, and says how many operations that were.
 
 use super::contender::{others, said, Contender};
-use super::rows::{traverse, Hand, Next, Rows};
-use super::run::{grouped, Run};
-use super::Plan;
-use crate::result::Failure;
-use crate::result::{Better, Scale, X};
+use super::rows::{traverse, whole, Rows};
+use super::run::{rotated, Run};
+use super::{Extent, Plan};
+use crate::maps::peers::Hand;
+use crate::result::{Failure, Outcome};
+use crate::table::grouped;
 use crate::time::timed;
 use crate::workload::shuffled;
 
@@ -30,7 +31,7 @@ const PAPER: &str = "Fritchie 2003";
 
 /// The keys, in two orders.
 struct KeyOrders {
-    n: i64,
+    n: u64,
     /// All keys, shuffled.
     random: Vec<u32>,
     /// Shuffled in another way: where a row lies in memory is often said by when it came.
@@ -40,29 +41,31 @@ struct KeyOrders {
 impl KeyOrders {
     fn new(n: usize, seed: u64) -> KeyOrders {
         KeyOrders {
-            n: n as i64,
+            n: n as u64,
             random: shuffled(n, seed),
             visit: shuffled(n, seed + 1),
         }
     }
 }
 
-/// One workload: a plot for its times, one for its times by those of `set`. The text is its id, its
-/// title and what is said of it.
-struct Workload(&'static str, fn(&mut dyn Hand, &KeyOrders) -> Answer);
+/// One workload: a plot for its times, one for its times by those of `set`.
+pub(super) struct Workload {
+    /// Its plot.
+    pub(super) id: &'static str,
+    pub(super) title: &'static str,
+    note: &'static str,
+    work: fn(&mut dyn Hand, &KeyOrders) -> Answer,
+}
 
-impl Workload {
-    fn texts(&self) -> [&'static str; 3] {
-        let mut parts = self.0.splitn(3, ": ");
-        [0; 3].map(|_| parts.next().unwrap_or_default())
-    }
-
-    fn id(&self) -> &'static str {
-        self.texts()[0]
-    }
-
-    fn title(&self) -> &'static str {
-        self.texts()[1]
+const fn workload(
+    [id, title, note]: [&'static str; 3],
+    work: fn(&mut dyn Hand, &KeyOrders) -> Answer,
+) -> Workload {
+    Workload {
+        id,
+        title,
+        note,
+        work,
     }
 }
 
@@ -76,36 +79,77 @@ type Answer = Result<(), String>;
 
 /// In the order in which a table goes through them. After the deletion it is empty and is filled
 /// once more, at random.
-const WORKLOADS: [Workload; 7] = [
-    Workload(
-        "insert-sequential: Sequential insert: keys 1, 2, 3 and so on, into an empty table",
+pub(super) const WORKLOADS: [Workload; 7] = [
+    workload(
+        [
+            "insert-sequential",
+            "Sequential insert",
+            "keys 1, 2, 3 and so on, into an empty table",
+        ],
         |hand, data| inserts(hand, 1..=data.n),
     ),
-    Workload(
-        "lookup-sequential: Sequential lookup: every key once, in order",
+    workload(
+        [
+            "lookup-sequential",
+            "Sequential lookup",
+            "every key once, in order",
+        ],
         |hand, data| lookups(hand, 1..=data.n),
     ),
-    Workload(
-        "lookup-random: Random lookup: every key once, in random order",
+    workload(
+        [
+            "lookup-random",
+            "Random lookup",
+            "every key once, in random order",
+        ],
         |hand, data| lookups(hand, keys(&data.visit)),
     ),
-    Workload(
-        "traversal: Forward traversal: first and next, key by key, without reading rows",
+    workload(
+        [
+            "traversal",
+            "Forward traversal",
+            "first and next, key by key, without reading rows",
+        ],
         traversal,
     ),
-    Workload(
-        "counter-random: Random counter update: update_counter of every row once, in random order",
+    workload(
+        [
+            "counter-random",
+            "Random counter update",
+            "update_counter of every row once, in random order",
+        ],
         |hand, data| counters(hand, keys(&data.visit)),
     ),
-    Workload(
-        "deletion: Deletion: every key, in order, until the table is empty",
+    workload(
+        [
+            "deletion",
+            "Deletion",
+            "every key, in order, until the table is empty",
+        ],
         |hand, data| deletions(hand, 1..=data.n),
     ),
-    Workload(
-        "insert-random: Random insert: every key once, in random order, into an empty table",
+    workload(
+        [
+            "insert-random",
+            "Random insert",
+            "every key once, in random order, into an empty table",
+        ],
         |hand, data| inserts(hand, keys(&data.random)),
     ),
 ];
+
+/// The plots of one workload.
+const PAIR: &str = "
+{id} | {title} | keys, log | us for 1,000 keys, log | us, less | {note}; one thread, rows {K, 1}
+relative-{id} | {title}, relative to set | keys, log | % of the time of set, linear | %, less | {note}; one thread, rows {K, 1}; the ratio of each run
+";
+
+/// The other plots.
+const PLOTS: &str = "
+memory | Memory of a table | keys, log | MB, log | MB, less | what the table says it holds, after sequential insert; the paper's are of a whole 32-bit virtual machine
+bytes | Memory of a row | keys, log | bytes, linear | bytes, less | the same, for each row
+headlines | The paper's headline ratios, and ours | , names | % of the time of set, linear | %, less | ours are of the largest size measured here, which is said in the name; the paper's of its own
+";
 
 /// The paper's headline ratios: structure, workload, keys, percent of the time of set.
 const HEADLINES: [(&str, &str, f64, f64); 7] = [
@@ -128,18 +172,18 @@ const MEMORY: [(&str, f64); 6] = [
     (SET, 980.0),
 ];
 
-fn keys(order: &[u32]) -> impl Iterator<Item = i64> + '_ {
-    order.iter().map(|&i| i64::from(i) + 1)
+fn keys(order: &[u32]) -> impl Iterator<Item = u64> + '_ {
+    order.iter().map(|&i| u64::from(i) + 1)
 }
 
-fn inserts(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
+fn inserts(hand: &mut dyn Hand, keys: impl Iterator<Item = u64>) -> Answer {
     keys.for_each(|key| hand.insert(key, 1));
     Ok(())
 }
 
-fn lookups(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
+fn lookups(hand: &mut dyn Hand, keys: impl Iterator<Item = u64>) -> Answer {
     for key in keys {
-        let found = hand.lookup(key);
+        let found = hand.get(key);
         if found != Some(1) {
             return Err(format!("lookup of {key} gave {found:?}, not 1"));
         }
@@ -148,17 +192,10 @@ fn lookups(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
 }
 
 fn traversal(hand: &mut dyn Hand, data: &KeyOrders) -> Answer {
-    let (at, rows, sum) = traverse(hand);
-    let right = (data.n, data.n * (data.n + 1) / 2);
-    if at != Next::End || (rows, sum) != right {
-        return Err(format!(
-            "traversal met {rows} rows, whose keys add up to {sum}, not {right:?}"
-        ));
-    }
-    Ok(())
+    whole(traverse(hand), data.n)
 }
 
-fn counters(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
+fn counters(hand: &mut dyn Hand, keys: impl Iterator<Item = u64>) -> Answer {
     for key in keys {
         let sum = hand.add(key);
         if sum != Some(2) {
@@ -168,9 +205,9 @@ fn counters(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
     Ok(())
 }
 
-fn deletions(hand: &mut dyn Hand, keys: impl Iterator<Item = i64>) -> Answer {
+fn deletions(hand: &mut dyn Hand, keys: impl Iterator<Item = u64>) -> Answer {
     for key in keys {
-        if hand.delete(key) != Some(true) {
+        if !hand.remove(key) {
             return Err(format!("there was no {key} to delete"));
         }
     }
@@ -206,8 +243,6 @@ fn contenders() -> Vec<Contender> {
 struct Taken {
     /// Name, bytes a row, seconds a row in the whole course, and at how many keys that was.
     seen: Vec<(String, f64, f64, usize)>,
-    /// What was said to be left out at the beginning.
-    out: Vec<(usize, String)>,
 }
 
 impl Taken {
@@ -246,14 +281,11 @@ fn fitting<'c>(run: &mut Run, taken: &Taken, n: usize, all: &'c [Contender]) -> 
     let mut fit = Vec::new();
     for contender in all {
         let name = &contender.name;
-        if taken.out.iter().any(|(keys, of)| *keys == n && of == name) {
-            continue;
-        }
         let what = format!("{} keys, {name}", grouped(n));
         let seconds = taken.seconds(name, n);
         // Without `set` there is nothing to be relative to.
-        let patient = run.scale == super::Extent::Full || name == SET || n <= Taken::ALWAYS;
-        if !patient && !run.has_time(planned + seconds) {
+        let patient = run.scale == Extent::Full || name == SET || n <= Taken::ALWAYS;
+        if !patient && !run.clock.has_time(planned + seconds) {
             late.push(format!("{name} ({seconds:.0} s)"));
             continue;
         }
@@ -281,7 +313,7 @@ fn foresee(
     contenders: &[Contender],
     sizes: &[usize],
     taken: &mut Taken,
-) -> Result<(), Failure> {
+) -> Outcome {
     let few = KeyOrders::new(7_000, run.seed);
     for contender in contenders {
         course(contender, &few, 1, taken)?;
@@ -292,12 +324,8 @@ fn foresee(
             let name = &contender.name;
             let bytes = n as f64 * taken.bytes(name) * Taken::PEAK;
             if run.fits(&format!("{} keys, {name}", grouped(n)), bytes) {
-                seconds += turns_of(runs, n) as f64
-                    * taken
-                        .seconds(name, n)
-                        .max(ROUNDS_FULL as f64 * taken.seconds(name, 1));
-            } else {
-                taken.out.push((n, name.clone()));
+                let small = ROUNDS_FULL as f64 * taken.seconds(name, 1);
+                seconds += turns_of(runs, n) as f64 * taken.seconds(name, n).max(small);
             }
         }
     }
@@ -306,7 +334,7 @@ fn foresee(
 }
 
 /// Keys.
-const SIZES: [usize; 8] = [
+pub(super) const SIZES: [usize; 8] = [
     700, 7_000, 70_000, 700_000, 7_000_000, 14_000_000, 21_000_000, 54_000_000,
 ];
 
@@ -338,19 +366,19 @@ fn sizes(run: &mut Run) -> Vec<usize> {
     SIZES[..most].to_vec()
 }
 
-fn run(run: &mut Run) -> Result<(), Failure> {
+fn run(run: &mut Run) -> Outcome {
     let sizes = sizes(run);
     let contenders = run.contenders(contenders())?;
     let runs = run.runs(run.scale.pick(2, 3, 3));
     declare(run);
     let mut taken = Taken::default();
-    if run.scale == super::Extent::Full {
+    if run.scale == Extent::Full {
         foresee(run, runs, &contenders, &sizes, &mut taken)?;
     }
     for (i, &n) in sizes.iter().enumerate() {
         // With an end that was asked for, small sizes are done in full and large ones as far as it
         // goes.
-        let share = match run.is_strict() {
+        let share = match run.clock.is_strict() {
             true => 1.0,
             false => (i + 1) as f64 / sizes.len() as f64,
         };
@@ -361,34 +389,15 @@ fn run(run: &mut Run) -> Result<(), Failure> {
 }
 
 fn declare(run: &mut Run) {
-    let (x, log, y) = ("keys", Scale::Log, "us for 1,000 keys");
     for w in &WORKLOADS {
-        let [id, title, note] = w.texts();
-        let note = format!("{note}; one thread, rows {{K, 1}}");
-        run.plot(id, title, (x, log), (y, log), note.clone());
-        let title = format!("{title}, relative to set");
-        let (y, note) = ("% of the time of set", note + "; the ratio of each run");
-        run.plot(relative(id), title, (x, log), (y, Scale::Linear), note);
+        run.plots(PAIR, &[("id", w.id), ("title", w.title), ("note", w.note)]);
     }
-    run.plot(
-        "memory",
-        "Memory of a table",
-        (x, log),
-        ("MB", log),
-        "what the table says it holds, after sequential insert; the paper's are of a whole 32-bit virtual machine",
-    );
-    run.plot(
-        "bytes",
-        "Memory of a row",
-        (x, log),
-        ("bytes", Scale::Linear),
-        "the same, for each row",
-    );
+    run.plots(PLOTS, &[]);
     for (name, workload, n, percent) in HEADLINES {
-        run.published(&relative(workload), name, n, (percent, "%"), PAPER);
+        run.published(&relative(workload), name, n, percent, PAPER);
     }
     for (name, megabytes) in MEMORY {
-        run.published("memory", name, 21e6, (megabytes, "MB"), PAPER);
+        run.published("memory", name, 21e6, megabytes, PAPER);
     }
     run.check("every lookup gave the row's value, every counter its sum, every deletion a row");
     run.check("each traversal met every key once, by their number and their sum");
@@ -403,7 +412,7 @@ fn size(
     runs: usize,
     contenders: &[Contender],
     taken: &mut Taken,
-) -> Result<(), Failure> {
+) -> Outcome {
     let part = format!("{} keys", grouped(n));
     if run.is_over(&part, (1.0, 0.0)) {
         return Ok(());
@@ -413,32 +422,23 @@ fn size(
         return Ok(());
     }
     let data = KeyOrders::new(n, run.seed);
-    let mut turns = run.turns(turns_of(runs, n), share);
+    let mut turns = run.clock.turns(turns_of(runs, n), share);
     // Small tables go through the course often: a clock is no good at microseconds.
     let rounds = (run.scale.pick(1_000, 50_000, ROUNDS_FULL) / n).max(1);
     while let Some(turn) = run.turn(&part, &mut turns)? {
         run.begin_turn(&part, turn, fit.len());
         let mut of_set = None;
-        for i in 0..fit.len() {
-            // `set` first, which the others are divided by; the rest begin one place on in each
-            // turn.
-            let i = if i == 0 || fit.len() < 3 {
-                i
-            } else {
-                1 + (i - 1 + turn) % (fit.len() - 1)
-            };
-            let contender = fit[i];
+        // `set` first, which the others are divided by; the rest begin one place on in each turn.
+        for contender in fit[..1].iter().chain(rotated(&fit[1..], turn)) {
             run.progress.at(&contender.name);
-            if !run.is_over(
-                &format!("{} keys, {}", grouped(n), contender.name),
-                (1.0, taken.seconds(&contender.name, n)),
-            ) {
+            let seconds = taken.seconds(&contender.name, n);
+            if !run.is_over(&format!("{part}, {}", contender.name), (1.0, seconds)) {
                 let times = course(contender, &data, rounds, taken)?;
                 if contender.name == SET {
                     of_set = Some(times);
                 }
                 report(run, contender, n, times, of_set);
-                if turn == 0 && contender.is_table() {
+                if turn == 0 {
                     weigh(run, &contender.name, n, taken.bytes(&contender.name));
                 }
                 if n >= 7_000_000 {
@@ -453,9 +453,8 @@ fn size(
 
 /// What its table takes.
 fn weigh(run: &mut Run, name: &str, n: usize, bytes: f64) {
-    let (x, megabytes) = (n as f64, bytes * n as f64 / 1e6);
-    run.figure("memory", name, x, megabytes, ("MB", Better::Less));
-    run.figure("bytes", name, x, bytes, ("bytes", Better::Less));
+    run.figure("memory", name, n, bytes * n as f64 / 1e6);
+    run.figure("bytes", name, n, bytes);
 }
 
 /// Seconds of each workload, of all rounds together.
@@ -466,24 +465,20 @@ fn course(
     data: &KeyOrders,
     rounds: usize,
     taken: &mut Taken,
-) -> Result<Times, Failure> {
+) -> Outcome<Times> {
     let wrong = |what: String| Failure::wrong(&contender.name, what);
     let rows = contender.make(2, data.n as usize)?;
     let mut hand = rows.hand();
     let (mut times, mut bytes) = ([0.0; WORKLOADS.len()], 0.0);
     for _ in 0..rounds {
         for (workload, time) in WORKLOADS.iter().zip(&mut times) {
-            let (answer, seconds) = timed(|| (workload.1)(&mut *hand, data));
+            let (answer, seconds) = timed(|| (workload.work)(&mut *hand, data));
             *time += seconds;
-            answer.map_err(|what| wrong(format!("{}: {what}", workload.title())))?;
-            let right = if workload.id() == "deletion" {
-                0
-            } else {
-                data.n as usize
-            };
-            counted(&*rows, right)
-                .map_err(|what| wrong(format!("{}: {what}", workload.title())))?;
-            if workload.id() == "insert-sequential" {
+            let right = if workload.id == "deletion" { 0 } else { data.n };
+            answer
+                .and_then(|()| counted(&*rows, right as usize))
+                .map_err(|what| wrong(format!("{}: {what}", workload.title)))?;
+            if workload.id == "insert-sequential" {
                 bytes = rows.memory().unwrap_or(0) as f64 / data.n as f64;
             }
         }
@@ -503,46 +498,28 @@ fn counted(rows: &dyn Rows, right: usize) -> Answer {
 }
 
 fn report(run: &mut Run, contender: &Contender, n: usize, times: Times, of_set: Option<Times>) {
+    let name = &contender.name;
     for (i, w) in WORKLOADS.iter().enumerate() {
-        let x = n as f64;
-        let a_thousand = times[i] * 1e6 / (n as f64 / 1e3);
-        run.figure(w.id(), &contender.name, x, a_thousand, ("us", Better::Less));
+        run.figure(w.id, name, n, times[i] * 1e6 / (n as f64 / 1e3));
         if let Some(set) = of_set {
-            let percent = 100.0 * times[i] / set[i];
-            run.figure(
-                &relative(w.id()),
-                &contender.name,
-                x,
-                percent,
-                ("%", Better::Less),
-            );
+            run.figure(&relative(w.id), name, n, 100.0 * times[i] / set[i]);
         }
     }
 }
 
 /// The paper's ratios and ours, at the largest size that we have of each, on one plot.
 fn headlines(run: &mut Run, sizes: &[usize]) {
-    run.plot(
-        "headlines",
-        "The paper's headline ratios, and ours",
-        ("", Scale::Names),
-        ("% of the time of set", Scale::Linear),
-        "ours are of the largest size measured here, which is said in the name; the paper's of its own",
-    );
     for (name, workload, n, percent) in HEADLINES {
-        let Some(w) = WORKLOADS.iter().find(|w| w.id() == workload) else {
+        let Some(w) = WORKLOADS.iter().find(|w| w.id == workload) else {
             continue;
         };
-        let x = format!("{name}, {}", w.title().to_lowercase());
+        let x = format!("{name}, {}", w.title.to_lowercase());
         let at = format!("2003, {:.0} M keys", n / 1e6);
-        run.published("headlines", &at, x.as_str(), (percent, "%"), PAPER);
-        let ours = sizes.iter().rev().find_map(|&n| {
-            let y = run.median(&relative(w.id()), name, &X::Number(n as f64))?;
-            Some((n, y))
-        });
-        if let Some((n, y)) = ours {
+        run.published("headlines", &at, &*x, percent, PAPER);
+        let ours = |&n: &usize| Some((n, run.median(&relative(w.id), name, n)?));
+        if let Some((n, y)) = sizes.iter().rev().find_map(ours) {
             let series = format!("here, {} keys", grouped(n));
-            run.figure("headlines", &series, x.as_str(), y, ("%", Better::Less));
+            run.figure("headlines", &series, &*x, y);
         }
     }
 }

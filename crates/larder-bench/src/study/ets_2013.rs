@@ -5,13 +5,13 @@
 //! [`MIXES`].
 
 use super::contender::{named, others, peers, said, Contender};
-use super::rows::{Next, Rows};
+use super::rows::{right, sound, Rows};
 use super::run::Run;
-use super::Plan;
-use crate::result::Failure;
-use crate::result::{Better, Scale};
+use super::{Extent, Plan};
+use crate::maps::peers::Next;
+use crate::result::{Failure, Outcome, X};
 use crate::time::workers::{self, Worker};
-use crate::workload::Random;
+use crate::workload::{Drawn, Mix, Random};
 use larder_term::Atom;
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -27,27 +27,30 @@ pub const STUDY: Plan = Plan {
     run,
 };
 
-const RATE: (&str, Better) = ("M op/s", Better::More);
+const PLOTS: &str = "
+insert | First phase: inserts at random | threads, log | millions of operations a second, log | M op/s, more | {phases}
+lookups-90 | Second phase: 90 % lookups, 5 % inserts, 5 % deletions | threads, log | millions of operations a second, log | M op/s, more | {phases}
+lookups-99 | Second phase: 99 % lookups, 0.5 % inserts, 0.5 % deletions | threads, log | millions of operations a second, log | M op/s, more | {phases}
+lookups-100 | Second phase: lookups alone | threads, log | millions of operations a second, log | M op/s, more | {phases}
+delete | Third phase: deletions | threads, log | millions of operations a second, log | M op/s, more | every key of the range, there or not
+reader-groups | Reader groups of one lock | reader groups, log | millions of operations a second, log | M op/s, more | {threads} threads; second phase
+bucket-locks | Locks for parts of a hash table | locks, log | millions of operations a second, log | M op/s, more | {threads} threads; second phase
+options | read_concurrency and write_concurrency, as in R16B | , names | millions of operations a second, log | M op/s, more | {threads} threads; second phase
+stacks | An ordered_set's stack: static or dynamic | threads, log | millions of operations a second, log | M op/s, more | steps of next from key to key by all threads on one table; a static stack remembers where the last one stopped, for one thread at a time
+registry | The way to a table: registry with and without locks | threads, log | millions of operations a second, log | M op/s, more | random lookups, each of which first finds the table by its name, among 64 tables; handle: the table is at hand
+";
 
 /// How large the three phases are.
 #[derive(Clone, Copy)]
 struct Size {
     /// Keys are 1 to this.
-    range: i64,
+    range: u64,
     inserts: usize,
     operations: usize,
 }
 
-/// The second phase: percent of lookups, the rest half inserts and half deletions; and the plot.
-const MIXES: [(u64, &str, &str); 3] = [
-    (90, "lookups-90", "90 % lookups, 5 % inserts, 5 % deletions"),
-    (
-        99,
-        "lookups-99",
-        "99 % lookups, 0.5 % inserts, 0.5 % deletions",
-    ),
-    (100, "lookups-100", "Lookups alone"),
-];
+/// The second phase: percent of lookups, the rest half inserts and half deletions.
+const MIXES: [u64; 3] = [90, 99, 100];
 
 /// What OTP's releases had, of our structures.
 fn releases() -> Vec<Contender> {
@@ -85,14 +88,14 @@ fn contenders() -> Vec<Contender> {
     all
 }
 
-fn run(run: &mut Run) -> Result<(), Failure> {
+fn run(run: &mut Run) -> Outcome {
     let full = Size {
         range: 2_097_152,
         inserts: 1_048_576,
         operations: 16_777_216,
     };
     let part = |divisor: usize| Size {
-        range: full.range / divisor as i64,
+        range: full.range / divisor as u64,
         inserts: full.inserts / divisor,
         operations: full.operations / divisor,
     };
@@ -113,8 +116,10 @@ fn run(run: &mut Run) -> Result<(), Failure> {
     }
     let contenders = run.contenders(contenders())?;
     let runs = run.runs(run.scale.pick(1, 3, 5));
-    declare(run);
-    if run.scale == super::Extent::Full {
+    let threads = run.threads.to_string();
+    let note = "all threads together, from the first one's beginning to the last one's end";
+    run.plots(PLOTS, &[("phases", note), ("threads", &threads)]);
+    if run.scale == Extent::Full {
         foresee(run, size, runs, contenders.len());
     }
     phases(run, size, (runs, 0.6), &contenders)?;
@@ -137,82 +142,8 @@ fn foresee(run: &mut Run, size: Size, runs: usize, contenders: usize) {
     run.announce(runs as f64 * (step * (phases + sweeps) as f64 + others));
 }
 
-fn declare(run: &mut Run) {
-    let (threads, rate) = (
-        ("threads", Scale::Log),
-        ("millions of operations a second", Scale::Log),
-    );
-    let note = "all threads together, from the first one's beginning to the last one's end";
-    run.plot(
-        "insert",
-        "First phase: inserts at random",
-        threads,
-        rate,
-        note,
-    );
-    for (_, id, title) in MIXES {
-        run.plot(
-            id,
-            format!("Second phase: {}", title.to_lowercase()),
-            threads,
-            rate,
-            note,
-        );
-    }
-    run.plot(
-        "delete",
-        "Third phase: deletions",
-        threads,
-        rate,
-        "every key of the range, there or not",
-    );
-    let most = format!("{} threads; second phase", run.threads);
-    let groups = ("reader groups", Scale::Log);
-    run.plot(
-        "reader-groups",
-        "Reader groups of one lock",
-        groups,
-        rate,
-        most.clone(),
-    );
-    run.plot(
-        "bucket-locks",
-        "Locks for parts of a hash table",
-        ("locks", Scale::Log),
-        rate,
-        most.clone(),
-    );
-    let names = ("", Scale::Names);
-    run.plot(
-        "options",
-        "read_concurrency and write_concurrency, as in R16B",
-        names,
-        rate,
-        most,
-    );
-    run.plot(
-        "stacks",
-        "An ordered_set's stack: static or dynamic",
-        threads,
-        rate,
-        "steps of next from key to key by all threads on one table; a static stack remembers where the last one stopped, for one thread at a time",
-    );
-    run.plot(
-        "registry",
-        "The way to a table: registry with and without locks",
-        threads,
-        rate,
-        "random lookups, each of which first finds the table by its name, among 64 tables; handle: the table is at hand",
-    );
-    run.check(
-        "after the first phase: as many rows as different keys were drawn, each with its value",
-    );
-    run.check("after the second phase: every row has the value of its key; as many rows are found as the table counts");
-    run.check("after the third phase: as many rows were deleted as there were, and none is left");
-}
-
 /// The value of a key.
-fn value(key: i64) -> i64 {
+fn value(key: u64) -> u64 {
     key ^ 0x5555
 }
 
@@ -226,8 +157,8 @@ fn part_of(all: usize, threads: usize, number: usize) -> usize {
     all / threads + usize::from(number < all % threads)
 }
 
-fn key(random: &mut Random, range: i64) -> i64 {
-    random.below(range as u64) as i64 + 1
+fn key(random: &mut Random, range: u64) -> u64 {
+    random.below(range) + 1
 }
 
 /// All three phases of all contenders, by number of threads.
@@ -236,7 +167,7 @@ fn phases(
     size: Size,
     (runs, share): (usize, f64),
     contenders: &[Contender],
-) -> Result<(), Failure> {
+) -> Outcome {
     let counts = run.thread_counts();
     let fits = |c: &&Contender| run.fits(&c.name.clone(), size.inserts as f64 * 300.0);
     let contenders: Vec<_> = contenders.iter().filter(fits).collect();
@@ -247,18 +178,24 @@ fn phases(
             return Ok(());
         }
         for &threads in &counts {
-            for (mix, plot, _) in MIXES {
+            for lookups in MIXES {
                 run.progress.at(name);
-                let [first, second, third] = three(contender, size, mix, threads, seed)?;
-                let x = threads as f64;
-                run.figure("insert", name, x, first, RATE);
-                run.figure(plot, name, x, second, RATE);
-                run.figure("delete", name, x, third, RATE);
+                let plots = ["insert", &format!("lookups-{lookups}"), "delete"];
+                let rates = three(contender, size, lookups, threads, seed)?;
+                for (plot, rate) in plots.into_iter().zip(rates) {
+                    run.figure(plot, name, threads, rate);
+                }
                 run.progress.step();
             }
         }
         Ok(())
-    })
+    })?;
+    run.check(
+        "after the first phase: as many rows as different keys were drawn, each with its value",
+    );
+    run.check("after the second phase: every row has the value of its key; as many rows are found as the table counts");
+    run.check("after the third phase: as many rows were deleted as there were, and none is left");
+    Ok(())
 }
 
 /// The rates of the three phases on a fresh table.
@@ -268,13 +205,14 @@ fn three(
     lookups: u64,
     threads: usize,
     seed: u64,
-) -> Result<[f64; 3], Failure> {
+) -> Outcome<[f64; 3]> {
     let rows = contender.make(2, size.inserts)?;
     let name = &contender.name;
     let first = insert(&*rows, size, threads, seed)?;
-    sound(&*rows, name, size, Some(distinct(size, threads, seed)))?;
+    let keys = (size.range, value as fn(u64) -> u64);
+    sound(&*rows, name, keys, Some(distinct(size, threads, seed)))?;
     let second = mixed(&*rows, name, size, lookups, threads, seed)?;
-    let left = sound(&*rows, name, size, None)?;
+    let left = sound(&*rows, name, keys, None)?;
     let third = delete(&*rows, name, size, threads, left)?;
     Ok([first, second, third])
 }
@@ -284,7 +222,7 @@ fn rate(operations: usize, seconds: f64) -> f64 {
 }
 
 /// The first phase.
-fn insert(rows: &dyn Rows, size: Size, threads: usize, seed: u64) -> Result<f64, Failure> {
+fn insert(rows: &dyn Rows, size: Size, threads: usize, seed: u64) -> Outcome<f64> {
     let done = workers::work(threads, None, |worker| {
         let (mut hand, mut random) = (rows.hand(), random(seed, 1, &worker));
         for _ in 0..part_of(size.inserts, threads, worker.number) {
@@ -316,16 +254,18 @@ fn mixed(
     lookups: u64,
     threads: usize,
     seed: u64,
-) -> Result<f64, Failure> {
+) -> Outcome<f64> {
+    let changes = (100 - lookups) as f64 / 2.0;
+    let mix = Mix::new([changes, changes, lookups as f64]);
     let done = workers::work(threads, None, |worker| {
         let (mut hand, mut random) = (rows.hand(), random(seed, 2, &worker));
         for _ in 0..part_of(size.operations, threads, worker.number) {
-            let key = key(&mut random, size.range);
-            // Of 200: what are not lookups are halved.
-            match random.below(200) {
-                what if what < 2 * lookups => right(hand.lookup(key), key, name)?,
-                what if what % 2 == 0 => hand.insert(key, value(key)),
-                _ => drop(hand.delete(key)),
+            let (drawn, key) = mix.draw(&mut random, size.range);
+            let key = key + 1;
+            match drawn {
+                Drawn::Insert => hand.insert(key, value(key)),
+                Drawn::Remove => _ = hand.remove(key),
+                _ => right(hand.get(key), key, value(key), name)?,
             }
         }
         Ok(())
@@ -333,131 +273,71 @@ fn mixed(
     Ok(rate(size.operations, done.seconds))
 }
 
-/// Whether a value that was found is its key's.
-fn right(found: Option<i64>, key: i64, name: &str) -> Result<(), Failure> {
-    match found {
-        Some(other) if other != value(key) => {
-            let what = format!("lookup of {key} gave {other}, not {}", value(key));
-            Err(Failure::wrong(name, what))
-        }
-        _ => Ok(()),
-    }
-}
-
-/// Looks at every key of the range; how many are there.
-fn sound(
-    rows: &dyn Rows,
-    name: &str,
-    size: Size,
-    expected: Option<usize>,
-) -> Result<usize, Failure> {
-    let (mut hand, mut there) = (rows.hand(), 0);
-    for key in 1..=size.range {
-        let found = hand.lookup(key);
-        right(found, key, name)?;
-        there += usize::from(found.is_some());
-    }
-    let counted = rows.counted().unwrap_or(there);
-    if counted != there || expected.is_some_and(|n| n != there) {
-        let what = format!("{there} rows are found, {counted} counted, {expected:?} right");
-        return Err(Failure::wrong(name, what));
-    }
-    Ok(there)
-}
-
 /// The third phase: each worker deletes every so-manieth key of the range.
-fn delete(
-    rows: &dyn Rows,
-    name: &str,
-    size: Size,
-    threads: usize,
-    left: usize,
-) -> Result<f64, Failure> {
+fn delete(rows: &dyn Rows, name: &str, size: Size, threads: usize, left: usize) -> Outcome<f64> {
     let done = workers::work(threads, None, |worker| {
-        let (mut hand, mut gone) = (rows.hand(), Some(0));
-        for key in (1 + worker.number as i64..=size.range).step_by(threads) {
-            let there = hand.delete(key);
-            gone = gone.zip(there).map(|(n, there)| n + usize::from(there));
-        }
-        Ok(gone)
+        let mut hand = rows.hand();
+        let keys = (1 + worker.number as u64..=size.range).step_by(threads);
+        Ok(keys.filter(|&key| hand.remove(key)).count())
     })?;
-    let gone: Option<usize> = done.results.into_iter().sum();
-    if gone.is_some_and(|gone| gone != left) {
-        return Err(Failure::wrong(
-            name,
-            format!("{gone:?} rows were deleted, not {left}"),
-        ));
-    }
-    sound(rows, name, size, Some(0))?;
+    let gone: usize = done.results.into_iter().sum();
+    Failure::unless(gone == left, name, || {
+        format!("{gone} rows were deleted, not {left}")
+    })?;
+    sound(rows, name, (size.range, value), Some(0))?;
     Ok(rate(size.range as usize, done.seconds))
 }
 
 /// What a sweep measures: a series, the places on its axis with a table for each.
-type Sweep = Vec<(crate::result::X, Contender)>;
+type Sweep = Vec<(X, Contender)>;
 
 fn doubled(most: i64) -> impl Iterator<Item = i64> {
     (0..).map(|i| 1 << i).take_while(move |&n| n <= most)
 }
 
 fn groups() -> Sweep {
-    doubled(64)
-        .flat_map(|n| {
-            let groups = said("reader_groups", n);
-            [
-                Contender::set(
-                    "set, one lock",
-                    "linear_hash",
-                    std::slice::from_ref(&groups),
-                ),
-                Contender::set(
-                    "set, 64 locks",
-                    "linear_hash",
-                    &[said("locks", 64), groups.clone()],
-                ),
-                Contender::ordered("ordered_set", "avl", &[groups]),
-            ]
-            .map(|c| ((n as f64).into(), c))
-        })
-        .collect()
+    let of = |n: i64| {
+        let groups = said("reader_groups", n);
+        let locked = [said("locks", 64), groups.clone()];
+        let groups = [groups];
+        [
+            Contender::set("set, one lock", "linear_hash", &groups),
+            Contender::set("set, 64 locks", "linear_hash", &locked),
+            Contender::ordered("ordered_set", "avl", &groups),
+        ]
+        .map(|contender| ((n as f64).into(), contender))
+    };
+    doubled(64).flat_map(of).collect()
 }
 
 fn locks() -> Sweep {
-    doubled(1024)
-        .map(|n| {
-            (
-                (n as f64).into(),
-                Contender::set("set", "linear_hash", &[said("locks", n)]),
-            )
-        })
-        .collect()
+    let set = |n| Contender::set("set", "linear_hash", &[said("locks", n)]);
+    doubled(1024).map(|n| ((n as f64).into(), set(n))).collect()
 }
 
 fn options() -> Sweep {
-    let hash = |locks, groups| [said("locks", locks), said("reader_groups", groups)];
-    let tree = |groups| [said("reader_groups", groups)];
-    let mut all = vec![(
-        "Larder's default".into(),
+    let default = [
         Contender::default_set().called("set"),
-    )];
+        Contender::default_ordered().called("ordered_set"),
+    ];
+    let mut all = vec![("Larder's default", default)];
     for (name, locks, groups) in [
         ("none", 0, 1),
         ("read", 0, 64),
         ("write", 64, 1),
         ("read and write", 64, 64),
     ] {
-        all.push((
-            name.into(),
-            Contender::set("set", "linear_hash", &hash(locks, groups)),
-        ));
+        let groups = [said("reader_groups", groups)];
+        let both = [&[said("locks", locks)], &groups[..]].concat();
         // In R16B, write_concurrency does nothing to an ordered_set.
-        all.push((
-            name.into(),
-            Contender::ordered("ordered_set", "avl", &tree(groups)),
-        ));
+        let pair = [
+            Contender::set("set", "linear_hash", &both),
+            Contender::ordered("ordered_set", "avl", &groups),
+        ];
+        all.push((name, pair));
     }
-    let ordered = Contender::default_ordered().called("ordered_set");
-    all.insert(1, ("Larder's default".into(), ordered));
-    all
+    let named = |(name, pair): (&str, [Contender; 2])| pair.map(|one| (name.into(), one));
+    all.into_iter().flat_map(named).collect()
 }
 
 /// The second phase, with the most threads, by what is swept over.
@@ -467,37 +347,31 @@ fn sweep(
     (runs, share): (usize, f64),
     plot: &'static str,
     sweep: Sweep,
-) -> Result<(), Failure> {
-    let sweep: Sweep = sweep
-        .into_iter()
-        .filter(|(_, c)| run.wants(&c.name))
-        .collect();
+) -> Outcome {
+    let wanted = sweep.into_iter().filter(|(_, c)| run.only.has(&c.name));
+    let sweep: Sweep = wanted.collect();
     let threads = run.threads;
-    run.in_turns(
-        plot,
-        (runs, share),
-        (&sweep, 2),
-        |run, seed, (x, contender)| {
-            for (mix, _, _) in [MIXES[0], MIXES[1]] {
-                let series = format!("{}, {mix} % lookups", contender.name);
-                run.progress.at(&series);
-                if run.is_over(&format!("{plot}, from {x} on"), (share, 0.0)) {
-                    continue;
-                }
-                let rows = contender.make(2, size.inserts)?;
-                insert(&*rows, size, threads, seed)?;
-                let rate = mixed(&*rows, &series, size, mix, threads, seed)?;
-                sound(&*rows, &series, size, None)?;
-                run.figure(plot, &series, x.clone(), rate, RATE);
-                run.progress.step();
+    let steps = (&sweep[..], 2);
+    run.in_turns(plot, (runs, share), steps, |run, seed, (x, contender)| {
+        for mix in [90, 99] {
+            let series = format!("{}, {mix} % lookups", contender.name);
+            run.progress.at(&series);
+            if run.is_over(&format!("{plot}, from {x} on"), (share, 0.0)) {
+                continue;
             }
-            Ok(())
-        },
-    )
+            let rows = contender.make(2, size.inserts)?;
+            insert(&*rows, size, threads, seed)?;
+            let rate = mixed(&*rows, &series, size, mix, threads, seed)?;
+            sound(&*rows, &series, (size.range, value), None)?;
+            run.figure(plot, &series, x.clone(), rate);
+            run.progress.step();
+        }
+        Ok(())
+    })
 }
 
 /// Steps of next on an ordered_set whose stack is static or not, and on Larder's.
-fn stacks(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<(), Failure> {
+fn stacks(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Outcome {
     let stack = |on| [("static_stack".to_owned(), larder::StructureValue::Flag(on))];
     let all = [
         Contender::ordered("static stack", "avl", &stack(true)),
@@ -505,9 +379,9 @@ fn stacks(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<(), 
         Contender::default_ordered(),
         Contender::ordered("skiplist", "skiplist", &[]),
     ];
-    let all: Vec<_> = all.into_iter().filter(|c| run.wants(&c.name)).collect();
+    let all: Vec<_> = all.into_iter().filter(|c| run.only.has(&c.name)).collect();
     let counts = run.thread_counts();
-    let keys = size.inserts as i64;
+    let keys = size.inserts as u64;
     let steps = (&all[..], counts.len());
     run.in_turns("stacks", (runs, share), steps, |run, _, contender| {
         let name = &contender.name;
@@ -518,7 +392,7 @@ fn stacks(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<(), 
             run.progress.at(name);
             let done = workers::work(threads, None, |_| walk(&*rows, keys, name))?;
             let rate = rate(keys as usize * threads, done.seconds);
-            run.figure("stacks", name, threads as f64, rate, RATE);
+            run.figure("stacks", name, threads, rate);
             run.progress.step();
         }
         Ok(())
@@ -528,23 +402,17 @@ fn stacks(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<(), 
 }
 
 /// From the first key to the last.
-fn walk(rows: &dyn Rows, keys: i64, name: &str) -> Result<(), Failure> {
+fn walk(rows: &dyn Rows, keys: u64, name: &str) -> Outcome {
     let mut hand = rows.hand();
     let (mut at, mut last) = (hand.first(), 0);
     while let Next::Key(key) = at {
-        if key != last + 1 {
-            return Err(Failure::wrong(name, format!("{key} came after {last}")));
-        }
+        Failure::unless(key == last + 1, name, || format!("{key} came after {last}"))?;
         last = key;
         at = hand.next(key);
     }
-    match last == keys {
-        true => Ok(()),
-        false => Err(Failure::wrong(
-            name,
-            format!("a walk ended at {last}, not {keys}"),
-        )),
-    }
+    Failure::unless(last == keys, name, || {
+        format!("a walk ended at {last}, not {keys}")
+    })
 }
 
 /// Tables that are found by name.
@@ -558,7 +426,7 @@ enum Access {
 }
 
 /// Random lookups that find their table first.
-fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<(), Failure> {
+fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Outcome {
     let world = larder::api::Larder::new();
     let created = |e: larder::Error| Failure::Impossible(e.to_string());
     let tables: Vec<_> = (0..TABLES)
@@ -568,7 +436,7 @@ fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<
     let keys = 1_000;
     for table in &tables {
         for key in 0..keys {
-            let row = larder_term::term!({(key), (value(key))});
+            let row = larder_term::term!({(key as i64), (value(key) as i64)});
             table.insert(&row).map_err(created)?;
         }
     }
@@ -596,7 +464,7 @@ fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Result<
                     found(&world, &tables, way, keys, operations, random)
                 })?;
                 let rate = rate(size.operations, done.seconds);
-                run.figure("registry", name, threads as f64, rate, RATE);
+                run.figure("registry", name, threads, rate);
                 run.progress.step();
             }
             Ok(())
@@ -610,15 +478,15 @@ fn found(
     world: &larder::api::Larder,
     tables: &[larder::api::Table],
     way: &Access,
-    keys: i64,
+    keys: u64,
     operations: usize,
     mut random: Random,
-) -> Result<(), Failure> {
+) -> Outcome {
     let names: Vec<_> = tables.iter().map(|t| t.engine_table().name()).collect();
     let (mut bytes, who) = (Vec::new(), world.owner());
     for _ in 0..operations {
         let at = random.below(TABLES as u64) as usize;
-        let key = random.below(keys as u64) as i64;
+        let key = random.below(keys) as i64;
         bytes.clear();
         larder_term::Encoder::new(&mut bytes, larder_term::Mode::Inline).int(key);
         let there = |table: &larder::Table| table.member(who, &bytes);
@@ -630,12 +498,9 @@ fn found(
                 .unwrap_or(Ok(false)),
             Access::Locked(map) => there(map.read()[&names[at]].engine_table()),
         };
-        if met != Ok(true) {
-            return Err(Failure::wrong(
-                "registry",
-                format!("{key} was not found: {met:?}"),
-            ));
-        }
+        Failure::unless(met == Ok(true), "registry", || {
+            format!("{key} was not found: {met:?}")
+        })?;
     }
     Ok(())
 }

@@ -5,13 +5,14 @@
 
 use super::adapting;
 use super::contender::{named, others, said, Contender};
-use super::rows::{traverse, Hand, Next, Rows};
-use super::run::{grouped, rotated, Run};
-use super::Plan;
-use crate::result::Failure;
-use crate::result::{Better, Scale};
+use super::rows::{self, traverse};
+use super::run::Run;
+use super::{Extent, Plan};
+use crate::maps::peers::{Hand, Next};
+use crate::result::{Failure, Outcome};
+use crate::table::grouped;
 use crate::time::workers;
-use crate::workload::{shuffled, Random};
+use crate::workload::{shuffled, Drawn, Mix, Random};
 use std::time::Duration;
 
 /// The study.
@@ -25,7 +26,12 @@ pub const STUDY: Plan = Plan {
     run,
 };
 
-const RATE: (&str, Better) = ("M op/s", Better::More);
+const PLOTS: &str = "
+disjoint | {inserts} inserts of disjoint ranges | threads, log | millions of inserts a second, log | M op/s, more | each thread inserts a range of its own, in order; the published run had 10,000,000 and 1, 2 and 4 processes
+counters | Decentralised counters: inserts and deletions | threads, log | millions of operations a second, log | M op/s, more | 50 % inserts, 50 % deletions of random keys; on: rows are counted in many places, off: in one
+scenarios-1 | Scenarios, one thread | insert/delete/lookup in %, and the rest, names | millions of operations a second, log | M op/s, more | {scenarios}
+scenarios | Scenarios, all threads | insert/delete/lookup in %, and the rest, names | millions of operations a second, log | M op/s, more | {scenarios}
+";
 
 /// The old ordered_set, those that took its place, Larder's, and the others.
 fn contenders() -> Vec<Contender> {
@@ -48,7 +54,7 @@ fn contenders() -> Vec<Contender> {
     all
 }
 
-fn run(run: &mut Run) -> Result<(), Failure> {
+fn run(run: &mut Run) -> Outcome {
     let contenders = run.contenders(contenders())?;
     let runs = run.runs(run.scale.pick(1, 3, 3));
     let counts = run.thread_counts();
@@ -57,14 +63,22 @@ fn run(run: &mut Run) -> Result<(), Failure> {
         .copied()
         .filter(|&n| n == 1 || n == run.threads)
         .collect();
-    if run.scale == super::Extent::Full {
+    if run.scale == Extent::Full {
         foresee(run, runs, contenders.len(), ends.len());
     }
+    let inserts = run.scale.pick(4_000, 100_000, 10_000_000);
+    let (range, ms) = run.scale.pick((2_000, 8), (20_000, 25), (1_000_000, 3_000));
+    let note = format!("keys from 1 to {range}, half of them there at the beginning, {ms} ms a run on a fresh table; a sequence of next is one operation");
+    let named = [("inserts", &*grouped(inserts)), ("scenarios", &note)];
+    run.plots(PLOTS, &named);
+    run.setting("disjoint inserts", inserts);
+    run.setting("scenario keys", range);
+    run.setting("scenario milliseconds", ms);
     // First what is drawn first, and takes a second or two.
     adapting::record(run)?;
-    disjoint(run, (runs, 0.2), &contenders)?;
+    disjoint(run, (runs, 0.2), inserts, &contenders)?;
     counters(run, (runs, 0.3), &counts)?;
-    scenarios(run, (runs, 1.0), &contenders, &ends)
+    scenarios(run, (runs, 1.0), (range, ms), (&contenders, &ends))
 }
 
 /// Says about how long it will take: a scenario its time, and two seconds to fill, check and free a
@@ -78,17 +92,9 @@ fn foresee(run: &mut Run, runs: usize, contenders: usize, ends: usize) {
 fn disjoint(
     run: &mut Run,
     (runs, share): (usize, f64),
+    n: usize,
     contenders: &[Contender],
-) -> Result<(), Failure> {
-    let n = run.scale.pick(4_000, 100_000, 10_000_000i64);
-    run.setting("disjoint inserts", n);
-    run.plot(
-        "disjoint",
-        format!("{} inserts of disjoint ranges", grouped(n as usize)),
-        ("threads", Scale::Log),
-        ("millions of inserts a second", Scale::Log),
-        "each thread inserts a range of its own, in order; the published run had 10,000,000 and 1, 2 and 4 processes",
-    );
+) -> Outcome {
     let fits = |c: &&Contender| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0);
     let contenders: Vec<_> = contenders.iter().filter(fits).collect();
     let counts = [1, 2, 4];
@@ -100,35 +106,25 @@ fn disjoint(
         }
         for threads in counts {
             run.progress.at(name);
-            let rows = contender.make(1, n as usize)?;
-            let part = n / threads as i64;
+            let rows = contender.make(1, n)?;
+            let part = (n / threads) as u64;
             let done = workers::work(threads, None, |worker| {
-                let (mut hand, from) = (rows.hand(), worker.number as i64 * part);
+                let (mut hand, from) = (rows.hand(), worker.number as u64 * part);
                 (from + 1..=from + part).for_each(|key| hand.insert(key, key));
                 Ok(())
             })?;
-            whole(&*rows, name, part * threads as i64)?;
-            let rate = n as f64 / done.seconds / 1e6;
-            run.figure("disjoint", name, threads as f64, rate, RATE);
+            let (all, counted) = (part * threads as u64, rows.counted());
+            rows::whole(traverse(&mut *rows.hand()), all)
+                .map_err(|what| Failure::wrong(name, what))?;
+            Failure::unless(counted == Some(all as usize), name, || {
+                format!("{counted:?} rows are counted, not {all}")
+            })?;
+            run.figure("disjoint", name, threads, n as f64 / done.seconds / 1e6);
             run.progress.step();
         }
         Ok(())
     })?;
     run.check("after disjoint inserts a traversal met every key once, by number and sum");
-    Ok(())
-}
-
-/// Whether the table has the keys from 1 to `n`.
-fn whole(rows: &dyn Rows, name: &str, n: i64) -> Result<(), Failure> {
-    let (at, rows_met, sum) = traverse(&mut *rows.hand());
-    let right = (n, n * (n + 1) / 2);
-    if at != Next::End || (rows_met, sum) != right || rows.counted() != Some(n as usize) {
-        let what = format!(
-            "{rows_met} rows with the sum {sum}, {:?} counted, not {right:?}",
-            rows.counted()
-        );
-        return Err(Failure::wrong(name, what));
-    }
     Ok(())
 }
 
@@ -141,7 +137,7 @@ enum Other {
     /// select_count of all rows.
     All,
     /// select_count of a range of so many keys, by guards.
-    Part(i64),
+    Part(u64),
 }
 use Other::{All, Nothing, Part, Steps};
 
@@ -177,70 +173,43 @@ const SCENARIOS: [Scenario; 14] = [
     ),
 ];
 
-/// Draws of 32 bits below the limits are inserts, deletions, lookups.
-struct Draws {
-    limits: [u64; 3],
-    other: Other,
-    range: i64,
-}
-
-impl Draws {
-    fn of((_, [insert, delete, lookup], other): Scenario, range: i64) -> Draws {
-        let draw = |percent: f64| (percent / 100.0 * (1u64 << 32) as f64).round() as u64;
-        let limits = [insert, insert + delete, insert + delete + lookup].map(draw);
-        Draws {
-            limits,
-            other,
-            range,
-        }
-    }
-}
-
 fn scenarios(
     run: &mut Run,
     (runs, share): (usize, f64),
-    contenders: &[Contender],
-    counts: &[usize],
-) -> Result<(), Failure> {
-    let (range, ms) = run.scale.pick((2_000, 8), (20_000, 25), (1_000_000, 3_000));
-    run.setting("scenario keys", range);
-    run.setting("scenario milliseconds", ms);
-    let names = ("insert/delete/lookup in %, and the rest", Scale::Names);
-    let rate = ("millions of operations a second", Scale::Log);
-    let note = format!("keys from 1 to {range}, half of them there at the beginning, {ms} ms a run on a fresh table; a sequence of next is one operation");
-    for (id, title) in [
-        ("scenarios-1", "Scenarios, one thread"),
-        ("scenarios", "Scenarios, all threads"),
-    ] {
-        run.plot(id, title, names, rate, note.clone());
-    }
-    let order = shuffled(range as usize, run.seed);
-    let mut turns = run.turns(runs, share);
-    while let Some(turn) = run.turn("scenarios", &mut turns)? {
-        let steps = contenders.len() * counts.len() * SCENARIOS.len();
-        run.begin_turn("scenarios", turn, steps);
-        for scenario in SCENARIOS {
-            if run.is_over(&format!("scenario {}", scenario.0), (share, 0.0)) {
-                continue;
+    (range, ms): (usize, u64),
+    (contenders, counts): (&[Contender], &[usize]),
+) -> Outcome {
+    let order = shuffled(range, run.seed);
+    let pairs = |scenario| {
+        contenders
+            .iter()
+            .map(move |contender| (scenario, contender))
+    };
+    let pairs: Vec<_> = SCENARIOS.iter().flat_map(pairs).collect();
+    let steps = (&pairs[..], counts.len());
+    run.in_turns(
+        "scenarios",
+        (runs, share),
+        steps,
+        |run, seed, (scenario, contender)| {
+            let ((what, ..), name) = (scenario, &contender.name);
+            if run.is_over(&format!("scenario {what}"), (share, 0.0)) {
+                return Ok(());
             }
-            let mix = Draws::of(scenario, range);
-            for contender in rotated(contenders, turn) {
-                for &threads in counts {
-                    run.progress
-                        .at(&format!("{}, {}", scenario.0, contender.name));
-                    let rate =
-                        rate_of(contender, &mix, &order, threads, ms, run.seed + turn as u64)?;
-                    let plot = if threads == 1 {
-                        "scenarios-1"
-                    } else {
-                        "scenarios"
-                    };
-                    run.figure(plot, &contender.name, scenario.0, rate, RATE);
-                    run.progress.step();
-                }
+            for &threads in counts {
+                run.progress.at(&format!("{what}, {name}"));
+                let rate = rate_of(contender, scenario, &order, threads, ms, seed)?;
+                let plot = if threads == 1 {
+                    "scenarios-1"
+                } else {
+                    "scenarios"
+                };
+                run.figure(plot, name, *what, rate);
+                run.progress.step();
             }
-        }
-    }
+            Ok(())
+        },
+    )?;
     run.check("after each scenario: as many rows are found by key as by a scan, and as the table counts; lookups alone change nothing");
     Ok(())
 }
@@ -248,26 +217,34 @@ fn scenarios(
 /// Millions of operations a second on a fresh table.
 fn rate_of(
     contender: &Contender,
-    mix: &Draws,
+    (_, percent, other): &Scenario,
     order: &[u32],
     threads: usize,
     ms: u64,
     seed: u64,
-) -> Result<f64, Failure> {
-    let rows = contender.make(1, order.len() / 2)?;
+) -> Outcome<f64> {
+    let (name, mix, half) = (&contender.name, Mix::new(*percent), order.len() / 2);
+    let rows = contender.make(1, half)?;
     let mut hand = rows.hand();
-    let half = order.len() / 2;
     for &key in &order[..half] {
-        hand.insert(i64::from(key) + 1, 0);
+        hand.insert(u64::from(key) + 1, 0);
     }
+    let range = order.len() as u64;
     let done = workers::work(threads, Some(Duration::from_millis(ms)), |worker| {
         let mut random = Random::new(seed ^ (worker.number as u64) << 40);
         let (mut hand, mut operations) = (rows.hand(), 0u64);
         // At least once: a thread may come late to a short time.
         loop {
             for _ in 0..16 {
-                one(&mut *hand, mix, &mut random)
-                    .map_err(|what| Failure::wrong(&contender.name, what))?;
+                let (drawn, key) = mix.draw(&mut random, range);
+                let key = key + 1;
+                match drawn {
+                    Drawn::Insert => hand.insert(key, 0),
+                    Drawn::Remove => _ = hand.remove(key),
+                    Drawn::Lookup => rows::right(hand.get(key), key, key, name)?,
+                    Drawn::Other => more(&mut *hand, *other, (key, range), &mut random)
+                        .map_err(|what| Failure::wrong(name, what))?,
+                }
             }
             operations += 16;
             if worker.is_over() {
@@ -276,41 +253,23 @@ fn rate_of(
         }
         Ok(operations)
     })?;
-    let changed = mix.limits[1] > 0;
-    sound(
-        &*rows,
-        &contender.name,
-        mix.range,
-        (!changed).then_some(half),
-    )?;
+    let kept = (!mix.changes()).then_some(half);
+    let there = rows::sound(&*rows, name, (range, |key| key), kept)?;
+    let scanned = hand.count_all() as usize;
+    Failure::unless(scanned == there, name, || {
+        format!("{there} rows are found, {scanned} scanned")
+    })?;
     Ok(done.results.iter().sum::<u64>() as f64 / done.seconds / 1e6)
 }
 
-/// One operation.
-fn one(hand: &mut dyn Hand, mix: &Draws, random: &mut Random) -> Result<(), String> {
-    let bits = random.bits();
-    let (what, key) = (
-        bits >> 32,
-        (((bits & 0xFFFF_FFFF) * mix.range as u64) >> 32) as i64 + 1,
-    );
-    let [insert, delete, lookup] = mix.limits;
-    if what < insert {
-        hand.insert(key, 0);
-    } else if what < delete {
-        hand.delete(key);
-    } else if what < lookup {
-        let found = hand.lookup(key);
-        if found.is_some_and(|other| other != key) {
-            return Err(format!("lookup of {key} gave {found:?}"));
-        }
-    } else {
-        other(hand, mix, key, random)?;
-    }
-    Ok(())
-}
-
-fn other(hand: &mut dyn Hand, mix: &Draws, key: i64, random: &mut Random) -> Result<(), String> {
-    match mix.other {
+/// What a scenario has besides inserts, deletions and lookups.
+fn more(
+    hand: &mut dyn Hand,
+    other: Other,
+    (key, range): (u64, u64),
+    random: &mut Random,
+) -> Result<(), String> {
+    match other {
         Nothing => Ok(()),
         Steps(steps) => {
             let mut at = key;
@@ -319,50 +278,27 @@ fn other(hand: &mut dyn Hand, mix: &Draws, key: i64, random: &mut Random) -> Res
                     Next::Key(next) => at = next,
                     Next::End => break,
                     // In hash order: on from another.
-                    Next::Gone => at = random.below(mix.range as u64) as i64 + 1,
+                    Next::Gone => at = random.below(range) + 1,
                 }
             }
             Ok(())
         }
         All => match hand.count_all() {
-            n if n > 0 && n <= mix.range as u64 => Ok(()),
+            n if n > 0 && n <= range => Ok(()),
             n => Err(format!("select_count of everything gave {n}")),
         },
         Part(many) => match hand.count_between(key, key + many) {
-            n if n <= many as u64 => Ok(()),
+            n if n <= many => Ok(()),
             n => Err(format!("select_count of {many} keys gave {n}")),
         },
     }
 }
 
-/// Rows by key, by a scan, by the table's count: the same; and as many as expected.
-fn sound(rows: &dyn Rows, name: &str, range: i64, expected: Option<usize>) -> Result<(), Failure> {
-    let mut hand = rows.hand();
-    let there = (1..=range)
-        .filter(|&key| hand.lookup(key) == Some(key))
-        .count();
-    let (scanned, counted) = (hand.count_all() as usize, rows.counted());
-    if scanned != there || counted != Some(there) || expected.is_some_and(|n| n != there) {
-        let what = format!(
-            "{there} rows are found, {scanned} scanned, {counted:?} counted, {expected:?} right"
-        );
-        return Err(Failure::wrong(name, what));
-    }
-    Ok(())
-}
-
 /// Inserts and deletions alone, with rows counted in many places and in one.
-fn counters(run: &mut Run, (runs, share): (usize, f64), counts: &[usize]) -> Result<(), Failure> {
+fn counters(run: &mut Run, (runs, share): (usize, f64), counts: &[usize]) -> Outcome {
     let (range, ms) = run
         .scale
         .pick((2_000, 8), (50_000, 100), (1_000_000, 3_000));
-    run.plot(
-        "counters",
-        "Decentralised counters: inserts and deletions",
-        ("threads", Scale::Log),
-        ("millions of operations a second", Scale::Log),
-        "50 % inserts, 50 % deletions of random keys; on: rows are counted in many places, off: in one",
-    );
     let mut all = Vec::new();
     for contender in [
         Contender::default_set(),
@@ -375,16 +311,15 @@ fn counters(run: &mut Run, (runs, share): (usize, f64), counts: &[usize]) -> Res
             all.push(one);
         }
     }
-    all.retain(|c| run.wants(&c.name));
-    let order = shuffled(range as usize, run.seed);
-    let mix = Draws::of(SCENARIOS[0], range);
+    all.retain(|c| run.only.has(&c.name));
+    let order = shuffled(range, run.seed);
     let steps = (&all[..], counts.len());
     run.in_turns("counters", (runs, share), steps, |run, seed, contender| {
         let name = &contender.name;
         for &threads in counts {
             run.progress.at(name);
-            let rate = rate_of(contender, &mix, &order, threads, ms, seed)?;
-            run.figure("counters", name, threads as f64, rate, RATE);
+            let rate = rate_of(contender, &SCENARIOS[0], &order, threads, ms, seed)?;
+            run.figure("counters", name, threads, rate);
             run.progress.step();
         }
         Ok(())

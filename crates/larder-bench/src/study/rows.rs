@@ -2,6 +2,8 @@
 //! engine, with a key and a row encoded for each call and nothing kept between them, as a host does
 //! it. Each answer is decoded and given back, to be checked.
 
+use crate::maps::peers::{Hand, Next, Shared};
+use crate::result::{Failure, Outcome};
 use larder::api::{Larder, Table};
 use larder::{with_local, Budget, CounterOp, Error, Step, StructureValue, TableKind};
 use larder_index::Direction;
@@ -12,7 +14,7 @@ use larder_term::{atoms, order_key, term, Encoder, Mode, Term, TermBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A table under study.
+/// A table under study, or a peer's map.
 pub trait Rows: Sync {
     /// A thread's way to it.
     fn hand(&self) -> Box<dyn Hand + '_>;
@@ -26,60 +28,63 @@ pub trait Rows: Sync {
     }
 }
 
-/// A peer's map, to which a study came that needs more than maps have.
-const NO_TABLE: &str = "peers' maps take part where rows are inserted, looked up and deleted alone";
-
-/// What one thread does to a table; a peer's map does the first three. A wrong answer is for the
-/// caller to find.
-pub trait Hand {
-    /// Puts a row in place of the one under its key.
-    fn insert(&mut self, key: i64, value: i64);
-    /// The value under the key; in rows {K}, the key.
-    fn lookup(&mut self, key: i64) -> Option<i64>;
-    /// Removes the row; whether there was one, if it says so.
-    fn delete(&mut self, key: i64) -> Option<bool>;
-    /// Adds one to the value; the sum.
-    fn add(&mut self, _key: i64) -> Option<i64> {
-        unreachable!("{NO_TABLE}")
+impl<S: Shared> Rows for S {
+    fn hand(&self) -> Box<dyn Hand + '_> {
+        Box::new(Shared::hand(self))
     }
-    /// The first key.
-    fn first(&mut self) -> Next {
-        unreachable!("{NO_TABLE}")
-    }
-    /// The key after this one.
-    fn next(&mut self, _key: i64) -> Next {
-        unreachable!("{NO_TABLE}")
-    }
-    /// Counts all rows with a match specification.
-    fn count_all(&mut self) -> u64 {
-        unreachable!("{NO_TABLE}")
-    }
-    /// Counts the rows of keys after the first and up to the second, with guards of a match
-    /// specification.
-    fn count_between(&mut self, _after: i64, _up_to: i64) -> u64 {
-        unreachable!("{NO_TABLE}")
-    }
-}
-
-/// What comes after a key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// This one.
-    Key(i64),
-    /// None.
-    End,
-    /// In hash order, nobody knows: the key is not there.
-    Gone,
 }
 
 /// Goes from the first key on by `next`: what came last, how many keys it met, and their sum.
-pub fn traverse(hand: &mut dyn Hand) -> (Next, i64, i64) {
+pub fn traverse(hand: &mut dyn Hand) -> (Next, u64, u64) {
     let (mut at, mut rows, mut sum) = (hand.first(), 0, 0);
     while let Next::Key(key) = at {
         (rows, sum) = (rows + 1, sum + key);
         at = hand.next(key);
     }
     (at, rows, sum)
+}
+
+/// Whether a traversal met each key from 1 to `n` once, as their number and their sum tell.
+pub fn whole((at, met, sum): (Next, u64, u64), n: u64) -> Result<(), String> {
+    let right = (n, n * (n + 1) / 2);
+    match at == Next::End && (met, sum) == right {
+        true => Ok(()),
+        false => Err(format!(
+            "a traversal met {met} rows, whose keys add up to {sum}, not {right:?}"
+        )),
+    }
+}
+
+/// Whether a value that was found is its key's.
+pub fn right(found: Option<u64>, key: u64, value: u64, name: &str) -> Outcome {
+    Failure::unless(found.is_none_or(|found| found == value), name, || {
+        format!("lookup of {key} gave {found:?}, not {value}")
+    })
+}
+
+/// Looks at every key from 1 on; how many are there, which must be as many as the table counts, and
+/// as are expected.
+///
+/// # Errors
+/// If they are not, or a value is not its key's.
+pub fn sound(
+    rows: &dyn Rows,
+    name: &str,
+    (keys, value): (u64, fn(u64) -> u64),
+    expected: Option<usize>,
+) -> Outcome<usize> {
+    let (mut hand, mut there) = (rows.hand(), 0);
+    for key in 1..=keys {
+        let found = hand.get(key);
+        right(found, key, value(key), name)?;
+        there += usize::from(found.is_some());
+    }
+    let counted = rows.counted().unwrap_or(there);
+    let right = counted == there && expected.is_none_or(|n| n == there);
+    Failure::unless(right, name, || {
+        format!("{there} rows are found, {counted} counted, {expected:?} right")
+    })?;
+    Ok(there)
 }
 
 /// How a table is asked for.
@@ -116,9 +121,6 @@ pub struct EngineRows {
 
 impl EngineRows {
     /// An empty table for rows of one or two elements.
-    ///
-    /// # Errors
-    /// What the builder says.
     pub fn new(ask: &Ask, arity: usize) -> Result<EngineRows, Error> {
         let larder = Larder::new();
         let builder = larder.table("study").structure(&ask.structure);
@@ -192,8 +194,9 @@ pub(super) struct EngineHand<'t> {
 }
 
 /// Writes the index key of an integer, by way of a buffer for terms.
-pub(super) fn set_key(form: KeyForm, key: i64, (out, exact): (&mut Vec<u8>, &mut TermBuf)) {
+pub(super) fn set_key(form: KeyForm, key: u64, (out, exact): (&mut Vec<u8>, &mut TermBuf)) {
     out.clear();
+    let key = key as i64;
     match form {
         KeyForm::Hash { .. } => Encoder::new(out, Mode::Inline).int(key),
         KeyForm::Ordered => {
@@ -212,7 +215,7 @@ pub(super) fn sure<T>(result: Result<T, Error>) -> T {
 
 impl EngineHand<'_> {
     /// The index key of an integer, in `self.key`.
-    fn set_key(&mut self, key: i64) {
+    fn set_key(&mut self, key: u64) {
         let form = self.table.key_form();
         set_key(form, key, (&mut self.key, &mut self.exact));
     }
@@ -247,7 +250,7 @@ impl EngineHand<'_> {
             )
         });
         match (result, found) {
-            (Ok(true), Some(key)) => Next::Key(key),
+            (Ok(true), Some(key)) => Next::Key(key as u64),
             (Ok(_), _) => Next::End,
             (Err(_), _) => Next::Gone,
         }
@@ -255,12 +258,12 @@ impl EngineHand<'_> {
 }
 
 impl Hand for EngineHand<'_> {
-    fn insert(&mut self, key: i64, value: i64) {
+    fn insert(&mut self, key: u64, value: u64) {
         let form = self.table.key_form();
         let mut encoder = ObjectEncoder::new(&mut self.object, self.arity, 1, form, false);
-        encoder.key(|e| e.int(key));
+        encoder.key(|e| e.int(key as i64));
         if self.arity == 2 {
-            encoder.element(|e| e.int(value));
+            encoder.element(|e| e.int(value as i64));
         }
         assert!(encoder.finish());
         let object = self.object.borrow();
@@ -269,7 +272,7 @@ impl Hand for EngineHand<'_> {
         }));
     }
 
-    fn lookup(&mut self, key: i64) -> Option<i64> {
+    fn get(&mut self, key: u64) -> Option<u64> {
         self.set_key(key);
         let position = self.arity;
         let mut found = None;
@@ -278,16 +281,16 @@ impl Hand for EngineHand<'_> {
                 found = stored.view().element(position).and_then(|e| e.as_int());
             })
         }));
-        found
+        found.map(|value| value as u64)
     }
 
-    fn delete(&mut self, key: i64) -> Option<bool> {
+    fn remove(&mut self, key: u64) -> bool {
         self.set_key(key);
         let gone = with_local(|local| self.table.delete_in(local, self.who, &self.key));
-        Some(sure(gone) == 1)
+        sure(gone) == 1
     }
 
-    fn add(&mut self, key: i64) -> Option<i64> {
+    fn add(&mut self, key: u64) -> Option<u64> {
         self.set_key(key);
         let (op, mut sum) = (CounterOp::new(2, Number::Int(1)), None);
         let done = with_local(|local| {
@@ -302,7 +305,7 @@ impl Hand for EngineHand<'_> {
             )
         });
         match (done, sum) {
-            (Ok(()), Some(Number::Int(sum))) => Some(sum),
+            (Ok(()), Some(Number::Int(sum))) => Some(sum as u64),
             _ => None,
         }
     }
@@ -311,7 +314,7 @@ impl Hand for EngineHand<'_> {
         self.step(None)
     }
 
-    fn next(&mut self, key: i64) -> Next {
+    fn next(&mut self, key: u64) -> Next {
         self.set_key(key);
         self.step(Some(&self.key))
     }
@@ -321,10 +324,10 @@ impl Hand for EngineHand<'_> {
         self.run(program(&everything))
     }
 
-    fn count_between(&mut self, after: i64, up_to: i64) -> u64 {
+    fn count_between(&mut self, after: u64, up_to: u64) -> u64 {
         let key = || Term::atom("$1");
-        let over = Term::tuple([Term::atom(">"), key(), Term::int(after)]);
-        let under = Term::tuple([Term::atom("=<"), key(), Term::int(up_to)]);
+        let over = Term::tuple([Term::atom(">"), key(), Term::int(after as i64)]);
+        let under = Term::tuple([Term::atom("=<"), key(), Term::int(up_to as i64)]);
         let rest = (1..self.arity).map(|_| Term::atom("_"));
         let head = Term::tuple(std::iter::once(key()).chain(rest).collect::<Vec<_>>());
         let spec = term!([{(head), [{andalso, (over), (under)}], [true]}]);
@@ -354,30 +357,30 @@ impl Rows for Forgetful {
 }
 
 impl Hand for ForgetfulHand<'_> {
-    fn insert(&mut self, key: i64, value: i64) {
+    fn insert(&mut self, key: u64, value: u64) {
         if key % 89 != 11 {
             self.0.insert(key, value);
         }
     }
-    fn lookup(&mut self, key: i64) -> Option<i64> {
-        self.0.lookup(key)
+    fn get(&mut self, key: u64) -> Option<u64> {
+        self.0.get(key)
     }
-    fn delete(&mut self, key: i64) -> Option<bool> {
-        self.0.delete(key)
+    fn remove(&mut self, key: u64) -> bool {
+        self.0.remove(key)
     }
-    fn add(&mut self, key: i64) -> Option<i64> {
+    fn add(&mut self, key: u64) -> Option<u64> {
         self.0.add(key)
     }
     fn first(&mut self) -> Next {
         self.0.first()
     }
-    fn next(&mut self, key: i64) -> Next {
+    fn next(&mut self, key: u64) -> Next {
         self.0.next(key)
     }
     fn count_all(&mut self) -> u64 {
         self.0.count_all()
     }
-    fn count_between(&mut self, after: i64, up_to: i64) -> u64 {
+    fn count_between(&mut self, after: u64, up_to: u64) -> u64 {
         self.0.count_between(after, up_to)
     }
 }
@@ -393,9 +396,9 @@ mod tests {
             let mut hand = rows.hand();
             assert_eq!(hand.first(), Next::End);
             (1..=100).for_each(|k| hand.insert(k, k * k));
-            assert_eq!((hand.lookup(7), hand.lookup(101)), (Some(49), None));
-            assert_eq!((hand.add(7), hand.lookup(7)), (Some(50), Some(50)));
-            assert_eq!((hand.delete(8), hand.delete(8)), (Some(true), Some(false)));
+            assert_eq!((hand.get(7), hand.get(101)), (Some(49), None));
+            assert_eq!((hand.add(7), hand.get(7)), (Some(50), Some(50)));
+            assert!(hand.remove(8) && !hand.remove(8));
             assert_eq!(rows.counted(), Some(99));
             assert_eq!(hand.count_all(), 99);
             assert_eq!(hand.count_between(5, 10), 4);
@@ -413,7 +416,7 @@ mod tests {
         let rows = EngineRows::new(&Ask::new(TableKind::Set, "default", &[]), 1).unwrap();
         let mut hand = rows.hand();
         hand.insert(3, 0);
-        assert_eq!(hand.lookup(3), Some(3));
+        assert_eq!(hand.get(3), Some(3));
         assert_eq!(hand.count_between(2, 3), 1);
     }
 }

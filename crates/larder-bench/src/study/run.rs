@@ -3,14 +3,13 @@
 use super::contender::Contender;
 use super::{Extent, Options, Plan};
 use crate::maps::peers::Only;
-use crate::result::{self, Better, Failure, Plot, Point, Published, X};
+use crate::result::{self, Better, Failure, Outcome, Plot, Point, Published, X};
 use crate::stats::{ends, median};
 use crate::table::facts;
 use crate::time::clock::{self, Clock, Turns};
 use crate::time::memory;
 use crate::time::progress::Progress;
 use std::collections::BTreeMap;
-use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -19,8 +18,6 @@ struct Figures {
     plot: String,
     series: String,
     x: X,
-    unit: &'static str,
-    better: Better,
     runs: Vec<f64>,
 }
 
@@ -42,11 +39,15 @@ pub struct Run {
     pub out: PathBuf,
     /// Bars.
     pub progress: Progress,
+    /// The time that there is.
+    pub clock: Clock,
+    /// Which structures are wanted.
+    pub only: Only,
     runs: Option<usize>,
-    only: Only,
+    /// The plots, each with the unit of its figures and which way they are better.
+    plots: Vec<(Plot, String, Better)>,
     figures: Vec<Figures>,
     result: result::Study,
-    clock: Clock,
     /// Whether a file of this run's is there already.
     written: bool,
 }
@@ -60,7 +61,6 @@ const UNDER_WAY: &str = "what came later: the study was broken off, or is under 
 impl Run {
     /// Begins a study: its name, its title and its source.
     pub fn begin([name, title, source]: [&str; 3], only: Only, out: &Path) -> Run {
-        let (machine, commit, started) = origin();
         Run {
             scale: Extent::Quick,
             seed: 0,
@@ -70,18 +70,17 @@ impl Run {
             root: PathBuf::from("."),
             out: out.to_owned(),
             progress: Progress::new(true),
-            runs: None,
-            only,
-            figures: Vec::new(),
             clock: Clock::new(None, false),
+            only,
+            runs: None,
+            plots: Vec::new(),
+            figures: Vec::new(),
             written: false,
             result: result::Study {
                 study: name.into(),
                 title: title.into(),
                 source: source.into(),
-                machine,
-                commit,
-                started,
+                origin: origin(),
                 ..result::Study::default()
             },
         }
@@ -128,18 +127,9 @@ impl Run {
         ));
     }
 
-    /// Turns of a part that may last until this share of the study's time is over; see
-    /// [`Run::turn`].
-    pub fn turns(&self, runs: usize, share: f64) -> Turns {
-        self.clock.turns(runs, share)
-    }
-
     /// The number of the next turn of a part, if there is time for one. What was found so far is
     /// written before it begins; a part for which there is no time at all is said to be left out.
-    ///
-    /// # Errors
-    /// Those of the files.
-    pub fn turn(&mut self, part: &str, turns: &mut Turns) -> Result<Option<usize>, Failure> {
+    pub fn turn(&mut self, part: &str, turns: &mut Turns) -> Outcome<Option<usize>> {
         self.save()?;
         let turn = self.clock.turn(turns);
         if turns.done().0 == 0 {
@@ -151,17 +141,14 @@ impl Run {
     /// Measures the items in turns, each time beginning with another one, as long as there is time
     /// for another turn (see [`Run::turn`]). `each` is given the turn's seed, and takes so many
     /// steps.
-    ///
-    /// # Errors
-    /// Those of `each`, and of the files.
     pub fn in_turns<T>(
         &mut self,
         part: &str,
         (runs, share): (usize, f64),
         (items, steps): (&[T], usize),
-        mut each: impl FnMut(&mut Run, u64, &T) -> Result<(), Failure>,
-    ) -> Result<(), Failure> {
-        let mut turns = self.turns(runs, share);
+        mut each: impl FnMut(&mut Run, u64, &T) -> Outcome,
+    ) -> Outcome {
+        let mut turns = self.clock.turns(runs, share);
         while let Some(turn) = self.turn(part, &mut turns)? {
             self.begin_turn(part, turn, items.len() * steps);
             for item in rotated(items, turn) {
@@ -177,29 +164,6 @@ impl Run {
         self.progress.part(&what, steps);
     }
 
-    /// How long each of so many may take, if this share of the study's time is to be enough; see
-    /// [`Clock::patience`].
-    pub fn patience(&self, share: f64, left: usize) -> Option<Duration> {
-        self.clock.patience(share, left)
-    }
-
-    /// Whole seconds that are left, for a program that measures; nothing where there is no end.
-    pub fn seconds_left(&self) -> String {
-        let left = self.clock.patience(1.0, 1);
-        left.map_or(String::new(), |left| left.as_secs().max(1).to_string())
-    }
-
-    /// Whether nothing at all is begun after the end.
-    pub fn is_strict(&self) -> bool {
-        self.clock.is_strict()
-    }
-
-    /// Whether the study, if it has an end, can be over by then with something that takes so many
-    /// seconds.
-    pub fn has_time(&self, seconds: f64) -> bool {
-        self.clock.has_time(seconds)
-    }
-
     /// Whether there is no time any more, in a part with this share, for something that takes so
     /// many seconds; if so, says what is left out.
     pub fn is_over(&mut self, what: &str, (share, seconds): (f64, f64)) -> bool {
@@ -211,10 +175,7 @@ impl Run {
     }
 
     /// Writes what was found so far, so that a study which is broken off leaves that.
-    ///
-    /// # Errors
-    /// Those of the files.
-    pub fn save(&mut self) -> Result<(), Failure> {
+    pub fn save(&mut self) -> Outcome {
         if self.figures.is_empty() {
             return Ok(());
         }
@@ -255,10 +216,7 @@ impl Run {
     }
 
     /// Those that are wanted; and the planted one, which forgets keys, if it was asked for.
-    ///
-    /// # Errors
-    /// If none is left.
-    pub fn contenders(&self, all: Vec<Contender>) -> Result<Vec<Contender>, Failure> {
+    pub fn contenders(&self, all: Vec<Contender>) -> Outcome<Vec<Contender>> {
         let mut wanted: Vec<_> = all.into_iter().filter(|c| self.only.has(&c.name)).collect();
         if self.plant {
             let first = wanted
@@ -275,16 +233,6 @@ impl Run {
         Ok(wanted)
     }
 
-    /// Whether something by this name is wanted.
-    pub fn wants(&self, name: &str) -> bool {
-        self.only.has(name)
-    }
-
-    /// Names for peers' files.
-    pub fn only(&self) -> Only {
-        Only(self.only.0.clone())
-    }
-
     /// Tells of an option's value.
     pub fn setting(&mut self, name: &str, value: impl ToString) {
         self.result
@@ -292,35 +240,34 @@ impl Run {
             .insert(name.to_owned(), value.to_string());
     }
 
-    /// Adds a plot.
-    pub fn plot(
-        &mut self,
-        id: impl Into<String>,
-        title: impl Into<String>,
-        x: (&str, result::Scale),
-        y: (&str, result::Scale),
-        note: impl Into<String>,
-    ) {
-        self.result.plots.push(Plot {
-            id: id.into(),
-            title: title.into(),
-            x_label: x.0.into(),
-            y_label: y.0.into(),
-            x_scale: x.1,
-            y_scale: y.1,
-            note: note.into(),
-        });
+    /// Adds plots: a table as [`Plot::said`] has it, a line each, in which `{NAME}` stands for what
+    /// is given with that name.
+    pub fn plots(&mut self, table: &str, values: &[(&str, &str)]) {
+        let mut table = table.to_owned();
+        for (name, value) in values {
+            table = table.replace(&format!("{{{name}}}"), value);
+        }
+        let lines = table.lines().filter(|line| !line.trim().is_empty());
+        self.plots.extend(lines.map(Plot::said));
+    }
+
+    /// The plot of this id, with the unit of its figures and which way they are better.
+    fn find(&self, id: &str) -> Option<&(Plot, String, Better)> {
+        self.plots.iter().find(|(plot, ..)| plot.id == id)
+    }
+
+    fn plot(&self, id: &str) -> &(Plot, String, Better) {
+        let found = self.find(id);
+        found.unwrap_or_else(|| panic!("the study has no plot {id}"))
+    }
+
+    /// How x is laid out in a plot, if there is such a plot.
+    pub fn x_scale(&self, id: &str) -> Option<result::Scale> {
+        self.find(id).map(|(plot, ..)| plot.x_scale)
     }
 
     /// Adds one run's figure to a point.
-    pub fn figure(
-        &mut self,
-        plot: &str,
-        series: &str,
-        x: impl Into<X>,
-        y: f64,
-        unit: (&'static str, Better),
-    ) {
+    pub fn figure(&mut self, plot: &str, series: &str, x: impl Into<X>, y: f64) {
         let x = x.into();
         let same = |f: &&mut Figures| f.plot == plot && f.series == series && f.x == x;
         match self.figures.iter_mut().find(same) {
@@ -329,19 +276,16 @@ impl Run {
                 plot: plot.to_owned(),
                 series: series.to_owned(),
                 x,
-                unit: unit.0,
-                better: unit.1,
                 runs: vec![y],
             }),
         }
     }
 
     /// The median of a point so far.
-    pub fn median(&self, plot: &str, series: &str, x: &X) -> Option<f64> {
-        self.figures
-            .iter()
-            .find(|f| f.plot == plot && f.series == series && f.x == *x)
-            .map(|f| median(&f.runs))
+    pub fn median(&self, plot: &str, series: &str, x: impl Into<X>) -> Option<f64> {
+        let x = x.into();
+        let same = |f: &&Figures| f.plot == plot && f.series == series && f.x == x;
+        self.figures.iter().find(same).map(|f| median(&f.runs))
     }
 
     /// Adds a figure that a paper gives.
@@ -350,15 +294,16 @@ impl Run {
         plot: &str,
         series: &str,
         x: impl Into<X>,
-        (value, unit): (f64, &str),
+        value: f64,
         source: &str,
     ) {
+        let (_, unit, _) = self.plot(plot);
         self.result.published.push(Published {
             plot: plot.into(),
             series: series.into(),
             x: x.into(),
             value,
-            unit: unit.into(),
+            unit: unit.clone(),
             source: source.into(),
         });
     }
@@ -371,18 +316,23 @@ impl Run {
         }
     }
 
-    /// Whether so many bytes can be had; if not, says so of `what`.
+    /// Whether so many bytes can be had; if not, says so of `what`, once.
     pub fn fits(&mut self, what: &str, bytes: f64) -> bool {
         let free = memory::free();
-        if bytes <= free {
-            return true;
+        let begin = format!("{what}: would take about ");
+        if bytes > free
+            && !self
+                .result
+                .skipped
+                .iter()
+                .any(|text| text.starts_with(&begin))
+        {
+            let [bytes, free] = [bytes, free.max(0.0)].map(|bytes| bytes / 1e9);
+            self.skip(format!(
+                "{begin}{bytes:.1} GB of memory, {free:.1} GB may be used"
+            ));
         }
-        self.skip(format!(
-            "{what}: would take about {:.1} GB of memory, {:.1} GB may be used",
-            bytes / 1e9,
-            free.max(0.0) / 1e9
-        ));
-        false
+        bytes <= free
     }
 
     /// Says what was asserted; once.
@@ -392,9 +342,9 @@ impl Run {
         }
     }
 
-    /// Facts of the machine, the commit and the beginning, for a file of another kind.
-    pub fn origin(&self) -> (&result::Study, f64) {
-        (&self.result, self.clock.seconds())
+    /// What it is measured on, and since when.
+    pub fn origin(&self) -> result::Origin {
+        self.result.origin.clone()
     }
 
     /// Ends the study: the result, with plots that have nothing in them left out.
@@ -405,16 +355,34 @@ impl Run {
 
     /// What was found so far.
     fn found(&self) -> result::Study {
-        let mut result = self.result.clone();
-        result
-            .points
-            .extend(self.figures.iter().map(Figures::point));
-        let (points, published) = (&result.points, &result.published);
-        result.plots.retain(|plot| {
+        let points: Vec<_> = self.figures.iter().map(|f| self.point(f)).collect();
+        let mut plots: Vec<_> = self.plots.iter().map(|(plot, ..)| plot.clone()).collect();
+        let published = &self.result.published;
+        plots.retain(|plot| {
             points.iter().any(|p| p.plot == plot.id) || published.iter().any(|p| p.plot == plot.id)
         });
-        result.seconds = self.clock.seconds();
-        result
+        result::Study {
+            points,
+            plots,
+            seconds: self.clock.seconds(),
+            ..self.result.clone()
+        }
+    }
+
+    fn point(&self, of: &Figures) -> Point {
+        let (_, unit, better) = self.plot(&of.plot);
+        let [low, high] = ends(&of.runs);
+        Point {
+            plot: of.plot.clone(),
+            series: of.series.clone(),
+            x: of.x.clone(),
+            y: median(&of.runs),
+            low,
+            high,
+            unit: unit.clone(),
+            runs: of.runs.len(),
+            better: *better,
+        }
     }
 }
 
@@ -428,23 +396,6 @@ fn clock(study: &Plan, options: &Options) -> Clock {
     Clock::new(end, asked.is_some())
 }
 
-impl Figures {
-    fn point(&self) -> Point {
-        let [low, high] = ends(&self.runs);
-        Point {
-            plot: self.plot.clone(),
-            series: self.series.clone(),
-            x: self.x.clone(),
-            y: median(&self.runs),
-            low,
-            high,
-            unit: self.unit.into(),
-            runs: self.runs.len(),
-            better: self.better,
-        }
-    }
-}
-
 /// The items, beginning with another one in each turn.
 pub fn rotated<T>(items: &[T], turn: usize) -> impl Iterator<Item = &T> {
     let (last, first) = items.split_at(turn % items.len().max(1));
@@ -456,58 +407,37 @@ pub fn cores() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
-/// A number as people read it: `54,000,000`.
-pub fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// The facts of the machine, by name; the commit; when this is, as `2026-11-22T06:00:00Z`.
-fn origin() -> (BTreeMap<String, String>, String, String) {
+fn origin() -> result::Origin {
     let facts = facts().into_iter();
-    let mut facts: BTreeMap<_, _> = facts.map(|(name, fact)| (name.to_owned(), fact)).collect();
-    let mut take = |name| facts.remove(name).unwrap_or_default();
-    let (commit, date) = (take("commit"), take("date"));
-    (facts, commit, date)
+    let mut machine: BTreeMap<_, _> = facts.map(|(name, fact)| (name.to_owned(), fact)).collect();
+    let mut take = |name| machine.remove(name).unwrap_or_default();
+    let (commit, started) = (take("commit"), take("date"));
+    result::Origin {
+        machine,
+        commit,
+        started,
+    }
 }
 
 /// The points as a table on the terminal, plot by plot.
 pub fn table(study: &result::Study) -> String {
+    let line = |series: &str, x: &X, y: f64, unit: &str, rest: String| {
+        let x = x.to_string();
+        format!("  {series:36} {x:>24} {y:>14.3} {unit:12} {rest}\n")
+    };
     let mut text = String::new();
     for plot in &study.plots {
-        let _ = writeln!(text, "\n{} ({})", plot.title, plot.y_label);
-        for point in study.points.iter().filter(|p| p.plot == plot.id) {
-            let _ = writeln!(
-                text,
-                "  {:36} {:>24} {:>14.3} {:12} [{:.3} .. {:.3}]",
-                point.series,
-                point.x.to_string(),
-                point.y,
-                point.unit,
-                point.low,
-                point.high
-            );
+        text += &format!("\n{} ({})\n", plot.title, plot.y_label);
+        for p in study.points.iter().filter(|p| p.plot == plot.id) {
+            let spread = format!("[{:.3} .. {:.3}]", p.low, p.high);
+            text += &line(&p.series, &p.x, p.y, &p.unit, spread);
         }
-        for said in study.published.iter().filter(|p| p.plot == plot.id) {
-            let _ = writeln!(
-                text,
-                "  {:36} {:>24} {:>14.3} {:12} published",
-                said.series,
-                said.x.to_string(),
-                said.value,
-                said.unit
-            );
+        for p in study.published.iter().filter(|p| p.plot == plot.id) {
+            text += &line(&p.series, &p.x, p.value, &p.unit, "published".into());
         }
     }
     for skipped in &study.skipped {
-        let _ = writeln!(text, "skipped: {skipped}");
+        text += &format!("skipped: {skipped}\n");
     }
     text
 }
@@ -532,24 +462,20 @@ mod tests {
     fn a_point_is_the_median_of_its_runs() {
         let mut run = run(&["x", "--tiny", "--threads", "6"], &[]);
         assert_eq!(run.thread_counts(), [1, 2, 4, 6]);
+        run.plots(
+            "p | of {what} | x, log | y, log | ns, less | ",
+            &[("what", "it")],
+        );
         for y in [5.0, 1.0, 3.0] {
-            run.figure("p", "s", 7.0, y, ("ns", Better::Less));
+            run.figure("p", "s", 7.0, y);
         }
-        run.figure("p", "s", 8.0, 9.0, ("ns", Better::Less));
-        assert_eq!(run.median("p", "s", &7.0.into()), Some(3.0));
-        let points = run.end().points;
-        assert_eq!(points.len(), 2);
+        run.figure("p", "s", 8.0, 9.0);
+        assert_eq!(run.median("p", "s", 7.0), Some(3.0));
+        let result::Study { points, plots, .. } = run.end();
+        assert_eq!((plots[0].title.as_str(), points.len()), ("of it", 2));
         assert_eq!(
             (points[0].low, points[0].high, points[0].runs),
             (1.0, 5.0, 3)
-        );
-    }
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!(
-            [7, 700, 7_000, 54_000_000].map(grouped),
-            ["7", "700", "7,000", "54,000,000"]
         );
     }
 

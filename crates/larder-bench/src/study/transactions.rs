@@ -4,11 +4,13 @@
 //! All figures are taken in turns: the table without snapshots and the one with, one after the
 //! other, in one run.
 
-use super::rows::{program, set_key, sure, Ask, EngineHand, EngineRows, Hand};
-use super::run::{grouped, Run};
+use super::rows::{program, set_key, sure, Ask, EngineHand, EngineRows};
+use super::run::Run;
 use super::Plan;
-use crate::result::{Better, Failure, Scale};
-use crate::stats::{quantile, sorted};
+use crate::maps::peers::Hand;
+use crate::result::{Failure, Outcome};
+use crate::stats::{ends, quantile, sorted};
+use crate::table::grouped;
 use crate::time::{timed, workers};
 use crate::workload::{shuffled, Random};
 use larder::api::Snapshot;
@@ -29,8 +31,17 @@ pub const STUDY: Plan = Plan {
     run,
 };
 
-const NS: (&str, Better) = ("ns", Better::Less);
-const US: (&str, Better) = ("us", Better::Less);
+const PLOTS: &str = "
+taking | Taking a snapshot of {rows} rows while two threads write | type, names | microseconds, log | us, less |
+waiting | The longest wait of a writer meanwhile | type, names | microseconds, log | us, less | with and without snapshots, each for as long
+writes | Writing over a row of {rows} rows | type, names | ns a write, linear | ns, less | one thread, keys in random order
+kept | Bytes kept for a row that was changed | type, names | bytes, linear | bytes, less |
+";
+
+/// A plot of each way to read each type of table.
+const READS: &str = "
+{what}-{type} | A {what} of a {type} of {rows} rows | keys changed since, names | ns a row, linear | ns, less | lookup: in random order; scan: select_count of all rows; fold: all rows, in order
+";
 
 /// The types of tables.
 const KINDS: [(&str, TableKind); 3] = [
@@ -45,88 +56,46 @@ const CHANGED: [usize; 3] = [0, 1_000, 100_000];
 /// What reads the planted fault's table in the place of its snapshot.
 const PLANTED: &str = "planted fault";
 
-fn run(run: &mut Run) -> Result<(), Failure> {
+fn run(run: &mut Run) -> Outcome {
     let runs = run.runs(run.scale.pick(1, 3, 5));
     let rows = run.scale.pick(2_000, 1_000_000, 16_000_000);
     let rows = run.sizes.first().copied().unwrap_or(rows);
     run.setting("rows", rows);
-    plots(run, rows);
-    let kinds: Vec<_> = KINDS.iter().filter(|kind| run.wants(kind.0)).collect();
+    let said = grouped(rows);
+    run.plots(PLOTS, &[("rows", &said)]);
+    for what in ["lookup", "scan", "fold"] {
+        for (kind, _) in KINDS {
+            run.plots(READS, &[("what", what), ("type", kind), ("rows", &said)]);
+        }
+    }
+    let kinds = KINDS.iter().filter(|kind| run.only.has(kind.0));
+    let kinds: Vec<_> = kinds.collect();
     if kinds.is_empty() {
         return Err(Failure::Impossible(
             "no type of table is called so (--only)".into(),
         ));
     }
+    let steps = (&kinds[..], 3);
     run.in_turns(
         "snapshots",
         (runs, 1.0),
-        (&kinds[..], 3),
-        |run, seed, kind| {
-            let name = kind.0;
-            if !run.fits(
-                &format!("{name} of {} rows", grouped(rows)),
-                rows as f64 * 150.0,
-            ) {
+        steps,
+        |run, seed, (name, kind)| {
+            if !run.fits(&format!("{name} of {said} rows"), rows as f64 * 150.0) {
                 return Ok(());
             }
             run.progress.at(name);
-            let t = Filled::new(kind.1, rows, seed);
-            writes(run, name, &t)?;
-            run.progress.step();
-            reads(run, name, &t)?;
-            run.progress.step();
-            taking(run, name, &t)?;
-            run.progress.step();
+            let t = Filled::new(*kind, rows, seed);
+            for measure in [writes, reads, taking] {
+                measure(run, name, &t)?;
+                run.progress.step();
+            }
             Ok(())
         },
     )?;
     run.check("each lookup and each scan of a snapshot gave the values of before the writes");
     run.check("each lookup and each scan of the table gave the values of after the writes");
     Ok(())
-}
-
-fn plots(run: &mut Run, rows: usize) {
-    let names = ("type", Scale::Names);
-    let of = format!("{} rows", grouped(rows));
-    run.plot(
-        "taking",
-        format!("Taking a snapshot of {of} while two threads write"),
-        names,
-        ("microseconds", Scale::Log),
-        "",
-    );
-    run.plot(
-        "waiting",
-        "The longest wait of a writer meanwhile",
-        names,
-        ("microseconds", Scale::Log),
-        "with and without snapshots, each for as long",
-    );
-    run.plot(
-        "writes",
-        format!("Writing over a row of {of}"),
-        names,
-        ("ns a write", Scale::Linear),
-        "one thread, keys in random order",
-    );
-    run.plot(
-        "kept",
-        "Bytes kept for a row that was changed",
-        names,
-        ("bytes", Scale::Linear),
-        "",
-    );
-    for what in ["lookup", "scan", "fold"] {
-        for (kind, _) in KINDS {
-            run.plot(
-                format!("{what}-{kind}"),
-                format!("A {what} of a {kind} of {of}"),
-                ("keys changed since", Scale::Names),
-                ("ns a row", Scale::Linear),
-                "lookup: in random order; scan: select_count of all rows; fold: all rows, in order",
-            );
-        }
-    }
 }
 
 /// A table with the rows {K, 0}.
@@ -136,25 +105,28 @@ struct Filled {
     order: Vec<u32>,
 }
 
+/// What stands for a value that is not there: more than all values together.
+const NOTHING: u64 = 1 << 40;
+
 impl EngineHand<'_> {
     /// Puts {K, V} in the place of what is under the key.
-    fn put(&mut self, key: i64, value: i64) {
+    fn put(&mut self, key: u64, value: u64) {
         if !self.table.kind().is_unique() {
-            self.delete(key);
+            self.remove(key);
         }
         self.insert(key, value);
     }
 
     /// The number of rows whose value is at least `least`.
-    fn count(&self, least: i64) -> u64 {
+    fn count(&self, least: u64) -> u64 {
         let value = || Term::atom("$1");
-        let guard = Term::tuple([Term::atom(">="), value(), Term::int(least)]);
+        let guard = Term::tuple([Term::atom(">="), value(), Term::int(least as i64)]);
         let head = Term::tuple([Term::atom("_"), value()]);
         self.run(program(&term!([{(head), [(guard)], [true]}])))
     }
 
     /// The sum of all values, and the number of rows, in order.
-    fn fold(&mut self) -> (i64, usize) {
+    fn fold(&mut self) -> (u64, usize) {
         let table = self.table;
         let (mut sum, mut rows, mut last) = (0, 0, None);
         loop {
@@ -165,9 +137,9 @@ impl EngineHand<'_> {
             });
             let mut show = |object: &ObjectView<'_>, _| {
                 rows += 1;
-                last = object.key().as_int();
+                last = object.key().as_int().map(|key| key as u64);
                 let value = object.element(2).and_then(|e| e.as_int());
-                sum += value.unwrap_or(i64::MIN / 2);
+                sum += value.map_or(NOTHING, |value| value as u64);
             };
             sure(table.fold(self.who, from, Direction::Forward, 1000, &mut show));
             if rows == before {
@@ -190,9 +162,9 @@ impl Filled {
     }
 
     /// Writes {K, V} under each of the keys; ns each.
-    fn write(&self, keys: &[u32], value: i64) -> f64 {
+    fn write(&self, keys: &[u32], value: u64) -> f64 {
         let mut hand = self.made.engine_hand();
-        let all = || keys.iter().for_each(|&key| hand.put(i64::from(key), value));
+        let all = || keys.iter().for_each(|&key| hand.put(u64::from(key), value));
         timed(all).1 * 1e9 / keys.len() as f64
     }
 
@@ -207,30 +179,24 @@ impl Filled {
 }
 
 /// Writes over rows, without a snapshot, for the first time since one, and again.
-fn writes(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
+fn writes(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
     let keys = t.some(200_000);
     // What a first pass would pay alone.
     t.write(keys, 1);
-    run.figure("writes", "no snapshot", kind, t.write(keys, 2), NS);
+    run.figure("writes", "no snapshot", kind, t.write(keys, 2));
     let snapshot = t.snapshot();
-    run.figure("writes", "first touch", kind, t.write(keys, 3), NS);
-    run.figure("writes", "later touch", kind, t.write(keys, 4), NS);
+    run.figure("writes", "first touch", kind, t.write(keys, 3));
+    run.figure("writes", "later touch", kind, t.write(keys, 4));
     let (_, kept) = t.made.table.engine_table().snapshots();
-    run.figure(
-        "kept",
-        "snapshot",
-        kind,
-        kept as f64 / keys.len() as f64,
-        ("bytes", Better::Less),
-    );
+    run.figure("kept", "snapshot", kind, kept as f64 / keys.len() as f64);
     drop(snapshot);
-    run.figure("writes", "no snapshot any more", kind, t.write(keys, 5), NS);
+    run.figure("writes", "no snapshot any more", kind, t.write(keys, 5));
     t.write(&t.order, 0);
     Ok(())
 }
 
 /// Reads a table and its snapshot, after some keys were changed.
-fn reads(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
+fn reads(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
     let snapshot = t.snapshot();
     let planted = run.plant.then_some(&t.made.table);
     let mut before = 0;
@@ -243,26 +209,24 @@ fn reads(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
         // In turns, and the second time counts: the first brings memory near.
         for round in 0..2 {
             for (series, table, expected) in [
-                ("table", &t.made.table, changed as i64),
+                ("table", &t.made.table, changed as u64),
                 ("snapshot", planted.unwrap_or(&snapshot), 0),
             ] {
                 let mut hand = t.made.hand_of(table);
-                let (found, lookup) = timed(|| -> i64 {
-                    let values = lookups.iter().map(|&key| hand.lookup(i64::from(key)));
-                    values.map(|value| value.unwrap_or(-9)).sum()
+                let (found, lookup) = timed(|| -> u64 {
+                    let values = lookups.iter().map(|&key| hand.get(u64::from(key)));
+                    values.map(|value| value.unwrap_or(NOTHING)).sum()
                 });
                 let (scanned, scan) = timed(|| hand.count(1));
                 let ((sum, rows), fold) = timed(|| hand.fold());
                 let right = (found == 0) == (expected == 0)
-                    && found >= 0
-                    && scanned == expected as u64
+                    && found < NOTHING
+                    && scanned == expected
                     && (sum, rows) == (expected, t.rows);
-                if !right {
-                    let who = if planted.is_some() { PLANTED } else { series };
-                    let what =
-                        format!("{found}, {scanned} and {sum} of {rows} instead of {expected}");
-                    return Err(Failure::wrong(who, what));
-                }
+                let who = planted.map_or(series, |_| PLANTED);
+                Failure::unless(right, who, || {
+                    format!("{found}, {scanned} and {sum} of {rows} instead of {expected}")
+                })?;
                 if round == 1 {
                     for (what, seconds, of) in [
                         ("lookup", lookup, lookups.len()),
@@ -270,7 +234,7 @@ fn reads(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
                         ("fold", fold, t.rows),
                     ] {
                         let ns = seconds * 1e9 / of as f64;
-                        run.figure(&format!("{what}-{kind}"), series, &*x, ns, NS);
+                        run.figure(&format!("{what}-{kind}"), series, &*x, ns);
                     }
                 }
             }
@@ -280,7 +244,7 @@ fn reads(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
 }
 
 /// Takes snapshots while two threads write: how long it takes, and how long they wait.
-fn taking(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
+fn taking(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
     let time = Duration::from_millis(run.scale.pick(20, 500, 2_000));
     for snapshots in [false, true] {
         let done = workers::work(3, Some(time), |worker| {
@@ -290,7 +254,7 @@ fn taking(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
                     (t.made.engine_hand(), Random::new(worker.number as u64));
                 let mut most = Duration::ZERO;
                 while !worker.is_over() {
-                    let key = random.below(t.rows as u64) as i64;
+                    let key = random.below(t.rows as u64);
                     let begin = Instant::now();
                     hand.put(key, 0);
                     most = most.max(begin.elapsed());
@@ -309,21 +273,13 @@ fn taking(run: &mut Run, kind: &str, t: &Filled) -> Result<(), Failure> {
             }
             Ok(longest)
         })?;
-        let most = done.results[..2]
-            .iter()
-            .flatten()
-            .copied()
-            .fold(0.0, f64::max);
-        let series = if snapshots {
-            "with snapshots"
-        } else {
-            "without"
-        };
-        run.figure("waiting", series, kind, most, US);
+        let [_, most] = ends(&done.results[..2].concat());
+        let series = ["without", "with snapshots"][usize::from(snapshots)];
+        run.figure("waiting", series, kind, most);
         let took = sorted(done.results[2].iter().copied());
         if !took.is_empty() {
-            run.figure("taking", "median", kind, quantile(&took, 0.5), US);
-            run.figure("taking", "99 %", kind, quantile(&took, 0.99), US);
+            run.figure("taking", "median", kind, quantile(&took, 0.5));
+            run.figure("taking", "99 %", kind, quantile(&took, 0.99));
         }
     }
     Ok(())

@@ -1,7 +1,7 @@
 //! Several threads on one table: they begin together, each on a core of its own while there are
 //! some, and the clock runs from the first to the last.
 
-use crate::result::Failure;
+use crate::result::Outcome;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Barrier;
 use std::thread::{scope, sleep, ScopedJoinHandle};
@@ -33,16 +33,13 @@ pub struct Done<T> {
 /// Lets so many threads work until each is done; with `time`, until that is over (see
 /// [`Worker::is_over`]).
 ///
-/// # Errors
-/// The first worker's that has one.
-///
 /// # Panics
 /// If a worker does.
 pub fn work<T: Send>(
     threads: usize,
     time: Option<Duration>,
-    job: impl Fn(Worker<'_>) -> Result<T, Failure> + Sync,
-) -> Result<Done<T>, Failure> {
+    job: impl Fn(Worker<'_>) -> Outcome<T> + Sync,
+) -> Outcome<Done<T>> {
     let (stop, start) = (AtomicBool::new(false), Barrier::new(threads + 1));
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     scope(|scope| {
@@ -69,9 +66,9 @@ pub fn work<T: Send>(
     })
 }
 
-type Outcome<T> = Result<(T, Instant, Instant), Failure>;
+type Timed<T> = Outcome<(T, Instant, Instant)>;
 
-fn gather<T>(workers: Vec<ScopedJoinHandle<'_, Outcome<T>>>) -> Result<Done<T>, Failure> {
+fn gather<T>(workers: Vec<ScopedJoinHandle<'_, Timed<T>>>) -> Outcome<Done<T>> {
     let mut results = Vec::new();
     let mut span: Option<(Instant, Instant)> = None;
     for worker in workers {
@@ -87,6 +84,7 @@ fn gather<T>(workers: Vec<ScopedJoinHandle<'_, Outcome<T>>>) -> Result<Done<T>, 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::result::Failure;
 
     #[test]
     fn all_work_and_the_time_is_that_of_all() {

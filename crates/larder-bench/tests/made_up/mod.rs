@@ -1,7 +1,7 @@
 //! Made-up results of every kind that the report has to draw. They are inputs of tests, and say so.
 
 use larder_bench::result::{
-    BaseNow, Better, Event, Happened, Phase, Plot, Point, Published, Recording, Sample, Scale,
+    BaseNow, Better, Event, Happened, Origin, Phase, Plot, Point, Published, Recording, Sample,
     Study, X,
 };
 use std::collections::BTreeMap;
@@ -39,29 +39,6 @@ rows,row,type,operation,unit,ets,larder,ratio,ratio_least,ratio_most,target,met,
 65536,lookup,ordered_set,\"lookup, random\",ns,323,190,0.59,0.58,0.62,1,true,3,,\n\
 65536,memory,set,set,bytes,82.3,13.8,0.168,0.168,0.168,0.4,true,1,,\n";
 
-/// A plot whose axes are said as `keys, log`.
-fn plot([id, title, x, y, note]: [&str; 5]) -> Plot {
-    let axis = |said: &str| {
-        let (label, scale) = said.split_once(", ").expect("a label and a scale");
-        let scale = match scale {
-            "log" => Scale::Log,
-            "linear" => Scale::Linear,
-            _ => Scale::Names,
-        };
-        (label.to_owned(), scale)
-    };
-    let ((x_label, x_scale), (y_label, y_scale)) = (axis(x), axis(y));
-    Plot {
-        id: id.into(),
-        title: title.into(),
-        x_label,
-        y_label,
-        x_scale,
-        y_scale,
-        note: note.into(),
-    }
-}
-
 fn study(name: &str, title: &str) -> Study {
     let facts = [
         ("processor", "a made-up processor"),
@@ -72,9 +49,11 @@ fn study(name: &str, title: &str) -> Study {
         study: name.into(),
         title: title.into(),
         source: "made-up figures, for a test of the report".into(),
-        machine: facts.map(|(name, fact)| (name.into(), fact.into())).into(),
-        commit: "0123456789ab".into(),
-        started: "2026-11-22T06:00:00Z".into(),
+        origin: Origin {
+            machine: facts.map(|(name, fact)| (name.into(), fact.into())).into(),
+            commit: "0123456789ab".into(),
+            started: "2026-11-22T06:00:00Z".into(),
+        },
         seconds: 123.0,
         settings: BTreeMap::from([("seed".into(), "1".into())]),
         skipped: vec![
@@ -126,14 +105,11 @@ fn times(slower: f64) -> Study {
         ("judyeh", 60.0, 0.2),
     ];
     study.plots = [
-        "random-lookup|Random lookup, by table size|keys, log|nanoseconds an operation, log|The paper's figures are ratios to set; they are drawn as times of our set.",
-        "workloads|All workloads at 700 k keys|workload, names|nanoseconds an operation, linear|",
-        "growth|Inserts, million by million|million, linear|milliseconds, linear|",
+        "random-lookup | Random lookup, by table size | keys, log | nanoseconds an operation, log | ns, less | The paper's figures are ratios to set; they are drawn as times of our set.",
+        "workloads | All workloads at 700 k keys | workload, names | nanoseconds an operation, linear | ns, less |",
+        "growth | Inserts, million by million | million, linear | milliseconds, linear | ms, less |",
     ]
-    .map(|said| {
-        let parts: Vec<&str> = said.split('|').collect();
-        plot(parts.try_into().expect("five parts"))
-    })
+    .map(|line| Plot::said(line).0)
     .into();
     let workloads = "sequential insert, random insert, sequential lookup, random lookup, traversal, counter, deletion";
     let mut add = |at, x, y, spread| add(&mut study, Better::Less, at, x, (y, spread));
@@ -189,8 +165,9 @@ fn threads(slower: f64) -> Study {
         ("lookups", "99 % lookups", 1.0),
         ("updates", "90 % lookups", 0.22),
     ] {
-        let (x, y) = ("threads, linear", "million operations a second, linear");
-        study.plots.push(plot([id, title, x, y, ""]));
+        let axes = "threads, linear | million operations a second, linear | M op/s, more";
+        let line = format!("{id} | {title} | {axes} |");
+        study.plots.push(Plot::said(&line).0);
         for (name, one, speedup) in presets {
             let one = if name == "default" { one * gain } else { one };
             for threads in [1.0, 2.0, 4.0] {

@@ -6,20 +6,20 @@
 
 #[cfg(feature = "peers")]
 use super::Shared;
-use super::{Map, Operations};
+use super::{Hand, Map};
 use std::collections::BTreeMap;
 
 macro_rules! maps {
     ($($map:ty, $name:literal, $ordered:literal;)*) => {$(
-        impl Operations for $map {
+        impl Hand for $map {
             fn insert(&mut self, key: u64, value: u64) {
                 <$map>::insert(self, key, value);
             }
             fn get(&mut self, key: u64) -> Option<u64> {
                 <$map>::get(self, &key).copied()
             }
-            fn remove(&mut self, key: u64) {
-                <$map>::remove(self, &key);
+            fn remove(&mut self, key: u64) -> bool {
+                <$map>::remove(self, &key).is_some()
             }
         }
 
@@ -46,7 +46,7 @@ maps! {
 #[cfg(feature = "peers")]
 macro_rules! shared {
     ($($map:ty, $name:literal, $ordered:literal, $insert:expr, $get:expr, $remove:expr;)*) => {$(
-        impl Operations for &$map {
+        impl Hand for &$map {
             fn insert(&mut self, key: u64, value: u64) {
                 let insert: fn(&$map, u64, u64) = $insert;
                 insert(self, key, value);
@@ -55,9 +55,9 @@ macro_rules! shared {
                 let get: fn(&$map, u64) -> Option<u64> = $get;
                 get(self, key)
             }
-            fn remove(&mut self, key: u64) {
-                let remove: fn(&$map, u64) = $remove;
-                remove(self, key);
+            fn remove(&mut self, key: u64) -> bool {
+                let remove: fn(&$map, u64) -> bool = $remove;
+                remove(self, key)
             }
         }
 
@@ -81,23 +81,23 @@ shared! {
     dashmap::DashMap<u64, u64>, "dashmap", false,
         |map, key, value| _ = map.insert(key, value),
         |map, key| map.get(&key).map(|found| *found),
-        |map, key| _ = map.remove(&key);
+        |map, key| map.remove(&key).is_some();
     papaya::HashMap<u64, u64>, "papaya", false,
         |map, key, value| _ = map.pin().insert(key, value),
         |map, key| map.pin().get(&key).copied(),
-        |map, key| _ = map.pin().remove(&key);
+        |map, key| map.pin().remove(&key).is_some();
     scc::HashIndex<u64, u64>, "scc::HashIndex", false,
         |map, key, value| _ = map.insert_sync(key, value),
         |map, key| map.peek_with(&key, |_, value| *value),
-        |map, key| _ = map.remove_sync(&key);
+        |map, key| map.remove_sync(&key);
     scc::TreeIndex<u64, u64>, "scc::TreeIndex", true,
         |map, key, value| _ = map.insert_sync(key, value),
         |map, key| map.peek_with(&key, |_, value| *value),
-        |map, key| _ = map.remove_sync(&key);
+        |map, key| map.remove_sync(&key);
     crossbeam_skiplist::SkipMap<u64, u64>, "crossbeam SkipMap", true,
         |map, key, value| _ = map.insert(key, value),
         |map, key| map.get(&key).map(|entry| *entry.value()),
-        |map, key| _ = map.remove(&key);
+        |map, key| map.remove(&key).is_some();
 }
 
 #[cfg(feature = "peers")]
@@ -105,7 +105,7 @@ pub use of_each_thread::{Art, Concurrent};
 
 #[cfg(feature = "peers")]
 mod of_each_thread {
-    use super::{Map, Operations, Shared};
+    use super::{Hand, Map, Shared};
     use concurrent_map::ConcurrentMap;
     use congee::U64Congee;
     use crossbeam_epoch::pin;
@@ -114,15 +114,15 @@ mod of_each_thread {
     /// concurrent-map, a lock-free B+-tree, to be cloned from.
     pub struct Concurrent(Mutex<ConcurrentMap<u64, u64>>);
 
-    impl Operations for ConcurrentMap<u64, u64> {
+    impl Hand for ConcurrentMap<u64, u64> {
         fn insert(&mut self, key: u64, value: u64) {
             ConcurrentMap::insert(self, key, value);
         }
         fn get(&mut self, key: u64) -> Option<u64> {
             ConcurrentMap::get(self, &key)
         }
-        fn remove(&mut self, key: u64) {
-            ConcurrentMap::remove(self, &key);
+        fn remove(&mut self, key: u64) -> bool {
+            ConcurrentMap::remove(self, &key).is_some()
         }
     }
 
@@ -142,7 +142,7 @@ mod of_each_thread {
     /// congee: an adaptive radix tree with optimistic lock coupling.
     pub struct Art(U64Congee<usize>);
 
-    impl Operations for Art {
+    impl Hand for Art {
         fn insert(&mut self, key: u64, value: u64) {
             let value = value as usize;
             self.0.insert(key, value, &pin()).expect("there is memory");
@@ -150,8 +150,8 @@ mod of_each_thread {
         fn get(&mut self, key: u64) -> Option<u64> {
             self.0.get(key, &pin()).map(|value| value as u64)
         }
-        fn remove(&mut self, key: u64) {
-            self.0.remove(key, &pin());
+        fn remove(&mut self, key: u64) -> bool {
+            self.0.remove(key, &pin()).is_some()
         }
     }
 

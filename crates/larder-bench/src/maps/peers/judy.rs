@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use super::{Map, Operations};
+use super::{Hand, Map};
 use std::ffi::{c_int, c_void};
 use std::ptr::{null_mut, NonNull};
 
@@ -25,7 +25,7 @@ pub struct JudyL(*mut c_void);
 /// What Judy gives for "out of memory".
 const FAILED: *mut usize = usize::MAX as *mut usize;
 
-impl Operations for JudyL {
+impl Hand for JudyL {
     fn insert(&mut self, key: u64, value: u64) {
         // SAFETY: the array is Judy's (invariant).
         let place = unsafe { JudyLIns(&mut self.0, key as usize, null_mut()) };
@@ -40,9 +40,9 @@ impl Operations for JudyL {
         // SAFETY: as in `insert`; JudyLGet fails for a damaged array alone.
         Some(unsafe { place.read() } as u64)
     }
-    fn remove(&mut self, key: u64) {
+    fn remove(&mut self, key: u64) -> bool {
         // SAFETY: the array is Judy's (invariant).
-        unsafe { JudyLDel(&mut self.0, key as usize, null_mut()) };
+        unsafe { JudyLDel(&mut self.0, key as usize, null_mut()) == 1 }
     }
 }
 

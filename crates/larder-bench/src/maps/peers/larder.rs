@@ -1,8 +1,9 @@
 //! Larder's own: eight bytes of key and eight of value, through the same trait as every table's.
 
-use super::{Map, Operations, Shared, Store};
+use super::{Hand, Map, Shared, Store};
 use larder_index::{
-    pin, Batch, Change, Direction, Guard, Key, KeyRule, Lookup, Start, Unique, UniqueKind, SHORT,
+    pin, Batch, Change, Direction, Guard, Key, KeyRule, Lookup, Previous, Start, Unique,
+    UniqueKind, SHORT,
 };
 use larder_term::hash::Seed;
 use std::borrow::Borrow;
@@ -123,16 +124,76 @@ impl Index {
         Index::new(index(ordered, &seed, true), seed)
     }
 
-    fn put(&self, guard: &Guard, number: u64, value: &[u8]) {
+    /// Does something with the key of a number.
+    #[inline]
+    fn at<T>(&self, number: u64, work: impl FnOnce(&dyn Unique, Key<'_>) -> T) -> T {
         let bytes = number.to_be_bytes();
-        let key = key(&self.seed, &bytes);
-        self.index.put(guard, key, value, &mut |_| true);
+        work(&*self.index, key(&self.seed, &bytes))
     }
 
-    fn remove(&self, guard: &Guard, number: u64) {
-        let bytes = number.to_be_bytes();
-        self.index
-            .remove(guard, key(&self.seed, &bytes), &mut |_| true);
+    /// Puts bytes under a number.
+    pub fn put(&self, guard: &Guard, number: u64, value: &[u8]) {
+        self.at(number, |index, key| {
+            index.put(guard, key, value, &mut |_| true)
+        });
+    }
+
+    /// The word under a number.
+    pub fn word(&self, guard: &Guard, number: u64) -> Option<u64> {
+        let mut value = [0; SHORT];
+        let found = self.at(number, |index, key| {
+            index.get_short(guard, key, &mut value, None)
+        });
+        match found {
+            Lookup::Short(len) => Some(word(&value[..len])),
+            Lookup::Absent => None,
+            Lookup::Long => unreachable!("values have eight bytes"),
+        }
+    }
+
+    /// Removes a number; whether it was there.
+    pub fn remove(&self, guard: &Guard, number: u64) -> bool {
+        let was = self.at(number, |index, key| index.remove(guard, key, &mut |_| true));
+        matches!(was, Previous::Present)
+    }
+
+    /// Adds one to the word under a number.
+    pub fn count(&self, guard: &Guard, number: u64) {
+        self.at(number, |index, key| {
+            index.update(guard, key, &mut |old, new| {
+                let sum = old.map_or(0, word).wrapping_add(1);
+                new.extend_from_slice(&sum.to_le_bytes());
+                Change::PutScratch
+            })
+        });
+    }
+
+    /// Visits numbers and words from a number on, or all, until `visit` answers false; reads so
+    /// many at once, if that is said.
+    pub fn walk(&self, from: Option<u64>, want: usize, mut visit: impl FnMut(u64, u64) -> bool) {
+        let mut batch = Batch {
+            want,
+            ..Batch::default()
+        };
+        let mut at = from.map_or(Vec::new(), |from| from.to_be_bytes().to_vec());
+        loop {
+            let start = match at.is_empty() {
+                true => Start::Edge,
+                false => Start::At(&at),
+            };
+            self.index
+                .scan(&pin(), start, Direction::Forward, &mut batch);
+            for i in 0..batch.len() {
+                let key = batch.key(i).try_into().expect("keys have eight bytes");
+                if !visit(u64::from_be_bytes(key), word(batch.value(i))) {
+                    return;
+                }
+            }
+            if batch.done {
+                return;
+            }
+            std::mem::swap(&mut at, &mut batch.resume);
+        }
     }
 }
 
@@ -142,21 +203,18 @@ impl Store for Index {
     }
 
     fn append(&mut self, number: u64, piece: &[u8], most: usize) {
-        let bytes = number.to_be_bytes();
-        let key = key(&self.seed, &bytes);
-        self.index.update(&pin(), key, &mut |old, scratch| {
-            match old {
-                Some(old) if old.len() + piece.len() <= most => scratch.extend_from_slice(old),
-                _ => {}
-            }
-            scratch.extend_from_slice(piece);
-            Change::PutScratch
+        self.at(number, |index, key| {
+            index.update(&pin(), key, &mut |old, scratch| {
+                let fits = |old: &&[u8]| old.len() + piece.len() <= most;
+                scratch.extend_from_slice(old.filter(fits).unwrap_or_default());
+                scratch.extend_from_slice(piece);
+                Change::PutScratch
+            })
         });
     }
 
     fn get(&mut self, number: u64, out: &mut Vec<u8>) -> bool {
-        let bytes = number.to_be_bytes();
-        self.index.get(&pin(), key(&self.seed, &bytes), out)
+        self.at(number, |index, key| index.get(&pin(), key, out))
     }
 
     fn bytes(&self) -> Option<usize> {
@@ -180,28 +238,21 @@ fn word(bytes: &[u8]) -> u64 {
     u64::from_le_bytes(bytes.try_into().expect("values have eight bytes"))
 }
 
-impl<const ORDERED: bool, L: Borrow<Larder<ORDERED>>> Operations for Way<ORDERED, L> {
+impl<const ORDERED: bool, L: Borrow<Larder<ORDERED>>> Hand for Way<ORDERED, L> {
     fn insert(&mut self, key: u64, value: u64) {
         let index = &self.larder.borrow().0;
-        self.pin
-            .with(|guard| index.put(guard, key, &value.to_le_bytes()));
+        let value = value.to_le_bytes();
+        self.pin.with(|guard| index.put(guard, key, &value));
     }
 
-    fn get(&mut self, number: u64) -> Option<u64> {
-        let Index { index, seed } = &self.larder.borrow().0;
-        let mut value = [0; SHORT];
-        let bytes = number.to_be_bytes();
-        let found = |guard: &Guard| index.get_short(guard, key(seed, &bytes), &mut value, None);
-        match self.pin.with(found) {
-            Lookup::Short(len) => Some(word(&value[..len])),
-            Lookup::Absent => None,
-            Lookup::Long => unreachable!("values have eight bytes"),
-        }
-    }
-
-    fn remove(&mut self, key: u64) {
+    fn get(&mut self, key: u64) -> Option<u64> {
         let index = &self.larder.borrow().0;
-        self.pin.with(|guard| index.remove(guard, key));
+        self.pin.with(|guard| index.word(guard, key))
+    }
+
+    fn remove(&mut self, key: u64) -> bool {
+        let index = &self.larder.borrow().0;
+        self.pin.with(|guard| index.remove(guard, key))
     }
 }
 
@@ -217,25 +268,10 @@ impl<const ORDERED: bool> Map for Alone<ORDERED> {
     }
 
     fn scan(&mut self, mut each: impl FnMut(u64, u64)) {
-        let mut batch = Batch::default();
-        let mut at = Vec::new();
-        loop {
-            let start = if at.is_empty() {
-                Start::Edge
-            } else {
-                Start::At(&at)
-            };
-            let index = &self.larder.0.index;
-            index.scan(&pin(), start, Direction::Forward, &mut batch);
-            for i in 0..batch.len() {
-                let key = batch.key(i).try_into().expect("keys have eight bytes");
-                each(u64::from_be_bytes(key), word(batch.value(i)));
-            }
-            if batch.done {
-                return;
-            }
-            at.clone_from(&batch.resume);
-        }
+        self.larder.0.walk(None, 0, |key, value| {
+            each(key, value);
+            true
+        });
     }
 
     fn own_bytes(&mut self) -> Option<usize> {

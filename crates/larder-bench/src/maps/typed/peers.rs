@@ -1,10 +1,9 @@
 //! What is compared.
 
-use super::{Contender, TypedKey, TypedValue, RANGE};
-use crate::maps::peers::larder::{index, key};
+use super::{TypedKey, TypedMap, TypedValue, RANGE};
+use crate::maps::peers::larder::Index;
 use larder::api::Larder;
-use larder_index::{pin, Batch, Change, Direction, Lookup, Start, Unique, SHORT};
-use larder_term::hash::Seed;
+use larder_index::pin;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 
@@ -14,7 +13,7 @@ pub struct Typed<K, V>(larder::typed::Typed<K, V>);
 /// What a table of these types never answers here.
 const FINE: &str = "rows of the table's types";
 
-impl<K: TypedKey, V: TypedValue> Contender<K, V> for Typed<K, V> {
+impl<K: TypedKey, V: TypedValue> TypedMap<K, V> for Typed<K, V> {
     const NAME: &'static str = "larder typed";
 
     fn empty() -> Self {
@@ -29,8 +28,8 @@ impl<K: TypedKey, V: TypedValue> Contender<K, V> for Typed<K, V> {
         self.0.get(key).expect(FINE)
     }
 
-    fn remove(&self, key: &K) -> Option<V> {
-        self.0.remove(key).expect(FINE)
+    fn remove(&self, key: &K) -> bool {
+        self.0.remove(key).expect(FINE).is_some()
     }
 
     fn count(&self, key: &K) {
@@ -60,64 +59,32 @@ impl<K: TypedKey, V: TypedValue> Contender<K, V> for Typed<K, V> {
 }
 
 /// Larder's index of the key order without a table: a number's eight bytes under eight bytes.
-pub struct Bytes {
-    index: Box<dyn Unique>,
-    seed: Seed,
-}
-
-fn number(bytes: &[u8]) -> u64 {
-    bytes.first_chunk().copied().map_or(0, u64::from_be_bytes)
-}
-
-impl Contender<u64, u64> for Bytes {
+impl TypedMap<u64, u64> for Index {
     const NAME: &'static str = "larder index of bytes";
 
     fn empty() -> Self {
-        let seed = Seed::from_number(7);
-        let index = index(true, &seed, true);
-        Bytes { index, seed }
+        Index::larder(true)
     }
 
-    fn insert(&self, k: u64, value: u64) {
-        let (k, value) = (k.to_be_bytes(), value.to_be_bytes());
-        self.index
-            .put(&pin(), key(&self.seed, &k), &value, &mut |_| true);
+    fn insert(&self, key: u64, value: u64) {
+        self.put(&pin(), key, &value.to_le_bytes());
     }
 
-    fn get(&self, k: &u64) -> Option<u64> {
-        let mut short = [0; SHORT];
-        let k = k.to_be_bytes();
-        match self
-            .index
-            .get_short(&pin(), key(&self.seed, &k), &mut short, None)
-        {
-            Lookup::Short(_) => Some(number(&short)),
-            _ => None,
-        }
+    fn get(&self, key: &u64) -> Option<u64> {
+        self.word(&pin(), *key)
     }
 
-    fn remove(&self, k: &u64) -> Option<u64> {
-        let (k, mut was) = (k.to_be_bytes(), None);
-        self.index.remove(&pin(), key(&self.seed, &k), &mut |old| {
-            was = old.map(number);
-            true
-        });
-        was
+    fn remove(&self, key: &u64) -> bool {
+        Index::remove(self, &pin(), *key)
     }
 
-    fn count(&self, k: &u64) {
-        let k = k.to_be_bytes();
-        self.index
-            .update(&pin(), key(&self.seed, &k), &mut |old, new| {
-                let n = old.map_or(0, number).wrapping_add(1);
-                new.extend_from_slice(&n.to_be_bytes());
-                Change::PutScratch
-            });
+    fn count(&self, key: &u64) {
+        Index::count(self, &pin(), *key);
     }
 
     fn range(&self, from: &u64, mut visit: impl FnMut(&u64, &u64)) -> bool {
         let mut left = RANGE;
-        self.walk(Start::At(&from.to_be_bytes()), RANGE, |key, value| {
+        self.walk(Some(*from), RANGE, |key, value| {
             visit(&key, &value);
             left -= 1;
             left > 0
@@ -126,41 +93,17 @@ impl Contender<u64, u64> for Bytes {
     }
 
     fn each(&self, mut visit: impl FnMut(&u64, &u64)) {
-        self.walk(Start::Edge, 0, |key, value| {
+        self.walk(None, 0, |key, value| {
             visit(&key, &value);
             true
         });
     }
 }
 
-impl Bytes {
-    /// Visits rows until `visit` answers false.
-    fn walk(&self, start: Start<'_>, want: usize, mut visit: impl FnMut(u64, u64) -> bool) {
-        let (mut batch, mut position) = (Batch::default(), Vec::new());
-        batch.want = want;
-        self.index
-            .scan(&pin(), start, Direction::Forward, &mut batch);
-        loop {
-            for i in 0..batch.len() {
-                if !visit(number(batch.key(i)), number(batch.value(i))) {
-                    return;
-                }
-            }
-            if batch.done {
-                return;
-            }
-            std::mem::swap(&mut position, &mut batch.resume);
-            let start = Start::At(&position);
-            self.index
-                .scan(&pin(), start, Direction::Forward, &mut batch);
-        }
-    }
-}
-
 /// The standard library's ordered map behind a lock of many readers or one writer.
 pub struct Locked<K, V>(RwLock<BTreeMap<K, V>>);
 
-impl<K: TypedKey, V: TypedValue> Contender<K, V> for Locked<K, V> {
+impl<K: TypedKey, V: TypedValue> TypedMap<K, V> for Locked<K, V> {
     const NAME: &'static str = "RwLock<BTreeMap>";
 
     fn empty() -> Self {
@@ -175,8 +118,8 @@ impl<K: TypedKey, V: TypedValue> Contender<K, V> for Locked<K, V> {
         self.0.read().get(key).cloned()
     }
 
-    fn remove(&self, key: &K) -> Option<V> {
-        self.0.write().remove(key)
+    fn remove(&self, key: &K) -> bool {
+        self.0.write().remove(key).is_some()
     }
 
     fn count(&self, key: &K) {
@@ -204,7 +147,7 @@ mod crates {
     use parking_lot::Mutex;
 
     // Its values are shared, so that one that changes has a lock of its own.
-    impl<K: TypedKey, V: TypedValue> Contender<K, V> for crossbeam_skiplist::SkipMap<K, Mutex<V>> {
+    impl<K: TypedKey, V: TypedValue> TypedMap<K, V> for crossbeam_skiplist::SkipMap<K, Mutex<V>> {
         const NAME: &'static str = "crossbeam SkipMap";
 
         fn empty() -> Self {
@@ -219,8 +162,8 @@ mod crates {
             Self::get(self, key).map(|entry| entry.value().lock().clone())
         }
 
-        fn remove(&self, key: &K) -> Option<V> {
-            Self::remove(self, key).map(|entry| entry.value().lock().clone())
+        fn remove(&self, key: &K) -> bool {
+            Self::remove(self, key).is_some()
         }
 
         fn count(&self, key: &K) {
@@ -241,7 +184,7 @@ mod crates {
         }
     }
 
-    impl<K: TypedKey, V: TypedValue> Contender<K, V> for dashmap::DashMap<K, V> {
+    impl<K: TypedKey, V: TypedValue> TypedMap<K, V> for dashmap::DashMap<K, V> {
         const NAME: &'static str = "dashmap";
 
         fn empty() -> Self {
@@ -256,8 +199,8 @@ mod crates {
             Self::get(self, key).map(|value| value.clone())
         }
 
-        fn remove(&self, key: &K) -> Option<V> {
-            Self::remove(self, key).map(|(_, value)| value)
+        fn remove(&self, key: &K) -> bool {
+            Self::remove(self, key).is_some()
         }
 
         fn count(&self, key: &K) {
@@ -266,16 +209,12 @@ mod crates {
                 .for_each(|mut value| value.count());
         }
 
-        fn range(&self, _: &K, _: impl FnMut(&K, &V)) -> bool {
-            false
-        }
-
         fn each(&self, mut visit: impl FnMut(&K, &V)) {
             self.iter().for_each(|row| visit(row.key(), row.value()));
         }
     }
 
-    impl<K: TypedKey, V: TypedValue> Contender<K, V> for papaya::HashMap<K, V> {
+    impl<K: TypedKey, V: TypedValue> TypedMap<K, V> for papaya::HashMap<K, V> {
         const NAME: &'static str = "papaya";
 
         fn empty() -> Self {
@@ -290,8 +229,8 @@ mod crates {
             self.pin().get(key).cloned()
         }
 
-        fn remove(&self, key: &K) -> Option<V> {
-            self.pin().remove(key).cloned()
+        fn remove(&self, key: &K) -> bool {
+            self.pin().remove(key).is_some()
         }
 
         fn count(&self, key: &K) {
@@ -300,10 +239,6 @@ mod crates {
                 value.count();
                 value
             });
-        }
-
-        fn range(&self, _: &K, _: impl FnMut(&K, &V)) -> bool {
-            false
         }
 
         fn each(&self, mut visit: impl FnMut(&K, &V)) {

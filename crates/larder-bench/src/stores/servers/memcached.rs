@@ -19,9 +19,6 @@ const AT_ONCE: usize = 64;
 
 impl Memcached {
     /// Starts one.
-    ///
-    /// # Errors
-    /// [`Server::start`]'s.
     pub fn start() -> Result<Self, Trouble> {
         let options = "-U 0 -l 127.0.0.1 -m 8192 -t 1 -u nobody -p";
         let server = Server::start("memcached", "memcached", options)?;

@@ -1,7 +1,7 @@
 //! Servers of their own process, on loopback: started for one measurement, stopped after it.
 
-pub mod memcached;
-pub mod redis;
+mod memcached;
+mod redis;
 
 use crate::stores::peer::{Peer, Trouble};
 use std::io::{BufRead, BufReader, Write};
@@ -81,9 +81,6 @@ impl Server {
     }
 
     /// Sends what was put into `request`, and empties it.
-    ///
-    /// # Errors
-    /// The way's.
     pub fn send(&mut self) -> Result<(), Trouble> {
         self.to.write_all(&self.request)?;
         self.request.clear();

@@ -15,9 +15,6 @@ pub struct Redis {
 
 impl Redis {
     /// Starts one.
-    ///
-    /// # Errors
-    /// [`Server::start`]'s.
     pub fn start() -> Result<Self, Trouble> {
         // A server that keeps nothing on disk: `--save` is given an empty text.
         let options = "--bind 127.0.0.1 --appendonly no --save  --port";

@@ -2,7 +2,7 @@
 
 use crate::maps::peers::larder::Index;
 use crate::maps::peers::Store;
-use crate::result::Failure;
+use crate::result::{Failure, Outcome};
 use crate::study::contender::size_options;
 use crate::study::run::Run;
 use larder_studies::{build_unique, structures, Order};
@@ -42,7 +42,7 @@ pub(super) struct Named {
 }
 
 /// Larder's own, all other structures, std's and hashbrown's maps of `Vec`s.
-pub(super) fn stores(run: &Run) -> Result<Vec<Named>, Failure> {
+pub(super) fn stores(run: &Run) -> Outcome<Vec<Named>> {
     let named = |name: &str, make: Make| Named {
         name: name.to_owned(),
         make,
@@ -74,7 +74,7 @@ pub(super) fn stores(run: &Run) -> Result<Vec<Named>, Failure> {
         });
         all.push(named(structure.name, make));
     }
-    all.retain(|s| run.wants(&s.name));
+    all.retain(|s| run.only.has(&s.name));
     if run.plant {
         let planted = default(false);
         all.push(named(

@@ -4,18 +4,28 @@
 use super::stores::Named;
 use super::SHARES;
 use crate::maps::peers::Store;
-use crate::result::Failure;
-use crate::result::{Better, Scale};
-use crate::study::run::{rotated, Run};
+use crate::result::{Failure, Outcome};
+use crate::study::run::Run;
 use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
 use hdrhistogram::Histogram;
 use std::time::{Duration, Instant};
+
+const APPENDS: &str = "
+append-rate | Appends of 16 bytes by Zipf popularity: writes a second | , names | millions of writes a second, linear | M op/s, more | {keys} keys, exponent 0.99; a value that would be longer than 16 KiB begins anew; asked for: at or above 0.2
+append-latency | Latency of an append at 200,000 a second | percentile, names | us, log | us, less | from the moment at which it was due to its end, so that a pause counts for all who wait; includes what the system does to the thread
+";
+
+const SIZES: &str = "
+sizes | Writes of values by their size | bytes of a value, log | millions of writes a second, log | M op/s, more | values take the place of others, keys by Zipf popularity; {total} MB of values in all, at most {most} keys; asked for: at or above 0.2
+";
 
 const PIECE: usize = 16;
 const MOST: usize = 16 << 10;
 
 /// Writes a second that a user asks for.
 const ASKED: f64 = 200_000.0;
+
+const USERS: &str = "users of large tables";
 
 /// Nanoseconds that can be told apart: an hour.
 const LONGEST: u64 = 3_600_000_000_000;
@@ -47,7 +57,7 @@ impl Popular {
     }
 }
 
-pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
+pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Outcome {
     let (keys, writes, seconds) = run.scale.pick(
         (2_000, 20_000, 0.1),
         (100_000, 300_000, 0.5),
@@ -55,27 +65,8 @@ pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
     );
     run.setting("append keys", keys);
     run.setting("append writes", writes);
-    run.plot(
-        "append-rate",
-        "Appends of 16 bytes by Zipf popularity: writes a second",
-        ("", Scale::Names),
-        ("millions of writes a second", Scale::Linear),
-        format!("{keys} keys, exponent 0.99; a value that would be longer than 16 KiB begins anew; asked for: at or above 0.2"),
-    );
-    run.plot(
-        "append-latency",
-        "Latency of an append at 200,000 a second",
-        ("percentile", Scale::Names),
-        ("us", Scale::Log),
-        "from the moment at which it was due to its end, so that a pause counts for all who wait; includes what the system does to the thread",
-    );
-    run.published(
-        "append-rate",
-        "asked for",
-        "full speed",
-        (ASKED / 1e6, "M op/s"),
-        "users of large tables",
-    );
+    run.plots(APPENDS, &[("keys", &keys.to_string())]);
+    run.published("append-rate", "asked for", "full speed", ASKED / 1e6, USERS);
     let popular = Popular::new(keys, run.seed);
     run.progress.part("big-memory, appends", stores.len());
     for (i, store) in stores.iter().enumerate() {
@@ -84,18 +75,17 @@ pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
         let what = format!("appends, {}", store.name);
         if !run.is_over(&what, (1.0, 0.0)) && run.fits(&what, bytes) {
             // Half of the time for writes at full speed, half for those that are due.
-            let patience = run.patience(SHARES[1], stores.len() - i).map(|all| all / 2);
+            let patience = run
+                .clock
+                .patience(SHARES[1], stores.len() - i)
+                .map(|all| all / 2);
             let seconds = patience.map_or(seconds, |half| f64::min(seconds, half.as_secs_f64()));
-            append(
-                run,
-                store,
-                &popular,
-                Pace {
-                    writes,
-                    seconds,
-                    patience,
-                },
-            )?;
+            let pace = Pace {
+                writes,
+                seconds,
+                patience,
+            };
+            append(run, store, &popular, pace)?;
             run.save()?;
         }
         run.progress.step();
@@ -120,7 +110,7 @@ impl Pace {
     }
 }
 
-fn append(run: &mut Run, named: &Named, popular: &Popular, pace: Pace) -> Result<(), Failure> {
+fn append(run: &mut Run, named: &Named, popular: &Popular, pace: Pace) -> Outcome {
     let mut store = (named.make)(popular.order.len());
     let mut random = Random::new(run.seed);
     let mut counts = vec![0u32; popular.order.len()];
@@ -134,22 +124,10 @@ fn append(run: &mut Run, named: &Named, popular: &Popular, pace: Pace) -> Result
     }
     let rate = done as f64 / begin.elapsed().as_secs_f64() / 1e6;
     appended(&mut *store, &named.name, popular, &counts)?;
-    run.figure(
-        "append-rate",
-        &named.name,
-        "full speed",
-        rate,
-        ("M op/s", Better::More),
-    );
+    run.figure("append-rate", &named.name, "full speed", rate);
     let (paced, achieved) = paced(&mut *store, popular, &mut random, pace.seconds);
     let x = "200,000 a second asked for";
-    run.figure(
-        "append-rate",
-        &named.name,
-        x,
-        achieved / 1e6,
-        ("M op/s", Better::More),
-    );
+    run.figure("append-rate", &named.name, x, achieved / 1e6);
     for (x, part) in [
         ("50 %", 0.5),
         ("90 %", 0.9),
@@ -159,38 +137,33 @@ fn append(run: &mut Run, named: &Named, popular: &Popular, pace: Pace) -> Result
         ("slowest", 1.0),
     ] {
         let us = paced.value_at_quantile(part) as f64 / 1e3;
-        run.figure("append-latency", &named.name, x, us, ("us", Better::Less));
+        run.figure("append-latency", &named.name, x, us);
     }
     Ok(())
 }
 
 /// Whether every value is what so many appends make.
-fn appended(
-    store: &mut dyn Store,
-    name: &str,
-    popular: &Popular,
-    counts: &[u32],
-) -> Result<(), Failure> {
+fn appended(store: &mut dyn Store, name: &str, popular: &Popular, counts: &[u32]) -> Outcome {
     let mut out = Vec::new();
     let full = (MOST / PIECE) as u32;
     for (rank, &count) in counts.iter().enumerate() {
         let key = random_key(u64::from(popular.order[rank]));
         out.clear();
         let found = store.get(key, &mut out);
-        let right = if count == 0 {
+        let pieces = if count == 0 {
             0
         } else {
             (count - 1) % full + 1
-        } as usize
-            * PIECE;
+        };
+        let right = pieces as usize * PIECE;
         let whole = out.chunks(PIECE).all(|p| p == piece(key));
-        if found != (count > 0) || out.len() != right || !whole {
-            let what = format!(
+        let right_now = found == (count > 0) && out.len() == right && whole;
+        Failure::unless(right_now, name, || {
+            format!(
                 "after {count} appends, {key} has {} bytes, not {right}",
                 out.len()
-            );
-            return Err(Failure::wrong(name, what));
-        }
+            )
+        })?;
     }
     Ok(())
 }
@@ -226,46 +199,36 @@ fn paced(
     (histogram, all as f64 / begin.elapsed().as_secs_f64())
 }
 
-pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Result<(), Failure> {
+pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Outcome {
     let total = run.scale.pick(1 << 20, 8 << 20, 2 << 30usize);
     let most = run.scale.pick(2_000, 50_000, 10_000_000);
     let runs = run.runs(run.scale.pick(1, 3, 3));
-    run.plot(
-        "sizes",
-        "Writes of values by their size",
-        ("bytes of a value", Scale::Log),
-        ("millions of writes a second", Scale::Log),
-        format!("values take the place of others, keys by Zipf popularity; {} MB of values in all, at most {most} keys; asked for: at or above 0.2", total >> 20),
-    );
+    let (said, keys) = ((total >> 20).to_string(), most.to_string());
+    run.plots(SIZES, &[("total", &said), ("most", &keys)]);
     let sizes = [16, 64, 256, 1 << 10, 4 << 10, 16 << 10];
     for size in sizes {
-        run.published(
-            "sizes",
-            "asked for",
-            size as f64,
-            (ASKED / 1e6, "M op/s"),
-            "users of large tables",
-        );
+        run.published("sizes", "asked for", size, ASKED / 1e6, USERS);
     }
-    let mut turns = run.turns(runs, 1.0);
-    while let Some(turn) = run.turn("values of all sizes", &mut turns)? {
-        run.begin_turn("sizes", turn, sizes.len() * stores.len());
-        for size in sizes {
-            let keys = (total / size).clamp(64, most);
-            let popular = Popular::new(keys, run.seed);
-            for store in rotated(stores, turn) {
-                let what = format!("values of {size} bytes, {}", store.name);
-                run.progress.at(&what);
-                let bytes = keys as f64 * (size as f64 * 2.5 + 250.0);
-                if !run.is_over(&what, (1.0, 0.0)) && run.fits(&what, bytes) {
-                    let rate = overwrite(store, &popular, size, total, run.seed + turn as u64)?;
-                    let x = size as f64;
-                    run.figure("sizes", &store.name, x, rate, ("M op/s", Better::More));
-                }
-                run.progress.step();
+    let popular = sizes.map(|size| Popular::new((total / size).clamp(64, most), run.seed));
+    let of = |(size, popular)| stores.iter().map(move |store| (size, popular, store));
+    let all: Vec<_> = sizes.into_iter().zip(&popular).flat_map(of).collect();
+    let part = "values of all sizes";
+    run.in_turns(
+        part,
+        (runs, 1.0),
+        (&all, 1),
+        |run, seed, &(size, popular, store)| {
+            let what = format!("values of {size} bytes, {}", store.name);
+            run.progress.at(&what);
+            let bytes = popular.order.len() as f64 * (size as f64 * 2.5 + 250.0);
+            if !run.is_over(&what, (1.0, 0.0)) && run.fits(&what, bytes) {
+                let rate = overwrite(store, popular, size, total, seed)?;
+                run.figure("sizes", &store.name, size, rate);
             }
-        }
-    }
+            run.progress.step();
+            Ok(())
+        },
+    )?;
     run.check("after writes of all sizes: every value has its size and is its key's");
     Ok(())
 }
@@ -284,7 +247,7 @@ fn overwrite(
     size: usize,
     total: usize,
     seed: u64,
-) -> Result<f64, Failure> {
+) -> Outcome<f64> {
     let mut store = (named.make)(popular.order.len());
     let mut value = vec![0; size];
     for &i in &popular.order {
@@ -310,13 +273,13 @@ fn overwrite(
         let key = random_key(u64::from(i));
         out.clear();
         fill(key, &mut value);
-        if !store.get(key, &mut out) || out != value {
-            let what = format!(
+        let right = store.get(key, &mut out) && out == value;
+        Failure::unless(right, &named.name, || {
+            format!(
                 "the value of {key} is not what was put: {} bytes of {size}",
                 out.len()
-            );
-            return Err(Failure::wrong(&named.name, what));
-        }
+            )
+        })?;
     }
     Ok(rate)
 }

@@ -1,0 +1,116 @@
+//! The command line: `larder-bench --help`.
+
+use crate::maps::{engine, growth, peers::Only, resident, skew, threads, typed};
+use crate::table::Report;
+use crate::{report, stores, study};
+use clap::{Parser, Subcommand};
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+#[derive(Parser)]
+#[command(
+    about = "Larder's structures beside their peers, and the published studies run again",
+    after_help = "Begin with `larder-bench study list`, then `larder-bench study ets-2003 --quick --out DIR`.",
+    version
+)]
+struct Arguments {
+    #[command(subcommand)]
+    what: What,
+    /// Where results go. Of `study` and `peers run`: a folder, for NAME.json and NAME.csv
+    /// (results/studies and _build/peers if not said). Of `report`: the page. Of the others: a CSV
+    /// file (none if not said).
+    #[arg(long, global = true, value_name = "PATH")]
+    out: Option<PathBuf>,
+    /// Measure only structures whose name has one of these in it, or is one of these if it is
+    /// written `=NAME` (between commas).
+    #[arg(long, global = true, value_delimiter = ',', value_name = "PART,...")]
+    only: Vec<String>,
+}
+
+#[derive(Subcommand)]
+enum What {
+    /// One thread: insert, lookup, scan, remove, and bytes an entry.
+    Engine(engine::Options),
+    /// The slowest million and the slowest single insert while growing.
+    Growth(growth::Options),
+    /// Throughput of several threads on one structure.
+    Threads(threads::Options),
+    /// Skewed and hostile keys, beside random ones.
+    Skew(skew::Options),
+    /// Tables of Rust's types beside maps of other crates, shared by threads.
+    Typed(typed::Options),
+    /// The published studies, run again: ets-2003, ets-2013, ordered-set, big-memory, erlang; and
+    /// transactions.
+    Study(study::Options),
+    /// Stores from elsewhere under one workload: C++ maps, databases, servers, the JVM's maps.
+    #[command(subcommand)]
+    Peers(stores::Command),
+    /// Draws what studies left in a folder: one HTML page and SVG files; compares two runs.
+    Report {
+        /// The folder with what studies left (`*.json`) or with `bench.csv` of `make bench`.
+        folder: PathBuf,
+        /// Another run's folder, to compare with.
+        #[arg(long, value_name = "OTHER_DIR")]
+        against: Option<PathBuf>,
+    },
+    /// Writes the tables of a Markdown page anew from the CSVs of a folder.
+    Figures {
+        /// The page. It says itself what its tables show.
+        page: PathBuf,
+        /// The folder with the CSVs.
+        folder: PathBuf,
+    },
+    /// Fills one structure and prints its resident bytes. The others call this, in a fresh process.
+    #[command(hide = true)]
+    Resident(resident::Options),
+}
+
+/// Does what the command line says.
+pub fn main() -> ExitCode {
+    let Arguments { what, out, only } = Arguments::parse();
+    let done = match what {
+        What::Engine(options) => measured(engine::run(&options, &Only(only)), out),
+        What::Growth(options) => measured(growth::run(&options, &Only(only)), out),
+        What::Threads(options) => measured(threads::run(&options, &Only(only)), out),
+        What::Skew(options) => measured(skew::run(&options, &Only(only)), out),
+        What::Typed(options) => match typed::run(&options, &Only(only)) {
+            Ok(report) => measured(report, out),
+            Err(wrong) => Err(wrong.to_string()),
+        },
+        What::Study(options) => {
+            study::run(&options, &only, out).map_err(|why| format!("study {why}"))
+        }
+        What::Peers(command) => return stores::main(&command, only, out),
+        What::Report { folder, against } => {
+            let out = out.unwrap_or_else(|| folder.join("report.html"));
+            report::draw(&folder, against.as_deref(), &out).map_err(|error| error.to_string())
+        }
+        What::Figures { page, folder } => {
+            report::write_figures(&page, &folder).map_err(|error| error.to_string())
+        }
+        What::Resident(options) => {
+            resident::run(&options);
+            Ok(())
+        }
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => {
+            eprintln!("larder-bench: {why}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn measured(report: Report, out: Option<PathBuf>) -> Result<(), String> {
+    if report.is_empty() {
+        return Err("nothing was measured (no structure is called so?)".into());
+    }
+    report.print();
+    if let Some(path) = out {
+        let written = report.write(&path);
+        written.map_err(|error| format!("{}: {error}", path.display()))?;
+        eprintln!("written: {}", path.display());
+    }
+    Ok(())
+}
