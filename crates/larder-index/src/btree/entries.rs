@@ -1,19 +1,18 @@
-//! How a leaf is made of the entries of another, whose lock is held: in a split, or with more room
-//! or less.
+//! Building new leaves of the entries of a locked leaf, for splits and changes of size.
 //!
 //! ```text
-//!  old leaf   slots, and records here and there
-//!  parts      of each entry, where its record lies in the old leaf
-//!  new leaf   slots, and records in the slots' order
+//!  old leaf   slots, and records in any order
+//!  parts      for each entry: its head, and the place of its record in the old leaf
+//!  new leaf   slots, and records in the order of the slots
 //! ```
 //!
-//! 1. All entries are looked at once: their parts tell all sizes. One entry may come among them
-//!    that has no room in the old leaf.
-//! 2. A new leaf gets a range of them. Its prefix begins with that of the old leaf: the bytes that
-//!    it has more go from heads and records.
+//! 1. Collect the parts of all entries, by which the sizes of new leaves are computed. A new entry
+//!    that has no room in the old leaf may be inserted among them.
+//! 2. Build a new leaf of a range of the parts. Its prefix begins with that of the old leaf. If it
+//!    is longer, heads and records get shorter.
 //!
-//! A new leaf is its maker's alone until it is published, and nobody writes to the old one: both
-//! are plain bytes here.
+//! A new leaf is private until it is published, and nobody writes to the old one while it is
+//! locked. So both are plain bytes here.
 
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf};
 use crate::btree::prefix::Prefix;
@@ -26,8 +25,8 @@ use crate::scratch::with_spare;
 use std::cell::Cell;
 use std::ops::Range;
 
-/// An entry's head, and its record: in the old leaf, or in memory of its own if it is the one that
-/// comes.
+/// The head and the record of an entry. The record is in the old leaf, or in `Entries::new` if it
+/// is that of the new entry.
 #[derive(Clone, Copy, Debug)]
 struct EntryPart {
     head: u64,
@@ -35,7 +34,7 @@ struct EntryPart {
 }
 
 impl EntryPart {
-    /// Bytes of the record in a leaf whose prefix is longer by so much.
+    /// The size of the record in a leaf whose prefix is longer by `longer` bytes.
     #[inline]
     fn size(&self, longer: usize) -> usize {
         if self.record.is_outside() {
@@ -45,13 +44,13 @@ impl EntryPart {
     }
 }
 
-/// All entries of a leaf, and one that comes.
+/// All entries of a leaf, and possibly a new one.
 #[derive(Default)]
 pub(crate) struct Entries {
     parts: Vec<EntryPart>,
-    /// The one that comes: its record without lengths.
+    /// The record of the new entry, without its lengths.
     new: Vec<u8>,
-    /// Which one that is.
+    /// The number of the new entry.
     new_at: Option<usize>,
 }
 
@@ -59,9 +58,9 @@ thread_local! {
     static SPARE: Cell<Option<Entries>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with no entries yet; their memory is kept for the thread's next call.
+/// Calls `f` with an empty list, whose memory is kept for the thread's next call.
 pub(crate) fn with_entries<T>(f: impl FnOnce(&mut Entries) -> T) -> T {
-    /// More than this is not kept.
+    /// A list with a greater capacity isn't kept.
     const KEEP: usize = 1 << 16;
     let small =
         |entries: &Entries| entries.parts.capacity() <= KEEP && entries.new.capacity() <= KEEP;
@@ -69,7 +68,7 @@ pub(crate) fn with_entries<T>(f: impl FnOnce(&mut Entries) -> T) -> T {
 }
 
 impl Entries {
-    /// Step 1: all of a leaf.
+    /// Step 1: collects all entries of a leaf.
     pub(crate) fn collect(&mut self, leaf: &LockedTreeLeaf<'_>) {
         let content = leaf.content();
         self.parts.clear();
@@ -85,7 +84,8 @@ impl Entries {
         }));
     }
 
-    /// Step 1: one more, before entry `i`. `suffix` is its position without the old leaf's prefix.
+    /// Step 1: inserts a new entry before entry `i`. `suffix` is its position without the old
+    /// leaf's prefix.
     pub(crate) fn insert(&mut self, i: usize, suffix: &[u8], stored: Stored<'_>) {
         self.new.clear();
         let record = match stored {
@@ -104,24 +104,25 @@ impl Entries {
         self.new_at = Some(i);
     }
 
-    /// How many there are.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.parts.len()
     }
 
-    /// Bytes of content that some take in a leaf whose prefix is longer than the old one's by so
-    /// much.
+    /// The content that some entries take in a leaf whose prefix is longer than the old one's by
+    /// `longer` bytes.
     pub(crate) fn sizes(&self, range: Range<usize>, longer: usize) -> usize {
         range.len() * SLOT + self.records(range, longer)
     }
 
+    /// The total size of the records of some entries.
     fn records(&self, range: Range<usize>, longer: usize) -> usize {
         let parts = self.parts[range].iter();
         parts.map(|part| part.size(longer)).sum()
     }
 
-    /// Where to cut them in two so that both parts take about the same room: at least one entry
-    /// each.
+    /// Where to cut the entries so that both sides have about the same size, and at least one
+    /// entry.
     pub(crate) fn middle(&self) -> usize {
         let total = self.sizes(0..self.len(), 0);
         let mut below = 0;
@@ -132,7 +133,7 @@ impl Entries {
         at.map_or(1, |i| i + 1).clamp(1, self.len() - 1)
     }
 
-    /// Where the bytes of entry `i` lie.
+    /// The bytes that contain the record of entry `i`.
     #[inline]
     fn source<'s>(&'s self, i: usize, old: &'s [u8]) -> &'s [u8] {
         if self.new_at == Some(i) {
@@ -153,7 +154,8 @@ impl Entries {
         [old.leaf().prefix(), head, rest].concat()
     }
 
-    /// The prefix of a leaf with some of them, between fences that give this one.
+    /// The prefix of a new leaf with some of the entries. `fences` is the common prefix of its
+    /// fences.
     pub(crate) fn prefix<'p>(
         &self,
         old: &LockedTreeLeaf<'p>,
@@ -164,7 +166,8 @@ impl Entries {
         let [first, .., last] = &self.parts[range.clone()] else {
             return prefix;
         };
-        // Heads and suffixes are those behind the old leaf's prefix.
+        // Heads and suffixes begin behind the old leaf's prefix. Estimate by them whether a longer
+        // prefix than the one so far is worth it.
         let gone = prefix.len() - old.leaf().prefix_len();
         let equal = (first.head ^ last.head).leading_zeros() as usize / 8;
         let suffix = first.record.suffix().max(last.record.suffix());
@@ -175,7 +178,7 @@ impl Entries {
         prefix.extended(&position(range.start), &position(range.end - 1))
     }
 
-    /// Step 2: a leaf with some of them, and room for `content` bytes.
+    /// Step 2: builds a leaf with some of the entries, with a capacity of `content` bytes.
     pub(crate) fn build(
         &self,
         old: &LockedTreeLeaf<'_>,
@@ -192,8 +195,8 @@ impl Entries {
         new
     }
 
-    /// Writes slots and records of some of them to what is to be the content of a leaf with a
-    /// prefix of this length. Gives where the records begin.
+    /// Writes the slots and records of some entries to `to`, the content of a leaf with a prefix of
+    /// this length. Returns where the records begin.
     pub(super) fn lay_out(
         &self,
         old: &LockedTreeLeaf<'_>,
@@ -203,14 +206,16 @@ impl Entries {
     ) -> usize {
         let longer = prefix - old.leaf().prefix_len();
         let (first, count, from) = (range.start, range.len(), old.content());
-        // The sum of all records is known, so they are written without a gap up to the end.
+        // The total size of the records is known, so they can be written without gaps up to the
+        // end.
         let heap = to.len() - self.records(range, longer);
         assert!(
             count * SLOT <= heap,
             "a new leaf has capacity for its entries"
         );
         let mut at = heap;
-        // The last entry's record comes first: copies may run over into what comes next.
+        // Write the records in ascending order of their places, the last entry first. A copy may
+        // then write beyond its record, where the next one is written afterwards.
         for k in (0..count).rev() {
             let (part, source) = (self.parts[first + k], self.source(first + k, from));
             let (head, len) = if part.record.is_outside() {
@@ -218,8 +223,7 @@ impl Entries {
                 to[at] = HANDLE_MARK;
                 to[at + 1..][..8].copy_from_slice(&handle.bits().to_le_bytes());
                 let position = old.outside(handle).position();
-                // The object has the whole position; the old leaf's head may lie before the new
-                // suffix.
+                // Take the head from the object, which has the whole position.
                 (head_of(&position[prefix..]), HANDLE_RECORD)
             } else {
                 inline(part, longer, source, &mut to[at..])
@@ -245,13 +249,15 @@ fn handle(source: &[u8], part: EntryPart) -> Handle {
     Handle::from_bits(begin(source, part.record.rest_at()))
 }
 
-/// Writes the record of an entry to the front of `to`. Gives its head, and the bytes of the record.
+/// Writes the record of an entry to the front of `to`. Returns its new head, and the size of the
+/// record.
 #[inline(always)]
 fn inline(part: EntryPart, longer: usize, source: &[u8], to: &mut [u8]) -> (u64, usize) {
     let (record, at) = (part.record, part.record.rest_at());
     if let Some(len) = short(record, longer, source, to) {
         return (part.head << (8 * longer), len);
     }
+    // Write the new length of the suffix, and the length of the value.
     let (left, value, rest) = (record.suffix() - longer, record.value(), record.rest());
     let gone = rest.min(longer);
     let mut lengths = 0;
@@ -264,6 +270,7 @@ fn inline(part: EntryPart, longer: usize, source: &[u8], to: &mut [u8]) -> (u64,
         }
         lengths += length_size(n);
     }
+    // Copy the rest of the position that isn't in the longer prefix or in the head, and the value.
     let copied = rest - gone + value;
     copy(source, at + gone, to, lengths, copied);
     let head = match longer {
@@ -273,8 +280,8 @@ fn inline(part: EntryPart, longer: usize, source: &[u8], to: &mut [u8]) -> (u64,
     (head, lengths + copied)
 }
 
-/// As `inline` for a short entry whose record has no byte of its position: the record as it lies
-/// there, but for the length.
+/// The fast path of `inline`, for a short entry whose head has the whole suffix: copies the record,
+/// and changes the length of the suffix. `None` if the entry isn't short.
 #[inline(always)]
 fn short(record: Record, longer: usize, source: &[u8], to: &mut [u8]) -> Option<usize> {
     const SIZE: usize = 16;
@@ -289,7 +296,8 @@ fn short(record: Record, longer: usize, source: &[u8], to: &mut [u8]) -> Option<
     Some(record.value() + 2)
 }
 
-/// The head of a position of which so many bytes more are in the prefix.
+/// The new head of a position, if the prefix is longer by `longer` bytes. `rest` are the bytes
+/// behind the old head.
 #[inline]
 fn behind(head: u64, rest: &[u8], longer: usize) -> u64 {
     let own = match longer {
@@ -299,7 +307,8 @@ fn behind(head: u64, rest: &[u8], longer: usize) -> u64 {
     own & HEAD_MASK
 }
 
-/// Copies bytes, and some of what is behind them, too, if there is room.
+/// Copies `len` bytes. If they are few, copies a fixed number of bytes, which is faster; the bytes
+/// behind them are overwritten, too.
 #[inline(always)]
 fn copy(from: &[u8], at: usize, to: &mut [u8], to_at: usize, len: usize) {
     const MOSTLY: usize = 16;

@@ -9,20 +9,21 @@
 //! ```
 //!
 //! Invariants:
-//! 1. Separators of a published node never change. A change of structure makes new nodes for those
-//!    whose separators it changes, from the leaves upwards, until one slot need only take another
-//!    address. It stores that address, and retires the old nodes through the epoch.
-//! 2. Changes of structure are made one at a time, under `changing`. The thread that takes it holds
-//!    at most the locks of the leaves that go, and while holding it only *tries* for another leaf's
-//!    lock: no circle of waiting.
-//! 3. The range of a leaf is given by its separators on the path. It never changes while the leaf
-//!    isn't obsolete.
+//! 1. Separators of a published node never change. A change of structure replaces the nodes whose
+//!    separators it changes by new ones, from the leaves upwards, up to a level where only the
+//!    address in one slot changes. It stores that address, and retires the old nodes through the
+//!    epoch.
+//! 2. Changes of structure are made one at a time, under `changing`. The thread that takes this
+//!    mutex already holds the locks of the leaves that it replaces. While it holds the mutex, it
+//!    only *tries* to lock other leaves. So no deadlock is possible.
+//! 3. The range of a leaf is given by the separators on the path to it. It never changes while the
+//!    leaf isn't obsolete.
 //!
-//! A reader on an old node finds old leaves: those that are not obsolete have the range that the
-//! old node says.
+//! A reader that descends through an old node finds an old leaf. If that leaf isn't obsolete, it
+//! has the range that the old node says.
 //!
-//! Deviation: no links between leaves; a scan goes on by descending to the fence that it stopped
-//! at.
+//! Deviation: leaves are not linked. A scan continues by descending to the fence at which it
+//! stopped.
 
 use crate::btree::counts::Counting;
 use crate::btree::leaf::{NewTreeLeaf, TreeLeaf};
@@ -36,18 +37,18 @@ use crate::sync::Mutex;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
-/// The inner levels of a B+-tree: all of it above the leaves.
+/// The inner levels of a B+-tree: everything above the leaves.
 pub(crate) struct InnerLevels {
     pub(super) root: ChildSlot<InnerNode>,
-    /// The last leaf while inserts go on at its end.
+    /// The last leaf, while inserts append to it.
     pub(super) tail: Tail,
     /// Held during a change of structure.
     pub(super) changing: Mutex<()>,
-    /// What is known of the counts of entries.
+    /// The state of the counts of entries.
     pub(super) counting: Counting,
 }
 
-/// Which leaf is looked for.
+/// Which leaf a descent leads to.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Seek<'a> {
     First,
@@ -58,22 +59,22 @@ pub(super) enum Seek<'a> {
     Before(&'a [u8]),
 }
 
-/// Which end of a leaf's range is asked for.
+/// One end of a leaf's range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RangeEnd {
-    /// The position that its range begins at.
+    /// The first position of the range.
     Low,
-    /// The position that its range ends before.
+    /// The first position behind the range.
     High,
 }
 
-/// A leaf and one end of its range. No fence: no bound there.
+/// A leaf and the fence at one end of its range; `None` if the range is unbounded there.
 pub(super) struct FencedLeaf<'g> {
     pub(super) leaf: TreeLeaf<'g>,
     pub(super) fence: Option<Vec<u8>>,
 }
 
-/// A node on the path from the root to a leaf, and which child was taken.
+/// A node on the path from the root to a leaf, and the number of the child on the path.
 pub(super) struct TreeStep<'g> {
     pub(super) address: ChildAddress<InnerNode>,
     pub(super) node: &'g InnerNode,
@@ -83,7 +84,7 @@ pub(super) struct TreeStep<'g> {
 /// The path from the root to a leaf.
 pub(super) type TreePath<'g> = SmallVec<[TreeStep<'g>; 8]>;
 
-/// The fences that a path to a leaf gives.
+/// The lower and the upper fence of the leaf that a path leads to.
 pub(super) fn fences<'g>(path: &[TreeStep<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
     let low = path
         .iter()
@@ -116,7 +117,7 @@ impl InnerLevels {
         let mut path = TreePath::new();
         let mut slot = &self.root;
         loop {
-            // The address and what it leads to are from one load: a slot may change between two.
+            // Get the address and the child from one load, since the slot may change between two.
             let (address, child) = slot.load_with_address(guard);
             match child {
                 TreeChild::Leaf(leaf) => return (path, leaf),
@@ -134,16 +135,17 @@ impl InnerLevels {
         }
     }
 
-    /// The leaf whose range has the position. It may be obsolete: then ask again.
+    /// The leaf whose range has the position. It may be obsolete by now; the caller then retries.
     #[inline(always)]
     pub(super) fn find<'g>(&self, position: SearchKey<'_>, guard: &'g Guard) -> TreeLeaf<'g> {
-        // No version is read on the path, and none need be: a node never changes but for its child
-        // slots, and an old node leads to leaves that have the range that it says, or are obsolete.
+        // The descent needs no validation. Nodes are immutable except for their child slots. If a
+        // node has been replaced meanwhile, it still leads to leaves that have the range that it
+        // says, or are obsolete.
         let mut child = self.root.load(guard);
         loop {
             match child {
                 TreeChild::Leaf(leaf) => {
-                    // Head and samples: what the search in the leaf reads first.
+                    // Prefetch the head and the samples, which the search in the leaf reads first.
                     leaf.prefetch();
                     return leaf;
                 }
@@ -155,7 +157,7 @@ impl InnerLevels {
         }
     }
 
-    /// The leaf that has all positions, if the root is one. It may be obsolete.
+    /// The only leaf, if the root is a leaf. It may be obsolete.
     #[inline]
     pub(super) fn only_leaf<'g>(&self, guard: &'g Guard) -> Option<TreeLeaf<'g>> {
         match self.root.load(guard) {
@@ -164,8 +166,7 @@ impl InnerLevels {
         }
     }
 
-    /// The first leaf, whose range has no lower end, or the last, whose range has no higher one. It
-    /// may be obsolete: then ask again.
+    /// The first or the last leaf. It may be obsolete by now; the caller then retries.
     #[inline]
     pub(super) fn find_edge<'g>(&self, end: RangeEnd, guard: &'g Guard) -> TreeLeaf<'g> {
         let mut child = self.root.load(guard);
@@ -204,7 +205,7 @@ impl InnerLevels {
         }
     }
 
-    /// Levels above the leaves, at most.
+    /// The number of levels above the leaves.
     pub(super) fn depth(&self, guard: &Guard) -> usize {
         self.path(guard, |_| 0).0.len()
     }

@@ -1,13 +1,13 @@
-//! The tail of a B+-tree: its last leaf, which inserts at the end find without the path to it.
+//! The tail of a B+-tree: its last leaf, which inserts at the end find without a descent.
 //!
-//! What is above any of the last leaf's entries is in its range, which has no end, and stays so
-//! while the leaf isn't obsolete. So a thread that locks the tail, and sees that it isn't obsolete
-//! and that its last entry is below the position, has the right leaf.
+//! The range of the last leaf has no upper end, as long as the leaf isn't obsolete. So a position
+//! above any of its entries is in its range. If a thread has locked the tail, and the tail isn't
+//! obsolete, and its last entry is below the position, it is the right leaf.
 //!
-//! 1. A leaf becomes the tail when it is new, has no upper fence, and inserts go up at its end
+//! 1. A leaf becomes the tail when it is new, if it has no upper fence and inserts append to it
 //!    (`Tail::set`, under `InnerLevels::changing`).
-//! 2. It is the tail no more before it is retired (`Tail::forget`).
-//! 3. [`MOST_MISSES`] searches in a row that belonged elsewhere unset it.
+//! 2. It stops being the tail before it is retired (`Tail::forget`).
+//! 3. The tail is unset after [`MOST_MISSES`] searches in a row that belonged elsewhere.
 
 use crate::btree::leaf::TreeLeaf;
 use crate::btree::node::InnerNode;
@@ -16,17 +16,18 @@ use crate::btree::slot::{ChildAddress, ChildSlot, TreeChild};
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use crossbeam_epoch::Guard;
 
-/// The tail is unset after so many misses in a row: positions that were not above all its entries.
+/// The tail is unset after this number of misses in a row. A miss is a search for a position that
+/// isn't above all entries of the tail.
 const MOST_MISSES: u32 = 16;
 
-/// The last leaf while inserts go on at its end, or nothing.
+/// The last leaf while inserts append to it, or nothing.
 pub(super) struct Tail {
     leaf: ChildSlot<InnerNode>,
-    /// The first eight bytes of the position that the tail's range begins at: lower positions need
-    /// not look at the tail. A hint. If it is that of an earlier tail, the comparison with the
-    /// tail's last entry still decides.
+    /// The first eight bytes of the lower fence of the tail. Lower positions needn't look at the
+    /// tail. This is a hint: it may be that of an earlier tail, since the comparison with the
+    /// tail's last entry decides.
     low: AtomicU64,
-    /// Misses in a row. A few may be lost, as threads don't wait for each other here.
+    /// The number of misses in a row. Concurrent updates may be lost.
     misses: AtomicU32,
 }
 
@@ -41,8 +42,7 @@ impl Default for Tail {
 }
 
 impl Tail {
-    /// Inserts go on at the end of this leaf, whose range begins there. The caller holds
-    /// `changing`, and the leaf is new.
+    /// Makes a new leaf the tail. `low` is its lower fence. The caller holds `changing`.
     pub(super) fn set(&self, leaf: ChildAddress<InnerNode>, low: Option<&[u8]>) {
         // Ordering: Relaxed, both: hints, see there.
         self.low.store(low.map_or(0, |low| eight(low, 0)), Relaxed);
@@ -50,15 +50,14 @@ impl Tail {
         self.leaf.store(leaf);
     }
 
-    /// The leaf is about to be retired.
+    /// Unsets the tail if it is this leaf, which is about to be retired.
     pub(super) fn forget(&self, leaf: TreeLeaf<'_>) {
         if self.leaf.address() == Some(ChildAddress::of_leaf(leaf)) {
             self.leaf.unset_now();
         }
     }
 
-    /// The last leaf, if inserts go on at its end as far as is known, and if the position may
-    /// belong there. It may be obsolete.
+    /// The tail, if there is one and the position may be in its range. It may be obsolete.
     #[inline]
     pub(super) fn find<'g>(
         &self,
@@ -75,8 +74,7 @@ impl Tail {
         }
     }
 
-    /// A miss: the position did not belong at the tail's end. After [`MOST_MISSES`] in a row there
-    /// is no tail.
+    /// Counts a miss. Unsets the tail after [`MOST_MISSES`] in a row.
     pub(super) fn missed(&self) {
         // Ordering: Relaxed, all: a hint, of which some may be lost.
         let missed = self.misses.load(Relaxed) + 1;
@@ -88,7 +86,7 @@ impl Tail {
         }
     }
 
-    /// The position belonged at the tail's end.
+    /// Ends a series of misses.
     #[inline]
     pub(super) fn hit(&self) {
         // Ordering: Relaxed, both: as above.

@@ -1,8 +1,8 @@
-//! A bucket as words: the one place where its memory is touched.
+//! A bucket as words. All accesses to the memory of published buckets are in this file.
 //!
-//! A bucket has a power of two of words, and a place in it is taken modulo that number. So a place
-//! that was made of torn bytes leads to other bytes of the bucket, never out of it, and no read
-//! needs a check of its own: the version tells, afterwards, that they were the wrong ones.
+//! The number of words is a power of two, and indices are taken modulo that number. So an index
+//! that was computed from torn bytes leads to other bytes of the same bucket, never outside it. No
+//! read needs a bounds check: validating the version afterwards detects that the bytes were wrong.
 
 use crate::hash::shape::SLOT_ENTRY;
 use crate::seqlock::words;
@@ -10,16 +10,17 @@ use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Slot entries in a word.
+/// The number of slot entries in a word.
 pub(super) const ENTRIES_PER_WORD: usize = 8 / SLOT_ENTRY;
-/// The tag of each slot entry of a word, and whether it is a displaced entry.
+/// The bits of the tag, and the mark of displaced entries, in each slot entry of a word.
 const TAGS: u64 = 0x7F00_7F00_7F00_7F00;
-/// One in each slot entry.
+/// The lowest bit of each slot entry of a word.
 pub(super) const EACH: u64 = 0x0001_0001_0001_0001;
+/// The top bit of each slot entry of a word.
 const TOPS: u64 = 0x8000_8000_8000_8000;
 
-// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and the version tells
-// readers (see `seqlock`).
+// Ordering, for all of this file: Relaxed. Only the lock's holder writes, and readers validate the
+// version (see `seqlock`).
 
 /// The words of one bucket, alive for `'g`.
 #[derive(Clone, Copy)]
@@ -30,17 +31,17 @@ pub(crate) struct Bucket<'g> {
     alive: PhantomData<&'g [AtomicU64]>,
 }
 
-/// So many low bytes of a word, at least one.
+/// A mask of the low bytes of a word, of which there is at least one.
 #[inline(always)]
 fn low_bytes(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes)
 }
 
 impl<'g> Bucket<'g> {
-    /// The bucket of so many words that begins there.
+    /// The bucket that begins at `first` and has this number of words.
     ///
     /// # Safety
-    /// 1. `words` is a power of two; 2. so many words lie there, alive for `'g`.
+    /// 1. `words` is a power of two; 2. that number of words lies there, alive for `'g`.
     #[inline(always)]
     pub(super) unsafe fn at(first: NonNull<AtomicU64>, words: usize) -> Self {
         debug_assert!(words.is_power_of_two());
@@ -51,7 +52,7 @@ impl<'g> Bucket<'g> {
         }
     }
 
-    /// Bytes.
+    /// The number of bytes.
     #[inline(always)]
     pub(super) fn len(self) -> usize {
         (self.mask + 1) * 8
@@ -64,14 +65,14 @@ impl<'g> Bucket<'g> {
         unsafe { &*self.first.as_ptr().add(i & self.mask) }
     }
 
-    /// All of it.
+    /// All words.
     #[inline]
     pub(super) fn words(self) -> &'g [AtomicU64] {
         // SAFETY: so many words lie there, alive for `'g`, says `at`.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.mask + 1) }
     }
 
-    /// All of it as plain bytes.
+    /// All bytes.
     ///
     /// # Safety
     /// Nobody writes to it during `'a`.
@@ -85,7 +86,7 @@ impl<'g> Bucket<'g> {
         unsafe { std::slice::from_raw_parts(self.address(), self.len()) }
     }
 
-    /// Where it begins.
+    /// The address of the first byte.
     #[inline(always)]
     pub(super) fn address(self) -> *const u8 {
         self.first.as_ptr().cast()
@@ -98,14 +99,15 @@ impl<'g> Bucket<'g> {
         u64::from_le(self.atomic(i).load(Relaxed))
     }
 
-    /// Writes word `i`. Like all that writes: the caller holds the leaf's lock.
+    /// Writes word `i`. The caller holds the leaf's lock, as for all functions that write.
     #[inline(always)]
     pub(super) fn set_word(self, i: usize, word: u64) {
         // Ordering: Relaxed, see above.
         self.atomic(i).store(word.to_le(), Relaxed);
     }
 
-    /// Eight bytes from byte `at`, little endian. What would lie behind the bucket is anything.
+    /// Loads eight bytes from byte `at` on, little endian. Bytes that would be behind the bucket
+    /// are arbitrary.
     #[inline(always)]
     pub(super) fn load(self, at: usize) -> u64 {
         let (i, shift) = (at / 8, at % 8 * 8);
@@ -113,7 +115,8 @@ impl<'g> Bucket<'g> {
         (both >> shift) as u64
     }
 
-    /// Writes the `bytes` (1 to 8) low bytes of `own`, whose others are zero, from byte `at`.
+    /// Writes the `bytes` (1 to 8) low bytes of `own` from byte `at` on. The other bytes of `own`
+    /// are zero.
     #[inline(always)]
     pub(super) fn store(self, at: usize, own: u64, bytes: usize) {
         let (i, shift, ours) = (at / 8, at % 8 * 8, low_bytes(bytes));
@@ -125,7 +128,8 @@ impl<'g> Bucket<'g> {
         }
     }
 
-    /// Sixteen bytes from byte `at`, little endian. What would lie behind the bucket is anything.
+    /// Loads sixteen bytes from byte `at` on, little endian. Bytes that would be behind the bucket
+    /// are arbitrary.
     #[inline(always)]
     pub(super) fn load_pair(self, at: usize) -> u128 {
         let (i, shift) = (at / 8, at % 8 * 8);
@@ -135,23 +139,24 @@ impl<'g> Bucket<'g> {
         high << 64 | u128::from(low as u64)
     }
 
-    /// Writes the `bytes` (1 to 16) low bytes of `own`, whose others are zero, from byte `at`,
-    /// without a branch.
+    /// Writes the `bytes` (1 to 16) low bytes of `own` from byte `at` on, without a branch. The
+    /// other bytes of `own` are zero.
     #[inline(always)]
     pub(super) fn store_pair(self, at: usize, own: u128, bytes: usize) {
         let (i, shift) = (at / 8, at % 8 * 8);
         let low = low_bytes(bytes.min(8));
         let high =
             low_bytes(bytes.saturating_sub(8).max(1)) & ((bytes <= 8) as u64).wrapping_sub(1);
+        // Shifts 16 bytes to their place in three words.
         let parts = |low: u64, high: u64| {
             let middle = (u128::from(high) << 64 | u128::from(low)) << shift >> 64;
-            // In two steps: a shift by 64 is none.
+            // Shift in two steps, since a shift by 64 isn't defined.
             [low << shift, middle as u64, high >> (63 - shift) >> 1]
         };
         let ours = parts(low, high);
         let own = parts(own as u64, (own >> 64) as u64);
-        // A word of which nothing is ours, be it another's place in the bucket, is written as it
-        // is.
+        // Merge the bytes into the three words. A word that has none of our bytes is stored
+        // unchanged; it may also be a word at the beginning of the bucket.
         for (k, (ours, own)) in ours.into_iter().zip(own).enumerate() {
             self.set_word(i + k, self.word(i + k) & !ours | own);
         }
@@ -172,12 +177,12 @@ impl<'g> Bucket<'g> {
         }
     }
 
-    /// Writes bytes from byte `at`, where they have room.
+    /// Writes bytes from byte `at` on. They must not reach beyond the end of the bucket.
     #[inline(always)]
     pub(super) fn store_bytes(self, at: usize, bytes: &[u8]) {
         let (mut at, mut rest) = (at, bytes);
         if rest.len() > 8 {
-            // Up to the next word, then word by word.
+            // Write up to the next word boundary, then whole words.
             let (lead, after) = rest.split_at(at.wrapping_neg() % 8);
             if !lead.is_empty() {
                 self.store(at, words::little(lead), lead.len());
@@ -193,8 +198,8 @@ impl<'g> Bucket<'g> {
         }
     }
 
-    /// Calls `word` with the words of the `len` bytes from byte `at`, in order: a word from every
-    /// eighth byte on.
+    /// Calls `word` with the `len` bytes from byte `at` on, eight bytes at a time, and with the
+    /// offset of each eight. The last call may include bytes behind the end.
     #[inline(always)]
     pub(super) fn each_word(self, at: usize, len: usize, mut word: impl FnMut(usize, u64)) {
         let (mut i, shift) = (at / 8, at % 8 * 8);
@@ -209,7 +214,7 @@ impl<'g> Bucket<'g> {
         }
     }
 
-    /// Moves the bytes from `from` to `end` up by `gap`, over what lies there.
+    /// Moves the bytes from `from` to `end` up by `gap`, overwriting what is there.
     #[inline]
     pub(super) fn move_up(self, from: usize, end: usize, gap: usize) {
         if from == end {
@@ -217,10 +222,11 @@ impl<'g> Bucket<'g> {
         }
         let (first, last) = ((from + gap) / 8, (end + gap - 1) / 8);
         let (down, shift) = (gap / 8, gap % 8 * 8);
-        // Bytes of the first and of the last word that others own.
+        // The bytes of the first and of the last word that must be preserved.
         let below = !(u64::MAX << ((from + gap) % 8 * 8));
         let above = !low_bytes((end + gap - 1) % 8 + 1);
-        // From the top down: a word's new bytes lie below it, or in it.
+        // Write the words from the top down: the new bytes of a word come from that word or from
+        // those below it, which haven't been overwritten yet.
         let mut high = self.word(last.wrapping_sub(down));
         let mut keep = above;
         let mut i = last;
@@ -240,7 +246,7 @@ impl<'g> Bucket<'g> {
         }
     }
 
-    /// Moves the bytes from `from` to `end` down by `gap`, over what lies there.
+    /// Moves the bytes from `from` to `end` down by `gap`, overwriting what is there.
     #[inline]
     pub(super) fn move_down(self, from: usize, end: usize, gap: usize) {
         if from == end {
@@ -248,10 +254,11 @@ impl<'g> Bucket<'g> {
         }
         let (first, last) = ((from - gap) / 8, (end - gap - 1) / 8);
         let (up, shift) = (gap / 8, gap % 8 * 8);
-        // Bytes of the first and of the last word that others own.
+        // The bytes of the first and of the last word that must be preserved.
         let below = !(u64::MAX << ((from - gap) % 8 * 8));
         let above = !low_bytes((end - gap - 1) % 8 + 1);
-        // From the bottom up: a word's new bytes lie above it, or in it.
+        // Write the words from the bottom up: the new bytes of a word come from that word or from
+        // those above it, which haven't been overwritten yet.
         let (mut low, mut keep, mut i) = (self.word(first + up), below, first);
         loop {
             let high = self.word(i + up + 1);
@@ -270,7 +277,7 @@ impl<'g> Bucket<'g> {
     }
 }
 
-/// Appends all bytes of some buckets to `out`, as they are.
+/// Appends all bytes of some buckets to `out`.
 #[inline]
 pub(super) fn copy_all(words: &[AtomicU64], out: &mut Vec<u8>) {
     let (from, len) = (out.len(), words.len() * 8);
@@ -287,7 +294,7 @@ pub(super) fn copy_all(words: &[AtomicU64], out: &mut Vec<u8>) {
     unsafe { out.set_len(from + len) };
 }
 
-/// Where a hash is at home in a leaf.
+/// The home of a hash in a leaf: its home bucket and its tag.
 #[derive(Clone, Copy)]
 pub(crate) struct Home<'g> {
     pub(super) bucket: Bucket<'g>,
@@ -298,7 +305,7 @@ pub(crate) struct Home<'g> {
 #[inline(always)]
 pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<u8>) {
     let (from, len) = (out.len(), end - at);
-    // Whole words are written, the last of them beyond the end.
+    // Whole words are written, and the last one may reach beyond the end.
     out.reserve(len + 8);
     // SAFETY: `from` is within the vector's memory.
     let to = unsafe { out.as_mut_ptr().add(from) };
@@ -310,10 +317,12 @@ pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<
     unsafe { out.set_len(from + len) };
 }
 
-/// The top bits of the slot entries whose tags are those of `wanted`.
+/// Compares the tags and displaced marks of four slot entries with those of `wanted`. Returns the
+/// top bit of each slot entry for which they are equal.
 #[inline(always)]
 pub(super) fn matches(word: u64, wanted: u64) -> u64 {
-    // A slot entry without difference stays below the top bit; no carry leaves a slot entry.
+    // A difference in one of the seven bits, plus 0x7F, carries into the top bit. Without a
+    // difference the top bit stays clear. No carry reaches the next slot entry.
     !(((word ^ wanted) & TAGS) + TAGS) & TOPS
 }
 
@@ -323,13 +332,13 @@ pub(super) fn slot_entry(bucket: Bucket<'_>, i: usize) -> usize {
     (bucket.word(i / ENTRIES_PER_WORD) >> (i % ENTRIES_PER_WORD * 16)) as usize & 0xFFFF
 }
 
-/// Where the object of the slot entry begins.
+/// Where the object of a slot entry begins.
 #[inline(always)]
 pub(super) fn place(slot: usize, unit: u32) -> usize {
     (slot & 0xFF) << unit
 }
 
-/// How many entries a bucket has, which its first word says.
+/// The number of entries of a bucket, from its first word.
 #[inline(always)]
 pub(super) fn entries(head: u64) -> usize {
     head as usize & 0xFF

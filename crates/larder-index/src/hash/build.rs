@@ -1,14 +1,16 @@
-//! How large leaves are, and how they are filled.
+//! Sizes of leaves, and building new leaves.
 //!
-//! A leaf grows by steps: when it is [`FULL`] it is replaced by one in which the same entries take
-//! about [`FILL`] of the room; when that would be larger than a leaf may be, by two. So a leaf is
-//! between FILL and FULL all its life. All leaves of a table see the same number of hashes, and
-//! would take their steps together: each adds a part to FILL that follows from the hashes it has,
-//! and each has an end of its own, so that at any time as many split as at any other. So a table
-//! grows evenly, and what some leaves give back others take.
+//! A leaf grows in steps. When it is [`FULL`], it is replaced by a leaf in which the same entries
+//! take about [`FILL`] of the capacity. If that would be larger than a leaf may be, it is replaced
+//! by two. So a leaf is always filled between FILL and FULL.
 //!
-//! The size of buckets follows from the rows: about [`A_BUCKET`] of them, and most bytes of larger
-//! rows inside.
+//! All leaves of a table get entries at the same rate, so they would all take their steps at the
+//! same time. To prevent this, the hash bits of a leaf's range determine an addition to its FILL,
+//! and the size at which it splits. At any time about equally many leaves are split. So a table
+//! grows evenly, and memory that some leaves give back is used by others.
+//!
+//! The size of buckets follows from the rows: a bucket should hold about [`A_BUCKET`] rows, and
+//! most bytes of larger rows should be inside.
 
 use super::gather::{Gather, GatheredEntry};
 use super::plain;
@@ -19,34 +21,36 @@ use crate::outside::Handle;
 use crate::shared::Shared;
 use smallvec::SmallVec;
 
-/// The part of a leaf's room that is taken when it is new, in 1024ths: the least, where buckets are
-/// larger, and how much it varies.
+/// The fill factor of a new leaf, in 1024ths: the least value.
 const FILL: usize = 680;
+/// The least fill factor of a new leaf with larger buckets.
 const FILL_LARGE: usize = 750;
+/// How much the fill factor varies between leaves.
 const FILL_VARIES: usize = 60;
-/// The part of a leaf's room at which it grows, in 1024ths.
+/// The fill factor at which a leaf grows, in 1024ths.
 const FULL: usize = 950;
-/// The part that may be taken when it is new and as large as a leaf may be.
+/// The greatest fill factor of a new leaf of the largest size.
 const NEARLY_FULL: usize = 880;
-/// The part that may be taken when it is new because removals have left it room.
+/// The fill factor of a new leaf that replaces a sparse one.
 const SHRUNK: usize = 840;
-/// A leaf shrinks when this part of the next smaller size would hold it.
+/// A leaf shrinks if the next smaller size would have this fill factor.
 const SPARSE: usize = 820;
-/// A leaf shrinks by so much of a power of two: two of the allocator's steps.
+/// A leaf shrinks by this fraction of a power of two, which is two of the allocator's size classes.
 const STEPS_DOWN: usize = 4;
-/// A leaf of fewer buckets is full when no bucket has room.
+/// A leaf of fewer buckets than this is full when no bucket has room.
 const FEW_BUCKETS: u32 = 3;
-/// How many rows a bucket should hold.
+/// The number of rows that a bucket should hold.
 const A_BUCKET: usize = 5;
-/// How many larger rows a bucket should hold: it has more lines than are prefetched at once
-/// anyway.
+/// The number of rows that a larger bucket should hold. It has more cache lines than are
+/// prefetched at once in any case.
 const A_LARGE_BUCKET: usize = 7;
 /// The least number of buckets at which a leaf splits.
 const LEAST_TOP: usize = 14;
-/// How many times as large as others a leaf may get before it splits, if its hashes begin alike.
+/// If the hashes of a leaf share many bits, it may get this many times as large as others before it
+/// splits.
 const TIMES: usize = 16;
 
-/// Sizes of leaves, as a configuration says.
+/// Sizes of leaves, as they follow from a configuration.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     most: usize,
@@ -68,7 +72,7 @@ impl Sizes {
         }
     }
 
-    /// The buckets of the leaves of this class that split, on the average.
+    /// The average number of buckets at which leaves of this class split.
     fn top(&self, class: u8) -> usize {
         let least = if self.top_class < TOP_CLASS {
             2
@@ -95,17 +99,18 @@ impl Sizes {
         }
     }
 
-    /// Bytes of room in the largest leaf of this class.
+    /// The capacity of the largest leaf of this class.
     fn max_capacity(&self, class: u8) -> usize {
         self.top(class) * usable(class)
     }
 
-    /// How far the leaf of this depth that has the hash grows before it splits: between 0.7 and 1.4
-    /// times the average, as its bits say.
+    /// The size at which the leaf of this depth whose range has the hash splits. It is between 0.7
+    /// and 1.4 times the average.
     fn end(&self, class: u8, hash: u64, depth: u8) -> LastStep {
+        // Ten pseudo-random bits that are determined by the leaf's range.
         let bits = lead(hash, depth) ^ u64::from(depth);
         let chance = (bits ^ bits >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
-        // 1024 times the buckets.
+        // The target is 1024 times a number of buckets: the average, times 1 to 2, times 0.7.
         let target = (self.top(class) * (1024 + chance as usize) * 181 / 256).max(2 * 1024);
         let bytes = size_class(memory(target.div_ceil(1024), class));
         LastStep {
@@ -114,11 +119,13 @@ impl Sizes {
         }
     }
 
-    /// An empty leaf of this shape, which has the hash in its range.
+    /// An empty leaf of this shape whose range has the hash.
     pub(crate) fn empty(&self, shape: Shape, hash: u64) -> NewHashLeaf {
         NewHashLeaf::empty(shape, self.bounds(shape, hash))
     }
 
+    /// The bounds of the live bytes of a leaf: below the lower one it shrinks or merges, and above
+    /// the upper one it grows or splits.
     fn bounds(&self, shape: Shape, hash: u64) -> LiveBounds {
         let end = self.end(shape.class, hash, shape.depth);
         let most = match shape.buckets {
@@ -137,36 +144,35 @@ impl Sizes {
         }
     }
 
-    /// Whether two leaves with this many bytes in all should be one.
+    /// Whether two leaves with this number of live bytes together should be merged.
     pub(crate) fn fits_one(&self, class: u8, live: usize) -> bool {
         live * 2 <= self.max_capacity(class)
     }
 
-    /// Whether a leaf with this many bytes is small enough to look for a neighbour.
+    /// Whether a leaf with this number of live bytes should try to merge.
     pub(crate) fn mergeable(&self, class: u8, live: usize) -> bool {
         live * 4 <= self.max_capacity(class)
     }
 }
 
-/// The last of a leaf's steps.
+/// The last of a leaf's steps before it splits.
 #[derive(Clone, Copy)]
 struct LastStep {
-    /// Its buckets: of one of the allocator's sizes.
+    /// The number of buckets. The leaf has one of the allocator's size classes.
     buckets: usize,
-    /// The bytes of objects and slot entries at which it splits: it may not use all of its last
-    /// step.
+    /// The live bytes at which the leaf splits, which may be less than it could hold.
     full: usize,
 }
 
-/// Whether a leaf is so empty that it should be smaller, or have smaller buckets.
+/// Whether a leaf should be replaced by a smaller one, or by one with smaller buckets.
 pub(crate) fn is_sparse(shape: Shape, live: usize) -> bool {
     live < sparse_below(shape)
 }
 
-/// The bytes below which a leaf should be smaller, or have smaller buckets.
+/// The number of live bytes below which a leaf is sparse.
 ///
-/// It goes down two of the allocator's sizes at once: between one step and the next a quarter of
-/// its rows go, so that each has few others to move.
+/// A leaf shrinks by two size classes at once. So between two steps a quarter of its rows are
+/// removed, and each removal pays for moving few other rows.
 fn sparse_below(shape: Shape) -> usize {
     if shape.buckets == 1 {
         return if shape.class > 1 {
@@ -185,14 +191,14 @@ fn capacity(shape: Shape) -> usize {
     shape.buckets as usize * usable(shape.class)
 }
 
-/// What a leaf for some entries should be.
+/// The size of a new leaf for some entries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Plan {
     class: u8,
     buckets: usize,
-    /// It has more than a leaf should.
+    /// It would be larger than a leaf should be.
     pub(crate) splits: bool,
-    /// It has so much more that it splits however alike its hashes are.
+    /// It would be so large that it must split, however many bits its hashes share.
     pub(crate) huge: bool,
 }
 
@@ -206,13 +212,13 @@ impl Plan {
         }
     }
 
-    /// Whether a leaf has this shape already.
+    /// Whether a leaf of this shape already has the planned size.
     pub(crate) fn is_as(&self, shape: Shape) -> bool {
         (self.class, self.buckets) == (shape.class, shape.buckets as usize)
     }
 }
 
-/// Rows that live inside a leaf, and their bytes with their slot entries.
+/// A number of rows inside a leaf, and their bytes together with their slot entries.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Rows {
     pub(crate) count: usize,
@@ -220,19 +226,19 @@ pub(crate) struct Rows {
 }
 
 impl Rows {
-    /// Whether enough of them go into a bucket of this class.
+    /// Whether a bucket of this class holds enough of them.
     fn fill(self, class: u8) -> bool {
         let a_bucket = if class > 1 { A_LARGE_BUCKET } else { A_BUCKET };
         self.bytes * a_bucket <= self.count * usable(class)
     }
 }
 
-/// Some items, summed up.
+/// Statistics of some items.
 struct Sum<'a> {
     items: &'a [GatheredEntry],
-    /// Those of them that some leaf has room for.
+    /// The items that can be inside a leaf.
     rows: Rows,
-    /// The longest of these.
+    /// The length of the longest of these.
     longest: usize,
 }
 
@@ -255,7 +261,7 @@ impl<'a> Sum<'a> {
         }
     }
 
-    /// Bytes of the items in a leaf of this class.
+    /// The bytes that the items take in a leaf of this class.
     fn need(&self, class: u8) -> usize {
         let most = most_body(class).min(MOST_INSIDE);
         if self.longest <= most && unit(class) == 0 {
@@ -268,7 +274,7 @@ impl<'a> Sum<'a> {
         self.items.iter().map(one).sum()
     }
 
-    /// Bytes of the rows that only a class above this one has inside.
+    /// The bytes of the rows that are only inside in buckets of a larger class.
     fn above(&self, class: u8) -> usize {
         if self.longest <= most_body(class) {
             return 0;
@@ -279,7 +285,8 @@ impl<'a> Sum<'a> {
             .sum()
     }
 
-    /// The size of buckets for the items.
+    /// The class of buckets for the items: the smallest one that holds enough rows, and has most
+    /// bytes of the rows inside.
     fn class(&self, sizes: &Sizes) -> u8 {
         let fits = |class: &u8| self.rows.fill(*class) && self.above(*class) * 8 <= self.rows.bytes;
         let class = (sizes.least_class..sizes.top_class).find(fits);
@@ -291,51 +298,52 @@ impl<'a> Sum<'a> {
     }
 }
 
-/// Bytes of memory of a leaf.
+/// The memory of a leaf.
 fn memory(buckets: usize, class: u8) -> usize {
     HEAD + buckets * (SMALLEST << class)
 }
 
-/// How many buckets a leaf of so many bytes has.
+/// The number of buckets of a leaf with this memory.
 fn buckets_of(memory: usize, class: u8) -> usize {
     (memory - HEAD) >> (SMALLEST << class).trailing_zeros()
 }
 
-/// Why a leaf is made.
+/// Why a leaf is built.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Reason {
-    /// One of this shape has no room.
+    /// A leaf of this shape has no room.
     Grows(Shape),
-    /// One of two that take the place of one that was full.
+    /// It is one of two that replace a full leaf.
     Splits,
-    /// Removals have left room.
+    /// It replaces a sparse leaf.
     Shrinks,
 }
 
-/// What a leaf for the items should be.
+/// Plans a leaf for the items.
 pub(crate) fn plan(items: &[GatheredEntry], sizes: &Sizes, reason: Reason, depth: u8) -> Plan {
     let sum = Sum::new(items);
     let class = sum.class(sizes);
     let hash = items.first().map_or(0, |i| i.hash);
-    plan_bytes(sum.need(class), class, (hash, depth), sizes, reason)
+    let range = LeafRange { hash, depth };
+    plan_bytes(sum.need(class), class, range, sizes, reason)
 }
 
-/// As `plan`, for rows that all live in a leaf of this class, if its unit is a byte. None if that
-/// is not surely the class that they should have.
+/// Plans a leaf for rows that are all inside a leaf of this class now. `None` if the class has a
+/// larger unit than a byte, or if it isn't certain that the new leaf should have this class.
 pub(crate) fn plan_rows(
     rows: Rows,
     class: u8,
-    at: (u64, u8),
+    range: LeafRange,
     sizes: &Sizes,
     reason: Reason,
 ) -> Option<Plan> {
     let mut classes = sizes.least_class..sizes.top_class;
     let known = unit(class) == 0 && classes.find(|&c| rows.fill(c)) == Some(class);
-    known.then(|| plan_bytes(rows.bytes, class, at, sizes, reason))
+    known.then(|| plan_bytes(rows.bytes, class, range, sizes, reason))
 }
 
-/// The part of a leaf of this class that is taken when it is new. Small rows are many, and each
-/// step moves all of them: their steps are longer.
+/// The fill factor of a new leaf of this class. A leaf has many small rows, and each step moves all
+/// of them, so steps of small rows are longer.
 fn filled(class: u8) -> usize {
     if class > 1 {
         FILL_LARGE
@@ -344,28 +352,25 @@ fn filled(class: u8) -> usize {
     }
 }
 
-/// What a leaf of this class should be that has so many bytes of objects and slot entries, the hash
-/// in its range, and this depth.
-fn plan_bytes(
-    need: usize,
-    class: u8,
-    (hash, depth): (u64, u8),
-    sizes: &Sizes,
-    reason: Reason,
-) -> Plan {
+/// Plans a leaf of this class and range for `need` bytes of objects and slot entries.
+fn plan_bytes(need: usize, class: u8, range: LeafRange, sizes: &Sizes, reason: Reason) -> Plan {
+    let LeafRange { hash, depth } = range;
+    // Choose the number of buckets by the fill factor.
     let fill = match reason {
         Reason::Shrinks => SHRUNK,
         _ => filled(class) + (hash >> 16) as usize % FILL_VARIES,
     };
     let buckets = (need * 1024).div_ceil(usable(class) * fill).max(1);
-    // A leaf that has no room must grow, whatever the sum of its bytes says.
+    // A leaf without room must grow, even if the sum of its bytes would fit: the room may be in
+    // other buckets.
     let buckets = match reason {
         Reason::Grows(old) if old.class == class => buckets.max(old.buckets as usize + 1),
         _ => buckets,
     };
     let LastStep { buckets: top, full } = sizes.end(class, hash, depth);
-    // A last step that is small is better than an early split: unless it was made already, or the
-    // leaf is one of a split.
+    // If the leaf would become larger than the size at which it splits, but its entries fit in that
+    // size, make that the last step, even if it is a small one. Don't do so if the old leaf already
+    // has this size, or if the new one comes from a split.
     let fits = need * FULL <= full * NEARLY_FULL;
     let buckets = if buckets > top
         && fits
@@ -376,7 +381,7 @@ fn plan_bytes(
     } else {
         buckets
     };
-    // The allocator's sizes are steps: what it would leave unused is buckets, too.
+    // Round up to the allocator's size class, and use all of it for buckets.
     let buckets = if buckets < top {
         buckets_of(size_class(memory(buckets, class)), class).min(top)
     } else {
@@ -390,23 +395,24 @@ fn plan_bytes(
     }
 }
 
-/// A new leaf, and the handles of those whose objects it took inside.
+/// A new leaf, and the handles of the outside objects that were moved inside it.
 pub(crate) struct Built {
     pub(crate) leaf: NewHashLeaf,
     pub(crate) inside_now: SmallVec<[Handle; 4]>,
 }
 
-/// Makes a leaf of the items.
+/// Builds a leaf of the items.
 pub(crate) fn build(
     gather: &Gather,
     items: &[GatheredEntry],
     plan: Plan,
-    depth: u8,
-    (shared, sizes): (&Shared, &Sizes),
-    (split, hash): (&KeySplit<'_>, u64),
+    range: LeafRange,
+    shared: &Shared,
+    sizes: &Sizes,
+    split: &KeySplit<'_>,
 ) -> Built {
-    // Handles of bodies that have no room in such a leaf; made once, however often the leaf has to
-    // be larger.
+    // Allocate outside objects for the bodies that don't fit in such a leaf. This is done once,
+    // even if the leaf has to be enlarged below.
     let mut made: Vec<(usize, Handle)> = Vec::new();
     for (i, item) in items.iter().enumerate() {
         if item.handle.is_none() && item.len() > most_body(plan.class).min(MOST_INSIDE) {
@@ -417,13 +423,13 @@ pub(crate) fn build(
             made.push((i, handle));
         }
     }
-    // The sum of bytes may fit and the leaf be too small: each bucket may be left with less room
-    // than the next body needs. A try that fails is dropped; the loop ends, as each has more room.
+    // Fill the leaf. Even if the sum of the bytes fits, each bucket may be left with less room than
+    // the next body needs. Then drop the leaf, and try again with more buckets.
     let mut buckets = plan.buckets;
     loop {
-        let shape = Plan { buckets, ..plan }.shape(depth);
-        if let Some(leaf) = fill(gather, items, sizes.empty(shape, hash), &made) {
-            // The new leaf has no handle of these any more: they are the caller's to retire.
+        let shape = Plan { buckets, ..plan }.shape(range.depth);
+        if let Some(leaf) = fill(gather, items, sizes.empty(shape, range.hash), &made) {
+            // Collect the handles of objects that were moved inside. The caller retires them.
             let most = most_body(plan.class).min(MOST_INSIDE);
             let fits = |i: &&GatheredEntry| (1..=most).contains(&i.len());
             let inside_now = items.iter().filter(fits).filter_map(|i| i.handle).collect();
@@ -433,10 +439,10 @@ pub(crate) fn build(
     }
 }
 
-/// Cuts a body into key and value.
+/// Splits a body into its key and its value.
 pub(crate) type KeySplit<'a> = dyn Fn(&[u8]) -> (&[u8], &[u8]) + 'a;
 
-/// The leaf, which is empty, with the items, if they have room.
+/// Fills an empty leaf with the items. `None` if there isn't enough room.
 fn fill(
     gather: &Gather,
     items: &[GatheredEntry],
@@ -446,7 +452,7 @@ fn fill(
     let shape = new.shape();
     let (most, small) = (most_body(shape.class).min(MOST_INSIDE), shape.unit() == 0);
     let bytes = new.bytes();
-    // `made` is in the order of items, so one pass over both finds the handles.
+    // `made` is in the order of the items, so walk over both in parallel.
     let mut made = made.iter().peekable();
     let mut live = 0;
     for (i, item) in items.iter().enumerate() {
@@ -457,7 +463,7 @@ fn fill(
             live += object_size(item.len(), shape.class) + SLOT_ENTRY;
             plain::put(bytes, shape, item.hash, gather.body(item), false)
         } else {
-            // It was outside before, or has become so in this leaf: one of the two has the handle.
+            // The object is outside: either it has become so for this leaf, or it was before.
             let handle = match made.next_if(|(j, _)| *j == i) {
                 Some((_, handle)) => *handle,
                 None => item.handle?,

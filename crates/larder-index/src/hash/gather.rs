@@ -1,13 +1,13 @@
-//! The entries of some leaves, copied out: what leaves are made of when others are replaced.
+//! Gathering the entries of leaves that are to be replaced: the general way to build new leaves.
 //!
 //! ```text
-//!  bytes   buckets of the leaf, as they are | bodies of outside objects that fit inside a leaf
-//!  items   hash, where the body is, handle    the leaf has no hashes: each is made once, here
+//!  bytes   a copy of the leaf's buckets | bodies of outside objects that may be inside a leaf
+//!  items   hash, place of the body, handle       hashes are not in the leaf: each is computed once
 //! ```
 //!
-//! Invariant: an entry whose body was not copied has a handle.
+//! Invariant: an entry whose body wasn't copied has a handle.
 //!
-//! When not to use it: leaves of small rows need no copy (`redistribute`).
+//! When not to use it: leaves of small rows are redistributed without this copy (`redistribute`).
 
 use super::plain;
 use super::shape::*;
@@ -18,27 +18,27 @@ use crate::scratch::with_spare;
 use smallvec::SmallVec;
 use std::cell::Cell;
 
-/// An entry, copied out.
+/// A gathered entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct GatheredEntry {
     pub(crate) hash: u64,
-    /// Where its body is in the gathered bytes; nowhere if it is outside and too large for any
+    /// Where its body begins in the gathered bytes. Meaningless if the body is too large for any
     /// leaf.
     from: u32,
     len: u32,
-    /// Where it is if it is outside.
+    /// The handle of its outside object, if it has one.
     pub(crate) handle: Option<Handle>,
 }
 
 impl GatheredEntry {
-    /// Bytes of the body. More than any leaf has room for if the body was not copied.
+    /// The length of the body. If the body wasn't copied, this is more than fits in any leaf.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.len as usize
     }
 }
 
-/// Entries of some leaves.
+/// The gathered entries of some leaves.
 #[derive(Default)]
 pub(crate) struct Gather {
     bytes: Vec<u8>,
@@ -49,7 +49,7 @@ impl Gather {
     /// Adds all entries of a leaf.
     pub(crate) fn add_leaf<R: KeyRule>(&mut self, leaf: &LockedHashLeaf<'_>, keys: &Keys<R>) {
         let shape = leaf.leaf().shape();
-        // All buckets are copied as they are: bodies inside need no other copy.
+        // Copy all buckets as they are. Bodies inside need no further copy.
         let base = self.bytes.len();
         self.bytes.extend_from_slice(leaf.bytes());
         self.items.reserve(leaf.leaf().count() + 1);
@@ -58,8 +58,8 @@ impl Gather {
             let at = base + bucket * shape.bucket();
             for (slot, from, end) in plain::slot_entries(&self.bytes, at, shape) {
                 let body = &self.bytes[from..end];
-                // Objects are appended behind the buckets, once the iterator has let go of the
-                // bytes.
+                // Collect handles. Their objects are appended below, when the iterator no longer
+                // borrows the bytes.
                 if slot & OUTSIDE != 0 {
                     outside.push(Handle::from_bits(plain::handle_bits(body)));
                     continue;
@@ -88,7 +88,7 @@ impl Gather {
         self.push(keys.hash(key), key, value, Some(handle), keys);
     }
 
-    /// Adds an entry that is not in a leaf yet: the handle is its body's if that is outside.
+    /// Adds an entry. `handle` is that of its outside object, if it has one.
     pub(crate) fn push<R: KeyRule>(
         &mut self,
         hash: u64,
@@ -98,7 +98,7 @@ impl Gather {
         keys: &Keys<R>,
     ) {
         let len = body_size(key.len(), value.len(), keys.length_prefixed);
-        // A body that no leaf can have inside is not copied: its handle stands for it.
+        // A body that is too long for any leaf isn't copied. Its handle represents it.
         let from = self.bytes.len() as u32;
         if fits_inside(len) {
             if keys.length_prefixed {
@@ -116,7 +116,7 @@ impl Gather {
         });
     }
 
-    /// The body of an item that fits inside a leaf.
+    /// The body of an item, if it fits inside a leaf.
     #[inline]
     pub(crate) fn body(&self, item: &GatheredEntry) -> &[u8] {
         &self.bytes[item.from as usize..][..item.len()]
@@ -132,10 +132,10 @@ thread_local! {
     static SPARE: Cell<Option<Box<Gather>>> = const { Cell::new(None) };
 }
 
-/// A buffer of more than this is not kept.
+/// A buffer with a greater capacity isn't kept.
 const KEEP: usize = 1 << 18;
 
-/// Calls `f` with an empty buffer; its memory is kept for the thread's next call.
+/// Calls `f` with an empty buffer, whose memory is kept for the thread's next call.
 pub(crate) fn with_gather<T>(f: impl FnOnce(&mut Gather) -> T) -> T {
     with_spare(
         &SPARE,

@@ -1,23 +1,23 @@
-//! The entries of one home while a scan puts them in order.
+//! The entries of one home, which a scan sorts.
 //!
 //! ```text
-//!  words    tag | outside | length | where it begins        len: how many of them count
+//!  words    tag | outside | length | where it begins        len: how many words are used
 //! ```
 //!
-//! An entry is one word ([`PackedEntry`]), whose top byte is the tag: words are compared to sort a
-//! home by tags. Tags are random and a home has few entries, so the usual home is sorted without a
-//! branch that depends on a tag: half of such branches would be predicted wrongly.
+//! An entry is one word ([`PackedEntry`]), whose top byte is the tag. So a home is sorted by tags
+//! by comparing words. Tags are random, and a home has few entries. So a home is usually sorted
+//! without branches that depend on a tag, half of which would be mispredicted.
 //!
-//! Invariant: within a home, the order of tags is the order of positions, but for equal tags. The
-//! scan sorts those itself, since it needs their keys.
+//! Invariant: within a home, the order of tags is the order of positions, except for entries with
+//! equal tags. The scan sorts those itself, since their keys are needed.
 
 use super::shape::{OUTSIDE, TAG};
 use smallvec::{smallvec, SmallVec};
 
-/// A home with at most this many entries is sorted by ranks.
+/// A home of at most this number of entries is sorted by ranks.
 const RANKED: usize = 16;
 
-/// An entry of a home, in the batch's bytes, in one word. Words are in the order of tags.
+/// An entry in the batch's bytes, packed in one word. Words are in the order of tags.
 ///
 /// ```text
 ///  bits   61–56   52        51–32    31–0
@@ -27,7 +27,7 @@ const RANKED: usize = 16;
 pub(super) struct PackedEntry(pub(super) u64);
 
 impl PackedEntry {
-    /// From an entry's slot entry, and where it lies in the batch's bytes.
+    /// Packs an entry, given its slot entry and its place in the batch's bytes.
     #[inline(always)]
     pub(super) fn new(slot: u16, from: usize, end: usize) -> Self {
         let (tag, outside) = (u64::from(slot & TAG), u64::from(slot & OUTSIDE != 0));
@@ -51,21 +51,21 @@ impl PackedEntry {
     }
 }
 
-/// Entries of a bucket or of a home: the words of [`PackedEntry`].
+/// Entries of a bucket or of a home, as the words of [`PackedEntry`].
 ///
-/// There are always `MOST` words, or as many as were ever needed, of which the first `len` count:
-/// so that one can be written before it is known to be needed.
+/// There are always at least `MOST` words, of which the first `len` are used. So an entry can be
+/// written before it is known whether it is needed.
 pub(super) struct Group {
     pub(super) words: Vec<u64>,
     pub(super) len: usize,
 }
 
 impl Group {
-    /// The most entries that a bucket can say that it has.
+    /// The largest count of entries that a bucket's head can contain.
     pub(super) const MOST: usize = 255;
 
     pub(super) fn new(mut words: Vec<u64>) -> Self {
-        // A bucket's entries fit without a check for room, however many it says that it has.
+        // All entries of a bucket fit without a bounds check, even if its count is torn.
         words.resize(words.len().max(Group::MOST), 0);
         Group { words, len: 0 }
     }
@@ -94,11 +94,11 @@ impl std::ops::DerefMut for Group {
     }
 }
 
-/// The displaced entries of a leaf, by their homes: a chain for each home.
+/// The displaced entries of a leaf by their homes, as a linked list for each home.
 pub(super) struct DisplacedEntries {
-    /// The first of each home's chain, from 1; 0 for none.
+    /// For each home the number of its first entry, counted from 1; 0 if there is none.
     first: SmallVec<[u32; 128]>,
-    /// The word of each, and the next of its chain.
+    /// The word of each entry, and the number of the next one of its home.
     all: SmallVec<[(u64, u32); 64]>,
 }
 

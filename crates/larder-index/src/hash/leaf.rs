@@ -1,9 +1,9 @@
 //! A leaf of the hash order: buckets in one run of memory, under one lock. `hash::shape` has the
 //! drawing.
 //!
-//! The [`Shape`] of a leaf never changes: a leaf whose shape would change is replaced. So the
-//! trie's slots carry the shape beside the address. A reader knows from the slot where its bucket
-//! lies, and prefetches the leaf's head and the bucket together, before it has read a byte of the
+//! The [`Shape`] of a leaf never changes: to change it, the leaf is replaced. So the slots of the
+//! trie contain the shape beside the address. A reader knows the address of its bucket from the
+//! slot, and prefetches the leaf's head and the bucket together, before it has read a byte of the
 //! leaf.
 
 use crate::hash::bucket::{copy_all, entries, Bucket, Home};
@@ -19,50 +19,50 @@ use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// What a leaf's memory begins with.
+/// The head of a leaf, with which its memory begins.
 #[repr(C, align(64))]
 pub(super) struct HashLeafHead {
     version: Version,
-    /// Entries.
+    /// The number of entries.
     pub(super) count: AtomicU32,
-    /// Bytes of their objects and slot entries.
+    /// The bytes of their objects and slot entries.
     pub(super) live: AtomicU32,
     /// The contention counter, as an `i32`.
     pub(super) contention: AtomicU32,
-    /// How many buckets. The slots say it, too, if there are not too many.
+    /// The number of buckets. The slots of the trie have it, too, unless it is too large.
     buckets: u32,
     bounds: LiveBounds,
 }
 
-/// Between which bytes of objects and slot entries a leaf has nothing to do. They never change:
-/// they follow from its shape.
+/// The bounds of a leaf's live bytes. They follow from its range and shape, and never change.
 #[derive(Clone, Copy)]
 pub(crate) struct LiveBounds {
-    /// When it has fewer, a smaller leaf should take its place, or it should merge with its
-    /// neighbour.
+    /// A leaf with fewer live bytes should be replaced by a smaller one, or merge with its buddy.
     pub(crate) least: u32,
-    /// It should not have more.
+    /// A leaf should not have more live bytes.
     pub(crate) most: u32,
 }
 
-/// A leaf that is alive for `'g`: the word of the slot that led to it, which has the leaf's address
-/// and as much of its shape as there is room for (`slot` has the drawing).
+/// A leaf that is alive for `'g`, as the word of the slot that led to it. The word has the leaf's
+/// address, and as much of its shape as fits (see `slot` for the layout).
 #[derive(Clone, Copy)]
 pub(crate) struct HashLeaf<'g> {
     word: u64,
     alive: PhantomData<&'g Guard>,
 }
 
-/// Bits of an address.
+/// The number of bits of an address.
 pub(super) const ADDRESS_BITS: u32 = 48;
+/// The bits of a word that are the address. Leaves are aligned to 64 bytes.
 const ADDRESS: u64 = (1 << ADDRESS_BITS) - 64;
-/// Where the number of buckets and the class lie.
+/// The bit at which the number of buckets begins.
 const BUCKETS_AT: u32 = ADDRESS_BITS + 6;
+/// The bit at which the class begins.
 const CLASS_AT: u32 = BUCKETS_AT + 7;
-/// The most buckets that the word has room for.
+/// The largest number of buckets that fits in the word.
 const MOST_BUCKETS: u32 = 127;
 
-/// The address as a number, checked to leave the bits free that say more.
+/// The address of a pointer. Panics if it uses bits of the word that are needed otherwise.
 pub(super) fn address_of<T>(pointer: NonNull<T>) -> u64 {
     let address = pointer.as_ptr().expose_provenance() as u64;
     assert!(
@@ -72,41 +72,41 @@ pub(super) fn address_of<T>(pointer: NonNull<T>) -> u64 {
     address
 }
 
-/// Where a word leads.
+/// The pointer in a word.
 #[inline(always)]
 pub(super) fn pointer_to<T>(word: u64) -> *mut T {
     std::ptr::with_exposed_provenance_mut((word & ADDRESS) as usize)
 }
 
-/// A leaf that nobody else can reach yet. Freed if it is never published.
+/// A leaf that nobody else can reach yet. It is freed if it is never published.
 pub(crate) struct NewHashLeaf(HashLeaf<'static>);
 
-/// What a writer holds: no other writer is at work on the leaf, and no reader believes what it
-/// reads.
+/// The lock of a leaf. While it is held, no other thread writes to the leaf, and no reader's
+/// validation succeeds. It is released when this value is dropped.
 pub(crate) struct LockedHashLeaf<'g> {
     pub(super) leaf: HashLeaf<'g>,
-    /// The version before the lock was taken, and in its lowest bit, which is free in a version
-    /// without lock, whether anything was changed since.
+    /// The version before the lock was taken. Its lowest bit, which is clear in the version of an
+    /// unlocked leaf, says whether anything has been changed since ([`CHANGED`]).
     before: u64,
 }
 
-/// In `LockedHashLeaf::before`: something was changed.
+/// The flag in `LockedHashLeaf::before`.
 const CHANGED: u64 = 1;
 
-/// A view of a leaf: by a reader, who checks afterwards whether it was true, or by the lock's
-/// holder, who has nothing to check.
+/// A view of a leaf: of a reader, who validates the version afterwards, or of the holder of the
+/// lock, who needn't.
 #[derive(Clone, Copy)]
 pub(crate) struct HashView<'g> {
     pub(super) leaf: HashLeaf<'g>,
-    /// What was read is true while the leaf's version is this; [`ALWAYS`] for the lock's holder.
+    /// The version at which the leaf is read; [`ALWAYS`] for the holder of the lock.
     version: u64,
 }
 
-/// No version at which a leaf can be read.
+/// A value that isn't the version of any unlocked leaf.
 const ALWAYS: u64 = u64::MAX;
 
 impl<'g> HashLeaf<'g> {
-    /// From the word of a leaf.
+    /// The leaf of a word.
     ///
     /// # Safety
     /// A leaf with this word was published, and is not freed during `'g`.
@@ -118,10 +118,10 @@ impl<'g> HashLeaf<'g> {
         }
     }
 
-    /// A leaf of this shape, which lies there.
+    /// The leaf of this shape at this address.
     ///
     /// # Safety
-    /// As for `at`.
+    /// That of `at`.
     unsafe fn of(head: NonNull<HashLeafHead>, shape: Shape) -> HashLeaf<'g> {
         let buckets = if shape.buckets > MOST_BUCKETS {
             0
@@ -136,12 +136,12 @@ impl<'g> HashLeaf<'g> {
         }
     }
 
-    /// What a slot that leads to it has.
+    /// The word for the slots that lead to the leaf.
     pub(super) fn word(self) -> u64 {
         self.word
     }
 
-    /// What never changes of it.
+    /// The shape of the leaf.
     #[inline(always)]
     pub(crate) fn shape(self) -> Shape {
         let buckets = (self.word >> BUCKETS_AT) as u32 & MOST_BUCKETS;
@@ -158,7 +158,7 @@ impl<'g> HashLeaf<'g> {
         (self.word >> CLASS_AT) as u8
     }
 
-    /// The number of its buckets, if the word can't tell.
+    /// The number of its buckets, if it doesn't fit in the word.
     #[cold]
     fn many(self) -> u32 {
         self.head().buckets
@@ -177,7 +177,7 @@ impl<'g> HashLeaf<'g> {
         unsafe { self.address().as_ref() }
     }
 
-    /// Where its buckets begin.
+    /// The first word of its buckets.
     #[inline(always)]
     fn first(self) -> NonNull<AtomicU64> {
         // SAFETY: the buckets follow the head, by the layout of the allocation.
@@ -193,7 +193,7 @@ impl<'g> HashLeaf<'g> {
         unsafe { std::slice::from_raw_parts(self.first().as_ptr(), len) }
     }
 
-    /// A bucket.
+    /// The bucket with this number.
     #[inline]
     pub(super) fn bucket(self, bucket: usize) -> Bucket<'g> {
         assert!(bucket < self.shape().buckets as usize);
@@ -201,7 +201,7 @@ impl<'g> HashLeaf<'g> {
         unsafe { self.bucket_unchecked(bucket) }
     }
 
-    /// A bucket.
+    /// The bucket with this number.
     ///
     /// # Safety
     /// There are more buckets than `bucket`.
@@ -216,7 +216,7 @@ impl<'g> HashLeaf<'g> {
         unsafe { Bucket::at(self.first().add(bucket << shift), 1 << shift) }
     }
 
-    /// Where the hash is at home.
+    /// The home of a hash.
     #[inline(always)]
     pub(crate) fn home(self, hash: u64) -> Home<'g> {
         let (number, tag) = self.shape().place(hash);
@@ -226,35 +226,35 @@ impl<'g> HashLeaf<'g> {
         Home { bucket, tag }
     }
 
-    /// Which bucket of the leaf it is.
+    /// The number of a bucket.
     pub(super) fn number(self, bucket: Bucket<'_>) -> usize {
         let first = self.first().as_ptr() as usize;
         (bucket.address() as usize - first) >> self.shape().bucket().trailing_zeros()
     }
 
-    /// Bytes of memory.
+    /// The memory of the leaf.
     pub(crate) fn memory(self) -> usize {
         layout(self.shape()).size()
     }
 
-    /// Entries, as of some moment.
+    /// The number of entries. Without the lock it may be out of date.
     pub(crate) fn count(self) -> usize {
         // Ordering: Relaxed, a hint unless the lock is held.
         self.head().count.load(Relaxed) as usize
     }
 
-    /// Entries of a bucket, as of some moment.
+    /// The number of entries of a bucket. Without the lock it may be out of date.
     pub(crate) fn entries_of(self, bucket: usize) -> usize {
         entries(self.bucket(bucket).word(0))
     }
 
-    /// Bytes of objects and slot entries, as of some moment.
+    /// The bytes of objects and slot entries. Without the lock the number may be out of date.
     pub(crate) fn live(self) -> usize {
         // Ordering: Relaxed, a hint unless the lock is held.
         self.head().live.load(Relaxed) as usize
     }
 
-    /// Between how many bytes of objects and slot entries it should have.
+    /// The bounds of the live bytes.
     #[inline(always)]
     pub(crate) fn bounds(self) -> LiveBounds {
         self.head().bounds
@@ -265,20 +265,20 @@ impl<'g> HashLeaf<'g> {
     pub(crate) fn prefetch(self, home: &Home<'g>) {
         let at = home.bucket.address();
         prefetch(self.address().as_ptr().cast());
-        // The smallest buckets have one line, the next larger ones two. Displaced entries lie in
-        // the next bucket, so as many lines behind the home are prefetched, too. Behind the last
-        // bucket these are lines of other memory, which does no harm.
+        // The smallest buckets have one cache line, the next larger ones two. Prefetch as many
+        // lines behind the home bucket, since displaced entries are in the next bucket. Behind the
+        // last bucket these lines belong to other memory, which does no harm.
         prefetch(at);
         prefetch(at.wrapping_add(64));
-        // Of a bucket of more than 128 bytes these are the first four lines. Where its objects lie
-        // is known only from its slot entries.
+        // Of a bucket of more than 128 bytes, prefetch the first four lines. The places of its
+        // objects are only known when its slot entries have arrived.
         if home.bucket.len() >= 128 {
             prefetch(at.wrapping_add(128));
             prefetch(at.wrapping_add(192));
         }
     }
 
-    /// Begins an optimistic read; waits while a writer is at work.
+    /// Begins an optimistic read. Waits while the leaf is locked.
     #[inline]
     pub(crate) fn read(self) -> Result<HashView<'g>, Obsolete> {
         Ok(HashView {
@@ -287,33 +287,33 @@ impl<'g> HashLeaf<'g> {
         })
     }
 
-    /// As `read`, of which nothing but the version is kept.
+    /// Begins an optimistic read, and returns the version alone. Waits while the leaf is locked.
     #[inline(always)]
     pub(crate) fn version(self) -> Result<u64, Obsolete> {
         self.head().version.read()
     }
 
-    /// Whether all that was read since the version was is true.
+    /// Whether everything that was read since this version was loaded is correct.
     #[inline(always)]
     pub(crate) fn validate(self, version: u64) -> bool {
         self.head().version.validate(version)
     }
 
-    /// Takes the lock if it is free: `Ok(None)` if it isn't.
+    /// Takes the lock if it is free. Returns `Ok(None)` if it isn't.
     #[inline(always)]
     pub(crate) fn try_lock(self) -> Result<Option<LockedHashLeaf<'g>>, Obsolete> {
         let before = self.head().version.try_lock()?;
         Ok(before.map(|before| LockedHashLeaf::new(self, before)))
     }
 
-    /// Takes the lock. Also says whether another had it.
+    /// Takes the lock. Also returns whether another thread held it.
     #[inline]
     pub(crate) fn lock(self) -> Result<(LockedHashLeaf<'g>, bool), Obsolete> {
         let (before, contended) = self.head().version.lock()?;
         Ok((LockedHashLeaf::new(self, before), contended))
     }
 
-    /// Frees the leaf's memory when no reader can have it any more; what its handles lead to stays.
+    /// Frees the leaf when no reader can use it any more, but not its outside objects.
     ///
     /// # Safety
     /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
@@ -334,7 +334,7 @@ impl<'g> HashLeaf<'g> {
         unsafe { memory::release(self.address().cast(), layout(self.shape())) };
     }
 
-    /// Frees the leaf and the outside objects that it leads to.
+    /// Frees the leaf and its outside objects.
     ///
     /// # Safety
     /// Nobody can use the leaf any more; the handles in it are not in another leaf.
@@ -381,28 +381,28 @@ impl<'g> HashLeaf<'g> {
 }
 
 impl<'g> HashView<'g> {
-    /// Entries of the leaf, as of some moment.
+    /// The number of entries of the leaf. It may be out of date.
     pub(crate) fn count(&self) -> usize {
         self.leaf.count()
     }
 
-    /// The version that what was read is true at.
+    /// The version at which the leaf is read.
     pub(crate) fn version(&self) -> u64 {
         self.version
     }
 
-    /// Whether all that was read so far is true.
+    /// Whether everything that was read so far is correct.
     #[inline]
     pub(crate) fn is_valid(&self) -> bool {
         self.version == ALWAYS || self.leaf.head().version.validate(self.version)
     }
 
-    /// Appends the bytes of a bucket to `out`, as they are.
+    /// Appends the bytes of a bucket to `out`.
     pub(crate) fn copy_bucket(&self, bucket: usize, out: &mut Vec<u8>) {
         copy_all(self.leaf.bucket(bucket).words(), out);
     }
 
-    /// Appends the bytes of all buckets to `out`, as they are.
+    /// Appends the bytes of all buckets to `out`.
     pub(crate) fn copy_buckets(&self, out: &mut Vec<u8>) {
         copy_all(self.leaf.words(), out);
     }
@@ -420,18 +420,18 @@ impl<'g> HashView<'g> {
 }
 
 impl<'g> LockedHashLeaf<'g> {
-    /// The holder of the lock that was just taken.
+    /// The lock of a leaf that was just taken. `before` is the version before that.
     #[inline]
     fn new(leaf: HashLeaf<'g>, before: u64) -> Self {
         LockedHashLeaf { leaf, before }
     }
 
-    /// Whether nothing was changed between the reading of a version and the taking of the lock.
+    /// Whether nothing was changed between loading this version and taking the lock.
     pub(crate) fn was_at(&self, version: u64) -> bool {
         self.before & !CHANGED == version
     }
 
-    /// Notes that something is about to be changed.
+    /// Records that something is about to be changed.
     #[inline(always)]
     pub(super) fn change(&mut self) {
         self.before |= CHANGED;
@@ -443,7 +443,7 @@ impl<'g> LockedHashLeaf<'g> {
         self.leaf
     }
 
-    /// A view that needs no check.
+    /// A view that needs no validation.
     #[inline(always)]
     pub(crate) fn view(&self) -> HashView<'g> {
         HashView {
@@ -472,8 +472,8 @@ impl<'g> LockedHashLeaf<'g> {
         unsafe { handle.object() }
     }
 
-    /// Marks the leaf obsolete and lets go of it: a thread that meets it from now on begins again
-    /// from the root.
+    /// Marks the leaf obsolete, which also unlocks it. A thread that finds it from now on searches
+    /// again from the root.
     pub(super) fn obsolete(self) {
         self.leaf.head().version.obsolete(self.before & !CHANGED);
         std::mem::forget(self);
@@ -481,7 +481,8 @@ impl<'g> LockedHashLeaf<'g> {
 }
 
 impl Drop for LockedHashLeaf<'_> {
-    /// Unlocks. A leaf that was not changed keeps its version, so that no reader has to read again.
+    /// Unlocks the leaf. If it wasn't changed, it keeps its version, so that no reader has to
+    /// retry.
     #[inline]
     fn drop(&mut self) {
         let changed = self.before & CHANGED != 0;
@@ -515,7 +516,7 @@ impl NewHashLeaf {
         NewHashLeaf(unsafe { HashLeaf::of(head, shape) })
     }
 
-    /// All buckets, to be filled.
+    /// The bytes of all buckets, to be filled.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         let head = self.0.address().as_ptr();
         // SAFETY: 1. the buckets follow the head; 2. zeroed by the allocator; 3. the leaf is not
@@ -525,7 +526,7 @@ impl NewHashLeaf {
         }
     }
 
-    /// Says what it was filled with.
+    /// Sets the count and the live bytes after the leaf was filled.
     pub(crate) fn filled(&mut self, count: usize, live: usize) {
         let head = self.0.head();
         // Ordering: Relaxed, both: the leaf is not published.
@@ -534,7 +535,7 @@ impl NewHashLeaf {
         head.live.store(live as u32, Relaxed);
     }
 
-    /// It will take the place of this leaf, or of a part of it.
+    /// Starts from a greater version than any of this leaf, which it will replace.
     pub(super) fn succeed(&mut self, old: &LockedHashLeaf<'_>) {
         self.0.head().version.succeed(old.before & !CHANGED);
     }
@@ -549,14 +550,15 @@ impl NewHashLeaf {
         self.0.memory()
     }
 
-    /// Hands the leaf over to a slot.
+    /// Gives up the ownership of the leaf, which is about to be stored to a slot.
     pub(super) fn publish(self) -> HashLeaf<'static> {
         let leaf = self.0;
         std::mem::forget(self);
         leaf
     }
 
-    /// As `publish`, locked: for a leaf to which several slots will lead, one after the other.
+    /// The same as `publish`, with the leaf locked. It stays locked until all of its slots have
+    /// been stored to.
     pub(super) fn publish_locked(self, _guard: &Guard) -> LockedHashLeaf<'_> {
         let before = self.0.head().version.lock_new();
         LockedHashLeaf::new(self.publish(), before)

@@ -1,12 +1,12 @@
-//! Buckets as plain bytes: of a leaf that nobody else can write, or of a copy that was checked.
+//! Buckets as plain bytes: of a leaf that nobody else can write to, or of a validated copy.
 //!
-//! Invariants of a bucket with `n` entries (the layout is `shape`'s):
-//! 1. Object `i` ends where object `i - 1` begins, object 1 at the bucket's end. A slot entry has
-//!    its object's beginning alone.
-//! 2. Where the unit is more than a byte, an object inside begins with how many bytes at its end
-//!    are not its body's.
-//! 3. An entry that lies behind its home has its eighth of the tags noted in each bucket from its
-//!    home up to the one before its own.
+//! Invariants of a bucket (see `shape` for the layout):
+//! 1. Object `i` ends where object `i - 1` begins, and object 1 ends at the end of the bucket. A
+//!    slot entry only has the beginning of its object.
+//! 2. If the unit is more than a byte, an inside object begins with the number of unused bytes at
+//!    its end.
+//! 3. For a displaced entry, each bucket from its home up to the one before its own has the
+//!    overflow bit set for the entry's eighth of the tags.
 
 use super::shape::{eighth, object_size, Shape, DISPLACED, HANDLE, OUTSIDE, SLOT_ENTRY, TAG};
 
@@ -15,13 +15,14 @@ use super::shape::{eighth, object_size, Shape, DISPLACED, HANDLE, OUTSIDE, SLOT_
 pub(crate) struct BucketEntry {
     /// Six bits of its hash.
     pub(crate) tag: u8,
-    /// Its home is another bucket.
+    /// Whether its home is another bucket.
     pub(crate) displaced: bool,
-    /// Where its body lies, in the bytes that hold all buckets; a handle if it is outside.
+    /// Where its body begins in the bytes of all buckets. If the object is outside, the body is its
+    /// handle.
     pub(crate) from: usize,
     /// Where its body ends.
     pub(crate) end: usize,
-    /// The body is a handle.
+    /// Whether the object is outside.
     pub(crate) outside: bool,
 }
 
@@ -29,14 +30,14 @@ fn set_slot_entry(bucket: &mut [u8], i: usize, slot: u16) {
     bucket[SLOT_ENTRY * i..SLOT_ENTRY * (i + 1)].copy_from_slice(&slot.to_le_bytes());
 }
 
-/// Whether entries may have been passed on from the bucket that begins at `at`.
+/// Whether the bucket at `at` has any overflow bit set.
 #[inline]
 pub(crate) fn passed(bytes: &[u8], at: usize) -> bool {
     bytes[at + 1] != 0
 }
 
-/// The entries of the bucket that lies at `at` in `bytes`: the slot entry of each, and where its
-/// body lies, or its handle.
+/// The entries of the bucket at `at`: for each its slot entry, and where its body, or its handle,
+/// begins and ends.
 #[inline(always)]
 pub(crate) fn slot_entries(
     bytes: &[u8],
@@ -45,7 +46,7 @@ pub(crate) fn slot_entries(
 ) -> impl Iterator<Item = (u16, usize, usize)> + '_ {
     let (size, unit) = (shape.bucket(), shape.unit());
     let bucket = &bytes[at..at + size];
-    // A count that no bucket can have gives no entries, not a panic.
+    // If the count is impossible, there are no entries, instead of a panic.
     let mut end = size;
     let slots = bucket.get(SLOT_ENTRY..SLOT_ENTRY * (1 + usize::from(bucket[0])));
     slots
@@ -54,8 +55,8 @@ pub(crate) fn slot_entries(
         .map(move |slot| {
             let slot = u16::from_le_bytes([slot[0], slot[1]]);
             let mut from = usize::from(slot & 0xFF) << unit;
-            // Invariant 1: the next object ends where this one begins. What is left of the room is
-            // cut off: behind a handle, or as the first byte says (invariant 2).
+            // The next object ends where this one begins (invariant 1). Leave out unused bytes:
+            // those behind a handle, or those that the first byte counts (invariant 2).
             let mut to = end;
             end = from;
             if slot & OUTSIDE != 0 {
@@ -68,7 +69,7 @@ pub(crate) fn slot_entries(
         })
 }
 
-/// As `slots`, taken apart.
+/// The entries of the bucket at `at`, with their slot entries decoded.
 #[inline]
 pub(crate) fn entries(
     bytes: &[u8],
@@ -84,13 +85,12 @@ pub(crate) fn entries(
     })
 }
 
-/// The bits of a handle, which these bytes are.
+/// Decodes the bits of a handle.
 pub(crate) fn handle_bits(bytes: &[u8]) -> u64 {
     bytes.try_into().map_or(0, u64::from_le_bytes)
 }
 
-/// As `put`, of a body inside, in buckets whose unit is a byte: mostly it goes straight to its
-/// home.
+/// `put` of an inside object in buckets whose unit is a byte. The home bucket usually has room.
 #[inline(always)]
 pub(crate) fn put_small(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) -> bool {
     debug_assert!(shape.unit() == 0);
@@ -101,7 +101,8 @@ pub(crate) fn put_small(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) 
         0 => len,
         n => usize::from(bucket[SLOT_ENTRY * n]),
     };
-    // The head, `n` slot entries and one more, below the lowest object.
+    // The head and `n + 1` slot entries must fit below the lowest object. Otherwise try the next
+    // buckets.
     if SLOT_ENTRY * (n + 2) + body.len() > heap {
         return put(bytes, shape, hash, body, false);
     }
@@ -112,8 +113,8 @@ pub(crate) fn put_small(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) 
     true
 }
 
-/// Puts an entry in its home bucket or in the next that has room. False, and nothing changed, if
-/// none has.
+/// Puts an entry into its home bucket, or into the next one that has room. Returns `false`, and
+/// changes nothing, if there is none.
 pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outside: bool) -> bool {
     let (home, tag) = shape.place(hash);
     let (len, unit) = (shape.bucket(), shape.unit());
@@ -125,13 +126,14 @@ pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outsid
     loop {
         let bucket = &mut bytes[at * len..][..len];
         let n = usize::from(bucket[0]);
-        // The last slot entry has the lowest object.
+        // The object of the last slot entry is the lowest one.
         let heap = match n {
             0 => len,
             n => usize::from(bucket[SLOT_ENTRY * n]) << unit,
         };
         if SLOT_ENTRY * (n + 2) + size <= heap {
-            // Behind the home, a search looks for the tag with `DISPLACED` set.
+            // Mark the entry if it is displaced: a search behind the home looks for the tag with
+            // this mark.
             let mark = if outside { OUTSIDE } else { 0 };
             let mark = mark | if at == home { 0 } else { DISPLACED };
             append(
@@ -144,13 +146,13 @@ pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outsid
             );
             break;
         }
-        // Nothing was changed in the buckets that were passed.
+        // The bucket is full. Don't set its overflow bit yet, since all others may be full, too.
         at = shape.next(at);
         if at == home {
             return false;
         }
     }
-    // Invariant 3, now that it is known how far the entry went.
+    // Set the overflow bits of the buckets that were passed (invariant 3).
     let mut from = home;
     while from != at {
         bytes[from * len + 1] |= eighth(tag);
@@ -159,7 +161,7 @@ pub(crate) fn put(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8], outsid
     true
 }
 
-/// Makes a body the entry of slot entry `i`, with these marks: its object begins at `from`, and
+/// Appends slot entry `i` with these marks, and writes its body. The object begins at `from`, and
 /// ends where the one before it begins.
 #[inline]
 fn append(bucket: &mut [u8], i: usize, from: usize, unit: u32, marks: u16, body: &[u8]) {
@@ -177,10 +179,10 @@ fn append(bucket: &mut [u8], i: usize, from: usize, unit: u32, marks: u16, body:
     copy(&mut bucket[at..at + body.len()], body);
 }
 
-/// As `copy_from_slice`, with less to do for a few bytes.
+/// `copy_from_slice` that is faster for few bytes.
 #[inline(always)]
 fn copy(to: &mut [u8], from: &[u8]) {
-    /// The first bytes and the last, which may overlap.
+    /// Copies the first and the last `N` bytes, which may overlap.
     #[inline(always)]
     fn ends<const N: usize>(to: &mut [u8], from: &[u8]) -> Option<()> {
         let (first, last) = (*from.first_chunk::<N>()?, *from.last_chunk::<N>()?);

@@ -1,4 +1,4 @@
-//! How leaves of small rows, which nearly all are, are replaced: each row goes straight from the
+//! Replacing leaves of small rows, as nearly all leaves are: each row is copied directly from the
 //! old leaf to its place in the new one.
 //!
 //! ```text
@@ -7,31 +7,31 @@
 //!  new leaf   bucket | bucket | …      mostly appended to its home: rows come in the hashes' order
 //! ```
 //!
-//! 1. What the new leaf should be follows from what the old one's head says of its rows.
-//! 2. Each row is hashed and appended to its home bucket, or to one behind it.
-//! 3. The new leaf takes the old one's place.
+//! 1. Plan the size of the new leaf by the count and the live bytes in the old leaf's head.
+//! 2. Hash each row, and append it to its home bucket, or to one behind it.
+//! 3. Replace the old leaf by the new one.
 //!
-//! Invariant: nothing is published before all rows are in. If a row doesn't fit, or is of another
-//! kind, the new leaf is dropped and the old one, still locked, is as it was.
+//! Invariant: the new leaf is published after all rows are in it. If a row doesn't fit, or isn't a
+//! small row, the new leaf is dropped, and the old one is still locked and unchanged.
 //!
-//! When not to use it: for rows outside, long rows, keys with their lengths, hashes that are much
-//! alike, or a new leaf that turns out too small. Each of these gives the leaf back, and all is
-//! gathered first (`gather`, `build`).
+//! When not to use it: for outside objects, long rows, keys whose length is stored, hashes that
+//! share many bits, or if the new leaf turns out to be too small. In each of these cases the old
+//! leaf is returned to the caller, who gathers its entries first (`gather`, `build`).
 
 use super::build::{plan_rows, Plan, Reason, Rows};
 use super::key_rule::{KeyRule, Keys};
 use super::plain;
-use super::shape::{Shape, HASH_BITS, SLOT_ENTRY};
+use super::shape::{LeafRange, Shape, HASH_BITS, SLOT_ENTRY};
 use crate::hash::leaf::{LockedHashLeaf, NewHashLeaf};
 use crate::hash::trie::split::SplitPart;
 use crate::hash::HashOrder;
 use crossbeam_epoch::Guard;
 
-/// In the high byte of a slot entry: the object is outside.
+/// The mark of an outside object, in the high byte of a slot entry.
 const OUTSIDE: u8 = (super::shape::OUTSIDE >> 8) as u8;
 
-/// Calls `each` with all rows of a leaf of small rows, and their hashes, until it answers None.
-/// None if one is of another kind, too.
+/// Calls `each` with the hash and the body of each row of a leaf of small rows. `None` if `each`
+/// returns `None`, or if an object is outside.
 #[inline(always)]
 fn redistribute<R: KeyRule>(
     keys: &Keys<R>,
@@ -39,23 +39,23 @@ fn redistribute<R: KeyRule>(
     mut each: impl FnMut(u64, &[u8]) -> Option<()>,
 ) -> Option<()> {
     let size = leaf.leaf().shape().bucket();
-    // Buckets in order, and in each the objects from its end downwards.
+    // Walk over the buckets in order, and over the objects of each from its end downwards.
     for bucket in leaf.bytes().chunks_exact(size) {
         let (mut end, slots) = (size, SLOT_ENTRY * usize::from(bucket[0]));
         for slot in bucket
             .get(SLOT_ENTRY..SLOT_ENTRY + slots)?
             .chunks_exact(SLOT_ENTRY)
         {
-            // A handle would have to be followed for its key, and its object may fit inside now.
+            // The key of an outside object isn't in the leaf, and the object may fit inside now.
             if slot[1] & OUTSIDE != 0 {
                 return None;
             }
-            // The unit is a byte, so the place is the slot entry's low byte, and no byte is left
-            // over.
+            // The unit is a byte, so the low byte of the slot entry is the object's place, and no
+            // byte of the object is unused.
             let from = usize::from(slot[0]);
             let body = bucket.get(from..end)?;
             end = from;
-            // A leaf has no hash of it but the tag: it is made anew.
+            // The leaf only has the tag, so compute the hash again.
             each(keys.hash(&body[keys.key_in(body)]), body)?;
         }
     }
@@ -63,7 +63,7 @@ fn redistribute<R: KeyRule>(
 }
 
 impl<R: KeyRule> HashOrder<R> {
-    /// What a leaf says that it has.
+    /// The count and the live bytes in the head of a leaf.
     fn rows(leaf: &LockedHashLeaf<'_>) -> Rows {
         Rows {
             count: leaf.leaf().count(),
@@ -71,33 +71,38 @@ impl<R: KeyRule> HashOrder<R> {
         }
     }
 
+    /// Step 1: plans a leaf of this range for rows of a leaf of this shape. `None` if they can't be
+    /// redistributed.
     fn plan_rows(
         &self,
         rows: Rows,
         shape: Shape,
-        hash: u64,
+        range: LeafRange,
         reason: Reason,
-        depth: u8,
     ) -> Option<Plan> {
-        // Without lengths, a body is a key that ends itself, and the value.
+        // Small rows are a self-delimiting key and the value, without a length.
         if self.keys.length_prefixed {
             return None;
         }
-        plan_rows(rows, shape.class, (hash, depth), &self.sizes, reason)
+        plan_rows(rows, shape.class, range, &self.sizes, reason)
     }
 
-    /// A leaf of all rows of some leaves, and one more row if there is one: `rows` in all.
+    /// Step 2: a new leaf with all rows of some leaves, and with the row `more`, if it is given.
+    /// `rows` counts all of them.
     fn redistributed(
         &self,
-        (plan, rows): (Plan, Rows),
-        (hash, depth): (u64, u8),
+        plan: Plan,
+        rows: Rows,
+        range: LeafRange,
         leaves: &[&LockedHashLeaf<'_>],
         more: Option<&[u8]>,
     ) -> Option<NewHashLeaf> {
+        let LeafRange { hash, depth } = range;
         let shape = plan.shape(depth);
         let mut new = self.sizes.empty(shape, hash);
         let bytes = new.bytes();
-        // (2) A home that is full passes the row on; None when the whole leaf is full.
+        // If a home is full, the row is passed on to the next bucket. If all buckets are full, give
+        // up.
         let mut take = |hash, body: &[u8]| plain::put_small(bytes, shape, hash, body).then_some(());
         for leaf in leaves {
             redistribute(&self.keys, leaf, &mut take)?;
@@ -105,54 +110,60 @@ impl<R: KeyRule> HashOrder<R> {
         if let Some(body) = more {
             take(hash, body)?;
         }
-        // All rows were put, so the sums of the old heads are the new head's.
+        // All rows are in the new leaf, so its sums are known.
         new.filled(rows.count, rows.bytes);
         Some(new)
     }
 
-    /// As `make_room`, for a body of a row under the hash. The leaf comes back if it can't be done
-    /// so.
+    /// `make_room` for a small row, given its hash and its body.
+    ///
+    /// # Errors
+    /// The leaf, still locked, if its rows can't be redistributed.
     pub(crate) fn make_room_by_redistributing<'g>(
         &self,
         guard: &Guard,
-        (hash, body): (u64, &[u8]),
+        hash: u64,
+        body: &[u8],
         leaf: LockedHashLeaf<'g>,
     ) -> Result<(), LockedHashLeaf<'g>> {
-        // (1) What the leaf will have, with the row that has no room.
+        // (1) Plan a leaf for the rows of the old one, and the new row.
         let (shape, mut rows) = (leaf.leaf().shape(), Self::rows(&leaf));
         rows.count += 1;
         rows.bytes += body.len() + SLOT_ENTRY;
-        let plan = self.plan_rows(rows, shape, hash, Reason::Grows(shape), shape.depth);
+        let depth = shape.depth;
+        let range = LeafRange { hash, depth };
+        let plan = self.plan_rows(rows, shape, range, Reason::Grows(shape));
         let Some(plan) = plan else {
             return Err(leaf);
         };
-        // It would be larger than a leaf may be: two leaves of one bit more.
+        // (2), (3) It would be larger than a leaf may be: split it into two leaves, one bit deeper.
         if plan.splits {
-            let Some(parts) = self.redistributed_in_two(rows, (hash, body), &leaf) else {
+            let Some(parts) = self.redistributed_in_two(rows, hash, body, &leaf) else {
                 return Err(leaf);
             };
             self.trie.split(&self.shared, leaf, parts, guard);
             return Ok(());
         }
-        // (2) Otherwise one of more buckets.
-        let Some(new) = self.redistributed((plan, rows), (hash, shape.depth), &[&leaf], Some(body))
-        else {
+        // (2) Otherwise build one leaf with more buckets.
+        let Some(new) = self.redistributed(plan, rows, range, &[&leaf], Some(body)) else {
             return Err(leaf);
         };
-        // (3)
+        // (3) Mark the old leaf obsolete, and publish the new one.
         self.trie.replace(&self.shared, leaf, hash, new, guard);
         Ok(())
     }
 
-    /// Two leaves of the rows of one, and one more row.
+    /// Step 2 of a split: two new leaves with the rows of a leaf, and one more row. `rows` counts
+    /// all of them.
     fn redistributed_in_two(
         &self,
         rows: Rows,
-        (hash, body): (u64, &[u8]),
+        hash: u64,
+        body: &[u8],
         leaf: &LockedHashLeaf<'_>,
     ) -> Option<Vec<SplitPart>> {
         let shape = leaf.leaf().shape();
-        // No bit is left that counts.
+        // All bits of the hash are used up.
         if u32::from(shape.depth) >= HASH_BITS {
             return None;
         }
@@ -161,18 +172,18 @@ impl<R: KeyRule> HashOrder<R> {
             count: rows.count / 2,
             bytes: rows.bytes / 2,
         };
-        // What each half is to be is planned for half of the rows; what it has is counted below.
+        // Plan each leaf for half of the rows. The actual numbers are counted below.
         let first = shape.first_hash(hash);
         let part = |hash: u64| {
-            let plan = self.plan_rows(half, shape, hash, Reason::Splits, depth)?;
+            let plan = self.plan_rows(half, shape, LeafRange { hash, depth }, Reason::Splits)?;
             let leaf = self.sizes.empty(plan.shape(depth), hash);
             Some(SplitPart { hash, leaf })
         };
         let (mut left, mut right) = (part(first)?, part(first | 1 << bit)?);
         let shapes = [left.leaf.shape(), right.leaf.shape()];
         let mut to = [left.leaf.bytes(), right.leaf.bytes()];
-        // Each row goes by the first bit behind the old leaf's depth. The right one's are counted,
-        // the left one has the others.
+        // The first bit behind the old leaf's depth decides which leaf a row goes to. Count the
+        // rows of the right leaf; the left one has the others.
         let mut r = Rows::default();
         let mut take = |hash: u64, body: &[u8]| {
             let which = (hash >> bit & 1) as usize;
@@ -186,8 +197,8 @@ impl<R: KeyRule> HashOrder<R> {
             count: rows.count - r.count,
             bytes: rows.bytes - r.bytes,
         };
-        // If one half is empty, hashes share more bits than the depth says: that is for the general
-        // split, which cuts at the bit where they differ.
+        // If one leaf is empty, all hashes share this bit, too. The general split cuts at the first
+        // bit in which they differ.
         if l.count == 0 || r.count == 0 {
             return None;
         }
@@ -196,7 +207,10 @@ impl<R: KeyRule> HashOrder<R> {
         Some(vec![left, right])
     }
 
-    /// As `shrink`. The leaf comes back if it can't be done so.
+    /// `shrink` for a leaf of small rows.
+    ///
+    /// # Errors
+    /// The leaf, still locked, if its rows can't be redistributed.
     pub(crate) fn shrink_by_redistributing<'g>(
         &self,
         guard: &Guard,
@@ -204,31 +218,32 @@ impl<R: KeyRule> HashOrder<R> {
         leaf: LockedHashLeaf<'g>,
     ) -> Result<(), LockedHashLeaf<'g>> {
         let (shape, rows) = (leaf.leaf().shape(), Self::rows(&leaf));
-        let plan = self.plan_rows(rows, shape, hash, Reason::Shrinks, shape.depth);
+        let depth = shape.depth;
+        let range = LeafRange { hash, depth };
+        let plan = self.plan_rows(rows, shape, range, Reason::Shrinks);
         let Some(plan) = plan else {
             return Err(leaf);
         };
-        // The same size again would save nothing: the leaf is unlocked as it is.
+        // A leaf of the same shape would save nothing. The old one is unlocked as it is.
         if plan.is_as(shape) {
             return Ok(());
         }
-        let Some(new) = self.redistributed((plan, rows), (hash, shape.depth), &[&leaf], None)
-        else {
+        let Some(new) = self.redistributed(plan, rows, range, &[&leaf], None) else {
             return Err(leaf);
         };
         self.trie.replace(&self.shared, leaf, hash, new, guard);
         Ok(())
     }
 
-    /// One leaf of the rows of two buddies; None if it can't be done so.
+    /// A new leaf with the rows of two buddies. `None` if they can't be redistributed.
     pub(crate) fn merged_by_redistributing(
         &self,
         hash: u64,
         [leaf, buddy]: [&LockedHashLeaf<'_>; 2],
     ) -> Option<NewHashLeaf> {
         let (shape, depth) = (leaf.leaf().shape(), leaf.leaf().shape().depth - 1);
-        // Bodies of another class may have a byte in front of them, or be outside in one and not in
-        // the other.
+        // In buckets of another class, bodies may be stored in another form: with an extra byte, or
+        // outside.
         if buddy.leaf().class() != shape.class {
             return None;
         }
@@ -237,7 +252,8 @@ impl<R: KeyRule> HashOrder<R> {
             count: ours.count + theirs.count,
             bytes: ours.bytes + theirs.bytes,
         };
-        let plan = self.plan_rows(rows, shape, hash, Reason::Shrinks, depth)?;
-        self.redistributed((plan, rows), (hash, depth), &[leaf, buddy], None)
+        let range = LeafRange { hash, depth };
+        let plan = self.plan_rows(rows, shape, range, Reason::Shrinks)?;
+        self.redistributed(plan, rows, range, &[leaf, buddy], None)
     }
 }

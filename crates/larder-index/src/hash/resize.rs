@@ -38,7 +38,7 @@ use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Reason};
 use super::gather::{with_gather, Gather, GatheredEntry};
 use super::key_rule::KeyRule;
 use super::plain;
-use super::shape::{lead, HASH_BITS};
+use super::shape::{lead, LeafRange, HASH_BITS};
 use crate::hash::change::Body;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::trie::split::SplitPart;
@@ -71,7 +71,7 @@ impl<R: KeyRule> HashOrder<R> {
             Body::Inside { .. } => {
                 let mut row = SmallVec::<[u8; 128]>::from_slice(key);
                 row.extend_from_slice(value);
-                match self.make_room_by_redistributing(guard, (hash, &row), leaf) {
+                match self.make_room_by_redistributing(guard, hash, &row, leaf) {
                     Ok(()) => return,
                     Err(other) => leaf = other,
                 }
@@ -121,13 +121,13 @@ impl<R: KeyRule> HashOrder<R> {
         });
     }
 
-    /// Builds a leaf of some of the gathered items, for a range of this depth that has the hash.
+    /// Builds a leaf of some of the gathered items.
     fn build(
         &self,
         gather: &Gather,
         items: std::ops::Range<usize>,
         plan: Plan,
-        (depth, hash): (u8, u64),
+        range: LeafRange,
     ) -> Built {
         let split: &KeySplit<'_> = &|body| {
             let key = self.keys.key_in(body);
@@ -137,9 +137,10 @@ impl<R: KeyRule> HashOrder<R> {
             gather,
             &gather.items[items],
             plan,
-            depth,
-            (&self.shared, &self.sizes),
-            (split, hash),
+            range,
+            &self.shared,
+            &self.sizes,
+            split,
         )
     }
 
@@ -150,12 +151,9 @@ impl<R: KeyRule> HashOrder<R> {
             return;
         };
         // Fill the new leaf while nobody else can reach it.
-        let built = self.build(
-            gather,
-            0..gather.items.len(),
-            plan,
-            (leaf.leaf().shape().depth, hash),
-        );
+        let depth = leaf.leaf().shape().depth;
+        let range = LeafRange { hash, depth };
+        let built = self.build(gather, 0..gather.items.len(), plan, range);
         // Mark the old leaf obsolete and publish the new one.
         self.trie
             .replace(&self.shared, leaf, hash, built.leaf, guard);
@@ -192,7 +190,7 @@ impl<R: KeyRule> HashOrder<R> {
                 Reason::Splits,
                 depth,
             );
-            let built = self.build(gather, items, plan, (depth, hash));
+            let built = self.build(gather, items, plan, LeafRange { hash, depth });
             inside_now.extend(built.inside_now);
             parts.push(SplitPart {
                 hash,
@@ -307,7 +305,8 @@ impl<R: KeyRule> HashOrder<R> {
             // A leaf with a buddy has a depth of at least one.
             let depth = shape.depth - 1;
             let plan = plan(&gather.items, &self.sizes, Reason::Shrinks, depth);
-            let built = self.build(gather, 0..gather.items.len(), plan, (depth, hash));
+            let range = LeafRange { hash, depth };
+            let built = self.build(gather, 0..gather.items.len(), plan, range);
             self.trie
                 .merge(&self.shared, [leaf, buddy], hash, built.leaf, guard);
             built

@@ -1,35 +1,35 @@
-//! How a scan reads the leaves of the hash order.
+//! Scans of the hash order.
 //!
 //! ```text
 //!  batch.bytes     bucket h | bucket h+1 | … | bucket k |  position, value | position, value
-//!                  copied as they are                      outside objects, behind all buckets
+//!                  a copy of the leaf's buckets            outside objects, behind all buckets
 //!  batch.entries   (key from, value from, end)             in the order of positions
 //! ```
 //!
-//! Copied buckets are checked once. From then on they are plain bytes, and the batch's entries
-//! point into them. A scan that wants few entries copies few buckets.
+//! Once the copied buckets have been validated they are plain bytes, and the entries of the batch
+//! point into them. A scan that needs few entries copies few buckets.
 //!
-//! 1. Find the leaf that has the bound's hash, and its version.
-//! 2. Copy its buckets, and check the version: from here on nothing is torn.
-//! 3. For each home bucket, in order: collect its entries, at home and displaced; leave out those
-//!    before the bound; sort by tags, and ties by hash and key.
-//! 4. Make entries of the batch of them, until it is full.
-//! 5. Note where the scan goes on: behind the last entry, or at the first hash of the next leaf. A
-//!    leaf without such an entry is passed over.
+//! 1. Find the leaf whose range has the bound's hash, and load its version.
+//! 2. Copy its buckets, and validate the version. From here on nothing is torn.
+//! 3. For each home bucket, in order: collect its entries, both those at home and displaced ones.
+//!    Drop those before the bound. Sort by tag, and entries with equal tags by hash and key.
+//! 4. Append them to the entries of the batch, until it is full.
+//! 5. Record where the scan resumes: behind the last entry, or at the first hash of the next leaf.
+//!    If the leaf has no entry behind the bound, continue with the next leaf.
 //!
 //! Invariants:
-//! 1. Positions don't depend on leaves. A scan that goes on at one misses nothing and repeats
-//!    nothing, whatever has become of the leaves.
-//! 2. Homes lie in the order of hashes, and so do the tags of one home. So a home is sorted by
-//!    itself, and only equal tags need hashes and keys.
-//! 3. Copied buckets lie side by side from the beginning of the batch's bytes. Nothing else is
-//!    appended before the last bucket was copied.
-//! 4. All of a batch is of one version of one leaf: buckets that are copied later are checked
-//!    against the same version as the first.
+//! 1. Positions don't depend on leaves. So a scan that resumes at a position neither misses nor
+//!    repeats an entry, however the leaves have been split, merged or replaced meanwhile.
+//! 2. Homes are in the order of hashes, and so are the tags of one home. So each home is sorted
+//!    separately, and only entries with equal tags need their hashes and keys.
+//! 3. Copied buckets are contiguous at the beginning of the batch's bytes. Nothing else is appended
+//!    before the last bucket has been copied.
+//! 4. A batch is of one version of one leaf. Buckets that are copied later are validated against
+//!    the same version as the first.
 //!
-//! A scan that takes entries in any order (`Batch::any_order`) reads a leaf's as its slot entries
-//! have them: nothing is sorted, no displaced entry is brought home and no hash is made. Such a
-//! batch is the whole leaf, from a position that is the leaf's first.
+//! A scan that needs no order (`Batch::any_order`) takes the entries of a leaf in the order of
+//! their slot entries. Nothing is sorted, displaced entries stay where they are, and no hash is
+//! computed. Such a batch is a whole leaf. The scan must be at the first position of the leaf.
 //!
 //! When not to use it: for one entry. `HashView::next` (in `successor`) finds the entry behind a
 //! position without copying a bucket.
@@ -49,52 +49,52 @@ use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
-/// A scan that wants at most this many entries copies bucket by bucket.
+/// A scan that needs at most this number of entries copies bucket by bucket.
 const FEW: usize = 64;
-/// Once a batch's outside objects have more bytes than this, it takes no further entry.
+/// A batch is full when its outside objects have more bytes than this.
 const BATCH_BYTES: usize = 1 << 20;
-/// An outside object is asked for so many before it is copied.
+/// Outside objects are prefetched this number of objects ahead.
 const AHEAD: usize = 2;
-/// The step between hashes that count.
+/// The difference between neighbouring hashes, of which only the top bits are used.
 const STEP: u64 = 1 << (64 - HASH_BITS);
 
-/// Where the scan's part of the index begins.
+/// The position at which a scan begins.
 #[derive(Clone, Copy)]
 struct ScanBound<'a> {
     hash: u64,
-    /// A key under this hash, and whether an entry under it belongs to the scan. None: all under
-    /// this hash do.
+    /// A key with this hash, and whether its own entry belongs to the scan. `None`: all entries
+    /// with this hash belong to the scan.
     key: Option<(&'a [u8], bool)>,
 }
 
-/// Why the reading of a leaf ended.
+/// Why reading a leaf has ended.
 #[derive(PartialEq)]
 enum Ended {
-    /// There is no more in it.
+    /// The leaf has no more entries.
     Leaf,
     /// The batch is full.
     Batch,
 }
 
-/// The first bound of a scan; None if nothing can lie behind it.
+/// The bound at which a scan starts; `None` if no entry can be behind it.
 fn bound(start: Start<'_>, forward: bool) -> Option<ScanBound<'_>> {
     let (position, with) = match start {
         Start::Edge => {
-            // The first hash that counts, or the last one.
+            // The first possible hash, or the last one.
             let hash = if forward { 0 } else { !(STEP - 1) };
             return Some(ScanBound { hash, key: None });
         }
         Start::At(position) => (position, true),
         Start::Past(position) => (position, false),
     };
-    // A missing part of the hash is zeros.
+    // If the position is shorter than a hash, the missing bytes are zeros.
     let n = position.len().min(HASH);
     let mut hash = [0; 8];
     hash[..n].copy_from_slice(&position[..n]);
     let (hash, key) = (u64::from_be_bytes(hash), &position[n..]);
-    // Backward and without a key: the position is the first under its hash.
+    // A backward scan that starts strictly before the first position with this hash begins with all
+    // entries of the previous hash.
     if !forward && !with && key.is_empty() {
-        // So the scan begins with all under the hash before, if there is one.
         let hash = hash.checked_sub(STEP)?;
         return Some(ScanBound { hash, key: None });
     }
@@ -104,7 +104,7 @@ fn bound(start: Start<'_>, forward: bool) -> Option<ScanBound<'_>> {
     })
 }
 
-/// As `Unique::scan`.
+/// See [`Unique::scan`](crate::Unique::scan).
 pub(crate) fn scan<R: KeyRule>(
     index: &HashOrder<R>,
     guard: &Guard,
@@ -118,25 +118,26 @@ pub(crate) fn scan<R: KeyRule>(
         batch.done = true;
         return;
     };
-    // Buckets are copied one by one upwards only, so a backward scan copies all.
+    // Buckets can only be copied one by one in ascending order, so a backward scan copies all.
     let mut few = forward && batch.limit() <= FEW;
     let backoff = Backoff::new();
     loop {
-        // What an attempt before this one has read was torn, or nothing.
+        // Discard what a failed attempt has read.
         batch.bytes.clear();
         batch.entries.clear();
         batch.unordered = false;
-        // (1)
+        // (1) Find the leaf. If it is obsolete, try again.
         let leaf = index.trie.find(bound.hash, guard);
-        // An obsolete leaf counts as torn: the loop waits and descends again.
         let ended = leaf.read().map_err(|_| Torn).and_then(|view| {
-            // The batch says which version it is of: a later removal may rely on it (`unchanged`).
+            // Record the version in the batch. A later removal or step may rely on it
+            // (`remove_read`, `unchanged`).
             batch.seen = Some(Seen {
                 index: index.number,
                 version: view.version(),
             });
             let shape = leaf.shape();
-            // From the leaf's first hash on, all of its entries belong to the scan.
+            // Whether the bound is the leaf's first position, so that all of its entries belong to
+            // the scan.
             let whole = forward
                 && bound.hash == shape.first_hash(bound.hash)
                 && bound.key.is_none_or(|(key, _)| key.is_empty());
@@ -146,7 +147,7 @@ pub(crate) fn scan<R: KeyRule>(
                 keys: &index.keys,
                 bound,
                 forward,
-                // One or two buckets are copied at once.
+                // A leaf of one or two buckets is copied at once.
                 few: few && shape.buckets > 2,
             };
             // (2) to (4)
@@ -155,21 +156,22 @@ pub(crate) fn scan<R: KeyRule>(
             }
             reader.read(batch)
         });
-        // What was read of a leaf that changed meanwhile is dropped as a whole (invariant 4).
+        // The leaf has changed meanwhile: discard the batch (invariant 4). Or displaced entries
+        // were wrapped around to the first bucket, which a scan bucket by bucket can't copy any
+        // more. Copy the whole leaf the next time: that takes a single validation, and has all
+        // buckets.
         let Ok(ended) = ended else {
-            // Others are at work, or a walk went round the leaf's end: copied at once, a leaf needs
-            // a single check and has every bucket.
             few = false;
             backoff.snooze();
             continue;
         };
-        // (5)
+        // (5) The batch is full: the scan resumes behind its last entry.
         if ended == Ended::Batch {
             resume_after_last(&index.keys, forward, batch);
             return;
         }
-        // The end of the leaf: the next one begins where its range ends.
-        // Ranges of leaves meet without gaps, and a leaf's never changes.
+        // The leaf is at its end: the scan resumes where the leaf's range ends. The range of a leaf
+        // never changes, and ranges have no gaps between them.
         let next = if forward {
             leaf.shape().end_hash(bound.hash)
         } else {
@@ -180,10 +182,10 @@ pub(crate) fn scan<R: KeyRule>(
                 batch.done = true;
                 return;
             }
-            // Nothing in this leaf lies behind the bound: on in the next one.
+            // This leaf has no entry behind the bound: read the next one.
             Some(hash) if batch.is_empty() => bound = ScanBound { hash, key: None },
             Some(hash) => {
-                // Backward, the scan goes on strictly before the leaf's first hash.
+                // Backward, the scan resumes strictly before the leaf's first hash.
                 let hash = if forward { hash } else { hash + STEP };
                 batch.resume.extend_from_slice(&hash.to_be_bytes()[..HASH]);
                 return;
@@ -192,73 +194,75 @@ pub(crate) fn scan<R: KeyRule>(
     }
 }
 
-/// Notes the position of the last entry, or the first after it.
+/// Sets `resume` to the position behind the last entry; backward, to the position of the entry.
 fn resume_after_last<R: KeyRule>(keys: &Keys<R>, forward: bool, batch: &mut Batch) {
-    // A full batch has an entry: the limit is one at least.
+    // A full batch has at least one entry.
     let last = batch.len() - 1;
     let hash = keys.hash(batch.key(last));
     let (from, end, _) = batch.entries[last];
     batch.resume.extend_from_slice(&hash.to_be_bytes()[..HASH]);
-    // A position is the hash that counts and the key; the batch keeps no hashes.
+    // A position is the hash and the key. The batch has no hashes, so it was computed again.
     batch.resume.extend_from_slice(&batch.bytes[from..end]);
     if forward {
-        // Keys are prefix-free: nothing lies between the key and the key with one byte more.
+        // Keys are prefix-free, so no key is between this one and this one with a zero byte.
         batch.resume.push(0);
     }
 }
 
-/// The reading of one leaf.
+/// The reader of one leaf.
 struct Reader<'a, 'g, R> {
     view: HashView<'g>,
     shape: Shape,
     keys: &'a Keys<R>,
     bound: ScanBound<'a>,
     forward: bool,
-    /// Copy bucket by bucket.
+    /// Whether buckets are copied one by one, when they are needed.
     few: bool,
 }
 
-/// The buckets that were copied to the beginning of the batch's bytes.
+/// The buckets that have been copied to the beginning of the batch's bytes.
 struct Copied {
+    /// The number of the first one.
     first: usize,
     count: usize,
 }
 
 impl<'g, R: KeyRule> Reader<'_, 'g, R> {
+    /// Reads the entries behind the bound, in order.
     fn read(&self, batch: &mut Batch) -> Result<Ended, Torn> {
-        // The batch lends its own words: a scan of many leaves allocates them once.
+        // Borrow the words of the batch, so that a scan of many leaves allocates them once.
         let mut group = Group::new(std::mem::take(&mut batch.order));
         let ended = self.read_by(batch, &mut group);
         batch.order = group.words;
         ended
     }
 
-    /// Reads all entries of the leaf as its slot entries have them. False, and the batch is empty,
-    /// if they are too much for one batch.
+    /// Reads all entries of the leaf in the order of their slot entries. Returns `false`, and
+    /// leaves the batch empty, if they are too much for one batch.
     fn read_unordered(&self, batch: &mut Batch) -> Result<bool, Torn> {
-        // (2)
+        // (2) Copy all buckets, and validate.
         self.view.copy_buckets(&mut batch.bytes);
         self.check(())?;
         let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
-        // Outside objects come behind the last bucket; until then they are counted, not copied.
+        // Outside objects are appended behind the last bucket. Sum up their sizes first.
         let mut much = 0;
         batch.entries.reserve(self.view.count());
         for bucket in 0..self.shape.buckets as usize {
-            // Invariant 3: all buckets were copied, from the first on.
+            // All buckets were copied, from the first on (invariant 3).
             let place = bucket * self.shape.bucket();
-            // (4) Entries as they lie. Places of outside objects are kept, and filled below.
+            // (4) Append the entries. Those of outside objects are filled in below.
             for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
                 let body = &batch.bytes[from..end];
                 let mut entry = (0, 0, 0);
                 if slot & OUTSIDE == 0 {
-                    // The bytes were checked, so lengths in them are those of the leaf.
+                    // The bytes have been validated, so lengths in them can be trusted.
                     let key = self.keys.key_in(body);
                     entry = (from + key.start, from + key.end, end);
                 } else {
                     let handle = Handle::from_bits(plain::handle_bits(body));
                     outside.push((batch.entries.len(), handle));
-                    // `object` checks the version: a handle of an older one may be retired, and by
-                    // now freed.
+                    // `object` validates the version again. If the leaf has changed since, the
+                    // object may have been retired before we pinned it.
                     much += self.view.object(handle)?.memory();
                     if much > BATCH_BYTES {
                         break;
@@ -267,7 +271,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 batch.entries.push(entry);
             }
         }
-        // Too much for one batch: the caller reads the leaf in order, in parts.
+        // If the entries are too much for one batch, the caller reads the leaf in order, in parts.
         batch.unordered = much <= BATCH_BYTES;
         if batch.unordered {
             self.append_outside(&outside, batch)?;
@@ -278,10 +282,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(batch.unordered)
     }
 
-    /// Puts outside objects in the places that the batch keeps for them.
+    /// Appends outside objects to the bytes, and fills in their entries.
     fn append_outside(&self, outside: &[(usize, Handle)], batch: &mut Batch) -> Result<(), Torn> {
-        // The epoch keeps objects alive that the version still names: each is checked when
-        // followed.
+        // The version is validated for each object before its handle is followed. The epoch then
+        // keeps the object alive.
         for (n, &(i, handle)) in outside.iter().enumerate() {
             if let Some(&(_, later)) = outside.get(n + AHEAD) {
                 self.view.object(later)?.prefetch();
@@ -291,52 +295,54 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(())
     }
 
+    /// Steps 2 to 4. `group` is a buffer for the entries of one home.
     fn read_by(&self, batch: &mut Batch, group: &mut Group) -> Result<Ended, Torn> {
         let (home, tag) = self.shape.place(self.bound.hash);
-        // (2)
+        // (2) Copy the bound's home bucket, or all buckets, and validate.
         let mut copied = self.copy_first(home, batch)?;
         let mut outside = SmallVec::<[(usize, Handle); 4]>::new();
-        // Homes before the bound's have lesser positions, those behind it greater ones: the walk
-        // begins there and needs no other comparison with the bound.
+        // Walk over the homes, starting at the bound's. All entries of later homes are behind the
+        // bound, so they needn't be compared with it.
         let (mut bytes, mut at, mut limit) = (0, home, batch.limit());
         let mut ended = Ended::Leaf;
         batch.entries.reserve(self.view.count().min(limit));
-        // A leaf that was copied as a whole has its displaced entries brought home in one pass.
+        // If the whole leaf was copied, assign all displaced entries to their homes in one pass.
         let displaced = self.displaced(batch, group)?;
         'homes: loop {
-            // (3) Only the bound's own home can have entries before the bound.
+            // (3) Collect the entries of this home, sorted.
             let bound = (at == home).then_some(tag);
             self.collect((at, bound), &displaced, &mut copied, batch, group)?;
-            // Within a home the order is ascending.
+            // They are in ascending order.
             if !self.forward {
                 group.reverse();
             }
             let group = || group.iter().map(|&found| PackedEntry(found));
-            // Nearly always none is outside, which is found without a branch for each.
+            // Prefetch outside objects. Mostly there are none, which one branch finds out.
             if group().fold(false, |any, found| any | found.outside()) {
                 for found in group().filter(|found| found.outside()) {
                     self.handle(found, batch).prefetch();
                 }
             }
-            // (4)
+            // (4) Append them to the batch.
             for found in group() {
                 if batch.entries.len() >= limit {
                     ended = Ended::Batch;
                     break 'homes;
                 }
                 if found.outside() {
-                    // The entry is a place that `append_outside` fills, for nothing may lie between
-                    // copied buckets (invariant 3).
+                    // Append an empty entry, which `append_outside` fills in. The object can't be
+                    // copied yet, since buckets must be contiguous (invariant 3).
                     let handle = self.handle(found, batch);
                     outside.push((batch.len(), handle));
                     bytes += self.view.object(handle)?.memory();
                     batch.entries.push((0, 0, 0));
                     if bytes > BATCH_BYTES {
-                        // The entry that passes the bound is still given, so each batch has one.
+                        // The batch is full. This entry is still part of it, so that each batch has
+                        // at least one.
                         limit = batch.len();
                     }
                 } else {
-                    // Its bytes stay where they were copied.
+                    // The entry points into the copied bucket.
                     let (from, end) = (found.from(), found.end());
                     let key = self.keys.key_in(&batch.bytes[from..end]);
                     let entry = (from + key.start, from + key.end, end);
@@ -348,13 +354,13 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
                 None => break,
             }
         }
-        // No bucket is copied from here on.
+        // All buckets have been copied, so outside objects can be appended now.
         self.append_outside(&outside, batch)?;
         Ok(ended)
     }
 
-    /// All entries of a home that belong to the scan, in the order of positions. `bound` is the
-    /// bound's tag, in its home.
+    /// Step 3: collects the entries of a home that belong to the scan, in the order of positions.
+    /// If this is the bound's home, `bound` is the bound's tag.
     #[inline(always)]
     fn collect(
         &self,
@@ -364,34 +370,36 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         batch: &mut Batch,
         group: &mut Group,
     ) -> Result<(), Torn> {
-        // Copied and checked: what follows reads plain bytes.
+        // Copy the bucket, if it hasn't been copied, and validate it. From here on it is plain
+        // bytes.
         let place = self.place(home, copied, batch)?;
-        // Those at home. The group is replaced, not added to.
+        // Replace the group by the entries that are at home in this bucket.
         self.sift(place, 0, batch, group);
-        // A bucket that has passed nothing on has all of its home's entries, which most have.
+        // Add the displaced entries of this home. Mostly no overflow bit is set, so there are none.
         if plain::passed(&batch.bytes, place) {
             match displaced {
                 Some(displaced) => displaced.at_home(home).for_each(|word| group.push(word)),
                 None => self.collect_displaced(home, copied, batch, group)?,
             }
         }
-        // Only in the bound's home can entries lie before the bound.
+        // Drop entries before the bound. Only the bound's own home can have such entries.
         if let Some(tag) = bound {
             self.keep_beyond(tag, batch, group)?;
         }
-        // Tags follow the hash (invariant 2); only equal ones need hashes and keys.
+        // Sort by tags, which are in the order of hashes (invariant 2). If tags are equal, hashes
+        // and keys decide.
         if sort(group) {
             self.sort_ties(group, batch)?;
         }
         Ok(())
     }
 
-    /// Puts the entries of a bucket in the place of the group: its displaced entries, or those who
-    /// are at home.
+    /// Replaces the group by entries of a bucket: the displaced ones, if `displaced` is
+    /// [`DISPLACED`], or those that are at home, if it is 0.
     #[inline(always)]
     fn sift(&self, place: usize, displaced: u16, batch: &Batch, group: &mut Group) {
-        // Which entries are displaced can't be foretold: each is written, and the next one over it
-        // if it isn't wanted.
+        // A branch on the mark couldn't be predicted. So write each entry, and advance only if it
+        // is wanted; otherwise the next one overwrites it.
         let (words, mut kept) = (&mut group.words[..Group::MOST], 0);
         for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
             words[kept] = PackedEntry::new(slot, from, end).0;
@@ -400,7 +408,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         group.len = kept;
     }
 
-    /// All displaced entries of a leaf, if all of it was copied.
+    /// The displaced entries of the leaf by their homes, if the whole leaf was copied.
     fn displaced(
         &self,
         batch: &Batch,
@@ -409,12 +417,13 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         if self.few {
             return Ok(None);
         }
-        // Their homes are not stored, so each needs its hash: once here, not once for each home.
+        // Homes aren't stored, so the hash of each displaced entry is needed. Compute it once here,
+        // instead of once for each home that the entry may belong to.
         let mut displaced = DisplacedEntries::new(self.shape.buckets as usize);
         let size = self.shape.bucket();
         for before in 0..self.shape.buckets as usize {
-            // A displaced entry was passed on by each bucket from its home up to the one before its
-            // own: so without a mark there, this bucket has none.
+            // If the bucket before has no overflow bit set, it has passed nothing on, so this
+            // bucket has no displaced entries.
             if !plain::passed(&batch.bytes, before * size) {
                 continue;
             }
@@ -427,8 +436,8 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(Some(displaced))
     }
 
-    /// Adds what was passed on from a home: it is among the displaced entries of the buckets behind
-    /// it. Copies them if need be.
+    /// Adds the displaced entries of a home to the group, and copies the buckets behind it that may
+    /// have them.
     #[inline(never)]
     fn collect_displaced(
         &self,
@@ -437,19 +446,18 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         batch: &mut Batch,
         group: &mut Group,
     ) -> Result<(), Torn> {
-        // They lie in the next buckets, up to one that has passed nothing on.
+        // They are in the next buckets, up to one that has passed nothing on.
         let mut at = self.shape.next(home);
         while at != home {
             let place = self.place(at, copied, batch)?;
             for (slot, from, end) in plain::slot_entries(&batch.bytes, place, self.shape) {
                 let found = PackedEntry::new(slot, from, end);
-                // Displaced entries of other homes lie here, too: only the hash says whose they
-                // are.
+                // The bucket may have displaced entries of other homes, too. Only the hash tells.
                 if slot & DISPLACED != 0 && self.shape.place(self.hash(found, batch)?).0 == home {
                     group.push(found.0);
                 }
             }
-            // No entry of this home has gone past a bucket that passed nothing on.
+            // No entry of this home can be behind a bucket that has passed nothing on.
             if !plain::passed(&batch.bytes, place) {
                 break;
             }
@@ -458,10 +466,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(())
     }
 
-    /// Keeps what lies on the scan's side of the bound, which is at home here.
+    /// Drops the entries of the bound's home that are not on the scan's side of the bound.
     #[inline(never)]
     fn keep_beyond(&self, tag: u8, batch: &Batch, group: &mut Group) -> Result<(), Torn> {
-        // `kept` never passes `i`: nothing is overwritten before it was looked at.
+        // `kept` is never greater than `i`, so no entry is overwritten before it is examined.
         let mut kept = 0;
         for i in 0..group.len() {
             if self.belongs(tag, PackedEntry(group[i]), batch)? {
@@ -473,6 +481,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(())
     }
 
+    /// The home after this one in the direction of the scan.
     fn next_home(&self, at: usize) -> Option<usize> {
         if self.forward {
             Some(at + 1).filter(|&next| next < self.shape.buckets as usize)
@@ -481,7 +490,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         }
     }
 
-    /// Copies what is surely needed, and checks it.
+    /// Step 2: copies the bucket `home`, or all buckets, and validates the copy.
     fn copy_first(&self, home: usize, batch: &mut Batch) -> Result<Copied, Torn> {
         let copied = if self.few {
             self.view.copy_bucket(home, &mut batch.bytes);
@@ -499,6 +508,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         self.check(copied)
     }
 
+    /// Returns the value if the version is unchanged.
     fn check<T>(&self, value: T) -> Result<T, Torn> {
         if self.view.is_valid() {
             Ok(value)
@@ -507,12 +517,12 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         }
     }
 
-    /// Where the bucket lies in the batch's bytes; it is copied if it isn't there yet.
+    /// The place of a bucket in the batch's bytes. Copies the bucket if that hasn't been done.
     fn place(&self, bucket: usize, copied: &mut Copied, batch: &mut Batch) -> Result<usize, Torn> {
-        // A walk that goes round the end asks for a bucket before the first that was copied, which
-        // can't be put in front: torn, so the scan begins again and copies all.
+        // A walk over displaced entries may wrap around to a bucket before the first copied one.
+        // That can't be inserted in front, so fail, and let the scan copy the whole leaf.
         let i = bucket.checked_sub(copied.first).ok_or(Torn)?;
-        // Without a gap, so that a bucket's place follows from its number (invariant 3).
+        // Copy all buckets up to this one, so that there are no gaps (invariant 3).
         while copied.count <= i {
             self.view
                 .copy_bucket(copied.first + copied.count, &mut batch.bytes);
@@ -541,20 +551,21 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(self.keys.hash(self.key(found, batch)?))
     }
 
-    /// Whether an entry of the bound's home is on the scan's side of the bound, whose tag is given.
+    /// Whether an entry of the bound's home is on the scan's side of the bound. `tag` is the
+    /// bound's.
     fn belongs(&self, tag: u8, found: PackedEntry, batch: &Batch) -> Result<bool, Torn> {
         if found.tag() != tag {
             return Ok((found.tag() > tag) == self.forward);
         }
-        // Equal tags: hash and key decide. The bound's own key belongs to the scan if the bound
-        // says so. It is compared first: equal keys need no hash.
+        // The tags are equal, so hash and key decide. Compare the key with the bound's first, since
+        // that needs no hash. The bound says whether its own entry belongs to the scan.
         let key = self.key(found, batch)?;
         if let Some((bound, with)) = self.bound.key {
             if key == bound {
                 return Ok(with);
             }
         }
-        // Without a key, the bound has all entries under its hash on the scan's side.
+        // If the bound has no key, all entries with its hash belong to the scan.
         let order = match (self.keys.hash(key).cmp(&self.bound.hash), self.bound.key) {
             (Ordering::Equal, None) => return Ok(true),
             (Ordering::Equal, Some((bound, _))) => key.cmp(bound),
@@ -563,10 +574,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(order.is_gt() == self.forward)
     }
 
-    /// Sorts what has equal tags in a group that is sorted by tags.
+    /// Sorts the entries with equal tags in a group that is sorted by tags.
     #[cold]
     fn sort_ties(&self, group: &mut Group, batch: &Batch) -> Result<(), Torn> {
-        // Runs of equal tags are sorted each by itself; the order of tags stays.
+        // Find the runs of equal tags, and sort each of them.
         let same = |a: u64, b: u64| PackedEntry(a).tag() == PackedEntry(b).tag();
         let mut from = 0;
         while let Some(pair) = group[from..].windows(2).position(|w| same(w[0], w[1])) {
@@ -579,10 +590,10 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         Ok(())
     }
 
-    /// Sorts entries with equal tags.
+    /// Sorts entries with equal tags by hash and key.
     fn sort_equals(&self, equals: &mut [u64], batch: &Batch) -> Result<(), Torn> {
+        // Mostly there are two.
         if let [first, second] = equals {
-            // Mostly they are two, whose hashes differ.
             let (a, b) = (
                 self.key(PackedEntry(*first), batch)?,
                 self.key(PackedEntry(*second), batch)?,
@@ -592,7 +603,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
             }
             return Ok(());
         }
-        // Each key is hashed once, not once a comparison.
+        // Hash each key once, instead of once per comparison.
         let mut known: SmallVec<[(u64, &[u8], u64); 8]> = SmallVec::new();
         for &found in equals.iter() {
             let key = self.key(PackedEntry(found), batch)?;
@@ -606,7 +617,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
     }
 }
 
-/// Puts an outside object in the place that entry `i` of the batch keeps for it.
+/// Appends an outside object to the bytes, and fills in entry `i` of the batch.
 fn append(i: usize, object: Outside<'_>, batch: &mut Batch) {
     let from = batch.bytes.len();
     batch.bytes.extend_from_slice(object.position());

@@ -12,64 +12,72 @@
 //! ```
 //!
 //! Objects lie from the bucket's end downwards in the order of their slot entries, without gaps:
-//! object i ends where object i-1 begins. In buckets of more than 256 bytes a unit is 2 or 4 bytes;
-//! there an object begins with a byte that says how many bytes at its end are unused.
+//! object i ends where object i-1 begins. In buckets of more than 256 bytes a unit is 2 or 4 bytes,
+//! and an object begins with a byte that says how many bytes at its end are unused.
 //!
-//! A hash that has left the leaf's depth behind is a fraction of one; times the number of buckets,
-//! its whole part is the *home* bucket, and the first six bits behind the point are the tag. So
-//! buckets lie in the order of hashes, and so do the tags of one home.
+//! The bits of a hash behind the leaf's depth are taken for a fraction of one, and multiplied by
+//! the number of buckets. The integer part of the product is the number of the *home* bucket. The
+//! first six bits of its fraction are the tag. So buckets are in the order of hashes, and so are
+//! the tags of one home.
 
-/// Bytes of a leaf's head.
+/// The number of bytes of a leaf's head.
 pub(crate) const HEAD: usize = 64;
-/// Bytes of the smallest bucket.
+/// The number of bytes of the smallest bucket.
 pub(crate) const SMALLEST: usize = 64;
 /// The class of the largest bucket: 1024 bytes.
 pub(crate) const TOP_CLASS: u8 = 4;
 /// The class of the largest bucket whose unit is a byte.
 pub(crate) const UNIT_CLASS: u8 = 2;
-/// Bytes of a slot entry.
+/// The number of bytes of a slot entry.
 pub(crate) const SLOT_ENTRY: usize = 2;
-/// Bytes of a handle.
+/// The number of bytes of a handle.
 pub(crate) const HANDLE: usize = 8;
-/// The mark of an object that is outside.
+/// The mark of an outside object in a slot entry.
 pub(crate) const OUTSIDE: u16 = 0x8000;
-/// The mark of an entry whose home is another bucket.
+/// The mark of a displaced entry in a slot entry.
 pub(crate) const DISPLACED: u16 = 0x4000;
 /// The bits of a slot entry that are the tag.
 pub(crate) const TAG: u16 = 0x3F00;
-/// The bits of a hash that count.
+/// The number of leading bits of a hash that are used.
 pub(crate) const HASH_BITS: u32 = 48;
-/// The part of a hash that counts.
+/// Clears the bits of a hash that aren't used.
 #[inline]
 pub(crate) fn counting(hash: u64) -> u64 {
     hash & !0xFFFF
 }
 
-/// What never changes of a leaf.
+/// The shape of a leaf, which never changes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Shape {
-    /// How many buckets.
+    /// The number of buckets.
     pub(crate) buckets: u32,
-    /// Which size of bucket: `SMALLEST << class` bytes.
+    /// The size of the buckets, which have `SMALLEST << class` bytes.
     pub(crate) class: u8,
-    /// Bits of the hash that lead to the leaf.
+    /// The number of bits that all hashes of the leaf's range share.
+    pub(crate) depth: u8,
+}
+
+/// The range of a leaf: all hashes that begin with the first `depth` bits of `hash`.
+#[derive(Clone, Copy)]
+pub(crate) struct LeafRange {
+    pub(crate) hash: u64,
     pub(crate) depth: u8,
 }
 
 impl Shape {
-    /// Bytes of a bucket.
+    /// The number of bytes of a bucket.
     #[inline]
     pub(crate) fn bucket(self) -> usize {
         SMALLEST << self.class
     }
 
-    /// Bytes of all buckets.
+    /// The number of bytes of all buckets.
     #[inline]
     pub(crate) fn content(self) -> usize {
         self.buckets as usize * self.bucket()
     }
 
-    /// Bytes of a unit, as a shift.
+    /// The binary logarithm of the bytes of a unit.
     #[inline]
     pub(crate) fn unit(self) -> u32 {
         unit(self.class)
@@ -98,12 +106,12 @@ impl Shape {
         bucket.checked_sub(1).unwrap_or(self.buckets as usize - 1)
     }
 
-    /// The first hash of the leaf's range, given any of them.
+    /// The first hash of the leaf's range, given any hash of it.
     pub(crate) fn first_hash(self, hash: u64) -> u64 {
         lead(hash, self.depth)
     }
 
-    /// The first hash after the leaf's range, given any of them; None for the last leaf.
+    /// The first hash after the leaf's range, given any hash of it; `None` for the last leaf.
     pub(crate) fn end_hash(self, hash: u64) -> Option<u64> {
         match self.depth {
             0 => None,
@@ -112,14 +120,14 @@ impl Shape {
     }
 }
 
-/// The bit of slot entry 0's high byte for entries with this tag: it is set if one may have been
-/// passed on.
+/// The overflow bit for this tag, in the high byte of slot entry 0. It is set if an entry with such
+/// a tag may have been passed on.
 #[inline(always)]
 pub(crate) fn eighth(tag: u8) -> u8 {
     1 << (tag >> 3)
 }
 
-/// The first `depth` bits of the hash.
+/// The hash with all bits behind the first `depth` cleared.
 pub(crate) fn lead(hash: u64, depth: u8) -> u64 {
     match depth {
         0 => 0,
@@ -127,13 +135,14 @@ pub(crate) fn lead(hash: u64, depth: u8) -> u64 {
     }
 }
 
-/// Bytes of a unit of this class, as a shift.
+/// The binary logarithm of the bytes of a unit, in buckets of this class.
 #[inline]
 pub(crate) fn unit(class: u8) -> u32 {
     u32::from(class.saturating_sub(UNIT_CLASS))
 }
 
-/// Bytes of an object with a body of this length in a bucket of this class, without its slot entry.
+/// The size of an object with a body of this length in a bucket of this class, without its slot
+/// entry.
 #[inline]
 pub(crate) fn object_size(body: usize, class: u8) -> usize {
     match unit(class) {
@@ -142,23 +151,23 @@ pub(crate) fn object_size(body: usize, class: u8) -> usize {
     }
 }
 
-/// The longest body that lives in a bucket of this class.
+/// The longest body that is stored inside a bucket of this class.
 pub(crate) fn most_body(class: u8) -> usize {
     (SMALLEST << class) / 2 - 16
 }
 
-/// What can be stored in buckets for objects, per bucket.
+/// The number of bytes of a bucket that objects and their slot entries can use.
 pub(crate) fn usable(class: u8) -> usize {
     (SMALLEST << class) - SLOT_ENTRY
 }
 
-/// Bytes of a key's length, where bodies have it.
+/// The number of bytes that encode the length of a key, in bodies that begin with it.
 #[inline]
 pub(crate) fn key_len_size(key: usize) -> usize {
     1 + usize::from(key >= 0x80)
 }
 
-/// Bytes of a body.
+/// The length of a body.
 #[inline]
 pub(crate) fn body_size(key: usize, value: usize, length_prefixed: bool) -> usize {
     let lead = if length_prefixed {
@@ -169,7 +178,7 @@ pub(crate) fn body_size(key: usize, value: usize, length_prefixed: bool) -> usiz
     lead + key + value
 }
 
-/// The bytes that tell a key's length, and how many of them count.
+/// Encodes the length of a key. Returns the bytes, and how many of them are used.
 #[inline]
 pub(crate) fn encode_key_len(key: usize) -> ([u8; 2], usize) {
     if key < 0x80 {
@@ -179,7 +188,7 @@ pub(crate) fn encode_key_len(key: usize) -> ([u8; 2], usize) {
     }
 }
 
-/// The length that the low bytes of `bits` tell, and how many they are.
+/// Decodes the length of a key from the low bytes of `bits`. Also returns how many bytes encode it.
 #[inline]
 pub(crate) fn decode_key_len(bits: u64) -> (usize, usize) {
     let first = (bits & 0xFF) as usize;
@@ -190,19 +199,19 @@ pub(crate) fn decode_key_len(bits: u64) -> (usize, usize) {
     }
 }
 
-/// The longest body that lives in a leaf. Beyond, a memory of its own wastes less than the rest of
-/// a bucket, and is no miss more: a large bucket's objects are not known before its slot entries
-/// have come.
+/// The longest body that is stored inside a leaf. For a longer one, an allocation of its own wastes
+/// less than the unused rest of a bucket would. It costs no additional cache miss, since in a large
+/// bucket the place of an object isn't known either before its slot entries have arrived.
 pub(crate) const MOST_INSIDE: usize = 240;
 
-/// Whether a body of this length may live in some leaf. A body without a byte could not be
-/// distinguished from none.
+/// Whether a body of this length may be stored inside a leaf. An empty body could not be
+/// distinguished from an absent one.
 #[inline]
 pub(crate) fn fits_inside(body: usize) -> bool {
     (1..=MOST_INSIDE).contains(&body)
 }
 
-/// What is stored for an entry in a leaf of this class: inside if it fits.
+/// Whether a body of this length is stored inside a leaf of this class.
 #[inline]
 pub(crate) fn lives_inside(body: usize, class: u8) -> bool {
     fits_inside(body) && body <= most_body(class)

@@ -1,11 +1,11 @@
-//! A place in the trie that leads to a leaf or to a node: one word that also says what an operation
-//! has to know before it gets there.
+//! A slot of the trie, which leads to a leaf or to a node. It is one word, which also has what an
+//! operation must know before it touches the leaf or node.
 //!
 //! ```text
 //!          3 bits   7 bits                     6 bits                          48 bits
-//!  leaf    class    buckets; 0: the head has   depth                           address
-//!  node    0        0                          64 - the bits that it tells     address | 1
-//!                                              apart
+//!  leaf    class    buckets, or 0: see head    depth                           address
+//!  node    0        0                          64 - the bits that it           address | 1
+//!                                              branches on
 //! ```
 //!
 //! Addresses are multiples of 64.
@@ -21,8 +21,8 @@ use std::ptr::NonNull;
 /// Low bit of the word: set for a node.
 const NODE: u64 = 1;
 
-/// Where a slot leads. 0 is unset: found in a node that is not published yet, or in a root that
-/// takes the place of another (see `trie::root`).
+/// The value of a slot. 0 is unset, and only occurs in a node that isn't published yet, and in a
+/// root that is replacing another one (see `trie::root`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) struct TrieAddress(u64);
 
@@ -32,15 +32,15 @@ pub(super) enum TrieChild<'g> {
     Node(TrieNode<'g>),
 }
 
-/// A node of the trie: 2^`bits` slots. Alive for `'g`.
+/// A node of the trie with 2^`bits` slots, which is alive for `'g`.
 #[derive(Clone, Copy)]
 pub(super) struct TrieNode<'g> {
     pub(super) slots: &'g [TrieSlot],
     pub(super) bits: u32,
 }
 
-/// A node that nobody else can reach yet. Freed, without what its slots lead to, if it is never
-/// published.
+/// A node that nobody else can reach yet. If it is never published, it is freed, but not what its
+/// slots lead to.
 pub(super) struct NewTrieNode {
     slots: NonNull<TrieSlot>,
     bits: u32,
@@ -57,7 +57,7 @@ fn layout(bits: u32) -> Layout {
 }
 
 impl TrieAddress {
-    /// Of nothing.
+    /// The value of an unset slot.
     pub(super) const UNSET: TrieAddress = TrieAddress(0);
 
     /// Whether it leads nowhere.
@@ -66,17 +66,17 @@ impl TrieAddress {
         self.0 == 0
     }
 
-    /// Publishes a new leaf: it is the slots' now.
+    /// The address of a new leaf, which is about to be published.
     pub(super) fn of_new(leaf: NewHashLeaf) -> Self {
         TrieAddress::of_leaf(leaf.publish())
     }
 
-    /// That of a leaf.
+    /// The address of a leaf.
     pub(super) fn of_leaf(leaf: HashLeaf<'_>) -> Self {
         TrieAddress(leaf.word())
     }
 
-    /// Hands a node over to the slots.
+    /// The address of a new node, which is about to be published.
     pub(super) fn of_node(node: NewTrieNode) -> Self {
         let word = address_of(node.slots) | u64::from(64 - node.bits) << ADDRESS_BITS | NODE;
         std::mem::forget(node);
@@ -93,7 +93,7 @@ impl TrieAddress {
         pointer_to(self.0)
     }
 
-    /// By how far a hash is to be shifted to see the bits that the node tells apart.
+    /// How far a hash must be shifted right to get the bits that the node branches on.
     #[inline(always)]
     fn shift(self) -> u32 {
         (self.0 >> ADDRESS_BITS) as u32 & 63
@@ -103,7 +103,7 @@ impl TrieAddress {
         64 - self.shift()
     }
 
-    /// What lies there.
+    /// The leaf or node at this address.
     ///
     /// # Safety
     /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is
@@ -122,7 +122,7 @@ impl TrieAddress {
         TrieChild::Leaf(unsafe { HashLeaf::at(self.0) })
     }
 
-    /// The leaf that a hash leads to from here; None if a slot on the path is unset.
+    /// Descends to the leaf of a hash. `None` if a slot on the path is unset.
     ///
     /// # Safety
     /// It is reachable under the guard.
@@ -146,8 +146,8 @@ impl TrieAddress {
         Some(unsafe { HashLeaf::at(at.0) })
     }
 
-    /// Frees a node when no reader can have it any more; not what its slots lead to. Returns its
-    /// bytes of memory.
+    /// Frees a node when no reader can use it any more, but not what its slots lead to. Returns its
+    /// memory.
     ///
     /// # Safety
     /// It is a node that no slot leads to any more, and nobody retires it again.
@@ -160,7 +160,7 @@ impl TrieAddress {
         whole.size()
     }
 
-    /// Frees a node now; not what its slots lead to.
+    /// Frees a node now, but not what its slots lead to.
     ///
     /// # Safety
     /// It is a node, and nobody can use it any more.
@@ -179,7 +179,7 @@ impl TrieAddress {
 }
 
 impl NewTrieNode {
-    /// A node whose slots lead nowhere yet.
+    /// A node whose slots are all unset.
     pub(super) fn unset(bits: u32) -> NewTrieNode {
         NewTrieNode {
             slots: memory::allocate_lazily(layout(bits)).cast(),

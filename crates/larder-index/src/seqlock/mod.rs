@@ -1,30 +1,32 @@
-//! Memory that many threads read while one writes it: the protocol, and words and versions that
-//! follow it.
+//! The seqlock of leaves: memory that many threads read while one writes to it.
 //!
 //! # The protocol
 //!
-//! A leaf's content is a run of atomic words, so an optimistic read races with nothing in the sense
-//! of the language. The leaf's *version* (bit 0 locked, bit 1 obsolete, a count above) says whether
-//! what was read was true:
+//! The content of a leaf consists of atomic words, so an optimistic read is no data race in the
+//! sense of the language. The leaf's *version* (bit 0: locked, bit 1: obsolete, above: a count of
+//! changes) tells a reader whether what it has read is consistent:
 //!
-//! 1. A writer takes the lock (compare-exchange, `Acquire`), then a `Release` fence (L1), writes
-//!    words `Relaxed`, and unlocks with a new count (`Release`, L2).
-//! 2. A reader loads the version (`Acquire`, R1: pairs with L2, so it sees all that the count
-//!    stands for), reads words `Relaxed`, then an `Acquire` fence (R2: pairs with L1: a reader that
-//!    saw any word of a later writer sees its locked version, too), then loads the version again.
-//!    Equal and unlocked: all that was read was true at one instant.
-//! 3. What was read before the check may be torn. So every offset is checked against the leaf's
-//!    size ([`words::Torn`]), and a pointer is followed only after a check.
+//! 1. A writer takes the lock (compare-exchange, `Acquire`), followed by a `Release` fence (L1). It
+//!    writes words `Relaxed`, and unlocks by storing a greater count (`Release`, L2).
+//! 2. A reader loads the version (`Acquire`, R1). This pairs with L2, so the reader sees everything
+//!    that was written before. It reads words `Relaxed`. Then it executes an `Acquire` fence (R2),
+//!    and loads the version again. R2 pairs with L1: a reader that has seen any word of a later
+//!    writer also sees that writer's locked version. If both versions are equal and unlocked,
+//!    everything that was read was the leaf's content at one instant.
+//! 3. What is read before this validation may be torn. So every offset is checked against the size
+//!    of the leaf ([`words::Torn`]), and a pointer is only followed after a validation.
 //!
-//! # Life and death
+//! # Reclamation
 //!
 //! Leaves, inner nodes and outside objects are freed through the epoch: a thread that holds a
-//! `Guard` may go on reading what it found under it. A thing is retired exactly once, by the thread
-//! that unlinked it while it held the lock that covers it, and after it let go of that: to retire
-//! may free what others retired before, and nobody knows what that takes. A leaf's range of
-//! positions never changes: a leaf whose range would change is marked obsolete, under its lock,
-//! before its replacements can be reached. So a leaf that isn't obsolete covers what the path to it
-//! said, however old the nodes on the path are.
+//! `Guard` may keep reading what it has found under it. A leaf, node or object is retired exactly
+//! once, by the thread that has unlinked it under the lock that covers it. The thread retires it
+//! after it has released the lock, because retiring may free garbage of other threads, which may
+//! take long and call arbitrary destructors.
+//!
+//! The range of a leaf never changes. To change it, the leaf is marked obsolete, under its lock,
+//! before its successors can be reached. So a leaf that isn't obsolete covers the range that the
+//! path to it says, however old the nodes on the path are.
 
 pub(crate) mod version;
 #[allow(unsafe_code)]

@@ -1,5 +1,5 @@
-//! A leaf's version: the lock of its writers, and what tells readers whether what they read was
-//! true (steps 1 and 2 of `seqlock`).
+//! The version of a leaf: the lock of its writers, and the count by which readers validate (steps 1
+//! and 2 of `seqlock`).
 //!
 //! ```text
 //!  bits 2..64   a count of changes        bit 1   obsolete        bit 0   locked
@@ -10,10 +10,10 @@
 //!
 //! Invariants:
 //! 1. Only the holder of the lock writes to the leaf's words.
-//! 2. A leaf of the hash order starts from the largest count of the leaves that it replaces
-//!    (`succeed`). So the count that a reader finds under a position only grows, and an equal
-//!    version later is that of the same leaf, unchanged. Leaves of a B+-tree start from zero: their
-//!    versions are compared within one read alone.
+//! 2. A new leaf of the hash order starts from a greater count than those of the leaves that it
+//!    replaces (`succeed`). So the count that is found under a position only grows, and an equal
+//!    version later means the same leaf, unchanged. Leaves of a B+-tree start from zero, since
+//!    their versions are only compared within one read.
 //!
 //! Source: seqlocks with atomics after Boehm 2012; the obsolete mark after optimistic lock coupling
 //! (Leis, Scheibner, Kemper and Neumann 2016).
@@ -30,17 +30,18 @@ const COUNT: u64 = 4;
 #[repr(transparent)]
 pub(crate) struct Version(AtomicU64);
 
-/// The leaf is obsolete: what it had is elsewhere. Begin again from the root.
+/// The error that a leaf is obsolete. Its entries are in other leaves, which a search from the root
+/// finds.
 #[derive(Debug)]
 pub(crate) struct Obsolete;
 
 impl Version {
-    /// Begins an optimistic read; waits while a writer is at work.
+    /// Begins an optimistic read. Waits while the leaf is locked.
     #[inline]
     pub(crate) fn read(&self) -> Result<u64, Obsolete> {
         // Ordering: Acquire (R1), pairs with the unlocking store (L2).
         let version = self.0.load(Acquire);
-        // Unlocked: the words are those of this count, until another thread takes the lock.
+        // If it is unlocked, the words don't change until another thread takes the lock.
         if version & (LOCKED | OBSOLETE) != 0 {
             return self.wait();
         }
@@ -63,18 +64,20 @@ impl Version {
         }
     }
 
-    /// Whether nobody wrote since `version` was read: all that was read since is true.
+    /// Whether nobody has written since `version` was loaded, so that everything that was read
+    /// since is consistent.
     #[inline]
     pub(crate) fn validate(&self, version: u64) -> bool {
         // Ordering: Acquire fence (R2), pairs with the fence in `try_lock` (L1).
         fence(Acquire);
-        // If the reader has seen a word of a later writer, it now sees that writer's lock, or a
-        // greater count.
+        // If we have seen a word of a later writer, we now see that writer's lock, or a greater
+        // count.
         // Ordering: Relaxed, the fence above keeps it after the reads.
         self.0.load(Relaxed) == version || planted(Fault::BlindRead)
     }
 
-    /// Takes the lock if it is free, and gives the version of before: `Ok(None)` if it isn't.
+    /// Takes the lock if it is free, and returns the version before that. Returns `Ok(None)` if it
+    /// isn't free.
     #[inline]
     pub(crate) fn try_lock(&self) -> Result<Option<u64>, Obsolete> {
         // Ordering: Relaxed, only a guess for the exchange below.
@@ -98,7 +101,8 @@ impl Version {
         Ok(Some(now))
     }
 
-    /// Takes the lock, and gives the version of before. Also says whether another had it.
+    /// Takes the lock, and returns the version before that. Also returns whether another thread
+    /// held it.
     #[inline]
     pub(crate) fn lock(&self) -> Result<(u64, bool), Obsolete> {
         match self.try_lock()? {
@@ -118,8 +122,8 @@ impl Version {
         }
     }
 
-    /// Unlocks. If nothing was changed the version is again that of before, so that no reader has
-    /// to read again.
+    /// Unlocks. If nothing was changed, restores the version from before, so that no reader has to
+    /// retry.
     #[inline]
     pub(crate) fn unlock(&self, before: u64, changed: bool) {
         let version = before + if changed { COUNT } else { 0 };
@@ -127,8 +131,8 @@ impl Version {
         self.0.store(version, Release);
     }
 
-    /// Makes this version, of a leaf that is not published yet, larger than all versions of a leaf
-    /// whose place it takes (invariant 2). `before` is the version that the old leaf had when its
+    /// Makes this version, of a leaf that isn't published yet, greater than all versions of a leaf
+    /// that it will replace (invariant 2). `before` is the version that the old leaf had before its
     /// lock was taken.
     pub(crate) fn succeed(&self, before: u64) {
         // Ordering: Relaxed, both: nobody else can reach the leaf.
@@ -138,7 +142,7 @@ impl Version {
         self.0.store(least.max(before + 2 * COUNT), Relaxed);
     }
 
-    /// Locks that of a leaf that is not published yet, and gives the version of before.
+    /// Locks a leaf that isn't published yet, and returns the version before that.
     pub(crate) fn lock_new(&self) -> u64 {
         // Ordering: Relaxed, both: nobody else can reach the leaf. A thread that does so later sees
         // this with the slot that leads there.
@@ -147,7 +151,8 @@ impl Version {
         before
     }
 
-    /// Unlocks for good: a thread that meets the leaf from now on begins again from the root.
+    /// Unlocks, and marks the leaf obsolete. A thread that finds it from now on searches again from
+    /// the root.
     pub(crate) fn obsolete(&self, before: u64) {
         // Ordering: Release (L2), pairs with R1 and with the next attempt to lock.
         self.0.store((before + COUNT) | OBSOLETE, Release);

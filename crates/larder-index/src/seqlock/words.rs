@@ -1,13 +1,14 @@
-//! Bytes in a run of atomic words.
+//! Reading and writing bytes in a run of atomic words.
 //!
-//! Byte `i` of the run is byte `i % 8` of word `i / 8` in memory order, so that the holder of the
-//! leaf's lock may also see the run as a plain slice. All loads and stores here are `Relaxed`: what
-//! orders them is the leaf's version (see `seqlock`).
+//! Byte `i` of the run is byte `i % 8` of word `i / 8` in memory order. So the holder of the leaf's
+//! lock may also use the run as a plain slice. All loads and stores here are `Relaxed`; they are
+//! ordered by the leaf's version (see `seqlock`).
 
 use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::cmp::Ordering;
 
-/// A read met something that can't be: a writer was at work. Read again.
+/// The error of a read that has met something impossible, because a writer was changing the leaf.
+/// The caller retries.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Torn;
 
@@ -67,8 +68,8 @@ pub(crate) fn copy_out(
     Ok(())
 }
 
-/// Copies `len` bytes from byte `at` to the front of `out`; the bytes behind them may then be
-/// anything.
+/// Copies `len` bytes from byte `at` on to the front of `out`. The bytes behind them become
+/// arbitrary.
 #[inline]
 pub(crate) fn copy_short<const N: usize>(
     words: &[AtomicU64],
@@ -95,7 +96,7 @@ pub(crate) fn copy_short<const N: usize>(
     Ok(())
 }
 
-/// How the `len` bytes from byte `at` compare to `other`.
+/// Compares the `len` bytes from byte `at` on with `other`.
 #[inline]
 pub(crate) fn compare(
     words: &[AtomicU64],

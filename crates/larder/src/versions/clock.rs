@@ -1,11 +1,11 @@
-//! The clock: one number for the process, which says what comes before a snapshot and what after.
+//! The clock: one number for the process, which orders snapshots, writes and commits.
 //!
 //! | who | number | when |
 //! |---|---|---|
-//! | a snapshot | s: the clock, moved on by one | at its cut, which is its linearisation point |
-//! | a write | c: the clock as it stands | under the lock of its entry, when its version is kept |
-//! | the writes of a list | c: the clock as it stands | when the list has the table's latch |
-//! | the writes of a commit | n − 1, where n is the clock, moved on by one | once all its key locks are held |
+//! | a snapshot | s: increments the clock | at its cut, which is its linearisation point |
+//! | a write | c: reads the clock | under the lock of its entry, when its version is kept |
+//! | the writes of a list | c: reads the clock | when the list has the table's latch |
+//! | the writes of a commit | n − 1, where n increments the clock | when it holds its key locks |
 //!
 //! A write with number c is part of the snapshots with s > c, and no part of those with s ≤ c.
 //! The order of writes, commits and snapshots is that of their numbers (`transaction`).
@@ -19,22 +19,23 @@ use std::sync::atomic::compiler_fence;
 #[cfg(not(target_arch = "x86_64"))]
 use std::sync::atomic::fence;
 
-/// 0 is no number.
+/// The clock. 0 is not a valid number.
 static CLOCK: AtomicU64 = AtomicU64::new(1);
 
 each_thread! {
-    /// The number of the writes that this thread makes for a commit; 0 outside of one.
+    /// The number of the writes that this thread is making for a commit or a list; 0 outside of
+    /// one.
     static COMMIT: Cell<u64> = const { Cell::new(0) };
 }
 
-/// Moves the clock on; the number that it then shows.
+/// Increments the clock, and returns the new number.
 pub(crate) fn draw() -> u64 {
     // Ordering: SeqCst. A snapshot draws its number and then reads leaves; a writer locks a leaf
     // and then reads the clock: one of the two sees the other (see `begin::after_lock`).
     CLOCK.fetch_add(1, Ordering::SeqCst) + 1
 }
 
-/// What the clock shows.
+/// Reads the clock.
 pub(super) fn now() -> u64 {
     // Ordering: SeqCst, as in `draw`.
     CLOCK.load(Ordering::SeqCst)
@@ -51,7 +52,8 @@ pub(crate) fn of_write() -> u64 {
     }
 }
 
-/// As `of_write`, when the version of the write is kept, under a lock of the version's own.
+/// The number of a write whose version has just been put into the undo index. Called under the lock
+/// of the undo record.
 pub(super) fn of_kept_write() -> u64 {
     // Ordering: the lock of the version was taken by a locked read-modify-write, which on x86-64 is
     // a full barrier already; elsewhere a fence makes it one. Pairs with the fence of a commit that
@@ -64,15 +66,15 @@ pub(super) fn of_kept_write() -> u64 {
     of_write()
 }
 
-/// A number for writes that are made one after the other, by whoever comes, and are of one instant.
-/// It is drawn before the first of them.
+/// The common number of several writes, which several threads may make one after the other. It is
+/// read off the clock before the first of them.
 #[derive(Default)]
 pub(crate) struct CommitNumber(AtomicU64);
 
 impl CommitNumber {
-    /// Calls `f`, whose writes have this number.
+    /// Calls `f`. All writes that it makes on this thread get this number.
     pub(crate) fn during<R>(&self, f: impl FnOnce() -> R) -> R {
-        /// Sets the number of before again, also if `f` panics.
+        /// Restores the previous number, also if `f` panics.
         struct Before(u64);
         impl Drop for Before {
             fn drop(&mut self) {
@@ -102,20 +104,20 @@ impl CommitNumber {
     }
 }
 
-/// Commits that may be under way at once; more wait for each other.
+/// The number of commits that may be under way at once. Others wait.
 const PLACES: usize = 64;
 
-/// A number that is being drawn.
+/// The place of a commit that is about to draw its number.
 const DRAWING: u64 = u64::MAX;
 
-/// The numbers of commits under way; 0 where there is none.
+/// The numbers of the commits under way; 0 in a free place.
 static UNDER_WAY: [CachePadded<AtomicU64>; PLACES] =
     [const { CachePadded::new(AtomicU64::new(0)) }; PLACES];
 
-/// Places that were ever used: those behind are 0.
+/// How many places have ever been used. All others are 0.
 static USED: AtomicUsize = AtomicUsize::new(0);
 
-/// Places up to this one are used from here on.
+/// Raises `USED` to at least this number.
 fn note_used(places: usize) {
     let mut used = USED.load(Ordering::SeqCst);
     while used < places {
@@ -126,15 +128,22 @@ fn note_used(places: usize) {
     }
 }
 
-/// A commit under way, with its number. It is over when this is dropped.
+/// A commit under way. It is over when this value is dropped.
 pub(super) struct UnderWay {
     place: usize,
-    /// Its writes are part of the snapshots with greater numbers.
+    /// The commit's number. Its writes are part of the snapshots with greater numbers.
     pub(super) number: u64,
 }
 
 impl UnderWay {
-    /// Draws a number for a commit. All its key locks are held.
+    /// Draws the number of a commit, which holds all of its key locks.
+    ///
+    /// 1. Take a free place, and mark it as drawing.
+    /// 2. Increment the clock.
+    /// 3. Store the number to the place.
+    ///
+    /// Another thread that draws a greater number afterwards finds the place marked, or finds the
+    /// number in it, until the commit is over.
     pub(super) fn begin() -> Self {
         let mut place = thread_number() as usize % PLACES;
         // Ordering: SeqCst, all of this file: a commit says that it is drawing before it draws, and
@@ -153,7 +162,7 @@ impl UnderWay {
         UnderWay { place, number }
     }
 
-    /// Calls `f`, whose writes are the commit's.
+    /// Calls `f`. All writes that it makes on this thread are part of the commit.
     pub(super) fn during<R>(&self, f: impl FnOnce() -> R) -> R {
         CommitNumber(AtomicU64::new(self.number - 1)).during(f)
     }
@@ -165,22 +174,25 @@ impl Drop for UnderWay {
     }
 }
 
-/// Waits until no commit with a number less than this one is under way: some microseconds, as
-/// commits wait for nothing but each other. What a snapshot of this number shows is fixed then.
+/// Waits until no commit with a lesser number is under way. This takes some microseconds, since
+/// commits under way wait for nothing but each other. From then on, what a snapshot with this
+/// number shows doesn't change any more.
 pub(super) fn wait_for_commits_before(number: u64) {
     for place in &UNDER_WAY[..USED.load(Ordering::SeqCst)] {
         let backoff = Backoff::new();
         loop {
             match place.load(Ordering::SeqCst) {
                 0 => break,
+                // This commit comes after us.
                 own if own != DRAWING && own >= number => break,
+                // It comes before us, or it is drawing its number, which may be less than ours.
                 _ => backoff.snooze(),
             }
         }
     }
 }
 
-/// Waits until the commits that are under way are over.
+/// Waits until all commits that are under way now are over.
 pub(crate) fn wait_for_commits() {
     wait_for_commits_before(draw());
 }

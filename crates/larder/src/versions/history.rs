@@ -1,38 +1,40 @@
-//! The history of a store: what was under its keys when snapshots were taken.
+//! The history of a store: the values that its keys had when snapshots were taken.
 //!
 //! # Definitions
 //!
-//! - *Live snapshot*: one that has been taken and not released. *Pending*: one that is being taken,
-//!   whose number is not known yet.
+//! - *Live snapshot*: one that has been taken and not been released.
+//! - *Pending snapshot*: one that is being taken, and whose number isn't known yet.
 //! - *Undo index*: undo records under keys, in the order of the store's own index.
 //!
 //! # Invariants
 //!
 //! 1. Let a write have number c, and let r be the number of the newest version of its key. If there
 //!    is a live or pending snapshot with r < s ≤ c, the write adds a version with number c before
-//!    it can be seen. So each snapshot finds what it saw: in the version with the least number that
-//!    is not less than its own, or, if there is none, in the store.
-//! 2. A version is dropped only if no live or pending snapshot can have a number as small as its
-//!    own.
+//!    the write can be seen. So a snapshot s finds its value in the version with the least number
+//!    that is not less than s, or, if there is none, in the store.
+//! 2. A version is dropped only if no live or pending snapshot can have a number as small as the
+//!    version's.
 //! 3. Each version owns one count of each handle in its value.
-//! 4. `newest` and `oldest` are those of `live`, for whoever has its lock. A pending snapshot is
-//!    the newest.
-//! 5. The versions of a key are written under the lock of its entry, and only become more; their
-//!    numbers only grow. So the number of the newest, read before, is a lower bound.
-//! 6. The clock is read again when a version was put, and write and version get the number that it
-//!    shows then, before the change can be seen. So if a commit has drawn a number, and then finds
-//!    no version of a write that its snapshot doesn't have, the write's number is not less than the
-//!    commit's. The writes of a commit or of a list keep their number.
+//! 4. Under the lock of `live`, `newest` and `oldest` agree with it. A pending snapshot is the
+//!    newest.
+//! 5. The versions of a key are written under the lock of the key's entry. They are only added, and
+//!    their numbers only grow. So the number of the newest version, read without the lock, is a
+//!    lower bound.
+//! 6. A write that has put a version reads the clock again, before the change can be seen. The
+//!    write and its version then get the number that the clock shows. So if a commit has drawn a
+//!    number, and then doesn't find a version of a write that its snapshot doesn't include, the
+//!    write's number is not less than the commit's. Writes of a commit or a list keep their number.
 //!
-//! A version whose number is about to grow misleads nobody. Let the number be less than s, and
-//! become s or more. Then the write had its entry's lock before the cut of the snapshot s. Whoever
-//! reads the entry for that snapshot waits for the lock, and looks at versions afterwards.
+//! A version whose number is about to grow does no harm. Suppose that it is less than s and becomes
+//! s or more. Then the write has held its entry's lock since before the cut of the snapshot s. A
+//! reader of that snapshot waits for this lock, and looks for versions afterwards.
 //!
-//! To 6: a write that puts no version has found one that serves (r ≥ s, or r = c). An earlier write
-//! of the key has put it, for which (6) holds, and was over when the clock was read for this one.
+//! Concerning (6): a write that puts no version has found one that serves (r ≥ s, or r = c). An
+//! earlier write of the key has put that one. (6) holds for the earlier write, which was over when
+//! this one read the clock.
 //!
-//! Locks: `live` after any leaf's. Nobody pins an epoch while it holds `live`, as a pin may run
-//! deferred calls, and one of those may release a snapshot.
+//! Locks: `live` comes after the lock of any leaf. Nobody pins an epoch while holding `live`, since
+//! a pin may run deferred calls, and one of those may release a snapshot.
 
 use super::clock;
 use super::feed::{self, Aftermath, Feed};
@@ -57,17 +59,18 @@ use std::sync::{Arc, OnceLock, Weak};
 /// The number of a pending snapshot.
 const PENDING: u64 = u64::MAX;
 
-/// Where commits write, an undo index of more bytes than this goes when no snapshot needs it.
+/// In a table that commits write to, an undo index of more bytes than this is dropped when no
+/// snapshot needs it.
 const LARGE: usize = 1 << 16;
 
-/// An undo index of at most this many bytes is freed by whoever drops it.
+/// An undo index of at most this number of bytes is freed by the thread that drops it.
 const SMALL: usize = 4096;
 
 thread_local! {
     static RECORD: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with an empty buffer of the thread's.
+/// Calls `f` with the thread's buffer, emptied.
 pub(super) fn with_record<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     let is_small = |record: &Vec<u8>| record.capacity() <= SMALL;
     with_spare(&RECORD, is_small, |record| {
@@ -76,57 +79,58 @@ pub(super) fn with_record<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     })
 }
 
-/// Undo records, and which keys have none.
+/// The undo index, and a filter that says for most keys without a record that they have none.
 struct Undo {
     index: Arc<dyn Unique>,
     filter: Filter,
 }
 
-/// What a table's snapshots share.
+/// The shared state of a table's snapshots.
 pub(crate) struct History {
-    /// The objects as they are now.
+    /// The current objects.
     store: Store,
-    /// None before the first version.
+    /// The undo index; unset before the first version.
     undo: OnceLock<Undo>,
-    /// How keys are hashed: for the undo index, and, in an ordered_set too, for the filter and the
-    /// key locks.
+    /// The seed of the hashes of keys. They are used for the undo index, the filter and the key
+    /// locks; the latter two also in an ordered_set.
     seed: Seed,
-    /// The newest live or pending snapshot's number; 0 if there is none.
+    /// The number of the newest live or pending snapshot; 0 if there is none.
     newest: AtomicU64,
-    /// The oldest live snapshot's.
+    /// A lower bound of the numbers of all live and pending snapshots.
     oldest: AtomicU64,
     live: Mutex<Live>,
-    /// The table, which goes back to the plain store when its last snapshot is released and nobody
+    /// The table. It goes back to its plain store when its last snapshot is released and nobody
     /// follows its feed.
     pub(super) table: Weak<Table>,
-    /// The table's.
+    /// The table's feed.
     feed: Arc<Feed>,
-    /// By which the feed knows the writers of this history's store.
+    /// The number of this history's store in the feed.
     nth: u64,
 }
 
-/// A live snapshot's number, or a pending one's.
+/// A registered snapshot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Registered {
-    /// `PENDING` while it is being taken.
+    /// Its number; `PENDING` while it is being taken.
     number: u64,
-    /// The number, or one that it will not be less than.
+    /// A lower bound of its number.
     at_least: u64,
 }
 
-/// Under the lock of a history.
+/// The state under the lock of a history.
 #[derive(Default)]
 struct Live {
+    /// The live and pending snapshots.
     snapshots: Vec<Registered>,
-    /// The table has gone back to its plain store: nobody takes a snapshot of this one any more.
+    /// The table has gone back to its plain store, so no further snapshot is taken of this history.
     over: bool,
 }
 
 impl History {
-    /// A history that begins now, of a table's store.
+    /// A new history of a table's store.
     pub(crate) fn new(store: Store, table: &Arc<Table>) -> Self {
         let feed = Arc::clone(table.feed());
-        // The store was loaded before: if the table has another by now, this history isn't used.
+        // If the table has another store by now, the caller discards this history.
         let nth = feed.store();
         Self::begin(
             store,
@@ -136,8 +140,7 @@ impl History {
         )
     }
 
-    /// A history that begins now, of a store of the same table. The feed knows its writers by this
-    /// number.
+    /// A new history of another store of the same table, which has this number in the feed.
     fn anew(&self, store: Store, nth: u64) -> Self {
         let (table, feed) = (Weak::clone(&self.table), Arc::clone(&self.feed));
         Self::begin(store, self.seed.clone(), table, (feed, nth))
@@ -157,13 +160,13 @@ impl History {
         }
     }
 
-    /// A history of the same objects, which begins now.
+    /// A new history of the same objects.
     pub(super) fn begin_anew(&self) -> Self {
         self.anew(self.store.plain(), self.nth)
     }
 
-    /// Puts an empty store in the place of the table's, whose history this is, by way of `put`. If
-    /// somebody follows the table, or with `locks`, the new one is watched, too.
+    /// Replaces the table's store by an empty one, by calling `put`. If somebody follows the table,
+    /// or if `locks` is set, the new store is watched, too.
     pub(crate) fn swap_store<R>(
         &self,
         fresh: Store,
@@ -188,8 +191,8 @@ impl History {
         &self.feed
     }
 
-    /// Tells what a write with this number changes, if somebody follows the table. Called after
-    /// `preserve`, under the lock of the entry.
+    /// Pushes the changes of a write with this number to the feed. Called after `preserve`, under
+    /// the lock of the entry.
     #[inline]
     pub(super) fn tell(
         &self,
@@ -200,7 +203,7 @@ impl History {
         self.feed.push((self.nth, number), changes, aftermath);
     }
 
-    /// The objects as they are now.
+    /// The current objects.
     pub(crate) fn store(&self) -> &Store {
         &self.store
     }
@@ -222,7 +225,7 @@ impl History {
         })
     }
 
-    /// Whether what is kept takes much memory.
+    /// Whether the undo index takes much memory.
     pub(super) fn is_large(&self) -> bool {
         self.kept() > LARGE
     }
@@ -233,7 +236,7 @@ impl History {
         KeyLock::of(self.hash(key))
     }
 
-    /// The undo index, if there is a version.
+    /// The undo index, if there are any versions.
     #[inline]
     pub(crate) fn undo(&self) -> Option<&dyn Unique> {
         self.undo.get().map(|undo| &*undo.index)
@@ -246,7 +249,7 @@ impl History {
         undo.filter.may_have(self.hash(key)).then_some(&*undo.index)
     }
 
-    /// A hash of a key, also of one of an ordered_set.
+    /// The hash of a key. Keys of an ordered_set are hashed here.
     #[inline]
     fn hash(&self, key: Key<'_>) -> u64 {
         if self.store.index.is_ordered() {
@@ -256,25 +259,26 @@ impl History {
         }
     }
 
-    /// Bytes that are kept for snapshots.
+    /// The memory of the undo index.
     pub(crate) fn kept(&self) -> usize {
         self.undo
             .get()
             .map_or(0, |undo| undo.index.memory() + undo.filter.memory())
     }
 
-    /// How many snapshots are live or pending.
+    /// The number of live and pending snapshots.
     pub(crate) fn snapshots(&self) -> usize {
         self.live.lock().snapshots.len()
     }
 
-    /// Registers a pending snapshot. None if the history is over.
+    /// Registers a pending snapshot. `None` if the history is over.
     fn register(&self) -> Option<Registered> {
         let mut live = self.live.lock();
         if live.over {
             return None;
         }
-        // From now on no version is dropped that it may need: its number is drawn later.
+        // The snapshot's number will be drawn later, so it is at least what the clock shows now.
+        // From here on no version is dropped that the snapshot may need.
         let pending = Registered {
             number: PENDING,
             at_least: clock::now(),
@@ -284,7 +288,7 @@ impl History {
         Some(pending)
     }
 
-    /// A pending snapshot has its number.
+    /// Sets the number of a pending snapshot.
     fn settle(&self, pending: Registered, number: u64) -> Registered {
         let settled = Registered {
             number,
@@ -298,7 +302,7 @@ impl History {
         settled
     }
 
-    /// A snapshot is released, or was not taken after all.
+    /// Removes a snapshot that is released, or that wasn't taken after all.
     fn release(&self, snapshot: Registered) {
         let guard = larder_index::pin();
         let mut live = self.live.lock();
@@ -309,12 +313,12 @@ impl History {
         self.unwatch_if_idle(&mut live, &guard);
     }
 
-    /// The last follower has gone.
+    /// Called when the last follower has gone.
     pub(super) fn end_if_idle(&self, guard: &Guard) {
         self.unwatch_if_idle(&mut self.live.lock(), guard);
     }
 
-    /// Has the table go back to its plain store if there is no snapshot and nobody follows.
+    /// Lets the table go back to its plain store if there are neither snapshots nor followers.
     fn unwatch_if_idle(&self, live: &mut Live, guard: &Guard) {
         if !live.snapshots.is_empty() || live.over {
             return;
@@ -327,7 +331,7 @@ impl History {
         };
     }
 
-    /// Invariant 4.
+    /// Updates `newest` and `oldest` (invariant 4).
     fn note(&self, live: &Live) {
         let numbers = live.snapshots.iter().map(|own| own.number);
         let bounds = live.snapshots.iter().map(|own| own.at_least);
@@ -340,8 +344,9 @@ impl History {
             .store(bounds.min().unwrap_or(PENDING), Ordering::SeqCst);
     }
 
-    /// Looks at the versions of a key that is about to be written, before its entry is locked: so
-    /// that what is looked at then is near. A lower bound of the number of the newest.
+    /// Reads the newest version of a key that is about to be written, before the key's entry is
+    /// locked. This brings the record into the cache, so that the lock is held for a shorter time.
+    /// Returns a lower bound of the newest version's number (invariant 5).
     #[inline]
     pub(crate) fn look_ahead(&self, guard: &Guard, key: Key<'_>) -> u64 {
         // Ordering: Relaxed; whether there is a snapshot is looked at again under the lock.
@@ -351,6 +356,7 @@ impl History {
         self.newest_version(guard, key)
     }
 
+    /// The slow path of `look_ahead`, while there are snapshots.
     fn newest_version(&self, guard: &Guard, key: Key<'_>) -> u64 {
         let Some(undo) = self.undo.get() else {
             return 0;
@@ -362,22 +368,24 @@ impl History {
             }
             return 0;
         }
+        // Prefetch the key in the store, too, so that the cache misses of both indexes overlap.
         if !self.store.index.is_ordered() {
-            // The waits for both indexes' memory overlap.
             self.store.index.prefetch(guard, &[key]);
         }
         let mut short = [0; SHORT];
         match undo.index.get_short(guard, key, &mut short, None) {
             Lookup::Short(len) => undo::newest(&short[..len]),
-            // A long record is looked at under the lock.
+            // 0 is always a lower bound. A long record is read under the lock.
             Lookup::Absent | Lookup::Long => 0,
         }
     }
 
-    /// Adds a version under the key if a snapshot needs one (invariant 1). Called under the lock of
-    /// the entry, before it is changed. `number` was read under the lock, before; `ahead` is what
-    /// `look_ahead` said. `write` appends the version with the number it is given. The handles of
-    /// versions that nobody needs any more go to `dropped`. The write's number from here on.
+    /// Adds a version of the key if a snapshot needs one (invariant 1). Called under the lock of
+    /// the entry, before it is changed. Returns the write's number from here on.
+    ///
+    /// `number` is the write's number, which was read under the lock. `ahead` is the result of
+    /// `look_ahead`. `write` appends the version to a record, with the number that it is given. The
+    /// handles of versions that are dropped are added to `dropped`.
     #[inline]
     pub(crate) fn preserve(
         &self,
@@ -388,24 +396,25 @@ impl History {
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) -> u64 {
         point();
-        // Ordering: SeqCst, as in `note`. A write that sees no snapshot has had its lock since
-        // before one was pending, so that snapshot's readers wait for the lock, and it is part of
-        // what they see.
+        // Ordering: SeqCst, as in `note`. If a write sees no snapshot here, it has held its lock
+        // since before a later one was registered. The readers of that snapshot wait for the lock,
+        // and the write is part of the snapshot.
         let newest = match self.newest.load(Ordering::SeqCst) {
             PENDING if planted(Fault::LostVersion) => 0,
             newest => newest,
         };
-        // Invariant 5: of no snapshot, `newest` is 0.
+        // If the newest version is as new as the newest snapshot, or as this write, it serves. If
+        // there is no snapshot, `newest` is 0, and nothing has to be done.
         if ahead < newest.min(number) {
             return self.preserve_for((newest, number), guard, key, dropped, write);
         }
         number
     }
 
-    /// Makes the undo index, or finds the one that another writer has made meanwhile.
+    /// Makes the undo index, or returns the one that another writer has made meanwhile.
     #[cold]
     fn make_undo(&self) -> &Undo {
-        // Made before it is set, so that nobody waits for it.
+        // Make it before it is set, so that no other writer waits for its construction.
         let mut made = Some(Undo {
             index: Index::keyed_under_locks(self.store.index.is_ordered(), &self.seed),
             filter: Filter::new(self.store.count.get()),
@@ -416,6 +425,7 @@ impl History {
         })
     }
 
+    /// The slow path of `preserve`: there is a snapshot, and the newest version seems to be older.
     fn preserve_for(
         &self,
         (newest, number): (u64, u64),
@@ -425,22 +435,25 @@ impl History {
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) -> u64 {
         let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
+        // The filter says that this is the first version of the key: put a record with it.
         if !undo.filter.set(self.hash(key)) {
-            // The key's first version.
             with_record(|record| {
                 write(number, record);
                 undo.index.put(guard, key, record, &mut |_| true);
             });
             return Self::look_again(undo, guard, key, number);
         }
+        // Otherwise make a new record: the new version, and then those that are still needed.
         let mut add = |record: Option<&[u8]>, scratch: &mut Vec<u8>| {
             let record = record.unwrap_or_default();
+            // The lower bound was too low: the newest version serves after all.
             if undo::newest(record) >= newest.min(number) {
                 return Change::Keep;
             }
             write(number, scratch);
-            // Ordering: SeqCst, as in `note`: whoever reads the clock behind a snapshot's number
-            // reads here that the snapshot is registered.
+            // Drop the versions that no snapshot can need any more (invariant 2).
+            // Ordering: SeqCst, as in `note`. If the write has read a clock that is past a
+            // snapshot's number, it sees here that the snapshot is registered.
             let oldest = self.oldest.load(Ordering::SeqCst);
             for (own, value) in Versions::of(record) {
                 if own >= oldest {
@@ -457,8 +470,8 @@ impl History {
         number
     }
 
-    /// Reads the clock again, as a version with this number was put (invariant 6). If it was moved
-    /// on, the version gets the number that it shows now.
+    /// Reads the clock again after a version with this number was put (invariant 6). If the clock
+    /// has advanced, gives the version the new number. Returns the write's number.
     fn look_again(undo: &Undo, guard: &Guard, key: Key<'_>, number: u64) -> u64 {
         let now = clock::of_kept_write();
         if now != number && !planted(Fault::OneLook) {
@@ -475,8 +488,8 @@ impl History {
         number
     }
 
-    /// Ends a write, when its locks are free: gives back the counts of versions that were dropped,
-    /// once no reader looks at them, and frees what is large.
+    /// Ends a write after it has released its locks: puts the handles of dropped versions on the
+    /// deferred release list, and frees large garbage of the undo index.
     #[inline]
     pub(crate) fn end_write(&self, guard: &Guard, dropped: Handles) {
         if !dropped.is_empty() {
@@ -487,13 +500,14 @@ impl History {
         }
     }
 
-    /// Calls `f` with each object's value in a version.
+    /// Calls `f` with the value of each object in a version.
     pub(super) fn values(&self, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
         each_value(self.store.index.is_unique(), version, f);
     }
 }
 
-/// Calls `f` with each object's value in a version of a set or ordered_set (`unique`) or of a bag.
+/// Calls `f` with the value of each object in a version. A version of a set or ordered_set
+/// (`unique`) has one object, a version of a bag has a list.
 pub(super) fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(&[u8])) {
     match version {
         Override::Absent => {}
@@ -504,11 +518,11 @@ pub(super) fn each_value(unique: bool, version: Override<'_>, f: &mut dyn FnMut(
 
 impl Drop for History {
     fn drop(&mut self) {
-        // The table was emptied or deleted: its objects went on for the snapshots.
+        // If the table was emptied or deleted, its objects were kept for the snapshots until now.
         if self.store.is_last() && self.store.memory() > SMALL {
             reaper::free_unread(self.store.plain());
         }
-        // Whoever could read the versions held the history, or has gone.
+        // A reader of the versions holds the history, so there are no readers any more.
         let Some(undo) = self.undo.take() else {
             return;
         };
@@ -530,16 +544,17 @@ impl Drop for History {
     }
 }
 
-/// A snapshot of one table: its history, and its number. Released when dropped.
+/// A snapshot of one table: its history and its number. It is released when dropped.
 pub(crate) struct Snapshot {
     pub(crate) history: Arc<History>,
     registered: Registered,
-    /// The time, of a bounded table: what is expired then is not part of it.
+    /// The time of the snapshot, for a bounded table. Objects that have expired by then are not
+    /// part of it.
     time: u64,
 }
 
 impl Snapshot {
-    /// Begins to take a snapshot. From here on writes keep what they change. None if the history is
+    /// Begins to take a snapshot. From here on writes preserve old values. `None` if the history is
     /// over.
     pub(crate) fn pending(history: Arc<History>) -> Option<Snapshot> {
         let registered = history.register()?;
@@ -550,7 +565,7 @@ impl Snapshot {
         })
     }
 
-    /// The snapshot is of the moment at which this number was drawn.
+    /// Sets the number that was drawn at the cut, and the time of the cut.
     pub(crate) fn settle(&mut self, number: u64, time: u64) {
         self.time = time;
         self.registered = self.history.settle(self.registered, number);

@@ -1,17 +1,18 @@
 //! Locks of keys, for tables that commits write to.
 //!
 //! A commit holds the locks of all keys that it writes while it validates and writes them. So
-//! nobody writes such a key in between, and nobody reads some of the commit's writes without the
-//! others: a read of a key that finds its lock held by a commit is made again when it is free.
+//! nobody else writes such a key in between. Nor does anybody read some of the commit's writes
+//! without the others: a read that finds the key's lock held by a commit waits, and is repeated.
 //!
-//! The locks are the process's, and found by hashes: two keys may share one. A commit takes its
-//! locks in the order of their places, so that no two wait for each other. A write of one key takes
-//! one lock, before that of its leaf, and waits for no other meanwhile.
+//! The locks are an array of the process, indexed by hashes of keys. Two keys may share a lock. A
+//! commit takes its locks in the order of the array, so that no two commits wait for each other. A
+//! write of one key takes one lock, before the lock of its leaf, and waits for no other key lock
+//! meanwhile.
 
 use larder_index::sync::atomic::{AtomicU8, Ordering};
 use larder_index::sync::Backoff;
 
-/// Locks of the process: few keys of a commit share one with others'.
+/// The number of locks. There are so many that keys rarely share one.
 const LOCKS: usize = if cfg!(larder_model) { 64 } else { 1 << 14 };
 
 const FREE: u8 = 0;
@@ -22,13 +23,13 @@ const COMMIT: u8 = 2;
 
 static ALL: [AtomicU8; LOCKS] = [const { AtomicU8::new(FREE) }; LOCKS];
 
-/// The place of a key's lock.
+/// A lock, as its index in the array.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct KeyLock(u16);
 
 impl KeyLock {
-    /// The lock of the keys with this hash, which the table's seed made: equal keys of two tables
-    /// have different hashes.
+    /// The lock of the keys with this hash. The hash is made with the table's seed, so equal keys
+    /// of two tables have different hashes.
     pub(super) fn of(hash: u64) -> Self {
         KeyLock(((hash >> 16) as usize % LOCKS) as u16)
     }
@@ -61,8 +62,9 @@ impl KeyLock {
         WriteLock(self)
     }
 
-    /// Whether a commit holds it. Asked after a read of the key: if none does, either the commits
-    /// that changed the key are over, or what was read is of before them.
+    /// Whether a commit holds the lock. A reader calls this after it has read the key. If no commit
+    /// holds the lock, the commits that have changed the key are over, or the read came before
+    /// them.
     #[inline]
     pub(super) fn is_committing(self) -> bool {
         // Ordering: Acquire, pairs with `unlock`: a reader that goes on sees all of the commit. The
@@ -70,7 +72,7 @@ impl KeyLock {
         self.word().load(Ordering::Acquire) == COMMIT
     }
 
-    /// Waits until no commit holds it.
+    /// Waits until no commit holds the lock.
     #[cold]
     pub(super) fn wait_for_commit(self) {
         let backoff = Backoff::new();
@@ -80,7 +82,7 @@ impl KeyLock {
     }
 }
 
-/// The lock of a key that is written. Given back when dropped.
+/// The lock of a key that is being written. It is released when this value is dropped.
 pub(super) struct WriteLock(KeyLock);
 
 impl Drop for WriteLock {
@@ -89,11 +91,11 @@ impl Drop for WriteLock {
     }
 }
 
-/// The locks of a commit. Given back when dropped.
+/// The locks of a commit. They are released when this value is dropped.
 pub(super) struct CommitLocks(Vec<KeyLock>);
 
 impl CommitLocks {
-    /// Takes some locks, each once.
+    /// Takes the locks in the order of the array. Duplicates are taken once.
     pub(super) fn take(mut locks: Vec<KeyLock>) -> Self {
         locks.sort_unstable();
         locks.dedup();
@@ -103,6 +105,7 @@ impl CommitLocks {
         CommitLocks(locks)
     }
 
+    /// Whether the lock is one of them.
     pub(super) fn has(&self, lock: KeyLock) -> bool {
         self.0.binary_search(&lock).is_ok()
     }

@@ -1,5 +1,5 @@
-//! The index of a table that has snapshots or subscribers: it reads and writes the objects as the
-//! plain index does, keeps what its writes replace, and tells what they change.
+//! The index of a table that has snapshots or subscribers. It is a layer over the plain index that
+//! preserves the values that writes replace, and tells subscribers about changes.
 //!
 //! ```text
 //!  plain     table → store ─────────────────────────→ index
@@ -7,13 +7,19 @@
 //!                                        └→ undo index
 //! ```
 //!
-//! A write's own closure is called first, under the lock of the entry. It revalidates the state
-//! word and decides. If it changes something, the old value is preserved, still under the lock, and
-//! then the change is made. So a reader that sees the change finds what was before it.
+//! Steps of a write:
+//!
+//! 1. Take the key's lock, if commits write to the table.
+//! 2. Lock the entry's leaf, and call the write's own closure. It revalidates the state word and
+//!    decides.
+//! 3. If it makes a change, preserve the old value in the undo index and tell the followers, still
+//!    under the leaf's lock. Then make the change. So a reader of a snapshot that sees the change
+//!    also finds the value from before.
+//! 4. Release both locks. Then release dropped versions, and wake up followers.
 //!
 //! A table becomes watched, and plain again, by an exchange of its state word. A write that began
-//! before and has not revalidated begins anew. One that has revalidated holds its leaf, and is part
-//! of every snapshot that is taken after the exchange (see `history`).
+//! before and has not revalidated yet restarts. A write that has revalidated holds the lock of its
+//! leaf, and is part of every snapshot that is taken after the exchange (see `history`).
 
 use super::clock;
 use super::feed::{Aftermath, Cause, Change};
@@ -36,14 +42,15 @@ use std::sync::Arc;
 struct Watched<I: ?Sized> {
     index: Arc<I>,
     history: Arc<History>,
-    /// Commits write to the table: operations on one key go by its lock (see `key_locks`).
+    /// Whether commits write to the table, so that operations on one key use the key's lock (see
+    /// `key_locks`).
     locks: bool,
     /// Whether values have stamps (see `bounds`).
     bounded: bool,
 }
 
-/// A watched index over the index of a history's objects. Its operations on one key go by the key's
-/// lock or not.
+/// Makes a watched index over the index of a history's objects. `locks` says whether operations on
+/// one key use the key's lock.
 pub(crate) fn watch(index: Index, history: &Arc<History>, locks: bool) -> Index {
     let history = Arc::clone(history);
     let bounded = history.store().bounded().is_some();
@@ -64,13 +71,13 @@ pub(crate) fn watch(index: Index, history: &Arc<History>, locks: bool) -> Index 
 }
 
 impl<I: ?Sized> Watched<I> {
-    /// The lock of a key that is about to be written, if keys have locks.
+    /// Takes the lock of a key that is about to be written, if keys have locks.
     #[inline]
     fn lock(&self, key: Key<'_>) -> Option<WriteLock> {
         self.locks.then(|| self.history.key_lock(key).write())
     }
 
-    /// Reads something of a key that no commit is writing.
+    /// Reads a key, and repeats the read if a commit is writing the key.
     #[inline]
     fn settled<R>(&self, key: Key<'_>, mut read: impl FnMut() -> R) -> R {
         loop {
@@ -78,6 +85,8 @@ impl<I: ?Sized> Watched<I> {
             if !self.locks {
                 return result;
             }
+            // Check the lock after the read. If a commit holds it, the read may have seen the
+            // commit's write of this key, while other keys are not written yet.
             let lock = self.history.key_lock(key);
             if !lock.is_committing() || planted(Fault::HalfCommit) {
                 return result;
@@ -87,18 +96,20 @@ impl<I: ?Sized> Watched<I> {
     }
 }
 
-/// What a write leaves to be done when its locks are given back.
+/// The state of a write, and what it has to do after it has released its locks.
 struct After {
-    /// What `History::look_ahead` said.
+    /// The result of `History::look_ahead`.
     ahead: u64,
-    /// The clock, for a write with a fault.
+    /// The clock before the lock was taken; only for a planted fault.
     early: Option<u64>,
+    /// Handles of versions that were dropped.
     dropped: Handles,
+    /// Followers to be woken up, and events that were dropped.
     feed: Aftermath,
 }
 
 impl After {
-    /// For a write of this key that begins now.
+    /// The state of a write of this key that begins now.
     #[inline]
     fn begin(history: &History, guard: &Guard, key: Key<'_>) -> Self {
         After {
@@ -109,6 +120,7 @@ impl After {
         }
     }
 
+    /// Step 4, after the locks have been released.
     #[inline]
     fn settle(self, history: &History, guard: &Guard) {
         history.end_write(guard, self.dropped);
@@ -117,7 +129,8 @@ impl After {
 }
 
 impl Watched<dyn Unique> {
-    /// Keeps what is under a key that is about to change, and tells what it becomes.
+    /// Step 3: preserves the old value of a key that is about to change, and tells the followers
+    /// about the change. Called under the leaf's lock.
     fn change(
         &self,
         guard: &Guard,
@@ -130,7 +143,9 @@ impl Watched<dyn Unique> {
             false => Gone::Deleted,
         };
         let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
-        // In this order: the clock, the snapshots, the followers (see `feed`).
+        // Read the clock first, then look for snapshots, and then for followers. A subscription
+        // with a snapshot does the reverse: it adds its follower, registers its snapshot, and then
+        // increments the clock. So no change is missed between the two (see `feed`).
         let number = after.early.unwrap_or_else(clock::of_write);
         let (ahead, dropped) = (after.ahead, &mut after.dropped);
         let number = self.history.preserve(
@@ -155,7 +170,7 @@ impl Watched<dyn Unique> {
         }
     }
 
-    /// What followers are told of a change.
+    /// The changes that followers are told about.
     #[inline]
     fn told(
         &self,
@@ -316,7 +331,7 @@ impl Unique for Watched<dyn Unique> {
         self.index.position(key, out);
     }
 
-    /// The objects are freed by whoever has the last store with them.
+    /// Frees nothing: the last store that has the objects frees them.
     fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
         true
     }
@@ -342,22 +357,22 @@ impl Unique for Watched<dyn Unique> {
     }
 }
 
-/// The objects under a key of a bag, of which the first change preserves all.
+/// The objects under a key of a bag. The first change preserves all of them.
 struct WatchedObjects<'a> {
     objects: &'a mut dyn Objects,
     history: &'a History,
     guard: &'a Guard,
     key: Key<'a>,
-    /// What `History::look_ahead` said.
+    /// The result of `History::look_ahead`.
     ahead: u64,
     dropped: &'a mut Handles,
-    /// The write's number, once it has changed something.
+    /// The write's number, after its first change.
     number: Option<u64>,
-    /// What it changed, if somebody follows.
+    /// Its changes, if the table has followers.
     changes: Option<SmallVec<[Change; 1]>>,
 }
 
-/// Notes a change, if somebody follows.
+/// Records a change, if the table has followers.
 fn note(
     changes: &mut Option<SmallVec<[Change; 1]>>,
     key: Key<'_>,
@@ -370,15 +385,17 @@ fn note(
 }
 
 impl WatchedObjects<'_> {
+    /// Step 3 of the first change: preserves all objects of the key.
     fn preserve(&mut self) {
         if self.number.is_some() {
             return;
         }
-        // A reader that comes after the look at the clock waits for the change.
+        // Make the version of the stripe odd before the clock is read. So a reader of a snapshot
+        // with a greater number waits for the change.
         self.objects.begin_change();
         let objects = &*self.objects;
         let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
-        // In this order: the clock, the snapshots, the followers (see `feed`).
+        // The clock, the snapshots and the followers, in this order, as in `Watched::change`.
         let write_number = clock::of_write();
         let (history, guard, dropped) = (self.history, self.guard, &mut *self.dropped);
         let write_number = history.preserve(
@@ -404,7 +421,7 @@ impl WatchedObjects<'_> {
         }
     }
 
-    /// Tells what was changed; still under the lock of the key.
+    /// Tells the followers about the changes. Called under the lock of the key.
     fn tell(self, aftermath: &mut Aftermath) {
         if let (Some(number), Some(changes)) = (self.number, self.changes) {
             self.history.tell(number, changes, aftermath);

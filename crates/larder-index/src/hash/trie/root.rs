@@ -1,5 +1,5 @@
-//! How the root of the trie is as wide as the table is large, so that most leaves are one step
-//! away.
+//! Resizing the root of the trie. The root has about as many slots as there are leaves, so that
+//! most leaves are one step away.
 //!
 //! ```text
 //!  old root, 2 bits        new root, 3 bits
@@ -7,29 +7,29 @@
 //!            ╰ node: C₀ C₁                   ╰ not set: the old root knows
 //! ```
 //!
-//! When leaves are many for its slots the root is replaced by one of twice as many, and by one of
-//! half as many when they are few. That is not done at once: the new root's slots begin unset, and
-//! a thread that finds a slot unset asks the old root. Each later change of leaves moves some
-//! slots, until all are, and the old root goes. So no operation pays for more than [`AT_ONCE`]
-//! slots.
+//! If there are many leaves for its slots, the root is replaced by one with twice as many slots; if
+//! there are few, by one with half as many. This is done incrementally, as in a hash table that is
+//! resized. The slots of the new root begin unset, and a thread that finds a slot unset uses the
+//! old root. Each later change of leaves moves some slots, until all have been moved, and the old
+//! root is retired. So no operation moves more than [`AT_ONCE`] slots.
 //!
-//! 1. Begin: the old root is noted, then the new one published, under the lock of a leaf: a trie of
-//!    two leaves can't become one meanwhile.
-//! 2. Move a slot: lock its leaf, or, if it leads to a node, a leaf below each of the node's slots.
-//!    Nobody changes the path to a locked leaf, nor a node above it. Then the new slots are set. A
-//!    leaf that has several slots is moved with all of them. Where the root becomes wider a node
-//!    loses its first bit: each half takes its place, as a node of one bit less or as what it leads
-//!    to. Where the root becomes narrower two slots that differ become a node of one bit.
-//! 3. End: the old root is forgotten, then retired.
+//! 1. *Begin*: store the old root to `Trie::old`, then publish the new root. This is done under the
+//!    lock of a leaf, so that a trie of two leaves can't become a single leaf meanwhile.
+//! 2. *Move a slot*: lock its leaf. If it leads to a node, lock a leaf below each of the node's
+//!    slots. Nobody changes the path to a locked leaf, or a node above it. Then set the new slots.
+//!    A leaf to which several slots lead is moved with all of them. If the root becomes wider, a
+//!    node loses its first bit: each half of it becomes a node with one bit less, or, if all of its
+//!    slots are equal, what they lead to. If the root becomes narrower, two slots that differ
+//!    become a node of one bit.
+//! 3. *End*: unset `Trie::old`, then retire the old root.
 //!
-//! Locks are only tried for: a thread that finds one taken leaves the rest to the next.
+//! Locks are only tried. A thread that finds a lock taken leaves the rest to a later change.
 //!
-//! A leaf that two became, of which one had moved and the other had not, goes to the new root
+//! If two buddies merge, of which only one has been moved, the new leaf goes to the new root
 //! (`Trie::merge`).
 //!
-//! Invariant: what the old root says of a range counts as long as the new root's slots of that
-//! range are unset. Those of a leaf are set together, under its lock; so are those of a node's
-//! range.
+//! Invariant: as long as the new root's slots of a range are unset, the old root has the range. The
+//! new slots of a leaf are all set under its lock, and so are those of a node's range.
 
 use crate::hash::leaf::LockedHashLeaf;
 use crate::hash::slot::{NewTrieNode, TrieAddress, TrieChild, TrieNode, TrieSlot};
@@ -38,12 +38,12 @@ use crate::shared::Shared;
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 
-/// Slots of the old root that one change of leaves moves.
+/// The number of slots that one change of leaves moves.
 const AT_ONCE: usize = 64;
-/// The most bits of a root.
+/// The most bits that a root branches on.
 const MOST_BITS: u32 = 26;
 
-/// How far the change of the root has come: the next slot of the old root if the new is wider, of
+/// The progress of a resize: the next slot of the old root if the new is wider, of
 /// the new if it is narrower.
 #[derive(Debug, Default)]
 pub(super) struct Moving {
@@ -53,7 +53,7 @@ pub(super) struct Moving {
 /// Some leaves, locked.
 type LockedLeaves<'g> = SmallVec<[LockedHashLeaf<'g>; 8]>;
 
-/// Locks the first leaf below, if it is free.
+/// Tries to lock the first leaf below an address. Returns whether it did.
 fn hold<'g>(address: TrieAddress, held: &mut LockedLeaves<'g>, guard: &'g Guard) -> bool {
     // SAFETY: it was loaded from a slot that is reachable under the guard.
     let leaf = unsafe { address.descend(0, guard) };
@@ -61,9 +61,9 @@ fn hold<'g>(address: TrieAddress, held: &mut LockedLeaves<'g>, guard: &'g Guard)
     locked.map(|locked| held.push(locked)).is_some()
 }
 
-/// As `hold`, for each of what some slots lead to.
+/// Tries to lock a leaf below each of some slots. Returns whether it has locked all of them.
 fn hold_all<'g>(slots: &[TrieAddress], held: &mut LockedLeaves<'g>, guard: &'g Guard) -> bool {
-    // The slots of one leaf are neighbours.
+    // The slots of one leaf are neighbours. Lock each leaf once.
     let mut last = None;
     slots.iter().all(|&address| {
         let known = last == Some(address);
@@ -76,8 +76,8 @@ fn addresses(slots: &[TrieSlot]) -> SmallVec<[TrieAddress; 32]> {
     slots.iter().map(TrieSlot::address).collect()
 }
 
-/// What takes the place of some slots in a root: the only address among them, or a node of so many
-/// bits.
+/// The address that replaces some slots: their common address if all are equal, otherwise a new
+/// node that has them.
 fn joined(shared: &Shared, slots: &[TrieAddress], bits: u32) -> TrieAddress {
     if slots.iter().all(|&address| address == slots[0]) {
         return slots[0];
@@ -91,7 +91,7 @@ fn joined(shared: &Shared, slots: &[TrieAddress], bits: u32) -> TrieAddress {
 }
 
 impl Trie {
-    /// Goes on with a change of the root, or begins one if it is due. The caller holds no lock.
+    /// Continues a resize of the root, or begins one if it is due. The caller holds no lock.
     #[inline]
     pub(super) fn adapt(&self, shared: &Shared, guard: &Guard) {
         let TrieChild::Node(root) = self.root.load(guard) else {
@@ -100,7 +100,7 @@ impl Trie {
         if self.old.address().is_unset() && self.wanted_bits(root, shared).is_none() {
             return;
         }
-        // One thread at a time; others have better things to do than to wait.
+        // One thread at a time moves slots. Others don't wait for it.
         let Some(mut moving) = self.moving.try_lock() else {
             return;
         };
@@ -110,11 +110,11 @@ impl Trie {
         self.go_on(&mut moving, shared, guard);
     }
 
-    /// The bits that the root should have, if it should have others.
+    /// The number of bits that the root should have, if that isn't what it has.
     fn wanted_bits(&self, root: TrieNode<'_>, shared: &Shared) -> Option<u32> {
         let (leaves, slots) = (shared.counters.leaves(), root.slots.len());
-        // Twice as many slots from 1 1/3 slots a leaf on, half as many from 5 1/3 on: between the
-        // two lies a factor of four, so that one change does not call for the other.
+        // Double the slots if there are at most 1⅓ per leaf, halve them if there are at least 5⅓.
+        // The factor of four between the two prevents that one resize causes the opposite one.
         if leaves * 4 >= slots * 3 && root.bits < MOST_BITS {
             return Some(root.bits + 1);
         }
@@ -122,12 +122,12 @@ impl Trie {
         few.then(|| root.bits - 1)
     }
 
-    /// Step 1. Whether it was done.
+    /// Step 1. Returns whether a resize has begun.
     fn begin(&self, moving: &mut Moving, shared: &Shared, guard: &Guard) -> bool {
         let mut held = LockedLeaves::new();
         let address = self.root.address();
-        // The lock of a leaf below keeps the trie from becoming one leaf: that takes both its
-        // leaves. The address is looked at again, as the root may have changed before the lock.
+        // Lock a leaf. To turn the trie into a single leaf, another thread would need this lock,
+        // too. The root may have changed before the lock was taken, so load it again.
         if !hold(address, &mut held, guard) || self.root.address() != address {
             return false;
         }
@@ -140,7 +140,8 @@ impl Trie {
         let new = NewTrieNode::unset(bits);
         shared.counters.node_came(new.memory());
         moving.next = 0;
-        // In this order: a thread that finds a slot of the new root unset must find the old root.
+        // Store the old root first: a thread that finds a slot of the new root unset must find the
+        // old root.
         self.old.store(address);
         self.root.store(TrieAddress::of_node(new));
         true
@@ -153,7 +154,7 @@ impl Trie {
         else {
             return;
         };
-        // Slots are moved in steps of one slot of the narrower root: two of the wider.
+        // Step 2. One step moves one slot of the narrower root, and two of the wider one.
         let (wider, end) = (new.bits > old.bits, old.slots.len().min(new.slots.len()));
         let stop = moving.next.saturating_add(AT_ONCE).min(end);
         while moving.next < stop {
@@ -169,20 +170,21 @@ impl Trie {
                 .filter(|slot| slot.address().is_unset())
                 .count();
             let next = match unset {
-                // A leaf that moved with several slots, or that two became of which one had moved,
-                // is there already.
+                // All are set: the slots were moved together with earlier ones of the same leaf, or
+                // by a merge of two buddies.
                 0 => Some(at + 1),
-                _ if unset < slots.len() => None, // or is on its way there
+                // Another thread is storing a leaf to these slots now.
+                _ if unset < slots.len() => None,
                 _ if wider => widen(shared, (old, new), at, guard),
                 _ => narrow(shared, (old, new), at, guard),
             };
             match next {
                 Some(next) => moving.next = next,
-                // A leaf is locked: the next change of leaves tries again from here.
+                // A lock is taken. The next change of leaves continues here.
                 None => return,
             }
         }
-        // Step 3.
+        // Step 3: all slots have been moved.
         if moving.next >= end {
             let address = self.old.address();
             self.old.store(TrieAddress::UNSET);
@@ -194,8 +196,8 @@ impl Trie {
     }
 }
 
-/// What the slots of a node, and those of a root that it takes the place of, lead to: each leaf and
-/// node once.
+/// The leaves and nodes that the slots of a node lead to, each once. If the node is a root that is
+/// replacing `old`, includes those that haven't been moved yet.
 pub(super) fn parts(node: TrieNode<'_>, old: Option<TrieNode<'_>>) -> Vec<TrieAddress> {
     let mut parts = Vec::new();
     // The slots of one leaf are neighbours.
@@ -204,7 +206,7 @@ pub(super) fn parts(node: TrieNode<'_>, old: Option<TrieNode<'_>>) -> Vec<TrieAd
             parts.push(address);
         }
     };
-    // Slots that were not moved yet are those of the old root.
+    // For a slot that hasn't been moved yet, use the slots of the old root.
     for (i, slot) in node.slots.iter().enumerate() {
         match old {
             Some(old) if slot.address().is_unset() => {
@@ -223,8 +225,8 @@ pub(super) fn parts(node: TrieNode<'_>, old: Option<TrieNode<'_>>) -> Vec<TrieAd
     parts
 }
 
-/// Moves a leaf, which is locked, to its slots of the new root. The first slot behind it in the
-/// root that is narrower, which has so many bits.
+/// Moves a locked leaf to its slots of the new root. Returns the first slot behind it in the
+/// narrower root, which has this number of bits.
 fn move_leaf(
     leaf: &LockedHashLeaf<'_>,
     address: TrieAddress,
@@ -234,7 +236,7 @@ fn move_leaf(
 ) -> usize {
     let depth = u32::from(leaf.leaf().shape().depth);
     let slots = |bits: u32| {
-        // A leaf in a root is no deeper than the root reaches.
+        // A leaf in a root isn't deeper than the root reaches, so the shift is valid.
         let count = 1usize << (bits - depth);
         let from = (hash >> (64 - bits)) as usize & !(count - 1);
         from..from + count
@@ -245,8 +247,8 @@ fn move_leaf(
     slots(bits).end
 }
 
-/// Step 2 for slot `at` of an old root that is narrower. The first slot behind those that were
-/// moved.
+/// Step 2 if the root becomes wider, for slot `at` of the old root. Returns the first slot behind
+/// those that were moved, or `None` if a lock is taken.
 fn widen(
     shared: &Shared,
     (old, new): (TrieNode<'_>, TrieNode<'_>),
@@ -257,7 +259,7 @@ fn widen(
     let mut held = LockedLeaves::new();
     // SAFETY: it was loaded from a slot of the old root, which is reachable under the guard.
     let TrieChild::Node(node) = (unsafe { address.child() }) else {
-        // The slot leads to a leaf: with its lock its slots are ours.
+        // The slot leads to a leaf. Under its lock, only we store to its slots.
         if !hold(address, &mut held, guard) {
             return None;
         }
@@ -265,16 +267,15 @@ fn widen(
         return Some(move_leaf(&held[0], address, hash, new, old.bits));
     };
     let slots = addresses(node.slots);
-    // What they lead to may have changed before the locks were taken; then one of them was of an
-    // obsolete leaf, and not taken.
+    // Lock the leaves. If a slot has changed before its leaf was locked, give up.
     if !hold_all(&slots, &mut held, guard) || addresses(node.slots) != slots {
         return None;
     }
     if old.slots[at].address() != address {
         return None;
     }
-    // Nobody changes the node now. It loses its first bit, which the wider root has: its lower half
-    // goes to one slot, its upper half to the next.
+    // Nobody changes the node while we hold these locks. The wider root branches on the node's
+    // first bit, so the node's lower half goes to one slot, and its upper half to the next.
     let (low, high) = slots.split_at(slots.len() / 2);
     for (i, half) in [low, high].into_iter().enumerate() {
         new.slots[2 * at + i].store(joined(shared, half, node.bits - 1));
@@ -286,7 +287,8 @@ fn widen(
     Some(at + 1)
 }
 
-/// Step 2 for slot `at` of a new root that is narrower. The first slot behind those that were set.
+/// Step 2 if the root becomes narrower, for slot `at` of the new root. Returns the first slot
+/// behind those that were set, or `None` if a lock is taken.
 fn narrow(
     shared: &Shared,
     (old, new): (TrieNode<'_>, TrieNode<'_>),
@@ -300,11 +302,11 @@ fn narrow(
         return None;
     }
     if pair[0] == pair[1] {
-        // A node has one slot: it is a leaf.
+        // Only a leaf has several slots.
         let hash = (at as u64) << (64 - new.bits);
         return Some(move_leaf(&held[0], pair[0], hash, new, new.bits));
     }
-    // Two that differ become a node of one bit, below one slot.
+    // The two slots differ: put a node of one bit below the new slot.
     new.slots[at].store(joined(shared, &pair, 1));
     Some(at + 1)
 }

@@ -1,27 +1,27 @@
-//! Commits of operations whose keys are known beforehand: they need no snapshot, and are never run
-//! in vain because others have written a key.
+//! Commits of operations whose keys are known beforehand. They need no snapshot, and they never
+//! lose because another thread has written a key.
 //!
 //! # Steps
 //!
 //! 1. *Lock* the keys, in the order of their locks.
-//! 2. *Show* the tables as they are: a view of each, with the operations' own writes over it.
-//! 3. *Run* the operations on the views. They use the keys that are locked, and no others, so
-//!    nobody changes what they have read before (5).
-//! 4. Claim the values of unique indexes; draw the number of the commit; look whether each table
-//!    has its history still, and no list is being inserted.
-//! 5. *Apply* the writes, and *unlock*: as any transaction (see the folder).
+//! 2. Make a *view* of each table. It shows the table as it is, with the operations' own writes.
+//! 3. *Run* the operations on the views. They only use the locked keys, so nobody changes what they
+//!    have read before (5).
+//! 4. Claim values in unique indexes, and draw the commit's number. Then check that each table
+//!    still has its history, and that no list is being inserted.
+//! 5. *Apply* the writes, and *unlock*, as any transaction does (see the parent module).
 //!
-//! Linearisation point: of operations that write, as of any transaction. Of those that stop, or
+//! Linearisation point: for operations that write, that of any transaction. For those that fail or
 //! only read, any moment in (3).
 //!
-//! # Why nothing that was read is validated
+//! # Why no read has to be validated
 //!
-//! A write of one key, a list and another commit take a key's lock before they change it. Who has
-//! not heard yet that the keys have locks holds the lock of the key's leaf, and is waited for by
-//! the read. An emptied table has another history, which is seen in (4); if it comes behind that,
-//! it comes behind the commit, too.
+//! A write of one key, a list and another commit take a key's lock before they change the key. A
+//! write that began before the table had key locks holds the lock of the key's leaf, and the read
+//! waits for it. An emptied table has another history, which is detected in (4). If it is emptied
+//! after that, the emptying comes after the commit.
 //!
-//! Nobody waits in a circle: while the operations run, the commit waits for locks of leaves alone.
+//! There is no deadlock: while the operations run, the commit only waits for the locks of leaves.
 
 use super::super::key_locks::{CommitLocks, KeyLock};
 use super::{prepare, view, Outcome, Part, Transaction};
@@ -37,14 +37,18 @@ use larder_index::Guard;
 use std::sync::Arc;
 
 impl Engine {
-    /// Runs operations of `who` on these keys of some tables, each with the number of its table.
-    /// `run` is given a view of each table, on which it may use those keys alone, and must not wait
-    /// for anybody. If it answers true, what it has written takes effect at one instant; else
-    /// nothing has happened.
+    /// Runs operations of `who` on keys of some tables. Each key comes with the number of its
+    /// table.
+    ///
+    /// `run` gets a view of each table. It must only use these keys, and must not wait for another
+    /// thread. If it returns `true`, its writes take effect at one instant. Otherwise nothing has
+    /// happened.
+    ///
+    /// Returns `Outcome::Lost`, with no effect, if a table was emptied meanwhile, or if another row
+    /// has just lost a value of a unique index.
     ///
     /// # Errors
-    /// As of [`Engine::begin`] and [`Transaction::commit`]. `Outcome::Lost`, with no effect, if a
-    /// table was emptied meanwhile, or another row has just lost a value of a unique index.
+    /// Those of [`Engine::begin`] and [`Transaction::commit`].
     pub fn commit_on_keys(
         &self,
         tables: &[&Arc<Table>],
@@ -54,19 +58,20 @@ impl Engine {
     ) -> Result<Outcome, Error> {
         prepare(tables, who)?;
         let guard = larder_index::pin();
-        // (1)
+        // (1) Lock the keys. This waits for writes of single keys and for other commits.
         let lock = |&(table, key): &(usize, &[u8])| KeyLock::of(tables[table].seed.hash(key));
         let locks = match planted(Fault::KeysUnlocked) {
             true => Vec::new(),
             false => keys.iter().map(lock).collect(),
         };
         let locks = CommitLocks::take(locks);
-        // (2)
+        // (2) Make the views. If a table has just lost its history, the caller tries again.
         let Some(parts) = self.present_parts(tables, keys, who, &guard)? else {
             return Ok(Outcome::Lost);
         };
         let transaction = Transaction { parts };
-        // (3)
+        // (3) Run the operations. If they fail or write nothing, dropping the locks is all that is
+        // left to do.
         if !run(&transaction) {
             return Ok(Outcome::Committed);
         }
@@ -77,11 +82,11 @@ impl Engine {
         let is_locked = || written.iter().all(|key| locks.has(key.lock));
         debug_assert!(planted(Fault::KeysUnlocked) || is_locked());
         transaction.ask_for_room(&written, &guard)?;
-        // (4), (5)
+        // (4), (5) Claim, draw the number, apply, and unlock.
         transaction.commit_under(locks, &written, &guard)
     }
 
-    /// Views of tables as they are; none if one has ceased to be watched.
+    /// Views of the tables as they are. `None` if one of the tables is no longer watched.
     fn present_parts(
         &self,
         tables: &[&Arc<Table>],
@@ -96,14 +101,15 @@ impl Engine {
                 return Ok(None);
             };
             if let Index::Multi(index) = &history.store().index {
-                // A write that began before keys had locks may still have the key's own.
+                // A write that began before the table had key locks may still hold the lock of the
+                // bag's key. An empty update waits for it.
                 for (_, key) in keys.iter().filter(|(table, _)| *table == i) {
                     index.update(guard, history.key(key), &mut |_| ());
                 }
             }
             let (index, set) = view::present(Arc::clone(history), &table.seed);
             let store = Store::of_view(index, None, Vec::new());
-            // Nobody but who runs the operations has the view.
+            // Only the operations have the view, so its access rights don't matter.
             parts.push(self.part(table, (who, Access::Public), (store, set)));
         }
         Ok(Some(parts))

@@ -1,15 +1,15 @@
 //! The read set of a transaction in one table: keys, ranges of positions, and entries of secondary
 //! indexes.
 //!
-//! What was not there counts as read, too: a key that was looked for, and all of a range. So what
-//! comes into a range later, a phantom, is noticed.
+//! Absence counts as read, too: a key that was looked up and not found, and the whole of a range
+//! that was scanned. So an object that is inserted into the range later, a phantom, is detected.
 //!
-//! A range has the positions of keys, from `low` to `high`, both included, so it may say a little
-//! more than was read; never less.
+//! A range consists of the positions of keys from `low` to `high`, both included. It may cover
+//! slightly more than was read, but never less.
 //!
-//! Entries that were read hold if their counts are the same (`indexes::changes`). The rows that
-//! they led to are among the keys. Other rows that a look would meet at the commit have come since,
-//! and their entries with them.
+//! Entries that were read are unchanged if their counts of changes are the same
+//! (`indexes::changes`). The rows that they led to are among the keys that were read. If a lookup
+//! at the commit would find other rows, these have been added since, and so have their entries.
 
 use super::super::history::History;
 use super::super::undo;
@@ -18,14 +18,14 @@ use larder_index::sync::{planted, Fault};
 use larder_index::{Batch, Direction, Guard, Key, Start};
 use std::collections::BTreeSet;
 
-/// A range of positions; None where it has no end.
+/// A range of positions. An end that is `None` is unbounded.
 #[derive(Default)]
 struct Range {
     low: Option<Vec<u8>>,
     high: Option<Vec<u8>>,
 }
 
-/// What a transaction has read of a table.
+/// The read set of a transaction in one table.
 #[derive(Default)]
 pub(super) struct Reads {
     keys: BTreeSet<Vec<u8>>,
@@ -34,19 +34,20 @@ pub(super) struct Reads {
 }
 
 impl Reads {
+    /// Adds a key.
     pub(super) fn key(&mut self, key: &[u8]) {
         if !self.keys.contains(key) {
             self.keys.insert(key.to_vec());
         }
     }
 
-    /// A scan has read from one position to another in this direction.
+    /// Adds a range that a scan has read, from one position to another in this direction.
     pub(super) fn range(&mut self, from: Option<&[u8]>, to: Option<&[u8]>, direction: Direction) {
         let (low, high) = match direction {
             Direction::Forward => (from, to),
             Direction::Backward => (to, from),
         };
-        // A scan goes on where it was: one range for all of it.
+        // If the scan has continued where the last range ends, extend that range.
         if let Some(last) = self.ranges.last_mut() {
             match direction {
                 Direction::Forward if last.high.is_some() && last.high.as_deref() == low => {
@@ -66,9 +67,10 @@ impl Reads {
         });
     }
 
-    /// Entries of a secondary index were read.
+    /// Adds entries of a secondary index.
     pub(super) fn entries(&mut self, read: EntriesRead) {
-        // The first look counts: what it has seen must not have changed since.
+        // If the entries were read before, keep the count of the first read: nothing may have
+        // changed since then.
         if !self.entries.iter().any(|other| read.is_within(other)) {
             self.entries.push(read);
         }
@@ -79,16 +81,18 @@ impl Reads {
         self.keys.iter().map(|key| &key[..])
     }
 
-    /// Whether something was read that no key's lock protects.
+    /// Whether anything was read that is not protected by the lock of a key.
     pub(super) fn has_ranges(&self) -> bool {
         !self.ranges.is_empty() || !self.entries.is_empty()
     }
 
-    /// Whether a look into the secondary indexes, which are these now, would find the same entries.
+    /// Whether reading the secondary indexes again would find the same entries. `now` are the
+    /// indexes that the table has now.
     ///
-    /// 1. Nothing has changed in the table: then the entries are the same, whatever was counted.
-    /// 2. Otherwise each write of a key that has changed is waited for. So its entries are changed
-    ///    and counted, and the counts tell.
+    /// 1. If no key of the table has changed since the snapshot, the entries are the same, whatever
+    ///    the counts are.
+    /// 2. Otherwise wait for the write of each key that has changed. Its entries have then been
+    ///    changed and counted, so the counts decide.
     pub(super) fn entries_hold(
         &self,
         (history, now): (&History, Option<&Indexes>),
@@ -98,7 +102,8 @@ impl Reads {
         if self.entries.is_empty() {
             return true;
         }
-        // (1)
+        // (1) Look for changed keys. Reading such a key waits for its writer, which holds the lock
+        // of its leaf until it has counted its entries.
         let mut has_changed = false;
         let objects = &history.store().index;
         each_changed(&Range::default(), (history, guard, number), &mut |key| {
@@ -108,7 +113,8 @@ impl Reads {
             }
             true
         });
-        // (2) An index that was dropped counts no more.
+        // (2) Compare the counts. An index that was dropped doesn't count any more, so its entries
+        // are taken for changed.
         let is_counted = |read: &EntriesRead| {
             let mut each = now.iter().flat_map(|now| &now.each);
             each.any(|entries| read.is_of(&entries.changes))
@@ -132,7 +138,7 @@ impl Reads {
 }
 
 /// Visits the keys in a range that have changed since the snapshot with this number, until `visit`
-/// says false.
+/// returns `false`. A changed key has a version with the snapshot's number or a greater one.
 fn each_changed(
     range: &Range,
     (history, guard, number): (&History, &Guard, u64),

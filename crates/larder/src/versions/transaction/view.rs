@@ -1,17 +1,17 @@
-//! The index of a transaction's view of a table: the table as of the transaction's snapshot, and
+//! The index of a transaction's view of a table: the table as of the transaction's snapshot, with
 //! the transaction's own writes over it.
 //!
 //! ```text
-//!  own writes       an index of undo records: what the transaction made of a key
-//!  snapshot         what the table had at the transaction's instant
+//!  own writes       an index of undo records: the value that the transaction has written to a key
+//!  snapshot         the table as of the transaction's snapshot
 //! ```
 //!
-//! Own writes are overrides as those of a snapshot are (`merged`), with a number that every reader
-//! sees. What is read is noted in the read set. A write of a key reads it.
+//! Own writes are overrides, like the undo records of a snapshot (`merged`), with a number that
+//! every reader sees. Reads are recorded in the read set. A write of a key also reads it.
 //!
-//! Counts of handles: each own write has one count of each handle in its value. The table that has
-//! this index releases the counts of a value that a write replaces. If that lies in the snapshot,
-//! whose counts are others', the write takes counts first.
+//! Counts of handles: each own write owns one count of each handle in its value. When a write
+//! replaces a value, the view's table releases the counts of the replaced value. If that value is
+//! the snapshot's, its counts belong to the snapshot, so the write retains them first.
 
 use super::super::checkpoints::Checkpoints;
 use super::super::differences::Differences;
@@ -31,28 +31,30 @@ use larder_index::{
 use larder_term::hash::Seed;
 use std::sync::Arc;
 
-/// The number of an own write's version.
+/// The number of the version of an own write.
 const OWN: u64 = u64::MAX;
 
-/// What a transaction has read and written of a table.
+/// The reads and writes of a transaction in one table.
 pub(super) struct WorkingSet {
     pub(super) history: Arc<History>,
     pub(super) number: u64,
-    /// The snapshot, until the transaction ends. None if the keys that it uses are locked.
+    /// The snapshot, until the transaction ends. `None` if the transaction has locked its keys.
     pub(super) snapshot: Mutex<Option<Snapshot>>,
-    /// Records of the keys that were written.
+    /// Undo records of the written keys.
     pub(super) writes: Arc<Writes>,
+    /// The read set.
     pub(super) reads: Mutex<Reads>,
     /// What the transaction sees: own writes over the snapshot.
     seen: Index,
-    /// Ranks that the view has counted.
+    /// Ranks that have been counted in the view.
     checkpoints: Arc<Checkpoints>,
+    /// Whether a key has at most one object.
     unique: bool,
-    /// Whether what is read may change before the commit, and is noted.
+    /// Whether reads must be recorded, because they may change before the commit.
     notes_reads: bool,
 }
 
-/// The keys that were written.
+/// The written keys differ from the snapshot.
 impl Differences for WorkingSet {
     fn changed(&self) -> Option<&dyn Unique> {
         Some(&*self.writes)
@@ -70,8 +72,8 @@ impl Differences for WorkingSet {
 }
 
 impl WorkingSet {
-    /// Nothing yet, over these objects: of a transaction that reads a snapshot, or of one that has
-    /// locked the keys that it uses.
+    /// An empty working set over these objects. `snapshot` is `None` if the transaction has locked
+    /// its keys.
     fn new(history: Arc<History>, snapshot: Option<Snapshot>, objects: Index, seed: &Seed) -> Self {
         let index = &history.store().index;
         let writes = Arc::new(Writes::new(index.is_ordered()));
@@ -91,7 +93,7 @@ impl WorkingSet {
         }
     }
 
-    /// Puts what the transaction makes of a key.
+    /// Records a write.
     fn write(&self, guard: &Guard, key: Key<'_>, value: Override<'_>) {
         // Only an ordered index has checkpoints, and its positions are its keys.
         self.checkpoints.forget_above(key.bytes);
@@ -106,11 +108,12 @@ impl WorkingSet {
         self.writes.contains(guard, key)
     }
 
-    /// Notes that all keys were looked at.
+    /// Records a read of all keys.
     fn note_all(&self) {
         self.reads.lock().range(None, None, Direction::Forward);
     }
 
+    /// Records a read of a key.
     #[inline]
     fn note_key(&self, key: Key<'_>) {
         if self.notes_reads {
@@ -118,7 +121,7 @@ impl WorkingSet {
         }
     }
 
-    /// Notes what a scan has read: from its start to where it goes on.
+    /// Records the range that a scan has read, from its start to where it continues.
     fn note_scan<'p>(
         &self,
         start: Start<'p>,
@@ -137,7 +140,8 @@ impl WorkingSet {
 
 impl Drop for WorkingSet {
     fn drop(&mut self) {
-        // The values were copied to where they went, with counts of their own.
+        // A commit has copied the values into the tables, with their own counts. So release ours in
+        // any case.
         self.writes.each(|_, record| {
             if let Some(value) = undo::as_of(record, OWN) {
                 history::each_value(self.unique, value, &mut raw::release_value);
@@ -153,7 +157,7 @@ struct View<I: ?Sized> {
     seen: Arc<I>,
 }
 
-/// The index of a view, with what the transaction reads and writes by it.
+/// Makes the index of a view over a snapshot, and its working set.
 pub(super) fn view(snapshot: Snapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) {
     let history = Arc::clone(&snapshot.history);
     let (store, time) = (Arc::clone(&history), snapshot.time());
@@ -163,14 +167,14 @@ pub(super) fn view(snapshot: Snapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) 
     with_reads(WorkingSet::new(history, Some(snapshot), objects, seed))
 }
 
-/// The index of a view that shows the objects as they are, for who has locked the keys that it
-/// uses, with what is written by it.
+/// Makes the index of a view over the current objects, and its working set. The caller has locked
+/// the keys that it will use.
 pub(super) fn present(history: Arc<History>, seed: &Seed) -> (Index, Arc<WorkingSet>) {
     let objects = history.store().index.share();
     with_reads(WorkingSet::new(history, None, objects, seed))
 }
 
-/// The index of a view, which shows what the transaction sees, and notes what is read.
+/// Makes the index of a view, which shows what the transaction sees, and records what is read.
 fn with_reads(set: WorkingSet) -> (Index, Arc<WorkingSet>) {
     let own = Arc::new(set);
     let set = Arc::clone(&own);
@@ -208,6 +212,7 @@ impl Unique for View<dyn Unique> {
     }
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        // Read the key, which also adds it to the read set.
         let (mut short, mut long, mut scratch) = ([0; SHORT], Vec::new(), Vec::new());
         let old = match self.get_short(guard, key, &mut short, Some(&mut long)) {
             Lookup::Absent => None,
@@ -221,6 +226,8 @@ impl Unique for View<dyn Unique> {
             Change::Put(value) => Override::Value(value),
             Change::PutScratch => Override::Value(&scratch),
         };
+        // The caller will release the counts of the old value. If that is the snapshot's, retain
+        // them first.
         if let (Some(old), false) = (old, self.set.has_written(guard, key)) {
             raw::retain_value(old);
         }
@@ -242,7 +249,7 @@ impl Unique for View<dyn Unique> {
         self.seen.position(key, out);
     }
 
-    /// The objects are others'; own writes go with the working set.
+    /// Frees nothing: the objects belong to the snapshot, and the writes to the working set.
     fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
         true
     }
@@ -261,7 +268,7 @@ impl Unique for View<dyn Unique> {
     }
 }
 
-/// What is counted is read: all of it.
+/// Counting a range reads all of it.
 impl Ranked for View<dyn Unique> {
     fn count_between(
         &self,
@@ -294,11 +301,12 @@ impl Ranked for View<dyn Unique> {
 struct ViewObjects {
     objects: Vec<(u64, Vec<u8>)>,
     changed: bool,
-    /// They lie in the snapshot: the first change takes counts of their handles.
+    /// Whether they are the snapshot's. The first change then retains their handles.
     below: bool,
 }
 
 impl ViewObjects {
+    /// Called before each change.
     fn begin(&mut self) {
         if !std::mem::replace(&mut self.changed, true) && self.below {
             self.objects

@@ -1,7 +1,8 @@
-//! The own writes of a transaction: records under keys, in the order of the table's index.
+//! The writes of a transaction in one table: undo records under keys, in the order of the table's
+//! index.
 //!
-//! They are few mostly, and written by one process. A search tree over positions serves them: made
-//! without memory, and gone as fast.
+//! There are usually few of them, and one process makes them. So they are in a B-tree over
+//! positions under a mutex, which allocates nothing while it is empty.
 
 use larder_index::sync::Mutex;
 use larder_index::{Batch, Change, Direction, Guard, Key, Start, Stats, Unique, Updater};
@@ -9,13 +10,13 @@ use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Bound;
 
-/// Records in a batch of a scan, at most.
+/// The most records in a batch of a scan.
 const MOST: usize = 64;
 
-/// Bytes of the hash in a position.
+/// The number of bytes of the hash in a position.
 const HASH: usize = 6;
 
-/// A position, which is looked for.
+/// A position that is searched for.
 type Position = SmallVec<[u8; 64]>;
 
 /// Records under positions: the key, or the top of its hash and the key.
@@ -25,7 +26,7 @@ pub(super) struct Writes {
 }
 
 impl Writes {
-    /// None, of a table whose positions are keys (`ordered`) or hashes and keys.
+    /// No writes yet. Positions are keys if `ordered` is set, otherwise hashes and keys.
     pub(super) fn new(ordered: bool) -> Self {
         Writes {
             ordered,
@@ -33,7 +34,7 @@ impl Writes {
         }
     }
 
-    /// Calls `f` with the key and the record of each.
+    /// Calls `f` with the key and the record of each write.
     pub(super) fn each(&self, mut f: impl FnMut(&[u8], &[u8])) {
         for (position, record) in &*self.records.lock() {
             f(self.key(position), record);
@@ -106,7 +107,8 @@ impl Unique for Writes {
         };
         let mut add = |(position, record): (&Vec<u8>, &Vec<u8>)| {
             if batch.len() == MOST {
-                // Forward the scan goes on at the entry, backward behind the last that was given.
+                // Forward, the next batch begins at this entry. Backward, it begins before the last
+                // entry of this batch.
                 if direction == Direction::Forward {
                     batch.resume.clone_from(position);
                 }
