@@ -1,23 +1,23 @@
 //! Values that were copied out of an index.
 
-/// Some values, copied out of an index. Reusable: `clear` keeps its memory.
+/// Values that were copied out of an index. `clear` keeps the memory for further values.
 #[derive(Default, Debug)]
 pub struct Values {
-    /// All bytes of all values, and some between them.
+    /// The bytes of all values. There may be other bytes between them.
     pub bytes: Vec<u8>,
     /// Where each value begins and ends in `bytes`.
     pub(crate) spans: Vec<(usize, usize)>,
 }
 
 impl Values {
-    /// Forgets all values.
+    /// Removes all values.
     #[inline]
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.spans.clear();
     }
 
-    /// Forgets all values but so many of the first.
+    /// Removes all values except the first `len`.
     pub fn truncate(&mut self, len: usize) {
         self.spans.truncate(len);
         let end = self.spans.last().map_or(0, |&(_, end)| end);
@@ -32,19 +32,19 @@ impl Values {
         self.end(from);
     }
 
-    /// Notes that a value was appended to `bytes`, from there on.
+    /// Adds a value that was appended to `bytes`, and begins at `from`.
     #[inline]
     pub fn end(&mut self, from: usize) {
         self.spans.push((from, self.bytes.len()));
     }
 
-    /// How many there are.
+    /// The number of values.
     #[inline]
     pub fn len(&self) -> usize {
         self.spans.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no values.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.spans.is_empty()

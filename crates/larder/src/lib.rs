@@ -28,26 +28,26 @@
 //! | `ids`, `error`, `options`, `structures`, `budget`, `counters` | numbers of tables and owners; errors; what a table is made with; slices; counting |
 //! | `raw` | the only unsafe code |
 //! | `index`, `store`, `keys`, `stored` | objects under keys, as bytes: the index of either kind, its size, index keys, an object that was found |
-//! | `bounds` | objects whose time is over, and those of which there are too many |
-//! | `reclaim` | what is given back later, and by whom: deferred release, the reaper, its throttle |
-//! | `change_stamp`, `fixation`, `read_ahead` | whether a table changed; keys deleted while it is fixed; the read-ahead cursor |
-//! | `local`, `buffers` | what a thread keeps for its operations |
-//! | `batch` | lists, all at once: the batch latch, its protocol and proof |
-//! | `table`, `engine` | a table, the catalog of all tables, owners; tables as a whole: made, found, inherited, dropped |
+//! | `bounds` | objects that expire, and the eviction of objects |
+//! | `reclaim` | deferred release, the reaper, its throttle |
+//! | `change_stamp`, `fixation`, `read_ahead` | whether a table has changed; keys deleted while it is fixed; the read-ahead cursor |
+//! | `local`, `buffers` | the state and the buffers of a thread |
+//! | `batch` | atomic inserts of lists: the batch latch, its protocol and proof |
+//! | `table`, `engine` | a table, the catalog of all tables, owners; making, finding, inheriting and dropping tables |
 //! | `versions` | tables as of an instant: snapshots; what changes in tables: feeds |
 //! | `ops` | operations by key, each written once |
 //! | [`scan`] | match specifications over many objects, in slices |
 //! | [`mod@file`] | tables in files |
-//! | [`api`], [`prelude`] | the interface for programs in Rust; of it, what most begin with |
+//! | [`api`], [`prelude`] | the interface for programs in Rust; the part of it that most programs need |
 //!
-//! Folders hold what belongs together. Three of `batch`'s files (`apply`, `insert`, `latch`) use
-//! tables; the folder itself, which a table has in it, doesn't.
+//! A folder contains a feature. Three files of `batch` (`apply`, `insert`, `latch`) use tables. The
+//! rest of the folder, which a table contains, doesn't.
 //!
 //! # When an operation takes effect
 //!
 //! | operation | its instant (linearisation point) |
 //! |---|---|
-//! | lookup, member, lookup_elements, first, next, last, prev, slot of an ordered_set up to a leaf | the load of the leaf's version that the index's check confirms |
+//! | lookup, member, lookup_elements, first, next, last, prev, slot of an ordered_set up to a leaf | the load of the leaf's version that the index then validates |
 //! | insert, insert_new, delete, delete_object, take, update_counter, update_element | the store that unlocks the leaf |
 //! | the same, for an absent key or one that stays | the same, with nothing changed |
 //! | list insert | the acquisition of the batch latch |
@@ -60,9 +60,9 @@
 //! | create, rename | the store into the name's slot; a renamed table has both names for a moment |
 //! | give_away, inheritance | the store of the owner |
 //!
-//! An operation on one key goes on beside a long list that is being inserted. Another one that
-//! meets a list batch answers [`Error::Busy`] and has had no effect: [`Table::help_batch`] and do
-//! it again. [`api`] does so by itself.
+//! An operation on one key can run while a long list is being inserted. Any other operation returns
+//! [`Error::Busy`] then, and has had no effect: call [`Table::help_batch`], and repeat the
+//! operation. [`api`] does this by itself.
 
 #![deny(unsafe_code)]
 

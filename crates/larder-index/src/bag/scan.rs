@@ -1,27 +1,28 @@
-//! Scans of a bag: they walk the entries in hash order, and give the objects of each list.
+//! Scans of a bag: they walk over the entries in hash order, and return the objects of each list.
 //!
 //! ```text
 //!  read      key | count | object, number | object, number | …    one entry of the hash order
 //!  unpacked          key | object, number                          the first object: the key moves
-//!            …  key | object, number | key | object, number        copies of the others, behind all
+//!            …  key | object, number | key | object, number        copies of the others, at the end
 //! ```
 //!
-//! 1. The entries of a leaf are read at one instant, as a scan of a set reads them.
-//! 2. Each list becomes entries of the batch, one for each object. The first object of a list stays
-//!    where it was read: the key is moved to it, over the bytes between them. The others are copied
-//!    behind all, each with its key.
-//! 3. A tree key ends a batch. If it is the first of a batch, the batch has objects of the tree key
-//!    alone, read from the tree.
-//! 4. A scan in any order takes a leaf as it is, and makes objects of its lists in that order. If
-//!    the leaf has a tree key, or is too much for one batch, it is read again, in order.
+//! 1. Read the entries of a leaf at one instant, as a scan of a set does.
+//! 2. Turn each list into entries of the batch, one for each object. The first object of a list
+//!    stays where it was read. The key is moved in front of it, overwriting the bytes in between.
+//!    The other objects are copied to the end of the batch's bytes, each with its key.
+//! 3. A tree key ends the batch. If it is the first key of the batch, the batch consists of objects
+//!    of this key alone, which are read from the tree.
+//! 4. An unordered scan reads a leaf as it is, and unpacks its lists in that order. If the leaf has
+//!    a tree key, or is too much for one batch, it is read again in order.
 //!
 //! Invariants:
-//! 1. Behind each object of a batch lies the number of its arrival, as in a list: with the key it
-//!    is the position of the object.
-//! 2. A number stays when a list moves to the tree or back. So a scan that goes on within a key
-//!    knows what it has given, whether the key is a list then or a tree key.
-//! 3. The objects of one batch are of one instant: of a leaf's version, or of a stripe's.
-//! 4. A scan goes on forward at its `resume`, backward strictly before it.
+//! 1. Each object of a batch is followed by its number, as in a list. Key and number together are
+//!    the object's position.
+//! 2. An object keeps its number when a list moves to the tree or back. So a scan that resumes
+//!    within a key knows which objects it has returned, whether the key is a list or a tree key by
+//!    then.
+//! 3. The objects of one batch are of one instant: of one version of a leaf, or of a stripe.
+//! 4. A forward scan resumes at its `resume`, a backward scan strictly before it.
 
 use super::list::{self, read_number, ListItem, TreeHeader};
 use super::position::{self, parse, push_number, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
@@ -34,21 +35,21 @@ use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::ops::{Bound, Range};
 
-/// Once copies have added more bytes than this to a batch, it takes no further list.
+/// A batch is full when copies of objects have more bytes than this.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// An entry as it was read: where its key begins, where its list does, and where that ends.
+/// An entry as it was read: where its key begins, where its list begins, and where the list ends.
 type RawEntry = (usize, usize, usize);
 
 /// Where a scan begins.
 struct ScanStart {
-    /// Hash and key; nothing for the edge.
+    /// The hash and the key; empty at the edge.
     prefix: Vec<u8>,
-    /// Which of the key's objects come first.
+    /// Which objects of the key belong to the scan.
     within: Within,
 }
 
-/// Which objects of the key where a scan begins belong to it.
+/// Which objects of the key at which a scan begins belong to the scan.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Within {
     /// The scan begins at the edge.
@@ -103,14 +104,14 @@ impl ScanStart {
         }
     }
 
-    /// On from behind all objects of a key.
+    /// Continues behind all objects of a key.
     fn go_behind(&mut self, prefix: &[u8]) {
         prefix.clone_into(&mut self.prefix);
         self.within = Within::None;
     }
 
-    /// The number of the first object of this key, in the direction of the scan, that belongs to
-    /// it, if not all do.
+    /// If only some objects of this key belong to the scan: the number of the first of them, in the
+    /// direction of the scan.
     #[inline]
     fn bound(&self, key: &[u8]) -> Option<u64> {
         match self.within {
@@ -120,7 +121,7 @@ impl ScanStart {
     }
 }
 
-/// As `Multi::scan`.
+/// See [`Multi::scan`](crate::Multi::scan).
 pub(super) fn scan<R: KeyRule>(
     bag: &Bag<R>,
     guard: &Guard,
@@ -130,13 +131,13 @@ pub(super) fn scan<R: KeyRule>(
 ) {
     let mut from = ScanStart::new(start, direction);
     loop {
-        // (1)
+        // (1) Read entries.
         bag.entries.scan(guard, from.start(), direction, batch);
         end_resume(direction, batch);
         match unpack(bag, &from, direction, batch) {
             Unpacked::All if batch.is_empty() && !batch.done => {
-                // All that was read lies before the scan: objects of its first key. An empty batch
-                // would say that there is no more, so the scan goes on.
+                // All objects that were read are of the first key and lie before the scan's start.
+                // An empty batch would mean the end of the scan, so read on.
                 let resume = std::mem::take(&mut batch.resume);
                 from = match direction {
                     Direction::Forward => ScanStart::new(Start::At(&resume), direction),
@@ -144,13 +145,14 @@ pub(super) fn scan<R: KeyRule>(
                 };
             }
             Unpacked::All => return,
-            // (4) From the same start: nothing of the unordered batch was given.
+            // (4) Discard the unordered batch, and read the leaf again in order.
             Unpacked::Unordered => batch.any_order = false,
             Unpacked::InTree(key) => {
-                // (3)
+                // (3) Read objects from the tree.
                 scan_tree(bag, guard, &mut from, &key, direction, batch);
-                // Empty: the key has no object behind the bound, and `from` is behind it; or it is
-                // no tree key any more, and its list is read from the same start.
+                // If the batch is empty, the key has no objects behind the bound, and `from` is
+                // behind the key now. Or the key is no longer a tree key, and `from` is unchanged,
+                // so its list is read.
                 if !batch.is_empty() {
                     return;
                 }
@@ -159,15 +161,15 @@ pub(super) fn scan<R: KeyRule>(
     }
 }
 
-/// Makes a position of the bag of the position from which a scan of the entries goes on: the first
-/// hash of a leaf, or behind a key.
+/// Turns the position at which the scan of entries resumes into a position of the bag. It is the
+/// first hash of a leaf, or the position behind a key.
 fn end_resume(direction: Direction, batch: &mut Batch) {
     if batch.done {
         return;
     }
     if direction == Direction::Forward && batch.resume.len() > HASH {
-        // A zero byte put it behind the key. Here it would be read as a number: behind all of the
-        // key's objects is what it means.
+        // The position behind a key ends with a zero byte, which would be the beginning of a number
+        // here. Replace it by what means "behind all objects of the key".
         batch.resume.pop();
         batch.resume.push(PAST_NUMBERS);
     } else {
@@ -175,39 +177,38 @@ fn end_resume(direction: Direction, batch: &mut Batch) {
     }
 }
 
-/// What became of the entries that were read.
+/// The result of unpacking the entries that were read.
 enum Unpacked {
-    /// Their objects are the batch, as far as they are in it.
+    /// The batch has their objects, as far as it has room.
     All,
-    /// The first of them is of this key, which is a tree key.
+    /// The first entry is that of this tree key.
     InTree(Vec<u8>),
-    /// They came in no order, and one of them is a tree key, or they are too much for a batch.
+    /// They are unordered, and one of them is a tree key, or they are too much for one batch.
     Unordered,
 }
 
-/// Step 2: makes objects of the lists of a batch, up to the first tree key, or until it is full.
+/// Step 2: unpacks the lists of a batch, up to the first tree key, or until the batch is full.
 fn unpack<R: KeyRule>(
     bag: &Bag<R>,
     from: &ScanStart,
     direction: Direction,
     batch: &mut Batch,
 ) -> Unpacked {
-    // The entries that were read become raw ones, over the same bytes; objects are pushed in their
-    // place.
+    // Move the entries that were read to `raw`. The entries of their objects are pushed instead,
+    // and point into the same bytes.
     let mut raw = std::mem::take(&mut batch.raw);
     raw.clear();
     std::mem::swap(&mut raw, &mut batch.entries);
-    // What was read is in the bytes already: only copies count.
+    // What was read is already in the bytes, so only copies count.
     let (full, limit) = (batch.bytes.len() + BATCH_BYTES, batch.limit());
     let mut unpacked = Unpacked::All;
-    // The key within which the scan begins, if it does, is the first: the entries are read from its
-    // position on. No other key has a bound.
+    // If the scan begins within a key, that is the first one. No other key has a bound.
     let mut bound = match raw.first() {
         Some(&(key, list, _)) => from.bound(&batch.bytes[key..list]),
         None => None,
     };
     for &(key, list, end) in &raw {
-        // A tree key, or a full batch, ends the batch here.
+        // Unpack the list, unless the batch is full.
         let stops = batch.bytes.len() > full || batch.entries.len() >= limit;
         if !stops && !list::is_in_tree(&batch.bytes[list..end]) {
             let bound = bound.take();
@@ -217,9 +218,9 @@ fn unpack<R: KeyRule>(
             }
             continue;
         }
+        // The batch ends before this key, because it is full, or because this is a tree key. If it
+        // is the first key, read the tree. Otherwise the next batch begins with this key.
         let key = batch.bytes[key..list].to_vec();
-        // No object of this key was given. The rest goes on from here: by the tree if the key is
-        // the first, else in the next batch.
         if batch.unordered {
             unpacked = Unpacked::Unordered;
         } else if batch.is_empty() {
@@ -233,7 +234,7 @@ fn unpack<R: KeyRule>(
     unpacked
 }
 
-/// In the place of a number: before all objects of a key, in this direction.
+/// The marker, in place of a number, for "before all objects of a key" in this direction.
 fn before(direction: Direction) -> u8 {
     match direction {
         Direction::Forward => BEFORE_NUMBERS,
@@ -241,7 +242,7 @@ fn before(direction: Direction) -> u8 {
     }
 }
 
-/// In the place of a number: behind all objects of a key, in this direction.
+/// The marker, in place of a number, for "behind all objects of a key" in this direction.
 fn behind(direction: Direction) -> u8 {
     match direction {
         Direction::Forward => PAST_NUMBERS,
@@ -249,9 +250,10 @@ fn behind(direction: Direction) -> u8 {
     }
 }
 
-/// The batch ends here: the scan goes on before or behind the objects of a key.
+/// Ends the batch. The scan resumes before or behind the objects of a key, as the marker says.
 fn stop<R: KeyRule>(bag: &Bag<R>, key: &[u8], spot: u8, batch: &mut Batch) {
-    // What it said before may lie behind objects that were read and not given.
+    // Replace the position at which the scan of entries would resume. It may be behind objects that
+    // were read but aren't in the batch.
     let mut resume = std::mem::take(&mut batch.resume);
     hash_and_key(bag, key, &mut resume);
     resume.push(spot);
@@ -259,16 +261,18 @@ fn stop<R: KeyRule>(bag: &Bag<R>, key: &[u8], spot: u8, batch: &mut Batch) {
     batch.done = false;
 }
 
-/// Writes what all positions of a key begin with to `out`, which is cleared first.
+/// Writes the hash and the key, with which all positions of the key begin, to `out`. Clears `out`
+/// first.
 fn hash_and_key<R: KeyRule>(bag: &Bag<R>, key: &[u8], out: &mut Vec<u8>) {
     let hash = bag.entries.keys.hash(key);
     bag.entries.position(Key { bytes: key, hash }, out);
 }
 
-/// Makes objects of a list, those from a number on. The first stays where it is.
+/// Unpacks a list, from the object with the number `bound` on. The first object stays where it is.
 #[inline(always)]
 fn spread((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
-    // A list begins with its count. Numbers ascend, so what belongs to the scan is the list's end.
+    // Skip the count, and the objects before the bound. Numbers ascend, so all objects behind the
+    // first one that belongs to the scan belong to it, too.
     let mut at = list + 1;
     let first = loop {
         let Some(item) = list::items_from(&batch.bytes[..end], at).next() else {
@@ -280,15 +284,15 @@ fn spread((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
         }
     };
     let moved = first.start - (list - key);
-    // From here on the key lies in front of its first object, over the count and the objects before
-    // the bound. The rest of the list is untouched, and is copied with the key from there.
+    // Move the key in front of that object. This overwrites the count and the objects before the
+    // bound. The rest of the list isn't touched, and is copied from its place.
     keep_first(key..list, first, batch);
     if at < end && !batch.firsts {
         copy_rest(moved..moved + (list - key), at..end, batch);
     }
 }
 
-/// Copies the objects that lie there, each behind a copy of its key.
+/// Copies the objects in `rest`, each behind a copy of the key.
 #[inline(never)]
 fn copy_rest(key: Range<usize>, rest: Range<usize>, batch: &mut Batch) {
     let mut at = rest.start;
@@ -298,10 +302,10 @@ fn copy_rest(key: Range<usize>, rest: Range<usize>, batch: &mut Batch) {
     }
 }
 
-/// As `spread`, in descending order.
+/// Unpacks a list in descending order, from the object with the number `bound` on.
 fn spread_backward((key, list, end): RawEntry, bound: Option<u64>, batch: &mut Batch) {
-    // Items can only be walked upwards, so they are noted first. All objects are copied: no key is
-    // moved over the list while it is needed.
+    // A list can only be walked in ascending order, so collect its items first. All objects are
+    // copied, since moving the key would overwrite items that are still needed.
     let items: SmallVec<[ListItem; 16]> = list::items_from(&batch.bytes[..end], list + 1).collect();
     for item in items.iter().rev() {
         if bound.is_none_or(|bound| item.number <= bound) {
@@ -310,8 +314,8 @@ fn spread_backward((key, list, end): RawEntry, bound: Option<u64>, batch: &mut B
     }
 }
 
-/// Makes an entry of the first object of a list that belongs to the scan, where it lies: the key
-/// comes before it, over what nobody needs any more.
+/// Makes an entry of an object in place: moves the key in front of it, overwriting bytes that
+/// aren't needed any more.
 #[inline(always)]
 fn keep_first(key: Range<usize>, object: Range<usize>, batch: &mut Batch) {
     let moved = object.start - key.len();
@@ -319,13 +323,13 @@ fn keep_first(key: Range<usize>, object: Range<usize>, batch: &mut Batch) {
     batch.entries.push((moved, object.start, object.end));
 }
 
-/// Moves some bytes, which are mostly few.
+/// Moves some bytes, of which there are usually few.
 #[inline(always)]
 fn move_up(bytes: &mut [u8], from: Range<usize>, to: usize) {
-    /// Moves as many bytes as two arrays have that may share some.
+    /// Moves the first and the last `N` bytes, which may overlap.
     fn ends<const N: usize>(bytes: &mut [u8], from: Range<usize>, to: usize) -> Option<()> {
         let own = bytes.get(from)?;
-        // Both are read before either is written: the new place may overlap the old one.
+        // Read both before either is written, since the new place may overlap the old one.
         let (first, last): ([u8; N], [u8; N]) = (*own.first_chunk()?, *own.last_chunk()?);
         let len = own.len();
         let new = bytes.get_mut(to..to + len)?;
@@ -333,7 +337,7 @@ fn move_up(bytes: &mut [u8], from: Range<usize>, to: usize) {
         *new.last_chunk_mut()? = last;
         Some(())
     }
-    // Two loads and two stores for nearly all keys; a call for the others.
+    // Nearly all keys are moved by two loads and two stores, the others by a call.
     let moved = match from.len() {
         2..=3 => ends::<2>(bytes, from.clone(), to),
         4..=8 => ends::<4>(bytes, from.clone(), to),
@@ -345,20 +349,20 @@ fn move_up(bytes: &mut [u8], from: Range<usize>, to: usize) {
     }
 }
 
-/// Makes an entry of a copy of an object, with what lies behind it, behind a copy of its key.
+/// Appends a copy of the key, the object and its number, and makes an entry of it.
 #[inline]
 fn copy(key: Range<usize>, item: &ListItem, batch: &mut Batch) {
     let bytes = &mut batch.bytes;
-    // The number comes along: `entry_position` reads it behind the object (invariant 1).
+    // Copy the number, too, which `entry_position` reads behind the object (invariant 1).
     let (from, value) = (bytes.len(), bytes.len() + key.len());
     bytes.extend_from_within(key);
     bytes.extend_from_within(item.object.start..item.end);
     batch.entries.push((from, value, value + item.object.len()));
 }
 
-/// Step 3: makes the next objects of a tree key the batch. If there are none from where the scan
-/// begins, the scan goes on behind the tree key; if the key is no tree key any more, from where it
-/// began.
+/// Step 3: fills the batch with the next objects of a tree key. The batch stays empty in two cases.
+/// If the key has no objects that belong to the scan, `from` is set behind the key. If the key is
+/// no longer a tree key, `from` stays as it is.
 #[cold]
 fn scan_tree<R: KeyRule>(
     bag: &Bag<R>,
@@ -368,13 +372,13 @@ fn scan_tree<R: KeyRule>(
     direction: Direction,
     batch: &mut Batch,
 ) {
-    // What was read of the entries isn't of the tree's instant.
+    // Discard the entries that were read: they are of another instant than the tree.
     batch.clear();
     let mut prefix = Vec::new();
     hash_and_key(bag, key, &mut prefix);
     let mut start = prefix.clone();
-    // Positions of the tree are the prefix and a number. Backward without a bound, the start is
-    // what sorts after every number.
+    // A position in the tree is the prefix and a number. A backward scan without a bound starts at
+    // a position that sorts behind all numbers.
     match (from.bound(key), direction) {
         (Some(bound), _) => push_number(bound, &mut start),
         (None, Direction::Forward) => {}
@@ -393,21 +397,22 @@ fn scan_tree<R: KeyRule>(
     };
     with_run(|run| {
         let mut resume = std::mem::take(&mut batch.resume);
-        // Read as of one instant, under the stripe's version (invariant 3).
+        // Read the tree as of one instant, by the version of the stripe (invariant 3).
         let done = bag.read_in_tree(guard, own, |value_trees| {
             value_trees.tree.scan(guard, &request, run, &mut resume)
         });
         batch.resume = resume;
-        // No tree key any more: the batch stays empty, and `from` where it was.
+        // The key is no longer a tree key.
         let Some(done) = done else {
             return;
         };
-        // Each with its number behind it: the scan can stop and go on behind any.
+        // Add the objects, each followed by its number, so that the scan can resume behind any of
+        // them.
         for i in 0..run.len() {
             batch.push(key, run.value(i));
             list::push_number(position::number(run.position(i)), &mut batch.bytes);
         }
-        // Where the scan goes on: behind the key, or behind the last object.
+        // The scan resumes behind the last object, or behind the key.
         let last = run
             .len()
             .checked_sub(1)
@@ -418,7 +423,8 @@ fn scan_tree<R: KeyRule>(
             (Some(_), done) if done || batch.firsts => stop(bag, key, behind(direction), batch),
             (Some(last), _) => {
                 batch.resume.clone_from(&prefix);
-                // Forward at the next number, backward strictly before the last (invariant 4).
+                // Forward, resume at the next number; backward, strictly before the last one
+                // (invariant 4).
                 let next = last + u64::from(direction == Direction::Forward);
                 push_number(next, &mut batch.resume);
             }
@@ -426,7 +432,7 @@ fn scan_tree<R: KeyRule>(
     });
 }
 
-/// As `Multi::step`.
+/// See [`Multi::step`](crate::Multi::step).
 #[inline]
 pub(super) fn step<R: KeyRule>(
     bag: &Bag<R>,
@@ -436,8 +442,7 @@ pub(super) fn step<R: KeyRule>(
 ) -> bool {
     loop {
         let here = bag.entries.step(guard, key, Direction::Forward, batch);
-        // What was read is an entry of the hash order, if there is one: its first object is to be
-        // the batch.
+        // If there is an entry of the hash order, replace it by the entry of its first object.
         let Some((key, list, end)) = batch.entries.pop() else {
             return here;
         };
@@ -447,39 +452,41 @@ pub(super) fn step<R: KeyRule>(
         } else if let Some(item) = list::items_from(&batch.bytes[..end], list + 1).next() {
             keep_first(key..list, item.object, batch);
         }
-        // Empty only if a tree key became a list, or went, in between: then the step is made again.
+        // The batch is only empty if a tree key has become a list, or was removed, in between. Then
+        // repeat the step.
         if !batch.is_empty() {
             return here;
         }
     }
 }
 
-/// Makes the first object of a tree key the batch; nothing if the key is no tree key any more.
+/// Fills the batch with the first object of a tree key. It stays empty if the key is no longer a
+/// tree key.
 #[cold]
 fn first_in_tree<R: KeyRule>(bag: &Bag<R>, guard: &Guard, key: &[u8], batch: &mut Batch) {
     let mut from = ScanStart {
         prefix: Vec::new(),
         within: Within::Edge,
     };
-    // The batch's limit is the request's: one object of this key is enough.
+    // Request a single object.
     let want = std::mem::replace(&mut batch.want, 1);
     scan_tree(bag, guard, &mut from, key, Direction::Forward, batch);
     batch.want = want;
 }
 
-/// As `Multi::entry_position`.
+/// See [`Multi::entry_position`](crate::Multi::entry_position).
 pub(super) fn entry_position<R: KeyRule>(bag: &Bag<R>, batch: &Batch, i: usize, out: &mut Vec<u8>) {
     hash_and_key(bag, batch.key(i), out);
     push_number(number(batch, i), out);
 }
 
-/// The number of the arrival of an object of a batch (invariant 1).
+/// The number of an object of a batch (invariant 1).
 pub(super) fn number(batch: &Batch, i: usize) -> u64 {
     let (_, _, end) = batch.entries[i];
     read_number(&batch.bytes, end).map_or(0, |(number, _)| number)
 }
 
-/// How many objects there are.
+/// Counts all objects.
 pub(super) fn count<R: KeyRule>(bag: &Bag<R>) -> usize {
     let (guard, mut batch) = (crate::pin(), Batch::default());
     let (mut sum, mut from) = (0, Vec::new());
@@ -487,8 +494,8 @@ pub(super) fn count<R: KeyRule>(bag: &Bag<R>) -> usize {
         .scan(&guard, Start::Edge, Direction::Forward, &mut batch);
     loop {
         for i in 0..batch.len() {
-            // A tree header counts for its objects, so no tree is read. Each leaf is of one
-            // instant, the sum isn't.
+            // A tree header has the number of its objects, so no tree is read. The entries of a
+            // leaf are of one instant, but the sum isn't.
             let entry = batch.value(i);
             let tree = TreeHeader::of(entry);
             sum += tree.map_or_else(|| list::count(entry), |tree| tree.count);

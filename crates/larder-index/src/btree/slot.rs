@@ -1,4 +1,4 @@
-//! A place that leads to a leaf or to an inner node.
+//! A slot of the B+-tree: the atomic address of a leaf or of an inner node.
 
 use crate::btree::leaf::{NewTreeLeaf, TreeLeaf};
 use crate::sync::atomic::{AtomicPtr, Ordering::*};
@@ -33,16 +33,17 @@ impl<N> PartialEq for ChildAddress<N> {
 }
 
 impl<N> ChildAddress<N> {
-    /// Publishes a new leaf: it is the slots' now.
+    /// The address of a new leaf, which is about to be published.
     pub(super) fn of_new(leaf: NewTreeLeaf) -> Self {
         Self::of_leaf(leaf.publish())
     }
 
+    /// The address of a leaf.
     pub(super) fn of_leaf(leaf: TreeLeaf<'_>) -> Self {
         ChildAddress(leaf.address(), PhantomData)
     }
 
-    /// Hands an inner node over to the slots.
+    /// The address of a new inner node, which is about to be published.
     pub(super) fn of_node(node: Box<N>) -> Self {
         let node = NonNull::from(Box::leak(node)).cast::<()>();
         // A node's alignment leaves the low bit free.
@@ -56,7 +57,7 @@ impl<N> ChildAddress<N> {
         NonNull::new(self.0.as_ptr().map_addr(|a| a & !INNER).cast())
     }
 
-    /// What lies there.
+    /// The leaf or inner node at this address.
     ///
     /// # Safety
     /// It was reachable while the epoch was pinned, and stays pinned for `'g`; or the index is
@@ -70,7 +71,7 @@ impl<N> ChildAddress<N> {
         }
     }
 
-    /// Frees an inner node when no reader can have it any more; not what its slots lead to.
+    /// Frees an inner node when no reader can use it any more, but not what its slots lead to.
     ///
     /// # Safety
     /// It is an inner node that no slot leads to any more, and nobody retires it again.
@@ -99,7 +100,7 @@ impl<N> ChildAddress<N> {
     }
 }
 
-/// An atomic address. Null where there is no tail, and in a node that is not yet published.
+/// An atomic address. It is null if there is no tail, and in a node that isn't published yet.
 pub(super) struct ChildSlot<N>(AtomicPtr<()>, PhantomData<*const N>);
 
 // SAFETY: a slot is an atomic address; leaves and nodes may be used by all threads.
@@ -108,7 +109,7 @@ unsafe impl<N: Send + Sync> Send for ChildSlot<N> {}
 unsafe impl<N: Send + Sync> Sync for ChildSlot<N> {}
 
 impl<N> ChildSlot<N> {
-    /// A slot that leads nowhere yet.
+    /// An unset slot.
     pub(super) fn unset() -> Self {
         ChildSlot(AtomicPtr::new(std::ptr::null_mut()), PhantomData)
     }
@@ -117,13 +118,13 @@ impl<N> ChildSlot<N> {
         ChildSlot(AtomicPtr::new(address.0.as_ptr()), PhantomData)
     }
 
-    /// Where it leads; None in a node that is not yet complete.
+    /// The address in the slot; `None` if it is unset.
     pub(super) fn address(&self) -> Option<ChildAddress<N>> {
         // Ordering: Acquire, pairs with `store`: what it leads to is seen as it was made.
         NonNull::new(self.0.load(Acquire)).map(|a| ChildAddress(a, PhantomData))
     }
 
-    /// What it leads to.
+    /// The leaf or inner node that the slot leads to.
     #[inline]
     pub(super) fn load<'g>(&self, _guard: &'g Guard) -> TreeChild<'g, N> {
         let address = self.address().expect("a published node is complete");
@@ -132,7 +133,7 @@ impl<N> ChildSlot<N> {
         unsafe { address.child() }
     }
 
-    /// As `load`, with the address.
+    /// The same as `load`, and the address, from one load of the slot.
     pub(super) fn load_with_address<'g>(
         &self,
         _guard: &'g Guard,
@@ -142,7 +143,7 @@ impl<N> ChildSlot<N> {
         (address, unsafe { address.child() })
     }
 
-    /// What it leads to, if it leads anywhere.
+    /// The leaf or inner node that the slot leads to, if it is set.
     #[inline]
     pub(super) fn load_if_set<'g>(&self, _guard: &'g Guard) -> Option<TreeChild<'g, N>> {
         let address = self.address()?;
@@ -150,13 +151,13 @@ impl<N> ChildSlot<N> {
         Some(unsafe { address.child() })
     }
 
-    /// Leads nowhere from now on.
+    /// Unsets the slot.
     pub(super) fn unset_now(&self) {
         // Ordering: Release, as in `store`.
         self.0.store(std::ptr::null_mut(), Release);
     }
 
-    /// Publishes.
+    /// Publishes what is at the address.
     pub(super) fn store(&self, address: ChildAddress<N>) {
         // Ordering: Release, pairs with `address`.
         self.0.store(address.0.as_ptr(), Release);

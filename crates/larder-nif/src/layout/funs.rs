@@ -1,4 +1,4 @@
-//! Funs: the code's entry, and the free variables behind the emulator's other words.
+//! The layout of funs: the emulator's entry of the code, and the free variables behind other words.
 //!
 //! ```text
 //!  fun        header, entry, •, …, free variables
@@ -10,10 +10,11 @@ use super::Samples;
 use crate::sys::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Which word behind the header of a fun is its first free variable; 0 if that is not known.
+/// The number of the word behind the header of a fun that is its first free variable; 0 if that
+/// isn't known.
 static FREE: AtomicUsize = AtomicUsize::new(0);
 
-/// The free variables of a fun that has so many.
+/// The free variables of a fun, of which there are `free`.
 #[inline]
 pub fn fun<'a>(word: Word, free: usize) -> &'a [Word] {
     debug_assert_eq!(kind(word), Kind::Fun);
@@ -34,29 +35,31 @@ pub fn is_fun_known() -> bool {
     FREE.load(Ordering::Relaxed) != 0
 }
 
-/// What a fun is a fun of: the same word for the same code, while such a fun lives.
+/// The emulator's entry of a fun's code. It is the same word for the same code, as long as a fun of
+/// this code is alive.
 #[inline]
 pub fn fun_entry(word: Word) -> Word {
     // SAFETY: the word behind the header of a term that has one, saw `prove_funs`.
     unsafe { words(word, 1)[0] }
 }
 
+/// Finds out where the free variables lie, and proves it on samples.
 pub fn prove_funs(samples: &Samples) -> Option<()> {
     let word = samples.fun.filter(|&word| is_boxed(word))?;
-    // The words that are known to be there: of a small boxed term, behind which others of the call
-    // lie.
+    // The number of words that are certain to be readable.
     const LOOKED_AT: usize = 6;
     // SAFETY: a fun with two free variables has eight words in any release, header included.
     let words = unsafe { words(word, LOOKED_AT + 1) };
     let [a, b] = samples.free;
     let are_there = |i: &usize| words[*i..i + 2] == [a, b] || words[*i..i + 2] == [b, a];
-    // The two variables are known and are nothing else in a fun: where they lie side by side is
-    // where variables begin.
+    // The values of the two variables are known, and no other words of a fun have them. So the
+    // variables begin where these two words lie side by side.
     let free = (2..LOOKED_AT).find(are_there)?;
     // Ordering: Relaxed, as in `kind`.
     FREE.store(free, Ordering::Relaxed);
     note(word, Kind::Fun);
-    // Funs of the form `fun M:F/A` may have the header of other funs, or one of their own.
+    // Depending on the release, funs of the form `fun M:F/A` have the same header as other funs, or
+    // one of their own.
     let exports = [samples.exports[0]?, samples.exports[1]?];
     let is_boxed = exports.iter().all(|&word| is_boxed(word));
     if is_boxed && kind(exports[0]) == Kind::Other && fun_entry(exports[0]) != fun_entry(exports[1])

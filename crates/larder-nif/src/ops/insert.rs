@@ -1,13 +1,13 @@
-//! Lists of objects, inserted all or not at all.
+//! Atomic inserts of lists.
 //!
 //! ```text
 //!  slice 1 … i      encode objects of the list into the engine's arena      a bad one: badarg, nothing happened
 //!  slice i+1 … n    the engine applies them under the table's batch latch    whoever finds it held helps
 //! ```
 //!
-//! A list of one object is that object. A list that is done within one slice makes no resource. A
-//! process that dies while encoding leaves nothing behind; one that dies while applying leaves the
-//! rest to whoever comes next to the table.
+//! A list of one object is inserted as that object. A list that is inserted within one slice needs
+//! no resource. If the process dies while objects are encoded, nothing has been inserted. If it
+//! dies while the list is applied, the next thread that uses the table finishes it.
 
 use super::single::{insert_new_to, insert_to, weight};
 use crate::call::{boolean, Call, Native, Raise, Reply, BADARG};
@@ -23,20 +23,25 @@ use larder_term::object::outside_bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// An insertion between two slices.
+/// An insertion between two slices: the resource that is an argument of `insert_more`.
 pub struct Insertion {
     table: Arc<Table>,
+    /// Whether it is an `insert_new`.
     new: bool,
     stage: Mutex<Stage>,
 }
 
+/// The stage of an insertion.
 enum Stage {
+    /// Objects are being encoded.
     Gather(ObjectList),
+    /// The engine is inserting them.
     Apply(ListJob),
+    /// The insertion has ended, or a slice is running.
     Over,
 }
 
-/// Insertions.
+/// The resource type of insertions.
 pub static INSERTIONS: Registered<Insertion> = Registered::new();
 
 /// insert_list(Table, List) -> true.
@@ -64,7 +69,8 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
     })
 }
 
-/// insert_more(Insertion, Rest): the slices after the first.
+/// insert_more(Insertion, Rest): runs a slice after the first. Rest are the objects that haven't
+/// been encoded yet.
 pub fn insert_more(call: &Call<'_>) -> Reply {
     let insertion = INSERTIONS.get(call.env, call.args[0]).ok_or(BADARG)?;
     let stage = std::mem::replace(&mut *insertion.stage.lock(), Stage::Over);
@@ -78,7 +84,7 @@ pub fn insert_more(call: &Call<'_>) -> Reply {
     )
 }
 
-/// One slice of an insertion, which was begun or not.
+/// Runs one slice of an insertion. `begun` is its resource, after the first slice.
 fn slice(
     call: &Call<'_>,
     table: &Arc<Table>,
@@ -88,15 +94,16 @@ fn slice(
     begun: Option<&Insertion>,
 ) -> Reply {
     let mut budget = Budget::slice();
-    // 1. Objects are encoded until the list or the budget ends. Nothing of them can be seen yet.
+    // 1. Encode objects until the list ends or the budget is used up. Nobody can see them yet.
     let (stage, rest) = match stage {
         Stage::Gather(mut list) => match gather(call, table, &mut list, rest, &mut budget)? {
-            // All are encoded: from here on the insert happens, whoever finishes it.
+            // All are encoded. From here on the list will be inserted, even if this process dies.
             layout::NIL => (
                 Stage::Apply(answer(
                     call,
                     table,
-                    // In the owner's name: whether the caller may was asked before the first slice.
+                    // The caller's right to write was checked before the first slice, so act in the
+                    // owner's name.
                     table.begin_insert(table.owner(), list, new),
                 )?),
                 layout::NIL,
@@ -105,7 +112,7 @@ fn slice(
         },
         other => (other, rest),
     };
-    // 2. The engine inserts, for what is left of the budget.
+    // 2. Let the engine insert objects, with the rest of the budget.
     let stage = match stage {
         Stage::Apply(mut job) if !budget.is_exhausted() => {
             match answer(call, table, job.step(&mut budget))? {
@@ -123,7 +130,7 @@ fn slice(
         Stage::Over => return Err(BADARG),
         other => other,
     };
-    // 3. What is not done yet goes on in another slice, kept by a resource.
+    // 3. If the insertion isn't done, keep it in a resource, and schedule another slice.
     let entry: Native = entry::insert_more;
     match begun {
         Some(insertion) => {
@@ -141,8 +148,8 @@ fn slice(
     }
 }
 
-/// Encodes objects until the list or the budget ends; gives what is left of the list, which is `[]`
-/// only at its end.
+/// Encodes objects until the list ends or the budget is used up. Returns the rest of the list,
+/// which is `[]` only at its end.
 fn gather(
     call: &Call<'_>,
     table: &Arc<Table>,
@@ -150,7 +157,7 @@ fn gather(
     mut rest: Word,
     budget: &mut Budget,
 ) -> Result<Word, Raise> {
-    // Each object is written on the stack and copied to the list's arena.
+    // Encode each object on the stack, and copy it to the arena of the list.
     let (mut key, mut value) = (stack_bytes(), stack_bytes());
     let mut row = Row::at([&mut key, &mut value], call.env);
     while let Some((tuple, tail)) = layout::cell(rest) {
@@ -164,7 +171,7 @@ fn gather(
             object.key().len() + object.value().len(),
             outside_bytes(object.value()),
         );
-        // The budget pays for the object, and for what encoding its bytes takes.
+        // Charge the budget for the object, and for encoding its bytes.
         let bytes = weight(plain, copied);
         if !budget.spend(1 + (bytes / 128) as u32) && rest != layout::NIL {
             return Ok(rest);

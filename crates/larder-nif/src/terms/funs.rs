@@ -1,14 +1,15 @@
-//! Funs: what is stored of one, and how it comes back.
+//! Funs: how they are stored, and how they are made again.
 //!
 //! ```text
 //!  FUN module arity … free │ free variables         stored: all but the variables is the same for the same code
 //!  header entry • … │ free variables                on a heap
 //! ```
 //!
-//! What a fun is a fun of is learnt once a thread, through the external term format, and known
-//! again by the entry's word, or by its bytes, of a thousand at the most. A fun is made as a copy
-//! of a *template*, a fun of the same code with `[]` for its free variables, which are then filled
-//! in. A template keeps the emulator's entry alive, so that its word means nothing else.
+//! The code of a fun (module, function and so on) is read through the external term format, once in
+//! each thread. After that it is found in a cache by the word of the emulator's entry, or by its
+//! bytes. To make a fun, copy a *template*, which is a fun of the same code with `[]` for its free
+//! variables, and fill in the variables. A template keeps the emulator's entry alive, so that the
+//! entry's word isn't reused for other code.
 
 use super::kept::KeptTerm;
 use super::official;
@@ -19,19 +20,19 @@ use larder_term::{tags, TermRef, View};
 use std::cell::RefCell;
 use std::rc::Rc;
 
-/// Code that funs are of.
+/// The code of a fun.
 pub struct Code {
-    /// How it is stored: a fun up to its free variables.
+    /// The encoding of a fun up to its free variables.
     pub bytes: Box<[u8]>,
-    /// How many of these there are.
+    /// The number of free variables.
     pub free: usize,
     template: KeptTerm,
 }
 
-/// The most that a thread remembers, by entries and by bytes.
+/// The number of places in each of a thread's caches.
 const KEPT: usize = 1024;
 
-/// What is known of some code, each at a place that its entry, or its bytes, lead to.
+/// A thread's direct-mapped caches of code, by the emulator's entry and by the encoded bytes.
 #[derive(Default)]
 struct Codes {
     by_entry: Vec<Option<(Word, Rc<Code>)>>,
@@ -70,14 +71,15 @@ fn slot_of(number: u64) -> usize {
     (number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize % KEPT
 }
 
-/// A number for some bytes: funs of a module differ in their last ones, modules in those before.
+/// A cheap hash of some bytes. Funs of one module differ in their last bytes, modules in the first
+/// ones.
 #[inline]
 fn mix(bytes: &[u8]) -> u64 {
     let word = |bytes: Option<&[u8; 8]>| bytes.map_or(0, |&bytes| u64::from_le_bytes(bytes));
     word(bytes.last_chunk()).rotate_left(17) ^ word(bytes.first_chunk())
 }
 
-/// The code of a fun; None if the fun has to go through the external term format.
+/// The code of a fun. `None` if the fun must be stored in the external term format.
 pub fn code(env: *mut Env, word: Word) -> Option<Rc<Code>> {
     let entry = layout::fun_entry(word);
     if let Some(code) = KNOWN.with_borrow(|known| known.of_entry(entry)) {
@@ -85,7 +87,7 @@ pub fn code(env: *mut Env, word: Word) -> Option<Rc<Code>> {
     }
     let mut bytes = Vec::new();
     official::to_bytes(env, word, &mut bytes).ok()?;
-    // What is in front of the free variables is the code's.
+    // The code is encoded in front of the free variables.
     // SAFETY: one whole term, without handles.
     let head = head_of(unsafe { TermRef::trusted(&bytes) })?;
     of_head(env, &bytes[..head]).filter(|_| is_known(entry))
@@ -107,14 +109,14 @@ fn head_of(term: TermRef<'_>) -> Option<usize> {
     }
 }
 
-/// The code that these bytes are of.
+/// The code that these bytes encode.
 fn of_head(env: *mut Env, head: &[u8]) -> Option<Rc<Code>> {
     if let Some(code) = KNOWN.with_borrow(|known| known.of_bytes(head)) {
         return Some(code);
     }
     let mut bytes = head.to_vec();
     let free = larder_term::head(&bytes, 0).1 as usize;
-    // A template: a fun of this code with `[]` for each variable.
+    // Make a template: a fun of this code with `[]` for each free variable.
     bytes.resize(head.len() + free, tags::NIL);
     // SAFETY: a fun with as many free variables as its head says, each `[]`: one whole term.
     let word = official::decode(env, unsafe { TermRef::trusted(&bytes) })?;
@@ -131,8 +133,8 @@ fn of_head(env: *mut Env, head: &[u8]) -> Option<Rc<Code>> {
     Some(code)
 }
 
-/// A fun of the code whose bytes these are, and the slots of its free variables; None if the fun
-/// has to go through the external term format.
+/// Makes a fun of the code that these bytes encode. Returns it, and the slots of its free
+/// variables. `None` if the fun must be made through the external term format.
 #[inline]
 pub fn open(heap: &Heap, head: &[u8]) -> Option<(Word, Slots)> {
     if !layout::is_fun_known() {

@@ -1,5 +1,5 @@
-//! The protocol of the batch latch, as a table runs it: acquire, begin beside a batch, help,
-//! release. Numbers in brackets are the steps of the module [`batch`](super).
+//! The protocol of the batch latch: acquire it, begin an operation while a batch holds it, help the
+//! batch, release it. Numbers in brackets are the steps of the module [`batch`](super).
 
 use super::ListBatch;
 use crate::budget::{Budget, Step};
@@ -11,9 +11,9 @@ use larder_index::Guard;
 use std::sync::Arc;
 
 impl Table {
-    /// (1) Acquires the latch for the batch; `Busy` if another holds it.
+    /// (1) Acquires the latch for the batch. `Busy` if another batch holds it.
     pub(super) fn acquire_latch(&self, batch: &Arc<ListBatch>) -> Result<(), Error> {
-        // Pinned before the lock is taken, as a pin may run what others deferred.
+        // Pin before the slot is locked, since a pin may run deferred calls.
         let guard = larder_index::pin();
         let mut slot = self.latch.slot.lock();
         if slot.is_some() {
@@ -24,19 +24,20 @@ impl Table {
             if state.tag() & DEAD != 0 {
                 return Err(Error::NoTable);
             }
-            // Counted before the bit is set: a write that settled its key with an earlier batch
-            // finds another count when it revalidates. A count too many does no harm.
+            // Increment the count before the bit is set. A write that has settled its key with an
+            // earlier batch then finds another count when it revalidates. If the exchange below
+            // fails, the count is incremented again, which does no harm.
             self.latch.count_turn();
             if self.state.set_tag_if(state, LATCHED, &guard) {
                 *slot = Some(Arc::clone(batch));
-                // From here on every write that revalidates sees the bit, and whatever write did
-                // not see it has its leaf locked already.
+                // From here on every write that revalidates sees the bit. A write that has
+                // revalidated before holds the lock of its leaf, and we wait for it there.
                 // Ordering: after the state word's change and before any look at a leaf (see the
                 // module).
                 std::sync::atomic::fence(Ordering::SeqCst);
                 return Ok(());
             }
-            // `delete_all_objects` replaced the store meanwhile, or the table died.
+            // `delete_all_objects` has replaced the store meanwhile, or the table was deleted.
         }
     }
 
@@ -44,12 +45,12 @@ impl Table {
     pub(super) fn release_latch(&self, batch: &Arc<ListBatch>) {
         let guard = larder_index::pin();
         let mut slot = self.latch.slot.lock();
-        // Several may find the batch over; the first of them releases it.
+        // Several threads may find that the batch is over. The first of them releases the latch.
         if slot.as_ref().is_some_and(|held| Arc::ptr_eq(held, batch)) {
-            // Before another batch can begin.
+            // End the batch in the feed before another batch can begin.
             let feed = self.feed.get();
             let ended = feed.map(|feed| (feed, feed.end_list()));
-            // Slot and bit change under the slot's lock, so they agree for whoever has it.
+            // Slot and bit both change under the slot's lock, so under this lock they agree.
             *slot = None;
             self.latch.count_turn();
             self.state.clear_tag(LATCHED, &guard);
@@ -60,7 +61,7 @@ impl Table {
         }
     }
 
-    /// Begins an operation on one key beside the batch that holds the latch.
+    /// Begins an operation on one key while a batch holds the latch.
     ///
     /// # Errors
     /// `NoTable`; `Busy` when the operation has to wait for the batch.
@@ -74,20 +75,21 @@ impl Table {
     ) -> Result<Operation<'g>, Error> {
         let slot = self.latch.slot.lock();
         let Some(batch) = slot.clone() else {
-            // Released since the state word was loaded.
+            // The latch was released since the state word was loaded.
             drop(slot);
             return self.begin(guard);
         };
-        // While the slot is locked the batch keeps the latch, and no other one acquires it: the
-        // word and the count belong to this batch. Both are what a write revalidates.
+        // Load the state word and the count, which a write revalidates. While the slot is locked,
+        // the latch is neither released nor acquired, so both belong to this batch.
         let state = self.state.load(guard);
         let admission = Admission::settled(self.latch.turns());
         drop(slot);
         let Some(store) = state.get().filter(|_| state.tag() & DEAD == 0) else {
             return Err(Error::NoTable);
         };
-        // The slot is unlocked: the batch may end here, and another may begin. Then a write finds
-        // another count when it revalidates, and a read is of before that batch.
+        // Settle the key. The slot is unlocked, so the batch may end meanwhile, and another one may
+        // begin. In that case a write finds another count when it revalidates, and a read comes
+        // before the other batch.
         if !batch.settle(self, guard, key, intent)? {
             return Err(Error::Busy);
         }
@@ -99,17 +101,17 @@ impl Table {
         })
     }
 
-    /// (3) Does one slice of the batch that holds the latch, if one does. `Done` when the latch is
-    /// free, or the table gone.
+    /// (3) Runs one slice of the batch that holds the latch, if there is one. Returns `Done` if the
+    /// latch is free or the table is gone.
     pub fn help_batch(&self, budget: &mut Budget) -> Step {
         let Some(batch) = self.latch.slot.lock().clone() else {
             return Step::Done;
         };
-        // The slot is not locked while objects are inserted: others find the batch there, and
-        // settle their keys with it.
+        // The slot isn't locked while objects are inserted, so other operations can find the batch
+        // and settle their keys with it.
         match batch.work(self, budget) {
             Ok(Step::More) => Step::More,
-            // A dead table needs no help: whoever asks it something learns that it is dead.
+            // The batch is over, or the table was deleted.
             Ok(Step::Done) | Err(_) => {
                 self.release_latch(&batch);
                 Step::Done
@@ -117,7 +119,7 @@ impl Table {
         }
     }
 
-    /// Helps until the latch is free. For threads that may wait.
+    /// Helps until the latch is free. Only for threads that may block.
     pub(crate) fn wait_for_batch(&self) {
         while self.help_batch(&mut Budget::slice()) == Step::More {}
     }

@@ -16,26 +16,26 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// Bytes of objects after which a chunk is written.
+/// A chunk is written when its objects have this number of bytes.
 const CHUNK_BYTES: usize = 1 << 15;
 
 /// How a table is saved.
 #[derive(Clone, Debug)]
 pub struct SaveOptions {
-    /// Whether to wait until the system has the file on its disk, file and name both.
+    /// Whether to wait until both the file and its name are on the disk.
     pub sync: bool,
-    /// What "of this node" is called in the file.
+    /// The name that stands for this node in the file.
     pub node: NodeName,
-    /// Bytes of the host's own, which come back with the header.
+    /// The host's own bytes, which are stored in the header.
     pub extra: Vec<u8>,
 }
 
-/// A save under way. Dropped before it is done, it leaves no file of its own, and what was there
-/// before as it was.
+/// A save under way. If it is dropped before it is done, the old file, if there is one, is
+/// unchanged.
 pub struct SaveJob {
-    /// The table, which has to live until the end.
+    /// The table, which must live until the end.
     table: Arc<Table>,
-    /// What is saved: a snapshot of the table, or itself if it can have none.
+    /// The table whose objects are saved: a snapshot, or the table itself if it can have none.
     objects_of: Arc<Table>,
     options: SaveOptions,
     cursor: Cursor,
@@ -54,8 +54,8 @@ struct FileWriter {
 }
 
 impl SaveJob {
-    /// Begins to save the table to the file at `path`, as it is at this moment. A table on a
-    /// structure of the studies is saved as a scan sees it.
+    /// Begins to save the table to the file at `path`, as of this moment. A table on a structure of
+    /// the studies has no snapshots, and is saved as a scan sees it.
     ///
     /// # Errors
     /// `NoTable`, `Access` (the right to read is needed), `Busy` (a list is being inserted), `File`
@@ -66,14 +66,16 @@ impl SaveJob {
         path: &Path,
         options: SaveOptions,
     ) -> Result<SaveJob, Error> {
-        // The right is asked for once: a save that has begun goes on if it is taken back.
+        // The right to read is only checked here: a save that has begun continues if the right is
+        // withdrawn.
         table.check_read(who)?;
         let objects_of = if table.check_watchable().is_ok() {
             table.unlisted_snapshot()?
         } else {
             Arc::clone(table)
         };
-        // Name and rights may have changed since the table was made. The file has those of now.
+        // The name and the access rights may have changed since the table was made. Save the
+        // current ones.
         let mut kept = table.options().clone();
         kept.access = table.access();
         kept.name = table.name();
@@ -85,7 +87,7 @@ impl SaveJob {
         };
         let mut bytes = Vec::new();
         header.write(&mut bytes);
-        // A refusal up to here leaves no file.
+        // Make the file last, so that no error above leaves a file.
         let mut output = FileWriter::create(path)?;
         output.write(&bytes)?;
         Ok(SaveJob {
@@ -99,10 +101,11 @@ impl SaveJob {
         })
     }
 
-    /// One slice: about a chunk, or the end.
+    /// Runs one slice: writes about one chunk, or finishes the file.
     ///
     /// # Errors
-    /// `NoTable` if the table was dropped meanwhile, `Busy` (help and step again), `File`.
+    /// `NoTable` if the table was dropped meanwhile; `Busy` if a list batch is under way: help with
+    /// the batch, and call `step` again; `File`.
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
         if self.output.renamed {
             return Ok(Step::Done);
@@ -121,17 +124,17 @@ impl SaveJob {
         }
     }
 
-    /// Writes a chunk, or what lies together in more of them; false if there are no more objects.
+    /// Writes one chunk or a few. Returns `false` if there are no more objects.
     fn chunk(&mut self, budget: &mut Budget) -> Result<bool, Error> {
-        // Chunks end between leaves, mostly. One that is full in the middle of a leaf's objects has
-        // another behind it, and all of them are written at once.
+        // A chunk usually ends between two leaves. If it gets full within a leaf, another one is
+        // begun, and all are written at once.
         let mut chunks = vec![FileChunk::new()];
         loop {
             match self.some(&mut chunks, budget) {
                 Ok(0) => break,
                 Ok(_) => {}
-                // What was gathered stands, or lists that come one after another would have it
-                // begun again and again.
+                // A list batch is under way. Write the objects that were gathered. If they were
+                // discarded, a series of lists could prevent all progress.
                 Err(Error::Busy) if chunks.iter().any(|chunk| chunk.objects > 0) => break,
                 Err(error) => return Err(error),
             }
@@ -140,8 +143,7 @@ impl SaveJob {
                 break;
             }
         }
-        // What was read is written, whatever ended the loop: the cursor has passed it, and the next
-        // step begins behind it.
+        // Write everything that was read, whatever has ended the loop: the cursor is behind it.
         let before = self.objects;
         for chunk in chunks.into_iter().filter(|chunk| chunk.objects > 0) {
             self.objects += u64::from(chunk.objects);
@@ -150,11 +152,12 @@ impl SaveJob {
         Ok(self.objects > before)
     }
 
-    /// Appends a leaf's worth of objects: to another chunk as soon as one is full, for an object's
-    /// binaries lie in no leaf. An error leaves the place as it was.
+    /// Appends the objects of a leaf to the chunks. Begins another chunk when one is full: the
+    /// objects of a leaf may be long, since large binaries are outside the leaf. After an error the
+    /// cursor is at the same place.
     fn some(&mut self, chunks: &mut Vec<FileChunk>, budget: &mut Budget) -> Result<usize, Error> {
-        // Pinned for one leaf's objects only: a save may take minutes, and nothing that others
-        // delete meanwhile is kept for it.
+        // Pin the epoch for the objects of one leaf only. A save may take minutes, and must not
+        // keep garbage from being freed.
         let guard = larder_index::pin();
         let table = &self.objects_of;
         let op = table.begin(&guard)?;
@@ -162,8 +165,8 @@ impl SaveJob {
         let (mut plain, mut tuple) = (Vec::new(), Vec::new());
         for i in 0..usable {
             let (key, value) = (self.batch.key(i), self.batch.value(i));
-            // The batch is a copy: its values' handles are good as long as the guard is, so their
-            // bytes are written before it goes.
+            // The handles in the batch's copies are valid while the epoch is pinned, so encode the
+            // object now.
             let object = raw::view(key, value, table.keypos(), &mut plain);
             tuple.clear();
             object.to_tuple(&mut tuple);
@@ -180,8 +183,8 @@ impl SaveJob {
     }
 }
 
-/// A chunk in the making: its mark, its payload's length and its number of objects, which are known
-/// in the end, and the objects.
+/// A chunk that is being built: its tag, the length of its payload, its number of objects, and the
+/// objects. The length and the number are filled in at the end.
 struct FileChunk {
     bytes: Vec<u8>,
     objects: u32,
@@ -200,10 +203,10 @@ impl FileChunk {
         self.bytes.len() >= CHUNK_BYTES
     }
 
-    /// All of it, with its checksum. An error if it is longer than its length field holds: it is
-    /// one object then, or few.
+    /// Completes the chunk with its length, its number of objects and its checksum. It is an error
+    /// if the length doesn't fit in its field, which can only happen with very large objects.
     fn close(mut self) -> Result<Vec<u8>, FileError> {
-        // The checksum covers the head too, with the length and the number in it.
+        // The checksum also covers the head.
         let payload = length(self.bytes.len() - Self::HEAD)?;
         self.bytes[1..5].copy_from_slice(&payload.to_le_bytes());
         self.bytes[5..9].copy_from_slice(&self.objects.to_le_bytes());
@@ -213,7 +216,7 @@ impl FileChunk {
     }
 }
 
-/// The length field of a payload of so many bytes.
+/// The length of a payload, if it fits in the length field.
 fn length(bytes: usize) -> Result<u32, FileError> {
     u32::try_from(bytes).map_err(|_| FileError::Io {
         what: format!("writing an object of {bytes} bytes"),
@@ -235,7 +238,7 @@ impl FileWriter {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<(), FileError> {
-        // The digest is of everything before the footer, in the order in which it is written.
+        // The digest covers everything before the footer.
         self.digest.update(bytes);
         self.raw(bytes)
     }
@@ -246,9 +249,10 @@ impl FileWriter {
         written.map_err(|e| FileError::io(what(), &e))
     }
 
-    /// Writes the footer and gives the file its name.
+    /// Writes the footer, and renames the file.
     fn finish(&mut self, objects: u64, sync: bool) -> Result<(), FileError> {
-        // The number of objects is that which was written. The header's is that of the beginning.
+        // The footer has the number of objects that were written. That in the header is the number
+        // when the save began.
         let mut footer = vec![FOOTER];
         footer.extend_from_slice(&objects.to_le_bytes());
         footer.extend_from_slice(&self.digest.clone().finalize());
@@ -257,17 +261,17 @@ impl FileWriter {
         self.raw(&footer)?;
         let what = || format!("completing {}", self.path.display());
         if sync {
-            // The bytes are on the disk before the name leads to them: a crash leaves the old file
-            // or the new one, whole.
+            // Sync the bytes before the file is renamed. So after a crash either the old or the new
+            // file is there, and it is complete.
             self.file
                 .sync_all()
                 .map_err(|e| FileError::io(what(), &e))?;
         }
-        // The name changes hands at one instant. From here on `drop` leaves the file alone.
+        // The rename is atomic. From here on `drop` must not remove the file.
         std::fs::rename(&self.temporary, &self.path).map_err(|e| FileError::io(what(), &e))?;
         self.renamed = true;
         if sync {
-            // The folder has the name: it is on the disk when the folder is.
+            // The name is part of the folder, so sync that, too.
             let folder = File::open(folder(&self.path));
             let synced = folder.and_then(|folder| folder.sync_all());
             synced.map_err(|e| FileError::io(what(), &e))?;
@@ -279,7 +283,7 @@ impl FileWriter {
 impl Drop for FileWriter {
     fn drop(&mut self) {
         if !self.renamed {
-            // There is nobody to report to if it can't be removed.
+            // If it can't be removed, there is nobody to report the error to.
             let _ = std::fs::remove_file(&self.temporary);
         }
     }
@@ -293,7 +297,7 @@ fn folder(path: &Path) -> &Path {
     }
 }
 
-/// Names that are tried for a temporary file.
+/// The number of names that are tried for a temporary file.
 const NAMES: u32 = 1000;
 
 /// A new file beside `path`, and its name. A node that was killed in the middle of a save may have
