@@ -480,26 +480,24 @@ mod tests {
 
     #[test]
     fn what_is_written_is_read_again() {
-        let folder = std::env::temp_dir().join(format!("larder-result-{}", std::process::id()));
+        let folder = tempfile::tempdir().expect("a folder");
         let study = example();
-        let path = study.write(&folder).expect("written");
+        let path = study.write(folder.path()).expect("written");
         assert_eq!(Study::read(&path).expect("read"), study);
-        let csv = std::fs::read_to_string(folder.join("example.csv")).expect("there");
+        let csv = std::fs::read_to_string(folder.path().join("example.csv")).expect("there");
         assert_eq!(
             csv.lines().nth(1),
             Some("example,insert,\"set, \"\"quoted\"\"\",700,41.5,40,43,ns,3,less")
         );
         let text = std::fs::read_to_string(&path).expect("there");
         assert!(text.contains("\"x\": 700.0") && text.contains("\"x\": \"21 M\""));
-        std::fs::remove_dir_all(folder).expect("it is ours");
     }
 
     #[test]
     fn what_is_no_study_is_an_error() {
-        let path = std::env::temp_dir().join(format!("larder-no-study-{}", std::process::id()));
-        std::fs::write(&path, "{\"study\": 7}").expect("written");
-        let error = Study::read(&path).expect_err("it is none");
+        let file = tempfile::NamedTempFile::new().expect("a file");
+        std::fs::write(&file, "{\"study\": 7}").expect("written");
+        let error = Study::read(file.path()).expect_err("it is none");
         assert_eq!(error.kind(), io::ErrorKind::InvalidData);
-        std::fs::remove_file(path).expect("it is ours");
     }
 }

@@ -1,6 +1,7 @@
 //! What was measured: a table on the terminal, a CSV, the facts of the machine.
 
 use crate::stats::median;
+use indicatif::HumanCount;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::process::Command;
@@ -154,15 +155,7 @@ pub fn verdict(met: bool) -> &'static str {
 
 /// A number as people read it: `54,000,000`.
 pub fn grouped(number: usize) -> String {
-    let digits = number.to_string();
-    let mut text = String::new();
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
+    HumanCount(number as u64).to_string()
 }
 
 /// Says about how long a bench will take, as measured on a machine with two cores.
@@ -215,18 +208,5 @@ fn said_by(program: &str, arguments: &[&str]) -> String {
             String::from_utf8_lossy(&output.stdout).trim().to_string()
         }
         _ => "unknown".to_string(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::grouped;
-
-    #[test]
-    fn numbers_are_grouped() {
-        assert_eq!(
-            [7, 700, 7_000, 54_000_000].map(grouped),
-            ["7", "700", "7,000", "54,000,000"]
-        );
     }
 }

@@ -49,6 +49,37 @@ pub fn shuffled(n: usize, seed: u64) -> Vec<u32> {
     order
 }
 
+/// Keys for a map that is filled, looked into and emptied.
+pub struct Keys {
+    /// Random ones, in the order in which they are put.
+    pub insert: Vec<u64>,
+    /// The same in another order: the place of an entry in memory is often that of its insertion.
+    pub visit: Vec<u64>,
+    /// As many others.
+    pub missing: Vec<u64>,
+    /// The sum of all keys, and the exclusive or of all values.
+    pub sums: (u64, u64),
+}
+
+impl Keys {
+    /// So many of each.
+    pub fn new(n: usize) -> Self {
+        let order = shuffled(n, 3);
+        let insert: Vec<u64> = (0..n as u64).map(random_key).collect();
+        Keys {
+            sums: insert.iter().fold((0, 0), |(keys, values), &key| {
+                (key.wrapping_add(keys), values ^ value_of(key))
+            }),
+            visit: order.iter().map(|&i| insert[i as usize]).collect(),
+            missing: order
+                .iter()
+                .map(|&i| random_key(u64::from(i) | 1 << 40))
+                .collect(),
+            insert,
+        }
+    }
+}
+
 /// Ranks from 0 that follow Zipf's law with an exponent below 1: by the formula of Gray and others,
 /// "Quickly generating billion-record synthetic databases", 1994, as the YCSB benchmark has it.
 pub struct Zipf {

@@ -5,18 +5,16 @@ use std::process::Command;
 
 /// Runs the program and gives the CSV without the facts.
 fn csv(arguments: &str) -> Vec<Vec<String>> {
-    let name = arguments.split(' ').next().expect("a bench");
-    let path = std::env::temp_dir().join(format!("larder-{}-{name}.csv", std::process::id()));
+    let file = tempfile::NamedTempFile::new().expect("a file");
     let output = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
         .args(arguments.split(' '))
         .arg("--out")
-        .arg(&path)
+        .arg(file.path())
         .output()
         .expect("the program starts");
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{said}");
-    let text = std::fs::read_to_string(&path).expect("it wrote its file");
-    std::fs::remove_file(&path).expect("the file is ours");
+    let text = std::fs::read_to_string(&file).expect("it wrote its file");
     assert!(text.contains("# processor: "));
     let lines = text.lines().filter(|line| !line.starts_with('#'));
     let cells = |line: &str| line.split(',').map(str::to_string).collect();

@@ -3,23 +3,13 @@
 
 use larder_bench::result::{Happened, Point, Recording, Scale, Study, X};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
+use tempfile::TempDir;
 
 /// A folder of the test's own, gone with it.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new(name: &str) -> Folder {
-        let name = format!("larder-studies-{}-{name}", std::process::id());
-        Folder(std::env::temp_dir().join(name))
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
+fn folder() -> TempDir {
+    tempfile::tempdir().expect("a folder")
 }
 
 fn study(name: &str, out: &Path, more: &[&str]) -> Output {
@@ -32,14 +22,14 @@ fn study(name: &str, out: &Path, more: &[&str]) -> Output {
 }
 
 /// Runs a study and gives what it wrote, which has the right shape.
-fn passes(name: &str, more: &[&str]) -> (Study, Folder) {
-    let folder = Folder::new(name);
-    let output = study(name, &folder.0, more);
+fn passes(name: &str, more: &[&str]) -> (Study, TempDir) {
+    let folder = folder();
+    let output = study(name, folder.path(), more);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
-    let read = Study::read(&folder.0.join(format!("{name}.json"))).expect("a study");
+    let read = Study::read(&folder.path().join(format!("{name}.json"))).expect("a study");
     shape(&read, name);
-    let csv = std::fs::read_to_string(folder.0.join(format!("{name}.csv"))).expect("there");
+    let csv = std::fs::read_to_string(folder.path().join(format!("{name}.csv"))).expect("there");
     assert_eq!(csv.lines().count(), 1 + read.points.len());
     assert!(csv.starts_with("study,plot,series,x,y,low,high,unit,runs,better\n"));
     (read, folder)
@@ -102,14 +92,14 @@ fn all_have(study: &Study, plots: &str, series: &str) {
 
 /// A planted fault makes the study fail, by its name, and nothing is written.
 fn fails(name: &str, more: &[&str]) {
-    let folder = Folder::new(&format!("{name}-planted"));
+    let folder = folder();
     let more = [more, &["--plant", "--only", "default"]].concat();
-    let output = study(name, &folder.0, &more);
+    let output = study(name, folder.path(), &more);
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(!output.status.success());
     let expected = format!("study {name}: wrong answer of planted fault");
     assert!(errors.contains(&expected), "{errors}");
-    assert!(!folder.0.join(format!("{name}.json")).exists());
+    assert!(!folder.path().join(format!("{name}.json")).exists());
 }
 
 #[test]
@@ -174,7 +164,8 @@ fn ordered_set() {
         has(&study, "counters", "default ordered_set, on")
             && has(&study, "counters", "default set, off")
     );
-    let recording = Recording::read(&folder.0.join("catree-adapting.json")).expect("a recording");
+    let recording =
+        Recording::read(&folder.path().join("catree-adapting.json")).expect("a recording");
     assert_eq!((recording.phases.len(), recording.threads), (4, 2));
     assert!(recording.samples.len() > 100);
     // What is recorded is replayed by the study; whether there was contention is the system's
@@ -214,8 +205,8 @@ fn transactions() {
             all_have(&found, &plot, "table, snapshot");
         }
     }
-    let folder = Folder::new("transactions-planted");
-    let output = study("transactions", &folder.0, &["--plant"]);
+    let folder = folder();
+    let output = study("transactions", folder.path(), &["--plant"]);
     assert!(!output.status.success());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -228,11 +219,11 @@ fn transactions() {
 #[test]
 fn an_end_that_was_asked_for_is_kept() {
     for name in ["ets-2003", "ets-2013"] {
-        let folder = Folder::new(&format!("{name}-no-time"));
-        let output = study(name, &folder.0, &["--minutes", "0"]);
+        let folder = folder();
+        let output = study(name, folder.path(), &["--minutes", "0"]);
         let errors = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "{errors}");
-        let study = Study::read(&folder.0.join(format!("{name}.json"))).expect("a study");
+        let study = Study::read(&folder.path().join(format!("{name}.json"))).expect("a study");
         assert!(study.points.is_empty());
         let said = |text: &String| text.ends_with("not in the time that was given (--minutes)");
         assert!(study.skipped.iter().any(said), "{:?}", study.skipped);
@@ -262,8 +253,8 @@ fn erlang() {
         let (study, _folder) = passes("erlang", &[&more[..], &chosen].concat());
         assert_eq!(sizes(&study), [300.0, 500.0]);
     }
-    let folder = Folder::new("erlang-nowhere");
-    let output = study("erlang", &folder.0, &["--root", "/nowhere"]);
+    let folder = folder();
+    let output = study("erlang", folder.path(), &["--root", "/nowhere"]);
     assert!(!output.status.success());
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -274,16 +265,16 @@ fn erlang() {
 
 #[test]
 fn what_there_is_not_is_said() {
-    let folder = Folder::new("none");
-    let output = study("ets-1066", &folder.0, &[]);
+    let folder = folder();
+    let output = study("ets-1066", folder.path(), &[]);
     assert!(!output.status.success());
     assert!(String::from_utf8_lossy(&output.stderr).contains("there are ets-2003, ets-2013"));
-    let output = study("ets-2003", &folder.0, &["--only", "no such structure"]);
+    let output = study("ets-2003", folder.path(), &["--only", "no such structure"]);
     assert!(!output.status.success());
-    let output = study("ets-2013", &folder.0, &["--sizes", "1000"]);
+    let output = study("ets-2013", folder.path(), &["--sizes", "1000"]);
     assert!(String::from_utf8_lossy(&output.stderr)
         .contains("--sizes is of the studies ets-2003, erlang and transactions alone"));
-    let output = study("ets-2003", &folder.0, &["--sizes", "0"]);
+    let output = study("ets-2003", folder.path(), &["--sizes", "0"]);
     assert!(!output.status.success());
     let list = Command::new(env!("CARGO_BIN_EXE_larder-bench"))
         .args(["study", "list"])

@@ -10,7 +10,7 @@ use crate::maps::resident;
 use crate::table::{announce, verdict, Report};
 use crate::time::counting::counted;
 use crate::time::timed;
-use crate::workload::{random_key, shuffled, value_of};
+use crate::workload::{value_of, Keys};
 
 /// What is measured.
 #[derive(clap::Args)]
@@ -58,38 +58,8 @@ impl Options {
     }
 }
 
-/// Keys, prepared once for all structures.
-struct Prepared {
-    insert: Vec<u64>,
-    /// The same keys in another order: the place of an entry in memory is often that of its
-    /// insertion.
-    visit: Vec<u64>,
-    missing: Vec<u64>,
-    /// Sum of all keys, exclusive or of all values.
-    sums: (u64, u64),
-}
-
-impl Prepared {
-    fn new(n: usize) -> Self {
-        let order = shuffled(n, 3);
-        let insert: Vec<u64> = (0..n as u64).map(random_key).collect();
-        let sums = insert.iter().fold((0u64, 0), |(keys, values), &k| {
-            (keys.wrapping_add(k), values ^ value_of(k))
-        });
-        Prepared {
-            visit: order.iter().map(|&i| insert[i as usize]).collect(),
-            missing: order
-                .iter()
-                .map(|&i| random_key((n as u64) << 1 | u64::from(i) << 33))
-                .collect(),
-            insert,
-            sums,
-        }
-    }
-}
-
 /// The times of a map that goes through all so often.
-fn times<M: Map>(report: &mut Report, data: &Prepared, rounds: usize) {
+fn times<M: Map>(report: &mut Report, data: &Keys, rounds: usize) {
     let mut map = M::empty();
     let mut total = [0f64; STEPS.len()];
     if rounds > 1 {
@@ -97,10 +67,7 @@ fn times<M: Map>(report: &mut Report, data: &Prepared, rounds: usize) {
     }
     for _ in 0..rounds {
         let times = round(&mut map, data);
-        total
-            .iter_mut()
-            .zip(times)
-            .for_each(|(sum, time)| *sum += time);
+        total = std::array::from_fn(|step| total[step] + times[step]);
     }
     let size = data.insert.len();
     let operations = (rounds * size) as f64;
@@ -110,7 +77,7 @@ fn times<M: Map>(report: &mut Report, data: &Prepared, rounds: usize) {
 }
 
 /// The bytes that a map has taken, and those by which a process grows that fills it.
-fn bytes<M: Map>(report: &mut Report, data: &Prepared) {
+fn bytes<M: Map>(report: &mut Report, data: &Keys) {
     let (mut map, from_rust) = counted(|| {
         let mut map = M::empty();
         let keys = data.insert.iter();
@@ -128,7 +95,7 @@ fn bytes<M: Map>(report: &mut Report, data: &Prepared) {
 const STEPS: [&str; 6] = ["insert", "lookup", "dependent", "miss", "scan", "remove"];
 
 /// Nanoseconds of each step, of all entries together. Leaves the map empty.
-fn round<M: Map>(map: &mut M, data: &Prepared) -> [f64; STEPS.len()] {
+fn round<M: Map>(map: &mut M, data: &Keys) -> [f64; STEPS.len()] {
     [
         nanoseconds(|| data.insert.iter().for_each(|&k| map.insert(k, value_of(k)))),
         nanoseconds(|| lookups(map, data)),
@@ -158,7 +125,7 @@ fn nanoseconds(work: impl FnOnce()) -> f64 {
 }
 
 /// Every answer is compared, and the difference kept, so that no branch waits for memory.
-fn lookups<M: Map>(map: &mut M, data: &Prepared) {
+fn lookups<M: Map>(map: &mut M, data: &Keys) {
     let wrong = data
         .visit
         .iter()
@@ -167,7 +134,7 @@ fn lookups<M: Map>(map: &mut M, data: &Prepared) {
 }
 
 /// The next key has the difference, which is zero, in it: it is known when the answer is.
-fn dependent_lookups<M: Map>(map: &mut M, data: &Prepared) {
+fn dependent_lookups<M: Map>(map: &mut M, data: &Keys) {
     let wrong = data.visit.iter().fold(0, |wrong, &k| {
         wrong | (answer(map, k ^ wrong) ^ value_of(k))
     });
@@ -179,7 +146,7 @@ fn answer<M: Map>(map: &mut M, key: u64) -> u64 {
         .unwrap_or_else(|| panic!("{} lost a key", M::NAME))
 }
 
-fn scan<M: Map>(map: &mut M, data: &Prepared) {
+fn scan<M: Map>(map: &mut M, data: &Keys) {
     let (mut keys, mut values, mut last, mut ordered) = (0u64, 0, 0, true);
     map.scan(|k, v| {
         keys = keys.wrapping_add(k);
@@ -202,7 +169,7 @@ pub fn run(options: &Options, only: &Only) -> Report {
     let mut report = Report::new(title, &["entries", "structure"]);
     announce("engine", options.seconds(map_names(only).len()));
     for size in options.sizes() {
-        let data = Prepared::new(size);
+        let data = Keys::new(size);
         let rounds = options.operations.div_ceil(size).max(1);
         eprintln!("  {size} entries, memory");
         each_map!(only, M => bytes::<M>(&mut report, &data));

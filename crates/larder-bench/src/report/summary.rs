@@ -5,8 +5,9 @@ use crate::report::number::times;
 use crate::report::read::Findings;
 use crate::report::study::has_ours;
 use crate::report::tables::wide;
-use crate::report::verdict::{standing, wins, Standing, Sure};
+use crate::report::verdict::{wins, Standing, Sure};
 use crate::result::Study;
+use crate::stats::ends;
 use maud::{html, Markup};
 
 /// The whole summary.
@@ -73,22 +74,22 @@ fn table(title: &str, charts: &[&Chart]) -> Markup {
 }
 
 fn line(chart: &Chart) -> Markup {
-    let standing = standing(chart);
+    let standing = Standing::of([chart]);
     html! { tr {
         th scope="row" { a href=(format!("#{}", chart.plot.id)) { (chart.plot.title) } }
         td.text { (most_often(chart)) }
         @if standing.places() > 0 {
             td { (standing.won) } td { (standing.open) } td { (standing.lost) }
             td.text { (bar(&standing)) }
-            td { @if let Some((least, most)) = standing.factors { (range(least, most)) } }
+            td { @if !standing.factors.is_empty() { (range(&standing.factors)) } }
         } @else {
             td.none colspan="5" { @if has_ours(chart) { "nobody else is measured at the same places" } @else { "Larder's default is not in this plot" } }
         }
     } }
 }
 
-fn range(least: f64, most: f64) -> String {
-    let (least, most) = (times(least), times(most));
+fn range(factors: &[f64]) -> String {
+    let [least, most] = ends(factors).map(times);
     if least == most {
         least
     } else {

@@ -108,8 +108,8 @@ pub struct Standing {
     pub open: usize,
     /// Where another is clearly better.
     pub lost: usize,
-    /// How many times as good Larder is as the best other: the least of all places, and the most.
-    pub factors: Option<(f64, f64)>,
+    /// How many times as good Larder is as the best other, at each place where that can be said.
+    pub factors: Vec<f64>,
 }
 
 impl Standing {
@@ -118,52 +118,32 @@ impl Standing {
         self.won + self.open + self.lost
     }
 
-    /// All charts together.
+    /// How Larder stands in all of these charts. All zero if it is alone there, or not there.
     pub fn of<'a>(charts: impl IntoIterator<Item = &'a Chart>) -> Standing {
-        let all = charts.into_iter().map(standing);
-        all.fold(Standing::default(), |all, one| all.and(&one))
+        let mut all = Standing::default();
+        charts.into_iter().for_each(|chart| all.add(chart));
+        all
     }
 
-    /// Counts another's places, too.
-    fn and(self, other: &Standing) -> Standing {
-        let factors = match (self.factors, other.factors) {
-            (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
-            (a, b) => a.or(b),
+    fn add(&mut self, chart: &Chart) {
+        let Some(better) = chart.better else {
+            return;
         };
-        Standing {
-            won: self.won + other.won,
-            open: self.open + other.open,
-            lost: self.lost + other.lost,
-            factors,
+        for x in chart.places(chart.measured()) {
+            let best = |ours| {
+                let some = chart.measured().filter(move |one| one.style.ours == ours);
+                ranked(some, x, better).first().map(|(_, spot)| *spot)
+            };
+            let (Some(our), Some(their)) = (best(true), best(false)) else {
+                continue;
+            };
+            let factor = factor(better, our.y, their.y);
+            match (sure(our, their), factor) {
+                (Sure::Clear, Some(f)) if f > 1.0 => self.won += 1,
+                (Sure::Clear, Some(_)) => self.lost += 1,
+                _ => self.open += 1,
+            }
+            self.factors.extend(factor);
         }
     }
-}
-
-/// How Larder stands in a chart. All zero if it is alone there, or not there.
-pub fn standing(chart: &Chart) -> Standing {
-    let mut all = Standing::default();
-    let Some(better) = chart.better else {
-        return all;
-    };
-    for x in chart.places(chart.measured()) {
-        let best = |ours| {
-            let some = chart.measured().filter(move |one| one.style.ours == ours);
-            ranked(some, x, better).first().map(|(_, spot)| *spot)
-        };
-        let (Some(our), Some(their)) = (best(true), best(false)) else {
-            continue;
-        };
-        let factor = factor(better, our.y, their.y);
-        match (sure(our, their), factor) {
-            (Sure::Clear, Some(f)) if f > 1.0 => all.won += 1,
-            (Sure::Clear, Some(_)) => all.lost += 1,
-            _ => all.open += 1,
-        }
-        all.factors = match (all.factors, factor) {
-            (Some((least, most)), Some(f)) => Some((f.min(least), f.max(most))),
-            (None, Some(f)) => Some((f, f)),
-            (before, None) => before,
-        };
-    }
-    all
 }

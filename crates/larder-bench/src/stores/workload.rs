@@ -13,7 +13,7 @@
 use crate::stores::peer::{Peer, Trouble};
 use crate::time::memory::resident;
 use crate::time::timed;
-use crate::workload::{random_key, shuffled, value_of, Random};
+use crate::workload::{random_key, value_of, Keys, Random};
 use std::collections::HashMap;
 
 /// Keys of a call.
@@ -31,40 +31,32 @@ pub type Figure = (&'static str, f64);
 /// # Errors
 /// If the peer can't, or gives a wrong answer.
 pub fn run(peer: &mut dyn Peer, entries: usize, appends: usize) -> Result<Vec<Figure>, Trouble> {
-    let keys: Vec<u64> = (0..entries as u64).map(random_key).collect();
-    let values: Vec<u64> = keys.iter().map(|key| value_of(*key)).collect();
-    let order = shuffled(entries, 3);
-    let visit: Vec<u64> = order.iter().map(|i| keys[*i as usize]).collect();
-    let missing: Vec<u64> = (0..entries as u64)
-        .map(|i| random_key(i | 1 << 40))
-        .collect();
+    let keys = Keys::new(entries);
+    let values: Vec<u64> = keys.insert.iter().map(|key| value_of(*key)).collect();
     let mut answers = vec![0; entries];
     // What the first entry brings with it is not the entries'.
-    peer.insert(&keys[..1], &values[..1])?;
+    peer.insert(&keys.insert[..1], &values[..1])?;
     let before = resident(peer.process());
-    let mut figures = vec![("insert", per(entries, || insert(peer, &keys, &values))?)];
+    let insert = per(entries, || insert(peer, &keys.insert, &values))?;
     let after = resident(peer.process());
     let mut found = 0;
-    figures.push((
-        "hit",
-        per(entries, || look(peer, &visit, &mut answers, &mut found))?,
-    ));
-    check_hits(&visit, &answers, found)?;
-    figures.push((
-        "miss",
-        per(entries, || look(peer, &missing, &mut answers, &mut found))?,
-    ));
+    let hit = per(entries, || {
+        look(peer, &keys.visit, &mut answers, &mut found)
+    })?;
+    check_hits(&keys.visit, &answers, found)?;
+    let miss = per(entries, || {
+        look(peer, &keys.missing, &mut answers, &mut found)
+    })?;
     if found != 0 {
         return Err(Trouble::Wrong(format!("it makes up {found} entries")));
     }
-    if let (Some(before), Some(after)) = (before, after) {
-        figures.push((
-            "bytes",
-            after.saturating_sub(before) as f64 / entries as f64,
-        ));
-    }
-    figures.extend(append(peer, entries, appends)?);
-    Ok(figures)
+    let bytes = before.zip(after).map(|(before, after)| {
+        let grown = after.saturating_sub(before);
+        ("bytes", grown as f64 / entries as f64)
+    });
+    let figures = [("insert", insert), ("hit", hit), ("miss", miss)];
+    let figures = figures.into_iter().chain(bytes);
+    Ok(figures.chain(append(peer, entries, appends)?).collect())
 }
 
 /// Nanoseconds of the work, by so many.

@@ -4,7 +4,7 @@
 //! The releases of OTP are built from our own structures and locks: what each release's tables are,
 //! not its code.
 
-use super::rows::{Ask, EngineRows, Forgetful, Rows};
+use super::rows::{Ask, EngineRows, Rows};
 use crate::maps::peers::{each_shared, Only, Shared};
 use crate::result::{Failure, Outcome};
 use larder::{structures, StructureValue, TableKind};
@@ -21,7 +21,6 @@ pub struct Contender {
 enum How {
     Engine(Ask),
     Peer(fn() -> Box<dyn Rows>),
-    Forgetful(Box<Contender>),
 }
 
 /// An option by name.
@@ -81,12 +80,12 @@ impl Contender {
         self
     }
 
-    /// The same, but it forgets keys.
-    pub fn planted(self) -> Contender {
-        Contender {
-            name: "planted fault".into(),
-            how: How::Forgetful(Box::new(self)),
+    /// The same table, but it forgets keys.
+    pub fn planted(mut self) -> Contender {
+        if let How::Engine(ask) = &mut self.how {
+            ask.forgets = true;
         }
+        self.called("planted fault")
     }
 
     /// An empty table for rows of one or two elements, about so many. Peers have two elements.
@@ -97,7 +96,6 @@ impl Contender {
                 Box::new(EngineRows::new(&sized(ask, rows), arity).map_err(refused)?)
             }
             How::Peer(make) => make(),
-            How::Forgetful(other) => Box::new(Forgetful(other.make(arity, rows)?)),
         })
     }
 }

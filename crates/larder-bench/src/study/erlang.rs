@@ -41,9 +41,9 @@ const WORKLOAD: &str =
 
 const PLOTS: &str = "
 bytes | Memory of a row | keys, log | bytes, linear | bytes, less | what the table says of itself
-disjoint | Inserts of disjoint ranges | processes, log | millions of operations a second, log | M op/s, more | each process inserts a range of its own, in order
-scenarios-1 | Scenarios, one process | insert/delete/lookup in %, and the rest, names | millions of operations a second, log | M op/s, more | {scenarios}
-scenarios | Scenarios, a process for each scheduler | insert/delete/lookup in %, and the rest, names | millions of operations a second, log | M op/s, more | {scenarios}
+disjoint | Inserts of disjoint ranges | processes, log | {rate} | each process inserts a range of its own, in order
+scenarios-1 | Scenarios, one process | insert/delete/lookup in %, and the rest, names | {rate} | {scenarios}
+scenarios | Scenarios, a process for each scheduler | insert/delete/lookup in %, and the rest, names | {rate} | {scenarios}
 ";
 
 fn run(run: &mut Run) -> Outcome {

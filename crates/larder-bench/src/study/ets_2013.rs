@@ -28,16 +28,16 @@ pub const STUDY: Plan = Plan {
 };
 
 const PLOTS: &str = "
-insert | First phase: inserts at random | threads, log | millions of operations a second, log | M op/s, more | {phases}
-lookups-90 | Second phase: 90 % lookups, 5 % inserts, 5 % deletions | threads, log | millions of operations a second, log | M op/s, more | {phases}
-lookups-99 | Second phase: 99 % lookups, 0.5 % inserts, 0.5 % deletions | threads, log | millions of operations a second, log | M op/s, more | {phases}
-lookups-100 | Second phase: lookups alone | threads, log | millions of operations a second, log | M op/s, more | {phases}
-delete | Third phase: deletions | threads, log | millions of operations a second, log | M op/s, more | every key of the range, there or not
-reader-groups | Reader groups of one lock | reader groups, log | millions of operations a second, log | M op/s, more | {threads} threads; second phase
-bucket-locks | Locks for parts of a hash table | locks, log | millions of operations a second, log | M op/s, more | {threads} threads; second phase
-options | read_concurrency and write_concurrency, as in R16B | , names | millions of operations a second, log | M op/s, more | {threads} threads; second phase
-stacks | An ordered_set's stack: static or dynamic | threads, log | millions of operations a second, log | M op/s, more | steps of next from key to key by all threads on one table; a static stack remembers where the last one stopped, for one thread at a time
-registry | The way to a table: registry with and without locks | threads, log | millions of operations a second, log | M op/s, more | random lookups, each of which first finds the table by its name, among 64 tables; handle: the table is at hand
+insert | First phase: inserts at random | threads, log | {rate} | {phases}
+lookups-90 | Second phase: 90 % lookups, 5 % inserts, 5 % deletions | threads, log | {rate} | {phases}
+lookups-99 | Second phase: 99 % lookups, 0.5 % inserts, 0.5 % deletions | threads, log | {rate} | {phases}
+lookups-100 | Second phase: lookups alone | threads, log | {rate} | {phases}
+delete | Third phase: deletions | threads, log | {rate} | every key of the range, there or not
+reader-groups | Reader groups of one lock | reader groups, log | {rate} | {threads} threads; second phase
+bucket-locks | Locks for parts of a hash table | locks, log | {rate} | {threads} threads; second phase
+options | read_concurrency and write_concurrency, as in R16B | , names | {rate} | {threads} threads; second phase
+stacks | An ordered_set's stack: static or dynamic | threads, log | {rate} | steps of next from key to key by all threads on one table; a static stack remembers where the last one stopped, for one thread at a time
+registry | The way to a table: registry with and without locks | threads, log | {rate} | random lookups, each of which first finds the table by its name, among 64 tables; handle: the table is at hand
 ";
 
 /// How large the three phases are.

@@ -28,9 +28,9 @@ pub const STUDY: Plan = Plan {
 
 const PLOTS: &str = "
 disjoint | {inserts} inserts of disjoint ranges | threads, log | millions of inserts a second, log | M op/s, more | each thread inserts a range of its own, in order; the published run had 10,000,000 and 1, 2 and 4 processes
-counters | Decentralised counters: inserts and deletions | threads, log | millions of operations a second, log | M op/s, more | 50 % inserts, 50 % deletions of random keys; on: rows are counted in many places, off: in one
-scenarios-1 | Scenarios, one thread | insert/delete/lookup in %, and the rest, names | millions of operations a second, log | M op/s, more | {scenarios}
-scenarios | Scenarios, all threads | insert/delete/lookup in %, and the rest, names | millions of operations a second, log | M op/s, more | {scenarios}
+counters | Decentralised counters: inserts and deletions | threads, log | {rate} | 50 % inserts, 50 % deletions of random keys; on: rows are counted in many places, off: in one
+scenarios-1 | Scenarios, one thread | insert/delete/lookup in %, and the rest, names | {rate} | {scenarios}
+scenarios | Scenarios, all threads | insert/delete/lookup in %, and the rest, names | {rate} | {scenarios}
 ";
 
 /// The old ordered_set, those that took its place, Larder's, and the others.

@@ -98,6 +98,8 @@ pub struct Ask {
     pub options: Vec<(String, StructureValue)>,
     /// Whether rows are counted in many places.
     pub decentralized: bool,
+    /// Whether it forgets a key now and then: what a study must find.
+    pub forgets: bool,
 }
 
 impl Ask {
@@ -108,6 +110,7 @@ impl Ask {
             structure: structure.to_owned(),
             options: options.to_vec(),
             decentralized: false,
+            forgets: false,
         }
     }
 }
@@ -117,6 +120,7 @@ pub struct EngineRows {
     larder: Larder,
     pub(super) table: Table,
     arity: usize,
+    forgets: bool,
 }
 
 impl EngineRows {
@@ -141,6 +145,7 @@ impl EngineRows {
             larder,
             table,
             arity,
+            forgets: ask.forgets,
         })
     }
 
@@ -150,7 +155,10 @@ impl EngineRows {
     }
 
     /// A thread's way to it or to a snapshot of it.
-    pub(super) fn hand_of<'t>(&'t self, table: &'t Table) -> EngineHand<'t> {
+    pub(super) fn hand_of<'t, const FORGETS: bool>(
+        &'t self,
+        table: &'t Table,
+    ) -> EngineHand<'t, FORGETS> {
         EngineHand {
             table: table.engine_table(),
             arity: self.arity,
@@ -172,7 +180,10 @@ impl Drop for EngineRows {
 
 impl Rows for EngineRows {
     fn hand(&self) -> Box<dyn Hand + '_> {
-        Box::new(self.engine_hand())
+        match self.forgets {
+            false => Box::new(self.engine_hand()),
+            true => Box::new(self.hand_of::<true>(&self.table)),
+        }
     }
 
     fn counted(&self) -> Option<usize> {
@@ -184,7 +195,8 @@ impl Rows for EngineRows {
     }
 }
 
-pub(super) struct EngineHand<'t> {
+/// A thread's way to a table, which may forget some of the keys that it is given.
+pub(super) struct EngineHand<'t, const FORGETS: bool = false> {
     pub(super) table: &'t Arc<larder::Table>,
     arity: usize,
     pub(super) who: larder::OwnerId,
@@ -213,7 +225,7 @@ pub(super) fn sure<T>(result: Result<T, Error>) -> T {
     result.expect("the table is there for its study")
 }
 
-impl EngineHand<'_> {
+impl<const FORGETS: bool> EngineHand<'_, FORGETS> {
     /// The index key of an integer, in `self.key`.
     fn set_key(&mut self, key: u64) {
         let form = self.table.key_form();
@@ -257,8 +269,11 @@ impl EngineHand<'_> {
     }
 }
 
-impl Hand for EngineHand<'_> {
+impl<const FORGETS: bool> Hand for EngineHand<'_, FORGETS> {
     fn insert(&mut self, key: u64, value: u64) {
+        if FORGETS && key % 89 == 11 {
+            return;
+        }
         let form = self.table.key_form();
         let mut encoder = ObjectEncoder::new(&mut self.object, self.arity, 1, form, false);
         encoder.key(|e| e.int(key as i64));
@@ -337,52 +352,6 @@ impl Hand for EngineHand<'_> {
 
 pub(super) fn program(spec: &Term) -> Program {
     Program::compile(spec.as_ref()).expect("the specification is right")
-}
-
-/// A table that forgets a key now and then: what a study must find.
-pub struct Forgetful(pub Box<dyn Rows>);
-
-struct ForgetfulHand<'t>(Box<dyn Hand + 't>);
-
-impl Rows for Forgetful {
-    fn hand(&self) -> Box<dyn Hand + '_> {
-        Box::new(ForgetfulHand(self.0.hand()))
-    }
-    fn counted(&self) -> Option<usize> {
-        self.0.counted()
-    }
-    fn memory(&self) -> Option<usize> {
-        self.0.memory()
-    }
-}
-
-impl Hand for ForgetfulHand<'_> {
-    fn insert(&mut self, key: u64, value: u64) {
-        if key % 89 != 11 {
-            self.0.insert(key, value);
-        }
-    }
-    fn get(&mut self, key: u64) -> Option<u64> {
-        self.0.get(key)
-    }
-    fn remove(&mut self, key: u64) -> bool {
-        self.0.remove(key)
-    }
-    fn add(&mut self, key: u64) -> Option<u64> {
-        self.0.add(key)
-    }
-    fn first(&mut self) -> Next {
-        self.0.first()
-    }
-    fn next(&mut self, key: u64) -> Next {
-        self.0.next(key)
-    }
-    fn count_all(&mut self) -> u64 {
-        self.0.count_all()
-    }
-    fn count_between(&mut self, after: u64, up_to: u64) -> u64 {
-        self.0.count_between(after, up_to)
-    }
 }
 
 #[cfg(test)]

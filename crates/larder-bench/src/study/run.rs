@@ -52,6 +52,9 @@ pub struct Run {
     written: bool,
 }
 
+/// The axis, unit and better way of a throughput.
+const RATE: &str = "millions of operations a second, log | M op/s, more";
+
 /// Why something is left out.
 const NO_TIME: &str = "not in the time that was given (--minutes)";
 
@@ -219,11 +222,7 @@ impl Run {
     pub fn contenders(&self, all: Vec<Contender>) -> Outcome<Vec<Contender>> {
         let mut wanted: Vec<_> = all.into_iter().filter(|c| self.only.has(&c.name)).collect();
         if self.plant {
-            let first = wanted
-                .first()
-                .cloned()
-                .unwrap_or_else(Contender::default_set);
-            wanted.push(first.planted());
+            wanted.push(Contender::default_set().planted());
         }
         if wanted.is_empty() {
             return Err(Failure::Impossible(
@@ -241,9 +240,9 @@ impl Run {
     }
 
     /// Adds plots: a table as [`Plot::said`] has it, a line each, in which `{NAME}` stands for what
-    /// is given with that name.
+    /// is given with that name, and `{rate}` for the axis of a throughput.
     pub fn plots(&mut self, table: &str, values: &[(&str, &str)]) {
-        let mut table = table.to_owned();
+        let mut table = table.replace("{rate}", RATE);
         for (name, value) in values {
             table = table.replace(&format!("{{{name}}}"), value);
         }

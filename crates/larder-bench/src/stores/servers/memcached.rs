@@ -7,7 +7,7 @@
 
 use super::{strange, Server};
 use crate::stores::peer::{Peer, Trouble};
-use std::io::{Read, Write};
+use std::io::Write;
 
 /// A server with as much memory as it asks for, up to 8 GiB: it must not throw entries away.
 pub struct Memcached {
@@ -63,10 +63,7 @@ impl Memcached {
         let (Ok(key), Ok(length)) = (key, length) else {
             return Err(strange("memcached", text.as_bytes()));
         };
-        let before = out.len();
-        out.resize(before + length + 2, 0);
-        self.server.from.read_exact(&mut out[before..])?;
-        out.truncate(before + length);
+        self.server.bytes(length, out)?;
         Ok(Some(key))
     }
 }
@@ -104,11 +101,7 @@ impl Peer for Memcached {
                 at += skipped.ok_or_else(|| {
                     Trouble::Wrong("memcached gives a key that nobody asked for".into())
                 })?;
-                let value = bytes
-                    .as_slice()
-                    .try_into()
-                    .map_err(|_| strange("memcached", &bytes))?;
-                places[at] = u64::from_le_bytes(value);
+                places[at] = self.server.number(&bytes)?;
                 (at, found) = (at + 1, found + 1);
                 bytes.clear();
             }

@@ -4,7 +4,7 @@ mod memcached;
 mod redis;
 
 use crate::stores::peer::{Peer, Trouble};
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -32,7 +32,7 @@ pub struct Server {
     child: Child,
     to: TcpStream,
     /// What comes back.
-    pub from: BufReader<TcpStream>,
+    from: BufReader<TcpStream>,
     /// What [`send`](Server::send) sends.
     pub request: Vec<u8>,
     line: Vec<u8>,
@@ -46,12 +46,9 @@ impl Server {
     /// If the program is not there, or does not listen within ten seconds.
     pub fn start(name: &'static str, program: &str, arguments: &str) -> Result<Server, Trouble> {
         let absent = |why: String| Trouble::Absent(format!("{program}: {why}"));
-        let free = TcpListener::bind("127.0.0.1:0").map_err(|error| absent(error.to_string()))?;
-        let port = free
-            .local_addr()
-            .map_err(|error| absent(error.to_string()))?
-            .port();
-        drop(free);
+        // The listener is gone when the server comes.
+        let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+        let port = free.map_err(|error| absent(error.to_string()))?.port();
         let mut child = Command::new(program)
             .args(arguments.split(' '))
             .arg(port.to_string())
@@ -61,23 +58,22 @@ impl Server {
             .stderr(Stdio::null())
             .spawn()
             .map_err(|error| absent(error.to_string()))?;
-        match connect(port, &mut child) {
-            Ok(to) => {
-                let from = BufReader::with_capacity(1 << 16, to.try_clone()?);
-                Ok(Server {
-                    name,
-                    child,
-                    to,
-                    from,
-                    request: Vec::new(),
-                    line: Vec::new(),
-                })
-            }
-            Err(why) => {
-                stop(&mut child);
-                Err(absent(why))
-            }
-        }
+        let ways = connect(port, &mut child).and_then(|to| {
+            let from = to.try_clone().map_err(|error| error.to_string())?;
+            Ok((to, BufReader::with_capacity(1 << 16, from)))
+        });
+        let (to, from) = ways.map_err(|why| {
+            stop(&mut child);
+            absent(why)
+        })?;
+        Ok(Server {
+            name,
+            child,
+            to,
+            from,
+            request: Vec::new(),
+            line: Vec::new(),
+        })
     }
 
     /// Sends what was put into `request`, and empties it.
@@ -100,6 +96,24 @@ impl Server {
         }
     }
 
+    /// Puts so many bytes of what comes back, behind which a line ends, to the end of `out`.
+    pub fn bytes(&mut self, length: usize, out: &mut Vec<u8>) -> Result<(), Trouble> {
+        let end = out.len() + length;
+        out.resize(end + 2, 0);
+        self.from.read_exact(&mut out[end - length..])?;
+        if !out.ends_with(b"\r\n") {
+            return Err(strange(self.name, out));
+        }
+        out.truncate(end);
+        Ok(())
+    }
+
+    /// The number in the eight bytes of a value.
+    pub fn number(&self, value: &[u8]) -> Result<u64, Trouble> {
+        let bytes = value.try_into().map_err(|_| strange(self.name, value))?;
+        Ok(u64::from_le_bytes(bytes))
+    }
+
     /// Its process.
     pub fn process(&self) -> u32 {
         self.child.id()
@@ -110,14 +124,11 @@ fn connect(port: u16, child: &mut Child) -> Result<TcpStream, String> {
     let begin = Instant::now();
     loop {
         if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
-            stream
-                .set_nodelay(true)
-                .map_err(|error| error.to_string())?;
             let limit = Some(Duration::from_secs(60));
-            stream
-                .set_read_timeout(limit)
-                .map_err(|error| error.to_string())?;
-            return Ok(stream);
+            let set = stream
+                .set_nodelay(true)
+                .and_then(|()| stream.set_read_timeout(limit));
+            return set.map(|()| stream).map_err(|error| error.to_string());
         }
         if let Ok(Some(status)) = child.try_wait() {
             return Err(format!("it ended at once: {status}"));

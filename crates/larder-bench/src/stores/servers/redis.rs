@@ -6,7 +6,7 @@
 
 use super::{strange, Server};
 use crate::stores::peer::{Peer, Trouble};
-use std::io::{Read, Write};
+use std::io::Write;
 
 /// A server that keeps nothing on disk.
 pub struct Redis {
@@ -32,24 +32,15 @@ impl Redis {
         }
     }
 
-    /// The length that a reply begins with; nothing for no value.
-    fn length(&mut self) -> Result<Option<usize>, Trouble> {
+    /// Puts the value that comes back to the end of `out`; false if there is none.
+    fn value(&mut self, out: &mut Vec<u8>) -> Result<bool, Trouble> {
         let line = self.server.reply()?;
-        let number = line
-            .strip_prefix(b"$")
-            .and_then(|text| std::str::from_utf8(text).ok());
-        match number.and_then(|text| text.parse::<i64>().ok()) {
-            Some(length) => Ok(usize::try_from(length).ok()),
-            None => Err(strange("Redis", line)),
+        let text = line.strip_prefix(b"$").map(String::from_utf8_lossy);
+        match text.and_then(|text| text.parse::<i64>().ok()) {
+            Some(-1) => Ok(false),
+            Some(length @ 0..) => self.server.bytes(length as usize, out).map(|()| true),
+            _ => Err(strange("Redis", line)),
         }
-    }
-
-    fn end_of_value(&mut self) -> Result<(), Trouble> {
-        let mut end = [0; 2];
-        self.server.from.read_exact(&mut end)?;
-        (end == *b"\r\n")
-            .then_some(())
-            .ok_or_else(|| strange("Redis", &end))
     }
 }
 
@@ -73,21 +64,13 @@ impl Peer for Redis {
             self.command(&[b"GET", &key.to_be_bytes()]);
         }
         self.server.send()?;
-        let mut found = 0;
+        let (mut found, mut value) = (0, Vec::new());
         for place in values.iter_mut().take(keys.len()) {
-            let Some(length) = self.length()? else {
-                continue;
-            };
-            let mut value = [0; 8];
-            if length != value.len() {
-                return Err(Trouble::Wrong(format!(
-                    "Redis has {length} bytes where eight were put"
-                )));
+            value.clear();
+            if self.value(&mut value)? {
+                *place = self.server.number(&value)?;
+                found += 1;
             }
-            self.server.from.read_exact(&mut value)?;
-            self.end_of_value()?;
-            *place = u64::from_le_bytes(value);
-            found += 1;
         }
         Ok(found)
     }
@@ -109,14 +92,7 @@ impl Peer for Redis {
     fn read(&mut self, key: u64, out: &mut Vec<u8>) -> Result<bool, Trouble> {
         self.command(&[b"GET", &bytes_key(key)]);
         self.server.send()?;
-        let Some(length) = self.length()? else {
-            return Ok(false);
-        };
-        let before = out.len();
-        out.resize(before + length, 0);
-        self.server.from.read_exact(&mut out[before..])?;
-        self.end_of_value()?;
-        Ok(true)
+        self.value(out)
     }
 
     fn process(&self) -> u32 {
