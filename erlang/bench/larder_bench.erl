@@ -29,41 +29,29 @@
 
 %% @doc Measures single operations and memory, prints the tables and stops the node.
 -spec main() -> no_return().
-main() -> ended(fun() -> run(fun(_, Runs) -> Runs end, ?RUNS, ?OPERATIONS, 1) end).
+main() -> larder_bench_run:ended(fun() -> run(fun(_, Runs) -> Runs end, ?RUNS, ?OPERATIONS, 1) end).
 
 %% @doc The same in minutes.
 -spec quick() -> no_return().
 quick() ->
     Runs = fun(Size, _) when Size > ?LARGE -> 1; (_, Runs) -> Runs end,
-    ended(fun() -> run(Runs, ?QUICK_RUNS, ?QUICK_OPERATIONS, 10_000) end).
+    larder_bench_run:ended(fun() -> run(Runs, ?QUICK_RUNS, ?QUICK_OPERATIONS, 10_000) end).
 
 %% @doc Measures throughput with one process and several, prints the tables and stops the node.
 -spec scaling() -> no_return().
-scaling() -> ended(fun larder_bench_scaling:run/0).
+scaling() -> larder_bench_run:ended(fun larder_bench_scaling:run/0).
 
 %% @doc Measures how evenly tables grow, prints the table and stops the node.
 -spec growth() -> no_return().
-growth() -> ended(fun larder_bench_growth:run/0).
+growth() -> larder_bench_run:ended(fun larder_bench_growth:run/0).
 
 %% @doc Measures Mnesia on `ets' and on Larder, prints the table and stops the node.
 -spec mnesia() -> no_return().
-mnesia() -> ended(fun larder_bench_mnesia:run/0).
+mnesia() -> larder_bench_run:ended(fun larder_bench_mnesia:run/0).
 
 %% @doc Measures ranks and elements of rows, prints the table and stops the node.
 -spec ranks() -> no_return().
-ranks() -> ended(fun larder_bench_ranks:run/0).
-
--spec ended(fun(() -> ok)) -> no_return().
-ended(Fun) ->
-    Status = try
-                 [] = [M || M <- [ets, larder], code:ensure_loaded(M) =/= {module, M}],
-                 ok = Fun(),
-                 0
-             catch Class:Reason:Stack ->
-                     io:format("make bench failed: ~tp:~tp~n~tp~n", [Class, Reason, Stack]),
-                     1
-             end,
-    halt(Status, [{flush, true}]).
+ranks() -> larder_bench_run:ended(fun larder_bench_ranks:run/0).
 
 %% How many runs a size has, how many there are if nobody says so, how many operations, and the
 %% smallest table whose memory is measured.
@@ -76,9 +64,9 @@ run(RunsOf, OwnRuns, OwnOperations, Least) ->
     Folder = larder_bench_env:folder("bench"),
     Facts = larder_report:facts() ++ [{runs, Runs}, {operations, Operations}],
     Tasks = [{Size, tasks(Size, Rows, RunsOf(Size, Runs), Operations, Least)} || Size <- Sizes],
-    put(left, lists:sum([Seconds || {_, Of} <- Tasks, {_, _, _, _, _, Seconds} <- Of])),
-    %% Seconds expected and taken so far; the first few things say little.
-    put(factor, {20.0, 20.0}),
+    %% The first few things say little.
+    larder_bench_run:expect(
+      lists:sum([Seconds || {_, Of} <- Tasks, {_, _, _, _, _, Seconds} <- Of]), 20.0),
     _ = lists:foldl(fun({Size, Of}, Before) ->
                             All = size(Size, Rows, Of),
                             larder_bench_report:table(Size, All),
@@ -127,15 +115,11 @@ course({Size, course, #{type := Type, shape := Shape, steps := [{First, _, _} | 
                     fun() -> larder_bench_measure:course(Course, Size, Runs, Operations) end),
     [M || #{row := Row} = M <- Measured, lists:member(Row, Rows)].
 
-%% Says what is under way and how long the rest will take: what was expected, corrected by how long
-%% things have taken so far.
+%% Says what is under way and how long the rest will take.
 told({Size, _, _, _, _, Seconds}, What, Fun) ->
-    {Expected, Taken} = get(factor),
-    Left = get(left) * Taken / Expected,
     io:format(standard_error, "  ~b rows: ~ts (about ~s left)~n",
-              [Size, What, larder_bench_env:time(Left)]),
+              [Size, What, larder_bench_run:left()]),
     Start = erlang:monotonic_time(millisecond),
     Result = Fun(),
-    put(factor, {Expected + Seconds, Taken + (erlang:monotonic_time(millisecond) - Start) / 1000}),
-    put(left, get(left) - Seconds),
+    larder_bench_run:spent(Seconds, (erlang:monotonic_time(millisecond) - Start) / 1000),
     Result.

@@ -1,4 +1,4 @@
-%% @doc How `make bench' shows what it measured: a table for each size, a CSV, a chart.
+%% @doc How `make bench' shows what it measured: a table for each size, and a CSV.
 %%
 %% Ratios are Larder's figure by that of `ets', of medians: under 1, Larder is quicker (or smaller).
 %% What a row of the table names several operations for is judged by the geometric mean of their
@@ -58,17 +58,13 @@ ratio(M) ->
 medians(#{ets := Ets, larder := Larder}) ->
     {larder_bench_measure:median(Ets), larder_bench_measure:median(Larder)}.
 
-%% @doc Writes bench.csv and bench.svg into the folder.
+%% @doc Writes bench.csv into the folder; `larder-bench report' draws it.
 -spec files(file:filename(), [{pos_integer(), [measured()]}], [{atom(), term()}]) -> ok.
 files(Folder, BySize, Facts) ->
     Csv = filename:join(Folder, "bench.csv"),
-    Svg = filename:join(Folder, "bench.svg"),
-    ok = larder_report:write(Csv,
-                             larder_report:csv(Facts, header(),
-                                               lists:append([csv(Size, All)
-                                                             || {Size, All} <- BySize]))),
-    ok = larder_report:write(Svg, svg(BySize)),
-    io:format("~nwritten: ~ts, ~ts~n", [Csv, Svg]).
+    Lines = lists:append([csv(Size, All) || {Size, All} <- BySize]),
+    ok = larder_report:write(Csv, larder_report:csv(Facts, header(), Lines)),
+    io:format("~nwritten: ~ts~n", [Csv]).
 
 header() ->
     ["rows", "row", "type", "operation", "unit", "ets", "larder", "ratio", "ratio_least",
@@ -105,15 +101,3 @@ judged(_, none) -> ["", ""];
 judged(Ratio, Target) -> [number(Target), atom_to_list(Ratio =< Target)].
 
 number(N) -> io_lib:format("~.3f", [float(N)]).
-
-svg(BySize) ->
-    larder_report:chart(
-      "Larder's time or memory by that of ets (logarithmic); left of 1 is better; the tick is the target", [0.1, 0.3, 1, 3, 10],
-      [{[grouped(Size), " rows"], [bar(Size, Group) || Group <- groups(All)]}
-       || {Size, All} <- BySize]).
-
-bar(Size, {Row, Title, Members}) ->
-    Ratio = mean(Members),
-    Target = larder_bench_work:target(Row, Size),
-    #{label => Title, ratio => Ratio, target => Target,
-      good => case Target of none -> Ratio =< 1; _ -> Ratio =< Target end}.

@@ -36,17 +36,7 @@
 
 %% @doc Measures, prints the distributions and stops the node.
 -spec main() -> no_return().
-main() ->
-    Status = try
-                 [] = [M || M <- [ets, larder], code:ensure_loaded(M) =/= {module, M}],
-                 ok = run(),
-                 0
-             catch Class:Reason:Stack ->
-                     io:format("make bench-wide failed: ~0tP:~0tP~n~0tP~n",
-                               [Class, 5, Reason, 20, Stack, 20]),
-                     1
-             end,
-    halt(Status, [{flush, true}]).
+main() -> larder_bench_run:ended(fun run/0).
 
 run() ->
     Ops = larder_bench_env:choice("LARDER_BENCH_OPS", larder_bench_wide_ops:names()),
@@ -66,8 +56,8 @@ run() ->
     Count = lists:sum([length(Cells) || {_, Cells} <- Places]),
     io:format(standard_error, "~b cells in ~b tables, seed ~b~n", [Count, length(Places), Seed]),
     Facts = larder_report:facts() ++ [{seed, Seed}, {share, Share}, {rounds, Rounds}],
-    put(left, lists:sum([seconds(Place, Op) || {Place, Cells} <- Places, Op <- [table | Cells]])),
-    put(factor, {5.0, 5.0}),
+    larder_bench_run:expect(
+      lists:sum([seconds(Place, Op) || {Place, Cells} <- Places, Op <- [table | Cells]]), 5.0),
     put(said, erlang:monotonic_time(second) - 60),
     {Cells, Memories} =
         lists:foldl(fun(Size, {CellsBefore, MemoriesBefore}) ->
@@ -134,7 +124,7 @@ place(#{kind := Kind, size := Size} = Place, Names, Rounds) ->
     Words = larder_bench_wide_kinds:size_of(Kind, Size),
     case Words * Size > ?WORDS of
         true ->
-            put(left, get(left) - lists:sum([seconds(Place, Op) || Op <- [table | Names]])),
+            larder_bench_run:skipped(lists:sum([seconds(Place, Op) || Op <- [table | Names]])),
             Why = io_lib:format("rows of ~b MiB together", [Words * Size bsr 17]),
             {[#{op => Op, place => Place, result => {left_out, Why}} || Op <- Ops], []};
         false ->
@@ -145,7 +135,7 @@ place(#{kind := Kind, size := Size} = Place, Names, Rounds) ->
 
 cells(#{type := Type, kind := Kind, processes := Processes} = Place, Words, Ops, Rounds) ->
     {{Tables, Memory}, Took} = timed(fun() -> tables(Place, Words) end),
-    spent(seconds(Place, table), Took),
+    larder_bench_run:spent(seconds(Place, table), Took),
     {Cells, Last} =
         lists:mapfoldl(
           fun(#{name := Name} = Op, Now) ->
@@ -154,7 +144,7 @@ cells(#{type := Type, kind := Kind, processes := Processes} = Place, Words, Ops,
                       timed(fun() ->
                           larder_bench_wide_cell:measure(Op, {Type, Kind, Processes}, Now,
                                                          Rounds) end),
-                  spent(seconds(Place, Name), Seconds),
+                  larder_bench_run:spent(seconds(Place, Name), Seconds),
                   Next = case Result of
                              {left_out, _} -> delete(Now), element(1, tables(Place, Words));
                              _ -> Now
@@ -206,19 +196,13 @@ seconds(#{size := Size}, Name) ->
         false -> 0.03 + min(Size, 100_000) * 1.0e-6
     end.
 
-spent(Expected, Took) ->
-    {AllExpected, AllTook} = get(factor),
-    put(factor, {AllExpected + Expected, AllTook + Took}),
-    put(left, get(left) - Expected).
-
 %% What is under way, every few seconds.
 said(#{type := Type, kind := Kind, size := Size}, Name) ->
     Now = erlang:monotonic_time(second),
     case Now - get(said) >= 5 of
         true ->
-            {Expected, Took} = get(factor),
             io:format(standard_error, "  ~b rows: ~s, ~s of ~s (about ~s left)~n",
-                      [Size, Name, Type, Kind, larder_bench_env:time(get(left) * Took / Expected)]),
+                      [Size, Name, Type, Kind, larder_bench_run:left()]),
             put(said, Now);
         false ->
             ok

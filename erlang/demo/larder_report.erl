@@ -8,8 +8,7 @@
 
 -type cell() :: {text, unicode:chardata()} | iodata().
 %% Text is quoted; everything else stands as it is.
--type bar() :: #{label := unicode:chardata(), ratio := float(), good := boolean(),
-                 target => float() | none}.
+-type bar() :: #{label := unicode:chardata(), ratio := float(), good := boolean()}.
 
 %% @doc The machine, the versions and the commit, for the head of a CSV.
 -spec facts() -> [{atom(), term()}].
@@ -76,8 +75,8 @@ time(Ns) -> io_lib:format("~.2f s", [Ns / 1.0e9]).
 -define(PITCH, 22).
 -define(TOP, 50).
 
-%% @doc An SVG of horizontal bars, one for each ratio, on a logarithmic scale that begins at 1; a
-%% target is a tick. Bars stand in sections, each with a heading (or none, if that is empty).
+%% @doc An SVG of horizontal bars, one for each ratio, on a logarithmic scale that begins at 1.
+%% Bars stand in sections, each with a heading (or none, if that is empty).
 -spec chart(unicode:chardata(), [number()], [{Heading :: unicode:chardata(), [bar()]}]) -> iolist().
 chart(Title, Grid, Sections) ->
     Lines = lists:append([[{heading, Heading} || Heading =/= ""] ++ Bars
@@ -103,22 +102,16 @@ grid(Ratio, Height) ->
 line(Y, {heading, Text}) ->
     io_lib:format("<text x=\"12\" y=\"~b\" font-weight=\"bold\">~ts</text>~n",
                   [Y + 12, escaped(Text)]);
-line(Y, #{label := Label, ratio := Ratio, good := Good} = Bar) ->
+line(Y, #{label := Label, ratio := Ratio, good := Good}) ->
     {From, To} = case Ratio >= 1 of
                      true -> {x(1), x(Ratio)};
                      false -> {x(Ratio), x(1)}
                  end,
-    [io_lib:format("<text x=\"12\" y=\"~b\">~ts</text><rect x=\"~.1f\" y=\"~b\" width=\"~.1f\" height=\"14\" fill=\"~s\"/>"
-                   "<text x=\"~.1f\" y=\"~b\">~.2f</text>~n",
-                   [Y + 12, escaped(Label), From, Y, To - From,
-                    case Good of true -> "#2a7f62"; false -> "#b5483a" end,
-                    To + 5, Y + 12, Ratio]),
-     tick(Y, maps:get(target, Bar, none))].
-
-tick(_, none) -> [];
-tick(Y, Target) ->
-    io_lib:format("<line x1=\"~.1f\" x2=\"~.1f\" y1=\"~b\" y2=\"~b\" stroke=\"#000\" stroke-width=\"2\"/>~n",
-                  [x(Target), x(Target), Y - 2, Y + 16]).
+    io_lib:format("<text x=\"12\" y=\"~b\">~ts</text><rect x=\"~.1f\" y=\"~b\" width=\"~.1f\" height=\"14\" fill=\"~s\"/>"
+                  "<text x=\"~.1f\" y=\"~b\">~.2f</text>~n",
+                  [Y + 12, escaped(Label), From, Y, To - From,
+                   case Good of true -> "#2a7f62"; false -> "#b5483a" end,
+                   To + 5, Y + 12, Ratio]).
 
 escaped(Text) ->
     lists:foldl(fun({Character, Name}, T) -> string:replace(T, Character, Name, all) end, Text,
