@@ -1,5 +1,9 @@
 //! `larder-bench report`: from a folder of results to a page, and from a folder without any to an
-//! error.
+//! error. The tables of the project's pages are those of its results.
+
+mod browser;
+mod made_up;
+mod page;
 
 use std::path::Path;
 use std::process::{Command, Output};
@@ -42,4 +46,20 @@ fn a_folder_without_results_is_an_error() {
     assert!(!output.status.success());
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(said.contains("has no study's result"), "{said}");
+}
+
+#[test]
+fn the_tables_of_the_pages_are_those_of_the_latest_results() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    for name in ["README.md", "docs/performance.md"] {
+        let page = root.join(name);
+        let text = std::fs::read_to_string(&page).expect("the page is there");
+        let filled =
+            larder_bench::report::fill(&page, &root.join("results/latest")).expect("tables");
+        assert!(text.contains("<!-- figures "), "{name} has no tables");
+        assert!(
+            text == filled,
+            "run make figures: {name} has other figures than results/latest"
+        );
+    }
 }

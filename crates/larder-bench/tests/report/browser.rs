@@ -2,8 +2,7 @@
 //! plot is drawn by the script, the keyboard works, no script fails. `LARDER_NO_BROWSER=1` leaves
 //! these tests out where no browser can be had; `LARDER_SCREENSHOTS=FOLDER` keeps what was seen.
 
-mod made_up;
-
+use super::made_up;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

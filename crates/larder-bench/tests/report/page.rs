@@ -1,7 +1,6 @@
 //! What is in the page and in the files, without a browser.
 
-mod made_up;
-
+use super::made_up;
 use larder_bench::report::{write, Error, Written};
 use std::path::Path;
 
