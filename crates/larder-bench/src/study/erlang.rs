@@ -48,7 +48,7 @@ scenarios | Scenarios, a process for each scheduler | insert/delete/lookup in %,
 
 fn run(run: &mut Run) -> Outcome {
     for w in &WORKLOADS {
-        run.plots(WORKLOAD, &[("id", w.id), ("title", w.title)]);
+        run.plots(WORKLOAD, &[("id", w.id()), ("title", w.title())]);
     }
     let scenarios =
         "rows {K}, half of the range there at the beginning; a sequence of next is one operation";

@@ -1,17 +1,23 @@
 //! The study of 2003: seven workloads on rows {K, 1}, from 700 keys to 54 million.
 //!
-//! To add a workload: an entry of [`WORKLOADS`], which is a title and a function that does it,
-//! checks what it is told, and says how many operations that were.
+//! To add a workload: an entry of [`WORKLOADS`], which is a title and a function that does it and
+//! checks what it is told.
+
+mod plan;
+mod workloads;
+
+pub(super) use plan::SIZES;
+pub(super) use workloads::WORKLOADS;
 
 use super::contender::{others, said, Contender};
-use super::rows::{traverse, whole, Rows};
+use super::rows::Rows;
 use super::run::{rotated, Run};
 use super::{Extent, Plan};
-use crate::maps::peers::Hand;
 use crate::result::{Failure, Outcome};
 use crate::table::grouped;
 use crate::time::timed;
-use crate::workload::shuffled;
+use plan::{fitting, sizes, turns_of, Taken, ROUNDS_FULL};
+use workloads::{deletions, Answer, KeyOrders};
 
 /// The study.
 pub const STUDY: Plan = Plan {
@@ -29,114 +35,10 @@ const SET: &str = "set";
 
 const PAPER: &str = "Fritchie 2003";
 
-/// The keys, in two orders.
-struct KeyOrders {
-    n: u64,
-    /// All keys, shuffled.
-    random: Vec<u32>,
-    /// Shuffled in another way: where a row lies in memory is often said by when it came.
-    visit: Vec<u32>,
-}
-
-impl KeyOrders {
-    fn new(n: usize, seed: u64) -> KeyOrders {
-        KeyOrders {
-            n: n as u64,
-            random: shuffled(n, seed),
-            visit: shuffled(n, seed + 1),
-        }
-    }
-}
-
-/// One workload: a plot for its times, one for its times by those of `set`.
-pub(super) struct Workload {
-    /// Its plot.
-    pub(super) id: &'static str,
-    pub(super) title: &'static str,
-    note: &'static str,
-    work: fn(&mut dyn Hand, &KeyOrders) -> Answer,
-}
-
-const fn workload(
-    [id, title, note]: [&'static str; 3],
-    work: fn(&mut dyn Hand, &KeyOrders) -> Answer,
-) -> Workload {
-    Workload {
-        id,
-        title,
-        note,
-        work,
-    }
-}
-
 /// The plot of a workload's times by those of `set`.
 fn relative(id: &str) -> String {
     format!("relative-{id}")
 }
-
-/// What was wrong, if something was.
-type Answer = Result<(), String>;
-
-/// In the order in which a table goes through them. After the deletion it is empty and is filled
-/// once more, at random.
-pub(super) const WORKLOADS: [Workload; 7] = [
-    workload(
-        [
-            "insert-sequential",
-            "Sequential insert",
-            "keys 1, 2, 3 and so on, into an empty table",
-        ],
-        |hand, data| inserts(hand, 1..=data.n),
-    ),
-    workload(
-        [
-            "lookup-sequential",
-            "Sequential lookup",
-            "every key once, in order",
-        ],
-        |hand, data| lookups(hand, 1..=data.n),
-    ),
-    workload(
-        [
-            "lookup-random",
-            "Random lookup",
-            "every key once, in random order",
-        ],
-        |hand, data| lookups(hand, keys(&data.visit)),
-    ),
-    workload(
-        [
-            "traversal",
-            "Forward traversal",
-            "first and next, key by key, without reading rows",
-        ],
-        traversal,
-    ),
-    workload(
-        [
-            "counter-random",
-            "Random counter update",
-            "update_counter of every row once, in random order",
-        ],
-        |hand, data| counters(hand, keys(&data.visit)),
-    ),
-    workload(
-        [
-            "deletion",
-            "Deletion",
-            "every key, in order, until the table is empty",
-        ],
-        |hand, data| deletions(hand, 1..=data.n),
-    ),
-    workload(
-        [
-            "insert-random",
-            "Random insert",
-            "every key once, in random order, into an empty table",
-        ],
-        |hand, data| inserts(hand, keys(&data.random)),
-    ),
-];
 
 /// The plots of one workload.
 const PAIR: &str = "
@@ -172,48 +74,6 @@ const MEMORY: [(&str, f64); 6] = [
     (SET, 980.0),
 ];
 
-fn keys(order: &[u32]) -> impl Iterator<Item = u64> + '_ {
-    order.iter().map(|&i| u64::from(i) + 1)
-}
-
-fn inserts(hand: &mut dyn Hand, keys: impl Iterator<Item = u64>) -> Answer {
-    keys.for_each(|key| hand.insert(key, 1));
-    Ok(())
-}
-
-fn lookups(hand: &mut dyn Hand, keys: impl Iterator<Item = u64>) -> Answer {
-    for key in keys {
-        let found = hand.get(key);
-        if found != Some(1) {
-            return Err(format!("lookup of {key} gave {found:?}, not 1"));
-        }
-    }
-    Ok(())
-}
-
-fn traversal(hand: &mut dyn Hand, data: &KeyOrders) -> Answer {
-    whole(traverse(hand), data.n)
-}
-
-fn counters(hand: &mut dyn Hand, keys: impl Iterator<Item = u64>) -> Answer {
-    for key in keys {
-        let sum = hand.add(key);
-        if sum != Some(2) {
-            return Err(format!("update_counter of {key} gave {sum:?}, not 2"));
-        }
-    }
-    Ok(())
-}
-
-fn deletions(hand: &mut dyn Hand, keys: impl Iterator<Item = u64>) -> Answer {
-    for key in keys {
-        if !hand.remove(key) {
-            return Err(format!("there was no {key} to delete"));
-        }
-    }
-    Ok(())
-}
-
 /// The paper's tables, Larder's own, then every other structure.
 fn contenders() -> Vec<Contender> {
     let mut all = vec![
@@ -236,73 +96,6 @@ fn contenders() -> Vec<Contender> {
         "judyl_hash",
     ]));
     all
-}
-
-/// What tables took, for the estimate of the next size.
-#[derive(Default)]
-struct Taken {
-    /// Name, bytes a row, seconds a row in the whole course, and at how many keys that was.
-    seen: Vec<(String, f64, f64, usize)>,
-}
-
-impl Taken {
-    /// Bytes a row, before anything is known.
-    const UNKNOWN: f64 = 150.0;
-    /// What a table takes while it doubles what it has, and what allocators keep.
-    const PEAK: f64 = 1.7;
-    /// Sizes up to this are measured in any case; larger ones while there is time, if hours were
-    /// not asked for.
-    const ALWAYS: usize = 70_000;
-
-    fn bytes(&self, name: &str) -> f64 {
-        let known = self.seen.iter().find(|(of, ..)| of == name);
-        known.map_or(Self::UNKNOWN, |(_, bytes, ..)| *bytes)
-    }
-
-    /// Seconds of the whole course with so many keys. A row takes longer in a larger table: by half
-    /// for each factor of ten, about.
-    fn seconds(&self, name: &str, n: usize) -> f64 {
-        let known = self.seen.iter().find(|(of, ..)| of == name);
-        known.map_or(0.0, |(_, _, seconds, keys)| {
-            let tens = (n as f64 / *keys as f64).log10().max(0.0);
-            n as f64 * seconds * (1.0 + 0.5 * tens)
-        })
-    }
-
-    fn note(&mut self, name: &str, bytes: f64, seconds: f64, keys: usize) {
-        self.seen.retain(|(of, ..)| of != name);
-        self.seen.push((name.to_owned(), bytes, seconds, keys));
-    }
-}
-
-/// Those for which there is memory and time at a size; of the others, it is said.
-fn fitting<'c>(run: &mut Run, taken: &Taken, n: usize, all: &'c [Contender]) -> Vec<&'c Contender> {
-    let (mut planned, mut late) = (0.0, Vec::new());
-    let mut fit = Vec::new();
-    for contender in all {
-        let name = &contender.name;
-        let what = format!("{} keys, {name}", grouped(n));
-        let seconds = taken.seconds(name, n);
-        // Without `set` there is nothing to be relative to.
-        let patient = run.scale == Extent::Full || name == SET || n <= Taken::ALWAYS;
-        if !patient && !run.clock.has_time(planned + seconds) {
-            late.push(format!("{name} ({seconds:.0} s)"));
-            continue;
-        }
-        let bytes = n as f64 * taken.bytes(name) * Taken::PEAK;
-        if !run.is_over(&what, (1.0, seconds)) && run.fits(&what, bytes) {
-            planned += seconds;
-            fit.push(contender);
-        }
-    }
-    if !late.is_empty() {
-        let late = late.join(", ");
-        run.skip(format!(
-            "{} keys: no time in a quick study for {late}",
-            grouped(n)
-        ));
-    }
-    fit
 }
 
 /// Sends each through the course once with few keys, and says what the large sizes will take, and
@@ -333,39 +126,6 @@ fn foresee(
     Ok(())
 }
 
-/// Keys.
-pub(super) const SIZES: [usize; 8] = [
-    700, 7_000, 70_000, 700_000, 7_000_000, 14_000_000, 21_000_000, 54_000_000,
-];
-
-/// Rows that small tables go through the course with, in a full study.
-const ROUNDS_FULL: usize = 400_000;
-
-/// Large sizes are measured once.
-fn turns_of(runs: usize, n: usize) -> usize {
-    if n > 7_000_000 {
-        1
-    } else {
-        runs
-    }
-}
-
-/// Those that were asked for, or as many as the scale has; of the others it is said.
-fn sizes(run: &mut Run) -> Vec<usize> {
-    if !run.sizes.is_empty() {
-        return run.sizes.clone();
-    }
-    let most = run.scale.pick(2, 4, SIZES.len());
-    if most < SIZES.len() {
-        let more: Vec<_> = SIZES[most..].iter().map(|&n| grouped(n)).collect();
-        run.skip(format!(
-            "{} keys: asked for by --full alone",
-            more.join("; ")
-        ));
-    }
-    SIZES[..most].to_vec()
-}
-
 fn run(run: &mut Run) -> Outcome {
     let sizes = sizes(run);
     let contenders = run.contenders(contenders())?;
@@ -390,7 +150,8 @@ fn run(run: &mut Run) -> Outcome {
 
 fn declare(run: &mut Run) {
     for w in &WORKLOADS {
-        run.plots(PAIR, &[("id", w.id), ("title", w.title), ("note", w.note)]);
+        let [id, title, note] = w.texts();
+        run.plots(PAIR, &[("id", id), ("title", title), ("note", note)]);
     }
     run.plots(PLOTS, &[]);
     for (name, workload, n, percent) in HEADLINES {
@@ -472,13 +233,17 @@ fn course(
     let (mut times, mut bytes) = ([0.0; WORKLOADS.len()], 0.0);
     for _ in 0..rounds {
         for (workload, time) in WORKLOADS.iter().zip(&mut times) {
-            let (answer, seconds) = timed(|| (workload.work)(&mut *hand, data));
+            let (answer, seconds) = timed(|| workload.work(&mut *hand, data));
             *time += seconds;
-            let right = if workload.id == "deletion" { 0 } else { data.n };
+            let right = if workload.id() == "deletion" {
+                0
+            } else {
+                data.n
+            };
             answer
                 .and_then(|()| counted(&*rows, right as usize))
-                .map_err(|what| wrong(format!("{}: {what}", workload.title)))?;
-            if workload.id == "insert-sequential" {
+                .map_err(|what| wrong(format!("{}: {what}", workload.title())))?;
+            if workload.id() == "insert-sequential" {
                 bytes = rows.memory().unwrap_or(0) as f64 / data.n as f64;
             }
         }
@@ -500,9 +265,9 @@ fn counted(rows: &dyn Rows, right: usize) -> Answer {
 fn report(run: &mut Run, contender: &Contender, n: usize, times: Times, of_set: Option<Times>) {
     let name = &contender.name;
     for (i, w) in WORKLOADS.iter().enumerate() {
-        run.figure(w.id, name, n, times[i] * 1e6 / (n as f64 / 1e3));
+        run.figure(w.id(), name, n, times[i] * 1e6 / (n as f64 / 1e3));
         if let Some(set) = of_set {
-            run.figure(&relative(w.id), name, n, 100.0 * times[i] / set[i]);
+            run.figure(&relative(w.id()), name, n, 100.0 * times[i] / set[i]);
         }
     }
 }
@@ -510,13 +275,13 @@ fn report(run: &mut Run, contender: &Contender, n: usize, times: Times, of_set: 
 /// The paper's ratios and ours, at the largest size that we have of each, on one plot.
 fn headlines(run: &mut Run, sizes: &[usize]) {
     for (name, workload, n, percent) in HEADLINES {
-        let Some(w) = WORKLOADS.iter().find(|w| w.id == workload) else {
+        let Some(w) = WORKLOADS.iter().find(|w| w.id() == workload) else {
             continue;
         };
-        let x = format!("{name}, {}", w.title.to_lowercase());
+        let x = format!("{name}, {}", w.title().to_lowercase());
         let at = format!("2003, {:.0} M keys", n / 1e6);
         run.published("headlines", &at, &*x, percent, PAPER);
-        let ours = |&n: &usize| Some((n, run.median(&relative(w.id), name, n)?));
+        let ours = |&n: &usize| Some((n, run.median(&relative(w.id()), name, n)?));
         if let Some((n, y)) = sizes.iter().rev().find_map(ours) {
             let series = format!("here, {} keys", grouped(n));
             run.figure("headlines", &series, &*x, y);
