@@ -1,14 +1,14 @@
-//! Maps in rows: changed in their place.
+//! Changing maps in rows in place.
 
 use crate::status::{guarded, Status};
 use crate::table::{larder_table, on, summed, whether};
 use crate::terms::at;
 use crate::view::larder_view;
 
-/// Gives a key of a map this value; the map is the element at a position, from 1, of the row under
-/// a key. `LARDER_NONE` if there is no such row. Atomic; nothing else of the row is looked at or
-/// copied out. `LARDER_NOT_MAP` if the element is none, `LARDER_BAD_ROW` (no such position, or the
-/// key's), `LARDER_TABLE_TYPE` (bags).
+/// Sets the value under a key of a map. The map is the element at `position`, counted from 1, of
+/// the row under `key`. Atomic. No other part of the row is read or copied. `LARDER_NONE` if there
+/// is no such row; `LARDER_NOT_MAP` if the element isn't a map; `LARDER_BAD_ROW` if there is no
+/// such position, or if it is the key's; `LARDER_TABLE_TYPE` for bags.
 ///
 /// # Safety
 /// As for `larder_insert`, for all views.
@@ -30,7 +30,7 @@ pub unsafe extern "C" fn larder_map_put(
     })
 }
 
-/// Removes a key of such a map, if the map has it: as `larder_map_put`.
+/// Removes a key from a map, if the map has it. Otherwise like `larder_map_put`.
 ///
 /// # Safety
 /// As for `larder_map_put`.
@@ -51,9 +51,9 @@ pub unsafe extern "C" fn larder_map_remove(
     })
 }
 
-/// Adds to the integer that a key of such a map has; the sum in `*sum` unless that is null. Atomic.
-/// A map without the key gets it, and the counter begins with `*initial`; if `initial` is null,
-/// that is `LARDER_BAD_KEY`, and so is a row that is not there. Otherwise as `larder_add` and
+/// Adds to the integer under a key of a map, and writes the sum to `*sum`, unless `sum` is null.
+/// Atomic. If the map doesn't have the key, the counter starts from `*initial`; if `initial` is
+/// null, this is `LARDER_BAD_KEY`. So is a row that doesn't exist. Otherwise like `larder_add` and
 /// `larder_map_put`.
 ///
 /// # Safety

@@ -1,8 +1,9 @@
-//! How tables are made: a structure that may grow.
+//! Options of tables: a structure that may grow.
 //!
-//! A program says how many bytes its `larder_options` has. Fields are only ever added, at the end,
-//! and zero stands for what a library without the field does. So a program works with a newer
-//! library; and with an older one, unless it asks for what that one has not, which is told.
+//! A program passes the size of its `larder_options`. New fields are only added at the end, and
+//! zero means what a library without the field does. So a program works with a newer library. It
+//! also works with an older one, unless it sets a field that the library doesn't know, which is an
+//! error.
 
 use crate::status::{Failure, Status};
 use crate::terms::text_at;
@@ -12,17 +13,17 @@ use std::ffi::{c_char, c_int};
 use std::mem::{offset_of, size_of, MaybeUninit};
 use std::time::Duration;
 
-/// How many rows a key may have, and in what order keys come.
+/// The type of a table: how many rows a key may have, and the order of keys.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum larder_type {
-    /// One row a key, in no order.
+    /// One row per key, in no order.
     Set = 0,
-    /// One row a key, in the order of keys; 1 and 1.0 are one key.
+    /// One row per key, in the order of keys; 1 and 1.0 are the same key.
     OrderedSet = 1,
-    /// Any number of different rows a key, in order of arrival.
+    /// Any number of different rows per key, in order of arrival.
     Bag = 2,
-    /// Any number of rows a key, the same one several times too.
+    /// Any number of rows per key, which may be equal, in order of arrival.
     DuplicateBag = 3,
 }
 
@@ -35,16 +36,17 @@ impl larder_type {
     ];
 }
 
-/// What becomes of a table that has as much as it may have.
+/// What happens when a table has reached its limit.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum larder_evict {
     /// Writes that need room are refused: `LARDER_FULL`.
     None = 0,
-    /// Of some rows that are looked at, those go that were read or written the longest ago.
+    /// Of a sample of rows, those are evicted that have not been read or written for the longest
+    /// time.
     Lru = 1,
-    /// Of some rows that are looked at, those go that were read or written the least often lately;
-    /// or a new one, if it was not more often.
+    /// Of a sample of rows, those are evicted that have been read or written least often lately; or
+    /// a new row, if its key hasn't been used more often.
     TinyLfu = 2,
 }
 
@@ -52,47 +54,49 @@ impl larder_evict {
     const ALL: [larder_evict; 3] = [larder_evict::None, larder_evict::Lru, larder_evict::TinyLfu];
 }
 
-/// How a table is made. Zeroed but for its size, it makes a set with the key in front.
+/// The options of a table. If all fields except the size are zero, the table is a set, and the key
+/// is the first element of a row.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct larder_options {
-    /// `sizeof(larder_options)`: by it the library knows which fields the program has. Later
-    /// versions of the library may add some at the end.
+    /// `sizeof(larder_options)`, by which the library knows the fields that the program has. Later
+    /// versions of the library may add fields at the end.
     pub size: usize,
     /// A `larder_type`.
     pub kind: c_int,
     /// A `larder_evict`, for a table that has `max_size` or `max_memory`.
     pub evict: c_int,
-    /// The position of the key in each row, from 1; 0 stands for 1.
+    /// The position of the key in each row, counted from 1; 0 means 1.
     pub keypos: usize,
-    /// Whether `larder_table_find` finds the table; no other may have its name.
+    /// Whether `larder_table_find` finds the table by its name, which must then be unique.
     pub named: bool,
-    /// Whether rows are kept compressed: less memory, more work for each access.
+    /// Whether rows are compressed, which takes less memory, but more time for each access.
     pub compressed: bool,
-    /// Whether rows are counted in many places: quicker for many writers, slower to ask.
+    /// Whether rows are counted by several counters, which is faster for many writers, but makes
+    /// reading the size slower.
     pub decentralized_counters: bool,
-    /// The structure to build on, with its options: `"btree"`, `"catree(over=btree,m=16)"`; null
-    /// for the default, which is best for nearly everything.
+    /// The structure of the table, with its options, such as `"btree"` or
+    /// `"catree(over=btree,m=16)"`; null for the default, which is best in nearly all cases.
     pub structure: *const c_char,
-    /// For how many milliseconds a row lives after it was written, unless `larder_insert_for` says
-    /// otherwise; 0: for ever. For sets and ordered_sets, as all that follows.
+    /// The time in milliseconds after which a row expires, unless `larder_insert_for` sets another
+    /// one; 0: never. This and all following options are for sets and ordered_sets.
     pub ttl_ms: u64,
-    /// For how many milliseconds a row lives, at least, after it was written or looked up by its
-    /// key; 0: for ever.
+    /// The least time in milliseconds after which a row expires that is neither written nor looked
+    /// up by its key; 0: never.
     pub idle_ms: u64,
-    /// How many rows the table has at most; 0: any number.
+    /// The largest number of rows; 0: no limit.
     pub max_size: usize,
-    /// How many bytes its rows take at most; 0: any number.
+    /// The largest number of bytes that the rows may take; 0: no limit.
     pub max_memory: usize,
 }
 
-/// What the first version with a size had.
+/// The size of the first version of the options.
 const LEAST: usize = offset_of!(larder_options, max_memory) + size_of::<usize>();
 
-/// More than any version will have: a larger size was never set.
+/// More than the size of any version. If the size is larger, the field wasn't set.
 const MOST: usize = 4096;
 
-/// Copies what a program has of the options.
+/// Copies the options of a program, whose version may be older or newer.
 ///
 /// # Safety
 /// `options` has as many bytes as its size says.
@@ -124,7 +128,7 @@ unsafe fn copied(options: *const larder_options) -> Result<larder_options, Failu
     }
 }
 
-/// Puts the options into a builder.
+/// Applies the options to a builder.
 ///
 /// # Safety
 /// `options` has as many bytes as its size says; `structure` is null or ends with a NUL.
@@ -162,7 +166,7 @@ pub(crate) unsafe fn apply(
     bounded(&options, builder)
 }
 
-/// Puts the bounds into a builder: a table that is asked for none pays for none.
+/// Applies the bounds to a builder. A table without bounds doesn't pay for them.
 fn bounded(options: &larder_options, mut builder: Builder) -> Result<Builder, Failure> {
     let bad = |text| Err(Failure::new(Status::BadOption, text));
     if options.ttl_ms > 0 {

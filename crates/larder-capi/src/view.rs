@@ -6,15 +6,15 @@ use std::cmp::Ordering;
 use std::ffi::c_char;
 use std::ptr;
 
-/// A term that lies in somebody's memory: in a `larder_terms`, which has to stay as it is
-/// meanwhile. Copy it freely; take it apart with the functions `larder_view_…` alone. The zeroed
-/// one views nothing.
+/// A view of a term in a `larder_terms`, which must not be changed while the view is used. It may
+/// be copied freely. Read it with the functions `larder_view_…` only. A zeroed view is a view of
+/// nothing.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct larder_view {
-    /// The library's own encoding.
+    /// The term in the library's own encoding.
     pub bytes: *const u8,
-    /// How many bytes it has.
+    /// The number of bytes.
     pub len: usize,
 }
 
@@ -45,10 +45,10 @@ impl larder_view {
         Some(unsafe { TermRef::trusted(std::slice::from_raw_parts(self.bytes, self.len)) })
     }
 
-    /// The term, which has to be there.
+    /// The term; an error if there is none.
     ///
     /// # Safety
-    /// As for `term`.
+    /// That of `term`.
     pub(crate) unsafe fn some<'a>(self, what: &str) -> Result<TermRef<'a>, Failure> {
         // SAFETY: as the caller says.
         unsafe { self.term() }
@@ -56,7 +56,7 @@ impl larder_view {
     }
 }
 
-/// What a term is.
+/// The kind of a term.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum larder_kind {
@@ -86,11 +86,11 @@ pub enum larder_kind {
     List = 11,
     /// A binary.
     Binary = 12,
-    /// A bitstring that is no binary: its bits are no multiple of eight.
+    /// A bitstring that isn't a binary: its number of bits is no multiple of eight.
     Bitstring = 13,
 }
 
-/// What the term is. O(1).
+/// Returns the kind of the term. O(1).
 ///
 /// # Safety
 /// The view's terms are as they were when it was made.
@@ -119,7 +119,7 @@ pub unsafe extern "C" fn larder_view_kind(view: larder_view) -> larder_kind {
     })
 }
 
-/// Gives `value` to where `out` leads if it leads anywhere.
+/// Writes `value` to `*out`, unless `out` is null.
 ///
 /// # Safety
 /// `out` is null or may be written to.
@@ -130,7 +130,8 @@ pub(crate) unsafe fn give<T>(out: *mut T, value: T) {
     }
 }
 
-/// The integer, if the term is one that fits into 64 bits; else false, and `value` stays as it is.
+/// Gets the integer, if the term is one that fits in 64 bits. Otherwise returns false, and `*value`
+/// is unchanged.
 ///
 /// # Safety
 /// The view's terms are as they were when it was made; `value` is null or may be written to.
@@ -145,7 +146,8 @@ pub unsafe extern "C" fn larder_view_int(view: larder_view, value: *mut i64) -> 
     })
 }
 
-/// The integer, if the term is one of 0 to 2^64 − 1; else false, and `value` stays as it is.
+/// Gets the integer, if the term is one from 0 to 2^64 − 1. Otherwise returns false, and `*value`
+/// is unchanged.
 ///
 /// # Safety
 /// As for `larder_view_int`.
@@ -167,7 +169,7 @@ pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) ->
     })
 }
 
-/// The float, if the term is one; else false, and `value` stays as it is.
+/// Gets the float, if the term is one. Otherwise returns false, and `*value` is unchanged.
 ///
 /// # Safety
 /// As for `larder_view_int`.
@@ -186,8 +188,8 @@ pub unsafe extern "C" fn larder_view_float(view: larder_view, value: *mut f64) -
     })
 }
 
-/// The atom's text, if the term is one; else false. The text is UTF-8, ends with no NUL, and is
-/// never freed.
+/// Gets the text of the atom, if the term is one. Otherwise returns false. The text is UTF-8, isn't
+/// terminated by a NUL, and is never freed.
 ///
 /// # Safety
 /// The view's terms are as they were when it was made; `text` and `len` are null or may be written
@@ -213,8 +215,8 @@ pub unsafe extern "C" fn larder_view_atom(
     })
 }
 
-/// The binary's bytes, if the term is one; else false. They lie where the term does, or where it
-/// keeps them, and are valid as long.
+/// Gets the bytes of the binary, if the term is one. Otherwise returns false. The bytes aren't
+/// copied, and are valid as long as the term is.
 ///
 /// # Safety
 /// The view's terms are as they were when it was made; `bytes` and `len` are null or may be written
@@ -239,8 +241,8 @@ pub unsafe extern "C" fn larder_view_binary(
     })
 }
 
-/// How many elements a tuple or a list has, pairs a map, bytes a binary; 0 for everything else. A
-/// list's tail is no element. O(1).
+/// Returns the number of elements of a tuple or list, of pairs of a map, or of bytes of a binary; 0
+/// for any other term. The tail of a list doesn't count as an element. O(1).
 ///
 /// # Safety
 /// As for `larder_view_kind`.
@@ -258,8 +260,8 @@ pub unsafe extern "C" fn larder_view_size(view: larder_view) -> usize {
     })
 }
 
-/// The element at `index`, from 0, of a tuple or list; nothing if it has none there. O(index): for
-/// all of them, `larder_view_elements`.
+/// Returns the element of a tuple or list at `index`, counted from 0; nothing if there is none.
+/// O(index). To get all elements, use `larder_view_elements`.
 ///
 /// # Safety
 /// As for `larder_view_kind`. The element is valid as long as `view` is.
@@ -276,9 +278,9 @@ pub unsafe extern "C" fn larder_view_element(view: larder_view, index: usize) ->
     })
 }
 
-/// Writes views of the elements of a tuple or list, or of the keys and values of a map, each key
-/// before its value, to `out`: as many as there are, `capacity` at most. How many there are.
-/// O(that).
+/// Writes views of the elements of a tuple or list to `out`; for a map, of its keys and values,
+/// each key before its value. Writes at most `capacity` views. Returns how many there are. O(n) in
+/// their number.
 ///
 /// # Safety
 /// As for `larder_view_kind`; `out` points to `capacity` views, or `capacity` is 0.
@@ -322,8 +324,8 @@ pub unsafe extern "C" fn larder_view_elements(
     })
 }
 
-/// What a list ends with: `[]` for most, something else for an improper one; nothing for what is no
-/// list. O(elements).
+/// Returns the tail of a list: `[]` for a proper list, any other term for an improper one; nothing
+/// if the term isn't a list. O(elements).
 ///
 /// # Safety
 /// As for `larder_view_element`.
@@ -342,7 +344,7 @@ pub unsafe extern "C" fn larder_view_tail(view: larder_view) -> larder_view {
     })
 }
 
-/// A map's value under a key, which has to be identical; nothing if there is none. O(pairs).
+/// Returns the value under an identical key of a map; nothing if there is none. O(pairs).
 ///
 /// # Safety
 /// As for `larder_view_element`, for both views.
@@ -359,7 +361,8 @@ pub unsafe extern "C" fn larder_view_find(map: larder_view, key: larder_view) ->
     })
 }
 
-/// Whether two terms are identical, as `=:=` has it: 1 is not 1.0. Two views of nothing are.
+/// Returns whether two terms are identical, as by `=:=`: 1 is not 1.0. Two views of nothing are
+/// identical.
 ///
 /// # Safety
 /// As for `larder_view_kind`, for both views.
@@ -374,8 +377,9 @@ pub unsafe extern "C" fn larder_view_same(a: larder_view, b: larder_view) -> boo
     })
 }
 
-/// How two terms compare in Erlang's order, in which 1 and 1.0 are equal: below, at or above 0 as
-/// `a` comes before, with or after `b`. Nothing comes first.
+/// Compares two terms in Erlang's order, in which 1 and 1.0 are equal. Returns a number less than,
+/// equal to or greater than 0 if `a` is less than, equal to or greater than `b`. Nothing is less
+/// than any term.
 ///
 /// # Safety
 /// As for `larder_view_kind`, for both views.
@@ -395,7 +399,7 @@ pub unsafe extern "C" fn larder_view_compare(a: larder_view, b: larder_view) -> 
     })
 }
 
-/// Copies the first `capacity` bytes of what there is; how much there is.
+/// Copies at most `capacity` bytes. Returns how many there are.
 ///
 /// # Safety
 /// `out` points to `capacity` bytes, or `capacity` is 0.
@@ -411,9 +415,9 @@ unsafe fn copy_out(all: &[u8], out: *mut u8, capacity: usize) -> Result<usize, F
     Ok(all.len())
 }
 
-/// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `capacity`
-/// bytes, the last a NUL; gives how many the whole text has, without the NUL. `larder_push_text`
-/// reads it again.
+/// Writes the text of the term, as Erlang would print it, in UTF-8. Like `snprintf`, writes at most
+/// `capacity` bytes, of which the last is a NUL, and returns the length of the whole text without
+/// the NUL. `larder_push_text` reads the text.
 ///
 /// # Safety
 /// As for `larder_view_kind`; `out` points to `capacity` bytes, or `capacity` is 0.
@@ -432,7 +436,7 @@ pub unsafe extern "C" fn larder_view_text(
     })
 }
 
-/// Writes bytes as `snprintf` does: `capacity` at most, the last a NUL.
+/// Writes bytes as `snprintf` does: at most `capacity`, of which the last is a NUL.
 ///
 /// # Safety
 /// `out` is null or points to `capacity` bytes, or `capacity` is 0.
@@ -447,8 +451,8 @@ pub(crate) unsafe fn copy_text(
     if out.is_null() {
         return Err(Failure::null("out"));
     }
-    // A text that is cut may end within a character, as with `snprintf`: its length says that it
-    // was cut.
+    // A truncated text may end within a character, as with `snprintf`. The caller sees by the
+    // length that it was truncated.
     let n = bytes.len().min(capacity - 1);
     // SAFETY: `n + 1` bytes are within the capacity.
     unsafe {
@@ -458,8 +462,8 @@ pub(crate) unsafe fn copy_text(
     Ok(())
 }
 
-/// Writes the term in Erlang's external format, as `term_to_binary` does and `larder_push_etf`
-/// reads it: the first `capacity` bytes; gives how many there are.
+/// Writes the term in Erlang's external term format, as `term_to_binary` does. Writes at most
+/// `capacity` bytes, and returns how many there are. `larder_push_etf` reads the format.
 ///
 /// # Safety
 /// As for `larder_view_text`.

@@ -7,9 +7,9 @@
 //! | an enum whose variants have no fields | the variant's number, from 0 |
 //! | any other enum | `{Number, {Fields…}}` |
 //!
-//! That is the order that `#[derive(PartialOrd, Ord)]` gives the same type: fields from left to
-//! right, variants from top to bottom. A tuple with fewer elements is less to Erlang, whatever they
-//! are. So the fields of a variant are in a tuple of their own, behind its number.
+//! The terms have the same order as `#[derive(PartialOrd, Ord)]` gives the type: fields from left
+//! to right, variants from top to bottom. In Erlang a tuple with fewer elements is always less than
+//! one with more. So the fields of a variant are in a separate tuple behind its number.
 
 use proc_macro2::TokenStream;
 use quote::{format_ident, quote};
@@ -19,7 +19,7 @@ use syn::{
 
 /// Derives the traits `EncodeKey` and `OrderedKey` of `larder::typed`.
 ///
-/// All fields are keys, and so are the types that the type is generic over.
+/// All fields must be keys, and so must the types that the type is generic over.
 #[proc_macro_derive(OrderedKey)]
 pub fn ordered_key(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     let input = parse_macro_input!(input as DeriveInput);
@@ -27,14 +27,15 @@ pub fn ordered_key(input: proc_macro::TokenStream) -> proc_macro::TokenStream {
     derived.into()
 }
 
-/// The bodies of the two traits' functions.
+/// The bodies of the functions of the two traits.
 struct Bodies {
     encode: TokenStream,
-    /// What the key is in registers, if it is one thing.
+    /// The body of `leaf`, if the key is a single integer, text or the like.
     leaf: Option<TokenStream>,
     decode: TokenStream,
 }
 
+/// Generates the two implementations.
 fn derive(input: &DeriveInput) -> Result<TokenStream> {
     let Bodies {
         encode,
@@ -88,7 +89,7 @@ fn derive(input: &DeriveInput) -> Result<TokenStream> {
     })
 }
 
-/// The generics, with every type among them a key.
+/// The generics, with the bound that every type parameter is a key.
 fn bound(generics: &Generics, key: &TokenStream) -> Generics {
     let mut generics = generics.clone();
     let types: Vec<Ident> = generics
@@ -106,6 +107,7 @@ fn bound(generics: &Generics, key: &TokenStream) -> Generics {
     generics
 }
 
+/// The bodies for a struct.
 fn of_struct(fields: &Fields) -> Bodies {
     let (pattern, names) = pattern(fields);
     let opened = quote!(let Self #pattern = self;);
@@ -138,6 +140,7 @@ fn of_struct(fields: &Fields) -> Bodies {
     }
 }
 
+/// The bodies for an enum.
 fn of_enum(data: &syn::DataEnum) -> Result<Bodies> {
     for variant in &data.variants {
         if let Some((_, value)) = &variant.discriminant {
@@ -154,7 +157,7 @@ fn of_enum(data: &syn::DataEnum) -> Result<Bodies> {
         .all(|variant| matches!(variant.fields, Fields::Unit))
     {
         let (names, numbers): (Vec<_>, Vec<_>) = names.zip(numbers).unzip();
-        // A value of an enum without variants is never there.
+        // An enum without variants has no values, and an empty match.
         let number = match names.is_empty() {
             true => quote!(match *self {}),
             false => quote!(match self { #(Self::#names => #numbers,)* }),
@@ -208,7 +211,8 @@ fn of_enum(data: &syn::DataEnum) -> Result<Bodies> {
     })
 }
 
-/// A pattern, or an expression, of the fields, and the names that it has for them.
+/// Tokens that are both a pattern and an expression of the fields, and the names of the fields in
+/// them.
 fn pattern(fields: &Fields) -> (TokenStream, Vec<Ident>) {
     let names: Vec<Ident> = (0..fields.len())
         .map(|i| format_ident!("field_{i}"))
@@ -224,7 +228,7 @@ fn pattern(fields: &Fields) -> (TokenStream, Vec<Ident>) {
     (pattern, names)
 }
 
-/// Writes the fields as a tuple.
+/// Code that encodes the fields as a tuple.
 fn written(names: &[Ident]) -> TokenStream {
     let count = names.len();
     quote! {
@@ -233,7 +237,7 @@ fn written(names: &[Ident]) -> TokenStream {
     }
 }
 
-/// Reads the fields of a tuple.
+/// Code that decodes the fields from a tuple.
 fn read(names: &[Ident], term: &TokenStream) -> TokenStream {
     let count = names.len();
     let elements = match count {

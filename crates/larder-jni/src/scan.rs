@@ -9,10 +9,10 @@ use larder_term::object::ObjectView;
 use larder_term::{atoms, Term, TermRef};
 use std::ops::Bound;
 
-/// Two bounds, of index keys.
+/// The two bounds of a range of index keys.
 pub(crate) type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
-/// A bound: whether it is part of the range, and the key; none for an open end.
+/// Makes a bound of a key, which is part of the range or not. Without a key the range is unbounded.
 pub(crate) fn bound(key: Option<Item<'_>>, is_included: bool) -> Bound<Vec<u8>> {
     match (key.map(Item::index_key), is_included) {
         (None, _) => Bound::Unbounded,
@@ -21,7 +21,7 @@ pub(crate) fn bound(key: Option<Item<'_>>, is_included: bool) -> Bound<Vec<u8>> 
     }
 }
 
-/// Whether a range has nothing between its bounds, whatever the table holds.
+/// Whether no key can be between the bounds.
 fn is_empty((low, high): &Bounds) -> bool {
     match (low, high) {
         (Bound::Included(low), Bound::Included(high)) => low > high,
@@ -32,7 +32,8 @@ fn is_empty((low, high): &Bounds) -> bool {
 }
 
 impl Handle {
-    /// Shows at most so many rows between two bounds, in order; whether that is all.
+    /// Calls `see` with at most `most` rows between two bounds, in order. Returns whether these are
+    /// all of them.
     pub(crate) fn page(
         &self,
         bounds: Bounds,
@@ -58,7 +59,7 @@ impl Handle {
         }
     }
 
-    /// Steps a job to its end or its limit.
+    /// Runs a job to its end or its limit.
     fn run(
         &self,
         job: &mut SelectJob,
@@ -83,19 +84,20 @@ impl Handle {
         }
     }
 
-    /// How many rows lie between two bounds.
+    /// The number of rows between two bounds.
     pub(crate) fn count(&self, bounds: Bounds) -> Result<u64, Failure> {
         let mut count = 0;
         self.page(bounds, (Direction::Forward, usize::MAX), |_, _| count += 1)?;
         Ok(count)
     }
 
-    /// The rank of a key's row, from 1.
+    /// The rank of a key's row, counted from 1.
     pub(crate) fn rank(&self, key: Item<'_>) -> Result<Option<u64>, Failure> {
         key.with_key(|key| self.patiently(|| self.engine.rank(self.owner, key)))
     }
 
-    /// Shows the n-th row, from 1 on from the first, from -1 on from the last; whether it is there.
+    /// Calls `see` with the n-th row: counted from the first row if `n` is positive, and from the
+    /// last one if it is negative. Returns whether there is such a row.
     pub(crate) fn nth(
         &self,
         n: i64,
@@ -115,7 +117,7 @@ impl Handle {
     }
 }
 
-/// The row that a match specification gave.
+/// The row that is the result of a match specification.
 ///
 /// # Errors
 /// `Argument` for anything else.

@@ -1,4 +1,5 @@
-//! What both string arrays are: words under byte strings, cut into words in one way or the other.
+//! The common part of both string arrays: maps from byte strings to words. They differ in how they
+//! cut strings into words.
 
 use std::fmt;
 use std::ops::RangeBounds;
@@ -10,8 +11,8 @@ use crate::stats::TextStats;
 use crate::upkeep::upkeep;
 
 /// A map of byte strings to `u64`, sorted by bytes: [`JudySL`](crate::JudySL) or
-/// [`JudyESL`](crate::JudyESL), which differ in the strings that they take, and so in what an
-/// insert answers.
+/// [`JudyESL`](crate::JudyESL). The two differ in the strings that they accept, and therefore in
+/// the result of an insert.
 ///
 /// # Examples
 ///
@@ -35,86 +36,91 @@ use crate::upkeep::upkeep;
 ///
 /// # Complexity
 ///
-/// A lookup takes O(length of the string). Where nothing else is said, so does a method. An insert
-/// or removal takes O(length of the string, and of the lone string that it parts from or leaves
-/// alone).
+/// A lookup takes O(length of the string), and so does every method that doesn't say otherwise. An
+/// insert or removal also takes O(length of the single string that is separated from this one, or
+/// that is left without it).
 ///
 /// # Consistency
 ///
-/// One writer or many readers, as the borrow checker has it; the array knows nothing of threads.
+/// There may be one writer or many readers, as the borrow checker enforces. The array has no
+/// synchronisation of its own.
 pub struct StringArray<C: Chunks> {
     pub(crate) text: Text<C>,
 }
 
 impl<C: Chunks> StringArray<C> {
-    /// An empty array; it takes no memory beside itself.
+    /// An empty array, which allocates nothing.
     pub const fn new() -> Self {
         StringArray { text: Text::new() }
     }
 
-    /// How many strings there are. O(1).
+    /// The number of strings. O(1).
     pub fn len(&self) -> u64 {
         self.text.len()
     }
 
-    /// Whether there are none. O(1).
+    /// Whether there are no strings. O(1).
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The value of a string. A string that the array can't have has none.
+    /// The value of a string. `None` if the string is absent, or if the array doesn't accept it.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Option<u64> {
         self.text.get(key).copied()
     }
 
-    /// The value of a string, to be written. A string that the array can't have has none.
+    /// A mutable reference to the value of a string. `None` if the string is absent, or if the
+    /// array doesn't accept it.
     pub fn get_mut(&mut self, key: &[u8]) -> Option<&mut u64> {
         self.text.get_mut(key)
     }
 
-    /// Removes a string, and returns its value. A string that the array can't have has none.
+    /// Removes a string, and returns its value. `None` if the string is absent, or if the array
+    /// doesn't accept it.
     #[inline]
     pub fn remove(&mut self, key: &[u8]) -> Option<u64> {
         self.text.remove(key)
     }
 
-    /// Puts the least string into `key`, and returns its value; without strings `key` stays.
+    /// Writes the least string to `key`, and returns its value. If there are no strings, `key` is
+    /// unchanged.
     pub fn first(&self, key: &mut Vec<u8>) -> Option<u64> {
         self.text.first::<true>(key).copied()
     }
 
-    /// Puts the greatest string into `key`, and returns its value; without strings `key` stays.
+    /// Writes the greatest string to `key`, and returns its value. If there are no strings, `key`
+    /// is unchanged.
     pub fn last(&self, key: &mut Vec<u8>) -> Option<u64> {
         self.text.first::<false>(key).copied()
     }
 
-    /// Replaces `key` by the least string not below it, and returns its value; if there is none,
-    /// `key` stays.
+    /// Replaces `key` by the least string that isn't below it, and returns its value. If there is
+    /// none, `key` is unchanged.
     pub fn at_or_after(&self, key: &mut Vec<u8>) -> Option<u64> {
         self.text.seek::<true>(key, true).copied()
     }
 
-    /// Replaces `key` by the least string above it, and returns its value; if there is none, `key`
-    /// stays.
+    /// Replaces `key` by the least string above it, and returns its value. If there is none, `key`
+    /// is unchanged.
     pub fn after(&self, key: &mut Vec<u8>) -> Option<u64> {
         self.text.seek::<true>(key, false).copied()
     }
 
-    /// Replaces `key` by the greatest string not above it, and returns its value; if there is none,
-    /// `key` stays.
+    /// Replaces `key` by the greatest string that isn't above it, and returns its value. If there
+    /// is none, `key` is unchanged.
     pub fn at_or_before(&self, key: &mut Vec<u8>) -> Option<u64> {
         self.text.seek::<false>(key, true).copied()
     }
 
-    /// Replaces `key` by the greatest string below it, and returns its value; if there is none,
-    /// `key` stays.
+    /// Replaces `key` by the greatest string below it, and returns its value. If there is none,
+    /// `key` is unchanged.
     pub fn before(&self, key: &mut Vec<u8>) -> Option<u64> {
         self.text.seek::<false>(key, false).copied()
     }
 
-    /// Strings before this one, or up to it. A string that the array can't have lies right above
-    /// the most of it that the array can.
+    /// The number of strings before this one; with `inclusive`, up to it. A string that the array
+    /// doesn't accept sorts right behind its longest prefix that the array accepts.
     fn rank(&self, key: &[u8], inclusive: bool) -> u64 {
         let at = C::stray(key);
         let key = &key[..at.unwrap_or(key.len())];
@@ -122,25 +128,24 @@ impl<C: Chunks> StringArray<C> {
         self.text.rank(key) + (inclusive && self.text.get(key).is_some()) as u64
     }
 
-    /// How many strings there are in a range, by counting the words beside the ways to its bounds
-    /// and the runs below those, without putting strings together or comparing them: O(strings
-    /// before the range's end, and the words that they share), a step much shorter than one of
-    /// `after`.
+    /// The number of strings in a range. Counts the words beside the paths to its bounds, and the
+    /// runs below these, without assembling or comparing strings. Takes O(strings before the end of
+    /// the range, and the words that they share); a step takes much less than one of `after`.
     pub fn count(&self, range: impl RangeBounds<[u8]>) -> u64 {
         count_between(range, self.len(), |key, inclusive| {
             self.rank(key, inclusive)
         })
     }
 
-    /// Puts the string that has `n` strings before it into `key`, and returns its value; if there
-    /// are not so many, `key` stays. Passes the strings before it as `count` does, but may have to
-    /// count up to `n` strings again at each word of the string: O(`n` · length of the string) at
-    /// worst.
+    /// Writes the string that has `n` strings before it to `key`, and returns its value. If there
+    /// are fewer, `key` is unchanged. Counts the strings before it as `count` does, but may have to
+    /// count up to `n` strings again at each word of the string. So it takes O(`n` · length of the
+    /// string) in the worst case.
     pub fn nth(&self, n: u64, key: &mut Vec<u8>) -> Option<u64> {
         self.text.nth(n, key).copied()
     }
 
-    /// All strings in order, each with its value. A step takes a new descent and a copy of the
+    /// All strings in order, each with its value. Each step descends from the root, and copies the
     /// string.
     pub fn iter(&self) -> impl Iterator<Item = (Vec<u8>, u64)> + '_ {
         let (mut key, mut begun) = (Vec::new(), false);

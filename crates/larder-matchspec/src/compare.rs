@@ -4,7 +4,7 @@ use crate::func::Cmp;
 use larder_term::TermRef;
 use std::cmp::Ordering;
 
-/// A comparison of two small integers.
+/// Compares two integers of 64 bits.
 #[inline]
 pub(crate) fn compare_ints(cmp: Cmp, a: i64, b: i64) -> bool {
     match cmp {
@@ -14,7 +14,7 @@ pub(crate) fn compare_ints(cmp: Cmp, a: i64, b: i64) -> bool {
     }
 }
 
-/// A comparison of two terms.
+/// Compares two terms.
 pub(crate) fn compare_flat(cmp: Cmp, a: TermRef<'_>, b: TermRef<'_>) -> bool {
     let order = match cmp {
         Cmp::Same | Cmp::NotSame => return a.identical(b) == (cmp == Cmp::Same),
@@ -25,7 +25,7 @@ pub(crate) fn compare_flat(cmp: Cmp, a: TermRef<'_>, b: TermRef<'_>) -> bool {
     holds(cmp, order)
 }
 
-/// Whether a comparison holds of two terms in this order.
+/// Whether a comparison holds for two terms that are in this order.
 #[inline]
 pub(crate) fn holds(cmp: Cmp, order: Ordering) -> bool {
     match cmp {

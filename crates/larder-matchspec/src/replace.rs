@@ -1,9 +1,13 @@
 //! Whether `select_replace` may run a program: a static proof that no clause changes a key.
 //!
-//! Accepted is what `ets` accepts: `'$_'`; a tuple whose element at the key's position is written
-//! as the head's is (the same variables, the same constants, tuples in double braces or behind
-//! `const`), or is `{element,KeyPos,'$_'}`; a `{const,Tuple}` with the head's constant key. A map
-//! in the key is never accepted, since in a head it stands for all maps that have its pairs.
+//! A body is accepted if `ets` accepts it:
+//!
+//! * `'$_'`;
+//! * a tuple whose element at the key's position is the same as in the head (the same variables,
+//!   the same constants, tuples in double braces or behind `const`), or is `{element,KeyPos,'$_'}`;
+//! * `{const,Tuple}`, if the tuple has the constant key of the head.
+//!
+//! A key with a map is never accepted: in a head a map matches every map that has its pairs.
 
 use crate::{
     parameters,
@@ -17,13 +21,14 @@ use larder_term::atoms;
 use smallvec::{smallvec, SmallVec};
 
 impl Program {
-    /// Whether every clause's result has the key of the row that it was made of, for a table whose
-    /// key is at `keypos` (from 1).
+    /// Whether the result of every clause provably has the same key as the row, in a table whose
+    /// key is at position `keypos` (counted from 1).
     ///
-    /// A proof from the text alone: `{'+','$1',0}` is refused though it keeps the key.
+    /// The proof is by the text of the specification: `{'+','$1',0}` is refused, although it keeps
+    /// the key.
     pub fn replace_keeps_key(&self, keypos: usize) -> bool {
-        // Of a specification with parameters the text has `{bind,N}`: the proof holds for all
-        // values.
+        // The text of a specification with parameters contains `{bind,N}`, so that the proof holds
+        // for all values.
         let text = match (&self.code.held, self.code.is_prepared) {
             (Some(spec), true) => Template::whole(spec.bytes()),
             _ => self.specification(),
@@ -43,21 +48,22 @@ impl Program {
     }
 }
 
-/// A specification.
+/// The text of a specification.
 struct Text<'a> {
     source: Source<'a>,
-    /// Whether `{bind,N}` is a parameter, where an expression can stand.
+    /// Whether `{bind,N}` is a parameter.
     has_parameters: bool,
 }
 
 impl Text<'_> {
-    /// The number of the parameter at `at`.
+    /// The number of the parameter at `at`, if there is one.
     fn parameter(&self, at: usize) -> Option<i64> {
         let number = || parameters::number(&self.source, at);
         self.has_parameters.then(number)?
     }
 }
 
+/// Whether a clause keeps the key.
 fn keeps_key(text: &Text<'_>, (head, body): (usize, usize), keypos: usize) -> bool {
     let source = &text.source;
     let mut expressions = source.each(body);
@@ -79,7 +85,7 @@ fn keeps_key(text: &Text<'_>, (head, body): (usize, usize), keypos: usize) -> bo
     }
 }
 
-/// How a tuple stands in a body, if it is no call.
+/// A tuple in a body that isn't a call.
 enum Written {
     /// `{const,X}`: the place of X.
     Constant(usize),
@@ -113,8 +119,8 @@ fn is_old_key(source: &Source<'_>, at: usize, keypos: usize) -> bool {
     }
 }
 
-/// Whether whatever a pattern matches is what an expression (or, if `constant`, a constant) then
-/// is.
+/// Whether every term that a pattern matches is the value of an expression; with `constant`, of a
+/// constant.
 fn same(text: &Text<'_>, pattern: usize, expression: usize, constant: bool) -> bool {
     let source = &text.source;
     let mut pairs: SmallVec<[_; 4]> = smallvec![(pattern, expression, constant)];
@@ -132,7 +138,7 @@ fn same(text: &Text<'_>, pattern: usize, expression: usize, constant: bool) -> b
             }
             same_shape
         };
-        // A parameter of the head is the same one as an expression, and nothing else.
+        // A parameter in the head is only equal to the same parameter in the body.
         if let Some(number) = text.parameter(a) {
             if constant || text.parameter(b) != Some(number) {
                 return false;
@@ -160,10 +166,11 @@ fn same(text: &Text<'_>, pattern: usize, expression: usize, constant: bool) -> b
 }
 
 fn same_leaf(source: &Source<'_>, a: usize, b: usize, constant: bool) -> bool {
-    // By identity, not by bytes: two mentions of a long binary have a handle each.
+    // Compare by identity instead of by bytes: two occurrences of a long binary have different
+    // handles.
     let alike = raw::whole(source.term(a)).identical(raw::whole(source.term(b)));
     match source.atom(b) {
-        // Not even behind `const`, where they are nothing else than themselves.
+        // These are never accepted, not even behind `const`, where they are plain atoms.
         Some(atoms::DOLLAR_UNDERSCORE | atoms::DOLLAR_DOLLAR | atoms::UNDERSCORE) => false,
         Some(atom) if wire::variable(atom).is_some() => alike && !constant,
         _ => alike,

@@ -1,27 +1,26 @@
-//! Reading and writing the heads of canonical bytes: the few steps that compiling and matching take
-//! on raw bytes.
+//! Reading and writing encoded terms, as far as compiling and matching do so directly. Everything
+//! else about terms is in `larder_term`.
 //!
-//! A *run* here is a slice that begins with a whole term and may go on after it. Everything else
-//! about terms is left to `larder_term`.
+//! A *run* is a slice that begins with a whole term, and may have other bytes behind it.
 
 use larder_term::{atoms, tags, Atom};
 
-/// The head of a term: what it holds, and how many terms follow as its parts.
+/// The head of a term: its kind, and the number of its parts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Head {
-    /// A tuple of so many elements.
+    /// A tuple of this number of elements.
     Tuple(usize),
-    /// A proper list of so many elements, at least one.
+    /// A proper list of this number of elements, of which there is at least one.
     List(usize),
-    /// So many elements, then a tail that is no list.
+    /// An improper list of this number of elements, followed by the tail.
     Improper(usize),
-    /// A map of so many pairs.
+    /// A map of this number of pairs.
     Map(usize),
     /// Anything else.
     Leaf,
 }
 
-/// The head of the first term of a run and the place where its parts begin (0 for a leaf).
+/// The head of the first term of a run, and where its parts begin (0 for a leaf).
 #[inline]
 pub(crate) fn open(run: &[u8]) -> (Head, usize) {
     let shape: fn(usize) -> Head = match run.first() {
@@ -39,14 +38,14 @@ pub(crate) fn open(run: &[u8]) -> (Head, usize) {
     (shape(n), at)
 }
 
-/// The first term of a run, and what follows.
+/// Splits a run behind its first term.
 #[inline]
 pub(crate) fn split(run: &[u8]) -> (&[u8], &[u8]) {
     run.split_at(larder_term::skip(run))
 }
 
-/// Whether a run begins with some bytes, which are few as a rule: a loop is quicker than a call
-/// then.
+/// Whether a run begins with some bytes. There are usually few, for which a loop is faster than a
+/// call.
 #[inline]
 pub(crate) fn begins(run: &[u8], bytes: &[u8]) -> bool {
     match run.get(..bytes.len()) {
@@ -65,7 +64,7 @@ pub(crate) fn is_integer_or_atom(term: &[u8]) -> bool {
     )
 }
 
-/// The atom that a term is, if it is one.
+/// Decodes an atom, if the term is one.
 #[inline]
 pub(crate) fn atom(term: &[u8]) -> Option<Atom> {
     match *term.first()? {
@@ -79,7 +78,7 @@ pub(crate) fn atom(term: &[u8]) -> Option<Atom> {
     }
 }
 
-/// The integer that the first term of a run is, if it is one of at most eight bytes.
+/// Decodes the first term of a run, if it is an integer of at most eight bytes.
 #[inline]
 pub(crate) fn int(run: &[u8]) -> Option<i64> {
     let tag = *run.first()?;
@@ -89,8 +88,8 @@ pub(crate) fn int(run: &[u8]) -> Option<i64> {
     match tag {
         tags::INT1..=tags::INT8 => {
             let n = usize::from(tag - tags::INT1) + 1;
-            // The last byte has the sign. A loop over so few bytes is quicker than a copy of
-            // unknown length.
+            // The last byte has the sign. For so few bytes, a loop is faster than a copy of unknown
+            // length.
             let (&last, low) = run.get(1..=n)?.split_last()?;
             let value = i64::from(last as i8);
             Some(
@@ -103,7 +102,7 @@ pub(crate) fn int(run: &[u8]) -> Option<i64> {
     }
 }
 
-/// The float that the first term of a run is, if it is one.
+/// Decodes the first term of a run, if it is a float.
 #[inline]
 pub(crate) fn float(run: &[u8]) -> Option<f64> {
     let (&tags::FLOAT, bits) = run.split_first()? else {
@@ -112,7 +111,7 @@ pub(crate) fn float(run: &[u8]) -> Option<f64> {
     bits.first_chunk().map(|bits| f64::from_le_bytes(*bits))
 }
 
-/// The bytes of the binary that the first term of a run is, if it is one that lies in place.
+/// The bytes of the first term of a run, if it is an inline binary.
 #[inline]
 pub(crate) fn binary(run: &[u8]) -> Option<&[u8]> {
     if run.first() != Some(&tags::BIN) {
@@ -122,8 +121,9 @@ pub(crate) fn binary(run: &[u8]) -> Option<&[u8]> {
     run.get(at..at + len)
 }
 
-/// The number of the variable that an atom names: `'$0'`, `'$1'` and so on. A leading zero makes it
-/// a plain atom; so does a number that leaves 32 signed bits negative, which is how `ets` counts.
+/// The number of a variable: `'$0'`, `'$1'` and so on. An atom with a leading zero is no variable.
+/// Numbers wrap around in 32 bits, as in `ets`; if the result is negative, the atom is no variable
+/// either.
 pub(crate) fn variable(atom: Atom) -> Option<u32> {
     let digits = atom.text().strip_prefix('$')?.as_bytes();
     if digits.is_empty()
@@ -143,13 +143,13 @@ pub(crate) fn variable(atom: Atom) -> Option<u32> {
 pub(crate) fn is_loose(atom: Atom) -> bool {
     match atom.id() {
         id if id == atoms::UNDERSCORE.id() => true,
-        // Those that are interned first: only these are variables.
+        // The first atoms to be interned; of these only V1 to V5 are variables.
         id if id <= atoms::V5.id() => id >= atoms::V1.id(),
         _ => variable(atom).is_some(),
     }
 }
 
-/// A term in small space: an integer or an atom, as canonical bytes.
+/// The encoding of a short term, which is an integer or an atom.
 #[derive(Clone, Copy)]
 pub(crate) struct Short {
     bytes: [u8; 9],
@@ -189,14 +189,14 @@ impl Short {
         }
     }
 
-    /// The canonical bytes.
+    /// The encoded bytes.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         &self.bytes[..usize::from(self.len)]
     }
 
-    /// Appends the canonical bytes. To append so many that their number is known, and to take some
-    /// back, is quicker than a copy of unknown length.
+    /// Appends the encoded bytes. Appending a fixed number of bytes, and truncating afterwards, is
+    /// faster than a copy of unknown length.
     #[inline]
     pub(crate) fn push_to(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.bytes);
@@ -204,7 +204,7 @@ impl Short {
     }
 }
 
-/// Appends the head of a compound term with `n` parts (pairs, for a map).
+/// Appends the head of a container with `n` parts. For a map, `n` is the number of pairs.
 #[inline]
 pub(crate) fn push_head(out: &mut Vec<u8>, tag: u8, n: usize) {
     if n < 0x80 {
@@ -214,11 +214,12 @@ pub(crate) fn push_head(out: &mut Vec<u8>, tag: u8, n: usize) {
     push_count(out, n);
 }
 
-/// No term that holds a large map, which has two forms, is so short.
+/// A term that contains a large map, which has two encodings, has at least this number of bytes.
 const SHORTEST_LARGE_MAP: usize = 2 * 33;
 
-/// Whether terms with other bytes may be identical to this one: it may hold a binary or a reference
-/// that other bytes have by handle, or a large map. Errs on the side of `true`.
+/// Whether terms with other bytes may be identical to this one. That is so if it contains a large
+/// map, or a binary or reference that another encoding has by handle. May return `true` for other
+/// terms, too.
 pub(crate) fn may_hold_handles(bytes: &[u8]) -> bool {
     bytes.len() >= SHORTEST_LARGE_MAP
         || bytes
@@ -226,7 +227,8 @@ pub(crate) fn may_hold_handles(bytes: &[u8]) -> bool {
             .any(|b| matches!(*b, tags::BLOB | tags::REF | tags::REF_KEPT))
 }
 
-/// The count at `at` (a varint: seven bits a byte, low ones first), and the place after it.
+/// Decodes the count at `at`, which is a varint: seven bits per byte, low ones first. Also returns
+/// the place behind it.
 #[inline]
 fn read_count(run: &[u8], at: usize) -> (usize, usize) {
     let (mut n, mut shift, mut at) = (0, 0, at);

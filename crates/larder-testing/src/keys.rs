@@ -1,4 +1,4 @@
-//! Adversarial keys and hashes, the indexes that they are for, and whole scans.
+//! Adversarial keys and hashes, indexes for them, and complete scans.
 
 use larder_index::{
     pin, unique_with, Batch, Change, Direction, Key, KeyRule, LeafConfig, Multi, Start, Unique,
@@ -15,12 +15,12 @@ pub enum Kind {
     Ordered,
 }
 
-/// An index whose hashes are good ones.
+/// An index with good hashes.
 pub fn make(kind: Kind, config: LeafConfig) -> Box<dyn Unique> {
     make_with(kind, config, Hashes::Good)
 }
 
-/// An index whose hashes are made so.
+/// An index with hashes of this kind.
 pub fn make_with(kind: Kind, config: LeafConfig, how: Hashes) -> Box<dyn Unique> {
     let kind = match kind {
         Kind::Hash => UniqueKind::Hash(Arc::new(how)),
@@ -29,7 +29,7 @@ pub fn make_with(kind: Kind, config: LeafConfig, how: Hashes) -> Box<dyn Unique>
     unique_with(kind, config)
 }
 
-/// As `make_with`, for keys that `key_bytes` made: they tell their own end.
+/// An index with hashes of this kind for keys that `key_bytes` has made, which are self-delimiting.
 pub fn make_ending(kind: Kind, config: LeafConfig, how: Hashes) -> Box<dyn Unique> {
     match kind {
         Kind::Hash => unique_with(UniqueKind::Hash(Arc::new(Ending(how))), config),
@@ -37,7 +37,7 @@ pub fn make_ending(kind: Kind, config: LeafConfig, how: Hashes) -> Box<dyn Uniqu
     }
 }
 
-/// The rule of keys that `key_bytes` made.
+/// The rule for keys that `key_bytes` has made.
 struct Ending(Hashes);
 
 impl KeyRule for Ending {
@@ -64,10 +64,10 @@ impl KeyRule for Hashes {
     }
 }
 
-/// How hashes are made of keys.
+/// A kind of hashes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hashes {
-    /// As a good hash does.
+    /// Good hashes.
     Good,
     /// Four hashes in all.
     Few,
@@ -77,7 +77,7 @@ pub enum Hashes {
     Low,
 }
 
-/// All of them.
+/// All kinds of hashes.
 pub const ALL_HASHES: [Hashes; 4] = [Hashes::Good, Hashes::Few, Hashes::One, Hashes::Low];
 
 /// The configurations that every suite runs over.
@@ -92,7 +92,7 @@ pub fn mix(mut x: u64) -> u64 {
     x ^ (x >> 31)
 }
 
-/// A hash of bytes, made so.
+/// The hash of some bytes, of this kind.
 pub fn hash(bytes: &[u8], how: Hashes) -> u64 {
     let good = bytes
         .iter()
@@ -105,7 +105,7 @@ pub fn hash(bytes: &[u8], how: Hashes) -> u64 {
     }
 }
 
-/// A key, with its hash made so.
+/// A key with a hash of this kind.
 pub fn key(bytes: &[u8], how: Hashes) -> Key<'_> {
     Key {
         bytes,
@@ -113,8 +113,8 @@ pub fn key(bytes: &[u8], how: Hashes) -> Key<'_> {
     }
 }
 
-/// A key made of a small number, prefix-free: short ones, some with a long common beginning, some
-/// with zeros inside, some large.
+/// The key of a small number. Keys are prefix-free. Some are short, some have a long common prefix,
+/// some have zeros inside, and some are long.
 pub fn key_bytes(n: u16) -> Vec<u8> {
     let mut bytes = match n % 5 {
         0 => vec![1],
@@ -123,8 +123,8 @@ pub fn key_bytes(n: u16) -> Vec<u8> {
         3 => vec![b'z'; 700],
         _ => vec![4, 0, 0, 0, 0, 0],
     };
-    // The number, each byte followed by a mark that says whether another follows: no key begins
-    // another.
+    // Append the number. Each byte is followed by a mark that says whether another byte follows, so
+    // that no key is a prefix of another.
     let low = [(n / 5) as u8, 1, ((n / 5) >> 8) as u8, 0];
     let other = [low[2], 2, low[0], 0];
     bytes.extend_from_slice(if n.is_multiple_of(2) { &low } else { &other });
@@ -144,7 +144,7 @@ pub fn remove(index: &dyn Unique, key: Key<'_>) -> bool {
     index.update(&pin(), key, &mut |_, _| Change::Remove)
 }
 
-/// All entries of a scan, and whether every batch but the last had one.
+/// All entries of a scan. Asserts that every batch except the last one has entries.
 pub fn scan_all(
     scan: &mut dyn FnMut(Start<'_>, &mut Batch),
     start: Start<'_>,
@@ -173,7 +173,7 @@ pub fn scan_all(
     }
 }
 
-/// All entries, from `start` on.
+/// All entries of an index from `start` on.
 pub fn scan_unique(index: &dyn Unique, start: Start<'_>, direction: Direction) -> Rows {
     scan_all(
         &mut |s, b| index.scan(&pin(), s, direction, b),
@@ -182,7 +182,7 @@ pub fn scan_unique(index: &dyn Unique, start: Start<'_>, direction: Direction) -
     )
 }
 
-/// All entries, from `start` on.
+/// All entries of an index from `start` on.
 pub fn scan_multi(index: &dyn Multi, start: Start<'_>, direction: Direction) -> Rows {
     scan_all(
         &mut |s, b| index.scan(&pin(), s, direction, b),
@@ -191,5 +191,5 @@ pub fn scan_multi(index: &dyn Multi, start: Start<'_>, direction: Direction) -> 
     )
 }
 
-/// Both.
+/// Both directions.
 pub const DIRECTIONS: [Direction; 2] = [Direction::Forward, Direction::Backward];

@@ -1,4 +1,4 @@
-//! Batches that an index says are still true, while others write.
+//! A test of `Unique::unchanged`: batches that an index says are still true, while others write.
 //!
 //! ```text
 //!   writer   for each n: removes key n, puts another, then says so
@@ -9,9 +9,10 @@ use crate::{key, key_bytes, mix, put, remove, Hashes};
 use larder_index::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use larder_index::{pin, Batch, Direction, Start, Unique};
 
-// Ordering, for all of this file: SeqCst. What the writer says is to be no later than what it did.
+// Ordering, for all of this file: SeqCst. The writer's progress must not be visible before its
+// writes.
 
-/// Fills an index with keys 0 to `keys`, each its number's value.
+/// Fills an index with the keys 0 to `keys`, each with its number as the value.
 pub fn fill(index: &dyn Unique, keys: u16) {
     (0..keys).for_each(|n| put_number(index, n));
 }
@@ -20,7 +21,7 @@ fn put_number(index: &dyn Unique, n: u16) {
     put(index, key(&key_bytes(n), Hashes::Good), &n.to_be_bytes());
 }
 
-/// The writer: puts keys beyond `keys` in the place of those below.
+/// The writer: replaces each key below `keys` by one beyond, and stores its progress to `gone`.
 pub fn exchange(index: &dyn Unique, keys: u16, gone: &AtomicU64) {
     for n in 0..keys {
         assert!(remove(index, key(&key_bytes(n), Hashes::Good)));
@@ -29,12 +30,12 @@ pub fn exchange(index: &dyn Unique, keys: u16, gone: &AtomicU64) {
     }
 }
 
-/// The looker. Gives how many batches were still true, and how many not.
+/// The reader. Returns how many batches were still true, and how many were not.
 pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64, u64) {
     let (mut batch, mut found) = (Batch::default(), (0, 0));
     for i in 0..times {
         batch.want = 1 + (mix(i ^ salt) % 5) as usize;
-        // Any hash: a position of two of its bytes.
+        // Start at a random hash, as a position of two bytes.
         let from = (mix(i.wrapping_mul(salt | 1)) as u16).to_be_bytes();
         index.scan(&pin(), Start::At(&from), Direction::Forward, &mut batch);
         let Some(seen) = batch.seen.filter(|_| !batch.is_empty()) else {

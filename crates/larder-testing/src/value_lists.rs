@@ -1,38 +1,41 @@
-//! Histories of an index with many values under a key: each key is a list of its own, in order of
-//! arrival. Scans are not among the operations: they may see a part of what one update changes.
+//! Histories of an index with many values under a key. Each key is a separate list, in order of
+//! arrival. There are no scans among the operations, since a scan may see a part of an update.
 
 use crate::history::{Recorder, Specification, Subject};
 use crate::registers::number;
 use crate::{key, Hashes};
 use larder_index::{pin, Multi, Objects};
 
-/// An operation on the values under one key. What it answered is None in the event of its call.
+/// An operation on the values under one key, with its result, which is `None` in the event of its
+/// call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Reads the values.
     Read(Option<Vec<u64>>),
-    /// Asks whether there is a value.
+    /// Whether there are values.
     Has(Option<bool>),
-    /// Adds a value at the end; answers how many there are.
+    /// Appends a value. The result is the number of values.
     Push(u64, Option<usize>),
-    /// Adds a value unless it is there; answers whether it was not.
+    /// Appends a value unless it is present. The result says whether it was appended.
     Once(u64, Option<bool>),
-    /// Removes all that are the same as this; answers how many.
+    /// Removes all values equal to this one. The result is their number.
     RemoveSame(u64, Option<usize>),
-    /// Removes all and adds two.
+    /// Removes all values, and appends this one twice.
     Renew(u64),
-    /// Removes all; answers them.
+    /// Removes all values. They are the result.
     Take(Option<Vec<u64>>),
-    /// Gives the first that is the same as this another value, in its place; answers whether there
-    /// was one.
+    /// Replaces the first value equal to the first argument by the second, in its place. The result
+    /// says whether there was one.
     Replace(u64, u64, Option<bool>),
-    /// Adds the numbers from this one up to, not including, the other; answers how many there are.
+    /// Appends the numbers from the first argument up to the second, which is excluded. The result
+    /// is the number of values.
     Fill(u64, u64, Option<usize>),
-    /// Removes all after the first so many; answers how many.
+    /// Removes all values behind the first ones, of which this number stays. The result is the
+    /// number of removed values.
     Thin(usize, Option<usize>),
 }
 
-/// The values under a key, one operation after the other.
+/// The sequential specification of the values under a key.
 pub struct ValueList;
 
 impl Specification for ValueList {
@@ -90,11 +93,11 @@ impl Specification for ValueList {
     }
 }
 
-/// An index of which so many keys are used, with few values under each.
+/// An index, and the number of keys that are used. There are few values under each key.
 pub struct On(pub Box<dyn Multi>, pub u64);
 
-/// As [`On`], with up to some hundred values under a key, which come and go by the dozen: an index
-/// that finds them in another way when they are many turns from one way to the other and back.
+/// The same as [`On`], with up to some hundred values under a key, which are added and removed by
+/// the dozen. So an index that keeps many values in another form changes between the two forms.
 pub struct Large(pub On);
 
 fn values(objects: &dyn Objects) -> Vec<u64> {

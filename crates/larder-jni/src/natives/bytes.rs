@@ -1,5 +1,5 @@
-//! Keys or values in Java's arrays and direct buffers. Neither side allocates: bytes are copied to
-//! the thread's buffers and from them.
+//! Keys and values in Java's arrays and direct buffers. Neither side allocates memory: bytes are
+//! copied to and from the thread's buffers.
 
 use crate::arrays::{with_buffers, Bytes, Part};
 use crate::failure::{guarded_in, Failure};
@@ -9,10 +9,10 @@ use jni::objects::{JByteArray, JByteBuffer};
 use jni::sys::{jboolean, jint, jlong};
 use jni::Env;
 
-/// The answer for no row.
+/// The result if there is no row.
 const NONE: jint = -1;
 
-/// A key as Java gives it: a part of an array or of a buffer, or a long where there is none.
+/// A key as Java passes it: a part of an array or of a buffer; if that is null, a long.
 struct Key<B> {
     long: jlong,
     bytes: B,
@@ -20,7 +20,7 @@ struct Key<B> {
 }
 
 impl<B: Bytes> Key<B> {
-    /// The key, in `out` if it is bytes.
+    /// Reads the key. If it is bytes, they are copied to `out`.
     fn read<'o>(&self, env: &Env<'_>, out: &'o mut Vec<u8>) -> Result<Item<'o>, Failure> {
         if self.bytes.is_nothing() {
             return Ok(Item::Int(self.long));
@@ -29,8 +29,8 @@ impl<B: Bytes> Key<B> {
     }
 }
 
-/// Copies the value under a key to `into`, from `into_at` on. Its length, or `NONE`; where there is
-/// less room, nothing is copied.
+/// Copies the value under a key to `into`, from `into_at` on, and returns its length, or `NONE`. If
+/// there isn't enough room, nothing is copied.
 fn get<B: Bytes>(
     env: &Env<'_>,
     id: jlong,
@@ -47,7 +47,7 @@ fn get<B: Bytes>(
     })
 }
 
-/// Copies the value under a key to `out`: its length, or `NONE`.
+/// Copies the value under a key to `out`, and returns its length, or `NONE`.
 fn copy(id: jlong, key: Item<'_>, out: &mut Vec<u8>) -> Result<jint, Failure> {
     out.clear();
     let length = with(id, |handle| {
@@ -63,7 +63,7 @@ fn copy(id: jlong, key: Item<'_>, out: &mut Vec<u8>) -> Result<jint, Failure> {
     Ok(length.map_or(NONE, |length| jint::try_from(length).unwrap_or(jint::MAX)))
 }
 
-/// Puts what is in a part of `value` under a key.
+/// Stores a part of `value` under a key.
 fn put<B: Bytes>(
     env: &Env<'_>,
     id: jlong,

@@ -1,4 +1,4 @@
-//! The pointer pair.
+//! The pointer pair, of which a Judy array is made (Judy's JP).
 //!
 //! ```text
 //!  word (8 bytes)                 meta (8 bytes, as one little-endian integer)
@@ -13,10 +13,10 @@
 //! field + word of IMMED, set:   n × k bytes of indexes, up to 15
 //! ```
 //!
-//! *Level* k: k bytes of an index are not decoded yet above the node. A pair hangs in a slot of
-//! level L; its node may be of a lower level k (a *narrow pointer*): then bytes L … k+1 are equal
-//! in the whole subtree, and the field holds them. The eighth byte has no room in the field, so the
-//! root's node, in the only slot of level 8, is never narrow.
+//! A node has *level* k if k bytes of an index have not been decoded above it. A pair in a slot of
+//! level L may lead to a node of a lower level k (a *narrow pointer*). Then the bytes L … k+1 are
+//! equal in the whole subtree, and are stored in the field. The eighth byte doesn't fit in the
+//! field. So the root's node, in the only slot of level 8, is never narrow.
 
 pub(crate) mod bits;
 pub(crate) mod branch;
@@ -32,7 +32,7 @@ use self::immed::Immed;
 use self::leaf::Leaf;
 use crate::layout::{mask, Kind};
 
-/// What a pair is: the low byte of its meta word.
+/// The tag of a pair: the low byte of its meta word.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Tag(pub(super) u8);
 
@@ -64,20 +64,20 @@ impl fmt::Debug for Tag {
     }
 }
 
-/// A tag, taken apart: the form and the level.
+/// A decoded tag: the form of the pair, and its level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Form {
-    /// Nothing.
+    /// The pair is empty.
     Null,
-    /// One index, in the pair.
+    /// The pair itself has one index.
     One,
-    /// Some indexes of `k` bytes in the pair.
+    /// The pair itself has `n` indexes of `k` bytes.
     Immed { n: usize, k: usize },
     /// A sorted array of indexes of `k` bytes.
     Leaf(usize),
     /// A bitmap leaf, level 1.
     Bits,
-    /// A leaf that has all the 256 indexes, level 1.
+    /// A leaf with all 256 indexes of level 1.
     Full,
     /// A branch with at most seven children.
     Linear(usize),
@@ -109,7 +109,8 @@ impl Form {
         }
     }
 
-    /// The level of a node that has one of its own: what is in the pair itself has its slot's.
+    /// The level of the node. `None` if there is no node: what is in the pair itself has the level
+    /// of its slot.
     #[inline(always)]
     pub(crate) fn level(self) -> Option<usize> {
         match self {
@@ -120,9 +121,9 @@ impl Form {
     }
 }
 
-/// Opens a pair in a slot: code for nothing, for a run with its level (and whether its pair may be
-/// narrow), for a branch with its level. The code stands once and is compiled once for each form,
-/// so that it knows the form all the way.
+/// Dispatches on the form of a pair in a slot. There is code for an empty pair, for a run with its
+/// level (and whether the pair may be narrow), and for a branch with its level. The code is written
+/// once and compiled once for each form, so that the form is a constant in it.
 macro_rules! on_form {
     ($jp:expr, $slot:expr, Null => $null:expr, Run($run:pat, $k:pat, $narrow:pat) => $on_run:expr,
      Branch($branch:pat, $level:pat) => $on_branch:expr) => {
@@ -184,8 +185,8 @@ pub(super) union Word {
     pub(super) value: u64,
 }
 
-/// A pointer pair; it owns what is below it and must be taken apart, not dropped, to give that
-/// back.
+/// A pointer pair. It owns what is below it. Dropping it leaks that; it must be taken apart to free
+/// it.
 #[repr(C)]
 pub(crate) struct Jp<K> {
     pub(super) word: Word,
@@ -198,14 +199,14 @@ unsafe impl<K> Send for Jp<K> {}
 // SAFETY: as above: nothing behind `&Jp` is ever written.
 unsafe impl<K> Sync for Jp<K> {}
 
-/// What a pair holds, for reading.
+/// The contents of a pair, for reading.
 pub(crate) enum View<'a, K> {
     Null,
     Run(Run<'a, K>),
     Branch(Branch<'a, K>),
 }
 
-/// A sorted run of indexes, in whatever form.
+/// A sorted run of indexes in one of its forms.
 pub(crate) enum Run<'a, K> {
     One(One<'a>),
     Immed(Immed<'a, K>),
@@ -228,7 +229,7 @@ pub(crate) struct Full<'a> {
 }
 
 impl<K: Kind> Jp<K> {
-    /// The pair that holds nothing.
+    /// The empty pair.
     pub(crate) const NULL: Jp<K> = Jp {
         word: Word { value: 0 },
         meta: 0,
@@ -264,7 +265,7 @@ impl<K: Kind> Jp<K> {
         self.meta == 0
     }
 
-    /// Takes the pair out and leaves nothing.
+    /// Takes the pair out, and leaves the empty pair.
     #[inline(always)]
     pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::NULL)
@@ -290,7 +291,7 @@ impl<K: Kind> Jp<K> {
         unsafe { &mut self.word.value }
     }
 
-    /// How many indexes are below.
+    /// The population: the number of indexes below.
     #[inline]
     pub(crate) fn pop(&self) -> u64 {
         match self.form() {
@@ -303,22 +304,22 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// The population in the field of a node of level `k`; the root's counts modulo 2⁵⁶.
+    /// The population in the field of a node of level `k`. That of the root is modulo 2⁵⁶.
     #[inline(always)]
     pub(super) fn pop_at(&self, k: usize) -> u64 {
         ((self.meta >> 8) & mask(k.min(7))) + 1
     }
 
-    /// Whether the index differs from the bytes above level `k` that all indexes below share; `k`
-    /// is the node's level.
+    /// Whether the index differs from all indexes below in a byte above level `k`, which is the
+    /// level of the node.
     #[inline(always)]
     pub(crate) fn strays(&self, k: usize, key: u64) -> bool {
-        // What is not of the field, the tag and the byte that it has no room for, is shifted out.
+        // Compare with the field. The tag, and the byte that doesn't fit in the field, are ignored.
         k < 8 && (key.rotate_left(8) ^ self.meta).wrapping_shr(8 * k as u32) > 0xff
     }
 
-    /// The least index of the node's expanse; `path` gives the byte that the field has no room for.
-    /// `k` is its level.
+    /// The least index of the node's range. `k` is its level. `path` has the byte that doesn't fit
+    /// in the field.
     #[inline(always)]
     pub(crate) fn base(&self, k: usize, path: u64) -> u64 {
         if k == 8 {
@@ -327,20 +328,21 @@ impl<K: Kind> Jp<K> {
         (path & !mask(7)) | ((self.meta >> 8) & !mask(k))
     }
 
-    /// The field of a node of level `k` below which lie `pop` indexes that begin as `key`.
+    /// The meta word of a node of level `k` with `pop` indexes, which share the upper bytes of
+    /// `key`.
     #[inline(always)]
     pub(super) fn field(k: usize, key: u64, pop: u64, tag: Tag) -> u64 {
         let low = mask(k.min(7));
         ((key & !low) | ((pop - 1) & low)) << 8 | tag.0 as u64
     }
 
-    /// Changes the tag alone.
+    /// Changes the tag.
     #[inline(always)]
     pub(super) fn retag(&mut self, tag: Tag) {
         self.meta = self.meta & !0xff | tag.0 as u64;
     }
 
-    /// A run of this pair: gives the macro's runs their type.
+    /// Returns a run of this pair. It only determines the type of the runs in the macro.
     #[inline(always)]
     pub(crate) fn run<'a>(&'a self, run: Run<'a, K>) -> Run<'a, K> {
         run
@@ -363,13 +365,13 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Whether a pair that is ONE is this very index.
+    /// Whether a pair of the form ONE has this index.
     #[inline(always)]
     pub(crate) fn is_one_of(&self, key: u64) -> bool {
         self.meta >> 8 == key & mask(7)
     }
 
-    /// The value of a pair that is ONE.
+    /// The value of a pair of the form ONE.
     pub(crate) fn one_mut(&mut self) -> Option<&mut u64> {
         match self.form() {
             Form::One if K::VALUES => Some(self.word_value_mut()),
@@ -379,7 +381,7 @@ impl<K: Kind> Jp<K> {
 }
 
 impl<'a, K: Kind> Run<'a, K> {
-    /// How many indexes.
+    /// The number of indexes.
     #[inline(always)]
     pub(crate) fn len(&self) -> usize {
         match self {
@@ -403,8 +405,8 @@ impl<'a, K: Kind> Run<'a, K> {
         }
     }
 
-    /// The value of an index, given its low bytes: outer nothing if it is not there, inner nothing
-    /// in a set.
+    /// The value of an index, given its low bytes. The outer `Option` is `None` if the index is
+    /// absent, the inner one in a set.
     #[inline(always)]
     pub(crate) fn get(&self, low: u64) -> Option<Option<&'a u64>> {
         match self {
@@ -414,7 +416,7 @@ impl<'a, K: Kind> Run<'a, K> {
         }
     }
 
-    /// The value at a place; nothing in a set.
+    /// The value at a place; `None` in a set.
     #[inline(always)]
     pub(crate) fn value(&self, at: usize) -> Option<&'a u64> {
         if !K::VALUES {
@@ -429,7 +431,7 @@ impl<'a, K: Kind> Run<'a, K> {
         }
     }
 
-    /// Calls `each` with every index's low bytes and its value, in order.
+    /// Calls `each` with the low bytes and the value of every index, in order.
     #[inline]
     pub(crate) fn for_each(&self, mut each: impl FnMut(u64, Option<&'a u64>)) {
         match self {
@@ -438,7 +440,7 @@ impl<'a, K: Kind> Run<'a, K> {
         }
     }
 
-    /// The place of an index, given its low bytes, or the place where it would stand.
+    /// The place of an index, given its low bytes, or the place where it would be inserted.
     #[inline(always)]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
         match self {

@@ -1,8 +1,8 @@
-//! The blocks of the nodes, counted.
+//! Allocating and counting the memory of nodes.
 
 use std::alloc::{alloc, dealloc, handle_alloc_error, Layout};
 
-/// A tree's memory: how many words its nodes take, exactly.
+/// The memory of a tree: the exact number of words that its nodes take.
 #[derive(Debug, Default)]
 pub(crate) struct Mem {
     words: usize,
@@ -13,12 +13,12 @@ impl Mem {
         Mem { words: 0 }
     }
 
-    /// The bytes of all the blocks taken and not given back.
+    /// The bytes of all allocated blocks.
     pub(crate) fn bytes(&self) -> usize {
         self.words * 8
     }
 
-    /// A block of so many words, at least one, not written yet.
+    /// Allocates a block of this number of words, which is at least one. It isn't initialised.
     ///
     /// # Panics
     ///
@@ -36,7 +36,7 @@ impl Mem {
         block.cast()
     }
 
-    /// Gives a block back.
+    /// Frees a block.
     ///
     /// # Safety
     ///

@@ -1,7 +1,9 @@
-//! A tree's adaptation, seen from outside: what happens to its bases, and how they are at a time.
-//! For those who measure and draw; nobody else pays more than a number a base.
+//! Observing the adaptation of a tree: splits and joins of its bases, and the state of all bases at
+//! some time. This is for measurements and drawings. Otherwise it costs no more than one number per
+//! base.
 //!
-//! Each base has a number: 0 is the first, and whatever takes a base's place has a new one.
+//! Each base has a number. The first base has the number 0, and a base that replaces another one
+//! has a new number.
 
 use super::{bounds, Base, CaTree, Node, Way};
 use crate::sequential::Divisible;
@@ -9,55 +11,55 @@ use crate::Position;
 use larder_index::Guard;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// A base that was divided, or two that were joined.
+/// A base that was split, or two bases that were joined.
 #[derive(Debug)]
 pub struct Adapted<'t> {
-    /// The base whose count went over a limit.
+    /// The base whose contention count has passed a limit.
     pub base: u64,
     /// Its neighbour, if the two were joined.
     pub with: Option<u64>,
-    /// What took their place: one base, or two.
+    /// The numbers of the one or two bases that replace them.
     pub becomes: &'t [u64],
-    /// All positions of these are at or past this one; none where they begin with the first of all.
+    /// The lower end of their range, included; `None` for the first base.
     pub from: Option<&'t [u8]>,
-    /// And before this one; none where they end with the last of all.
+    /// The upper end of their range, excluded; `None` for the last base.
     pub to: Option<&'t [u8]>,
-    /// Where two bases meet that were one.
+    /// The position at which the base was split.
     pub at: Option<&'t [u8]>,
-    /// The count when it went over.
+    /// The contention count when it passed the limit.
     pub count: i64,
-    /// Entries of the base (without its neighbour's).
+    /// The number of entries of the base, without its neighbour's.
     pub entries: usize,
 }
 
-/// A base at some time.
+/// The state of a base at some time.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BaseNow {
     /// Its number.
     pub base: u64,
-    /// Its positions are at or past this one; none for the first base.
+    /// The lower end of its range, included; `None` for the first base.
     pub from: Option<Position>,
-    /// Routes above it.
+    /// The number of routes above it.
     pub depth: usize,
-    /// Its count of contention.
+    /// Its contention count.
     pub count: i64,
-    /// Its entries.
+    /// The number of its entries.
     pub entries: usize,
 }
 
-/// What is told of each adaptation, by the thread that does it, while the shape of the tree is
-/// locked: it must be short and must not call the tree.
+/// A callback for each adaptation. It is called by the thread that makes the adaptation, while the
+/// shape of the tree is locked. So it must be short, and must not use the tree.
 pub type Watcher = Box<dyn Fn(&Adapted<'_>) + Send + Sync>;
 
 impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
-    /// The same tree, whose adaptations the watcher is told of.
+    /// The same tree, with a watcher that is called for each adaptation.
     pub fn watched(mut self, watcher: Watcher) -> Self {
         self.watcher = Some(watcher);
         self
     }
 
-    /// All bases in the order of their positions, each as of its own instant. Linear in their
-    /// number; waits for each base's writer.
+    /// The state of all bases in the order of their positions, each as of its own instant. Takes
+    /// time linear in their number, and waits for each base's writer.
     pub fn bases_now(&self, guard: &Guard) -> Vec<BaseNow> {
         let mut bases = Vec::new();
         let mut waiting = vec![(&self.root, None::<&Position>, 0)];
@@ -81,8 +83,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         bases
     }
 
-    /// The entries of a base, for whoever is told of what becomes of it. They may have to be
-    /// counted: 0 if nobody is told.
+    /// The number of entries of a base, for the watcher. Without a watcher returns 0, since the
+    /// entries may have to be counted.
     pub(super) fn entries_told(&self, part: &super::Part<S>) -> usize {
         match &self.watcher {
             Some(_) => part.structure.len(),
@@ -90,7 +92,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         }
     }
 
-    /// Tells of a base that was divided at `at`. The shape is locked; `way` is that of before.
+    /// Tells the watcher about a base that was split at `at`. The shape is locked. `way` is the
+    /// path to the base before the split.
     pub(super) fn tell_split(
         &self,
         way: &Way<'_, S>,
@@ -113,7 +116,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         }
     }
 
-    /// Tells of two bases that were joined. The shape is locked, and as it is now.
+    /// Tells the watcher about two bases that were joined. The shape is locked, and already has the
+    /// new base.
     pub(super) fn tell_join(
         &self,
         guard: &Guard,

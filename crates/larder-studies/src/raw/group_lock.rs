@@ -6,12 +6,12 @@
 //!            thread 0, 4, ..   thread 2, 6, ..        a reader takes its group's, a writer takes all, from the first to the last
 //! ```
 //!
-//! Readers of different groups write to no common cache line; a writer pays for it with one lock a
-//! group. OTP gives its tables' locks such groups when it is asked for read concurrency. One group
-//! is a plain readers-writer lock.
+//! Readers of different groups don't write to a common cache line. A writer pays for this: it takes
+//! one lock per group. OTP uses such a lock for tables with read concurrency. With one group it is
+//! a plain readers-writer lock.
 //!
-//! Each group is a lock of `parking_lot`; no atomic of our own is needed. A writer's order from
-//! first to last rules out that two writers wait for each other.
+//! Each group is a lock of `parking_lot`, so there are no atomics here. All writers take the locks
+//! in the same order, so they can't deadlock.
 
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{
@@ -31,7 +31,7 @@ pub(crate) struct GroupLock<T> {
 // readers share `&T` (so T: Sync) and a writer may be any thread (so T: Send).
 unsafe impl<T: Send + Sync> Sync for GroupLock<T> {}
 
-/// The value, shared with other readers.
+/// Shared access to the value.
 pub(crate) struct Shared<'l, T> {
     value: &'l T,
     _group: RwLockReadGuard<'l, ()>,
@@ -46,7 +46,7 @@ impl<T> Deref for Shared<'_, T> {
     }
 }
 
-/// The value, for one alone.
+/// Exclusive access to the value.
 pub(crate) struct Exclusive<'l, T> {
     value: &'l mut T,
     _groups: SmallVec<[RwLockWriteGuard<'l, ()>; 4]>,
@@ -69,7 +69,7 @@ impl<T> DerefMut for Exclusive<'_, T> {
 }
 
 impl<T> GroupLock<T> {
-    /// `groups` is at least one.
+    /// A lock with this number of groups, but at least one.
     pub(crate) fn new(value: T, groups: usize) -> Self {
         GroupLock {
             groups: (0..groups.max(1)).map(|_| CachePadded::default()).collect(),
@@ -77,7 +77,7 @@ impl<T> GroupLock<T> {
         }
     }
 
-    /// Waits until nobody writes.
+    /// Takes the lock for reading. Waits while a writer holds it.
     pub(crate) fn read(&self) -> Shared<'_, T> {
         let group = self.groups[thread_number() % self.groups.len()].read();
         Shared {
@@ -89,16 +89,16 @@ impl<T> GroupLock<T> {
         }
     }
 
-    /// Waits until nobody reads or writes; answers also whether it had to.
+    /// Takes the lock for writing. Waits while others hold it, and also returns whether it had to.
     pub(crate) fn write(&self) -> (Exclusive<'_, T>, bool) {
         let mut waited = false;
-        // Who plants a fault has a lock that keeps a writer from all but one group's readers.
+        // With a planted fault, a writer excludes the readers of one group only.
         let taken = if planted(Fault::NoGroup) {
             1
         } else {
             self.groups.len()
         };
-        // Always in the same order: two writers can't each have what the other waits for.
+        // Take the locks from the first to the last, so that two writers can't deadlock.
         let groups = self.groups[..taken].iter().map(|group| {
             group.try_write().unwrap_or_else(|| {
                 waited = true;
@@ -116,7 +116,7 @@ impl<T> GroupLock<T> {
         (exclusive, waited)
     }
 
-    /// Bytes of the locks.
+    /// The memory of the locks.
     pub(crate) fn memory(&self) -> usize {
         size_of_val(&*self.groups)
     }

@@ -1,17 +1,17 @@
-//! Nodes of a tree on the heap, by address: a subtree goes from one tree to another by its topmost
-//! link alone.
+//! Nodes of a tree on the heap, reached by address. So a subtree moves from one tree to another by
+//! moving its topmost link.
 //!
-//! Whoever keeps links promises what a tree is: from its root each node is reached by one link, no
-//! link leads to a node that was taken out, and a subtree that is given to another tree is kept
-//! there alone. `Avl`, the only user, has it as its invariant, and tests that check it after each
-//! kind of change. Nothing else is left to promise: nodes are reached through their heap, whose
-//! borrows are theirs.
+//! The code that keeps links must guarantee that they form a tree: each node is reached from the
+//! root by exactly one link, no link leads to a node that was removed, and a subtree that was moved
+//! to another tree is only kept there. This is an invariant of `Avl`, the only user, and its tests
+//! check it after each kind of change. Nothing else has to be guaranteed: nodes are only reached
+//! through their heap, and a borrow of a node is a borrow of the heap.
 
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 use std::ptr;
 
-/// Where a node is, or that there is none.
+/// The address of a node, or [`NIL`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link(*mut ());
 
@@ -23,8 +23,8 @@ unsafe impl Sync for Link {}
 /// No node.
 pub(crate) const NIL: Link = Link(ptr::null_mut());
 
-/// The nodes of a tree. It counts those that it made and those that it took out: where subtrees go
-/// from tree to tree, the sum over all of them is right, modulo 2⁶⁴.
+/// The nodes of a tree. It counts the nodes that it has made minus those that it has removed. If
+/// subtrees move between trees, only the sum of the counts of all trees is meaningful, modulo 2⁶⁴.
 #[derive(Debug)]
 pub(crate) struct Heap<T> {
     made: usize,
@@ -39,23 +39,23 @@ impl<T> Heap<T> {
         }
     }
 
-    /// Nodes made here and not taken out here, modulo 2⁶⁴.
+    /// The number of nodes made here minus those removed here, modulo 2⁶⁴.
     pub(crate) fn made(&self) -> usize {
         self.made
     }
 
-    /// Counts nodes as another heap's does, which goes.
+    /// Takes over the count of another heap, which is about to be dropped.
     pub(crate) fn take_over(&mut self, other: &Heap<T>) {
         self.made = self.made.wrapping_add(other.made);
     }
 
-    /// Keeps the node; tells where.
+    /// Adds a node, and returns its link.
     pub(crate) fn insert(&mut self, node: T) -> Link {
         self.made = self.made.wrapping_add(1);
         Link(Box::into_raw(Box::new(node)).cast())
     }
 
-    /// Takes the node out.
+    /// Removes a node, and returns it.
     pub(crate) fn remove(&mut self, link: Link) -> T {
         assert!(link != NIL, "links lead to nodes");
         self.made = self.made.wrapping_sub(1);

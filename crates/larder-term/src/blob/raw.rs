@@ -1,5 +1,5 @@
-//! Handles: the only place of this crate that turns bytes into pointers. Everything here is
-//! `unsafe` for one reason: a handle that no counted run of bytes owns points at nothing.
+//! Handles. This is the only file of the crate that turns bytes into pointers. All functions that
+//! are `unsafe` are so for one reason: a handle whose count nobody owns is a dangling pointer.
 
 use super::{is_handle_tag, HostBinaries, HostBinary, Kept, Payload, HOST};
 use crate::{
@@ -44,7 +44,7 @@ impl Drop for HostBinary {
     }
 }
 
-/// Turns a count into a handle, which then owns it.
+/// Turns a counted pointer into a handle, which then owns the count.
 #[inline]
 pub(crate) fn handle_of(kept: Kept) -> [u8; HANDLE] {
     let handle = match kept {
@@ -81,7 +81,7 @@ fn target(handle: [u8; HANDLE]) -> Target {
     Target::Payload(std::ptr::with_exposed_provenance(word as usize))
 }
 
-/// Takes one more count of what a handle leads to.
+/// Increments the count of what a handle leads to.
 ///
 /// # Safety
 /// `handle` was made by [`handle_of`], and a count that it owns is held by somebody during the
@@ -98,7 +98,8 @@ unsafe fn retain(handle: [u8; HANDLE]) {
     }
 }
 
-/// The count that a handle owns; `len` is what stands before it.
+/// Turns a handle into a counted pointer, which takes over the handle's count. `len` is the length
+/// of the blob, which is encoded before the handle.
 ///
 /// # Safety
 /// `handle` was made by [`handle_of`], and the caller owns its count, which the result takes over.
@@ -111,7 +112,7 @@ pub(super) unsafe fn adopt(handle: [u8; HANDLE], len: usize) -> Kept {
     }
 }
 
-/// The handles of a run of whole terms, each with the bytes that it leads to, if it is a blob's.
+/// The handles in a run of whole terms, each with the length of its blob; 0 for an anchor.
 pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = ([u8; HANDLE], usize)> + '_ {
     let run = if run.len() < SHORTEST_WITH_HANDLE {
         &[]
@@ -123,7 +124,7 @@ pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = ([u8; HANDLE], usize)>
         .map(|(at, end)| (handle_at(run, end), blob_len(&run[at..])))
 }
 
-/// The bytes that a blob has; 0 for another term.
+/// The length of a blob; 0 for any other term.
 #[inline]
 fn blob_len(term: &[u8]) -> usize {
     match term[0] {
@@ -132,8 +133,8 @@ fn blob_len(term: &[u8]) -> usize {
     }
 }
 
-/// Takes one count for each handle in a run of whole terms (none, one or many), for a copy of the
-/// run that is to be kept.
+/// Increments the count of each handle in a run of whole terms, of which there may be any number.
+/// Call this for a copy of the run.
 ///
 /// # Safety
 /// An encoder wrote the run in this process, and somebody holds the counts of its handles during
@@ -146,8 +147,8 @@ pub unsafe fn retain_all(run: &[u8]) {
     }
 }
 
-/// Gives back one count for each handle in a run of whole terms. What nobody counts any more is
-/// dropped in this call.
+/// Decrements the count of each handle in a run of whole terms. What has no counts left is dropped
+/// in this call.
 ///
 /// # Safety
 /// An encoder wrote the run in this process; the caller owns the counts of its handles, gives them
@@ -160,7 +161,7 @@ pub unsafe fn release_all(run: &[u8]) {
     }
 }
 
-/// Bytes of the binaries that the handles of a run of whole terms refer to.
+/// The total length of the blobs in a run of whole terms.
 pub fn outside_bytes(run: &[u8]) -> usize {
     let run = if run.len() < SHORTEST_WITH_HANDLE {
         &[]
@@ -173,14 +174,14 @@ pub fn outside_bytes(run: &[u8]) -> usize {
         .sum()
 }
 
-/// The handle at the end of a term's head; the term is a `BLOB` or a `REF_KEPT`.
+/// The handle at the end of a term, which is a `BLOB` or a `REF_KEPT`.
 #[inline]
 fn handle_in(term: TermRef<'_>) -> [u8; HANDLE] {
     debug_assert!(is_handle_tag(term.bytes()[0]));
     handle_at(term.bytes(), term.bytes().len())
 }
 
-/// What the handle of a term leads to, if it is something of this library's.
+/// The payload that the handle of a term leads to; `None` if it leads to a binary of the host's.
 #[inline]
 pub(crate) fn payload(term: TermRef<'_>) -> Option<&Payload> {
     match target(handle_in(term)) {
@@ -192,7 +193,7 @@ pub(crate) fn payload(term: TermRef<'_>) -> Option<&Payload> {
     }
 }
 
-/// The address of the host's binary that a blob is.
+/// The address of a blob's binary, if it is the host's.
 #[inline]
 pub(crate) fn host_address(term: TermRef<'_>) -> Option<usize> {
     match target(handle_in(term)) {
@@ -214,7 +215,7 @@ pub(crate) fn bytes(term: TermRef<'_>) -> &[u8] {
     }
 }
 
-/// A count of one's own on what the handle of a term leads to.
+/// A counted pointer to what the handle of a term leads to, with a count of its own.
 pub(crate) fn owned(term: TermRef<'_>) -> Kept {
     let handle = handle_in(term);
     // SAFETY: as in `payload`; the count that is taken is the result's.
@@ -235,7 +236,7 @@ pub(crate) struct Counted<B: AsRef<[u8]>> {
 }
 
 impl<B: AsRef<[u8]>> Counted<B> {
-    /// Bytes that hold no handle.
+    /// A run without handles.
     pub(crate) fn new(bytes: B) -> Self {
         let handles = false;
         Counted { bytes, handles }
@@ -270,14 +271,14 @@ impl Counted<Vec<u8>> {
         self.bytes.clear();
     }
 
-    /// Bytes of memory that it has taken.
+    /// The capacity of the buffer.
     #[inline]
     pub(crate) fn capacity(&self) -> usize {
         self.bytes.capacity()
     }
 
-    /// Replaces what it holds by what a closure pushes; also gives what the closure returned, and
-    /// whether it pushed one complete term.
+    /// Replaces the run by what a closure encodes. Returns the closure's result, and whether it has
+    /// encoded exactly one complete term.
     #[inline]
     pub(crate) fn fill<R>(
         &mut self,
@@ -292,7 +293,7 @@ impl Counted<Vec<u8>> {
         (result, complete)
     }
 
-    /// The same run in a box of its size.
+    /// The same run in a box.
     pub(crate) fn into_boxed(mut self) -> Counted<Box<[u8]>> {
         let handles = std::mem::take(&mut self.handles);
         let bytes = std::mem::take(&mut self.bytes).into_boxed_slice();

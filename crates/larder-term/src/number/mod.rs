@@ -1,8 +1,8 @@
 //! Numbers: exact comparison of integers and floats, and Erlang's arithmetic.
 //!
-//! An integer and a float are compared by their values, never by rounding one to the other:
-//! 9007199254740993 is more than 9007199254740992.0. Arithmetic gives what Erlang's operators give,
-//! and an error where they fail.
+//! An integer and a float are compared exactly, without rounding one to the other:
+//! 9007199254740993 is greater than 9007199254740992.0. Arithmetic has the results of Erlang's
+//! operators, and an error where they fail.
 
 mod ops;
 pub(crate) mod order;
@@ -43,13 +43,13 @@ pub enum NumberError {
 
 static MAX_BITS: AtomicU64 = AtomicU64::new(1 << 26);
 
-/// Says how many bits an integer may have in this process, as the host has it. At first 2^26.
+/// Sets the number of bits that an integer may have, according to the host. The default is 2^26.
 pub fn set_max_bits(bits: u64) {
     // Ordering: Relaxed; a number that the host sets before it makes its first table.
     MAX_BITS.store(bits, Memory::Relaxed);
 }
 
-/// The most bits that an integer made by an operation may have.
+/// The most bits that the result of an operation may have.
 pub fn max_bits() -> u64 {
     // Ordering: Relaxed; pairs with the store of `set_max_bits`, see there.
     MAX_BITS.load(Memory::Relaxed)
@@ -75,7 +75,7 @@ impl From<BigInt> for Number {
 }
 
 impl Number {
-    /// The number that a term is.
+    /// The number of a term; `None` if it isn't a number.
     #[inline]
     pub fn from_term(term: TermRef<'_>) -> Option<Number> {
         match term.as_int() {
@@ -84,7 +84,7 @@ impl Number {
         }
     }
 
-    /// `from_term` of what is no integer of 64 bits.
+    /// `from_term` of a term that isn't an integer of 64 bits.
     #[cold]
     fn from_other(term: TermRef<'_>) -> Option<Number> {
         match term.view() {
@@ -99,7 +99,7 @@ impl Number {
         !matches!(self, Number::Float(_))
     }
 
-    /// Appends it as a term.
+    /// Appends the encoded number.
     #[inline]
     pub fn push(&self, out: &mut Vec<u8>) {
         match self {
@@ -113,7 +113,7 @@ impl Number {
         self.encode(&mut Encoder::new(out, Mode::Inline));
     }
 
-    /// Pushes it as a term.
+    /// Encodes the number.
     #[inline]
     pub fn encode(&self, enc: &mut Encoder<'_>) {
         match self {
@@ -162,8 +162,9 @@ impl Number {
     }
 }
 
-/// As the emulator does it: digit by digit from the highest, rounded each time, which is not always
-/// the nearest float. Infinite if it is too large for one.
+/// Converts an integer to a float as the emulator does: digit by digit from the highest, rounding
+/// each time. The result isn't always the nearest float. It is infinite if the integer is too
+/// large.
 fn big_to_float(n: &BigInt) -> f64 {
     let (sign, digits) = n.to_u64_digits();
     let base = 2f64.powi(64);

@@ -1,4 +1,4 @@
-//! A hash of objects by what they are, not by how they are kept.
+//! A hash of objects that doesn't depend on their encoding.
 
 use super::{packed, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::{
@@ -14,9 +14,9 @@ use crate::{
 };
 use std::sync::OnceLock;
 
-/// The hash of a value's elements but for the key: the same for identical objects, even if one of
-/// them is compressed, keeps something outside or has a −0.0 that the host takes for 0.0. Seeded
-/// for the process.
+/// The hash of all elements of a value except the key. It is the same for identical objects, even
+/// if one of them is compressed, has binaries outside, or has a −0.0 that the host takes for 0.0.
+/// The seed is random in each process.
 ///
 /// # Safety
 /// `value` is a value of this module's making, made in this process; somebody holds the counts of
@@ -29,12 +29,13 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     let seed = SEED.get_or_init(Seed::random);
     let (header, at) = varint::read(value, 0);
     let flags = header as u8;
-    // Mostly the bytes are canonical: nothing kept outside, packed, or in one form of several.
+    // The fast path: the bytes are canonical, so hash them. That is so if nothing is outside or
+    // packed, and nothing has several encodings.
     let plain = flags & (HAS_HANDLES | COMPRESSED) == 0 && !has_tree_map(&value[at..]);
     if plain && flags & EXACT_KEY == 0 && !(legacy_zero() && may_hold_zero(&value[at..])) {
         return seed.hash(&value[at..]);
     }
-    // Otherwise each element is written in inline mode, and that is hashed.
+    // Otherwise encode each element in inline mode, and hash the result.
     let mut unpacked = Vec::new();
     let mut others = &value[at..];
     if flags & COMPRESSED != 0 {
@@ -56,7 +57,7 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     seed.hash(&canonical)
 }
 
-/// Whether the bytes of a −0.0 are somewhere.
+/// Whether the bytes of a −0.0 occur anywhere.
 fn may_hold_zero(bytes: &[u8]) -> bool {
     const NEGATIVE_ZERO: [u8; 9] = [FLOAT, 0, 0, 0, 0, 0, 0, 0, 0x80];
     bytes.windows(9).any(|run| run == NEGATIVE_ZERO)

@@ -1,31 +1,31 @@
-//! A compressor for rows: short blocks, packed and unpacked without setting anything up.
+//! A compressor for rows. It is made for short blocks, so it needs no setup.
 //!
 //! ```text
 //!  block     sequence …
 //!  sequence  token (literals << 4 | repeated − 3)  [more literals]  literals
-//!            then, unless the block is whole: distance  [more repeated]
+//!            then, unless the block ends here: distance  [more repeated]
 //! ```
 //!
-//! A sequence is some literal bytes, and some that repeat those that stand `distance` before. A
-//! count of 15 in the token is followed by what is above that. These and the distance are LEB128.
-//! The block does not say how long it is when unpacked; who keeps it knows.
+//! A sequence consists of literal bytes, and of a match: bytes that repeat those `distance` before.
+//! If a count in the token is 15, the rest of the count follows. The rests and the distance are
+//! LEB128. The block doesn't contain its unpacked length, which the caller stores.
 //!
-//! As LZ4 (Collet, 2011), but with distances of one byte where they are short, as in a row they
-//! are, and runs from three bytes on. The table of places is small, and on the stack.
+//! This is LZ4 (Collet, 2011) with two deviations. A short distance, as nearly all in a row are,
+//! takes one byte, and matches have at least three bytes. The hash table is small, and on the
+//! stack.
 
 use crate::varint;
 
-/// The fewest bytes that are worth a distance.
+/// The shortest match.
 const LEAST: usize = 3;
-/// The largest count in a token.
+/// The largest count that fits in a token.
 const IN_TOKEN: usize = 15;
-/// Bytes that are hashed, of which `LEAST` count.
+/// The number of bytes that are loaded for a hash, of which `LEAST` are used.
 const AHEAD: usize = 4;
-/// Blocks up to this length have a table of 256 places; longer ones of 4,096.
+/// Blocks up to this length use a hash table of 256 places, longer ones of 4,096.
 const SHORT: usize = 1024;
 
-/// Appends `plain`, packed. The table's size is a matter of its length alone, so what is packed
-/// twice is the same.
+/// Appends `plain` in packed form. The same bytes always have the same packed form.
 ///
 /// # Complexity
 /// Linear.
@@ -39,21 +39,21 @@ pub(super) fn pack(plain: &[u8], out: &mut Vec<u8>) {
 
 #[inline]
 fn pack_with<const PLACES: usize>(plain: &[u8], out: &mut Vec<u8>) {
-    // Place 0 may also mean none: what is found is compared.
+    // 0 also means that there is no place. That is no problem, since the bytes are compared.
     let mut places = [0u32; PLACES];
     let (mut at, mut done) = (1, 0);
     while let Some(four) = four_at(plain, at) {
-        // The last place with the same hash, which this one replaces.
+        // Look up the last place with the same hash, and replace it by this one.
         let place = &mut places[(hash(four) >> (32 - PLACES.ilog2())) as usize % PLACES];
         let before = std::mem::replace(place, at as u32) as usize;
         if four_at(plain, before).is_none_or(|b| (b ^ four) << 8 != 0) {
-            // The longer nothing was found, the fewer places are tried.
+            // There is no match. Advance faster the longer none has been found.
             at += 1 + (at - done) / 64;
             continue;
         }
-        // Three bytes agree. How many more?
+        // Three bytes are equal. Extend the match.
         let repeated = LEAST + common(&plain[before + LEAST..], &plain[at + LEAST..]);
-        // What was not repeated since the last sequence, then how far back the repetition lies.
+        // Write the literals since the last sequence, and then the match.
         push_literals(&plain[done..at], repeated - LEAST, out);
         varint::push(out, (at - before) as u64);
         if repeated - LEAST >= IN_TOKEN {
@@ -62,7 +62,7 @@ fn pack_with<const PLACES: usize>(plain: &[u8], out: &mut Vec<u8>) {
         at += repeated;
         done = at;
     }
-    // What is left ends the block: a sequence without a repetition.
+    // End the block with a sequence that has the rest as literals, and no match.
     if done < plain.len() {
         push_literals(&plain[done..], 0, out);
     }
@@ -74,13 +74,13 @@ fn four_at(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(*four))
 }
 
-/// Of the low three bytes, in the high bits.
+/// A hash of the low three bytes, in the high bits.
 #[inline]
 fn hash(four: u32) -> u32 {
     (four << 8).wrapping_mul(0x9E37_79B1)
 }
 
-/// How many bytes both begin with; the second may be the end of the first.
+/// The length of the common prefix. `b` may be a suffix of `a`.
 #[inline]
 fn common(a: &[u8], b: &[u8]) -> usize {
     let (eights, others) = (a.chunks_exact(8), b.chunks_exact(8));
@@ -107,7 +107,7 @@ fn push_literals(literals: &[u8], repeated: usize, out: &mut Vec<u8>) {
     out.extend_from_slice(literals);
 }
 
-/// Appends what was packed, which is so long.
+/// Appends the unpacked bytes, of which there are `length`.
 ///
 /// # Panics
 /// Panics on bytes that `pack` did not write.
@@ -117,11 +117,11 @@ fn push_literals(literals: &[u8], repeated: usize, out: &mut Vec<u8>) {
 pub(super) fn unpack(packed: &[u8], length: usize, out: &mut Vec<u8>) {
     let start = out.len();
     let end = start + length;
-    // So that a few bytes are copied as sixteen.
+    // Reserve spare bytes, so that short runs can be copied as sixteen bytes.
     out.resize(end + SPARE, 0);
     let (mut from, mut to) = (0, start);
     while to < end {
-        // The token has both counts, or their beginnings.
+        // Decode the token, and copy the literals.
         let token = usize::from(packed[from]);
         from += 1;
         let count = count(token >> 4, packed, &mut from);
@@ -133,7 +133,7 @@ pub(super) fn unpack(packed: &[u8], length: usize, out: &mut Vec<u8>) {
         if to >= end {
             break;
         }
-        // The repetition: bytes that stand so far before, perhaps overlapping what is written.
+        // Copy the match, which may overlap the bytes that it produces.
         let (distance, next) = varint::read(packed, from);
         from = next;
         let distance = distance as usize;
@@ -145,10 +145,10 @@ pub(super) fn unpack(packed: &[u8], length: usize, out: &mut Vec<u8>) {
     out.truncate(end);
 }
 
-/// Bytes behind the last that may be written.
+/// The number of bytes behind the end that may be overwritten.
 const SPARE: usize = 16;
 
-/// A count of a token, and what follows of it.
+/// Decodes a count, given the part of it in the token.
 #[inline]
 fn count(in_token: usize, packed: &[u8], from: &mut usize) -> usize {
     if in_token < IN_TOKEN {
@@ -159,7 +159,7 @@ fn count(in_token: usize, packed: &[u8], from: &mut usize) -> usize {
     IN_TOKEN + more as usize
 }
 
-/// Writes so many bytes at `to`, each the one that stands `distance` before it.
+/// Writes `count` bytes at `to`, each equal to the one `distance` before it.
 #[inline]
 fn repeat(out: &mut [u8], to: usize, distance: usize, count: usize) {
     let from = to - distance;
@@ -172,7 +172,7 @@ fn repeat(out: &mut [u8], to: usize, distance: usize, count: usize) {
         let byte = out[from];
         out[to..to + count].fill(byte);
     } else {
-        // What was written is read again.
+        // The source overlaps the destination, so copy byte by byte.
         (0..count).for_each(|i| out[to + i] = out[from + i]);
     }
 }

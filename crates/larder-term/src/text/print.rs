@@ -1,9 +1,9 @@
-//! Printing terms, on one line, as `io:format("~0tp")` does.
+//! Printing terms on one line, as `io:format("~0tp")` does.
 //!
-//! Lists of printable characters are strings, printable binaries too; the keys of a map come in
-//! term order. What has no syntax of its own is printed as Erlang prints it, with the node's name
-//! in place of its number when it is another node's: `<0.17.0>`, `<a@b.17.0>`, `#Ref<0.3.2.1>`,
-//! `#Port<0.6>`, `#Fun<lists.3.1234>`.
+//! Lists of printable characters and printable binaries are printed as strings. The keys of a map
+//! are in term order. Terms without a syntax are printed as Erlang prints them, except that another
+//! node has its name instead of a number: `<0.17.0>`, `<a@b.17.0>`, `#Ref<0.3.2.1>`, `#Port<0.6>`,
+//! `#Fun<lists.3.1234>`.
 
 use crate::{
     maps::MapIndex,
@@ -18,7 +18,7 @@ use std::fmt::{self, Write};
 /// The text of a term.
 ///
 /// # Complexity
-/// Linear in the term, O(n log n) in the keys of its maps; no recursion.
+/// Linear in the term, and O(n log n) in the keys of its maps. There is no recursion.
 pub fn print(term: TermRef<'_>) -> String {
     let mut printer = Printer {
         bytes: term.bytes(),
@@ -33,17 +33,18 @@ pub fn print(term: TermRef<'_>) -> String {
     printer.out
 }
 
-/// What is still to be printed, innermost last.
+/// A piece that is still to be printed. The stack of pieces has the innermost one last.
 enum Piece {
     /// The term at the cursor.
     Term,
-    /// So many terms from the cursor on, a comma before each, then this text.
+    /// This number of terms from the cursor on, each after a comma, and then this text.
     Rest(u64, &'static str),
     /// `|`, and the tail at the cursor.
     Tail,
     /// A fixed text.
     Text(&'static str),
-    /// The pairs of a map, where they begin, the next one last; the map's end.
+    /// Pairs of a map: where their keys and values begin, the next pair last; the end of the map;
+    /// and whether the next pair is the first one.
     Pairs(Vec<(usize, usize)>, usize, bool),
     /// The value at this place.
     Value(usize),
@@ -97,7 +98,8 @@ impl Printer<'_> {
         }
     }
 
-    /// Prints the head at the cursor and opens what has children.
+    /// Prints the term at the cursor if it is a leaf. Otherwise prints its opening bracket, and
+    /// pushes its parts.
     fn term(&mut self) {
         let start = self.at;
         let (end, children) = head(self.bytes, start);
@@ -139,8 +141,7 @@ impl Printer<'_> {
         let bytes = self.bytes;
         match children {
             0 => self.out.push('}'),
-            // One pair is in order as it is; the last piece to be pushed is the first to be
-            // printed.
+            // A single pair needs no sorting. The last piece that is pushed is printed first.
             2 => self.open.extend([
                 Piece::Text("}"),
                 Piece::Term,
@@ -148,8 +149,7 @@ impl Printer<'_> {
                 Piece::Term,
             ]),
             _ => {
-                // Others are printed in term order of their keys, whatever their order in the
-                // bytes.
+                // Sort the pairs by the term order of their keys.
                 let index = self.maps.get_or_insert_with(|| MapIndex::new(bytes));
                 let places = index.places(index.find(start));
                 let pairs = sorted_pairs(
@@ -168,7 +168,7 @@ impl Printer<'_> {
     }
 }
 
-/// Where the pairs of a map begin, in term order of the keys, the first one last.
+/// The places of the pairs of a map, in descending term order of the keys.
 fn sorted_pairs(bytes: &[u8], places: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
     let mut pairs: Vec<_> = places
         .map(|(key, value)| {
@@ -186,7 +186,7 @@ fn sorted_pairs(bytes: &[u8], places: impl Iterator<Item = (usize, usize)>) -> V
         .collect()
 }
 
-/// The text of `n` terms that are printable characters, and how many bytes they take.
+/// The text of `n` terms, if all are printable characters, and the number of their bytes.
 fn string(bytes: &[u8], n: u64) -> Option<(String, usize)> {
     let mut at = 0;
     let mut text = String::new();
@@ -207,7 +207,7 @@ fn string(bytes: &[u8], n: u64) -> Option<(String, usize)> {
     Some((text, at))
 }
 
-/// Whether a character may stand in a text as it is, or as one of the named escapes.
+/// Whether a character is printed as it is, or as one of the named escapes.
 fn printable(c: char) -> bool {
     matches!(c, ' '..='~' | '\u{8}'..='\r' | '\u{1b}' | '\u{a0}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..)
 }
@@ -263,9 +263,9 @@ fn write_node(out: &mut String, node: Node) -> fmt::Result {
     }
 }
 
-/// The shortest digits that give a finite float's magnitude back, and the `place` so that it is
-/// 0.digits times ten to the `place`. Of two such runs of digits the nearer one, at a tie the even
-/// one, as Erlang has it.
+/// The shortest digits from which a finite float's magnitude is read back, and the `place`: the
+/// magnitude is 0.digits times ten to the `place`. Of two such runs of digits, returns the nearer
+/// one, and at a tie the even one, as Erlang does.
 fn shortest(x: f64) -> (String, i64) {
     let mut buffer = ryu::Buffer::new();
     let text = buffer.format_finite(x.abs());
@@ -278,7 +278,8 @@ fn shortest(x: f64) -> (String, i64) {
     (digits.trim_end_matches('0').to_owned(), place)
 }
 
-/// The shortest digits that give the float back, with an exponent where that is shorter.
+/// Writes the shortest digits from which the float is read back, with an exponent if that is
+/// shorter.
 fn write_float(out: &mut String, x: f64) -> fmt::Result {
     let (digits, place) = shortest(x);
     if x.is_sign_negative() {
@@ -369,24 +370,24 @@ fn write_quoted(out: &mut String, text: &str, quote: char) {
     out.push(quote);
 }
 
-/// The words that an atom cannot be without quotes.
+/// The words that are only atoms in quotes.
 const RESERVED: &[&str] = &[
     "after", "and", "andalso", "band", "begin", "bnot", "bor", "bsl", "bsr", "bxor", "case",
     "catch", "cond", "div", "end", "fun", "if", "let", "maybe", "not", "of", "or", "orelse",
     "receive", "rem", "try", "when", "xor",
 ];
 
-/// A letter of Latin-1 that begins an atom without quotes.
+/// Whether a character of Latin-1 may begin an atom without quotes.
 pub(super) fn is_small_letter(c: char) -> bool {
     matches!(c, 'a'..='z' | 'ß'..='ö' | 'ø'..='ÿ')
 }
 
-/// A character of Latin-1 that goes on a name.
+/// Whether a character of Latin-1 may continue an atom without quotes.
 pub(super) fn is_name_char(c: char) -> bool {
     is_small_letter(c) || matches!(c, 'A'..='Z' | 'À'..='Ö' | 'Ø'..='Þ' | '0'..='9' | '_' | '@')
 }
 
-/// An atom's text, in quotes where needed.
+/// Writes the text of an atom, in quotes if needed.
 pub(crate) fn write_atom(out: &mut impl Write, text: &str) -> fmt::Result {
     let mut chars = text.chars();
     let plain = chars.next().is_some_and(is_small_letter)
