@@ -83,7 +83,7 @@ typedef enum larder_status {
   LARDER_VALUE_TYPE = 22,
 } larder_status;
 
-// What a term is.
+// The kind of a term.
 typedef enum larder_kind {
   // No term: a zeroed view.
   LARDER_KIND_NOTHING = 0,
@@ -111,7 +111,7 @@ typedef enum larder_kind {
   LARDER_KIND_LIST = 11,
   // A binary.
   LARDER_KIND_BINARY = 12,
-  // A bitstring that is no binary: its bits are no multiple of eight.
+  // A bitstring that isn't a binary: its number of bits is no multiple of eight.
   LARDER_KIND_BITSTRING = 13,
 } larder_kind;
 
@@ -136,26 +136,27 @@ typedef enum larder_event {
   LARDER_EVENT_GONE = 8,
 } larder_event;
 
-// How many rows a key may have, and in what order keys come.
+// The type of a table: how many rows a key may have, and the order of keys.
 typedef enum larder_type {
-  // One row a key, in no order.
+  // One row per key, in no order.
   LARDER_SET = 0,
-  // One row a key, in the order of keys; 1 and 1.0 are one key.
+  // One row per key, in the order of keys; 1 and 1.0 are the same key.
   LARDER_ORDERED_SET = 1,
-  // Any number of different rows a key, in order of arrival.
+  // Any number of different rows per key, in order of arrival.
   LARDER_BAG = 2,
-  // Any number of rows a key, the same one several times too.
+  // Any number of rows per key, which may be equal, in order of arrival.
   LARDER_DUPLICATE_BAG = 3,
 } larder_type;
 
-// What becomes of a table that has as much as it may have.
+// What happens when a table has reached its limit.
 typedef enum larder_evict {
   // Writes that need room are refused: `LARDER_FULL`.
   LARDER_EVICT_NONE = 0,
-  // Of some rows that are looked at, those go that were read or written the longest ago.
+  // Of a sample of rows, those are evicted that have not been read or written for the longest
+  // time.
   LARDER_EVICT_LRU = 1,
-  // Of some rows that are looked at, those go that were read or written the least often lately;
-  // or a new one, if it was not more often.
+  // Of a sample of rows, those are evicted that have been read or written least often lately; or
+  // a new row, if its key hasn't been used more often.
   LARDER_EVICT_TINY_LFU = 2,
 } larder_evict;
 
@@ -196,45 +197,47 @@ typedef struct larder_terms larder_terms;
 // A transaction under way. For one thread at a time.
 typedef struct larder_transaction larder_transaction;
 
-// How a table is made. Zeroed but for its size, it makes a set with the key in front.
+// The options of a table. If all fields except the size are zero, the table is a set, and the key
+// is the first element of a row.
 typedef struct larder_options {
-  // `sizeof(larder_options)`: by it the library knows which fields the program has. Later
-  // versions of the library may add some at the end.
+  // `sizeof(larder_options)`, by which the library knows the fields that the program has. Later
+  // versions of the library may add fields at the end.
   size_t size;
   // A `larder_type`.
   int kind;
   // A `larder_evict`, for a table that has `max_size` or `max_memory`.
   int evict;
-  // The position of the key in each row, from 1; 0 stands for 1.
+  // The position of the key in each row, counted from 1; 0 means 1.
   size_t keypos;
-  // Whether `larder_table_find` finds the table; no other may have its name.
+  // Whether `larder_table_find` finds the table by its name, which must then be unique.
   bool named;
-  // Whether rows are kept compressed: less memory, more work for each access.
+  // Whether rows are compressed, which takes less memory, but more time for each access.
   bool compressed;
-  // Whether rows are counted in many places: quicker for many writers, slower to ask.
+  // Whether rows are counted by several counters, which is faster for many writers, but makes
+  // reading the size slower.
   bool decentralized_counters;
-  // The structure to build on, with its options: `"btree"`, `"catree(over=btree,m=16)"`; null
-  // for the default, which is best for nearly everything.
+  // The structure of the table, with its options, such as `"btree"` or
+  // `"catree(over=btree,m=16)"`; null for the default, which is best in nearly all cases.
   const char *structure;
-  // For how many milliseconds a row lives after it was written, unless `larder_insert_for` says
-  // otherwise; 0: for ever. For sets and ordered_sets, as all that follows.
+  // The time in milliseconds after which a row expires, unless `larder_insert_for` sets another
+  // one; 0: never. This and all following options are for sets and ordered_sets.
   uint64_t ttl_ms;
-  // For how many milliseconds a row lives, at least, after it was written or looked up by its
-  // key; 0: for ever.
+  // The least time in milliseconds after which a row expires that is neither written nor looked
+  // up by its key; 0: never.
   uint64_t idle_ms;
-  // How many rows the table has at most; 0: any number.
+  // The largest number of rows; 0: no limit.
   size_t max_size;
-  // How many bytes its rows take at most; 0: any number.
+  // The largest number of bytes that the rows may take; 0: no limit.
   size_t max_memory;
 } larder_options;
 
-// A term that lies in somebody's memory: in a `larder_terms`, which has to stay as it is
-// meanwhile. Copy it freely; take it apart with the functions `larder_view_…` alone. The zeroed
-// one views nothing.
+// A view of a term in a `larder_terms`, which must not be changed while the view is used. It may
+// be copied freely. Read it with the functions `larder_view_…` only. A zeroed view is a view of
+// nothing.
 typedef struct larder_view {
-  // The library's own encoding.
+  // The term in the library's own encoding.
   const uint8_t *bytes;
-  // How many bytes it has.
+  // The number of bytes.
   size_t len;
 } larder_view;
 
@@ -452,104 +455,108 @@ enum larder_status larder_push_etf(struct larder_terms *terms,
 
 /* --- Terms, read --- */
 
-// What the term is. O(1).
+// Returns the kind of the term. O(1).
 //
 // Safety:
 // The view's terms are as they were when it was made.
 enum larder_kind larder_view_kind(struct larder_view view);
 
-// The integer, if the term is one that fits into 64 bits; else false, and `value` stays as it is.
+// Gets the integer, if the term is one that fits in 64 bits. Otherwise returns false, and `*value`
+// is unchanged.
 //
 // Safety:
 // The view's terms are as they were when it was made; `value` is null or may be written to.
 bool larder_view_int(struct larder_view view, int64_t *value);
 
-// The integer, if the term is one of 0 to 2^64 − 1; else false, and `value` stays as it is.
+// Gets the integer, if the term is one from 0 to 2^64 − 1. Otherwise returns false, and `*value`
+// is unchanged.
 //
 // Safety:
 // As for `larder_view_int`.
 bool larder_view_uint(struct larder_view view, uint64_t *value);
 
-// The float, if the term is one; else false, and `value` stays as it is.
+// Gets the float, if the term is one. Otherwise returns false, and `*value` is unchanged.
 //
 // Safety:
 // As for `larder_view_int`.
 bool larder_view_float(struct larder_view view, double *value);
 
-// The atom's text, if the term is one; else false. The text is UTF-8, ends with no NUL, and is
-// never freed.
+// Gets the text of the atom, if the term is one. Otherwise returns false. The text is UTF-8, isn't
+// terminated by a NUL, and is never freed.
 //
 // Safety:
 // The view's terms are as they were when it was made; `text` and `len` are null or may be written
 // to.
 bool larder_view_atom(struct larder_view view, const char **text, size_t *len);
 
-// The binary's bytes, if the term is one; else false. They lie where the term does, or where it
-// keeps them, and are valid as long.
+// Gets the bytes of the binary, if the term is one. Otherwise returns false. The bytes aren't
+// copied, and are valid as long as the term is.
 //
 // Safety:
 // The view's terms are as they were when it was made; `bytes` and `len` are null or may be written
 // to.
 bool larder_view_binary(struct larder_view view, const uint8_t **bytes, size_t *len);
 
-// How many elements a tuple or a list has, pairs a map, bytes a binary; 0 for everything else. A
-// list's tail is no element. O(1).
+// Returns the number of elements of a tuple or list, of pairs of a map, or of bytes of a binary; 0
+// for any other term. The tail of a list doesn't count as an element. O(1).
 //
 // Safety:
 // As for `larder_view_kind`.
 size_t larder_view_size(struct larder_view view);
 
-// The element at `index`, from 0, of a tuple or list; nothing if it has none there. O(index): for
-// all of them, `larder_view_elements`.
+// Returns the element of a tuple or list at `index`, counted from 0; nothing if there is none.
+// O(index). To get all elements, use `larder_view_elements`.
 //
 // Safety:
 // As for `larder_view_kind`. The element is valid as long as `view` is.
 struct larder_view larder_view_element(struct larder_view view, size_t index);
 
-// Writes views of the elements of a tuple or list, or of the keys and values of a map, each key
-// before its value, to `out`: as many as there are, `capacity` at most. How many there are.
-// O(that).
+// Writes views of the elements of a tuple or list to `out`; for a map, of its keys and values,
+// each key before its value. Writes at most `capacity` views. Returns how many there are. O(n) in
+// their number.
 //
 // Safety:
 // As for `larder_view_kind`; `out` points to `capacity` views, or `capacity` is 0.
 size_t larder_view_elements(struct larder_view view, struct larder_view *out, size_t capacity);
 
-// What a list ends with: `[]` for most, something else for an improper one; nothing for what is no
-// list. O(elements).
+// Returns the tail of a list: `[]` for a proper list, any other term for an improper one; nothing
+// if the term isn't a list. O(elements).
 //
 // Safety:
 // As for `larder_view_element`.
 struct larder_view larder_view_tail(struct larder_view view);
 
-// A map's value under a key, which has to be identical; nothing if there is none. O(pairs).
+// Returns the value under an identical key of a map; nothing if there is none. O(pairs).
 //
 // Safety:
 // As for `larder_view_element`, for both views.
 struct larder_view larder_view_find(struct larder_view map, struct larder_view key);
 
-// Whether two terms are identical, as `=:=` has it: 1 is not 1.0. Two views of nothing are.
+// Returns whether two terms are identical, as by `=:=`: 1 is not 1.0. Two views of nothing are
+// identical.
 //
 // Safety:
 // As for `larder_view_kind`, for both views.
 bool larder_view_same(struct larder_view a, struct larder_view b);
 
-// How two terms compare in Erlang's order, in which 1 and 1.0 are equal: below, at or above 0 as
-// `a` comes before, with or after `b`. Nothing comes first.
+// Compares two terms in Erlang's order, in which 1 and 1.0 are equal. Returns a number less than,
+// equal to or greater than 0 if `a` is less than, equal to or greater than `b`. Nothing is less
+// than any term.
 //
 // Safety:
 // As for `larder_view_kind`, for both views.
 int32_t larder_view_compare(struct larder_view a, struct larder_view b);
 
-// Writes the term as Erlang would print it, in UTF-8, as `snprintf` does: at most `capacity`
-// bytes, the last a NUL; gives how many the whole text has, without the NUL. `larder_push_text`
-// reads it again.
+// Writes the text of the term, as Erlang would print it, in UTF-8. Like `snprintf`, writes at most
+// `capacity` bytes, of which the last is a NUL, and returns the length of the whole text without
+// the NUL. `larder_push_text` reads the text.
 //
 // Safety:
 // As for `larder_view_kind`; `out` points to `capacity` bytes, or `capacity` is 0.
 size_t larder_view_text(struct larder_view view, char *out, size_t capacity);
 
-// Writes the term in Erlang's external format, as `term_to_binary` does and `larder_push_etf`
-// reads it: the first `capacity` bytes; gives how many there are.
+// Writes the term in Erlang's external term format, as `term_to_binary` does. Writes at most
+// `capacity` bytes, and returns how many there are. `larder_push_etf` reads the format.
 //
 // Safety:
 // As for `larder_view_text`.
@@ -888,10 +895,10 @@ enum larder_status larder_remove(const struct larder_table *table, struct larder
 
 /* --- Maps in rows --- */
 
-// Gives a key of a map this value; the map is the element at a position, from 1, of the row under
-// a key. `LARDER_NONE` if there is no such row. Atomic; nothing else of the row is looked at or
-// copied out. `LARDER_NOT_MAP` if the element is none, `LARDER_BAD_ROW` (no such position, or the
-// key's), `LARDER_TABLE_TYPE` (bags).
+// Sets the value under a key of a map. The map is the element at `position`, counted from 1, of
+// the row under `key`. Atomic. No other part of the row is read or copied. `LARDER_NONE` if there
+// is no such row; `LARDER_NOT_MAP` if the element isn't a map; `LARDER_BAD_ROW` if there is no
+// such position, or if it is the key's; `LARDER_TABLE_TYPE` for bags.
 //
 // Safety:
 // As for `larder_insert`, for all views.
@@ -901,7 +908,7 @@ enum larder_status larder_map_put(const struct larder_table *table,
                                   struct larder_view map_key,
                                   struct larder_view value);
 
-// Removes a key of such a map, if the map has it: as `larder_map_put`.
+// Removes a key from a map, if the map has it. Otherwise like `larder_map_put`.
 //
 // Safety:
 // As for `larder_map_put`.
@@ -910,9 +917,9 @@ enum larder_status larder_map_remove(const struct larder_table *table,
                                      size_t position,
                                      struct larder_view map_key);
 
-// Adds to the integer that a key of such a map has; the sum in `*sum` unless that is null. Atomic.
-// A map without the key gets it, and the counter begins with `*initial`; if `initial` is null,
-// that is `LARDER_BAD_KEY`, and so is a row that is not there. Otherwise as `larder_add` and
+// Adds to the integer under a key of a map, and writes the sum to `*sum`, unless `sum` is null.
+// Atomic. If the map doesn't have the key, the counter starts from `*initial`; if `initial` is
+// null, this is `LARDER_BAD_KEY`. So is a row that doesn't exist. Otherwise like `larder_add` and
 // `larder_map_put`.
 //
 // Safety:

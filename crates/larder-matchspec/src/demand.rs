@@ -1,19 +1,20 @@
-//! What clauses demand of a key, as far as it does not depend on arguments: worked out once.
+//! What the clauses demand of the key, derived once when the program is compiled. It does not
+//! depend on the values of the arguments.
 //!
-//! 1. *Facts.* Every guard must be `true`, and so must every operand of `and` and `andalso` in it.
-//!    Of these conjuncts, the comparisons of something with a constant are facts about it. Of an
-//!    `or` or `orelse` one operand must be `true`: if each says what something is equal to, they
-//!    are a choice.
-//! 2. *The pattern* that the head has for the key. It may be a constant.
-//! 3. *A prefix.* The order key of the pattern is written out as far as it is known, a variable
-//!    with an equality fact included.
+//! 1. *Facts.* A clause matches only if all of its guards are `true`, and with a guard all operands
+//!    of `and` and `andalso` in it. Each such conjunct that compares an expression with a constant
+//!    is a fact about the expression. Of an `or` or `orelse` at least one operand must be `true`:
+//!    if every operand equates something with a constant, the disjunction is a choice.
+//! 2. *The pattern* that the head has at the position of the key. It may be a constant.
+//! 3. *A prefix.* The order key of the pattern is written out up to the first variable that no fact
+//!    equates with a constant.
 //!
 //! ```text
 //!   {{a,'$1','_'},'_'}  with  {'>=','$1',5}, {'<','$1',9}
 //!        prefix «tuple of 3» «a»      stops at '$1'       facts '$1' >= 5, '$1' < 9
 //! ```
 //!
-//! What follows for keys, once there are arguments: see `limits`.
+//! `limits` turns the demand into keys or ranges when the arguments are known.
 
 use crate::{
     bound,
@@ -30,33 +31,33 @@ use crate::{
 use larder_term::order_key;
 use smallvec::{smallvec, SmallVec};
 
-/// What all clauses demand of the key at a position.
+/// The demands of all clauses on the element at one position.
 #[derive(Debug, Clone)]
 pub(crate) struct Demands {
-    /// The position, from 1; 0 for no element.
+    /// The position, counted from 1; 0 if the demands are not on an element.
     pub(crate) keypos: usize,
-    /// By clause; None for one that no object fits.
+    /// The demand of each clause; `None` for a clause that no object can match.
     pub(crate) each: SmallVec<[Option<Demand>; 1]>,
-    /// The bytes of prefixes that are no constant's.
+    /// The bytes of prefixes that do not stem from constants, such as the heads of tuples.
     pub(crate) written: Vec<u8>,
 }
 
-/// What a clause demands.
+/// The demand of one clause.
 #[derive(Debug, Clone)]
 pub(crate) struct Demand {
-    /// The place of the key's pattern, unless the head is no tuple.
+    /// The place of the key's pattern in the source; `None` if the head is not a tuple.
     pub(crate) pattern: Option<usize>,
-    /// The constant that the pattern is, if it is one.
+    /// The pattern's value, if the pattern is a constant.
     pub(crate) constant: Option<Constant>,
     pub(crate) facts: Facts,
     pub(crate) choices: SmallVec<[Choice; 1]>,
-    /// What is known of the begin of the key's order key.
+    /// The known beginning of the key's order key.
     pub(crate) prefix: SmallVec<[Piece; 4]>,
-    /// What stops the prefix.
+    /// Why the prefix ends where it does.
     pub(crate) stop: Stop,
 }
 
-/// A conjunct that compares something with a constant.
+/// A conjunct that compares an expression with a constant: `about cmp constant` is `true`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Fact {
     pub(crate) about: NodeId,
@@ -64,33 +65,33 @@ pub(crate) struct Fact {
     pub(crate) constant: Constant,
 }
 
-/// Facts: few, as a rule.
+/// The facts of a clause. There are usually few.
 pub(crate) type Facts = SmallVec<[Fact; 2]>;
 
-/// For each operand of a disjunction, what it says that things are equal to: one fact at least.
+/// The equalities that each operand of a disjunction implies: at least one for each operand.
 pub(crate) type Choice = SmallVec<[Facts; 2]>;
 
 /// A part of a prefix.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Piece {
-    /// Of [`Demands::written`].
+    /// Bytes of [`Demands::written`].
     Written(Span),
     /// The order key of a constant.
     Constant(Constant),
 }
 
-/// What comes behind a prefix.
+/// What follows a prefix.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stop {
-    /// Nothing: it is the whole key.
+    /// Nothing: the prefix is the whole key.
     End,
-    /// What a variable gets, by its slot.
+    /// The value of the variable with this slot, which facts may bound.
     Variable(u32),
-    /// What no fact speaks of.
+    /// A part of the pattern that no fact bounds.
     Unknown,
 }
 
-/// What variables are equal to, by their slots.
+/// The constants that facts equate variables with, sorted by the slots of the variables.
 type Equalities = SmallVec<[(u32, Constant); 2]>;
 
 impl Fact {
@@ -100,8 +101,9 @@ impl Fact {
 }
 
 impl Demands {
-    /// Those of clauses, for the element at a position, and whether it is the key: maps in a
-    /// pattern are exact in keys alone. Without an element, what guards say of anything.
+    /// Derives the demands of `clauses` on `element`, which is a position and whether the key is
+    /// there: a map in a pattern may have to equal the map in the object only if it is in the key.
+    /// Without an element only the facts of the guards are collected.
     ///
     /// # Complexity
     /// O(n log n) in the specification.
@@ -119,14 +121,14 @@ impl Demands {
         let exact = is_key && bound::exact_map_keys() && clauses.iter().all(names_key);
         let mut written = Vec::new();
         let each = clauses.iter().map(|clause| {
-            let mut look = Look {
+            let mut analysis = Analysis {
                 ir,
                 source,
                 clause,
                 pool,
                 written: &mut written,
             };
-            look.demand(element.map(|_| keypos), exact)
+            analysis.demand(element.map(|_| keypos), exact)
         });
         Demands {
             keypos,
@@ -136,7 +138,7 @@ impl Demands {
     }
 }
 
-/// The place of the pattern that a clause's head has for the element at a position, from 1.
+/// The place of the pattern that a clause's head has for the element at a position, counted from 1.
 pub(crate) fn key_place(source: &Source<'_>, clause: &Clause, keypos: usize) -> Option<usize> {
     let Shape::Tuple { arity, .. } = clause.head.shape else {
         return None;
@@ -145,8 +147,8 @@ pub(crate) fn key_place(source: &Source<'_>, clause: &Clause, keypos: usize) -> 
     source.each(clause.head.at).nth(index)
 }
 
-/// What is looked at.
-struct Look<'p> {
+/// The analysis of one clause.
+struct Analysis<'p> {
     ir: &'p Ir,
     source: &'p Source<'p>,
     clause: &'p Clause,
@@ -154,15 +156,19 @@ struct Look<'p> {
     written: &'p mut Vec<u8>,
 }
 
-/// What the begin of an order key is written of.
+/// A part of a key whose order key is being written.
 enum Part {
+    /// What precedes each element of a list.
     Cons,
+    /// The end of a proper list.
     Nil,
+    /// The pattern at this place.
     Pattern(usize),
 }
 
-impl Look<'_> {
-    /// `exact`: a key without variables is that key, though it holds a map.
+impl Analysis<'_> {
+    /// The demand of the clause, or `None` if no object can match it. If `exact` is true, a pattern
+    /// without variables matches only itself, even if it contains a map.
     fn demand(&mut self, keypos: Option<usize>, exact: bool) -> Option<Demand> {
         let pattern = match (&self.clause.head.shape, keypos) {
             (Shape::Other, _) => return None,
@@ -179,7 +185,7 @@ impl Look<'_> {
             .map(|at| self.source.constant(at));
         let mut prefix = SmallVec::new();
         let stop = match pattern {
-            // What facts say of the whole key is no matter of prefixes.
+            // Facts about the whole key are used by `limits` directly and need no prefix.
             Some(at) if self.variable(at).is_none() => {
                 self.prefix(at, &self.equalities(&facts), &mut prefix)
             }
@@ -195,7 +201,8 @@ impl Look<'_> {
         })
     }
 
-    /// Step 1. `None` if a guard can never be `true`.
+    /// Step 1: collects the facts and choices of the guards. `None` if a guard is a constant other
+    /// than `true`, so that the clause never matches.
     fn facts(&self) -> Option<(Facts, SmallVec<[Choice; 1]>)> {
         let ir = self.ir;
         let (mut facts, mut choices) = (Facts::new(), SmallVec::new());
@@ -213,7 +220,8 @@ impl Look<'_> {
         Some((facts, choices))
     }
 
-    /// What an expression says, if it compares something with a constant.
+    /// The fact that an expression states, if it compares something with a constant. A constant on
+    /// the left is moved to the right, which mirrors the comparison.
     fn fact(&self, id: NodeId) -> Option<Fact> {
         let Node::Call(Func::Cmp(cmp), parts) = self.ir.node(id) else {
             return None;
@@ -233,15 +241,18 @@ impl Look<'_> {
         })
     }
 
-    /// What the operands of a disjunction say; None if one of them says nothing of use.
+    /// The equalities that the operands of a disjunction imply, or `None` if one of them implies
+    /// none: the disjunction then restricts nothing.
     fn choice(&self, operands: &[NodeId]) -> Option<Choice> {
         let mut choice = Choice::new();
         let mut operands: SmallVec<[NodeId; 8]> = operands.into();
         while let Some(id) = operands.pop() {
+            // A nested disjunction contributes its operands.
             if let Node::Or(parts) | Node::OrElse(parts) = self.ir.node(id) {
                 operands.extend_from_slice(self.ir.of(parts));
                 continue;
             }
+            // All conjuncts of one operand hold together, so any equality among them will do.
             let mut facts = Facts::new();
             let mut nodes: SmallVec<[NodeId; 4]> = smallvec![id];
             while let Some(id) = nodes.pop() {
@@ -260,7 +271,8 @@ impl Look<'_> {
         Some(choice)
     }
 
-    /// What variables are equal to, by their slots; of what is said of one, the first comes first.
+    /// The equalities about variables, sorted by slot. The sort is stable, so that of several about
+    /// one variable the first stays first.
     fn equalities(&self, facts: &[Fact]) -> Equalities {
         let mut equalities = Equalities::new();
         for fact in facts {
@@ -272,12 +284,14 @@ impl Look<'_> {
         equalities
     }
 
-    /// The slot of the variable that a pattern is.
+    /// The slot of the variable at a place of the head, if there is one.
     fn variable(&self, at: usize) -> Option<u32> {
         self.clause.head.slot(self.source, at)
     }
 
-    /// Step 3.
+    /// Step 3: writes the order key of the pattern from the left, as far as it is known, and
+    /// returns why it ends there. An explicit stack of parts replaces recursion: patterns may be
+    /// nested deeply.
     fn prefix(
         &mut self,
         pattern: usize,
@@ -301,6 +315,7 @@ impl Look<'_> {
                 out.push(Piece::Constant(self.source.constant(at)));
                 continue;
             }
+            // A term that contains variables: writes its head and leaves its parts to the stack.
             let first = parts.len();
             let places = self.source.each(at);
             match self.source.head(at) {
@@ -317,6 +332,8 @@ impl Look<'_> {
                     parts.extend(elements.flat_map(|at| [Part::Cons, Part::Pattern(at)]));
                     parts.extend(places.skip(n).map(Part::Pattern));
                 }
+                // A map in a pattern leaves the size of the map open, with which its order key
+                // begins.
                 Head::Map(_) => return Stop::Unknown,
                 Head::Leaf => {
                     let Some(slot) = self.variable(at) else {
@@ -328,13 +345,13 @@ impl Look<'_> {
                     }
                 }
             }
-            // The stack has what comes first on top.
+            // The part that comes first in the order key belongs on the top of the stack.
             parts[first..].reverse();
         }
         Stop::End
     }
 
-    /// Writes bytes of a prefix; joins them with those written just before.
+    /// Appends written bytes to the prefix. If its last piece was written too, that piece grows.
     fn write(&mut self, out: &mut SmallVec<[Piece; 4]>, write: impl FnOnce(&mut Vec<u8>)) {
         let from = self.written.len();
         write(self.written);
@@ -346,14 +363,15 @@ impl Look<'_> {
     }
 }
 
-/// The first that a variable is equal to.
+/// The constant of the first equality about a variable.
 fn equal_to(slot: u32, equalities: &Equalities) -> Option<Constant> {
     let first = equalities.partition_point(|&(other, _)| other < slot);
     let &(found, constant) = equalities.get(first)?;
     (found == slot).then_some(constant)
 }
 
-/// What the order key of a list has before each element.
+/// Writes what precedes each element in the order key of a list: the order key of a list of one
+/// element without that of the element.
 fn push_cons(out: &mut Vec<u8>) {
     let (mut with, mut element) = (Vec::new(), Vec::new());
     order_key::list_prefix(&[raw::whole(NIL)], &mut with);

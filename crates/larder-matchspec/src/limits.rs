@@ -1,21 +1,25 @@
-//! What one clause's demand leaves of a table's keys, with its arguments.
+//! Which keys of a table can satisfy a clause, given the program's arguments. The demand of the
+//! clause (see `demand`) was derived when the program was compiled; here it is turned into keys or
+//! a range:
 //!
-//! 1. *Keys that are known*: the head has a constant at the key's position, or a fact says what the
-//!    whole key is, or a choice says it. A key is dropped if another fact about the whole key
-//!    denies it.
-//! 2. *A range* (ordered tables): the prefix that is demanded. What stops it, if it is a variable
-//!    with facts of order, narrows the range within that prefix.
-//! 3. Facts about the whole key (the variable that it is bound to, `{element,KeyPos,'$_'}`, the
-//!    pattern built anew as an expression) narrow it too.
+//! 1. *Known keys*: the head has a constant at the position of the key, or a fact equates the whole
+//!    key with a constant, or a choice does. A key that contradicts another fact about the whole
+//!    key is dropped.
+//! 2. *A range* (ordered tables only): the keys that begin with the demanded prefix. If the prefix
+//!    ends at a variable that the guards compare with constants, these comparisons narrow the range
+//!    within the prefix.
+//! 3. Facts about the whole key narrow the range further. The whole key may be written as the
+//!    variable bound to it, as `{element,KeyPos,'$_'}`, or as an expression that builds the key's
+//!    pattern.
 //!
 //! ```text
 //!   {{a,'$1','_'},'_'}  with  {'>=','$1',5}, {'<','$1',9}
 //!        prefix «tuple of 3» «a»      low = prefix «5»      high = prefix «9», excluded
 //! ```
 //!
-//! Deviation that keeps plans sound: tables place this node's pids, ports and references before
-//! other nodes', the comparison of terms places them by name. A constant with an identifier in it
-//! bounds nothing by order.
+//! Tables order the pids, ports and references of this node before those of other nodes, but the
+//! comparison of terms orders them by the name of the node. A comparison with a constant that
+//! contains such an identifier therefore yields no bound.
 
 use crate::{
     clause::Clause,
@@ -37,32 +41,36 @@ use std::ops::Bound;
 /// How a table finds its keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum KeyOrder {
-    /// By hash, and keys are the same if they are identical.
+    /// By hash. Two keys are the same key if they are identical.
     Hash,
-    /// By order, and keys are the same if they are equal (1 and 1.0).
+    /// By order. Two keys are the same key if they compare equal, as 1 and 1.0 do.
     Ordered,
 }
 
-/// Keys: one, as a rule.
+/// The keys that a clause can match. There is usually one.
 pub(crate) type Keys = SmallVec<[Term; 1]>;
 
-/// See [`of_clause`].
+/// The result of [`of_clause`].
 pub(crate) enum Limit {
+    /// No key can match.
     Nothing,
+    /// Only these keys can match.
     Keys(Keys),
+    /// Only keys whose order keys lie between these edges can match.
     Range(Edge, Edge),
+    /// Any key may match.
     Full,
 }
 
-/// Room for the prefix of an order key, and for what its writing takes.
+/// The initial capacity of the buffer for an order key's prefix.
 const PREFIX_ROOM: usize = 128;
 
-/// What is limited.
+/// The thing whose values are limited.
 #[derive(Clone, Copy)]
 pub(crate) enum Subject<'p> {
-    /// The element that the demands are of.
+    /// The element that the demands were derived for.
     Element,
-    /// An expression of another program, over the object.
+    /// An expression of another program over the object: the key of an index.
     Expression(Expression<'p>),
 }
 
@@ -74,8 +82,8 @@ pub(crate) struct Expression<'p> {
     pub(crate) id: NodeId,
 }
 
-/// What is looked at.
-struct Look<'p> {
+/// A clause and its demand, with the arguments of the program.
+struct Analysis<'p> {
     subject: Subject<'p>,
     code: &'p Code,
     constants: Constants<'p>,
@@ -85,7 +93,8 @@ struct Look<'p> {
     demand: &'p Demand,
 }
 
-/// The keys, or values of an expression, that objects which fit a clause, by its number, can have.
+/// The keys, or the values of an expression, that objects which match the clause with this index
+/// can have.
 pub(crate) fn of_clause<'p>(
     (code, constants): (&'p Code, Constants<'p>),
     (demands, index): (&'p Demands, usize),
@@ -95,7 +104,7 @@ pub(crate) fn of_clause<'p>(
     let Some(demand) = &demands.each[index] else {
         return Limit::Nothing;
     };
-    let look = Look {
+    let analysis = Analysis {
         subject,
         code,
         constants,
@@ -105,8 +114,9 @@ pub(crate) fn of_clause<'p>(
         demand,
     };
     let facts = demand.facts.iter().copied();
-    let (whole, parts): (Facts, Facts) = facts.partition(|fact| look.is_key(fact.about));
-    if let Some(keys) = look.known_keys(&whole, order) {
+    let (whole, parts): (Facts, Facts) = facts.partition(|fact| analysis.is_key(fact.about));
+    // Step 1.
+    if let Some(keys) = analysis.known_keys(&whole, order) {
         return if keys.is_empty() {
             Limit::Nothing
         } else {
@@ -116,9 +126,11 @@ pub(crate) fn of_clause<'p>(
     if order == KeyOrder::Hash {
         return Limit::Full;
     }
-    let (mut low, mut high) = look.prefix_range(&parts);
+    // Step 2.
+    let (mut low, mut high) = analysis.prefix_range(&parts);
+    // Step 3.
     if !whole.is_empty() {
-        (low, high) = edges::tighter((low, high), look.range(whole.iter()));
+        (low, high) = edges::tighter((low, high), analysis.range(whole.iter()));
     }
     match (&low, &high) {
         (Bound::Unbounded, Bound::Unbounded) => Limit::Full,
@@ -127,17 +139,18 @@ pub(crate) fn of_clause<'p>(
     }
 }
 
-impl<'p> Look<'p> {
+impl<'p> Analysis<'p> {
     fn term(&self, constant: Constant) -> TermRef<'p> {
         self.constants.term(constant)
     }
 
-    /// Whether an expression is the key, whatever the object is.
+    /// Whether an expression evaluates to the key for every object that matches the head.
     fn is_key(&self, id: NodeId) -> bool {
         if let Subject::Expression(wanted) = self.subject {
             return self.is_expression(id, wanted);
         }
         let ir = &self.code.ir;
+        // `{element,KeyPos,'$_'}`.
         if let Node::Call(Func::Element, parts) = ir.node(id) {
             if let [position, object] = ir.of(parts) {
                 let position = ir
@@ -147,13 +160,16 @@ impl<'p> Look<'p> {
                     && ir.node(*object) == Node::Object;
             }
         }
+        // The pattern of the key, built anew as an expression. If the pattern is a variable, the
+        // expression is that variable.
         self.demand
             .pattern
             .is_some_and(|pattern| self.is_pattern(pattern, id))
     }
 
-    /// Whether an expression is another program's, but for variables that stand for the object or
-    /// one of its elements.
+    /// Whether an expression is the same as that of another program, where a variable that this
+    /// clause's head binds to the object or to one of its elements equals `'$_'` or
+    /// `{element,N,'$_'}` there. Both trees are walked in step.
     fn is_expression(&self, id: NodeId, wanted: Expression<'_>) -> bool {
         let (ir, other) = (&self.code.ir, &wanted.code.ir);
         let mut pairs: SmallVec<[(NodeId, NodeId); 4]> = smallvec![(id, wanted.id)];
@@ -190,7 +206,8 @@ impl<'p> Look<'p> {
         true
     }
 
-    /// Whether a variable is the element that a call of `element/2` of another program gives.
+    /// Whether this clause's head binds a variable to the element that a call of `element/2` in
+    /// another program selects.
     fn is_element(&self, slot: u32, other: Expression<'_>, call: &[NodeId]) -> bool {
         let &[position, object] = call else {
             return false;
@@ -206,7 +223,8 @@ impl<'p> Look<'p> {
             && place.is_some_and(|at| self.variable(at) == Some(slot))
     }
 
-    /// Whether an expression builds what a pattern matched.
+    /// Whether an expression builds exactly the term that a pattern matched: it has the same shape,
+    /// with the same variables and constants. A pattern with `'_'` in it cannot be built anew.
     fn is_pattern(&self, pattern: usize, id: NodeId) -> bool {
         let ir = &self.code.ir;
         let mut pairs: SmallVec<[(usize, NodeId); 4]> = smallvec![(pattern, id)];
@@ -224,6 +242,8 @@ impl<'p> Look<'p> {
                 (Node::List(parts), Head::Improper(n)) if ir.of(parts).len() == n + 1 => {
                     ir.of(parts)
                 }
+                // The expression of a list has its tail as the last part. A proper list in a
+                // pattern does not name its tail.
                 (Node::List(parts), Head::List(n)) => match ir.of(parts).split_last() {
                     Some((tail, elements)) if elements.len() == n && self.is_nil(*tail) => elements,
                     _ => return false,
@@ -242,13 +262,16 @@ impl<'p> Look<'p> {
             .is_some_and(|constant| self.constants.get(constant) == NIL)
     }
 
-    /// The slot of the variable that a pattern is.
+    /// The slot of the variable at a place of the head, if there is one.
     fn variable(&self, at: usize) -> Option<u32> {
         self.clause.head.slot(&self.source, at)
     }
 
-    /// Step 1. The keys, if only these can fit; none of them if no key can.
+    /// Step 1. Returns the only keys that can match, or `None` if they are not known. The list is
+    /// empty if the facts contradict each other.
     fn known_keys(&self, whole: &[Fact], order: KeyOrder) -> Option<Keys> {
+        // One source suffices, in the order of how few keys it yields: the constant in the head, an
+        // equality, a choice.
         let mut keys: Keys = match self.demand.constant {
             Some(constant) => smallvec![Term::from(self.term(constant))],
             None => {
@@ -257,6 +280,7 @@ impl<'p> Look<'p> {
                 known.or_else(|| self.chosen(order))?
             }
         };
+        // The remaining facts can only remove keys.
         keys.retain(|key| {
             whole
                 .iter()
@@ -265,7 +289,7 @@ impl<'p> Look<'p> {
         Some(keys)
     }
 
-    /// The keys that the first choice between keys leaves.
+    /// The keys of the first disjunction each of whose operands equates the key with a constant.
     fn chosen(&self, order: KeyOrder) -> Option<Keys> {
         self.demand.choices.iter().find_map(|choice| {
             let mut keys = Keys::new();
@@ -279,9 +303,10 @@ impl<'p> Look<'p> {
         })
     }
 
-    /// Step 2.
+    /// Step 2: the range of the order keys that begin with the demanded prefix.
     fn prefix_range(&self, facts: &[Fact]) -> (Edge, Edge) {
         let demand = self.demand;
+        // An empty prefix that ends at something unknown admits every key.
         if demand.prefix.is_empty() && demand.stop == Stop::Unknown {
             return (Bound::Unbounded, Bound::Unbounded);
         }
@@ -295,6 +320,7 @@ impl<'p> Look<'p> {
             }
         }
         let range = match demand.stop {
+            // The prefix is the whole key.
             Stop::End => return (Bound::Included(prefix.clone()), Bound::Included(prefix)),
             Stop::Unknown => (Bound::Unbounded, Bound::Unbounded),
             Stop::Variable(slot) => {
@@ -305,13 +331,15 @@ impl<'p> Look<'p> {
         edges::within(prefix, range)
     }
 
-    /// The range of order keys that facts about one thing leave it.
+    /// The range of order keys of one subject that satisfies all facts about it.
     fn range<'f>(&self, facts: impl Iterator<Item = &'f Fact>) -> (Edge, Edge) {
         facts.fold((Bound::Unbounded, Bound::Unbounded), |range, fact| {
             let constant = self.term(fact.constant);
             if !fact.is_equality() && has_identifier(constant) {
                 return range;
             }
+            // `here` is the order key of the constant, and `beyond` the edge after all order keys
+            // that begin with it.
             let mut here = Vec::new();
             order_key::encode(constant, &mut here);
             let beyond = || edges::after(here.clone());
@@ -328,12 +356,15 @@ impl<'p> Look<'p> {
     }
 }
 
-/// The keys that a fact of equality leaves, if they are few: those that are equal to the constant
-/// without being identical differ in numbers.
+/// The keys that satisfy an equality with a constant, if they can be enumerated. In a hash table a
+/// key may be equal to the constant (`==`) without being identical to it, if numbers in the two
+/// differ in type. A small integer has one such counterpart, the float of the same value; a term
+/// without numbers has none; for other terms the keys are not enumerated.
 fn equals(cmp: Cmp, constant: TermRef<'_>, order: KeyOrder) -> Option<Keys> {
     match (cmp, order) {
         (Cmp::Same, _) | (Cmp::Eq, KeyOrder::Ordered) => Some(smallvec![Term::from(constant)]),
         (Cmp::Eq, KeyOrder::Hash) => match constant.view() {
+            // Up to 2^53, an integer has exactly one float equal to it; zero has two.
             View::Int(n) if n.unsigned_abs() <= 1 << 53 && n != 0 => {
                 let float = Term::float(n as f64).ok()?;
                 Some(smallvec![Term::from(constant), float])
@@ -347,8 +378,8 @@ fn equals(cmp: Cmp, constant: TermRef<'_>, order: KeyOrder) -> Option<Keys> {
     }
 }
 
-/// Whether a fact about the key lets this key be. In an ordered table the key stands for all that
-/// are equal to it.
+/// Whether a key can satisfy a fact about the whole key. In an ordered table the key stands for all
+/// terms equal to it, so it is dropped only if none of them satisfies the fact.
 fn allows(cmp: Cmp, key: TermRef<'_>, constant: TermRef<'_>, order: KeyOrder) -> bool {
     let equal = key.eq_term(constant);
     match (cmp, order) {
@@ -364,7 +395,7 @@ fn allows(cmp: Cmp, key: TermRef<'_>, constant: TermRef<'_>, order: KeyOrder) ->
     }
 }
 
-/// Whether a pid, port, reference or fun lies somewhere in a term.
+/// Whether a term contains a pid, port, reference or fun.
 fn has_identifier(term: TermRef<'_>) -> bool {
     let bytes = term.bytes();
     let mut at = 0;

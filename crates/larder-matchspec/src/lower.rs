@@ -1,12 +1,13 @@
-//! From the bytes of a guard or a body expression to nodes.
+//! Lowering: from the encoded terms of guards and body expressions to nodes (`ir`).
 //!
-//! 1. A work list holds what is to be visited and what is to be put together; results wait on a
-//!    second stack. No recursion.
-//! 2. Each level of nesting costs what it costs `ets` in stack, and what is over its limit is
-//!    [`Fault::TooDeep`], as there. Long lists are not deep: only their elements' nesting counts
-//!    (`ets` counts each element of a list as a level).
-//! 3. An expression of constants alone is computed now, if it is small; one that fails is kept,
-//!    since whether it fails a clause or becomes `'EXIT'` depends on where it stands.
+//! 1. There is no recursion. A stack of tasks holds the expressions to visit and the nodes to join;
+//!    a second stack holds the finished nodes that wait for being joined.
+//! 2. Each level of nesting costs the stack space that it costs `ets`. An expression above the
+//!    limit of `ets` is [`Fault::TooDeep`], as there. A long list is not deep: only the nesting of
+//!    its elements counts (`ets` counts each element of a list as a level).
+//! 3. Constant folding: an expression of constants alone is evaluated at once if it is small. An
+//!    expression that fails is kept, because whether it fails the clause or becomes `'EXIT'`
+//!    depends on where it is.
 
 use crate::{
     constant::{Constant, Span},
@@ -22,18 +23,18 @@ use larder_term::{atoms, tags, Atom};
 use smallvec::{smallvec, SmallVec};
 use std::cmp::Ordering;
 
-/// What a level of nesting costs, and how much may be spent: the proportions and the limit measured
-/// of `ets` (3191 levels of calls or lists, 2279 of double braces, 1484 of maps).
+/// The cost of a level of nesting and the limit of the sum. Both reproduce what was measured of
+/// `ets`: it accepts 3191 levels of calls or lists, 2279 of double braces and 1484 of maps.
 const COST_CALL: u32 = 20;
 const COST_TUPLE: u32 = 28;
 const COST_MAP: u32 = 43;
 const COST_LIMIT: u32 = 63_839;
 
-/// Constants longer than this are put together when a row is, not copied into each expression
-/// around them.
+/// Terms longer than this are not folded. They are built for each row instead, because folding
+/// would copy them into the constant of every expression around them.
 const FOLD_LIMIT: usize = 1024;
 
-/// What a node is made of.
+/// The kind of a node that has parts.
 #[derive(Clone, Copy)]
 enum Form {
     Tuple,
@@ -46,31 +47,29 @@ enum Form {
     OrElse,
 }
 
+/// An entry of the stack of tasks.
 enum Task {
-    Visit {
-        at: usize,
-        cost: u32,
-    },
-    /// The tail of a proper list.
+    /// Lower the expression at this place, whose surroundings cost this much.
+    Visit { at: usize, cost: u32 },
+    /// Emit the tail of a proper list.
     Nil,
-    Join {
-        form: Form,
-        parts: usize,
-    },
+    /// Join the last nodes of the second stack into one.
+    Join { form: Form, parts: usize },
 }
 
 type Tasks = SmallVec<[Task; 4]>;
 type Done = SmallVec<[NodeId; 8]>;
 
-/// Where a clause's expressions find their variables.
+/// The variables that a clause's expressions may use.
 pub(crate) struct Scope<'s> {
-    /// The numbers of the head's variables, ascending; a variable's slot is its place here.
+    /// The numbers of the head's variables in ascending order. The slot of a variable is its index
+    /// here.
     pub(crate) variables: &'s [u32],
-    /// The slot of the variable that is the whole head (`'$1'` alone).
+    /// The slot of the variable that is bound to the whole object, if the head is `'$1'` alone.
     pub(crate) whole: Option<u32>,
 }
 
-/// Lowers expressions of one specification.
+/// Lowers the expressions of one clause.
 pub(crate) struct Lowering<'a, 's> {
     pub(crate) source: &'s Source<'a>,
     pub(crate) ir: &'s mut Ir,
@@ -82,7 +81,7 @@ impl Lowering<'_, '_> {
     /// Lowers the expression at `at`.
     ///
     /// # Errors
-    /// The first fault met, from the left.
+    /// The leftmost fault.
     pub(crate) fn expression(&mut self, at: usize) -> Result<NodeId, Fault> {
         let mut tasks: Tasks = smallvec![Task::Visit { at, cost: 0 }];
         let mut done = Done::new();
@@ -108,6 +107,8 @@ impl Lowering<'_, '_> {
         Ok(done[0])
     }
 
+    /// Visits one expression. A leaf is finished at once. Otherwise the tasks for its parts and the
+    /// task that joins them are pushed, the latter first, so that it comes up last.
     fn visit(
         &mut self,
         at: usize,
@@ -140,6 +141,8 @@ impl Lowering<'_, '_> {
                 }
             },
         };
+        // A list node has its tail as the last part. The source does not name that of a proper
+        // list.
         let proper = matches!(self.source.head(at), Head::List(_));
         tasks.push(Task::Join {
             form,
@@ -157,6 +160,7 @@ impl Lowering<'_, '_> {
         self.ir.add(Node::Const(span))
     }
 
+    /// Adds a constant to the pool.
     fn intern(&mut self, bytes: &[u8]) -> Constant {
         let from = self.pool.len();
         self.pool.extend_from_slice(bytes);
@@ -191,15 +195,17 @@ impl Lowering<'_, '_> {
         Ok(Node::Var(slot as u32))
     }
 
-    /// A tuple: `{{…}}`, `{const,X}`, a form or a call.
+    /// Reads a tuple: `{{…}}`, a parameter, `{const,X}`, a boolean form or a call.
     fn tuple(&self, at: usize) -> Result<Tuple, Fault> {
         let mut parts = self.source.parts(at);
         let Some(&first) = parts.first() else {
             return Err(Fault::NotACall);
         };
+        // Double braces: the expressions of a tuple.
         if let (1, Some(inner)) = (parts.len(), self.source.tuple(first)) {
             return Ok(Tuple::Form(Form::Tuple, inner));
         }
+        // The same with an argument in place of the inner tuple.
         if let (1, Some(_)) = (parts.len(), self.source.argument(first)) {
             return Ok(Tuple::Constant(self.source.constant(first)));
         }
@@ -217,6 +223,8 @@ impl Lowering<'_, '_> {
         self.form(name, parts)
     }
 
+    /// A boolean form, which takes any number of operands but none, or a call of a function with
+    /// this number of arguments.
     fn form(&self, name: Atom, parts: Places) -> Result<Tuple, Fault> {
         let form = match name {
             atoms::AND => Form::And,
@@ -235,8 +243,8 @@ impl Lowering<'_, '_> {
         Ok(Tuple::Form(form, parts))
     }
 
-    /// A map's keys and values, by the keys' order: where two keys come to the same value, the
-    /// greater one's pair is kept. (A parameter is there as `[]`.)
+    /// The keys and values of a map, sorted by the keys' source. If two key expressions have the
+    /// same value, the pair of the later one is kept. (A parameter sorts as `[]`.)
     fn pairs_in_order(&self, at: usize) -> Places {
         let parts = self.source.parts(at);
         let mut pairs: Vec<(usize, usize)> = parts
@@ -254,6 +262,7 @@ impl Lowering<'_, '_> {
         raw::view(self.source.term(a)).cmp_exact(raw::view(self.source.term(b)))
     }
 
+    /// Makes a node of its parts and folds it if it is constant.
     fn join(&mut self, form: Form, parts: &[NodeId]) -> NodeId {
         let edges = self.ir.parts(parts);
         let node = node_of(form, edges);
@@ -265,6 +274,8 @@ impl Lowering<'_, '_> {
         }
     }
 
+    /// Whether a node is to be folded: it has no side effects, its parts are constants, and they
+    /// are small or are not themselves built of parts.
     fn folds(&self, form: Form, parts: &[NodeId]) -> bool {
         let pure = match form {
             Form::Call(func) => func.is_pure(),
@@ -275,6 +286,7 @@ impl Lowering<'_, '_> {
             .is_some_and(|size| size <= FOLD_LIMIT || self.all_leaves(parts))
     }
 
+    /// The size of the parts in bytes, if all of them are constants.
     fn constant_size(&self, parts: &[NodeId]) -> Option<usize> {
         parts
             .iter()
@@ -282,7 +294,7 @@ impl Lowering<'_, '_> {
             .sum()
     }
 
-    /// The bytes of a constant that is no argument.
+    /// The bytes of a node that is a constant of the program, not an argument.
     fn fixed(&self, id: NodeId) -> Option<&[u8]> {
         self.ir.constant(id)?.fixed(self.pool)
     }
@@ -295,10 +307,11 @@ impl Lowering<'_, '_> {
         parts.iter().all(leaf)
     }
 
+    /// Evaluates a node, and returns the constant unless the evaluation fails.
     fn fold(&mut self, form: Form, id: NodeId) -> Option<NodeId> {
         let value = fold::constant(self.ir, self.pool, id)?;
-        // A call may give far more than it was given, as shifts do: that is made when it is asked
-        // for, and not kept.
+        // A call may return far more than it was given, as `bsl` does. Such a value is computed for
+        // each row and not kept.
         if matches!(form, Form::Call(_)) && value.len() > FOLD_LIMIT {
             return None;
         }
@@ -307,6 +320,7 @@ impl Lowering<'_, '_> {
     }
 }
 
+/// What a tuple in an expression stands for.
 enum Tuple {
     Constant(Constant),
     Form(Form, Places),

@@ -1,8 +1,9 @@
 //! The machine: runs a clause's instructions on a row.
 //!
-//! A stack of values, the head's variables and an arena, which holds what is computed and does not
-//! fit into a value. Nothing is freed during a run; the next run begins with an empty arena of the
-//! same memory. In a guard a failing call fails the clause; in a body it has the value `'EXIT'`.
+//! It is a stack machine: it has a stack of values, the variables that the head binds, and an
+//! arena, which holds computed terms that do not fit into a [`Val`]. Nothing in the arena is freed
+//! during a run; the next run clears it and reuses its memory. A call that fails in a guard fails
+//! the clause; a call that fails in a body evaluates to `'EXIT'`.
 
 mod builtins;
 
@@ -22,14 +23,15 @@ use crate::{
 use larder_term::{tags, TermRef};
 use smallvec::SmallVec;
 
-/// An argument that a call does not have.
+/// Fills the argument places that a call of fewer than three arguments leaves unused.
 const NONE: Val<'static> = Val::Bool(false);
 
-/// A guard failed, or a call did.
+/// A guard was not `true`, or a call in it failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Fail;
 
-/// See the module. `'a` is the life of the row, the constants and the context.
+/// The state of a run (see the module). `'a` is the lifetime of the row, the constants and the
+/// context; `'s` is that of the run itself.
 pub(crate) struct Machine<'a, 's> {
     pub(crate) row: &'s Row<'a>,
     pub(crate) fields: &'s mut Fields<'a>,
@@ -40,23 +42,24 @@ pub(crate) struct Machine<'a, 's> {
     pub(crate) stack: &'s mut Values<'a>,
     pub(crate) vars: &'s mut Values<'a>,
     pub(crate) frames: &'s mut Vec<(usize, bool)>,
-    /// Of each open map whose keys may come in another order than they are asked for: its pairs,
-    /// and how many.
+    /// The encoded pairs, and their number, of each map pattern being matched whose keys may be
+    /// stored in another order than the pattern names them.
     pub(crate) maps: SmallVec<[(&'a [u8], usize); 1]>,
     pub(crate) arena: &'s mut Vec<u8>,
-    /// The row and the list of variables, once they were put together.
+    /// Where the whole row (`'$_'`) lies in the arena, once it has been written there.
     object: Option<Span>,
+    /// Where the list of the variables (`'$$'`) lies in the arena, once it has been written there.
     bindings: Option<Span>,
-    /// Where the term that is being written begins.
+    /// The offset in the arena at which the term under construction begins.
     building: usize,
-    /// Whether a failing call has the value 'EXIT'.
+    /// Whether a failing call evaluates to `'EXIT'`, as in a body, or fails the clause.
     catching: bool,
 }
 
-/// What frames a run.
+/// Setting up a run.
 impl<'a> Machine<'a, '_> {
-    /// Runs `work` on a machine for one row, with the memory of `scratch`; `many` if it may need
-    /// more than a few values.
+    /// Runs `work` on a machine for one row, which borrows its memory from `scratch`. `many` says
+    /// that the program may need more values than the inline arrays hold.
     #[inline]
     pub(crate) fn on<R>(
         head: &Match,
@@ -91,15 +94,18 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// A result that borrows nothing of the machine.
+/// A result that outlives the machine: it borrows nothing from it.
 pub(crate) enum Found<'a> {
+    /// The whole row.
     Object,
+    /// A term of the row, the constants or the context.
     Term(&'a [u8]),
+    /// A computed term, in the arena of the scratch memory.
     Arena(Span),
 }
 
 impl<'a> Machine<'a, '_> {
-    /// A value as a result.
+    /// Turns a value into a result. An integer or a boolean is encoded into the arena for that.
     #[inline]
     pub(crate) fn found(&mut self, value: Val<'a>) -> Found<'a> {
         match value {
@@ -119,11 +125,12 @@ impl<'a> Machine<'a, '_> {
 }
 
 impl<'a, 's> Machine<'a, 's> {
-    /// Makes ready for the next clause.
+    /// Resets the machine for the next clause on the same row. The arena and the copy of the row in
+    /// it stay valid; the list of the variables does not.
     pub(crate) fn next_clause(&mut self, head: &'s Match) {
         self.head = head;
         self.stack.reset(0);
-        // Most heads bind elements only.
+        // Most heads bind elements of the row only, which are read from the row itself.
         self.vars
             .reset(if head.binds { head.places.len() } else { 0 });
         self.bindings = None;
@@ -132,16 +139,17 @@ impl<'a, 's> Machine<'a, 's> {
 }
 
 impl<'a> Machine<'a, '_> {
-    /// Runs guards: whether all are `true`.
+    /// Runs the guards and returns whether all of them are `true`.
     #[inline]
     pub(crate) fn guards(&mut self, ops: &[Op]) -> bool {
         self.catching = false;
         ops.is_empty() || self.run(ops).is_ok()
     }
 
-    /// Runs a body: its value.
+    /// Runs a body and returns its value.
     #[inline]
     pub(crate) fn body(&mut self, ops: &[Op]) -> Result<Val<'a>, Fail> {
+        // A body that is a single operand, the common case, needs no run.
         if let [Op::Push(operand)] = *ops {
             return Ok(self.operand(operand));
         }
@@ -150,6 +158,10 @@ impl<'a> Machine<'a, '_> {
         Ok(self.pop())
     }
 
+    /// Executes `ops` in order, except for the jumps of `andalso` and `orelse`. An instruction
+    /// whose operands are elements of the row or small integers first tries a short cut that works
+    /// on the encoded bytes. Only if that does not apply are the operands turned into values and
+    /// the function called.
     pub(crate) fn run(&mut self, ops: &[Op]) -> Result<(), Fail> {
         let mut at = 0;
         while let Some(op) = ops.get(at) {
@@ -168,6 +180,7 @@ impl<'a> Machine<'a, '_> {
                     Some(value) => self.stack.push(value),
                     None => self.call_two(func, a, b)?,
                 },
+                // The first argument is on the top of the stack and the result replaces it.
                 Op::CallTop(func, b) => {
                     let ints = self.top_int().zip(self.int(b));
                     match ints.and_then(|(a, b)| builtins::of_ints(func, a, b)) {
@@ -184,6 +197,7 @@ impl<'a> Machine<'a, '_> {
                     let passes = test.passes(self.head, self.fields, &self.constants);
                     self.stack.push(Val::Bool(passes));
                 }
+                // The left operand, if it decides, is the result: the right one is jumped over.
                 Op::AndAlso(to) => {
                     if self.short(false)? {
                         at = to as usize;
@@ -212,22 +226,26 @@ impl<'a> Machine<'a, '_> {
         self.stack.pop()
     }
 
+    /// The value of an operand.
     #[inline]
     fn operand(&mut self, operand: Operand) -> Val<'a> {
         match operand {
             Operand::Int(n) => Val::Int(n),
+            // The fields hold the run of terms that begins with the element.
             Operand::Field(position) => Val::Term(wire::split(self.fields.run(position)).0),
             Operand::Const(constant) => Val::Term(self.constants.get(constant)),
             Operand::Var(slot) => self.vars.at(slot as usize),
             Operand::Stack(below) => self
                 .stack
                 .at(self.stack.len().wrapping_sub(below as usize + 1)),
+            // A stored object keeps its key apart and has no contiguous encoding. It stays symbolic
+            // until its bytes are needed.
             Operand::Object => self.row.whole().map_or(Val::Object, Val::Term),
             Operand::Bindings => Val::Bindings,
         }
     }
 
-    /// The value of a variable.
+    /// The value of a variable: read from the row where the head binds it to an element.
     pub(crate) fn variable(&mut self, slot: usize) -> Val<'a> {
         match self.head.places.get(slot) {
             Some(&Some(position)) => self.operand(Operand::Field(position)),
@@ -235,7 +253,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// The value of a failed call, where it has one.
+    /// Handles a failed call: pushes `'EXIT'` in a body and fails in a guard.
     fn failed(&mut self) -> Result<(), Fail> {
         if !self.catching {
             return Err(Fail);
@@ -244,8 +262,10 @@ impl<'a> Machine<'a, '_> {
         Ok(())
     }
 
+    /// Calls a function whose arguments are the top `args` values of the stack.
     fn call(&mut self, func: Func, args: usize) -> Result<(), Fail> {
         let base = self.stack.len().saturating_sub(args);
+        // Places past the top read as `NONE`, and `apply` looks at as many as the function takes.
         let given = [
             self.stack.at(base),
             self.stack.at(base + 1),
@@ -256,7 +276,7 @@ impl<'a> Machine<'a, '_> {
         self.called(value)
     }
 
-    /// The small integer that an operand is, if it is one.
+    /// The operand as a small integer, if it is one.
     #[inline]
     fn int(&mut self, operand: Operand) -> Option<i64> {
         match operand {
@@ -267,8 +287,8 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// What a function gives of two small integers, or the element of a tuple that is an element,
-    /// if it is one of these.
+    /// Short cut: applies a function to two small integers, or `element/2` to an element of the row
+    /// that is a tuple. `None` if the operands are others.
     #[inline]
     fn of_two(&mut self, func: Func, a: Operand, b: Operand) -> Option<Val<'a>> {
         let a = self.int(a)?;
@@ -281,7 +301,8 @@ impl<'a> Machine<'a, '_> {
         builtins::of_ints(func, a, self.int(b)?)
     }
 
-    /// What a function gives of an element, if it can be read off the element's bytes.
+    /// Short cut: applies a function to an element of the row if the result can be read off the
+    /// element's bytes (such as `hd/1` or `length/1`).
     #[inline]
     fn part_of_field(&mut self, func: Func, a: Operand) -> Option<Val<'a>> {
         match a {
@@ -290,7 +311,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// The small integer on the top of the stack, if it is one.
+    /// The top of the stack as a small integer, if it is one.
     #[inline]
     fn top_int(&self) -> Option<i64> {
         self.stack.as_slice().last().and_then(builtins::small)
@@ -324,7 +345,7 @@ impl<'a> Machine<'a, '_> {
         self.called(value)
     }
 
-    /// Takes the value on the top of the stack; whether it compares so to an operand.
+    /// Pops the top of the stack and returns whether it compares to the operand as `cmp` demands.
     #[inline]
     fn check_top(&mut self, cmp: Cmp, b: Operand) -> bool {
         if let Some((a, b)) = self.top_int().zip(self.int(b)) {
@@ -335,7 +356,7 @@ impl<'a> Machine<'a, '_> {
         self.compare(cmp, a, b)
     }
 
-    /// Pushes the value of a call.
+    /// Pushes the result of a call or handles its failure.
     #[inline]
     fn called(&mut self, value: Result<Val<'a>, Fail>) -> Result<(), Fail> {
         match value {
@@ -347,7 +368,8 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// `and` and `or`: every operand must be a boolean, whatever the others are.
+    /// Evaluates `and` and `or`, which are strict: every operand must be a boolean, even after one
+    /// that already decides.
     fn all(&mut self, count: usize, and: bool) -> Result<(), Fail> {
         let base = self.stack.len().saturating_sub(count);
         let mut result = Some(and);
@@ -366,8 +388,9 @@ impl<'a> Machine<'a, '_> {
         Ok(())
     }
 
-    /// Whether an operand of `andalso` (`decisive` is false) or `orelse` (true) decides: its value
-    /// then stays on the stack.
+    /// Pops an operand of `andalso` (`decisive` is false) or `orelse` (`decisive` is true). If it
+    /// decides the result, pushes it back as the result and returns true: the remaining operands
+    /// are to be jumped over.
     fn short(&mut self, decisive: bool) -> Result<bool, Fail> {
         match self.pop().truth() {
             Some(truth) if truth == decisive => {
@@ -382,6 +405,8 @@ impl<'a> Machine<'a, '_> {
 
 /// Writing terms.
 impl<'a> Machine<'a, '_> {
+    /// Executes an instruction that constructs a term. `Build` and `Built` bracket the others: what
+    /// is appended to the arena between them is one encoded term.
     fn write(&mut self, op: Op) {
         match op {
             Op::Build => self.building = self.arena.len(),
@@ -398,6 +423,7 @@ impl<'a> Machine<'a, '_> {
                 let value = self.operand(tail);
                 self.list_tail(value);
             }
+            // The operands that were on the stack have been copied into the term and are popped.
             Op::Built(taken) => {
                 let from = self.building;
                 self.stack
@@ -410,7 +436,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Appends a value to the arena.
+    /// Appends the encoding of a value to the arena.
     pub(crate) fn put(&mut self, value: Val<'a>) {
         match value {
             Val::Bool(value) => self
@@ -432,6 +458,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
+    /// Appends a run of encoded list elements.
     fn put_run(&mut self, run: Run<'a>) {
         match run {
             Run::Slice(bytes) => self.arena.extend_from_slice(bytes),
@@ -439,6 +466,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
+    /// Appends the list of all variables (`'$$'`).
     fn put_bindings(&mut self) {
         if self.head.places.is_empty() {
             return self.arena.push(tags::NIL);
@@ -447,6 +475,7 @@ impl<'a> Machine<'a, '_> {
         self.put_variables();
     }
 
+    /// Appends the variables one after another, without the head of a list.
     fn put_variables(&mut self) {
         for slot in 0..self.head.places.len() {
             let value = self.variable(slot);
@@ -454,8 +483,10 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// What a list with this tail has after its own elements: how many more, whether it is proper
-    /// then, and their run. A tail that is no list has no run.
+    /// A list is encoded flat: `[a, b | Tail]` with a list as its tail is one list, whose elements
+    /// include those of the tail. Returns the number of elements that `value` contributes as a
+    /// tail, whether the whole list is then proper, and the run of the encoded elements; `None` if
+    /// `value` is not a list and the whole list is therefore improper.
     fn as_list(&self, value: Val<'a>) -> Option<(usize, bool, Run<'a>)> {
         let (bytes, arena) = match value {
             Val::Rest { count, proper, run } => return Some((count as usize, proper, run)),
@@ -482,6 +513,8 @@ impl<'a> Machine<'a, '_> {
         Some((count, proper, run))
     }
 
+    /// Appends the head of a list of `count` elements before the tail. The tail is evaluated at
+    /// this point already because the head counts its elements too.
     fn list_head(&mut self, count: usize, tail: Val<'a>) {
         let (more, proper) = match tail {
             Val::Bindings => (self.head.places.len(), true),
@@ -496,6 +529,7 @@ impl<'a> Machine<'a, '_> {
         );
     }
 
+    /// Appends the elements of the tail, or the tail itself if it is not a list.
     fn list_tail(&mut self, tail: Val<'a>) {
         if let Val::Bindings = tail {
             return self.put_variables();
@@ -506,8 +540,12 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
+    /// Pops the keys and values of a map and pushes the map. A map's pairs are stored in the order
+    /// of the keys, so the encoded pairs have to be sorted first.
     fn make_map(&mut self, pairs: usize) {
         let base = self.stack.len().saturating_sub(2 * pairs);
+        // Every key and value becomes contiguous bytes: in the row, in the arena, or in `shorts`
+        // for integers and booleans.
         for at in base..self.stack.len() {
             let value = self.stack.at(at);
             self.stack.as_mut_slice()[at] = self.flat(value);
@@ -533,7 +571,7 @@ impl<'a> Machine<'a, '_> {
         self.stack.push(value);
     }
 
-    /// Puts a whole term into the arena.
+    /// Copies an encoded term into the arena.
     pub(crate) fn store(&mut self, term: &[u8]) -> Val<'a> {
         let from = self.arena.len();
         self.arena.extend_from_slice(term);
@@ -543,7 +581,9 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    /// The same value in one piece: no rest of a list, no row, no list of variables.
+    /// Returns the same value in contiguous form: the tail of a list, the row and the list of the
+    /// variables are written into the arena. The latter two are written once for each clause or row
+    /// and then found in `object` and `bindings`.
     pub(crate) fn flat(&mut self, value: Val<'a>) -> Val<'a> {
         let known = match value {
             Val::Object => self.object,
@@ -567,7 +607,7 @@ impl<'a> Machine<'a, '_> {
         Val::Arena(span)
     }
 
-    /// Calls `f` with a value's term. The value must be flat.
+    /// Calls `f` with the term of a value, which must be flat (see [`flat`](Self::flat)).
     #[inline]
     pub(crate) fn with<R>(&self, value: Val<'a>, f: impl FnOnce(TermRef<'_>) -> R) -> R {
         match value {
@@ -578,7 +618,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// An integer or a boolean, encoded.
+/// The encoding of an integer or a boolean.
 fn short_of(value: Val<'_>) -> Short {
     match value {
         Val::Int(n) => Short::int(n),
