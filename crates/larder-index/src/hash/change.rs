@@ -470,7 +470,13 @@ fn lower_slots(bucket: Bucket<'_>, i: usize, n: usize, down: u64) {
 /// Appends an entry, which has room, to a bucket.
 #[inline(always)]
 fn append(bucket: Bucket<'_>, unit: u32, slot: NewSlot, body: Body<'_>) {
-    let NewSlot { from, end, .. } = slot;
+    let NewSlot {
+        entries,
+        tag,
+        displaced,
+        from,
+        end,
+    } = slot;
     let outside = match body {
         Body::Inside { .. } => 0,
         Body::Outside(_) => OUTSIDE,
@@ -488,9 +494,9 @@ fn append(bucket: Bucket<'_>, unit: u32, slot: NewSlot, body: Body<'_>) {
         _ => write_body(bucket, from, end, unit, body),
     }
     // Write the slot entry, and count it in the bucket's head.
-    let marks = outside | slot.displaced;
-    let word = (from >> unit) as u64 | u64::from(slot.tag) << 8 | u64::from(marks);
-    set_slot_entry(bucket, slot.entries + 1, word);
+    let marks = outside | displaced;
+    let word = (from >> unit) as u64 | u64::from(tag) << 8 | u64::from(marks);
+    set_slot_entry(bucket, entries + 1, word);
     bucket.set_word(0, bucket.word(0) + 1);
 }
 

@@ -86,6 +86,7 @@ use crate::{
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use write::LockedKey;
 
 /// An index whose entries are sorted by hash, then by key.
 pub struct HashOrder<R: KeyRule = Rule> {
@@ -197,25 +198,25 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let found = self.find_locked(guard, key);
+        let LockedKey(leaf, home, hit, contention) = self.find_locked(guard, key);
         // The predicate decides under the lock: nobody can change the value before it is replaced.
-        if !predicate(found.value()) {
+        if !predicate(hit.as_ref().map(|hit| leaf.value(hit))) {
             return Previous::Refused;
         }
-        let was = Previous::of(found.hit.is_some());
-        self.store(guard, key, found, value);
+        let was = Previous::of(hit.is_some());
+        self.store(guard, key, LockedKey(leaf, home, hit, contention), value);
         was
     }
 
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
-        let found = self.find_locked(guard, key);
-        if !predicate(found.value()) {
+        let LockedKey(leaf, home, hit, contention) = self.find_locked(guard, key);
+        if !predicate(hit.as_ref().map(|hit| leaf.value(hit))) {
             return Previous::Refused;
         }
-        let Some(hit) = found.hit else {
+        let Some(hit) = hit else {
             return Previous::Absent;
         };
-        self.take(guard, key.hash, found, &hit);
+        self.take(guard, key.hash, LockedKey(leaf, home, &hit, contention));
         Previous::Present
     }
 
@@ -266,19 +267,19 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         f: &mut Updater<'_, 'v>,
     ) -> bool {
         scratch.clear();
-        let found = self.find_locked(guard, key);
+        let LockedKey(leaf, home, hit, contention) = self.find_locked(guard, key);
         // The callback decides under the lock. It may write the new value to `scratch`.
-        let change = f(found.value(), scratch);
-        let value = match (change, found.hit) {
+        let change = f(hit.as_ref().map(|hit| leaf.value(hit)), scratch);
+        let value = match (change, &hit) {
             (Change::Keep, _) | (Change::Remove, None) => return false,
             (Change::Remove, Some(hit)) => {
-                self.take(guard, key.hash, found, &hit);
+                self.take(guard, key.hash, LockedKey(leaf, home, hit, contention));
                 return true;
             }
             (Change::Put(value), _) => value,
             (Change::PutScratch, _) => &scratch[..],
         };
-        self.store(guard, key, found, value);
+        self.store(guard, key, LockedKey(leaf, home, hit, contention), value);
         true
     }
 

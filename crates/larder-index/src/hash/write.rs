@@ -25,24 +25,18 @@ use crate::sync::Backoff;
 use crate::Key;
 use crossbeam_epoch::Guard;
 
-/// The result of steps 1 and 2: the leaf of a key, locked, and the key's entry in it.
-pub(super) struct LockedKey<'g> {
-    pub(super) leaf: LockedHashLeaf<'g>,
-    /// The home of the key in the leaf.
-    home: Home<'g>,
-    /// The key's entry, if there is one.
-    pub(super) hit: Option<Hit<'g>>,
-    /// The leaf's contention counter, which already includes this write.
-    contention: i32,
-}
-
-impl LockedKey<'_> {
-    /// The value under the key, if there is one.
-    #[inline(always)]
-    pub(super) fn value(&self) -> Option<&[u8]> {
-        self.hit.as_ref().map(|hit| self.leaf.value(hit))
-    }
-}
+/// The result of steps 1 and 2: the leaf of a key, locked; the key's home in the leaf; its entry
+/// (an option, or the entry itself where the key is known to be there); and the leaf's contention
+/// counter, which already includes this write.
+///
+/// Callers take it apart at once. If one borrowed it whole, all four parts would be kept in memory
+/// instead of registers.
+pub(super) struct LockedKey<'g, H>(
+    pub(super) LockedHashLeaf<'g>,
+    pub(super) Home<'g>,
+    pub(super) H,
+    pub(super) i32,
+);
 
 /// An entry that has no room in its leaf.
 #[derive(Clone, Copy)]
@@ -93,7 +87,11 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Steps 1 and 2: locks the leaf of a key, and finds the key's entry.
     #[inline(always)]
-    pub(super) fn find_locked<'g>(&self, guard: &'g Guard, key: Key<'_>) -> LockedKey<'g> {
+    pub(super) fn find_locked<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+    ) -> LockedKey<'g, Option<Hit<'g>>> {
         let hash = counting(key.hash);
         // (1) Lock the leaf.
         let (leaf, home, contention) = self.lock(guard, hash);
@@ -101,23 +99,18 @@ impl<R: KeyRule> HashOrder<R> {
         // (2) Search it. While we hold the lock the search can't fail with `Torn`.
         let found = leaf.view().find((hash, &home), key.bytes, form);
         let hit = found.unwrap_or_default();
-        LockedKey {
-            leaf,
-            home,
-            hit,
-            contention,
-        }
+        LockedKey(leaf, home, hit, contention)
     }
 
     /// Stores a value under the key, replacing the value of its entry if there is one.
     #[inline(always)]
-    pub(super) fn store(&self, guard: &Guard, key: Key<'_>, found: LockedKey<'_>, value: &[u8]) {
-        let LockedKey {
-            mut leaf,
-            home,
-            hit,
-            contention,
-        } = found;
+    pub(super) fn store(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        LockedKey(mut leaf, home, hit, contention): LockedKey<'_, Option<Hit<'_>>>,
+        value: &[u8],
+    ) {
         // (3) Try to change the bucket in place.
         let done = match &hit {
             // The lengths are equal: overwrite the old value.
@@ -234,13 +227,12 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Removes the entry of a key, which is `hit`.
     #[inline(always)]
-    pub(super) fn take(&self, guard: &Guard, hash: u64, found: LockedKey<'_>, hit: &Hit<'_>) {
-        let LockedKey {
-            mut leaf,
-            home,
-            contention,
-            ..
-        } = found;
+    pub(super) fn take(
+        &self,
+        guard: &Guard,
+        hash: u64,
+        LockedKey(mut leaf, home, hit, contention): LockedKey<'_, &Hit<'_>>,
+    ) {
         // (3) Read the handle before its slot entry is overwritten.
         let handle = leaf.handle(hit);
         leaf.remove(&home, hit);

@@ -1,5 +1,5 @@
-//! Tables as Erlang sees them: which table an id leads to, in whose name a call is made, and what
-//! becomes of what the engine refuses.
+//! Tables as Erlang sees them: how a table is found by its id, as which owner a process calls, and
+//! how errors of the engine are raised.
 
 mod ids;
 pub mod owners;
@@ -20,14 +20,14 @@ pub fn who(call: &Call<'_>) -> OwnerId {
     owners::id(call.self_pid())
 }
 
-/// As `who`, worked out when the table asks: a public table doesn't.
+/// As `who`, but evaluated only when the table checks access. A public table never does.
 #[inline]
 pub fn asker<'a>(call: &'a Call<'_>) -> impl FnOnce() -> OwnerId + 'a {
     || who(call)
 }
 
-/// Runs `f` with the table that an id leads to. No lock is taken and no reference counted: the term
-/// keeps the table, or an epoch does.
+/// Runs `f` with the table of an id. This takes no lock and counts no reference: the reference term
+/// keeps an unnamed table alive, and a pinned epoch keeps a named one.
 #[inline]
 pub fn with<R>(
     call: &Call<'_>,
@@ -42,12 +42,12 @@ pub fn with<R>(
     }
     match TABLES.get(call.env, id) {
         Some(table) => f(&table.0),
-        // Also any other reference: it never was a table's.
+        // This includes references that are not those of tables.
         None => Err(Raise::Cause(atoms::TYPE)),
     }
 }
 
-/// As `with`, with what the thread keeps for its operations.
+/// As `with`, and also passes the thread's state for operations on tables.
 #[inline(always)]
 pub fn with_local<R>(
     call: &Call<'_>,
@@ -59,25 +59,26 @@ pub fn with_local<R>(
         let table = match TABLES.get(call.env, id) {
             Some(table) => &table.0,
             None if layout::is_atom(id) => {
+                // The guard lives until `f` has returned, and so does the table.
                 guard = local.pin();
                 ENGINE
                     .named(atoms::from_word(call.env, id), &guard)
                     .ok_or(Raise::Cause(atoms::ID))?
             }
-            // Also any other reference: it never was a table's.
+            // This includes references that are not those of tables.
             None => return Err(Raise::Cause(atoms::TYPE)),
         };
         f(table, local)
     })
 }
 
-/// The table that an id leads to, with a count of one's own.
+/// The table of an id, with a counted reference.
 pub fn get(call: &Call<'_>, id: Word) -> Result<Arc<Table>, Raise> {
     with(call, id, |table| Ok(Arc::clone(table)))
 }
 
-/// The tables that a list of ids leads to, in its order. `check` sees each before the next is
-/// looked for.
+/// The tables of a list of ids, in the order of the list. `check` is called with each table before
+/// the next is looked up, so that the first faulty id is the one reported.
 pub fn get_all(
     call: &Call<'_>,
     ids: Word,
@@ -93,8 +94,9 @@ pub fn get_all(
     (rest == layout::NIL).then_some(tables).ok_or(BADARG)
 }
 
-/// The engine's answer as this library's. If a list batch stands in the way, a slice of it is done;
-/// if an owner has died, its tables are passed on. Then the call begins again.
+/// Converts the engine's result to this library's. Two errors are not raised but make the call
+/// start again: if a list batch is in the way, after helping it for a slice; if the table's owner
+/// has died, after its tables have gone to their heirs.
 #[inline]
 pub fn answer<R>(
     call: &Call<'_>,
@@ -104,7 +106,7 @@ pub fn answer<R>(
     result.map_err(|error| refused(call, table, &error))
 }
 
-/// What the engine refused, as this library raises it; see `answer`.
+/// What to raise for an error of the engine; see `answer`.
 #[cold]
 pub fn refused(call: &Call<'_>, table: &Arc<Table>, error: &Error) -> Raise {
     match error {
@@ -112,13 +114,13 @@ pub fn refused(call: &Call<'_>, table: &Arc<Table>, error: &Error) -> Raise {
             table.help_batch(&mut Budget::slice());
             Raise::Again
         }
-        // The right may have been that of an heir who does not know yet.
+        // The caller may be the heir of an owner that has just died.
         Error::Access | Error::NotOwner if owners::settle(call.env, table) => Raise::Again,
         _ => call::raised(call, error),
     }
 }
 
-/// A position or a slot; anything else is a bad argument.
+/// Reads a natural number, such as a position. Anything else is a bad argument.
 pub fn natural(word: Word) -> Result<usize, Raise> {
     layout::small(word)
         .and_then(|n| usize::try_from(n).ok())

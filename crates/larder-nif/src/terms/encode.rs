@@ -1,42 +1,42 @@
 //! Terms of the BEAM to stored bytes.
 //!
-//! A [`Writer`] reads a term's words where they lie and appends its bytes to a [`Buffer`]. Small
-//! integers and atoms are a part of whatever calls; each other kind of term has a function of its
-//! own, so that a rare kind costs where it is met, and its neighbours don't notice.
+//! A [`Writer`] reads a term's words in place and appends the encoding to a [`Buffer`]. The code
+//! for small integers and atoms is inlined into its callers; each other kind of term has a function
+//! of its own, so that a rare kind takes no registers from the common ones.
 //!
 //! ```text
 //!  child ─▶ small integer, atom
 //!        ╰▶ uncommon ─▶ cell ─▶ list
 //!                    ├▶ boxed ─▶ tuple, map, binary, float, large integer, reference, fun
-//!                    │    ╰▶ official: what has no proved layout, by the external format
+//!                    │    ╰▶ official: kinds of unverified layout, by the external format
 //!                    ╰▶ [], pid, port
 //! ```
 //!
-//! Containers are written by calls within calls, for up to [`DEPTH`] levels; what lies deeper is
-//! written with a stack on the heap ([`Writer::deep`]), so no depth exhausts the thread's.
+//! Containers are written recursively for up to [`DEPTH`] levels. Deeper terms are written with an
+//! explicit stack ([`Writer::deep`]), so no term exhausts the thread's stack.
 //!
 //! # Modes
 //!
-//! As those of [`larder_term::Encoder`], whose bytes these are: index keys are written inline,
-//! exact keys and compressed rows may have anchors, other rows share binaries of more than 127
-//! bytes with the emulator.
+//! The modes are those of [`larder_term::Encoder`], and the bytes are the same as its. Index keys
+//! are written inline; exact keys and compressed rows may contain anchors; other rows share
+//! binaries of more than 127 bytes with the emulator.
 //!
 //! # A row
 //!
-//! [`Row::write`] makes an object's key and value in one walk:
+//! [`Row::write`] writes an object's key and value in one pass over its elements:
 //!
 //! ```text
 //!  {user, 17, "Ann"}, keypos 2      key    17                          index key
 //!                                   value  head | user | "Ann"         head: arity and flags
-//!                                               ╰ or: exact key | …    if 17 doesn't come back from
+//!                                               ╰ or: exact key | …    if 17 can't be restored from
 //!                                                                      the index key
 //! ```
 //!
-//! 1. The value's head: arity and flags, as far as they are known yet.
-//! 2. The index key: for a hash its canonical bytes, in an ordered_set its order key.
-//! 3. The key itself, in front of the value's elements, where the index key says less than it.
+//! 1. The value's head: the arity and the flags known so far.
+//! 2. The index key: the canonical bytes in a hash table, the order key in an ordered_set.
+//! 3. The exact key, in front of the other elements, if it can't be restored from the index key.
 //! 4. The other elements, in order.
-//! 5. The flags that the elements have brought about: handles; compression.
+//! 5. The flags that depend on the elements (handles), and compression.
 
 use super::buffer::{Buffer, StackBytes};
 use super::{atoms, binaries, funs, official, trees};
@@ -53,28 +53,28 @@ use std::cell::Cell;
 pub use super::buffer::stack_bytes;
 pub use super::official::Unreadable;
 
-/// The most levels of containers that are written by calls within calls.
+/// The most levels of containers that are written recursively.
 const DEPTH: u32 = 64;
 
-/// What a written run owes or shows.
+/// The result of writing a term.
 type Written = Result<(), Unreadable>;
 
-/// Appends terms to bytes.
+/// Appends the encodings of terms to a buffer.
 ///
-/// Invariant: the bytes are whole terms in its mode, but for what was begun when something could
-/// not be read. The writer owns one count for each handle among those from `first` on.
+/// Invariant: the bytes are whole terms in the writer's mode, except for the last one after an
+/// [`Unreadable`]. The writer owns one count for each handle in the bytes from `first` on.
 pub struct Writer<'p> {
     env: *mut Env,
     out: Buffer<'p>,
     mode: Mode,
-    /// Where the terms begin.
+    /// Where the terms begin, after the head of a row.
     first: usize,
-    /// A handle was written, whose count is the writer's.
+    /// Whether a handle was written whose count the writer owns.
     handles: Cell<bool>,
-    /// A −0.0 was written.
+    /// Whether a −0.0 was written.
     negative_zero: bool,
-    /// In inline mode: a reference that may keep something alive was written, which keeps nothing
-    /// here.
+    /// In inline mode: whether a reference was written that may keep a resource alive. Inline bytes
+    /// own no count of it.
     has_magic: bool,
 }
 
@@ -96,7 +96,7 @@ impl Drop for Writer<'_> {
 }
 
 impl<'p> Writer<'p> {
-    /// Nothing yet.
+    /// An empty writer whose buffer begins on the stack.
     #[inline(always)]
     pub fn at(stack: &'p mut StackBytes, env: *mut Env, mode: Mode) -> Self {
         Writer {
@@ -110,6 +110,7 @@ impl<'p> Writer<'p> {
         }
     }
 
+    /// Gives back the counts of the handles in the bytes.
     #[cold]
     #[inline(never)]
     fn release(&mut self) {
@@ -119,7 +120,7 @@ impl<'p> Writer<'p> {
         self.handles.set(false);
     }
 
-    /// The one term that was written.
+    /// The term that was written, if it was one only.
     #[inline]
     pub fn as_term(&self) -> TermRef<'_> {
         // SAFETY: callers write one term, whole; the writer holds the counts of its handles while
@@ -142,7 +143,7 @@ impl<'p> Writer<'p> {
         })
     }
 
-    /// Forgets what was written, and gives back the counts of its handles.
+    /// Discards what was written and gives back the counts of its handles.
     #[inline(always)]
     fn clear(&mut self) {
         if self.handles.get() {
@@ -158,7 +159,7 @@ impl<'p> Writer<'p> {
         self.child(word, DEPTH)
     }
 
-    /// Writes a term with no more than so many levels of containers by calls within calls.
+    /// Writes a term, of which at most `depth` levels of containers recursively.
     #[inline(always)]
     fn child(&mut self, word: Word, depth: u32) -> Written {
         if let Some(n) = layout::small(word) {
@@ -171,7 +172,7 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    /// A small integer.
+    /// Writes an integer of up to 64 bits.
     #[inline(always)]
     fn small(&mut self, n: i64) {
         match small_parts(n) {
@@ -184,12 +185,12 @@ impl<'p> Writer<'p> {
     #[inline(never)]
     fn atom(&mut self, word: Word) {
         let id = atoms::id_of(self.env, word);
-        // Atoms are numbered from the first on, so most numbers have one or two bytes.
+        // Atoms are numbered in the order of their first use, so most numbers fit one or two bytes.
         let used = (4 - id.leading_zeros() as usize / 8).max(1);
         self.out.tagged(ATOM1 + used as u8 - 1, u64::from(id), used);
     }
 
-    /// As `child`, for another term than a small integer or an atom.
+    /// As `child`, for a term that is neither a small integer nor an atom.
     #[inline(never)]
     fn uncommon(&mut self, word: Word, depth: u32) -> Written {
         if layout::is_boxed(word) {
@@ -246,14 +247,14 @@ impl<'p> Writer<'p> {
         elements.iter().try_for_each(|&e| self.child(e, depth))
     }
 
-    /// A list: its length is written first, so one byte is kept for it, and more are put in where
-    /// it is longer.
+    /// Writes a list. Its encoding begins with the length, which is not known before the last cell:
+    /// one byte is reserved for it, and a longer length is inserted at the end.
     #[inline(never)]
     fn list(&mut self, word: Word, depth: u32) -> Written {
         let Some(depth) = depth.checked_sub(1) else {
             return self.deep(word);
         };
-        // How many cells there are is known at the end only.
+        // The head is written as if the list were short and proper.
         let at = self.out.len();
         self.out.head(LIST, 0);
         let (mut count, mut rest) = (0, word);
@@ -261,10 +262,10 @@ impl<'p> Writer<'p> {
             self.child(head, depth)?;
             (count, rest) = (count + 1, tail);
         }
-        // The count takes the place that was kept. Over 127 it is longer, and the elements move.
+        // Fills in the count. A count above 127 takes more than one byte, and the elements move.
         self.out.set_count(at + 1, count);
         if rest != layout::NIL {
-            // What is behind the last cell is no list: its tail follows the elements.
+            // The list is improper: its tail follows the elements.
             self.out.change(at, |_| ILIST);
             return self.child(rest, depth);
         }
@@ -277,7 +278,7 @@ impl<'p> Writer<'p> {
         self.out.slice(bytes);
     }
 
-    /// A binary that does not lie on a heap whole, or a bitstring.
+    /// Writes a binary that is reference-counted or a part of another, or a bitstring.
     #[inline(never)]
     fn bits(&mut self, word: Word) -> Written {
         let Some(mut bits) = layout::bits(word) else {
@@ -304,7 +305,7 @@ impl<'p> Writer<'p> {
         } else if is_inline {
             self.inline_binary(bits.bytes);
         } else {
-            // The handle owns a count from here on, and the writer owns the handle.
+            // The handle owns a count of the binary, and the writer owns the handle.
             let handle = binaries::blob(bits.bytes, bits.shared).into_handle();
             self.handles.set(true);
             self.out.head(BLOB, bits.bytes.len());
@@ -319,10 +320,11 @@ impl<'p> Writer<'p> {
         self.out.tagged(FLOAT, bits, 8);
     }
 
-    /// An integer of more than 60 bits, by its digits.
+    /// Writes an integer of more than 60 bits, given as digits of 64 bits, the lowest first.
     #[inline(never)]
     fn integer(&mut self, negative: bool, digits: &[Word]) -> Written {
-        // One digit may still be within 64 bits, and identical terms have identical bytes.
+        // An integer of one digit may still fit a signed 64-bit integer and must then be encoded as
+        // such, because identical terms must have identical bytes.
         if let &[digit] = digits {
             let n = match negative {
                 true => 0i64.checked_sub_unsigned(digit as u64),
@@ -333,14 +335,14 @@ impl<'p> Writer<'p> {
                 return Ok(());
             }
         }
-        // The highest digit may have zero bytes, which the encoding leaves out.
+        // The encoding leaves out the leading zero bytes of the highest digit.
         let zeros = digits
             .last()
             .map_or(0, |last| last.leading_zeros() as usize / 8);
         let bytes = 8 * digits.len() - zeros;
         self.out
             .head(if negative { BIG_NEG } else { BIG_POS }, bytes);
-        // Digits are written whole; what is too much is cut off.
+        // Whole digits are written, and the zero bytes at the end are cut off.
         let end = self.out.len() + bytes;
         digits
             .iter()
@@ -362,7 +364,7 @@ impl<'p> Writer<'p> {
 
     #[inline(never)]
     fn reference(&mut self, word: Word) -> Written {
-        // None: it may keep something alive, or is of another node.
+        // `None`: the reference may keep a resource alive, or belongs to another node.
         let Some(numbers) = layout::reference(word) else {
             return self.kept_reference(word);
         };
@@ -374,7 +376,7 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    /// A reference that may keep something alive, or is of another node.
+    /// Writes a reference that may keep a resource alive or belongs to another node.
     #[cold]
     fn kept_reference(&mut self, word: Word) -> Written {
         let (mode, kept) = (self.mode, &mut self.has_magic);
@@ -391,7 +393,7 @@ impl<'p> Writer<'p> {
         let Some(code) = funs::code(self.env, word) else {
             return self.official(word);
         };
-        // Free variables are children like any others.
+        // The encoding of the code is followed by the free variables as children.
         if depth == 0 && code.free > 0 {
             return self.deep(word);
         }
@@ -406,7 +408,8 @@ impl<'p> Writer<'p> {
         let Some(depth) = depth.checked_sub(1) else {
             return self.deep(word);
         };
-        // The pairs of a map may be taken as they lie if their order is the encoding's.
+        // The pairs may be copied in the emulator's order only if that has been verified to be the
+        // order of the encoding.
         if !trees::is_order_known() {
             return self.official(word);
         }
@@ -419,13 +422,13 @@ impl<'p> Writer<'p> {
                 }
                 Ok(())
             }
-            // A large map in a key is sorted: the bytes are its identity.
+            // A large map in a key must be sorted, because keys are identified by their bytes.
             None if self.mode == Mode::Inline => self.official(word),
             None => self.tree(word, depth),
         }
     }
 
-    /// A large map, as its tree lies.
+    /// Writes a large map in the order of the emulator's tree, with the tree's shape.
     #[inline(never)]
     fn tree(&mut self, word: Word, depth: u32) -> Written {
         let Some(tree) = trees::read(word) else {
@@ -446,11 +449,12 @@ impl<'p> Writer<'p> {
         self.out.slice(&tree.shape);
     }
 
-    /// A term of any depth: the children that are yet to be written are on a stack.
+    /// Writes a term of any depth with an explicit stack.
     #[cold]
     #[inline(never)]
     fn deep(&mut self, word: Word) -> Written {
-        // A stack of the children yet to be written, the innermost container's last.
+        // One entry for each open container, with the children still to be written; the innermost
+        // is the last.
         let mut open = vec![vec![word].into_iter()];
         while let Some(top) = open.last_mut() {
             let Some(word) = top.next() else {
@@ -459,16 +463,15 @@ impl<'p> Writer<'p> {
             };
             match self.children(word)? {
                 Some(children) => open.push(children.into_iter()),
-                // It has no children, or few.
-                // A leaf. One level is allowed, for what `children` doesn't take apart.
+                // A leaf, or a term that `children` doesn't take apart, which needs one level.
                 None => self.child(word, 1)?,
             }
         }
         Ok(())
     }
 
-    /// Writes the head of a container; its children are to be written next. None, and nothing is
-    /// written, for what is none.
+    /// Writes the head of a container and returns its children, which are to be written next. For
+    /// any other term writes nothing and returns `None`.
     fn children(&mut self, word: Word) -> Result<Option<Vec<Word>>, Unreadable> {
         if layout::is_cell(word) {
             let (count, tail) = list_length(word);
@@ -512,7 +515,7 @@ impl<'p> Writer<'p> {
         })
     }
 
-    /// A term that official functions have to read.
+    /// Writes a term that can be read only through the emulator's official functions.
     #[cold]
     #[inline(never)]
     fn official(&mut self, word: Word) -> Written {
@@ -530,7 +533,7 @@ impl<'p> Writer<'p> {
     #[inline(always)]
     pub fn key(&mut self, word: Word, form: KeyForm) -> Written {
         match (form, layout::small(word)) {
-            // Integers are the commonest keys; their order key is made in registers.
+            // Small integers are the most common keys. Their order key is made in registers.
             (KeyForm::Hash { .. }, Some(n)) => self.small(n),
             (KeyForm::Ordered, Some(n)) => match order_key::of_int(n) {
                 Some((first, rest, used)) => self.out.tagged(first, u64::from_le_bytes(rest), used),
@@ -541,10 +544,12 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
+    /// As `key`, for a key that is not a small integer.
     #[inline(never)]
     fn other_key(&mut self, word: Word, form: KeyForm) -> Written {
         let KeyForm::Hash { legacy_zero } = form else {
-            // Of binaries the order key is made from their bytes, of others from their encoding.
+            // The order key of a binary is made from its bytes; that of any other term is made from
+            // the term's encoding.
             if self.binary_order_key(word) {
                 return Ok(());
             }
@@ -556,14 +561,14 @@ impl<'p> Writer<'p> {
         };
         let start = self.out.len();
         self.term(word)?;
-        // Where the host takes 0.0 and −0.0 for one, they are one key.
+        // On releases of the emulator to which 0.0 and −0.0 are identical, they are one key.
         if legacy_zero && self.negative_zero {
             self.without_negative_zero(start);
         }
         Ok(())
     }
 
-    /// Makes 0.0 of each −0.0 in the term that begins at `start`.
+    /// Replaces each −0.0 by 0.0 in the term that begins at `start`.
     #[cold]
     fn without_negative_zero(&mut self, start: usize) {
         // SAFETY: one whole term in inline mode, without handles.
@@ -573,8 +578,8 @@ impl<'p> Writer<'p> {
         self.out.slice(&plain);
     }
 
-    /// Writes the order key of a binary, from its bytes; false, and nothing is written, of another
-    /// term.
+    /// Writes the order key of a binary from its bytes. For any other term writes nothing and
+    /// returns false.
     #[inline]
     fn binary_order_key(&mut self, word: Word) -> bool {
         let bits = Some(word)
@@ -583,7 +588,7 @@ impl<'p> Writer<'p> {
         let Some(Bits { bytes, more: 0, .. }) = bits else {
             return false;
         };
-        // An order key has at most two bytes for each byte, and a mark for each group.
+        // The order key takes at most two bytes for each byte, and a marker for each group.
         let spare = self.out.spare(2 * bytes.len() + 64);
         let Some(len) = order_key::encode_binary(bytes, spare) else {
             return false;
@@ -593,16 +598,16 @@ impl<'p> Writer<'p> {
         true
     }
 
-    /// Writes the order key of a term. Whether the term comes back from it.
+    /// Writes the order key of a term and returns whether the term can be restored from it.
     fn order_key(&mut self, term: TermRef<'_>) -> bool {
-        // Most keys have an order key that one walk writes in place.
+        // The order key of most terms can be written in place in one pass.
         let most = 2 * term.bytes().len() + 64;
         if let Some((len, comes_back)) = order_key::encode_flat(term, self.out.spare(most)) {
             // SAFETY: it wrote so many bytes.
             unsafe { self.out.written(len) }
             return comes_back;
         }
-        // Maps, and lists within many lists, need the general one.
+        // Maps and deeply nested lists need the general encoder.
         let mut bytes = Vec::with_capacity(most);
         order_key::encode_general(term, &mut bytes);
         self.out.slice(&bytes);
@@ -610,7 +615,7 @@ impl<'p> Writer<'p> {
     }
 }
 
-/// The number of cells of a list, and what is behind the last.
+/// The number of cells of a list, and the tail of the last one.
 fn list_length(word: Word) -> (usize, Word) {
     let (mut count, mut rest) = (0, word);
     while let Some((_, tail)) = layout::cell(rest) {
@@ -619,7 +624,7 @@ fn list_length(word: Word) -> (usize, Word) {
     (count, rest)
 }
 
-/// The tag of an integer, and how many of its bytes follow.
+/// The tag of an integer, and the number of its bytes that follow the tag.
 #[inline(always)]
 fn small_parts(n: i64) -> (u8, usize) {
     if (0..=127).contains(&n) {
@@ -630,14 +635,14 @@ fn small_parts(n: i64) -> (u8, usize) {
     (INT1 + used as u8 - 1, used)
 }
 
-/// An object's key and value, as a table keeps them.
+/// An object's key and value in the form in which a table stores them.
 pub struct Row<'p> {
     key: Writer<'p>,
     value: Writer<'p>,
 }
 
 impl<'p> Row<'p> {
-    /// Nothing yet.
+    /// An empty row whose buffers begin on the stack.
     #[inline(always)]
     pub fn at([key, value]: [&'p mut StackBytes; 2], env: *mut Env) -> Self {
         Row {
@@ -646,19 +651,19 @@ impl<'p> Row<'p> {
         }
     }
 
-    /// Forgets the object, so that another of the same table can be written.
+    /// Discards the object, so that another one for the same table can be written.
     #[inline(always)]
     pub fn clear(&mut self) {
         self.key.clear();
         self.value.clear();
     }
 
-    /// Writes the object that the elements are. `Unreadable` also if they are too few to have a
-    /// key.
+    /// Writes the object with these elements. `Unreadable` also if it has no element at the
+    /// position of the key.
     #[inline(always)]
     pub fn write(&mut self, table: &Table, elements: &[Word]) -> Written {
-        // 1. The head: arity and flags. In an ordered_set the key is taken to come back from the
-        // index key until it is seen not to.
+        // 1. The head: arity and flags. In an ordered_set the key is assumed to be restorable from
+        // its order key; `other_key` corrects the flag if it isn't.
         let (keypos, form) = (table.keypos(), table.key_form());
         let &word = elements.get(keypos - 1).ok_or(Unreadable)?;
         let flags = match form {
@@ -685,7 +690,7 @@ impl<'p> Row<'p> {
                 value.term(element)?;
             }
         }
-        // 5. What only the elements tell.
+        // 5. The flags that depend on the elements, and compression.
         if value.handles.get() || table.compressed() {
             self.finish(table);
         }
@@ -700,28 +705,29 @@ impl<'p> Row<'p> {
         unsafe { ObjectRef::trusted(&self.key.out, &self.value.out) }
     }
 
-    /// Gives the counts of its handles up; whether there are any. The object is as it was, and
-    /// whoever kept it has them.
+    /// Passes the counts of the handles on to whoever has stored the object, and returns whether
+    /// there are any. The bytes stay as they are.
     #[inline]
     pub fn give_up(&self) -> bool {
         self.value.handles.take()
     }
 
-    /// Takes the counts back that were given up, and that nobody wanted.
+    /// Takes back the counts that were given up, because the object was not stored.
     pub fn take_back(&self) {
         self.value.handles.set(true);
     }
 
-    /// Writes a key that is no small integer: the index key, and the key itself in front of the
-    /// value where it does not come back from that.
+    /// Writes a key that is not a small integer: the index key and, if the key can't be restored
+    /// from that, the exact key in front of the value's elements.
     #[inline(never)]
     fn other_key(&mut self, word: Word, form: KeyForm) -> Written {
         let Row { key, value } = self;
         match form {
             KeyForm::Hash { legacy_zero } => {
                 key.term(word)?;
-                // The index key is inline, so it keeps nothing alive, and has one zero where the
-                // host has one. If that is less than the key, the value has the key itself.
+                // The index key differs from the key in two respects: it keeps no resource alive,
+                // and −0.0 in it may have become 0.0. If either matters, the value needs the exact
+                // key.
                 if key.has_magic || (legacy_zero && key.negative_zero) {
                     self.keep_exact(word)?;
                 }
@@ -734,10 +740,10 @@ impl<'p> Row<'p> {
                 // SAFETY: one whole term was written there; its handles' counts are the writer's.
                 let exact = unsafe { TermRef::trusted(&value.out[value.first..]) };
                 if key.order_key(exact) && !value.handles.get() {
-                    // It comes back from its order key: the value need not have it.
+                    // The key can be restored from its order key: the value needs no copy.
                     value.out.truncate(value.first);
                 } else {
-                    // It stays in front of the elements, and the head says so.
+                    // The exact key stays in front of the elements, and the flags say so.
                     value.out.change(0, |head| head ^ (FROM_ORDER | EXACT_KEY));
                 }
             }
@@ -745,8 +751,8 @@ impl<'p> Row<'p> {
         Ok(())
     }
 
-    /// Keeps the key itself in the value: its index key lacks what it keeps alive, or the sign of a
-    /// zero.
+    /// Writes the exact key into the value, because the index key keeps no resource alive or lacks
+    /// the sign of a zero.
     #[cold]
     fn keep_exact(&mut self, word: Word) -> Written {
         let Row { key, value } = self;
@@ -760,12 +766,12 @@ impl<'p> Row<'p> {
         Ok(())
     }
 
-    /// Notes handles in the value's head; compresses a value without.
+    /// Sets the flag for handles in the value's head, or compresses a value that has none.
     #[inline(never)]
     fn finish(&mut self, table: &Table) {
         let value = &mut self.value;
         if value.handles.get() {
-            // Who drops the value later looks for handles only if the head says so.
+            // Whoever drops the value later looks for handles only if this flag is set.
             value.out.change(0, |head| head | HAS_HANDLES);
         } else if table.compressed() {
             if let Some(packed) = object::compressed(&value.out) {
@@ -775,7 +781,7 @@ impl<'p> Row<'p> {
     }
 }
 
-/// Pushes one term to an encoder.
+/// Appends one term to an encoder.
 pub fn term(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Written {
     let mut stack = stack_bytes();
     let mut writer = Writer::at(&mut stack, env, out.mode());

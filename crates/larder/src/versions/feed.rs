@@ -1,12 +1,13 @@
-//! Feeds: what changes in a table, told to subscribers.
+//! Feeds: publish the changes of a table to its subscribers.
 //!
 //! # Definitions
 //!
 //! - *Change*: the old object of a write, the new one, or both.
 //! - *Event*: a change, the emptying of the table, or its end.
-//! - *Group*: the events of one commit: of a single write, of a write of several objects under one
-//!   key of a bag, of a commit, of a part of a list. A group has one *Seq*.
-//! - *Follower*: a subscriber, as the queue knows it: its position, and how many events it may fall
+//! - *Group*: the events that happen at one point in time: those of a single write, of a write of
+//!   several objects under one key of a bag, of a transaction's commit, or of a part of an inserted
+//!   list. A group has one sequence number, its *Seq*.
+//! - *Follower*: the queue's record of a subscriber: its position, and how many events it may lag
 //!   behind.
 //!
 //! ```text
@@ -19,26 +20,29 @@
 //! # Invariants
 //!
 //! 1. Seqs ascend in the queue. They are drawn from the clock under the queue's lock.
-//! 2. The events of one key are in the order of its writes: a write tells its event under the lock
-//!    of the entry, or, as part of a commit, while the commit holds the locks of its keys.
-//! 3. A write that is no part of a snapshot, and comes after the snapshot's subscription, is told
-//!    with a number that is not less than the snapshot's. One that is part has a lesser number. So
-//!    a follower with a snapshot passes over what has a lesser number, and misses nothing.
-//! 4. The queue has as many events as the largest limit of a follower, at most.
+//! 2. The events of one key are in the order of its writes: a write pushes its event while it holds
+//!    the lock of the entry or, as a part of a commit, while the commit holds the locks of its
+//!    keys.
+//! 3. After a snapshot is taken together with a subscription, each write that the snapshot does not
+//!    include is pushed with a number not less than the snapshot's, and each write that it includes
+//!    has a lesser number. A follower with a snapshot therefore skips events with lesser numbers,
+//!    and misses nothing.
+//! 4. The queue holds at most as many events as the largest limit of a follower.
 //! 5. Each change owns one count of each handle in its values.
-//! 6. Events are of the store that the table has. When the table is emptied, the exchange of the
-//!    state word and the event are one step under the lock; what the old store's writers tell
-//!    afterwards is dropped. It was changed before the table was emptied.
+//! 6. All events stem from writes to the table's current store. When the table is emptied, the
+//!    exchange of the state word and the push of the event are one step under the queue's lock.
+//!    Events that the old store's writers push later are dropped: those writes took effect before
+//!    the table was emptied.
 //!
-//! For 3 a write reads, in this order: the clock, the history's newest snapshot, whether there is a
-//! follower. A snapshot with a subscription sets them the other way around: follower, pending
-//! snapshot, clock.
+//! For invariant 3 a write reads, in this order: the clock, the history's newest snapshot, and
+//! whether there is a follower. A snapshot with a subscription sets them in the reverse order:
+//! follower, pending snapshot, clock.
 //!
-//! Linearisation point of a write, for followers: the push of its event. The entry is locked from
-//! before it to the change.
+//! For followers, the linearisation point of a write is the push of its event. The entry's lock is
+//! held from before the push until the change is made.
 //!
-//! Locks: the queue's is the last of all; a leaf's, a history's and the latch's come before it.
-//! Under it nobody pins an epoch, frees an event, or calls the host.
+//! Lock order: the queue's lock comes last, after those of leaves and histories and the latch. A
+//! thread that holds it neither pins an epoch, nor frees an event, nor calls the host.
 
 use super::clock;
 use crate::ids::TableId;
@@ -52,21 +56,22 @@ use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// Events that are told together at most: a longer list is several groups, a longer commit is told
-/// in parts.
+/// The most events that are delivered together: a longer list becomes several groups, and a longer
+/// commit is delivered in parts.
 const MOST_TOGETHER: u64 = 500;
 
-/// Of more events than these the reaper frees what they have.
+/// If more events than this are dropped at once, they are freed by the reaper.
 const FEW: usize = 1_000;
 
-/// What is called when a follower that found nothing may find something. It is called by a thread
-/// that writes, without a lock; it must be short.
+/// Called when there may be events for a follower that has found none. The writing thread calls it
+/// without holding a lock, so it must be short.
 pub type Waker = Arc<dyn Fn() + Send + Sync>;
 
-/// Old and new object of a write, as bytes.
+/// The old and the new object of a write, as bytes.
 pub(crate) struct Change {
-    /// The key, the old value, the new value.
+    /// The key, the old value and the new value, concatenated.
     bytes: Box<[u8]>,
+    /// The length of the key.
     key: usize,
     /// Where the old value ends, if there is one.
     old: Option<usize>,
@@ -74,19 +79,20 @@ pub(crate) struct Change {
     cause: Cause,
 }
 
-/// Why an object goes.
+/// Why the old object was replaced or removed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Cause {
-    /// Somebody wrote.
+    /// By a write.
     Written,
-    /// Its time was over.
+    /// Its time to live had passed.
     Expired,
-    /// There was too much.
+    /// The table exceeded its bound.
     Evicted,
 }
 
 impl Change {
-    /// Takes counts of the handles in the values. Called while the table, or the caller, has some.
+    /// Copies the values and counts the handles in them. The table or the caller must own counts of
+    /// them meanwhile.
     pub(crate) fn new(key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Self {
         let values = [old, new];
         values.into_iter().flatten().for_each(raw::retain_value);
@@ -100,13 +106,13 @@ impl Change {
         }
     }
 
-    /// The same change, for this cause.
+    /// The same change with this cause.
     pub(crate) fn of(mut self, cause: Cause) -> Self {
         self.cause = cause;
         self
     }
 
-    /// Why the old object goes.
+    /// Why the old object was replaced or removed.
     pub(super) fn cause(&self) -> Cause {
         self.cause
     }
@@ -116,13 +122,13 @@ impl Change {
         Some(&self.bytes[self.key..self.old?])
     }
 
-    /// The value that is there now.
+    /// The value that was written.
     fn new_value(&self) -> Option<&[u8]> {
         let from = self.old.unwrap_or(self.key);
         self.is_new.then(|| &self.bytes[from..])
     }
 
-    /// The objects, old and new. `plain` takes what has to be unpacked.
+    /// The old and the new object. The buffers receive values that have to be decompressed.
     pub(super) fn objects<'a>(
         &'a self,
         keypos: usize,
@@ -144,7 +150,7 @@ impl Drop for Change {
     }
 }
 
-/// What is in the queue.
+/// An event (see the module).
 #[derive(Clone)]
 pub(super) enum Event {
     Change(Arc<Change>),
@@ -154,29 +160,34 @@ pub(super) enum Event {
     Gone,
 }
 
+/// An event in the queue.
 struct Slot {
     seq: u64,
-    /// What decides whether a snapshot has it (invariant 3).
+    /// The number of the write, which decides whether a snapshot includes it (invariant 3).
     number: u64,
-    /// The last of its group.
+    /// Whether it is the last of its group.
     ends: bool,
     event: Event,
 }
 
-/// What is left to do when the locks are given back: see [`Feed::settle`].
+/// Work that is deferred until the locks are released: see [`Feed::settle`].
 #[derive(Default)]
 pub(crate) struct Aftermath {
+    /// Whether a follower may have to be woken.
     wakes: bool,
+    /// Events to free.
     dropped: SmallVec<[Slot; 1]>,
 }
 
 struct Follower {
     id: u64,
+    /// The position of the next event that it reads.
     position: u64,
+    /// How many events it may lag behind.
     limit: usize,
     /// The number of its snapshot.
     since: u64,
-    /// It found nothing, and is to be woken.
+    /// Whether it has found nothing and is to be woken.
     asleep: bool,
     waker: Waker,
 }
@@ -193,10 +204,10 @@ struct Queue {
     slots: VecDeque<Slot>,
     /// The position of the first slot.
     first: u64,
-    /// Of the slot that was dropped last: its Seq, and whether it ended its group.
+    /// The Seq of the slot that was dropped last, and whether that slot ended its group.
     dropped: (u64, bool),
     open: Option<Open>,
-    /// Which store's writers are heard: the so-many-th.
+    /// The ordinal of the table's current store, whose writers alone are listened to (invariant 6).
     store: u64,
     gone: bool,
     followers: Vec<Follower>,
@@ -215,19 +226,19 @@ pub(crate) struct Feed {
     queue: Mutex<Queue>,
 }
 
-/// What a follower found.
+/// The result of a follower's read.
 pub(super) struct Found {
-    /// Groups, whole, in order: Seq and event of each.
+    /// The events of whole groups in order, each with its Seq.
     pub(super) events: Vec<(u64, Event)>,
-    /// Events that were lost before the first, and the Seq of the last of them.
+    /// The number of events that were lost before the first one, and the Seq of the last of them.
     pub(super) lost: Option<(u64, u64)>,
-    /// There was nothing.
+    /// Whether the follower had read everything already.
     pub(super) is_nothing: bool,
-    /// A list is being inserted.
+    /// Whether a list is being inserted, whose events can't be read yet.
     pub(super) waits: bool,
 }
 
-/// Events of a commit that are kept until all of its writes are made.
+/// The changes of one write of a commit, held back until all of its writes are made.
 struct Kept {
     feed: Arc<Feed>,
     store: u64,
@@ -236,7 +247,7 @@ struct Kept {
 }
 
 each_thread! {
-    /// Of the commit that this thread makes, if it makes one.
+    /// The changes of the commit that this thread is making, if it is making one.
     static KEPT: RefCell<Option<Vec<Kept>>> = const { RefCell::new(None) };
 }
 
@@ -249,7 +260,7 @@ impl Feed {
         }
     }
 
-    /// Whether somebody follows. A write asks after it has read the clock (invariant 3).
+    /// Whether there are followers. A write asks after it has read the clock (invariant 3).
     #[inline]
     pub(crate) fn is_followed(&self) -> bool {
         point();
@@ -257,19 +268,19 @@ impl Feed {
         self.count.load(Ordering::SeqCst) != 0
     }
 
-    /// How many follow.
+    /// The number of followers.
     pub(crate) fn followers(&self) -> usize {
         // Ordering: Relaxed; a figure.
         self.count.load(Ordering::Relaxed)
     }
 
-    /// Which store's writers are heard now. A store that a table has is loaded before.
+    /// The ordinal of the table's current store. The caller has loaded the table's store before.
     pub(crate) fn store(&self) -> u64 {
         self.queue.lock().store
     }
 
-    /// Tells the changes of one write, which is made with this number to the so-many-th store,
-    /// under the lock of the entry.
+    /// Pushes the changes of one write, given the ordinal of the store it writes to and its number.
+    /// The caller holds the lock of the entry.
     pub(crate) fn push(
         self: &Arc<Self>,
         (store, number): (u64, u64),
@@ -279,6 +290,7 @@ impl Feed {
         if changes.is_empty() {
             return;
         }
+        // Within a commit the changes are held back until all writes are made (see `together`).
         let changes = KEPT.with(|kept| match &mut *kept.borrow_mut() {
             None => Some(changes),
             Some(kept) => {
@@ -300,8 +312,8 @@ impl Feed {
         }
     }
 
-    /// After a write, or a commit, without any lock: wakes who may find something now, and frees
-    /// what was dropped.
+    /// Called after a write or a commit, without any lock: wakes the followers that have something
+    /// to read now, and frees the events that were dropped.
     #[inline]
     pub(crate) fn settle(&self, aftermath: Aftermath) {
         if aftermath.wakes {
@@ -321,13 +333,14 @@ impl Feed {
             }
         }
         queue.asleep -= wakers.len();
+        // Wakers call into the host, so the lock is released first.
         drop(queue);
         for waker in wakers {
             waker();
         }
     }
 
-    /// An object of a list is about to be inserted: what is told until `end_list` is one group.
+    /// Called when the insertion of a list begins: the events until `end_list` are one group.
     pub(crate) fn begin_list(&self) {
         if !self.is_followed() {
             return;
@@ -339,7 +352,7 @@ impl Feed {
         }
     }
 
-    /// The list is in the table.
+    /// Called when the whole list is in the table.
     pub(crate) fn end_list(&self) -> Aftermath {
         let mut queue = self.queue.lock();
         queue.close();
@@ -349,9 +362,9 @@ impl Feed {
         }
     }
 
-    /// Runs an exchange of the store for an empty one (invariant 6). `swap` is told by which number
-    /// the new store's writers are known, and whether somebody follows; it says whether it was
-    /// done.
+    /// Replaces the store by an empty one (invariant 6). `swap` makes the exchange; it is passed
+    /// the ordinal of the new store and whether there are followers. If it fails, nothing is
+    /// pushed.
     pub(crate) fn swapping<R, E>(
         &self,
         swap: impl FnOnce(u64, bool) -> Result<R, E>,
@@ -365,8 +378,8 @@ impl Feed {
         if followed {
             queue.close();
             let seq = clock::draw();
-            // Whoever follows since before the exchange needs it, and nobody else: followers with a
-            // snapshot take theirs anew if it came in between.
+            // The number is greater than that of any snapshot, so that no follower skips the event.
+            // A follower whose snapshot was being taken meanwhile takes it again.
             queue.push(seq, u64::MAX, Event::Clear, &mut aftermath);
         }
         drop(queue);
@@ -374,7 +387,7 @@ impl Feed {
         Ok(swapped)
     }
 
-    /// The table is gone.
+    /// Called when the table is deleted.
     pub(crate) fn end(&self) {
         let mut aftermath = Aftermath::default();
         let mut queue = self.queue.lock();
@@ -388,13 +401,13 @@ impl Feed {
         self.settle(aftermath);
     }
 
-    /// Tells `f` whether somebody follows. Nobody begins to meanwhile.
+    /// Calls `f` with whether there are followers, under the lock, so that none is added meanwhile.
     pub(crate) fn with_followed<R>(&self, f: impl FnOnce(bool) -> R) -> R {
         let queue = self.queue.lock();
         f(!queue.followers.is_empty())
     }
 
-    /// A new follower, at the end of the queue; its id.
+    /// Adds a follower that begins at the end of the queue, and returns its id.
     pub(super) fn follow(&self, limit: usize, waker: Waker) -> u64 {
         let mut queue = self.queue.lock();
         queue.next_id += 1;
@@ -412,8 +425,7 @@ impl Feed {
         id
     }
 
-    /// The follower goes on from here, and is to know of nothing that a snapshot with this number
-    /// has.
+    /// Moves a follower to the end of the queue, before the number of its snapshot is drawn.
     pub(super) fn go_to_end(&self, id: u64) {
         let mut queue = self.queue.lock();
         let end = queue.end();
@@ -422,14 +434,14 @@ impl Feed {
         }
     }
 
-    /// The follower has a snapshot with this number.
+    /// Records that the follower has a snapshot with this number.
     pub(super) fn since(&self, id: u64, number: u64) {
         if let Some(follower) = self.queue.lock().follower(id) {
             follower.since = number;
         }
     }
 
-    /// Ends a follower; whether it was the last.
+    /// Removes a follower, and returns whether it was the last one.
     pub(super) fn unfollow(&self, id: u64) -> bool {
         let mut queue = self.queue.lock();
         let before = queue.followers.len();
@@ -455,8 +467,8 @@ impl Feed {
         self.count.store(queue.followers.len(), Ordering::SeqCst);
     }
 
-    /// The next events of a follower: some groups, of about `most` events. If there is none, and it
-    /// `sleeps`, it is woken when there is one.
+    /// Reads the next events of a follower: whole groups of about `most` events in total. If there
+    /// are none and `sleeps` is true, the follower is woken when there are some.
     pub(super) fn next(&self, id: u64, (most, sleeps): (usize, bool)) -> Found {
         let mut found = Found {
             events: Vec::new(),
@@ -477,7 +489,7 @@ impl Queue {
         self.first + self.slots.len() as u64
     }
 
-    /// Where what can be read ends.
+    /// The end of the events that can be read: the open group is not readable yet.
     fn readable_end(&self) -> u64 {
         match &self.open {
             Some(open) => open.from.max(self.first),
@@ -493,12 +505,12 @@ impl Queue {
         self.followers.iter_mut().find(|f| f.id == id)
     }
 
-    /// The Seq of what is told next.
+    /// The Seq for the next group: that of the open group, or a new one.
     fn seq(&self) -> u64 {
         self.open.as_ref().map_or_else(clock::draw, |open| open.seq)
     }
 
-    /// Adds the changes of one write: a group, or a part of the open one.
+    /// Adds the changes of one write, as a group of their own or as a part of the open group.
     fn push_group(
         &mut self,
         seq: u64,
@@ -520,7 +532,7 @@ impl Queue {
         }
         let end = self.end();
         if let Some(open) = &mut self.open {
-            // A long list is several groups.
+            // A long list is delivered as several groups: ends this one and opens the next.
             if end - open.from >= MOST_TOGETHER {
                 open.from = end;
                 open.seq = clock::draw();
@@ -530,7 +542,7 @@ impl Queue {
         aftermath.wakes |= self.asleep > 0 && self.readable_end() == end;
     }
 
-    /// Adds an event that is a group.
+    /// Adds an event that is a group of its own.
     fn push(&mut self, seq: u64, number: u64, event: Event, aftermath: &mut Aftermath) {
         let ends = true;
         self.push_slot(
@@ -545,7 +557,7 @@ impl Queue {
         aftermath.wakes |= self.asleep > 0;
     }
 
-    /// Adds an event, and drops the oldest if there are too many (invariant 4).
+    /// Adds an event, and drops the oldest ones if there are too many (invariant 4).
     fn push_slot(&mut self, slot: Slot, aftermath: &mut Aftermath) {
         self.slots.push_back(slot);
         while self.slots.len() > self.limit {
@@ -553,7 +565,7 @@ impl Queue {
         }
     }
 
-    /// Forgets the first event.
+    /// Drops the first event.
     fn drop_first(&mut self) -> Option<Slot> {
         let slot = self.slots.pop_front()?;
         self.first += 1;
@@ -561,7 +573,7 @@ impl Queue {
         Some(slot)
     }
 
-    /// The last slot is the last of its group.
+    /// Marks the last slot as the end of its group. It may have been dropped already.
     fn end_group(&mut self) {
         match self.slots.back_mut() {
             Some(last) => last.ends = true,
@@ -578,7 +590,7 @@ impl Queue {
         }
     }
 
-    /// Seq of the event before a position, and whether it ends its group.
+    /// The Seq of the event before a position, and whether that event ends its group.
     fn before(&self, position: u64) -> (u64, bool) {
         match position.checked_sub(self.first + 1) {
             Some(i) => {
@@ -601,7 +613,8 @@ impl Queue {
             return VecDeque::new();
         };
         let (from, since, limit) = (follower.position, follower.since, follower.limit as u64);
-        // What is too old is lost, and so is the rest of a group that was lost in part.
+        // Events that were dropped, or that exceed the follower's limit, are lost. So is the rest
+        // of a group of which events were lost, because only whole groups are delivered.
         let mut position = from.max(first).max(end.saturating_sub(limit));
         if position > from {
             while position < end && !self.before(position).1 {
@@ -609,10 +622,13 @@ impl Queue {
             }
             found.lost = Some((position - from, self.before(position).0));
         }
+        // Deliver groups until there are `most` events. A group of more than `MOST_TOGETHER` is
+        // delivered in parts.
         let begin = position;
         while position < end {
             let slot = &self.slots[(position - first) as usize];
             position += 1;
+            // The follower's snapshot already includes writes with lesser numbers.
             if slot.number >= since {
                 found.events.push((slot.seq, slot.event.clone()));
             }
@@ -633,10 +649,11 @@ impl Queue {
         self.trim()
     }
 
-    /// Forgets what all followers have read.
+    /// Drops the events that all followers have read, and returns them to be freed without the
+    /// lock.
     fn trim(&mut self) -> VecDeque<Slot> {
         let Some(needed) = self.followers.iter().map(|f| f.position).min() else {
-            // Nobody needs any of it.
+            // There are no followers.
             self.first = self.end();
             return std::mem::take(&mut self.slots);
         };
@@ -648,11 +665,11 @@ impl Queue {
     }
 }
 
-/// Runs the writes of a commit; what they change is told when `f` has ended, as one group with one
-/// Seq in the feeds of all its tables. Called while the locks of the commit's keys are held, until
-/// after this (invariant 2).
+/// Runs the writes of a commit in `f`. When `f` has ended, their changes are pushed to the feeds of
+/// all tables as one group with one Seq. The caller holds the locks of the commit's keys until this
+/// has returned (invariant 2).
 pub(crate) fn together<R>(f: impl FnOnce() -> R) -> R {
-    /// Also if `f` panics: what was changed is told.
+    /// Pushes the changes when it is dropped, so that they are pushed even if `f` panics.
     struct Telling;
     impl Drop for Telling {
         fn drop(&mut self) {

@@ -1,4 +1,4 @@
-//! An index that others override: what a snapshot reads, and a transaction.
+//! An index merged with one that overrides it: the view of a snapshot or of a transaction.
 //!
 //! ```text
 //!  base        a 1   c 3   d 4   f 6        the objects as they are now
@@ -6,10 +6,11 @@
 //!  merged      a 1   c 2   e 5   f 6
 //! ```
 //!
-//! Both lie in the same order, so a scan is a merge of two scans.
+//! Both indexes have the same order, so a scan merges two scans.
 //!
-//! Invariant: the base is read before the overrides. A write puts its override before its change
-//! can be seen, so what the base shows of a later time is overridden when the overrides are read.
+//! Invariant: the base is read before the overrides. A write stores the override of the old object
+//! before its change becomes visible in the base. If a read of the base sees a change that is later
+//! than the snapshot, the read of the overrides that follows finds the override.
 
 use super::checkpoints::Checkpoints;
 use super::history::{with_record, History, Snapshot};
@@ -22,31 +23,31 @@ use larder_index::{
 use larder_term::hash::Seed;
 use std::sync::Arc;
 
-/// What overrides an index.
+/// The entries that override an index.
 pub(crate) struct Overrides {
     source: Source,
-    /// The number as of which records are read.
+    /// The snapshot's number: the undo records are read as of this time.
     number: u64,
-    /// How keys are hashed.
+    /// The seed of the table's hashes.
     seed: Seed,
-    /// Whether positions are keys, and no hash is a part of them.
+    /// Whether positions in the index are keys, without a hash in front.
     ordered: bool,
-    /// Ranks of what is overridden. If the overrides change, those above the change are forgotten.
+    /// Known ranks in the merged order. A change of the overrides discards those above it.
     pub(super) checkpoints: Arc<Checkpoints>,
 }
 
-/// Where overrides are.
+/// Where the overrides are stored.
 enum Source {
-    /// In the undo index of a snapshot, which is live as long as this.
+    /// In the undo index of a snapshot, which this keeps alive.
     Snapshot(Snapshot),
-    /// In the undo index of a snapshot that somebody else keeps.
+    /// In the undo index of a snapshot that the caller keeps alive.
     History(Arc<History>),
-    /// In an index of their own.
+    /// In an index of their own: the writes of a transaction.
     Writes(Arc<dyn Unique>),
 }
 
 impl Overrides {
-    /// What a snapshot sees.
+    /// The overrides that yield the view of a snapshot.
     pub(crate) fn of_snapshot(snapshot: Snapshot, seed: Seed) -> Self {
         Overrides {
             ordered: snapshot.history.store().index.is_ordered(),
@@ -57,7 +58,7 @@ impl Overrides {
         }
     }
 
-    /// What a snapshot with this number sees, which the caller keeps.
+    /// The same, for the snapshot with this number, which the caller keeps alive.
     pub(crate) fn of_history(history: Arc<History>, number: u64, seed: Seed) -> Self {
         Overrides {
             ordered: history.store().index.is_ordered(),
@@ -68,7 +69,8 @@ impl Overrides {
         }
     }
 
-    /// What somebody writes, who sees every record, and forgets the checkpoints above each.
+    /// The writes of a transaction, all of which count. The transaction discards the checkpoints
+    /// above each of its writes.
     pub(super) fn of_writes(
         writes: Arc<dyn Unique>,
         seed: Seed,
@@ -93,13 +95,13 @@ impl Overrides {
         }
     }
 
-    /// What a record of that index says; None if it overrides nothing.
+    /// The override that a record of this index contains, if it contains one for this snapshot.
     #[inline]
     pub(super) fn read<'r>(&self, record: &'r [u8]) -> Option<Override<'r>> {
         undo::as_of(record, self.number)
     }
 
-    /// The index of the overrides, if it may have one of this key.
+    /// The index of the overrides, if it may contain one of this key.
     #[inline]
     fn index_of(&self, key: Key<'_>) -> Option<&dyn Unique> {
         match &self.source {
@@ -109,7 +111,7 @@ impl Overrides {
         }
     }
 
-    /// Calls `f` with what overrides a key; None if nothing does.
+    /// Calls `f` with the override of a key, if there is one.
     #[inline]
     fn with<R>(&self, guard: &Guard, key: Key<'_>, f: impl FnOnce(Option<Override<'_>>) -> R) -> R {
         let Some(index) = self.index_of(key) else {
@@ -131,20 +133,20 @@ impl Overrides {
         Key { bytes, hash }
     }
 
-    /// A hash of any key.
+    /// The hash of a key.
     #[inline]
     pub(super) fn hash(&self, key: &[u8]) -> u64 {
         self.seed.hash(key)
     }
 }
 
-/// An index and what overrides it.
+/// An index and its overrides.
 pub(crate) struct Merged<I: ?Sized> {
     pub(super) base: Arc<I>,
     pub(super) overrides: Overrides,
 }
 
-/// An index, overridden.
+/// The merged view of an index and its overrides.
 pub(crate) fn merge(base: Index, overrides: Overrides) -> Index {
     match base {
         Index::Unique(base) => Index::Unique(Arc::new(Merged { base, overrides })),
@@ -152,16 +154,16 @@ pub(crate) fn merge(base: Index, overrides: Overrides) -> Index {
     }
 }
 
-/// What a merge asks of either kind of index.
+/// What a merge needs of either kind of index.
 pub(crate) trait Entries {
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
     /// The position of entry `i`, whose key is `key`.
     fn entry_position(&self, batch: &Batch, i: usize, key: Key<'_>, out: &mut Vec<u8>);
-    /// What all positions of a position's key begin with.
+    /// The prefix that the positions of all entries of one key share.
     fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8];
-    /// A position as bytes that compare as the scan goes.
+    /// A position as bytes whose order is that of the scan.
     fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8];
-    /// Where a scan goes on behind all entries of a key.
+    /// The position from which a scan continues after all entries of a key.
     fn resume_behind(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>);
     /// Appends the entries that override a key, in the direction of the scan.
     fn push(&self, key: &[u8], value: Override<'_>, direction: Direction, batch: &mut Batch);
@@ -186,7 +188,8 @@ impl Entries for dyn Unique {
 
     fn resume_behind(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>) {
         self.position(key, out);
-        // Keys are prefix-free: with a zero byte it lies behind the key and before all others.
+        // No key is a prefix of another, so the key with a zero byte appended lies after the key
+        // and before the next one.
         if direction == Direction::Forward {
             out.push(0);
         }
@@ -239,7 +242,7 @@ impl Entries for dyn Multi {
 }
 
 impl<I: Entries + ?Sized> Merged<I> {
-    /// Counts the entries, by a scan.
+    /// Counts the entries by a scan.
     fn count(&self) -> usize {
         let guard = larder_index::pin();
         let mut batch = Batch {
@@ -320,7 +323,7 @@ impl Unique for Merged<dyn Unique> {
         })
     }
 
-    /// A snapshot's table has no right to write.
+    /// Never called: a snapshot's table is read-only.
     fn update<'v>(&self, _: &Guard, _: Key<'_>, _: &mut Updater<'_, 'v>) -> bool {
         debug_assert!(false, "a snapshot is written");
         false
@@ -370,7 +373,7 @@ impl Multi for Merged<dyn Multi> {
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        // `contains` of a bag waits for no writer, as a read does.
+        // The base's `contains` doesn't wait for a writer in the middle of a change. A read does.
         self.read(guard, key, &mut Values::default()) > 0
     }
 
@@ -378,7 +381,7 @@ impl Multi for Merged<dyn Multi> {
         self.base.prefetch(guard, keys);
     }
 
-    /// A snapshot's table has no right to write.
+    /// Never called: a snapshot's table is read-only.
     fn update(&self, _: &Guard, _: Key<'_>, _: &mut dyn FnMut(&mut dyn Objects)) {
         debug_assert!(false, "a snapshot is written");
     }

@@ -1,8 +1,8 @@
 //! Stored bytes to terms of the BEAM, in one pass.
 //!
-//! Bytes are in prefix order: a container's head, then its children. So a container's memory is
-//! taken when its head is met, and each child is written where it will lie; only the containers
-//! that wait for more children are on a stack.
+//! The encoding is in prefix order: a container's head is followed by its children. A container is
+//! therefore allocated when its head is read, and each child is written straight into its slot.
+//! Only the containers that still lack children are on a stack.
 //!
 //! ```text
 //!  {a, [1, 2]}        on the heap                                   waiting
@@ -13,29 +13,29 @@
 //!  2                  {a, [1 | [2 | []]]}                           nothing
 //! ```
 //!
-//! # Which function reads what
+//! # Which function decodes what
 //!
 //! ```text
 //!  step      integers of 64 bits, atoms, floats, []                          inline in `fill`'s loop
 //!  tuple, list, binary                                                       one call
 //!  rare      large integer, identifier, bitstring, blob, map, tree, fun, …   two calls
-//!  deep      whatever lies below 64 levels, and lists of over 1,000 cells    a stack of its own
-//!  official  what has no proved layout                                       the external format
+//!  deep      terms below 64 levels, and lists of over 1,000 cells            a stack of its own
+//!  official  kinds of unverified layout                                      the external format
 //! ```
 //!
-//! So a rare kind costs where it is met, and the common ones don't notice it. A row is a run, a
-//! tuple, a list and the pairs of a map are runs within it: the loop is there once for each way in
-//! which the places of a run lie, and what it needs stays in registers.
+//! A rare kind thus takes no registers from the common ones. A row is a run of terms, and the
+//! elements of a tuple, of a list and of a map are runs within it. `fill`'s loop is instantiated
+//! once for each layout of a run's slots, so that its state stays in registers.
 //!
 //! # Invariants
 //!
-//! 1. The bytes are whole terms that an encoder wrote: lengths and tags are trusted.
-//! 2. A slot is filled once, with a term whose memory was taken before: the heap is a row of whole
-//!    terms whenever the emulator looks (see [`heap`](crate::heap)).
-//! 3. Each function gives a reader behind its term, where the next one begins.
-//! 4. Calls within calls are [`DEPTH`] deep at the most, so no term exhausts the thread's stack.
+//! 1. The bytes are whole terms that an encoder wrote, so lengths and tags are trusted.
+//! 2. A slot is filled once, with a term that is already allocated. The heap thus consists of whole
+//!    terms whenever the emulator inspects it (see [`heap`](crate::heap)).
+//! 3. Each function returns a reader at the end of its term, where the next one begins.
+//! 4. The recursion is at most [`DEPTH`] levels deep, so no term exhausts the thread's stack.
 //!
-//! Binaries that are kept outside come back without a copy (see [`binaries`]).
+//! Binaries that are kept outside of tables are returned without a copy (see [`binaries`]).
 
 mod reader;
 mod tree;
@@ -50,19 +50,19 @@ use larder_term::tags::*;
 use larder_term::{head, TermRef};
 use reader::Reader;
 
-/// The term that the bytes are.
+/// Decodes a term.
 #[inline]
 pub fn term(heap: &Heap, term: TermRef<'_>) -> Word {
     Slot::root(|slot| term_at(heap, term, slot))
 }
 
-/// Puts the term that the bytes are in its place.
+/// Decodes a term into a slot.
 #[inline]
 pub fn term_at(heap: &Heap, term: TermRef<'_>, place: Slot) {
     fill_one(heap, Reader::of(term.bytes()), place, DEPTH);
 }
 
-/// An object as a tuple.
+/// Decodes an object as a tuple.
 #[inline]
 pub fn object(heap: &Heap, object: &ObjectView<'_>) -> Word {
     Slot::root(|place| object_at(heap, object, place))
@@ -75,11 +75,11 @@ fn object_at(heap: &Heap, object: &ObjectView<'_>, place: Slot) {
     row(heap, arity, (object.keypos(), key), others, place);
 }
 
-/// Puts an object in its place that was found by a key: `asked`, as the caller wrote it.
+/// Decodes an object into a slot. The object was found by the key `asked`, a term of the caller.
 #[inline(always)]
 pub fn stored(heap: &Heap, asked: Word, stored: Stored<'_>, place: Slot) {
-    // What was asked for is what was stored, if it is compact. Others might hold on to something
-    // large, and are made anew.
+    // If the caller's key is compact, it is identical to the stored one and is put into the tuple
+    // as it is. Any other key might keep something large alive and is decoded anew.
     if compact::is_compact(asked) {
         if let Some((arity, others)) = stored.beside_key() {
             return row(heap, arity, (stored.keypos(), asked), others, place);
@@ -93,14 +93,14 @@ fn stored_with_key(heap: &Heap, stored: Stored<'_>, place: Slot) {
     object_at(heap, &stored.view(), place);
 }
 
-/// Puts the tuple of a key and the other elements' bytes in its place.
+/// Makes the tuple of a key and the other elements, and puts it into a slot.
 #[inline(always)]
 fn row(heap: &Heap, arity: usize, (keypos, key): (usize, Word), others: &[u8], place: Slot) {
-    // The tuple has its place first, so whatever is made next lies behind it.
+    // The tuple is allocated first, and its elements follow it on the heap.
     let (word, mut slots) = heap.tuple(arity);
     place.fill(word);
     let mut input = Reader::of(others);
-    // The key has no bytes among the others: it takes the slot of its position.
+    // The bytes lack the key, which is put between the elements before and after it.
     if keypos > 1 {
         input = fill(heap, input, slots.first(keypos - 1), DEPTH);
     }
@@ -110,12 +110,12 @@ fn row(heap: &Heap, arity: usize, (keypos, key): (usize, Word), others: &[u8], p
     fill(heap, input, slots, DEPTH);
 }
 
-/// The most levels of containers that are written by calls within calls.
+/// The most levels of containers that are decoded recursively.
 const DEPTH: u32 = 64;
-/// The most cells of a list whose memory is taken at once.
+/// The most cells of a list that are allocated at once.
 const CELLS: usize = 1000;
 
-/// Puts a term in each of these places.
+/// Decodes a term into each of these slots.
 #[inline(never)]
 fn fill<'b>(
     heap: &Heap,
@@ -135,12 +135,12 @@ fn fill_one<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Read
     step(heap, input, place, depth)
 }
 
-/// Puts the next term, which has no more than `depth` levels of containers, or else is left to
-/// `deep`, in its place.
+/// Decodes the next term into a slot. Its containers are decoded recursively for `depth` levels and
+/// by `deep` below that.
 #[inline(always)]
 fn step<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
     let (word, behind) = match input.byte(0) {
-        // The tag says the kind and, of a small number, its value.
+        // The tag of a number below 128 includes the value.
         tag @ SMALL.. => (Word::from(tag - SMALL) << 4 | 0xF, input.behind(1)),
         tag @ INT1..=INT8 => {
             let (value, behind) = input.integer(tag);
@@ -170,9 +170,8 @@ fn tuple<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<
     let Some(depth) = depth.checked_sub(1) else {
         return deep(heap, input, place);
     };
-    // A level is left. The head says how many words to take.
     let (arity, input) = input.varint(1);
-    // The container is whole for the collector from here on, but for slots that hold `[]`.
+    // The slots hold `[]` until they are filled, so the tuple is valid for the collector at once.
     let (word, slots) = heap.tuple(arity as usize);
     place.fill(word);
     fill(heap, input, slots, depth)
@@ -181,12 +180,12 @@ fn tuple<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<
 #[inline(never)]
 fn list<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
     let (count, behind) = input.varint(1);
-    // A list of more cells would take a large run of memory at once: it grows cell by cell.
+    // A longer list would need a large contiguous allocation. `deep` allocates it cell by cell.
     let depth = match depth.checked_sub(1) {
         Some(depth) if count as usize <= CELLS => depth,
         _ => return deep(heap, input, place),
     };
-    // All cells in one run, each linked to the next: only heads are left to be filled.
+    // All cells are allocated in one run and linked to each other. Only the heads are left to fill.
     let (word, cells) = heap.cells(count as usize);
     place.fill(word);
     fill(heap, behind, cells, depth)
@@ -199,9 +198,10 @@ fn binary<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
     input.behind(len as usize)
 }
 
-/// As `fill`, for one term of a rarer kind.
+/// As `step`, for a term of a rarer kind.
 #[inline(never)]
 fn rare<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b> {
+    // A leaf, or a container below the last level.
     let Some(depth) = depth.checked_sub(1).filter(|_| opens(input)) else {
         return match opens(input) {
             true => deep(heap, input, place),
@@ -211,15 +211,15 @@ fn rare<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
     let (count, behind) = input.varint(1);
     let count = count as usize;
     match input.byte(0) {
-        // An improper list: as a proper one, and its tail last.
+        // An improper list is decoded as a proper one, followed by its tail.
         ILIST if count <= CELLS => {
             let (word, cells, tail) = heap.improper(count);
             place.fill(word);
             let behind = fill(heap, behind, cells, depth);
             fill_one(heap, behind, tail, depth)
         }
-        // Small maps lie in the order of their encoding, if that order was proved; else the
-        // emulator has to sort the pairs.
+        // If the emulator's order of pairs has been verified to be that of the encoding, the pairs
+        // of a small map are copied. Otherwise the emulator has to sort them.
         MAP => match heap.map(count).filter(|_| trees::is_order_known()) {
             Some((word, keys, values)) => {
                 place.fill(word);
@@ -228,8 +228,7 @@ fn rare<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
             None => deep(heap, input, place),
         },
         TREE_MAP => {
-            // The shape of the tree comes first, then the pairs in the order in which the tree has
-            // them.
+            // The shape of the tree comes first. The pairs follow in the tree's order.
             let (shape, pairs) = behind.varint(0);
             let shape = shape as usize;
             let tree = (&pairs.bytes()[..shape], count, pairs.behind(shape));
@@ -249,16 +248,18 @@ fn fun<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'b
     fill(heap, input.behind(variables), slots, depth)
 }
 
-/// A container that waits for children.
+/// A container that lacks children.
 enum Open {
     Tuple(Slots),
-    /// So many cells to come, and where the next one's place is.
     List {
+        /// The number of cells still to be made.
         left: usize,
+        /// Whether a tail is to be decoded after them.
         improper: bool,
+        /// The slot for the next cell or the tail.
         tail: Slot,
     },
-    /// Keys and values, and where the map goes when it is made of them.
+    /// The slots of the keys and values, and the slot for the map that will be made of them.
     Map {
         slots: Slots,
         words: PendingMap,
@@ -266,14 +267,14 @@ enum Open {
     },
 }
 
-/// As `fill`, for a container of any size and any number of levels.
+/// As `step`, for a container of any size and any depth, with an explicit stack.
 #[cold]
 #[inline(never)]
 fn deep<'b>(heap: &Heap, mut input: Reader<'b>, place: Slot) -> Reader<'b> {
     let mut waiting: Vec<Open> = Vec::new();
     let mut next = Some(place);
     while let Some(slot) = next {
-        // Each turn writes one head to the slot that is next, and opens what has children.
+        // Decodes one leaf into the next slot, or opens a container there.
         input = match input.byte(0) {
             FUN => official(heap, input, slot),
             _ if opens(input) => {
@@ -283,7 +284,7 @@ fn deep<'b>(heap: &Heap, mut input: Reader<'b>, place: Slot) -> Reader<'b> {
             }
             _ => fill_one(heap, input, slot, 0),
         };
-        // The innermost container that waits says where the next term goes.
+        // The innermost open container has the slot for the next term.
         next = next_slot(heap, &mut waiting);
     }
     input
@@ -299,7 +300,7 @@ fn opens(input: Reader<'_>) -> bool {
     }
 }
 
-/// The slot of the next child; containers that have no more are ended.
+/// The slot of the next child. Containers that are complete are closed on the way.
 fn next_slot(heap: &Heap, waiting: &mut Vec<Open>) -> Option<Slot> {
     while let Some(top) = waiting.last_mut() {
         let slot = match top {
@@ -308,10 +309,10 @@ fn next_slot(heap: &Heap, waiting: &mut Vec<Open>) -> Option<Slot> {
                 left: 0,
                 improper,
                 tail,
-                // No cell is left: an improper list has its tail yet to come.
+                // All cells are made, but the tail of an improper list is still to come.
             } => std::mem::take(improper).then_some(*tail),
             Open::List { left, tail, .. } => {
-                // One more cell, hung behind the last.
+                // Links one more cell to the last.
                 let (cell, head, rest) = heap.open_cell();
                 tail.fill(cell);
                 (*tail, *left) = (rest, *left - 1);
@@ -321,7 +322,7 @@ fn next_slot(heap: &Heap, waiting: &mut Vec<Open>) -> Option<Slot> {
         if slot.is_some() {
             return slot;
         }
-        // It is full. A map is made of its pairs only now, by the emulator.
+        // The container is complete. A map is made of its pairs only now, by the emulator.
         if let Some(Open::Map { words, place, .. }) = waiting.pop() {
             place.fill(words.map(heap));
         }
@@ -329,7 +330,7 @@ fn next_slot(heap: &Heap, waiting: &mut Vec<Open>) -> Option<Slot> {
     None
 }
 
-/// Opens a container, which goes to `place`; gives a reader of its children.
+/// Opens a container in the slot `place`, and returns a reader of its children.
 fn open<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> (Open, Reader<'b>) {
     let (behind, children) = head(input.bytes(), 0);
     let children = children as usize;
@@ -348,7 +349,7 @@ fn open<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> (Open, Reader<'b>) {
             }
         }
         tag => {
-            // Where no cell follows there is `[]`, or the tail.
+            // The list is empty until cells are linked to it.
             place.fill(layout::NIL);
             let improper = tag == ILIST;
             Open::List {
@@ -361,7 +362,7 @@ fn open<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> (Open, Reader<'b>) {
     (container, input.behind(behind))
 }
 
-/// Puts a term of a rarer kind without children in its place.
+/// Decodes a term of a rarer kind without children into a slot.
 fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
     let (word, behind) = match input.byte(0) {
         tag @ (TUPLE | MAP) => (Some(empty(heap.env(), tag)), input.behind(2)),
@@ -380,7 +381,7 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
     behind
 }
 
-/// The tuple or the map without anything in it.
+/// The empty tuple or the empty map.
 #[cold]
 fn empty(env: *mut Env, tag: u8) -> Word {
     // SAFETY: `env` is the running call's or a message's; nothing is read of an array without
@@ -400,7 +401,8 @@ fn boxed_int(heap: &Heap, value: i64) -> Word {
     heap.int(value)
 }
 
-// The word of a leaf, unless official functions have to make it, and what is behind it.
+// The following functions return the word of a leaf, or `None` if it has to be made by official
+// functions, and the reader at the end of the leaf.
 
 fn large_integer<'b>(heap: &Heap, input: Reader<'b>) -> (Option<Word>, Reader<'b>) {
     let negative = input.byte(0) == BIG_NEG;
