@@ -13,7 +13,8 @@
 //!
 //! 1. A block's size says whose it is: `LEAST` to `MOST` units are given here, all others by
 //!    mimalloc. So `dealloc` needs no search.
-//! 2. `take` goes to the first region that may have room (invariant 3), or adds one.
+//! 2. `find` goes to the first region that may have room (invariant 3). If none has, another shard's
+//!    may (`take_elsewhere`); else there is a new one.
 //! 3. `give` finds the region by the block's address, as regions are aligned to their size.
 //! 4. A region without a block goes back to the system, but for one of each shard.
 //!
@@ -34,7 +35,8 @@
 //!
 //! A thread uses the same shard until it has found it locked a number of times; then it goes on to
 //! the next one. So threads that seldom meet share one, whose regions are full, and threads that
-//! often do go out of each other's way.
+//! often do go out of each other's way. Before a shard grows, its thread goes on to one that others
+//! have left.
 //!
 //! Source: first fit over a bitmap (`units`). Deviation: `most` is an upper bound, lowered only
 //! when a search in the region fails, so that a block which is taken costs no second search.
@@ -57,6 +59,9 @@ const HEAD: usize = size_of::<Head>().div_ceil(UNIT);
 const SHARDS: usize = 4;
 /// So often does a thread wait for a shard before it goes on to the next one.
 const PATIENCE: usize = 64;
+
+/// A shard is roomy when one of so many of its units is free: first fit leaves fewer.
+const ROOMY: usize = 6;
 
 /// A region is sparse when so many of its units are free.
 const SPARSE: usize = UNITS / 4 * 3;
@@ -123,7 +128,10 @@ unsafe impl GlobalAlloc for Regions {
         }
         // (2) The lock covers the search in the bitmap, not the first touch of the memory.
         let (number, mut shard) = lock_mine();
-        let block = shard.take(units(layout), number);
+        let block = shard.find(units(layout)).or_else(|| {
+            drop(shard);
+            take_elsewhere(units(layout), number)
+        });
         block.map_or(null_mut(), NonNull::as_ptr)
     }
 
@@ -213,11 +221,36 @@ fn lock_mine() -> (usize, MutexGuard<'static, Shard>) {
     (number, shard)
 }
 
+/// A block, where the thread's shard has no room: in another one that is roomy, which is the
+/// thread's from now on, or in a new region of its own.
+///
+/// Threads go from shard to shard, and what is freed goes back to the shard that it is from. So a
+/// shard that its threads have left is full of free units, which would be nobody's.
+#[cold]
+fn take_elsewhere(units: usize, number: usize) -> Option<NonNull<u8>> {
+    for on in 1..SHARDS {
+        let other = (number + on) % SHARDS;
+        let Some(mut shard) = ALL[other].try_lock().filter(|shard| shard.is_roomy()) else {
+            continue;
+        };
+        if let Some(block) = shard.find(units) {
+            let _ = WAITED.try_with(|count| count.set(other * PATIENCE));
+            return Some(block);
+        }
+    }
+    // Another thread may have given something back meanwhile.
+    let mut shard = ALL[number].lock();
+    shard.find(units).or_else(|| match shard.add(number) {
+        true => shard.find(units),
+        false => None,
+    })
+}
+
 /// Bytes of the regions that no block has, but for those that the system has.
 pub(crate) fn free() -> usize {
     let of = |shard: &Mutex<Shard>| {
         let shard = shard.lock();
-        (shard.free - shard.away * CHUNK) * UNIT
+        shard.kept() * UNIT
     };
     ALL.iter().map(of).sum()
 }
@@ -263,16 +296,19 @@ impl Shard {
         }
     }
 
-    fn take(&mut self, units: usize, number: usize) -> Option<NonNull<u8>> {
+    /// A block in one of the regions that there are.
+    fn find(&mut self, units: usize) -> Option<NonNull<u8>> {
         // Invariant 3: no region before this place has room. A region that went may have made the
         // list shorter.
         let mut from = self.from[units].min(self.regions.len());
         loop {
             let has_room = |most: &u8| usize::from(*most) >= units;
-            match self.most[from..].iter().position(has_room) {
-                Some(on) => from += on,
-                None => from = self.add(number)?,
-            }
+            let Some(on) = self.most[from..].iter().position(has_room) else {
+                // The next search for as much begins here.
+                self.from[units] = self.regions.len();
+                return None;
+            };
+            from += on;
             let head = self.regions[from];
             // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference
             // to its head.
@@ -306,10 +342,23 @@ impl Shard {
         }
     }
 
-    /// A new region at the list's end; its place.
+    /// Units that no block has, and the system neither.
+    fn kept(&self) -> usize {
+        self.free - self.away * CHUNK
+    }
+
+    /// Whether so many of its units are free that it has room for more than itself.
+    fn is_roomy(&self) -> bool {
+        self.kept() > self.regions.len() * UNITS / ROOMY
+    }
+
+    /// Adds a region at the list's end; false if the system has no memory.
     #[cold]
-    fn add(&mut self, number: usize) -> Option<usize> {
-        let head = pages::take()?.cast::<Head>();
+    fn add(&mut self, number: usize) -> bool {
+        let Some(head) = pages::take() else {
+            return false;
+        };
+        let head = head.cast::<Head>();
         self.asked = false;
         let place = self.regions.len();
         let new = Head {
@@ -328,7 +377,7 @@ impl Shard {
         self.empty += 1;
         self.free += UNITS - HEAD;
         self.may_have(place, MOST);
-        Some(place)
+        true
     }
 
     /// Marks a block's units as free. If its region has no block now, and there is another such
@@ -407,7 +456,10 @@ mod tests {
         }
 
         fn take(&mut self, units: usize, byte: u8) {
-            let block = self.shard.take(units, 0).unwrap();
+            let block = self.shard.find(units).unwrap_or_else(|| {
+                assert!(self.shard.add(0));
+                self.shard.find(units).unwrap()
+            });
             // SAFETY: so many units are the test's.
             unsafe { block.as_ptr().write_bytes(byte, units * UNIT) };
             self.blocks.push((block, units, byte));
@@ -550,9 +602,38 @@ mod tests {
         assert!(!own.shard.asked);
     }
 
+    /// For tests that use all shards.
+    static SHARDS_OF_TESTS: std::sync::Mutex<()> = std::sync::Mutex::new(());
+
+    /// A thread fills one shard, gives every second block back, and goes on to another shard, as
+    /// it does where it has found the first one locked too often.
+    #[test]
+    fn a_shard_does_not_grow_while_another_is_roomy() {
+        let _alone = SHARDS_OF_TESTS.lock();
+        let regions = || ALL.iter().map(|shard| shard.lock().regions.len());
+        let layout = Layout::from_size_align(16 * UNIT, 64).unwrap();
+        // SAFETY: each block is given back once.
+        let (take, give) = (
+            || unsafe { Regions.alloc(layout) },
+            |block| unsafe { Regions.dealloc(block, layout) },
+        );
+        WAITED.set(0);
+        let mut blocks: Vec<_> = (0..4000).map(|_| take()).collect();
+        for which in (0..2000).rev() {
+            give(blocks.swap_remove(2 * which));
+        }
+        let before: usize = regions().sum();
+        WAITED.set(PATIENCE);
+        blocks.extend((0..1500).map(|_| take()));
+        let after: usize = regions().sum();
+        assert!(after <= before + 1, "{before} regions, then {after}");
+        blocks.into_iter().for_each(give);
+    }
+
     /// Threads take blocks and give back each other's, in all shards.
     #[test]
     fn threads_give_back_blocks_of_others() {
+        let _alone = SHARDS_OF_TESTS.lock();
         const THREADS: usize = 4;
         let pool = std::sync::Mutex::new(Vec::<(usize, usize)>::new());
         let work = |thread: usize| {
