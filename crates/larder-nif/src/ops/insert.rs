@@ -9,13 +9,13 @@
 //! no resource. If the process dies while objects are encoded, nothing has been inserted. If it
 //! dies while the list is applied, the next thread that uses the table finishes it.
 
-use super::single::{insert_new_to, insert_to, weight};
+use super::single::{insert_new_to, insert_to, weight, with_key};
 use crate::call::{boolean, Call, Native, Raise, Reply, BADARG};
 use crate::entry;
 use crate::layout;
 use crate::resource::Registered;
 use crate::sys::*;
-use crate::tables::{self, answer, who};
+use crate::tables::{self, answer, asker, who};
 use crate::terms::atoms;
 use crate::terms::encode::{stack_bytes, Row};
 use larder::{Budget, ListJob, ObjectList, Step, Table};
@@ -64,9 +64,43 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
     }
     tables::with(call, call.args[0], |table| {
         answer(call, table, table.check_write(who(call)))?;
+        if new && is_first_there(call, table, call.args[1]) {
+            return Ok(atoms::FALSE.word());
+        }
         let stage = Stage::Gather(ObjectList::new());
         slice(call, table, new, stage, call.args[1], None)
     })
+}
+
+/// Objects of a list that are looked at before any is encoded.
+const LOOK: usize = 256;
+
+/// Whether the key of the first object is in the table: then an `insert_new` of the list need not
+/// encode the others. False also for a list that isn't one of objects alone, and for a long one:
+/// those are found out about on the usual way.
+fn is_first_there(call: &Call<'_>, table: &Arc<Table>, list: Word) -> bool {
+    let (mut rest, mut first) = (list, None);
+    for _ in 0..LOOK {
+        let Some((object, tail)) = layout::cell(rest) else {
+            break;
+        };
+        let key = layout::tuple(object).and_then(|elements| elements.get(table.keypos() - 1));
+        let Some(&key) = key else {
+            return false;
+        };
+        first = first.or(Some(key));
+        rest = tail;
+    }
+    let Some(key) = first.filter(|_| rest == layout::NIL) else {
+        return false;
+    };
+    // The instant of this look is the one at which the call has its result.
+    let found = with_key(call, table, key, |key| {
+        Ok(larder::with_local(|local| {
+            table.member_in(local, asker(call), key)
+        }))
+    });
+    matches!(found, Ok(Ok(true)))
 }
 
 /// insert_more(Insertion, Rest): runs a slice after the first. Rest are the objects that haven't
