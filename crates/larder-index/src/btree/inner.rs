@@ -169,17 +169,24 @@ impl InnerLevels {
     /// The first or the last leaf. It may be obsolete by now; the caller then retries.
     #[inline]
     pub(super) fn find_edge<'g>(&self, end: RangeEnd, guard: &'g Guard) -> TreeLeaf<'g> {
+        self.descend(guard, |node| match end {
+            RangeEnd::Low => 0,
+            RangeEnd::High => node.separators().len(),
+        })
+    }
+
+    /// The leaf under the child that `choose` picks of each node on the way. It may be obsolete.
+    #[inline]
+    pub(super) fn descend<'g>(
+        &self,
+        guard: &'g Guard,
+        mut choose: impl FnMut(&InnerNode) -> usize,
+    ) -> TreeLeaf<'g> {
         let mut child = self.root.load(guard);
         loop {
             match child {
                 TreeChild::Leaf(leaf) => return leaf,
-                TreeChild::Node(node) => {
-                    let at = match end {
-                        RangeEnd::Low => 0,
-                        RangeEnd::High => node.separators().len(),
-                    };
-                    child = node.children[at].load(guard);
-                }
+                TreeChild::Node(node) => child = node.children[choose(node)].load(guard),
             }
         }
     }

@@ -128,6 +128,10 @@ impl Unique for KeyOrder {
         }
     }
 
+    fn sample(&self, guard: &Guard, place: u64, batch: &mut Batch) {
+        self.0.sample(guard, place, batch);
+    }
+
     fn ranked(&self) -> Option<&dyn Ranked> {
         Some(&self.0)
     }

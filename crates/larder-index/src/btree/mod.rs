@@ -57,6 +57,7 @@ mod record;
 #[allow(unsafe_code)]
 mod restructure;
 pub(crate) mod run;
+mod sample;
 mod scan;
 pub(crate) mod search_key;
 mod sizes;

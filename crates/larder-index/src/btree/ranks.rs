@@ -221,7 +221,7 @@ fn copy_nth(leaf: TreeLeaf<'_>, n: u64, direction: Direction, batch: &mut Batch)
         Direction::Forward => n,
         Direction::Backward => len - 1 - n,
     };
-    view.copy_only(i, batch).ok()?;
+    view.copy_next(i, batch).ok()?;
     view.is_valid().then_some(true)
 }
 

@@ -104,7 +104,7 @@ impl BPlusTree {
             false => spot.checked_sub(1),
         };
         match next {
-            Some(i) => view.copy_only(i, batch).ok()?,
+            Some(i) => view.copy_next(i, batch).ok()?,
             // There is nothing behind the last leaf, whose range has no end. That it is still the
             // last follows from the check below: a leaf that was split is obsolete.
             None if leaf.is(self.edge(!forward, guard)) => batch.done = true,

@@ -334,10 +334,8 @@ impl<'g> TreeView<'g> {
         // One of the two ends within the head. Heads are padded with zeros and are equal, so the
         // shorter one is a prefix of the other. (An outside object's record has a mark in place of
         // the length.)
-        if record.suffix() <= 5 || suffix.len() <= 5 {
-            if !record.is_outside() {
-                return Ok(record.suffix().cmp(&suffix.len()));
-            }
+        if (record.suffix() <= 5 || suffix.len() <= 5) && !record.is_outside() {
+            return Ok(record.suffix().cmp(&suffix.len()));
         }
         // The first five bytes are equal, so the bytes behind them decide.
         let (own, other) = (record.rest(), &suffix[5.min(suffix.len())..]);
@@ -490,14 +488,15 @@ impl<'g> TreeView<'g> {
         Ok((bytes.len() - record.value(), None))
     }
 
-    /// Copies entry `i` to the empty batch.
+    /// Appends entry `i` to the batch.
     #[inline]
-    pub(crate) fn copy_only(&self, i: usize, batch: &mut Batch) -> Result<(), Torn> {
+    pub(crate) fn copy_next(&self, i: usize, batch: &mut Batch) -> Result<(), Torn> {
+        let from = batch.bytes.len();
         let (middle, handle) = self.copy_entry(i, &mut batch.bytes)?;
         if let Some(handle) = handle {
             batch.bytes.extend_from_slice(self.object(handle)?.value());
         }
-        batch.entries.push((0, middle, batch.bytes.len()));
+        batch.entries.push((from, middle, batch.bytes.len()));
         Ok(())
     }
 

@@ -291,6 +291,19 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         crate::hash::scan::scan(self, guard, start, direction, batch);
     }
 
+    /// A leaf: its entries have nothing in common but the beginning of their hashes.
+    fn sample(&self, guard: &Guard, place: u64, batch: &mut Batch) {
+        // From a leaf's first hash on a scan reads all of it, as it lies.
+        let hash = self.trie.find(place, guard).shape().first_hash(place);
+        let want = std::mem::take(&mut batch.want);
+        let any_order = std::mem::replace(&mut batch.any_order, true);
+        with_scratch(|position| {
+            self.position(Key { bytes: &[], hash }, position);
+            self.scan(guard, Start::At(position), Direction::Forward, batch);
+        });
+        (batch.want, batch.any_order) = (want, any_order);
+    }
+
     fn step(
         &self,
         guard: &Guard,

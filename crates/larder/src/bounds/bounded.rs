@@ -90,6 +90,12 @@ impl Bounded {
         self.at.unwrap_or_else(|| self.layer.now())
     }
 
+    /// The time by which a read that begins now decides that.
+    #[inline]
+    fn read_time(&self) -> u64 {
+        self.at.unwrap_or_else(|| self.layer.read_time())
+    }
+
     /// The object of a value, if there is one that is not expired.
     #[inline]
     fn live<'v>(&self, now: u64, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
@@ -239,7 +245,7 @@ impl Unique for Bounded {
     }
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
-        let now = self.now();
+        let now = self.read_time();
         let from = out.len();
         if !self.below.get(guard, key, out) {
             return false;
@@ -256,7 +262,7 @@ impl Unique for Bounded {
 
     /// Is no read: it moves no deadline.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
-        let now = self.now();
+        let now = self.read_time();
         let mut short = [0; SHORT];
         with_value(|long| {
             let value = match self.below.get_short(guard, key, &mut short, Some(long)) {
@@ -283,7 +289,7 @@ impl Unique for Bounded {
             // Where the stamp of a long value is to be read.
             return with_value(|value| self.get_short(guard, key, out, Some(value)));
         };
-        let now = self.now();
+        let now = self.read_time();
         let found = self.below.get_short(guard, key, out, Some(long));
         let value = match found {
             Lookup::Absent => return Lookup::Absent,
@@ -351,7 +357,7 @@ impl Unique for Bounded {
     }
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
-        let now = self.now();
+        let now = self.read_time();
         self.below.scan(guard, start, direction, batch);
         loop {
             // Time goes on, whatever becomes of the leaf.
@@ -389,7 +395,7 @@ impl Unique for Bounded {
         direction: Direction,
         batch: &mut Batch,
     ) -> bool {
-        let now = self.now();
+        let now = self.read_time();
         let here = self.below.step(guard, key, direction, batch);
         while let Some(last) = batch.len().checked_sub(1) {
             batch.seen = None;

@@ -3,8 +3,8 @@
 //!
 //! # Steps of a choice
 //!
-//! 1. *Sample*, if no candidate is left: some leaves of the index, from a random place on (in an
-//!    ordered table, on from those before). Of their objects the coldest sixteenth are candidates.
+//! 1. *Sample* the index, if no candidate is left: 48 objects or more. In hash order that is a leaf,
+//!    in key order six objects each of eight leaves. The coldest sixteenth are candidates.
 //! 2. The coldest candidate is the victim.
 //! 3. With `tinylfu`, new objects pass through a *window* of a hundredth of the table. One that
 //!    leaves it is the victim instead, unless it is hotter.
@@ -19,19 +19,24 @@
 
 use super::heat::Policy;
 use super::stamp::{object_of, Stamp};
+use crate::buffers::Lent;
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{random, thread_number, Mutex};
-use larder_index::{Batch, Direction, Guard, Key, Start, Unique};
+use larder_index::{Batch, Guard, Key, Unique};
 use larder_term::hash::Seed;
+use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-/// Objects that are looked at for candidates, at least, if there are as many.
+/// Objects that are looked at for candidates, about, if there are as many.
 const SAMPLE: usize = 48;
+/// From one place to the next: by the golden ratio, so that all of the index is looked at about
+/// equally often, however many places there are (Weyl's sequence).
+const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Of how many one becomes a candidate.
 const ONE_OF: usize = 16;
-/// Leaves that are read for a sample, at most, if there is an object in them.
-const LEAVES: usize = 8;
+/// How often some are drawn for a sample, at most: a place may be empty.
+const DRAWS: usize = 8;
 
 /// An object that may go.
 #[derive(Debug)]
@@ -49,14 +54,13 @@ impl Victim {
     }
 }
 
-#[derive(Default)]
 struct Shard {
+    /// Where the index was sampled last.
+    place: u64,
     /// The coldest last, and after it those that are certain.
     candidates: Vec<Victim>,
     /// Keys that were inserted lately, the oldest first.
     window: VecDeque<Box<[u8]>>,
-    /// Where the next sample of an ordered table begins.
-    position: Vec<u8>,
 }
 
 /// What is asked in a choice.
@@ -82,7 +86,14 @@ impl Default for Candidates {
         } else {
             threads.min(16)
         };
-        Candidates((0..shards).map(|_| CachePadded::default()).collect())
+        let shard = |_| {
+            CachePadded::new(Mutex::new(Shard {
+                place: random(),
+                candidates: Vec::new(),
+                window: VecDeque::new(),
+            }))
+        };
+        Candidates((0..shards).map(shard).collect())
     }
 }
 
@@ -121,12 +132,12 @@ impl Candidates {
     pub(super) fn choose(&self, chooser: &Chooser<'_>, guard: &Guard) -> Option<Victim> {
         let mut shard = self.shard().lock();
         if shard.candidates.is_empty() {
-            let mut position = std::mem::take(&mut shard.position);
+            let mut place = shard.place;
             drop(shard);
             // (1) Without the shard's lock.
-            let sample = chooser.sample(guard, &mut position);
+            let sample = chooser.sample(guard, &mut place);
             shard = self.shard().lock();
-            shard.position = position;
+            shard.place = place;
             shard.candidates.extend(sample);
             shard.candidates.sort_by_key(|victim| Reverse(victim.heat));
         }
@@ -144,11 +155,11 @@ impl Candidates {
         };
         while shard.window.len() > self.share(window) {
             let key = shard.window.pop_front()?;
-            // It may be gone, or one of the candidates.
-            let new = chooser
-                .look(guard, &key)
-                .filter(|new| new.key != coldest.key);
-            if let Some(new) = new.filter(|new| new.heat <= coldest.heat) {
+            // One that is hotter has made it. It may be gone, too, or be the candidate.
+            if chooser.heat_of(&key) > coldest.heat || *key == *coldest.key {
+                continue;
+            }
+            if let Some(new) = chooser.look(guard, &key) {
                 shard.candidates.push(coldest);
                 return Some(new);
             }
@@ -206,47 +217,31 @@ impl Chooser<'_> {
         })
     }
 
-    fn sample(&self, guard: &Guard, position: &mut Vec<u8>) -> Vec<Victim> {
-        let mut batch = Batch {
-            any_order: true,
-            ..Batch::default()
-        };
-        if !self.index.is_ordered() {
-            position.clear();
-            let (bytes, hash) = (&[][..], random());
-            self.index.position(Key { bytes, hash }, position);
-        }
-        let (mut seen, mut wrapped) = (0, position.is_empty());
-        let mut coldest: Vec<Victim> = Vec::new();
-        for leaves in 1.. {
-            let start = match position.is_empty() {
-                true => Start::Edge,
-                false => Start::At(position),
-            };
-            self.index
-                .scan(guard, start, Direction::Forward, &mut batch);
-            self.add_coldest(&batch, &mut coldest);
+    /// (1)
+    fn sample(&self, guard: &Guard, place: &mut u64) -> Vec<Victim> {
+        let mut lent = Lent::new();
+        let batch = &mut lent.batch;
+        batch.want = SAMPLE;
+        let (mut seen, mut coldest) = (0, Vec::new());
+        for _ in 0..DRAWS {
+            *place = place.wrapping_add(GOLDEN);
+            self.index.sample(guard, *place, batch);
+            self.add_coldest(batch, &mut coldest);
             seen += batch.len();
-            position.clear();
-            if batch.done && std::mem::replace(&mut wrapped, true) {
-                break;
-            }
-            position.extend_from_slice(&batch.resume);
-            // Leaves may be empty after many removals: they alone are no sample.
-            if seen >= SAMPLE || (seen > 0 && leaves >= LEAVES) {
+            if seen >= SAMPLE {
                 break;
             }
         }
-        coldest.sort_by_key(|victim| victim.heat);
+        coldest.sort_by_key(|victim: &Victim| victim.heat);
         coldest.truncate(seen.div_ceil(ONE_OF));
         coldest
     }
 
-    /// Adds the coldest of a batch, and of those that are as cold as the last of them, some.
+    /// Adds those of a batch that may be among the coldest sixteenth of all.
     fn add_coldest(&self, batch: &Batch, coldest: &mut Vec<Victim>) {
         let heat = |i| (self.heat(batch.key(i), batch.value(i)), i);
-        let mut heats: Vec<(u32, usize)> = (0..batch.len()).map(heat).collect();
-        let most = heats.len().div_ceil(ONE_OF);
+        let mut heats: SmallVec<[(u32, usize); 2 * SAMPLE]> = (0..batch.len()).map(heat).collect();
+        let most = heats.len().max(SAMPLE).div_ceil(ONE_OF);
         if most < heats.len() {
             heats.select_nth_unstable(most);
             heats.truncate(most);

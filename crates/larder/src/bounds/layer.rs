@@ -8,7 +8,7 @@ use crate::options::Bounds;
 use larder_index::sync::{planted, Fault, Mutex};
 use larder_index::Key;
 use larder_term::hash::Seed;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// What a table's bounds are now. Times are in milliseconds.
@@ -21,6 +21,8 @@ struct Settings {
 pub(crate) struct Layer {
     settings: Arc<Settings>,
     wheel: Mutex<Wheel>,
+    /// Whether an object was ever given a deadline. Until then reads need not ask for the time.
+    has_deadlines: AtomicBool,
     /// Of a table with limits.
     quota: Option<Box<Quota>>,
     seed: Seed,
@@ -50,6 +52,7 @@ impl Layer {
         Layer {
             settings: Arc::new(settings),
             wheel: Mutex::default(),
+            has_deadlines: AtomicBool::new(false),
             quota: bounds
                 .limits
                 .map(|limits| Box::new(Quota::new(&limits, seed))),
@@ -63,6 +66,7 @@ impl Layer {
         Layer {
             settings: Arc::clone(&self.settings),
             wheel: Mutex::default(),
+            has_deadlines: AtomicBool::new(false),
             quota: self.quota().map(|own| Box::new(own.anew())),
             seed: self.seed.clone(),
             ordered: self.ordered,
@@ -127,6 +131,10 @@ impl Layer {
             ms => later(now, ms),
         };
         let deadline = hard.min(idle_deadline(now, self.idle()));
+        // Ordering: Relaxed. Who reads this object after its entry was unlocked sees this, too.
+        if deadline != FAR && !self.has_deadlines.load(Ordering::Relaxed) {
+            self.has_deadlines.store(true, Ordering::Relaxed);
+        }
         Self::armed(old, deadline, hard)
     }
 
@@ -215,6 +223,18 @@ impl Layer {
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         clock::now()
+    }
+
+    /// The time by which a read that begins now decides what is expired. While no object has a
+    /// deadline that is the beginning of time: an object that gets one meanwhile is written after
+    /// the read began, and is not expired by then.
+    #[inline]
+    pub(crate) fn read_time(&self) -> u64 {
+        // Ordering: Relaxed. A write that was over before this read began is seen by it.
+        match self.has_deadlines.load(Ordering::Relaxed) {
+            true => clock::now(),
+            false => 0,
+        }
     }
 }
 

@@ -272,6 +272,10 @@ impl Unique for Indexed<dyn Unique> {
         self.index.step(guard, key, direction, batch)
     }
 
+    fn sample(&self, guard: &Guard, place: u64, batch: &mut Batch) {
+        self.index.sample(guard, place, batch);
+    }
+
     fn ranked(&self) -> Option<&dyn Ranked> {
         self.index.ranked()
     }

@@ -323,6 +323,10 @@ impl Unique for Watched<dyn Unique> {
         self.index.step(guard, key, direction, batch)
     }
 
+    fn sample(&self, guard: &Guard, place: u64, batch: &mut Batch) {
+        self.index.sample(guard, place, batch);
+    }
+
     fn ranked(&self) -> Option<&dyn Ranked> {
         self.index.ranked()
     }
