@@ -33,7 +33,7 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif beams ebin shell dist bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full \
+.PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif beams ebin shell dist bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full bench-caches \
         bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c kvserver install-c header jvm jni test-jvm bank-jvm bench-jvm bench-jvm-pace stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-jvm setup-mnesia setup-ra demo-beams test-beams bench-beams
 
@@ -63,6 +63,7 @@ help:
 	@echo '  make bench-wide   a seeded fifth of the product of functions, types, kinds of rows and sizes; bench-wide-full: all of it'
 	@echo '  make bench-scaling, bench-growth   several processes on one table; the pauses of growth'
 	@echo '  make bench-rust   the structures alone and typed tables, from Rust, beside hashbrown, BTreeMap and others; bench-rust-full: to 100 million entries'
+	@echo '  make bench-caches   tables that evict, from Rust, beside moka and quick_cache: hits, and requests a second'
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
 	@echo '  make bench-peers  beside C++ maps, Berkeley DB, Kyoto Cabinet, Redis, memcached and maps of the JVM, which it installs'
 	@echo '  make bench-ranks  ranks and pages of a board, and some elements of a row, as written on ets and on Larder'
@@ -316,6 +317,13 @@ bench-rust: rust-bench
 bench-rust-full: rust-bench
 	@$(RUST_BENCH) engine --full --runs 3 --out $(RUST_RESULTS)-full/engine.csv
 	@$(RUST_BENCH) growth --full --runs 1 --out $(RUST_RESULTS)-full/growth.csv
+
+# Tables that evict beside caches of other crates, in a few minutes. CACHES_OPTIONS='--churn-minutes
+# 30' fills one for so long, and says what memory it took.
+CACHES_OPTIONS ?=
+
+bench-caches: rust-bench
+	@$(RUST_BENCH) caches --out $(RUST_RESULTS)/caches.csv $(CACHES_OPTIONS)
 
 # One study alone, or other options: STUDY=ets-2003, STUDY_OPTIONS='--seed 7 --only btree,default'.
 STUDY ?= all

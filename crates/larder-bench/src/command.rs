@@ -2,7 +2,7 @@
 
 use crate::maps::{engine, growth, peers::Only, resident, skew, threads, typed};
 use crate::table::Report;
-use crate::{report, stores, study};
+use crate::{caches, report, stores, study};
 use clap::{Parser, Subcommand};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -39,6 +39,8 @@ enum What {
     Skew(skew::Options),
     /// Tables of Rust's types beside maps of other crates, shared by threads.
     Typed(typed::Options),
+    /// Tables that evict, as caches, beside the caches of other crates.
+    Caches(caches::Options),
     /// The published studies, run again: ets-2003, ets-2013, ordered-set, big-memory, erlang; and
     /// transactions.
     Study(study::Options),
@@ -74,6 +76,10 @@ pub fn main() -> ExitCode {
         What::Threads(options) => measured(threads::run(&options, &Only(only)), out),
         What::Skew(options) => measured(skew::run(&options, &Only(only)), out),
         What::Typed(options) => match typed::run(&options, &Only(only)) {
+            Ok(report) => measured(report, out),
+            Err(wrong) => Err(wrong.to_string()),
+        },
+        What::Caches(options) => match caches::run(&options, &Only(only)) {
             Ok(report) => measured(report, out),
             Err(wrong) => Err(wrong.to_string()),
         },

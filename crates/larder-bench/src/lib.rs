@@ -9,6 +9,7 @@
 //!   ├ threads    throughput of several threads on one structure
 //!   ├ skew       keys that are not random
 //!   └ peers      the structures, behind one trait
+//!  caches      tables that evict, as caches, beside the caches of other crates (make bench-caches)
 //!  study       the published studies, run again (make bench-studies)
 //!  stores      stores from elsewhere: C++, servers, the JVM (make bench-peers)
 //!  report      what was found, as a page, as plots and as tables of Markdown pages
@@ -25,6 +26,7 @@
 
 #![deny(unsafe_code)]
 
+mod caches;
 mod command;
 mod maps;
 pub mod report;

@@ -1,0 +1,197 @@
+//! Tables that evict, as caches, beside the caches of other crates.
+//!
+//! A program asks for the keys of a trace ([`traces`]), one after the other. What is not there is
+//! put there. The ratio of hits is that of one thread, of the second half of the trace: the cache
+//! is full then. Speed is that of all threads together; each begins at another place of the trace.
+
+mod churn;
+mod contenders;
+mod traces;
+
+use crate::maps::peers::Only;
+use crate::result::Failure;
+use crate::table::{announce, Report};
+use crate::time::timed;
+use crate::time::workers::work;
+use crate::workload::value_of;
+use contenders::{Cache, Lru, Table, TinyLfu};
+use traces::Trace;
+
+/// What is measured.
+#[derive(clap::Args)]
+pub struct Options {
+    /// Entries that a cache holds.
+    #[arg(long, default_value_t = 10_000)]
+    capacity: usize,
+    /// Keys that are asked for: how many times the capacity.
+    #[arg(long, default_value_t = 20)]
+    keys: usize,
+    /// Requests of a trace.
+    #[arg(long, default_value_t = 1_000_000)]
+    requests: usize,
+    /// Numbers of threads.
+    #[arg(long, value_delimiter = ',', default_value = "1,2")]
+    threads: Vec<usize>,
+    /// How often each is measured, in turns; the median counts.
+    #[arg(long, default_value_t = 3)]
+    runs: usize,
+    /// Instead of all this, fill a table with a limit of its bytes for so many minutes, and say how
+    /// much memory it took.
+    #[arg(long)]
+    churn_minutes: Option<f64>,
+}
+
+/// The column of ratios of hits.
+const HITS: &str = "hits in 100";
+
+/// One request; whether it was a hit.
+fn ask<C: Cache>(cache: &C, key: u64) -> Result<bool, Failure> {
+    match cache.get(key) {
+        Some(value) if value == value_of(key) => Ok(true),
+        Some(_) => Err(Failure::wrong(C::NAME, format!("{key} has another value"))),
+        None => {
+            cache.put(key, value_of(key));
+            Ok(false)
+        }
+    }
+}
+
+/// Hits of a hundred requests of the second half of a trace.
+fn hits<C: Cache>(trace: &Trace, capacity: usize) -> Result<f64, Failure> {
+    let cache = C::of(capacity);
+    let (first, second) = trace.keys.split_at(trace.keys.len() / 2);
+    for &key in first {
+        ask(&cache, key)?;
+    }
+    let mut hits = 0;
+    for &key in second {
+        hits += usize::from(ask(&cache, key)?);
+    }
+    // All caches say that this is the most.
+    let held = cache.len();
+    if held > capacity + capacity / 100 {
+        let what = format!("{held} entries of at most {capacity}");
+        return Err(Failure::wrong(C::NAME, what));
+    }
+    Ok(100.0 * hits as f64 / second.len() as f64)
+}
+
+/// Millions of requests a second of so many threads, on a cache that the trace has filled.
+fn rate<C: Cache>(trace: &Trace, threads: usize, capacity: usize) -> Result<f64, Failure> {
+    let cache = C::of(capacity);
+    for &key in &trace.keys[..trace.keys.len() / 4] {
+        ask(&cache, key)?;
+    }
+    let done = work(threads, None, |worker| {
+        let from = trace.keys.len() / threads * worker.number;
+        let (after, before) = (&trace.keys[from..], &trace.keys[..from]);
+        let (asked, seconds) = timed(|| {
+            let mut keys = after.iter().chain(before);
+            keys.try_for_each(|&key| ask(&cache, key).map(drop))
+        });
+        asked.map(|()| trace.keys.len() as f64 / seconds)
+    })?;
+    Ok(done.results.iter().sum::<f64>() / 1e6)
+}
+
+struct Bench<'a> {
+    options: &'a Options,
+    only: &'a Only,
+    report: &'a mut Report,
+}
+
+impl Bench<'_> {
+    fn on<C: Cache>(&mut self, trace: &Trace) -> Result<(), Failure> {
+        if !self.only.has(C::NAME) {
+            return Ok(());
+        }
+        let (key, capacity) = ([trace.name, C::NAME], self.options.capacity);
+        // Some caches draw lots or work in the background: their ratios differ from run to run.
+        self.report.add(&key, HITS, 1, hits::<C>(trace, capacity)?);
+        for &threads in &self.options.threads {
+            let rate = rate::<C>(trace, threads, capacity)?;
+            self.report.add(&key, &rate_of(threads), 2, rate);
+        }
+        Ok(())
+    }
+
+    fn all(&mut self, trace: &Trace) -> Result<(), Failure> {
+        self.on::<Table<TinyLfu>>(trace)?;
+        self.on::<Table<Lru>>(trace)?;
+        #[cfg(feature = "peers")]
+        {
+            self.on::<moka::sync::Cache<u64, u64>>(trace)?;
+            self.on::<quick_cache::sync::Cache<u64, u64>>(trace)?;
+        }
+        Ok(())
+    }
+}
+
+/// The column of rates.
+fn rate_of(threads: usize) -> String {
+    format!("{threads} threads")
+}
+
+/// Measures, and compares with the targets.
+///
+/// # Errors
+/// A wrong answer, or a limit that did not hold, with the name of the cache.
+pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
+    if let Some(minutes) = options.churn_minutes {
+        return churn::run(minutes);
+    }
+    let (capacity, keys) = (options.capacity, options.keys * options.capacity);
+    let title = format!(
+        "Caches of {capacity} entries, {keys} keys: hits, and millions of requests a second, all \
+         threads together (medians)"
+    );
+    let traces = traces::all(options.requests, keys, capacity);
+    let asked = (traces.len() * options.requests * options.runs) as f64;
+    announce(
+        "caches",
+        4.0 * asked * (1.0 + options.threads.len() as f64) * 300e-9,
+    );
+    let mut report = Report::new(title, &["trace", "cache"]);
+    for run in 1..=options.runs {
+        eprintln!("  run {run} of {}", options.runs);
+        let mut bench = Bench {
+            options,
+            only,
+            report: &mut report,
+        };
+        traces.iter().try_for_each(|trace| bench.all(trace))?;
+    }
+    traces
+        .iter()
+        .for_each(|trace| judge(&mut report, trace.name));
+    Ok(report)
+}
+
+/// What `tinylfu` has to show: as many hits as moka, within a point, and more requests than either.
+fn judge(report: &mut Report, trace: &str) {
+    let ours = <Table<TinyLfu> as Cache>::NAME;
+    let said = |is_good| if is_good { "ok" } else { "-" };
+    if let (Some(hits), Some(other)) = (
+        report.median(&[trace, ours], HITS),
+        report.median(&[trace, "moka"], HITS),
+    ) {
+        let more = hits - other;
+        report.note(format!(
+            "{trace}: {ours}, hits beside moka: {more:+.1} ({})",
+            said(more >= -1.0)
+        ));
+    }
+    for theirs in ["moka", "quick_cache"] {
+        let column = rate_of(2);
+        if let (Some(rate), Some(other)) = (
+            report.median(&[trace, ours], &column),
+            report.median(&[trace, theirs], &column),
+        ) {
+            let ratio = rate / other;
+            report.note(format!(
+                "{trace}: {ours} / {theirs}, {column}: {ratio:.2} ({})",
+                said(ratio >= 1.0)
+            ));
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! Which keys a program asks a cache for: the access patterns that studies of caches use.
+//!
+//! | trace | what it stands for |
+//! |---|---|
+//! | `zipf 0.7`, `zipf 0.9`, `zipf 1.2` | popularity by Zipf's law: a flat, a usual and a steep one |
+//! | `zipf and scans` | every fourth thousand of requests are keys that are asked for once |
+//! | `loop` | keys one after the other, again and again, half as many again as the cache holds |
+//! | `hot set moves` | Zipf 0.9 over other keys from each quarter on |
+
+use crate::workload::Random;
+
+/// A name, and the keys in the order in which they are asked for.
+pub struct Trace {
+    /// What reports call it.
+    pub name: &'static str,
+    /// The keys.
+    pub keys: Vec<u64>,
+}
+
+/// Ranks from 0 by Zipf's law, with any exponent: drawn from the sums of all probabilities.
+struct Zipf(Vec<f64>);
+
+impl Zipf {
+    fn new(keys: usize, exponent: f64) -> Self {
+        let mut sum = 0.0;
+        let sums = (1..=keys).map(|rank| {
+            sum += (rank as f64).powf(-exponent);
+            sum
+        });
+        Zipf(sums.collect())
+    }
+
+    fn next(&self, random: &mut Random) -> u64 {
+        let all = self.0.last().copied().unwrap_or(0.0);
+        let at = random.unit() * all;
+        self.0.partition_point(|&sum| sum <= at) as u64
+    }
+}
+
+/// All traces: so many requests each, over so many keys, for a cache of this capacity.
+pub fn all(requests: usize, keys: usize, capacity: usize) -> Vec<Trace> {
+    let mut random = Random::new(3);
+    // Zipf's law, and what becomes of the `i`th request for a rank.
+    let mut zipf = |name, exponent, map: &dyn Fn(usize, u64) -> u64| {
+        let zipf = Zipf::new(keys, exponent);
+        let keys = (0..requests).map(|i| map(i, zipf.next(&mut random)));
+        let keys = keys.collect();
+        Trace { name, keys }
+    };
+    let (quarter, looped) = (requests.div_ceil(4), capacity * 3 / 2);
+    vec![
+        zipf("zipf 0.7", 0.7, &|_, rank| rank),
+        zipf("zipf 0.9", 0.9, &|_, rank| rank),
+        zipf("zipf 1.2", 1.2, &|_, rank| rank),
+        zipf("zipf and scans", 0.9, &|i, rank| match i / 1_000 % 4 {
+            3 => (keys + i) as u64,
+            _ => rank,
+        }),
+        Trace {
+            name: "loop",
+            keys: (0..requests).map(|i| (i % looped) as u64).collect(),
+        },
+        zipf("hot set moves", 0.9, &|i, rank| {
+            (i / quarter * keys) as u64 + rank
+        }),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn traces_are_what_their_names_say() {
+        let traces = all(40_000, 1_000, 100);
+        let of = |name| &traces.iter().find(|trace| trace.name == name).unwrap().keys;
+        let share = |name| {
+            let keys = of(name);
+            keys.iter().filter(|&&key| key == 0).count() as f64 / keys.len() as f64
+        };
+        // 1 / (sum of i^-s for 1..=1000), for s of 0.7 and 1.2.
+        assert!((0.035..0.043).contains(&share("zipf 0.7")));
+        assert!((0.20..0.25).contains(&share("zipf 1.2")));
+        assert_eq!(of("loop")[150..153], [0, 1, 2]);
+        let once = of("zipf and scans").iter().filter(|&&key| key >= 1_000);
+        assert_eq!(once.count(), 10_000);
+        assert!(of("hot set moves")[30_000..]
+            .iter()
+            .all(|&key| key >= 3_000));
+    }
+}
