@@ -468,11 +468,11 @@ pub trait Unique: Send + Sync {
         step_by_scan(self, guard, key, direction, batch)
     }
 
-    /// Fills `batch` (cleared first) with a sample of the entries, in any order: at least as many as
-    /// it wants, where the places that are looked at have as many. They are read at an instant each.
+    /// Fills `batch` (cleared first) with a sample of the entries, in any order: at least as many
+    /// as it wants, where the places that are looked at have so many. Each is read at an instant.
     ///
-    /// Which places that are is up to `place`, a fraction of 2⁶⁴: all from 0 to 2⁶⁴ - 1 together are
-    /// the whole index. An index that can't tell gives its first entries.
+    /// Which places that are is up to `place`, a fraction of 2⁶⁴: all from 0 to 2⁶⁴ - 1 together
+    /// are the whole index. An index that can't tell gives its first entries.
     fn sample(&self, guard: &Guard, _place: u64, batch: &mut Batch) {
         self.scan(guard, Start::Edge, Direction::Forward, batch);
     }

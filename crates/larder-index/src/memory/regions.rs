@@ -13,8 +13,8 @@
 //!
 //! 1. A block's size says whose it is: `LEAST` to `MOST` units are given here, all others by
 //!    mimalloc. So `dealloc` needs no search.
-//! 2. `find` goes to the first region that may have room (invariant 3). If none has, another shard's
-//!    may (`take_elsewhere`); else there is a new one.
+//! 2. `find` goes to the first region that may have room (invariant 3). If none has, another
+//!    shard's may (`take_elsewhere`); else there is a new one.
 //! 3. `give` finds the region by the block's address, as regions are aligned to their size.
 //! 4. A region without a block goes back to the system, but for one of each shard.
 //!

@@ -3,8 +3,8 @@
 //!
 //! # Steps of a choice
 //!
-//! 1. *Sample* the index, if no candidate is left: 48 objects or more. In hash order that is a leaf,
-//!    in key order six objects each of eight leaves. The coldest sixteenth are candidates.
+//! 1. *Sample* the index, if no candidate is left: 48 objects or more. In hash order that is a
+//!    leaf, in key order six objects each of eight leaves. The coldest sixteenth are candidates.
 //! 2. The coldest candidate is the victim.
 //! 3. With `tinylfu`, new objects pass through a *window* of a hundredth of the table. One that
 //!    leaves it is the victim instead, unless it is hotter.
