@@ -1,26 +1,28 @@
-//! What differs between two snapshots of a table.
+//! The differences between two snapshots of a table.
 //!
 //! ```text
 //!  undo index    key: versions     a: 7        b: 12 3      c: 9 4      numbers of versions
 //!  snapshots     older 4, newer 8  changed     the same     changed     4 ≤ version < 8
 //! ```
 //!
-//! A key that changed between the two has a version that the older one sees and the newer one does
-//! not: one whose number is not less than the older's, and less than the newer's. So only keys with
-//! such a version are compared, and the rest of the table is not read.
+//! A key that changed between the two has a version that the older snapshot sees and the newer does
+//! not: its number is not less than the older snapshot's, but less than the newer's. Only keys with
+//! such a version are compared; the rest of the table is not read.
 //!
 //! # Steps
 //!
-//! 1. *Wait* until nobody is pinned who was when the job began. A write that read the clock before
-//!    the newer snapshot was taken, and is part of it, may not have added its version before. It is
-//!    pinned from before it takes its lock until it has given it back.
-//! 2. *Scan* the undo index, which has all such versions now.
-//! 3. *Compare* what both snapshots see under each key that has one. A version may keep what a
-//!    later write put back, so this may be the same.
+//! 1. *Wait* until every thread that was pinned when the job began has been unpinned. A write that
+//!    read the clock before the newer snapshot was taken is part of that snapshot, but may not have
+//!    stored its version yet. It is pinned from before it takes its lock until after it has
+//!    released it, so after the wait the version is there.
+//! 2. *Scan* the undo index, which now contains all such versions.
+//! 3. *Compare* what both snapshots see under each key with such a version. The two may be equal,
+//!    if a later write restored the old object.
 //!
-//! If the table was emptied by `delete_all_objects` between the two, they have different histories:
-//! then all keys are compared, first the older's, then those that only the newer has. So they are
-//! if (1) takes very long, as the caller itself may be pinned.
+//! If `delete_all_objects` emptied the table between the two, the snapshots have different
+//! histories. Then all keys are compared: first those of the older snapshot, then those that only
+//! the newer one has. The same is done if step 1 takes very long, for example because the caller
+//! itself is pinned.
 
 use super::snapshot::SnapshotOf;
 use super::undo::{self, Listed, Override, Versions};
@@ -37,29 +39,29 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-/// A difference between two snapshots: what has to be done to the first to get the second.
+/// A difference between two snapshots: a change that leads from the first to the second.
 #[derive(Clone, Copy)]
 pub enum Difference<'a> {
     /// An object that only the second has.
     Insert(&'a ObjectView<'a>),
-    /// The object under a key of a set or an ordered_set is another one.
+    /// The object under a key of a set or an ordered_set differs.
     Replace {
-        /// What the first has.
+        /// The object in the first.
         old: &'a ObjectView<'a>,
-        /// What the second has.
+        /// The object in the second.
         new: &'a ObjectView<'a>,
     },
     /// An object that only the first has.
     Delete(&'a ObjectView<'a>),
 }
 
-/// What is called with each difference.
+/// The callback for each difference.
 type Sink<'s> = dyn FnMut(Difference<'_>) + 's;
 
-/// Bytes of an object that cost as much as a key.
+/// How many bytes of objects cost as much of the budget as one key.
 const BYTES_A_UNIT: usize = 256;
 
-/// A comparison of two snapshots under way.
+/// A comparison of two snapshots, which proceeds in slices.
 pub struct DiffJob {
     old: Arc<Table>,
     new: Arc<Table>,
@@ -67,22 +69,23 @@ pub struct DiffJob {
     buffers: Buffers,
 }
 
-/// How often a job looks whether those have gone on who were pinned when it began.
+/// How often step 1 polls before it gives up.
 const LOOKS: u32 = 100_000;
-/// And how often in a slice: mostly they have, after a few.
+/// How often step 1 polls in a slice. A few times are usually enough.
 const LOOKS_A_SLICE: u32 = 8;
 
-/// How far a comparison has come.
+/// The progress of a comparison.
 enum Place {
-    /// Nobody is pinned who was, once the flag is set; so many looks are left.
+    /// Step 1. The flag is set when the wait is over; the number of polls is limited.
     Wait(Arc<AtomicBool>, u32),
-    /// At a position of the undo index.
+    /// Steps 2 and 3, at a position of the undo index.
     Undo(UndoPlace),
-    /// Among all objects of the older snapshot, or of the newer.
+    /// All keys are compared; the scan is in the older snapshot or in the newer.
     All(Box<Cursor>, Side),
     End,
 }
 
+/// A position of the undo index.
 enum UndoPlace {
     Begin,
     At(Vec<u8>),
@@ -100,17 +103,18 @@ struct Buffers {
     batch: Batch,
     old: Values,
     new: Values,
-    /// The key that was compared last, when all are.
+    /// If all keys are compared: the key that was compared last.
     last: Vec<u8>,
 }
 
 impl Table {
-    /// Begins to find what differs between two snapshots of a table: this one, and another. The
-    /// cost is that of the keys that changed since the oldest live snapshot was taken, whatever the
-    /// size of the table; of all keys if `delete_all_objects` was called between the two.
+    /// Begins a comparison of two snapshots of a table: this one and another. The cost depends on
+    /// the number of keys that have changed since the oldest live snapshot was taken, not on the
+    /// size of the table. If `delete_all_objects` was called between the two, it depends on the
+    /// number of all keys.
     ///
     /// # Errors
-    /// `NoTable`, `Access`; `TableType` if one is no snapshot, or they are of different tables.
+    /// `NoTable`, `Access`; `TableType` if one is not a snapshot or they are of different tables.
     pub fn diff(self: &Arc<Self>, other: &Arc<Table>, who: OwnerId) -> Result<DiffJob, Error> {
         self.check_read(who)?;
         other.check_read(who)?;
@@ -120,7 +124,7 @@ impl Table {
         if !Weak::ptr_eq(&old.source, &new.source) {
             return Err(Error::TableType);
         }
-        // Objects expire without leaving a version.
+        // In a bounded table objects expire without leaving a version, so all keys are compared.
         let history = old.history.upgrade();
         let bounded = history.is_some_and(|own| own.store().bounded().is_some());
         let place = if Weak::ptr_eq(&old.history, &new.history) && !bounded {
@@ -142,19 +146,19 @@ impl Place {
         let gone_on = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&gone_on);
         let guard = larder_index::pin();
-        // Ordering: Release, pairs with the load in `look`. The epoch's own orderings are what
-        // makes the versions be seen.
+        // Ordering: Release, pairs with the load in `look`. The versions are visible because of the
+        // epoch's own orderings.
         guard.defer(move || flag.store(true, Ordering::Release));
         guard.flush();
         Place::Wait(gone_on, LOOKS)
     }
 
-    /// Step 1: another look. The next place, if it is time to go on.
+    /// Step 1: polls once, and returns the next place if the wait is over.
     fn look(&mut self, table: &Table) -> Option<Place> {
         let Place::Wait(gone_on, left) = self else {
             return None;
         };
-        // Runs what is deferred, if its time has come.
+        // Runs the deferred function if its epoch has passed.
         larder_index::pin().flush();
         // Ordering: Acquire, as in `wait`.
         if gone_on.load(Ordering::Acquire) {
@@ -173,7 +177,7 @@ impl Place {
 }
 
 impl DiffJob {
-    /// One slice: calls `sink` with differences, in no particular order.
+    /// Works for one slice and calls `sink` with the differences found, in no particular order.
     ///
     /// # Errors
     /// `NoTable` if one of the snapshots was released meanwhile.
@@ -195,8 +199,8 @@ impl DiffJob {
             }
         }
         loop {
-            // Pinned for a batch, as in other long scans. While it is pinned, the snapshots hold
-            // what they see, and the handles in copies of it stay alive.
+            // The pin lasts for one batch, as in other long scans. Meanwhile the snapshots keep
+            // their versions, and the handles in copies of them stay valid.
             let guard = larder_index::pin();
             let pair = Pair {
                 guard: &guard,
@@ -222,7 +226,7 @@ impl DiffJob {
     }
 }
 
-/// Two snapshots that are read.
+/// Two snapshots that are being read.
 struct Pair<'g> {
     guard: &'g Guard,
     old: (&'g Table, Operation<'g>),
@@ -230,13 +234,13 @@ struct Pair<'g> {
 }
 
 impl Pair<'_> {
-    /// What the snapshots know of themselves: the first and the second.
+    /// The descriptions of the first and the second snapshot.
     fn snapshots(&self) -> Option<(&SnapshotOf, &SnapshotOf)> {
         Some((self.old.0.snapshot_of()?, self.new.0.snapshot_of()?))
     }
 
-    /// Compares what both see under the keys of a batch of the undo index, which begins at a place.
-    /// Moves the place behind the keys that were compared; gives the end when there is no more.
+    /// Steps 2 and 3 for one batch of the undo index, which begins at `place`. Advances the place
+    /// past the keys that were compared, and returns the end if there are no more.
     fn scan_undo(
         &self,
         place: &mut UndoPlace,
@@ -245,6 +249,8 @@ impl Pair<'_> {
         sink: &mut Sink<'_>,
     ) -> Option<Place> {
         let (old, new) = self.snapshots()?;
+        // The numbers of the versions that one of the two sees and the other does not. The caller
+        // may have passed them in either order.
         let range = old.number.min(new.number)..old.number.max(new.number);
         let history = old.history.upgrade();
         let undo = history.as_ref().and_then(|history| history.undo());
@@ -267,6 +273,7 @@ impl Pair<'_> {
                 true => self.compare(key, Some(record), buffers, sink),
                 false => 0,
             };
+            // The slice ends in the middle of the batch. The next one scans on from this key.
             if !budget.spend(1 + cost) && i + 1 < batch.len() {
                 let mut position = Vec::new();
                 undo.position(self.old.0.key(key), &mut position);
@@ -283,7 +290,7 @@ impl Pair<'_> {
         end.then_some(Place::End)
     }
 
-    /// Compares what both see under the next keys of one of them.
+    /// Compares what both snapshots see under the next keys of one of them.
     fn scan_all(
         &self,
         cursor: &mut Cursor,
@@ -300,13 +307,13 @@ impl Pair<'_> {
         let usable = cursor.fill(table, op, (0, false), &mut batch);
         for i in 0..usable {
             let key = batch.key(i);
-            // The objects of a bag's key come one after another.
+            // The objects of one key of a bag are adjacent. They are compared together.
             let mut cost = 0;
             if buffers.last != key {
                 buffers.last.clear();
                 buffers.last.extend_from_slice(key);
                 let indexed = table.key(key);
-                // What both have was compared among the older's.
+                // Keys that both have were compared in the scan of the older snapshot.
                 let compared =
                     side == Side::New && self.old.1.store.index.contains(self.guard, indexed);
                 if !compared {
@@ -329,8 +336,8 @@ impl Pair<'_> {
         }
     }
 
-    /// Calls `sink` with the differences under a key, of which `record` has the versions, if they
-    /// share them; what that cost beside a unit.
+    /// Calls `sink` with the differences under a key, and returns the cost beyond that of the key
+    /// itself. `record` has the versions of the key, if the snapshots share a history.
     fn compare(
         &self,
         key: &[u8],
@@ -350,7 +357,7 @@ impl Pair<'_> {
         u32::try_from(cost).unwrap_or(u32::MAX / 2)
     }
 
-    /// Reads what a snapshot sees under a key.
+    /// Reads the objects that a snapshot sees under a key.
     fn read(
         &self,
         (table, op): &(&Table, Operation<'_>),
@@ -358,7 +365,7 @@ impl Pair<'_> {
         record: Option<&[u8]>,
         values: &mut Values,
     ) {
-        // What a record says of a live snapshot is so for as long as that lives.
+        // A record stays valid for a live snapshot, so the copy made by the scan can be used.
         let number = table.snapshot_of().map_or(0, |of| of.number);
         match record.and_then(|record| undo::as_of(record, number)) {
             None => op.store.index.copy(self.guard, table.key(key), values),
@@ -396,14 +403,15 @@ impl Pair<'_> {
         }
     }
 
-    /// Compares the objects under a key of a bag: how often each is there, in no order.
+    /// Compares the objects under a key of a bag as multisets: their order does not matter.
     fn compare_all(&self, key: &[u8], old: &Values, new: &Values, sink: &mut Sink<'_>) {
         let table = self.old.0;
         let mut plain = Vec::new();
         let mut view = |value, sink: &mut Sink<'_>, of: fn(&ObjectView<'_>, &mut Sink<'_>)| {
             of(&raw::view(key, value, table.keypos(), &mut plain), sink);
         };
-        // The older one's objects that have no counterpart, by a hash that the same objects share.
+        // The objects of the older snapshot that have no counterpart yet, by a hash on which equal
+        // objects agree.
         let mut alone: HashMap<u64, Vec<&[u8]>> = HashMap::new();
         for value in old.iter() {
             alone

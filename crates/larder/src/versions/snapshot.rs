@@ -1,7 +1,8 @@
-//! Taking snapshots: tables that have the objects of others as of one instant (see the folder).
+//! Taking snapshots: read-only tables that show the objects of other tables as of one instant (see
+//! the parent module).
 //!
-//! A snapshot is a table. It can be read as any other, by those who may read the table that it was
-//! taken of. It can't be written. It belongs to the owner who took it.
+//! A snapshot is a table. Everyone who may read its source may read it like any other table.
+//! Nobody can write to it. It belongs to the owner who took it.
 
 use super::clock;
 use super::count::Count;
@@ -23,20 +24,20 @@ use smallvec::SmallVec;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
-/// What a table that shows another knows of itself.
+/// The description of a table that is a view of another.
 pub(crate) struct ViewOf {
     pub(crate) table: TableId,
-    /// Whether it can be written.
+    /// Whether it can be written to.
     pub(crate) writes: bool,
-    /// None for a transaction's view.
+    /// `None` for a transaction's view.
     pub(super) snapshot: Option<Box<SnapshotOf>>,
 }
 
-/// What a table that is a snapshot knows of itself.
+/// The description of a table that is a snapshot.
 pub(crate) struct SnapshotOf {
-    /// The table of which it was taken.
+    /// The table that it was taken of.
     pub(super) source: Weak<Table>,
-    /// Held by the snapshot's index alone, and released with it.
+    /// Only the snapshot's index owns the history, and releases it when it is dropped.
     pub(super) history: Weak<History>,
     pub(super) number: u64,
     taken: Instant,
@@ -68,7 +69,7 @@ impl ViewOf {
         }
     }
 
-    /// Why it can't be written.
+    /// The error of an attempt to write to it.
     pub(crate) fn why_read_only(&self) -> Error {
         match self.snapshot {
             Some(_) => Error::ReadOnly,
@@ -77,7 +78,7 @@ impl ViewOf {
         }
     }
 
-    /// Why it can't be changed as a whole: dropped, renamed, given away.
+    /// The error of an attempt to change it as a whole: to drop it, rename it or give it away.
     pub(crate) fn why_fixed(&self) -> Error {
         match self.snapshot {
             Some(_) => Error::ReadOnly,
@@ -99,7 +100,8 @@ pub struct SnapshotInfo {
 }
 
 impl Engine {
-    /// Takes snapshots of some tables, all of one instant, for `who`. O(1) for each table.
+    /// Takes snapshots of several tables as of one instant, for the owner `who`. O(1) for each
+    /// table.
     ///
     /// # Errors
     /// `NoTable`, `Access` (the right to read is needed), `NoOwner`; `Busy` while a list is being
@@ -107,15 +109,15 @@ impl Engine {
     /// for tables that are snapshots.
     ///
     /// # Consistency
-    /// The snapshots show all writes that took effect before the instant, and no others. They stay
-    /// as they are when their tables are emptied or deleted. Writers go on: the first change of a
-    /// key after a snapshot keeps what was there.
+    /// The snapshots show all writes that took effect before the instant, and no others. They don't
+    /// change when their tables are emptied or deleted. Writers are not blocked: the first change
+    /// of a key after a snapshot preserves the old object.
     pub fn snapshot(&self, tables: &[&Arc<Table>], who: OwnerId) -> Result<Vec<Arc<Table>>, Error> {
         self.snapshot_after(tables, who, &mut || ())
     }
 
-    /// As `snapshot`; calls `before` between the steps *register* and *cut*, each time that they
-    /// are done.
+    /// As `snapshot`, and calls `before` between the steps *register* and *cut*, as often as they
+    /// are repeated.
     pub(super) fn snapshot_after(
         &self,
         tables: &[&Arc<Table>],

@@ -1,15 +1,16 @@
-//! The bytes of stored terms, as they are read.
+//! A cursor over the bytes of stored terms.
 
 use crate::sys::*;
 use larder_term::tags::{ATOM1, INT1};
 use larder_term::{little_endian, skip, TermRef};
 use std::marker::PhantomData;
 
-/// Where the next term begins, and where what may be read ends: two words that travel in registers.
+/// The beginning of the next term and the end of the readable bytes: two words, which are passed in
+/// registers.
 ///
-/// Invariant: what lies ahead is whole terms that an encoder wrote, as many as are asked for, and
-/// perhaps more bytes. So a tag has its payload behind it, and its lengths are true. `TermRef` and
-/// the objects of a table promise that.
+/// Invariant: at the cursor are whole terms that an encoder wrote, at least as many as are read,
+/// perhaps followed by other bytes. A tag is therefore followed by its payload, and the lengths in
+/// it are correct. `TermRef` and the objects of a table guarantee that.
 #[derive(Clone, Copy)]
 pub struct Reader<'b> {
     at: *const u8,
@@ -18,7 +19,7 @@ pub struct Reader<'b> {
 }
 
 impl<'b> Reader<'b> {
-    /// At the first of some terms.
+    /// A reader at the beginning of some terms.
     #[inline(always)]
     pub fn of(bytes: &'b [u8]) -> Self {
         let std::ops::Range { start, end } = bytes.as_ptr_range();
@@ -29,7 +30,7 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// The byte so far ahead: the tag, or one that follows it.
+    /// The byte at this offset: the tag, or one that follows it.
     #[inline(always)]
     pub fn byte(self, ahead: usize) -> u8 {
         debug_assert!(ahead < self.rest());
@@ -37,26 +38,26 @@ impl<'b> Reader<'b> {
         unsafe { *self.at.add(ahead) }
     }
 
-    /// Bytes that may be read.
+    /// The number of readable bytes.
     #[inline(always)]
     fn rest(self) -> usize {
         self.end as usize - self.at as usize
     }
 
-    /// The bytes between here and a reader further on in the same ones.
+    /// The number of bytes between this reader and a later one in the same bytes.
     pub fn distance(self, behind: Self) -> usize {
         debug_assert_eq!(self.end, behind.end);
         self.rest() - behind.rest()
     }
 
-    /// All bytes that may be read.
+    /// All readable bytes.
     #[inline(always)]
     pub fn bytes(self) -> &'b [u8] {
         // SAFETY: from here to the end of the slice that this was made of.
         unsafe { std::slice::from_raw_parts(self.at, self.rest()) }
     }
 
-    /// So many bytes further on.
+    /// The reader after this number of bytes.
     #[inline(always)]
     pub fn behind(self, bytes: usize) -> Self {
         debug_assert!(bytes <= self.rest());
@@ -67,12 +68,12 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// The next term, and what is behind it.
+    /// The next term, and the reader at its end.
     pub fn term(self) -> (TermRef<'b>, Self) {
         self.term_of(skip(self.bytes()))
     }
 
-    /// The next term, which has so many bytes, and what is behind it.
+    /// The next term, which is `len` bytes long, and the reader at its end.
     pub fn term_of(self, len: usize) -> (TermRef<'b>, Self) {
         // SAFETY: a whole term of a table or of an encoder, whose handles are held while it is
         // read.
@@ -80,7 +81,7 @@ impl<'b> Reader<'b> {
         (term, self.behind(len))
     }
 
-    /// The LEB128 number that begins so far ahead, and what is behind it.
+    /// The LEB128 number at this offset, and the reader at its end.
     #[inline(always)]
     pub fn varint(self, ahead: usize) -> (u64, Self) {
         let mut input = self.behind(ahead);
@@ -96,38 +97,39 @@ impl<'b> Reader<'b> {
         }
     }
 
-    /// The signed number of `len` bytes, 1 to 8 of them, that begins so far ahead.
+    /// The signed little-endian number of `len` bytes (1 to 8) at this offset.
     #[inline(always)]
     pub fn number(self, ahead: usize, len: usize) -> i64 {
         let bytes = self.behind(ahead).bytes();
         match bytes.first_chunk::<8>() {
             Some(&word) => {
-                // Eight bytes in one load; the shifts drop those behind and extend the sign.
+                // Eight bytes are loaded at once. The shifts drop the excess bytes and extend the
+                // sign.
                 let spare = 64 - 8 * len as u32;
                 i64::from_le_bytes(word) << spare >> spare
             }
-            // Too near the end of the bytes for such a load.
+            // Fewer than eight bytes are readable.
             None => little_endian(&bytes[..len]),
         }
     }
 
-    /// The integer of up to 64 bits whose tag this is, and what is behind it.
+    /// The integer of up to 64 bits with this tag, and the reader at its end.
     #[inline(always)]
     pub fn integer(self, tag: u8) -> (i64, Self) {
         let len = usize::from(tag - INT1 + 1);
         (self.number(1, len), self.behind(1 + len))
     }
 
-    /// The number of the atom whose tag this is, and what is behind it.
+    /// The number of the atom with this tag, and the reader at its end.
     #[inline(always)]
     pub fn atom(self, tag: u8) -> (u32, Self) {
         let len = usize::from(tag - ATOM1 + 1);
-        // As many bits as were asked for, and no sign.
+        // The number is unsigned, so the mask removes the extended sign.
         let id = self.number(1, len) as u32 & (u32::MAX >> (32 - 8 * len as u32));
         (id, self.behind(1 + len))
     }
 
-    /// The word of a float's bits.
+    /// The bits of a float as a word, and the reader at its end.
     #[inline(always)]
     pub fn float(self) -> (Word, Self) {
         (self.number(1, 8) as Word, self.behind(9))

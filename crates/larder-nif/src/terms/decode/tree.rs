@@ -1,4 +1,4 @@
-//! The tree of a large map, made node by node from its stored shape (see
+//! Builds the emulator's tree of a large map, node by node, from its stored shape (see
 //! [`trees`](crate::terms::trees)).
 
 use super::fill;
@@ -7,8 +7,9 @@ use crate::heap::{Heap, Slot, Slots};
 use crate::sys::*;
 use crate::terms::trees::{headers, ALL, PRESENT};
 
-/// Makes the map of a shape, a number of pairs, and those pairs, and puts it in its place; gives a
-/// reader behind the pairs. None if it isn't known how maps lie.
+/// Makes a map of the shape of its tree, the number of its pairs and the pairs themselves, and puts
+/// it into a slot. Returns the reader at the end of the pairs, or `None` if the emulator's layout
+/// of trees is not known.
 pub fn make<'b>(
     heap: &Heap,
     (shape, pairs, input): (&[u8], usize, Reader<'b>),
@@ -26,7 +27,7 @@ pub fn make<'b>(
         node: headers[2],
         depth,
     };
-    // The root: its header depends on whether all of its children are there.
+    // A root with all 16 children may have a header of its own.
     let (present, nodes) = maker.numbers()?;
     let header = match present {
         ALL => headers[0],
@@ -39,15 +40,19 @@ pub fn make<'b>(
 
 struct Maker<'m, 'b> {
     heap: &'m Heap,
-    /// What is left of the shape.
+    /// The rest of the shape.
     shape: &'m [u8],
-    /// The pairs that are left.
+    /// The rest of the pairs.
     input: Reader<'b>,
+    /// The header of an inner node, without the bitmap.
     node: Word,
+    /// How many levels of containers in the pairs may be decoded recursively.
     depth: u32,
 }
 
 impl Maker<'_, '_> {
+    /// Reads two bitmaps of a node from the shape: which children it has, and which of them are
+    /// nodes.
     fn numbers(&mut self) -> Option<(Word, Word)> {
         let (&[a, b, c, d], rest) = self.shape.split_first_chunk()?;
         self.shape = rest;
@@ -57,11 +62,13 @@ impl Maker<'_, '_> {
         ))
     }
 
+    /// Fills the slots of a node's children.
     fn children(&mut self, mut slots: Slots, present: Word, nodes: Word) -> Option<()> {
-        // Children lie in the order of their bits, lowest first: runs of pairs, and a node behind
-        // each but the last.
+        // The children are in the order of their bits, the lowest first: runs of pairs, with a node
+        // after each run but the last. `left` has the bits of the children still to be made.
         let mut left = present;
         loop {
+            // The lowest bit of a node, and the bits of the pairs below it.
             let node = left & nodes & (left & nodes).wrapping_neg();
             let pairs = left & node.wrapping_sub(1);
             if pairs != 0 {
@@ -72,6 +79,7 @@ impl Maker<'_, '_> {
             let Some(slot) = slots.next() else {
                 return Some(());
             };
+            // A child that is a node. The recursion ends at the depth of the emulator's own trees.
             left ^= pairs | node;
             let (present, nodes) = self.numbers()?;
             let header = self.node | present << PRESENT;
