@@ -1,8 +1,8 @@
-//! Specifications with parameters: compiled once, and run with other values each time.
+//! Specifications with parameters, which are compiled once and run with different values.
 //!
-//! `{bind, N}` stands for the Nth value, wherever a term may stand that is compared with or built
-//! of: in a head, in a guard, in a body. A [`Prepared`] specification is code whose arguments are
-//! these values; [`Prepared::bind`] gives the program.
+//! `{bind, N}` stands for the Nth value. It may be used in a head, a guard or a body, wherever a
+//! constant may be. A [`Prepared`] specification is code with the values as its arguments;
+//! [`Prepared::bind`] returns the program for given values.
 //!
 //! ```text
 //!   [{{{user,{bind,1}},'$1'}, [{'>','$1',{bind,2}}], [{{'$1',{const,{bind,1}}}}]}]
@@ -10,13 +10,13 @@
 //!       {user, value 1}                 value 2                                       what fills it
 //! ```
 //!
-//! 1. A value is a constant, whatever it is: `'_'`, `'$1'` and tuples in it are themselves.
-//! 2. In a head, each largest part without a variable, `'_'`, a map and a parameter as a list's
-//!    tail is one argument, which is put together when it is bound: so keys are bound that have a
-//!    parameter inside.
-//! 3. `{bind, N}` is no parameter where no expression can stand: in `{const,X}`, and as the inner
-//!    tuple of double braces. There it is the tuple.
-//! 4. Everything else stays in the template as it is: constants that don't change are compiled in.
+//! 1. A value is always a constant: `'_'`, `'$1'` and tuples in it have no special meaning.
+//! 2. In a head, each maximal part that contains neither a variable, `'_'` or a map, nor a
+//!    parameter as the tail of a list, becomes one argument, which is assembled when the values are
+//!    bound. A key with a parameter inside is therefore a bound key.
+//! 3. `{bind, N}` is not a parameter where no expression may be: in `{const,X}`, and as the inner
+//!    tuple of double braces. There it is an ordinary tuple.
+//! 4. Everything else is copied to the template unchanged, and its constants are compiled in.
 
 use crate::{
     code::Code,
@@ -32,7 +32,7 @@ use larder_term::{atoms, tags, Term, TermRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// The most parameters that a specification has.
+/// The greatest number of a parameter.
 const MOST: i64 = 255;
 
 /// A match specification with parameters, compiled. It is immutable and may be shared by any number
@@ -40,21 +40,22 @@ const MOST: i64 = 255;
 #[derive(Debug, Clone)]
 pub struct Prepared {
     code: Arc<Code>,
-    /// What becomes of the values, by argument.
+    /// How each argument is made of the values.
     fills: SmallVec<[Fill; 4]>,
+    /// The number of values.
     count: usize,
 }
 
-/// What an argument is made of.
+/// How an argument is made of the values.
 #[derive(Debug, Clone)]
 enum Fill {
-    /// A value, by its place.
+    /// It is the value with this index.
     Value(usize),
-    /// A term around some.
+    /// It is a term that contains values.
     Built(Vec<Piece>),
 }
 
-/// A part of an argument, as bytes.
+/// A part of the encoding of an argument.
 #[derive(Debug, Clone)]
 enum Piece {
     Raw(Vec<u8>),
@@ -72,13 +73,14 @@ pub enum Value<'a> {
 
 /// The values that a specification is bound to.
 pub trait Values {
-    /// What can be wrong with one.
+    /// The error of reading a value.
     type Error;
 
-    /// The value at a place, from 0. It may be asked for several times, or not at all.
+    /// The value with an index, counted from 0. This may be called several times for one value, or
+    /// never.
     ///
     /// # Errors
-    /// If it can't be read.
+    /// If the value can't be read.
     fn value(&mut self, place: usize) -> Result<Value<'_>, Self::Error>;
 }
 
@@ -119,11 +121,11 @@ impl std::fmt::Display for WrongCount {
 
 impl Prepared {
     /// Compiles a match specification: a list of `{Head, [Guard], [Body]}` with parameters in it.
-    /// Their numbers count from 1 to 255; a number that is left out has a value of no use.
+    /// Their numbers are from 1 to 255. If a number is not used, its value is ignored.
     ///
     /// # Errors
-    /// As [`Program::compile`]; for a parameter that has another number, that is a whole head, or
-    /// that is inside of a map in a key of a map in a head.
+    /// As [`Program::compile`]. Also if a parameter has another number, is a whole head, or is
+    /// inside a map that is in a key of a map in a head.
     ///
     /// # Complexity
     /// As [`Program::compile`].
@@ -145,19 +147,19 @@ impl Prepared {
         Ok(Prepared { code, fills, count })
     }
 
-    /// How many values it wants: the greatest number of a parameter.
+    /// The number of values needed, which is the greatest number of a parameter.
     pub fn parameters(&self) -> usize {
         self.count
     }
 
-    /// The program that has these values for its parameters, `given` of them.
+    /// The program with the `given` values for its parameters.
     ///
     /// # Errors
-    /// [`WrongCount`], or what reading a value gives.
+    /// [`WrongCount`], or the error of reading a value.
     ///
     /// # Complexity
-    /// Linear in the values. Nothing is compiled, and nothing of the specification copied but what
-    /// lies around a parameter in a head.
+    /// Linear in the size of the values. Nothing is compiled, and of the specification only the
+    /// terms around parameters in heads are copied.
     #[inline]
     pub fn bind<V: Values>(
         &self,
@@ -189,23 +191,23 @@ impl Prepared {
     }
 }
 
-/// Why values don't make a program of a specification.
+/// Why the values could not be bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unbound<E> {
-    /// There are more or fewer than it wants.
+    /// There are too many or too few of them.
     Count(WrongCount),
-    /// One can't be read.
+    /// One of them can't be read.
     Value(E),
 }
 
-/// Adds the argument that pieces make.
+/// Assembles an argument from its pieces and adds it to the arguments.
 fn build<V: Values>(
     pieces: &[Piece],
     values: &mut V,
     arguments: &mut Arguments,
 ) -> Result<(), V::Error> {
     let mut bytes: SmallVec<[u8; 64]> = SmallVec::new();
-    // The counts of handles in values, until the arguments have their own.
+    // Keeps the counts of handles in the values until the arguments own counts of their own.
     let mut held = Vec::new();
     for piece in pieces {
         match piece {
@@ -232,11 +234,12 @@ struct Mark {
     at: usize,
     end: usize,
     number: i64,
-    /// Whether it is the tail of a list: its value may be more of that list.
+    /// Whether it is the tail of a list. If the value is a list, its elements are those of the
+    /// whole list.
     is_tail: bool,
 }
 
-/// The number of the parameter that the term at `at` would be, where one can stand.
+/// The number of the parameter at `at`, provided that parameters are allowed there.
 pub(crate) fn number(source: &Source<'_>, at: usize) -> Option<i64> {
     if source.head(at) != Head::Tuple(2) {
         return None;
@@ -246,7 +249,7 @@ pub(crate) fn number(source: &Source<'_>, at: usize) -> Option<i64> {
     (source.atom(name) == Some(atoms::BIND)).then(|| wire::int(source.term(number)))?
 }
 
-/// All of them, by place.
+/// All tuples `{bind, N}`, in the order of their places.
 fn marks(source: &Source<'_>) -> Vec<Mark> {
     let tails = source.compounds().filter_map(|at| match source.head(at) {
         Head::Improper(n) => source.each(at).nth(n),
@@ -265,7 +268,7 @@ fn marks(source: &Source<'_>) -> Vec<Mark> {
     each.collect()
 }
 
-/// Copies a specification to a template, but for what depends on parameters.
+/// Copies a specification to a template, with holes for the terms that depend on parameters.
 struct Reader<'a> {
     source: Source<'a>,
     marks: Vec<Mark>,
@@ -274,7 +277,7 @@ struct Reader<'a> {
     count: usize,
 }
 
-/// What is to be read next: each term is read where the one before it ends.
+/// A term to read. Terms are read in the order of their places.
 enum Task {
     /// A part of a head.
     Pattern(usize),
@@ -282,13 +285,13 @@ enum Task {
     MapKey(usize),
     /// A guard, a body expression, a part of one, or a list of such.
     Expression(usize),
-    /// A term in which nothing is a parameter.
+    /// A term that contains no parameters.
     Plain(usize),
 }
 
 type Tasks = SmallVec<[Task; 8]>;
 
-/// What is to be read next, in this order.
+/// Pushes tasks so that they are done next, in this order.
 fn read_all(tasks: &mut Tasks, parts: impl Iterator<Item = Task>) {
     let first = tasks.len();
     tasks.extend(parts);
@@ -296,7 +299,8 @@ fn read_all(tasks: &mut Tasks, parts: impl Iterator<Item = Task>) {
 }
 
 impl Reader<'_> {
-    /// Reads the whole. What is no specification is copied as it is, for the compiler to refuse.
+    /// Reads the whole specification. A malformed one is copied unchanged, so that the compiler
+    /// reports the fault.
     fn spec(&mut self) -> Result<(), CompileError> {
         let (source, end) = (self.source, self.source.end(0));
         if self.marks.is_empty() || !matches!(source.head(0), Head::List(_)) {
@@ -336,12 +340,14 @@ impl Reader<'_> {
             let at = match task {
                 Task::Pattern(at) | Task::MapKey(at) | Task::Expression(at) | Task::Plain(at) => at,
             };
+            // A term without parameters is copied as a whole.
             if self.marks_in(at).is_empty() {
                 self.copy(at, self.source.end(at));
                 continue;
             }
             match task {
                 Task::Pattern(_) => self.pattern(at, at == parts[0], &mut tasks)?,
+                // A key of a map in a head must be a constant, so the whole key is one argument.
                 Task::MapKey(_) if self.source.has_map(at) || !self.is_plain(at) => {
                     return Err(Fault::ParameterInMapKey)
                 }
@@ -353,9 +359,11 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A part of a head with a parameter in it.
+    /// Reads a part of a head that contains a parameter.
     fn pattern(&mut self, at: usize, is_head: bool, tasks: &mut Tasks) -> Result<(), Fault> {
         let source = self.source;
+        // Terms are read from the outside, so the first that can be one argument is a maximal one
+        // (rule 2).
         if !is_head && source.is_ground(at) && self.is_plain(at) {
             return self.argument(at);
         }
@@ -372,7 +380,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// A part of a guard or a body with a parameter in it.
+    /// Reads a part of a guard or a body that contains a parameter.
     fn expression(&mut self, at: usize, tasks: &mut Tasks) -> Result<(), Fault> {
         let source = self.source;
         if number(&source, at).is_some() {
@@ -381,13 +389,13 @@ impl Reader<'_> {
         let is_tuple = matches!(source.head(at), Head::Tuple(_));
         let parts = source.parts(at);
         match parts[..] {
-            // Double braces: the inner tuple is no expression, its elements are.
+            // Double braces: the inner tuple is not an expression, but its elements are.
             [inner] if is_tuple && matches!(source.head(inner), Head::Tuple(_)) => {
                 self.head_of(at);
                 self.head_of(inner);
                 read_all(tasks, source.each(inner).map(Task::Expression));
             }
-            // A call, whose name is one, or a constant.
+            // A call or a constant. The name of a function can't be a parameter.
             [name, ..] if is_tuple => {
                 self.head_of(at);
                 let is_constant = source.atom(name) == Some(atoms::CONST);
@@ -407,7 +415,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Leaves a hole for a term that is a parameter, or ground but for some.
+    /// Leaves a hole in the template for a term that consists of parameters and constants only, and
+    /// records how the term is made of the values.
     fn argument(&mut self, at: usize) -> Result<(), Fault> {
         let marks: SmallVec<[Mark; 4]> = self.marks_in(at).into();
         for mark in &marks {
@@ -431,6 +440,7 @@ impl Reader<'_> {
                 Fill::Built(pieces)
             }
         };
+        // The hole is encoded as `[]`.
         self.template.holes.push(Hole {
             at: self.template.bytes.len() as u32,
             class: Class::Other,
@@ -440,7 +450,8 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// Whether a term's bytes are those of its parts: no parameter in it is the tail of a list.
+    /// Whether the term's encoding is the concatenation of its parts for all values. It is not if a
+    /// parameter inside is the tail of a list, because a list as the value would be merged into it.
     fn is_plain(&self, at: usize) -> bool {
         let is_inner_tail = |mark: &Mark| mark.is_tail && mark.at != at;
         !self.marks_in(at).iter().any(is_inner_tail)
@@ -459,7 +470,7 @@ impl Reader<'_> {
         self.template.bytes.extend_from_slice(bytes);
     }
 
-    /// Copies what lies before the parts of a compound term.
+    /// Copies the head of a compound term, without its parts.
     fn head_of(&mut self, at: usize) {
         let (_, body) = wire::open(self.source.bytes(at, self.source.end(at)));
         self.copy(at, at + body);
