@@ -42,7 +42,6 @@ use super::shape::{lead, LeafRange, HASH_BITS};
 use crate::hash::change::Body;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::trie::split::SplitPart;
-use crate::hash::write::NewEntry;
 use crate::hash::HashOrder;
 use crate::outside::Handle;
 use crossbeam_epoch::Guard;
@@ -51,6 +50,14 @@ use smallvec::SmallVec;
 /// A leaf whose hashes share more than this number of bits behind its depth grows instead of
 /// splitting.
 const SHARED_BITS: u32 = 16;
+
+/// An entry that has no room in its leaf.
+#[derive(Clone, Copy)]
+pub(super) struct NewEntry<'a> {
+    pub(super) hash: u64,
+    pub(super) key: &'a [u8],
+    pub(super) value: &'a [u8],
+}
 
 impl<R: KeyRule> HashOrder<R> {
     /// Steps 1 and 2: inserts an entry for which the leaf has no room. The leaf grows or splits.

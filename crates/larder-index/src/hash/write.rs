@@ -18,7 +18,7 @@ use crate::hash::change::Body;
 use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
-use crate::hash::resize::FEW;
+use crate::hash::resize::{NewEntry, FEW};
 use crate::hash::shape::{body_size, counting, lives_inside, SLOT_ENTRY};
 use crate::outside::Handle;
 use crate::sync::Backoff;
@@ -37,14 +37,6 @@ pub(super) struct LockedKey<'g, H>(
     pub(super) H,
     pub(super) i32,
 );
-
-/// An entry that has no room in its leaf.
-#[derive(Clone, Copy)]
-pub(super) struct NewEntry<'a> {
-    pub(super) hash: u64,
-    pub(super) key: &'a [u8],
-    pub(super) value: &'a [u8],
-}
 
 impl<R: KeyRule> HashOrder<R> {
     /// Step 1: locks the leaf whose range has the hash. Also returns the home of the hash, and the
