@@ -133,6 +133,9 @@ of_sets() ->
               T = larder:new(t, [set]),
               each(rows(fun int/1), fun(R) -> true = larder:insert_new(T, R) end)
       end},
+     by_keys("set: insert_new of a list of five whose first key is there", set,
+             fun(T, K) -> false = larder:insert_new(T, [{K, 0}, {-1, a}, {-2, b}, {-3, c}, {-4, d}])
+             end),
      by_keys("set: delete", set, fun(T, K) -> true = larder:delete(T, K) end),
      by_keys("set: delete_object", set, fun(T, K) -> true = larder:delete_object(T, {K, K}) end),
      by_keys("set: delete_object of an absent key", set,
