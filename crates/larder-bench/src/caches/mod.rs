@@ -129,7 +129,10 @@ impl Bench<'_> {
 
 /// The column of rates.
 fn rate_of(threads: usize) -> String {
-    format!("{threads} threads")
+    match threads {
+        1 => "1 thread".into(),
+        n => format!("{n} threads"),
+    }
 }
 
 /// Measures, and compares with the targets.
