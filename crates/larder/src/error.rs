@@ -1,58 +1,57 @@
-//! What an operation may answer instead of its result.
+//! The errors of operations.
 //!
-//! An [`enum@Error`] is two words, whatever it has to say, so that the results of operations travel
-//! in registers.
+//! An [`enum@Error`] takes two words, so that results of operations are passed in registers.
 
 use larder_term::Atom;
 use std::fmt;
 use std::ops::Deref;
 use thiserror::Error;
 
-/// Why an operation was refused. Nothing is changed when one is returned, unless a job says
-/// otherwise.
+/// The reason why an operation was refused. It has changed nothing, unless the documentation of a
+/// job says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The table is gone.
+    /// The table doesn't exist, or was dropped.
     #[error("the table does not exist (any more)")]
     NoTable,
-    /// The caller has not the right to do this with the table.
+    /// The access rights of the table don't allow the caller to do this.
     #[error("the table's access rights do not allow this")]
     Access,
-    /// The table is a snapshot, which nobody writes.
+    /// The table is a snapshot, which can't be written.
     #[error("the table is a snapshot, which can't be written")]
     ReadOnly,
-    /// A transaction's view of a table is no table of its own: it has no name, no heir, no owner to
-    /// give it to, and goes with the transaction.
+    /// The table is a transaction's view. A view has no name, no heir and no owner that can be
+    /// changed, and ends with the transaction.
     #[error("this can't be done with a transaction's view of a table")]
     View,
-    /// An operation over many keys holds the table: `Table::help_batch` with it, then try again.
+    /// A list is being inserted into the table. Call `Table::help_batch`, then try again.
     #[error(
         "an operation over many keys is being applied to the table; help with it and try again"
     )]
     Busy,
-    /// The name is another table's.
+    /// Another table has this name.
     #[error("there is a table of this name already")]
     AlreadyExists,
-    /// The key has to be in the table, and is not.
+    /// The key must be in the table, and is not.
     #[error("the key is not in the table")]
     BadKey,
-    /// The object is shorter than the key position, or an update names the key's own position.
+    /// The object has no element at the key position, or an update would change the key.
     #[error("the key's position is outside the object, or may not be changed")]
     Keypos,
-    /// A position that the object has not.
+    /// The object has no element at this position.
     #[error("the position is outside the object")]
     Position,
     /// A counter, an increment, a threshold or a set value is not an integer.
     #[error("not an integer")]
     NotInteger,
-    /// An element of which a key was named is not a map.
+    /// The element isn't a map.
     #[error("the element is not a map")]
     NotMap,
-    /// A counter is a key of a map that the map has not.
+    /// The map doesn't have the key of a counter.
     #[error("the map has no such key")]
     NoMapKey,
-    /// The operation is not for tables of this type.
+    /// Tables of this type don't have the operation.
     #[error("the operation is not for tables of this type")]
     TableType,
     /// The table has no ranks.
@@ -77,44 +76,45 @@ pub enum Error {
     /// Only the table's owner may do this.
     #[error("the caller is not the table's owner")]
     NotOwner,
-    /// The table was to be given to its owner.
+    /// The new owner already is the owner.
     #[error("the table belongs to that owner already")]
     AlreadyOwner,
-    /// The owner named is gone, or never was.
+    /// The given owner has ended, or never existed.
     #[error("that owner is not alive")]
     NoOwner,
-    /// A slot past the last.
+    /// A slot behind the last one.
     #[error("the slot is past the end of the table")]
     BadSlot,
-    /// An object has to be a tuple.
+    /// The object isn't a tuple.
     #[error("an object has to be a tuple")]
     NotTuple,
-    /// The default object is no tuple, or too short.
+    /// The default object isn't a tuple, or is too short.
     #[error("the default object is no tuple, or is too short for the key or a position")]
     BadDefault,
-    /// A continuation that does not fit the operation.
+    /// The continuation doesn't belong to this operation.
     #[error("the continuation does not belong to this operation")]
     BadContinuation,
-    /// A replacement that might change its object's key.
+    /// The replacement might change the key of an object.
     #[error("the replacement could change the key of an object")]
     KeyChanged,
-    /// A structure that is not built in; the text says which are.
+    /// There is no such structure; the text names those that there are.
     #[error("{0}")]
     UnknownStructure(Reason),
-    /// An option out of range; the text says which.
+    /// An option is invalid; the text names it.
     #[error("{0}")]
     BadOption(Reason),
-    /// The table's structure is full; the text says how many objects it holds.
+    /// The table is full; the text has the limit.
     #[error("{0}")]
     Full(Reason),
-    /// Something grew beyond what the engine can represent.
+    /// A size exceeds what the engine can represent.
     #[error("{0}")]
     SystemLimit(Reason),
-    /// A typed table can't read a row, or can't keep a key or a value; the text says which and why.
+    /// A typed table can't read a row, or can't store a key or a value; the text says which and
+    /// why.
     #[error("{0}")]
     WrongType(Reason),
-    /// A pattern or match specification that does not compile, or a text that does not parse; the
-    /// text says where.
+    /// A pattern or match specification doesn't compile, or a text can't be parsed; the text says
+    /// where.
     #[error("{0}")]
     BadSpec(Reason),
     /// A file could not be written or read.
@@ -130,7 +130,7 @@ impl From<FileError> for Error {
     }
 }
 
-/// The text of an [`enum@Error`]: which option, where in a specification.
+/// The text of an [`enum@Error`].
 // Boxed twice, as a pointer to a `str` is two words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reason(Box<Box<str>>);
@@ -154,14 +154,14 @@ impl From<String> for Reason {
     }
 }
 
-/// What is wrong with a table's file, or with reaching it.
+/// The errors of reading or writing the file of a table.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// The file does not begin as a Larder file does.
+    /// The file doesn't begin like the file of a table.
     #[error("not a Larder table file")]
     NotLarder,
-    /// A later Larder wrote it.
+    /// The file was written by a later version of Larder.
     #[error("the file has format version {found}; this Larder reads versions up to {known}")]
     NewerVersion {
         /// The file's version.
@@ -172,35 +172,35 @@ pub enum FileError {
     /// The file ends before its end mark.
     #[error("the file is cut short")]
     CutShort,
-    /// A checksum does not fit, or the content makes no sense; the text says what.
+    /// A checksum is wrong, or the content is invalid; the text says what.
     #[error("the file is damaged: {0}")]
     Damaged(String),
-    /// The number of objects is not what the footer says.
+    /// The number of objects differs from that in the footer.
     #[error("the file should hold {expected} objects and holds {found}")]
     Count {
-        /// As the footer says.
+        /// The number in the footer.
         expected: u64,
-        /// As read.
+        /// The number of objects that were read.
         found: u64,
     },
-    /// The file has more atoms that are new here than the loader allows.
+    /// The file would create more atoms than the loader allows.
     #[error("the file would make more than {most} new atoms")]
     Atoms {
-        /// The most that may be new.
+        /// The maximum number of new atoms.
         most: usize,
     },
-    /// The operating system refused; `what` says during what.
+    /// An error of the operating system.
     #[error("{what}: {kind}")]
     Io {
         /// What was being done.
         what: String,
-        /// What the system answered.
+        /// The kind of the system's error.
         kind: std::io::ErrorKind,
     },
 }
 
 impl FileError {
-    /// Makes an error of the system's answer.
+    /// Makes an error of one of the operating system.
     pub(crate) fn io(what: impl Into<String>, error: &std::io::Error) -> Self {
         if error.kind() == std::io::ErrorKind::UnexpectedEof {
             return FileError::CutShort;

@@ -1,19 +1,21 @@
-//! Fixation: who fixed a table, since when, and which keys were deleted meanwhile.
+//! Fixation: which owners have fixed a table, since when, and which keys were deleted meanwhile.
 //!
-//! No traversal of Larder's needs a fixed table. Two promises remain: `info` says who fixed the
-//! table, and `next/2` on an unordered table continues from a key that was deleted since the table
-//! was fixed, where it refuses a key that never was. So deleted keys are remembered while the table
-//! is fixed: one by one, or as the whole index that `delete_all_objects` put aside.
+//! None of Larder's traversals needs a fixed table. Fixation serves two promises of `ets`. `info`
+//! reports who has fixed the table. And in an unordered table `next/2` continues from a key that
+//! was deleted while the table was fixed, but refuses a key that never existed. So deleted keys are
+//! recorded while the table is fixed: one by one, or as the whole store that `delete_all_objects`
+//! has replaced.
 //!
 //! # Invariants
 //!
-//! 1. The flag is set if and only if somebody has the table fixed.
-//! 2. A key that was deleted since the table was fixed, and is found gone, is remembered.
+//! 1. The flag is set if and only if an owner has fixed the table.
+//! 2. If a key was deleted since the table was fixed, and is found to be gone, it is recorded.
 //!
-//! For (2) a deletion looks at the flag, and remembers its key, under the leaf's lock before the
-//! deletion can be seen. Whoever fixes the table sets the flag and reads leaves afterwards. So
-//! either it waits for the leaf and sees the key gone before it was fixed, or the deletion sees the
-//! flag (see `batch` for the orderings, which are the same).
+//! Concerning (2): a deletion loads the flag, and records its key, under the lock of the leaf,
+//! before the deletion can be seen. A thread that fixes the table sets the flag, and reads leaves
+//! afterwards. So there are two cases. The thread waits for the leaf, and sees that the key was
+//! gone before the table was fixed. Or the deletion sees the flag. (The orderings are the same as
+//! in `batch`.)
 
 use crate::ids::OwnerId;
 use crate::raw::Retired;
@@ -24,7 +26,7 @@ use larder_index::sync::Mutex;
 use larder_index::{Guard, Key};
 use std::collections::HashSet;
 
-/// A moment, by the two clocks of the host. The engine only keeps it.
+/// A time on both clocks of the host. The engine only stores it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct FixTime {
     /// The host's time of day, in nanoseconds.
@@ -33,16 +35,16 @@ pub struct FixTime {
     pub monotonic_ns: i64,
 }
 
-/// Who has fixed a table.
+/// The fixation of a table, as `info` reports it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fixed {
-    /// Since when it has been fixed by somebody.
+    /// When the table was first fixed, by any owner.
     pub since: FixTime,
-    /// Who, and how many times each.
+    /// The owners, and how often each has fixed the table.
     pub by: Vec<(OwnerId, usize)>,
 }
 
-/// What is kept while a table is fixed.
+/// The state of a fixed table.
 struct State {
     fixed: Fixed,
     deleted: HashSet<Box<[u8]>>,
@@ -57,17 +59,16 @@ pub(crate) struct Fixation {
 }
 
 impl Fixation {
-    /// Whether somebody has the table fixed.
+    /// Whether any owner has fixed the table.
     pub(crate) fn is_fixed(&self) -> bool {
         // Ordering: SeqCst, against the store in `fix` (see the module).
         self.flag.load(Ordering::SeqCst)
     }
 
-    /// Fixes the table once more for `who`; true if it is the first time for them.
+    /// Fixes the table once more for `who`. Returns whether it is the owner's first fixation.
     pub(crate) fn fix(&self, who: OwnerId, now: FixTime) -> bool {
         let mut state = self.state.lock();
-        // The first to fix the table begins what is remembered: keys that were deleted before are
-        // none of it.
+        // The first fixation starts the record. Keys that were deleted before are not part of it.
         let state = state.get_or_insert_with(|| {
             Box::new(State {
                 fixed: Fixed {
@@ -94,7 +95,7 @@ impl Fixation {
         }
     }
 
-    /// Takes back one fixation of `who`'s, or all; true if they have none any more.
+    /// Undoes one fixation of `who`, or all of them. Returns whether the owner has none left.
     pub(crate) fn unfix(&self, who: OwnerId, all: bool) -> bool {
         let mut slot = self.state.lock();
         let Some(state) = slot.as_mut() else {
@@ -104,8 +105,8 @@ impl Fixation {
         let Some(i) = by.iter().position(|(id, _)| *id == who) else {
             return true;
         };
-        // Fixations of one owner are counted: the last `unfix`, or the owner's end, takes the owner
-        // off.
+        // Fixations of an owner are counted. The last `unfix`, or the end of the owner, removes the
+        // owner.
         by[i].1 -= 1;
         if !all && by[i].1 > 0 {
             return false;
@@ -114,8 +115,8 @@ impl Fixation {
         if by.is_empty() {
             // Ordering: SeqCst, as in `fix`.
             self.flag.store(false, Ordering::SeqCst);
-            // Flag and state go under one lock (invariant 1). What was remembered may be much: it
-            // is freed without the lock.
+            // Flag and state change under the same lock (invariant 1). The record may be large, so
+            // it is freed without the lock.
             let state = slot.take();
             drop(slot);
             Self::clear(state);
@@ -123,7 +124,7 @@ impl Fixation {
         true
     }
 
-    /// Forgets everything: the table is gone. Gives those who had it fixed.
+    /// Ends all fixations of a dropped table. Returns the owners that had fixed it.
     pub(crate) fn end(&self) -> Vec<OwnerId> {
         // Ordering: SeqCst, as in `fix`.
         self.flag.store(false, Ordering::SeqCst);
@@ -144,7 +145,8 @@ impl Fixation {
                 .into_iter()
                 .for_each(|store| reaper::free(store, &guard));
         }
-        // A key is a block of its own: many are left to the reaper, 64 for each of its bits.
+        // Each key is an allocation of its own. If there are many, let the reaper free them, 64 at
+        // a time.
         if deleted.len() > 1000 {
             let bytes = deleted.len() * 64;
             let mut keys = deleted.into_iter();
@@ -152,26 +154,26 @@ impl Fixation {
         }
     }
 
-    /// Remembers a deleted key, if the table is fixed.
+    /// Records a deleted key, if the table is fixed.
     pub(crate) fn remember(&self, key: &[u8]) {
         if let Some(state) = self.state.lock().as_mut() {
-            // Looked for first, so that a key that comes and goes is copied once.
+            // Search first, so that a key that is inserted and deleted repeatedly is copied once.
             if !state.deleted.contains(key) {
                 state.deleted.insert(key.into());
             }
         }
     }
 
-    /// Runs `swap`, which takes a store out of use and gives it, and keeps that store aside if the
-    /// table is fixed; gives it back otherwise. Under the lock, so that nobody finds a key gone
-    /// from the table before it is found here.
+    /// Calls `swap`, which replaces the table's store and returns the old one. If the table is
+    /// fixed, keeps the old store, and returns `None`. Otherwise returns it. The lock is held
+    /// meanwhile, so that no thread finds a key gone from the table before it can be found here.
     pub(crate) fn swapping(
         &self,
         swap: impl FnOnce() -> Option<Retired<Store>>,
     ) -> Option<Retired<Store>> {
         let mut state = self.state.lock();
-        // Whoever asks whether a key was deleted waits for this lock, and then finds the old store
-        // here, or the swap not made.
+        // A thread that asks whether a key was deleted waits for this lock. It then finds the old
+        // store here, or the swap hasn't been made.
         let old = swap()?;
         match state.as_mut() {
             Some(state) => {
@@ -184,16 +186,16 @@ impl Fixation {
 
     /// Whether the key was deleted since the table was fixed.
     pub(crate) fn was_deleted(&self, guard: &Guard, key: Key<'_>) -> bool {
-        // The guard keeps what is borrowed here, even if the table is released as soon as the lock
-        // is given back.
+        // The guard keeps the stores alive, even if the table is unfixed after the lock is
+        // released.
         let mut aside = Vec::new();
         if let Some(state) = self.state.lock().as_ref() {
             aside.extend(state.aside.iter().map(|store| store.share(guard)));
         }
-        // Not under the lock: a writer that holds a leaf of such a store may be waiting for it.
-        // What is remembered comes last: such a writer, and one of a bag that has taken the key out
-        // and not yet remembered it, which `contains` waits for, does so before the key is found
-        // gone.
+        // Read the stores without the lock, since a writer that holds a leaf of such a store may be
+        // waiting for it. Read the record last. Two kinds of writers may just have removed the key:
+        // such a writer, and one of a bag that hasn't recorded the key yet, for which `contains`
+        // waits. Both record it before the key is found to be gone.
         aside.iter().any(|store| store.index.contains(guard, key)) || self.remembers(key)
     }
 
@@ -204,7 +206,7 @@ impl Fixation {
             .is_some_and(|s| s.deleted.contains(key.bytes))
     }
 
-    /// Who has the table fixed.
+    /// The owners that have fixed the table.
     pub(crate) fn report(&self) -> Option<Fixed> {
         self.state.lock().as_ref().map(|s| s.fixed.clone())
     }

@@ -1,8 +1,23 @@
-//! What a thread keeps for its operations: its place in the epoch, and buffers, so that an
-//! operation on one key allocates nothing and looks for what belongs to its thread once.
+//! The state of a thread: its participant in epoch reclamation, and buffers. With it, an operation
+//! on one key allocates nothing, and looks up thread-local storage once.
 //!
 //! A host takes its thread's [`Local`] at the beginning of a call, with [`with_local`], and passes
 //! it down.
+//!
+//! Contents:
+//!
+//! | part | lives from call to call |
+//! |---|---|
+//! | the participant in epoch reclamation | yes |
+//! | buffers for values, keys and unpacked objects | their memory, if it isn't large |
+//! | the read-ahead cursor | yes: the next step continues from it |
+//! | work that isn't reported yet | yes |
+//!
+//! Nested calls: `with_local` takes the `Local` out of thread-local storage while it runs. If a
+//! callback of the host starts another operation meanwhile, that operation gets a fresh `Local`. So
+//! nothing that the outer call uses is changed. When the outer call ends, its own `Local` is stored
+//! back, and that of the nested call is dropped, with its read-ahead cursor and its unreported
+//! work. If the outer call panics, its `Local` is dropped, and the next call may make a new one.
 
 use crate::keys::KeyList;
 use crate::read_ahead::ReadAhead;
@@ -10,28 +25,28 @@ use crossbeam_epoch::{Guard, LocalHandle};
 use larder_index::{Shorts, Values};
 use std::cell::Cell;
 
-/// A buffer that has grown beyond this is not kept.
+/// Buffers that together have more bytes than this are dropped after a call.
 const KEEP: usize = 64 << 10;
 
-/// What one thread keeps: its participation in the epoch, and buffers.
+/// The state of one thread: its participant in epoch reclamation, and buffers.
 pub struct Local {
     epoch: LocalHandle,
-    /// A value copied out of an index.
+    /// A value that is copied from an index.
     pub(crate) value: Vec<u8>,
-    /// Several values copied out of an index.
+    /// Several values that are copied from an index.
     pub(crate) values: Values,
-    /// Short values of several keys.
+    /// Short values of several keys, copied by one lookup of a batch of keys.
     pub(crate) shorts: Shorts,
-    /// Where a compressed object is unpacked.
+    /// A compressed object, unpacked.
     pub(crate) plain: Vec<u8>,
-    /// What was read ahead of a traversal.
+    /// The read-ahead cursor of steps from key to key.
     pub(crate) read_ahead: ReadAhead,
-    /// A buffer of the host's, which takes it, uses it and puts it back.
+    /// A buffer for the host, which takes it, uses it and puts it back.
     pub bytes: Vec<u8>,
-    /// As `bytes`.
+    /// A list of keys for the host, like `bytes`.
     pub keys: KeyList,
-    /// Work of the host and of questions about ranks that is not yet reported to the host's
-    /// scheduler, in units of half a microsecond.
+    /// Work of the host and of rank queries that hasn't been reported to the host's scheduler yet,
+    /// in units of half a microsecond.
     pub unreported: Cell<u32>,
 }
 
@@ -50,12 +65,12 @@ impl Local {
         }
     }
 
-    /// Pins the epoch: what is read under the guard stays valid while it lives. The same as
-    /// [`larder_index::pin`], without looking for the thread.
+    /// Pins the epoch: data that is read under the guard stays valid while the guard lives. The
+    /// same as [`larder_index::pin`], but without a lookup of thread-local storage.
     #[inline]
     pub fn pin(&self) -> Guard {
         if cfg!(larder_model) {
-            // The checker's threads share one of the system's.
+            // The threads of the model checker share one thread of the system.
             return larder_index::pin();
         }
         self.epoch.pin()
@@ -63,13 +78,13 @@ impl Local {
 
     /// Whether the last answer of [`Table::step_in`](crate::Table::step_in) or
     /// [`Table::step_on`](crate::Table::step_on) on this thread showed its key as this number,
-    /// which is not 0. Then `step_on` may go on from there, if the table is the same.
+    /// which is not 0. In that case `step_on` can continue from there, if the table is the same.
     #[inline(always)]
     pub fn has_shown(&self, number: u64) -> bool {
         self.read_ahead.has_shown(number)
     }
 
-    /// Gives buffers back that have become large.
+    /// Drops buffers that have become large.
     #[inline(always)]
     pub fn trim(&mut self) {
         let own = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
@@ -92,13 +107,13 @@ thread_local! {
     static LOCAL: Cell<Option<Box<Local>>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with this thread's [`Local`]; with a fresh one if it is in use further up the stack.
+/// Calls `f` with this thread's [`Local`]. In a nested call, `f` gets a fresh one (see the module).
 #[inline(always)]
 pub fn with_local<R>(f: impl FnOnce(&mut Local) -> R) -> R {
-    // The thread's key is looked up once.
+    // Access the thread-local variable once.
     LOCAL.with(|cell| {
-        // It is taken out during the call. So a host's callback that calls an operation in between
-        // finds none, and gets a fresh one.
+        // Take the `Local` out during the call. If a callback of the host starts another operation,
+        // it finds none, and gets a fresh one.
         let mut local = cell.take().unwrap_or_else(fresh);
         let result = f(&mut local);
         local.trim();

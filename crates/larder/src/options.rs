@@ -1,4 +1,4 @@
-//! What a table is made with.
+//! The options of a table.
 
 use crate::error::Error;
 use crate::ids::OwnerId;
@@ -7,16 +7,16 @@ use crate::structures::{self, StructureValue, DEFAULT};
 use larder_term::{Atom, Term};
 use std::borrow::Cow;
 
-/// How many objects a key may have, and in what order keys come.
+/// The type of a table: how many objects a key may have, and whether keys are ordered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum TableKind {
-    /// One object a key; keys are the same when identical (`=:=`).
+    /// One object per key. Two keys are the same if they are identical (`=:=`).
     Set,
-    /// One object a key, in term order; keys are the same when equal (`==`).
+    /// One object per key, in term order. Two keys are the same if they are equal (`==`).
     OrderedSet,
-    /// Any number of different objects a key.
+    /// Any number of different objects per key.
     Bag,
-    /// Any number of objects a key, the same one several times too.
+    /// Any number of objects per key, which may be equal.
     DuplicateBag,
 }
 
@@ -32,56 +32,56 @@ impl TableKind {
     }
 }
 
-/// Who may read and who may write.
+/// Access rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Access {
-    /// Everybody reads and writes.
+    /// All owners may read and write.
     Public,
-    /// Everybody reads, the owner writes.
+    /// All owners may read; only the table's owner may write.
     Protected,
-    /// The owner alone reads and writes.
+    /// Only the table's owner may read and write.
     Private,
 }
 
-/// What a table is tuned for.
+/// The value of the `write_concurrency` option.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Concurrency {
-    /// As asked: not for many writers.
+    /// Not for many concurrent writers.
     Off,
-    /// For many writers.
+    /// For many concurrent writers.
     On,
-    /// As the table sees fit.
+    /// The table decides.
     Auto,
 }
 
-/// What becomes of a table that has as much as it may have.
+/// What a table does when it has reached its limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Evict {
-    /// Writes that need room are refused ([`Error::Full`]).
+    /// Refuse writes that need room ([`Error::Full`]).
     #[default]
     None,
-    /// Of some objects that are looked at, those go that were read or written the longest ago.
+    /// Evict, from a sample of objects, those whose last read or write is the longest ago.
     Lru,
-    /// Of some objects that are looked at, those go that were read or written the least often
-    /// lately; or a new one, if it was not more often. So a scan of what is asked for once doesn't
-    /// drive out what is asked for again and again.
+    /// Evict, from a sample of objects, those that were read or written the least often lately; or
+    /// the new object, if it wasn't used more often than they were. So a scan over objects that are
+    /// used once doesn't evict those that are used again and again.
     TinyLfu,
 }
 
-/// How much a table may have.
+/// The limits of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Objects, at least one; None: any number.
+    /// The maximum number of objects, at least one; `None` for no limit.
     pub max_size: Option<usize>,
-    /// Bytes that the objects take, with the binaries that they lead to, at least one; None: any
-    /// number. [`crate::Table::weight`] says how many it has.
+    /// The maximum size in bytes of the objects, including the binaries that they refer to, at
+    /// least one; `None` for no limit. [`crate::Table::weight`] returns the current size.
     pub max_memory: Option<usize>,
-    /// What becomes of the table when it has them.
+    /// What to do when a limit is reached.
     pub evict: Evict,
 }
 
 impl Limits {
-    /// Whether a table can have these.
+    /// Checks the limits.
     ///
     /// # Errors
     /// `BadOption` for a limit of 0.
@@ -95,62 +95,66 @@ impl Limits {
     }
 }
 
-/// What a table is to keep, and how long. Times are in milliseconds. An object whose time is over
-/// is *expired*: it is in no answer any more, and is removed soon after.
+/// The bounds of a table: lifetimes in milliseconds, and limits. An object whose lifetime is over
+/// is *expired*: no operation returns it any more, and it is removed soon after.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bounds {
-    /// How long an object lives after it was written, unless it was inserted with a time of its
-    /// own; None: for ever.
+    /// The lifetime of an object after it was written, unless it was inserted with a lifetime of
+    /// its own; `None` if objects don't expire.
     pub ttl: Option<u64>,
-    /// How long an object lives after it was last written or looked up by its key, at least, and an
-    /// eighth of that longer at most; None: for ever.
+    /// The lifetime of an object after it was last written or looked up by its key. The actual
+    /// lifetime may be up to an eighth longer. `None` if unread objects don't expire.
     pub idle: Option<u64>,
-    /// How much there may be; None for a table without limits, which pays for none and can't be
-    /// given any later.
+    /// The limits. A table that is created with `None` doesn't pay for limits, and can't be given
+    /// any later.
     pub limits: Option<Limits>,
 }
 
-/// What a table is made with. Begin with [`Options::new`] and change what should be different.
+/// The options that a table is created with. Start with [`Options::new`], and change the fields
+/// that should differ.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// The type.
     pub kind: TableKind,
-    /// Who may read and write.
+    /// The access rights.
     pub access: Access,
-    /// Whether the table is found under its name.
+    /// Whether the table can be found by its name.
     pub named: bool,
-    /// The name; need not be unique when `named` is false.
+    /// The name. It must be unique only if `named` is set.
     pub name: Atom,
     /// The position of the key in each object, from 1.
     pub keypos: usize,
-    /// Whether objects are kept compressed: less memory, more work for each access.
+    /// Whether objects are stored compressed, which takes less memory, and more work at each
+    /// access.
     pub compressed: bool,
-    /// Who gets the table when its owner ends, and the data of the message to them.
+    /// The owner that inherits the table when its owner ends, and the data of the message to the
+    /// heir.
     pub heir: Option<(OwnerId, Term)>,
-    /// The default structures adapt to contention by themselves: this is kept and reported, and
-    /// `On` or `Auto` also turns nothing off.
+    /// The default structures adapt to contention by themselves. The option is only stored and
+    /// reported. `On` and `Auto` don't turn anything off.
     pub write_concurrency: Concurrency,
-    /// Readers of the default structures never wait for each other: this is kept and reported.
+    /// Readers of the default structures never wait for each other. The option is only stored and
+    /// reported.
     pub read_concurrency: bool,
-    /// Whether the objects are counted in many places (fast for many writers, slower to ask) or in
-    /// one.
+    /// Whether the number of objects is kept in many counters (fast for many writers, slower to
+    /// read) or in one.
     pub decentralized_counters: bool,
-    /// The structure to build on; see [`crate::structures()`].
+    /// The structure that stores the table; see [`crate::structures()`].
     pub structure: Cow<'static, str>,
-    /// What the structure is asked for, by the names of its options.
+    /// The options of the structure, with their names.
     pub structure_options: Vec<(String, StructureValue)>,
-    /// The secondary indexes that it has from the beginning.
+    /// The secondary indexes of the new table.
     pub indexes: Box<[IndexDefinition]>,
-    /// Whether 0.0 and -0.0 are one key in a set, bag or duplicate_bag, as in hosts whose `=:=`
-    /// takes them for the same.
+    /// Whether 0.0 and -0.0 are the same key in a set, bag or duplicate_bag. They are in hosts
+    /// where `=:=` treats them as identical.
     pub legacy_zero: bool,
-    /// What the table is to keep; None for a table that has no bounds, and pays for none. A table
-    /// with [`Bounds::default`] has none either, and may be given some later.
+    /// The bounds. A table that is created with `None` can't have any, and doesn't pay for them. A
+    /// table that is created with [`Bounds::default`] has none yet, and may be given some later.
     pub bounds: Option<Box<Bounds>>,
 }
 
 impl Options {
-    /// A set of this name: protected, not found by name, key position 1, nothing else asked for.
+    /// The defaults for a table of this name: a set, protected, not named, with the key position 1.
     pub fn new(name: Atom) -> Self {
         Options {
             kind: TableKind::Set,
@@ -171,20 +175,20 @@ impl Options {
         }
     }
 
-    /// A table with limits asks how many objects it has at each write: they are counted in one
-    /// place.
+    /// A table with limits reads the number of its objects at each write. So the number is kept in
+    /// one counter.
     pub(crate) fn count_for_limits(&mut self) {
         let has_limits = self.bounds.as_ref().is_some_and(|own| own.limits.is_some());
         self.decentralized_counters &= !has_limits;
     }
 
-    /// Whether a table can be made with these.
+    /// Checks the options.
     ///
     /// # Errors
     /// `BadOption` for a key position of 0, for bounds of a bag or on a structure of the studies,
-    /// for a limit of 0, for a structure that has no such options or can't carry the type, and for
-    /// an index that can't be; `UnknownStructure` for a structure that is not built in. The text
-    /// says what there is.
+    /// for a limit of 0, for a structure that doesn't have one of the options or doesn't support
+    /// the type, and for an invalid index; `UnknownStructure` if there is no such structure. The
+    /// text names what there is.
     pub fn check(&self) -> Result<(), Error> {
         if self.keypos == 0 {
             return Err(Error::BadOption("keypos counts from 1".to_owned().into()));
@@ -207,7 +211,7 @@ impl Options {
         }
     }
 
-    /// Gives the structure the name that it is listed under, if it was asked for by another.
+    /// Replaces an alias of the structure by the name that it is listed under.
     pub(crate) fn call_by_name(&mut self) {
         if let Some(name) = structures::listed_name(&self.structure) {
             self.structure = Cow::Borrowed(name);
@@ -231,7 +235,7 @@ impl Options {
         }
     }
 
-    /// Reads what `structure_text` wrote. What means nothing is found by `check`.
+    /// Parses the result of `structure_text`. Invalid options are detected later, by `check`.
     pub(crate) fn set_structure_text(&mut self, text: &str) {
         let (name, rest) = text.split_once('(').unwrap_or((text, ""));
         self.structure = Cow::Owned(name.to_owned());

@@ -1,11 +1,12 @@
-//! The read-ahead cursor: what a thread read beyond the answer of its last step from key to key.
+//! The read-ahead cursor: entries that a thread has read beyond the result of its last step from
+//! key to key.
 //!
 //! # Definitions
 //!
-//! - *Last answer*: the key that the thread's last step gave, an entry of the cursor's batch.
-//! - A step *continues* if it is of the same table, in the same direction, from the last answer.
-//! - The *stamp* of a batch is the table's change stamp from before it was read (see
-//!   `change_stamp`); the *version*, that of the leaf that it was read from.
+//! - *Last answer*: the key that the thread's last step returned, an entry of the cursor's batch.
+//! - A step *continues* if it starts at the last answer, in the same table and the same direction.
+//! - The *stamp* of a batch is the table's change stamp, taken before the batch was read (see
+//!   `change_stamp`). Its *version* is that of the leaf that it was read from.
 //!
 //! # Steps
 //!
@@ -15,45 +16,44 @@
 //!   next(k3) -> k4     from the batch: the stamp holds, no leaf is looked at
 //! ```
 //!
-//! 1. A step that continues is answered from the batch, if its stamp holds.
-//! 2. If the table was changed, the index is asked whether the leaf has the version that was read
-//!    (`Unique::unchanged`): the step finds its leaf, and no more.
-//! 3. Otherwise the index is read: one entry, and if the step continues, some behind it, four times
-//!    as many as the last time.
+//! 1. A step that continues is answered from the batch, if the batch's stamp is still valid.
+//! 2. If the table was changed, ask the index whether the leaf still has the version that was read
+//!    (`Unique::unchanged`). Such a step finds its leaf, but doesn't search it.
+//! 3. Otherwise read the index: one entry, and if the step continues, some entries behind it, four
+//!    times as many as the last time.
 //!
-//! A table that others change all the time would have its stamp armed, and ended, at each step. So
-//! after a change of the table some batches are read without a stamp (2 alone); after a change of
-//! the leaf, some steps read nothing ahead. A step that reads nothing ahead costs little
-//! (`Unique::step`), so a drain, which deletes each key that it has passed, needs no read-ahead.
+//! In a table that other threads change all the time, each step would arm the stamp in vain. So
+//! after a change of the table some batches are read without a stamp, and only (2) applies to them.
+//! After a change of the leaf, some steps don't read ahead. A step without read-ahead costs little
+//! (`Unique::step`). So a consumer that deletes each key that it has passed needs no read-ahead.
 //!
-//! A step that begins at the table's edge for the third time, and found the same leaf unchanged the
-//! second time, asks whether it is unchanged still (`first_unchanged`). So `first` of a table that
-//! is polled, and not drained, finds its leaf and no more.
+//! Consider steps from the table's edge (`first`). If the second of them finds the same leaf,
+//! unchanged, the third asks whether it is still unchanged (`first_unchanged`). So `first` of a
+//! table that is polled, and not consumed, only finds its leaf.
 //!
-//! A host that showed the key of an answer as a number of its own, which stands for that key for
-//! ever, may ask for the next step by that number: then the key is neither written nor compared.
+//! A host may have a number that stands for a key for ever, such as that of an atom. If it has
+//! shown the key of an answer as such a number, it may ask for the next step by the number. The key
+//! is then neither encoded nor compared.
 //!
-//! # Invariants
-//!
-//! 1. An entry whose value holds handles is never answered from here: the batch is a copy, and owns
-//!    no counts of them.
-//! 2. Of a bag, keys are answered from here, and never objects: the batch may have some of a key's
-//!    objects without the others.
+//! 1. An entry whose value holds handles is never answered from the batch. The batch is a copy, and
+//!    owns no counts of the handles.
+//! 2. In a bag, keys are answered from the batch, but never objects: the batch may have only some
+//!    of the objects of a key.
 
 use crate::change_stamp::Stamp;
 use crate::raw;
 use larder_index::{Batch, Direction, Seen};
 
-/// Entries that are read ahead at first, and at most.
+/// The number of entries of the first read-ahead, and the maximum.
 const FIRST: usize = 8;
 const MOST: usize = 512;
-/// Steps that read nothing ahead after the leaf was changed, and batches without a stamp after the
-/// table was.
+/// The number of steps without read-ahead after a change of the leaf, and the number of batches
+/// without a stamp after a change of the table.
 const PAUSE: u32 = 64;
-/// More bytes than this are not kept.
+/// A batch with a larger buffer than this is not kept.
 const KEEP: usize = 1 << 20;
 
-/// Where a step that may continue begins.
+/// The starting point of a step that may continue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum StepFrom<'k> {
     /// An index key.
@@ -62,42 +62,42 @@ pub(crate) enum StepFrom<'k> {
     Shown(u64),
 }
 
-/// What comes after a key.
+/// The result of a step.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum NextEntry<'a> {
-    /// A key, and the first value under it.
+    /// The next key, and the first value under it.
     Entry(&'a [u8], &'a [u8]),
-    /// Nothing: the key is the last.
+    /// There is no next key.
     End,
 }
 
-/// A thread's cursor (see the module).
+/// A thread's read-ahead cursor (see the module).
 #[derive(Default)]
 pub(crate) struct ReadAhead {
     /// The number of the table's change stamp; 0 for none.
     table: u64,
-    /// The batch's stamp; None if it was read without one.
+    /// The batch's stamp; `None` if it was read without one.
     stamp: Option<Stamp>,
     backward: bool,
-    /// A key has one entry at most.
+    /// Whether each key has at most one entry.
     unique: bool,
-    /// What was read, of which the entry at `at` is the last answer.
+    /// The entries that were read. The one at `at` is the last answer.
     batch: Box<Batch>,
-    /// Where the next step reads; it becomes `batch` when the step has an answer.
+    /// The buffer of the next step. It becomes `batch` if the step returns an entry.
     pub(crate) spare: Box<Batch>,
-    /// Where the next step writes a position.
+    /// The buffer for a position.
     pub(crate) position: Vec<u8>,
-    /// The entry of the last answer: the first of its key.
+    /// The number of the entry of the last answer, the first of its key.
     at: usize,
-    /// What its key was shown as; 0 if it was not.
+    /// The number that its key was shown as; 0 if it was not shown.
     shown: u64,
-    /// How many entries were read ahead the last time; 0 for none.
+    /// The number of entries of the last read-ahead; 0 if there was none.
     more: usize,
-    /// Steps until something is read ahead again.
+    /// The number of remaining steps without read-ahead.
     pause: u32,
-    /// Batches until one has a stamp again.
+    /// The number of remaining batches without a stamp.
     without_stamp: u32,
-    /// What is known of steps from the edge.
+    /// The state of steps from the edge.
     first: FromEdge,
 }
 
@@ -113,7 +113,7 @@ enum FromEdge {
     Again,
 }
 
-/// Whether two keys are the same: mostly they are, and short.
+/// Compares two keys, which are mostly equal and short.
 #[inline(always)]
 fn same(a: &[u8], b: &[u8]) -> bool {
     fn ends<const N: usize>(key: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
@@ -129,11 +129,10 @@ fn same(a: &[u8], b: &[u8]) -> bool {
 }
 
 impl ReadAhead {
-    /// Whether a step continues.
+    /// Whether a step from there continues.
     #[inline(always)]
     pub(crate) fn continues(&self, table: u64, from: StepFrom<'_>, way: Direction) -> bool {
-        // The cheap comparisons come first: for most steps that don't continue, one of them says
-        // so.
+        // Make the cheap comparisons first. For most steps that don't continue, one of them fails.
         self.table == table
             && self.backward == (way == Direction::Backward)
             && self.at < self.batch.len()
@@ -149,18 +148,18 @@ impl ReadAhead {
         self.shown == number
     }
 
-    /// Notes what the key of the last answer was shown as.
+    /// Records the number that the key of the last answer was shown as.
     #[inline(always)]
     pub(crate) fn show(&mut self, number: u64) {
         self.shown = number;
     }
 
-    /// The first entry of the key after the last answer; the number of entries if the table has no
-    /// more. None if it was not read.
+    /// The place of the first entry of the key after the last answer. The number of entries if the
+    /// table has no further key. `None` if that part wasn't read.
     #[inline(always)]
     fn next_place(&self) -> Option<usize> {
         let next = self.at + 1;
-        // Behind the last entry, nothing is known, unless the batch reached the table's end.
+        // What comes after the last entry is unknown, unless the batch reached the table's end.
         match self.batch.entries.get(next) {
             Some(_) if self.unique => Some(next),
             Some(_) => self.next_of_bag(next),
@@ -168,7 +167,7 @@ impl ReadAhead {
         }
     }
 
-    /// As `next_place`, where the key of the last answer may have several entries.
+    /// Like `next_place`, for tables whose keys may have several entries.
     fn next_of_bag(&self, mut next: usize) -> Option<usize> {
         let key = self.batch.key(self.at);
         while next < self.batch.len() && same(self.batch.key(next), key) {
@@ -178,29 +177,30 @@ impl ReadAhead {
         (next < self.batch.len() || self.batch.done).then_some(next)
     }
 
-    /// Makes an entry the last answer and gives it, unless its value holds handles (invariant 1);
-    /// at the end, says so.
+    /// Makes an entry the last answer, and returns it. `None` if its value holds handles (invariant
+    /// 1).
     #[inline(always)]
     fn go_to(&mut self, next: usize) -> Option<NextEntry<'_>> {
         if next >= self.batch.len() {
             return Some(NextEntry::End);
         }
         let (key, value) = self.batch.entry(next);
-        // What a handle refers to may have been freed since the batch was read. The step reads the
-        // index instead.
+        // The object behind a handle may have been freed since the batch was read. The step reads
+        // the index instead.
         if raw::has_handles(value) {
             return None;
         }
-        // The number was that of the former answer's key.
+        // `shown` belongs to the key of the previous answer.
         (self.at, self.shown) = (next, 0);
         Some(NextEntry::Entry(key, value))
     }
 
-    /// (1) What comes after the last answer, if it was read and `holds` says that its stamp does.
+    /// (1) The entry after the last answer, if it was read, and if `holds` confirms the batch's
+    /// stamp.
     #[inline(always)]
     pub(crate) fn next(&mut self, holds: impl FnOnce(Stamp) -> bool) -> Option<NextEntry<'_>> {
-        // The order matters: the entry was read after the stamp was taken, and the stamp holds now,
-        // so the entry is what the table has now.
+        // The entry was read after the stamp was taken, and the stamp is valid after that. So the
+        // entry is what the table has now.
         let stamp = self.stamp?;
         let next = self.next_place()?;
         if !holds(stamp) {
@@ -209,28 +209,29 @@ impl ReadAhead {
         self.go_to(next)
     }
 
-    /// (2) As `next`, after the table was changed: if `same` says of the key of the last answer
-    /// that its leaf has the version that was read.
+    /// (2) Like `next`, after the table was changed. `same` says whether the leaf of a key, that of
+    /// the last answer, still has the version that was read.
     #[inline]
     pub(crate) fn next_unchanged(
         &mut self,
         same: impl FnOnce(&[u8], Seen) -> bool,
     ) -> Option<NextEntry<'_>> {
-        // An index without versions gave none with the batch: then only a stamp can vouch for it.
+        // An index without versions sets no `seen`. In that case only a stamp can confirm the
+        // batch.
         let seen = self.batch.seen?;
         let next = self.next_place()?;
         if !same(self.batch.key(self.at), seen) {
             return None;
         }
-        // The table changes elsewhere: the next batches go without a stamp.
+        // The changes are elsewhere in the table. Read the next batches without a stamp.
         if self.stamp.take().is_some() {
             self.without_stamp = PAUSE;
         }
         self.go_to(next)
     }
 
-    /// The table's first entry, if the last two steps began at the edge, and `same` says of its key
-    /// that the leaf has the version that both have read.
+    /// The table's first entry, if the last two steps started at the edge, and if `same` confirms
+    /// that the leaf of the entry still has the version that both have read.
     #[inline]
     pub(crate) fn first_unchanged(
         &mut self,
@@ -240,18 +241,18 @@ impl ReadAhead {
         if self.first != FromEdge::Again || self.table != table || self.batch.is_empty() {
             return None;
         }
-        // A step from the edge has a version only if no other leaf can have the first entry.
+        // A step from the edge sets `seen` only if no other leaf can have the first entry.
         let seen = self.batch.seen?;
         same(self.batch.key(0), seen).then(|| self.go_to(0))?
     }
 
-    /// (3) How many entries a step that continues, and could not be answered from here, should read
-    /// ahead, and whether with a stamp.
+    /// (3) How many entries a step should read ahead that continues and couldn't be answered from
+    /// the batch, and whether with a stamp.
     #[inline]
     pub(crate) fn wanted(&mut self) -> (usize, bool) {
         let versioned = self.batch.seen.is_some();
         if (self.stamp.is_some() || versioned) && self.next_place().is_some() {
-            // There was an answer, and it was not current: the leaf changes, too.
+            // The batch had the answer, but wasn't current. So this leaf is changed, too.
             self.pause = PAUSE;
             self.more = 0;
         }
@@ -261,19 +262,19 @@ impl ReadAhead {
         }
         let with_stamp = self.without_stamp == 0 || !versioned;
         self.without_stamp = self.without_stamp.saturating_sub(1);
-        // Four times as many as the last time, from eight on.
+        // Read four times as many as the last time, starting with eight.
         self.more = (4 * self.more).clamp(FIRST, MOST);
         (self.more, with_stamp)
     }
 
-    /// Notes that a step began elsewhere than at the last answer.
+    /// Called when a step doesn't start at the last answer.
     #[inline(always)]
     pub(crate) fn begins_anew(&mut self) {
         self.more = 0;
     }
 
-    /// Keeps what a step has read into `spare`, of which the first entry was the answer, unless it
-    /// is much. `is_first`: the step began at the edge.
+    /// Keeps the entries that a step has read into `spare`, unless the buffer is large. The first
+    /// entry is the answer. `is_first` says that the step started at the edge.
     #[inline]
     pub(crate) fn keep(
         &mut self,
@@ -288,10 +289,10 @@ impl ReadAhead {
             (true, false) => FromEdge::Once,
             (true, true) => FromEdge::Again,
         };
-        // The old batch is the next step's buffer: a walk needs two, and no more memory from then
-        // on.
+        // The old batch becomes the next step's buffer. So a traversal needs two buffers, and
+        // allocates nothing after that.
         std::mem::swap(&mut self.batch, &mut self.spare);
-        // A thread doesn't hold a megabyte for a walk that may be over.
+        // Don't keep a megabyte for a traversal that may be over.
         if self.batch.bytes.capacity() > KEEP {
             *self = ReadAhead::default();
             return;
@@ -303,7 +304,7 @@ impl ReadAhead {
         self.at = 0;
     }
 
-    /// Puts a batch back that was taken from `spare`, unless it is large.
+    /// Returns a batch that was taken from `spare`, unless it is large.
     pub(crate) fn put_back(&mut self, batch: Box<Batch>) {
         if batch.bytes.capacity() <= KEEP {
             self.spare = batch;

@@ -1,21 +1,22 @@
-//! What a table keeps its objects in: an index, and the number of objects. `delete_all_objects`
-//! puts a new store in place of the old.
+//! The store of a table: an index of its objects, and their number. `delete_all_objects` replaces
+//! the store by a new one.
 //!
-//! A store may have *layers*: indexes that wrap the index of the objects, and do something more at
+//! A store may have *layers*: indexes that wrap the index of the objects, and do additional work at
 //! each change.
 //!
 //! ```text
 //!  plain      objects
-//!  indexed    objects ← Indexed        keeps the secondary indexes
-//!  watched    objects ← Watched        keeps what changes, and tells it
-//!  bounded    objects ← Bounded        leaves out what is expired
+//!  plain      objects
+//!  indexed    objects ← Indexed        maintains the secondary indexes
+//!  watched    objects ← Watched        keeps versions for snapshots, and pushes events to feeds
+//!  bounded    objects ← Bounded        hides expired objects
 //!  all        objects ← Indexed ← Watched ← Bounded
 //! ```
 //!
-//! Below `Bounded` each object has a stamp (`bounds`).
+//! Below `Bounded` each object is followed by a stamp (`bounds`).
 //!
-//! Several stores may lead to the same objects. Each of them has a part of one `Contents`; who
-//! gives the last part back frees what the index has.
+//! Several stores may share the same objects. Each of them holds a reference to one `Contents`. The
+//! one that drops the last reference frees the objects.
 
 use crate::bounds::{self, weight, Bounded, Layer, Quota};
 use crate::counters::Counter;
@@ -29,15 +30,15 @@ use larder_index::{Guard, Key};
 use larder_term::hash::Seed;
 use std::sync::{Arc, OnceLock};
 
-/// What a store does beside keeping objects.
+/// The layers of a store.
 #[derive(Clone, Default)]
 pub(crate) struct Layers {
     /// The secondary indexes.
     pub(crate) indexes: Option<Arc<Indexes>>,
-    /// What keeps the objects of before, while the table is watched.
+    /// The versions of objects and the feed, while the table is watched.
     pub(crate) history: Option<Arc<History>>,
-    /// Whether operations on one key go by its lock, as commits write to the table. Only in a
-    /// watched table.
+    /// Whether operations on one key take the key's lock, because commits write to the table. Only
+    /// in a watched table.
     pub(crate) locks: bool,
     /// The table's bounds.
     pub(crate) bounds: Option<Arc<Layer>>,
@@ -45,38 +46,38 @@ pub(crate) struct Layers {
 
 /// An index and the number of its objects.
 pub(crate) struct Store {
-    /// The objects, through the layers.
+    /// The index, with all layers.
     pub(crate) index: Index,
     pub(crate) count: Arc<Counter>,
-    /// Objects at which it is full.
+    /// The number of objects at which the structure is full.
     limit: usize,
-    /// What all stores share that have these objects; none for a store whose index reads others',
-    /// and for one whose history has a store of the same objects.
+    /// Shared by all stores with the same objects. `None` for a view, whose index reads the index
+    /// of another store, and for a watched store, whose history has a store of the same objects.
     contents: Option<Arc<Contents>>,
-    /// None for a store without layers.
+    /// `None` if the store has no layers.
     wrapped: Option<Box<Wrapped>>,
-    /// Whether its structure has a limit, or the table a quota.
+    /// Whether the structure has a limit, or the table has a quota.
     has_limit: bool,
-    /// Whether it may refuse something new: it has a limit, or a unique index.
+    /// Whether the store may refuse new objects: it has a limit, or a unique index.
     may_refuse: bool,
-    /// Whether it is a view of another table's objects, which nobody has counted.
+    /// Whether the store is a view of another table, whose objects haven't been counted.
     is_snapshot: bool,
 }
 
-/// What a store with layers has.
+/// The additional fields of a store with layers.
 struct Wrapped {
-    /// The objects without layers.
+    /// The index below all layers.
     objects: Index,
     layers: Layers,
-    /// The index, if the table is bounded.
+    /// The `Bounded` layer, if the table is bounded.
     bounded: Option<Arc<Bounded>>,
-    /// What differs in it from the table that it is a view of.
+    /// The differences between a view and its table.
     views: Vec<Arc<dyn Differences>>,
-    /// As of `of_commits`, once there was a commit.
+    /// The result of `of_commits`, which is made at the first commit.
     of_commits: OnceLock<Box<Store>>,
 }
 
-/// Those of a store without.
+/// The layers of a store that has none.
 static NO_LAYERS: Layers = Layers {
     indexes: None,
     history: None,
@@ -84,11 +85,11 @@ static NO_LAYERS: Layers = Layers {
     bounds: None,
 };
 
-/// Stands for the objects of an index.
+/// Represents ownership of the objects of an index.
 struct Contents;
 
 impl Store {
-    /// An empty store for a table with these options, which were checked, and this seed, with
+    /// Makes an empty store for a table with these options, which were checked, this seed, and
     /// these secondary indexes, which are empty.
     #[inline]
     pub(crate) fn new(options: &Options, seed: &Seed, indexes: Option<Arc<Indexes>>) -> Self {
@@ -123,10 +124,11 @@ impl Store {
         }
     }
 
-    /// An empty store in the place of this one, with these options, but for what was set since.
+    /// Makes an empty store that replaces this one, with these options, and with the settings that
+    /// were changed since the table was created.
     ///
     /// # Errors
-    /// `BadOption`, unless the indexes were checked.
+    /// `BadOption` if the definition of an index is invalid. It can't be if it was checked.
     pub(crate) fn emptied(&self, options: &Options, seed: &Seed) -> Result<Self, Error> {
         let Layers {
             indexes, bounds, ..
@@ -144,7 +146,7 @@ impl Store {
         Ok(store)
     }
 
-    /// A store with the same objects, and other layers.
+    /// Makes a store with the same objects and other layers.
     pub(crate) fn through(&self, layers: Layers) -> Store {
         let mut store = Store {
             index: self.objects().share(),
@@ -160,7 +162,7 @@ impl Store {
         store
     }
 
-    /// Puts layers on a store without.
+    /// Adds layers to a store that has none.
     #[cold]
     fn wrap(&mut self, layers: Layers) {
         let objects = self.index.share();
@@ -170,7 +172,7 @@ impl Store {
             self.index = indexes::keep(self.index.share(), indexes, has_stamps);
         }
         if let Some(history) = &layers.history {
-            // A history has a store of the objects itself.
+            // The history itself has a store of the objects.
             self.contents = None;
             self.index = versions::watch(self.index.share(), history, layers.locks);
         }
@@ -178,7 +180,7 @@ impl Store {
         self.has_limit |= layers.bounds.as_ref().is_some_and(has_quota);
         self.may_refuse |= self.has_limit;
         let bounded = layers.bounds.as_ref().and_then(|layer| {
-            // Bags are refused when a table is made.
+            // Bags can't have bounds, which is checked when a table is created.
             let (Index::Unique(below), Index::Unique(objects)) = (&self.index, &objects) else {
                 return None;
             };
@@ -202,7 +204,8 @@ impl Store {
         });
     }
 
-    /// The store by which a commit writes, which holds the locks of its keys.
+    /// The store that commits write to. A commit holds the locks of its keys, so this store doesn't
+    /// take them.
     pub(crate) fn of_commits(&self) -> &Store {
         let Some(wrapped) = &self.wrapped else {
             return self;
@@ -215,7 +218,7 @@ impl Store {
         })
     }
 
-    /// A store with the same objects, and no layers but the table's bounds.
+    /// A store with the same objects, and with no layer except the table's bounds.
     pub(crate) fn plain(&self) -> Store {
         self.through(Layers {
             bounds: self.layers().bounds.clone(),
@@ -223,7 +226,7 @@ impl Store {
         })
     }
 
-    /// The index below the table's bounds: what a history has to do with.
+    /// The index below the table's bounds, which the history works with.
     pub(crate) fn below(&self) -> Index {
         match self.bounded() {
             Some(bounded) => Index::Unique(Arc::clone(bounded.below())),
@@ -231,7 +234,7 @@ impl Store {
         }
     }
 
-    /// The index, if the table is bounded.
+    /// The `Bounded` layer, if the table is bounded.
     #[inline]
     pub(crate) fn bounded(&self) -> Option<&Arc<Bounded>> {
         self.wrapped.as_ref()?.bounded.as_ref()
@@ -242,8 +245,8 @@ impl Store {
         self.layers().bounds.as_ref()
     }
 
-    /// A view of this store's objects as of a time, in an index that has them with stamps, if the
-    /// table is bounded.
+    /// If the table is bounded, wraps a view of the objects with their stamps, so that it shows the
+    /// objects that weren't expired at a time.
     pub(crate) fn as_of(&self, view: Index, time: u64) -> Index {
         match self.layer() {
             Some(layer) => bounds::bound(view, layer, time),
@@ -251,8 +254,8 @@ impl Store {
         }
     }
 
-    /// A store with the objects of a view of a table, which has these indexes, and what differs in
-    /// the view from the table.
+    /// Makes the store of a view of a table, which has these indexes. `views` are the differences
+    /// between the view and the table.
     pub(crate) fn of_view(
         index: Index,
         indexes: Option<Arc<Indexes>>,
@@ -281,7 +284,7 @@ impl Store {
         }
     }
 
-    /// The objects without layers.
+    /// The index below all layers.
     fn objects(&self) -> &Index {
         match &self.wrapped {
             None => &self.index,
@@ -289,7 +292,7 @@ impl Store {
         }
     }
 
-    /// What it does beside keeping objects.
+    /// The layers of the store.
     #[inline]
     pub(crate) fn layers(&self) -> &Layers {
         match &self.wrapped {
@@ -298,14 +301,14 @@ impl Store {
         }
     }
 
-    /// The secondary indexes, if one of them is unique and its values are claimed here: a
-    /// transaction claims none before its commit.
+    /// The secondary indexes, if one of them is unique and writes of this store claim its values.
+    /// The writes of a transaction to its view claim nothing before the commit.
     pub(crate) fn unique_indexes(&self) -> Option<&Arc<Indexes>> {
         let indexes = self.layers().indexes.as_ref();
         indexes.filter(|indexes| self.may_refuse && indexes.has_unique())
     }
 
-    /// What differs in it from the table that it is a view of: nothing, if it is none.
+    /// The differences between a view and its table. Empty if the store isn't a view.
     pub(crate) fn views(&self) -> &[Arc<dyn Differences>] {
         self.wrapped.as_ref().map_or(&[], |wrapped| &wrapped.views)
     }
@@ -316,7 +319,7 @@ impl Store {
         self.wrapped.as_ref()?.layers.history.as_ref()
     }
 
-    /// The number of objects. O(1), but for a view of another table, which is read from end to end.
+    /// The number of objects. O(1), except for a view of another table, which is read as a whole.
     pub(crate) fn size(&self) -> usize {
         if self.is_snapshot {
             self.index.len()
@@ -325,28 +328,29 @@ impl Store {
         }
     }
 
-    /// Whether no other store has the objects.
+    /// Whether no other store has the same objects.
     pub(crate) fn is_last(&self) -> bool {
         let count = |contents| Arc::strong_count(contents) == 1;
         self.contents.as_ref().is_some_and(count)
     }
 
-    /// Frees some objects of a store that nobody uses any more; true when there is nothing left
-    /// to free, or others have the objects, too.
+    /// Frees some objects of a store that nobody uses any more. Returns `true` if none are left, or
+    /// if other stores have the same objects.
     pub(crate) fn free_some(&mut self, limit: usize) -> bool {
-        // If nobody else has a part now, nobody gets one: this one isn't shared meanwhile.
+        // If no other store has a reference now, none can get one: this store isn't shared
+        // meanwhile.
         let is_last = self.contents.as_mut().and_then(Arc::get_mut).is_some();
         !is_last || self.objects().free_some(limit)
     }
 
-    /// Whether it may refuse something new.
+    /// Whether the store may refuse new objects.
     #[inline]
     pub(crate) fn may_refuse(&self) -> bool {
         self.may_refuse
     }
 
-    /// Whether there is room for so many more objects, whatever they are. Those that come and go
-    /// meanwhile are not counted.
+    /// Whether there is room for this number of additional objects, whatever their sizes.
+    /// Concurrent inserts and deletes are not taken into account.
     pub(crate) fn takes(&self, more: usize) -> bool {
         match (self.limit(), self.quota()) {
             (_, Some(quota)) => quota.takes(self.count.get(), more),
@@ -355,18 +359,18 @@ impl Store {
         }
     }
 
-    /// Whether it refuses what it has no room for.
+    /// Whether the store refuses objects when it is full.
     pub(crate) fn is_limited(&self) -> bool {
         self.has_limit() && self.quota().is_none_or(Quota::refuses_some)
     }
 
-    /// Whether its quota, or its structure, has a limit: then writes ask more.
+    /// Whether the structure has a limit, or the table has a quota. Writes then have more to check.
     #[inline]
     pub(crate) fn has_limit(&self) -> bool {
         self.has_limit
     }
 
-    /// Whether it has no room for so many objects more, with so much weight.
+    /// Whether there is no room for this number of additional objects with this weight.
     pub(crate) fn refuses(&self, more: (usize, i64)) -> bool {
         match self.quota() {
             Some(quota) => quota.refuses(self.count.get(), more),
@@ -374,7 +378,7 @@ impl Store {
         }
     }
 
-    /// What a value under a key, where `old` is now, comes to: how many objects more, with how much
+    /// What a write of `new` under a key with the value `old` adds: the number of objects, and the
     /// weight.
     pub(crate) fn need(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> (usize, i64) {
         let weight = |value| self.quota().map_or(0, |_| weight(key.bytes, value));
@@ -384,32 +388,32 @@ impl Store {
         )
     }
 
-    /// What there is of a table with limits.
+    /// The quota, if the table has limits.
     pub(crate) fn quota(&self) -> Option<&Quota> {
         self.bounded()?.layer().quota()
     }
 
-    /// Whether an operation on one key has to wait for a list: it has no room for some, or claims
-    /// values for a unique index.
+    /// Whether a write of one key has to wait for a list: the store refuses objects when it is
+    /// full, or has a unique index.
     pub(crate) fn holds_lists_back(&self) -> bool {
         self.is_limited() || self.unique_indexes().is_some()
     }
 
-    /// Objects at which it is full.
+    /// The number of objects at which the structure is full.
     pub(crate) fn limit(&self) -> usize {
         self.limit
     }
 
-    /// Whether it pays to ask early for the memory that operations on some keys will touch. In a
-    /// tree this walks the way to each leaf once more. With fewer than `many` objects its nodes are
-    /// near anyway, and the walk is a loss.
+    /// Whether it pays to prefetch the memory of operations on some keys. In a tree, prefetching
+    /// follows the path to each leaf once more. With fewer than `many` objects, the nodes are in
+    /// the caches anyway, and the additional pass is a loss.
     #[inline]
     pub(crate) fn is_far(&self, many: usize) -> bool {
         let is_short = self.index.is_short_way();
         self.count.get() >= if is_short { MANY_BY_HASH } else { many }
     }
 
-    /// Asks for the memory that operations on the keys will touch, where that pays; a hint.
+    /// Prefetches the memory of operations on the keys, if that pays. A hint.
     #[inline]
     pub(crate) fn prefetch(&self, guard: &Guard, keys: &[Key<'_>], many: usize) {
         if self.is_far(many) {
@@ -417,7 +421,7 @@ impl Store {
         }
     }
 
-    /// Bytes held.
+    /// The memory of the store in bytes.
     pub(crate) fn memory(&self) -> usize {
         let wrapped = self.wrapped.as_ref().map_or(0, |_| size_of::<Wrapped>());
         self.index.memory() + size_of::<Self>() + wrapped + self.count.memory()
@@ -426,9 +430,9 @@ impl Store {
 
 impl Drop for Store {
     fn drop(&mut self) {
-        // The reaper has emptied a store before it drops it; what is left otherwise (an engine that
-        // ended) still has to give its handles back. Of several that drop their parts at once, one
-        // has the last.
+        // The reaper empties a store before it drops it. In other cases, such as the end of an
+        // engine, the handles have to be released here. If several stores drop their references at
+        // the same time, exactly one of them has the last.
         if self.contents.take().and_then(Arc::into_inner).is_some() {
             while !self.objects().free_some(4096) {}
         }

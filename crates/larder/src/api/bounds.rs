@@ -1,4 +1,4 @@
-//! Bounded tables: how long tuples live.
+//! Bounded tables: limits of the lifetime of tuples.
 
 use super::Table;
 use crate::error::Error;
@@ -11,7 +11,7 @@ pub(super) fn ms(time: Option<Duration>) -> Option<u64> {
     time.map(|time| u64::try_from(time.as_millis()).unwrap_or(u64::MAX))
 }
 
-/// Of a bounded table: one that was made with [`Builder::ttl`](super::Builder::ttl),
+/// Operations of a bounded table: one that was created with [`Builder::ttl`](super::Builder::ttl),
 /// [`Builder::idle`](super::Builder::idle) or [`Builder::bounds`](super::Builder::bounds).
 ///
 /// ```
@@ -31,8 +31,8 @@ pub(super) fn ms(time: Option<Duration>) -> Option<u64> {
 /// # Ok(()) }
 /// ```
 impl Table {
-    /// Inserts a tuple that lives for so long, whatever the table's `ttl`; `None`: until it is
-    /// deleted. Atomic.
+    /// Inserts a tuple with a lifetime of its own, in place of the table's `ttl`. With `None`, the
+    /// tuple doesn't expire. Atomic.
     ///
     /// # Errors
     /// As `insert`; `Unbounded` if the table has no bounds.
@@ -42,8 +42,9 @@ impl Table {
         self.patiently(|| table.insert_with(self.me(), &object, ms(ttl)))
     }
 
-    /// Gives the tuple under a key so long to live, from now on; `None`: until it is deleted.
-    /// Whether there is one. Feeds are not told. O(1) (ordered_set: O(log n)).
+    /// Sets the remaining lifetime of the tuple under a key. With `None`, the tuple doesn't expire.
+    /// Returns whether there is such a tuple. Feeds get no event for this. O(1) (ordered_set: O(log
+    /// n)).
     ///
     /// # Errors
     /// `NoTable`; `Unbounded` if the table has no bounds.
@@ -53,7 +54,8 @@ impl Table {
         self.patiently(|| table.expire(self.me(), &key, ms(ttl)))
     }
 
-    /// How long the tuple under a key has left. As `contains`, it is no read that `idle` counts.
+    /// Returns the remaining lifetime of the tuple under a key. Like `contains`, this doesn't count
+    /// as a read for `idle`.
     ///
     /// # Errors
     /// As `expire`.
@@ -63,11 +65,11 @@ impl Table {
         self.patiently(|| table.time_left(self.me(), &key))
     }
 
-    /// Sets the bounds of a bounded table, for what is written from here on. Tuples that are there
-    /// keep the time that they have.
+    /// Sets the bounds of a bounded table. They apply to tuples written from now on. Existing
+    /// tuples keep their lifetimes.
     ///
     /// # Errors
-    /// `NoTable`, `NotOwner`; `Unbounded` if the table was made without bounds.
+    /// `NoTable`, `NotOwner`; `Unbounded` if the table was created without bounds.
     pub fn set_bounds(&self, bounds: &Bounds) -> Result<(), Error> {
         self.engine_table().set_bounds(self.me(), bounds)
     }

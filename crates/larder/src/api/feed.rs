@@ -1,4 +1,4 @@
-//! Feeds: what changes in a table, as it changes.
+//! Feeds: the changes of a table, as events in the order of commits.
 
 use super::snapshot::Snapshot;
 use super::spec::MatchSpec;
@@ -15,55 +15,56 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// Events that a feed may fall behind, unless it says otherwise.
+/// The default limit of events that a feed may fall behind.
 const LIMIT: usize = 10_000;
 
-/// Events that are looked at together.
+/// The number of events that are read and filtered in one step.
 const BATCH: usize = 256;
 
-/// How long a feed waits for the end of a list before it helps with it.
+/// How long a feed waits for a list insert that isn't complete before it helps with it.
 const PATIENCE: Duration = Duration::from_millis(1);
 
-/// What changed.
+/// A change of a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
-    /// A tuple is new.
+    /// A tuple was inserted under a new key.
     Insert(Term),
-    /// A tuple, the first, was replaced by another with the same key.
+    /// The first tuple was replaced by the second, which has the same key.
     Replace(Term, Term),
-    /// A tuple is gone.
+    /// A tuple was deleted.
     Delete(Term),
-    /// A tuple is gone, as its time was over.
+    /// A tuple expired.
     Expire(Term),
-    /// A tuple is gone, as there was too much.
+    /// A tuple was evicted.
     Evict(Term),
-    /// All tuples are gone.
+    /// All tuples were deleted.
     Clear,
-    /// So many events were lost, as the feed fell behind by more than its limit. To follow the
-    /// table again, subscribe anew with a snapshot.
+    /// This number of events was lost, since the feed fell behind by more than its limit. To follow
+    /// the table again, subscribe again with a snapshot.
     Overflow(u64),
-    /// The table is gone. Nothing follows.
+    /// The table was dropped. No further event follows.
     Gone,
 }
 
 /// The events of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Commit {
-    /// Its number. It only grows; a commit that changed several tables has the same in each.
+    /// The number of the commit. Numbers increase. A commit that changes several tables has the
+    /// same number in the feed of each.
     pub seq: u64,
-    /// What it changed: one event, or several that took effect together. A commit of over 500 comes
-    /// in parts, with one number.
+    /// The events: one, or several that took effect together. A commit with more than 500 events is
+    /// delivered in parts, which have the same number.
     pub events: Vec<Event>,
 }
 
-/// What a feed waits with.
+/// The condition that a feed waits for.
 #[derive(Default)]
 struct Bell {
     rang: Mutex<bool>,
     signal: Condvar,
 }
 
-/// A subscription to a table. It ends when it is dropped.
+/// A subscription to a table. It ends when this value is dropped.
 ///
 /// ```
 /// use larder::api::{Event, Larder};
@@ -90,7 +91,7 @@ pub struct Feed {
     bell: Arc<Bell>,
     ready: VecDeque<Commit>,
     over: bool,
-    /// The table is kept.
+    /// Keeps the table alive.
     _table: Table,
 }
 
@@ -101,26 +102,27 @@ impl fmt::Debug for Feed {
 }
 
 impl Feed {
-    /// The next commit that changed something; None if there is none yet.
+    /// Returns the next commit, or `None` if there is none yet.
     ///
     /// # Complexity
-    /// The events that are looked at, of objects that fit or not, until one does.
+    /// Linear in the number of events that are read until one passes the filter.
     pub fn try_recv(&mut self) -> Option<Commit> {
         while self.ready.is_empty() && self.fill() == Told::Some {}
         self.ready.pop_front()
     }
 
-    /// The next commit; waits for it. None if the table is gone and [`Event::Gone`] was given.
+    /// Waits for the next commit. Returns `None` if the table was dropped and [`Event::Gone`] has
+    /// been delivered.
     pub fn recv(&mut self) -> Option<Commit> {
         self.recv_until(None)
     }
 
-    /// As `recv`, but waits no longer than so.
+    /// Like `recv`, but returns `None` after this time.
     pub fn recv_timeout(&mut self, timeout: Duration) -> Option<Commit> {
         self.recv_until(Instant::now().checked_add(timeout))
     }
 
-    /// Whether [`Event::Gone`] was given: nothing follows.
+    /// Whether [`Event::Gone`] has been delivered, so that no further event follows.
     pub fn is_over(&self) -> bool {
         self.over && self.ready.is_empty()
     }
@@ -195,18 +197,20 @@ impl Feed {
 impl Iterator for Feed {
     type Item = Commit;
 
-    /// As `recv`.
+    /// See [`Feed::recv`].
     fn next(&mut self) -> Option<Commit> {
         self.recv()
     }
 }
 
-/// What a feed is to have.
+/// The options of a feed.
 #[derive(Clone, Debug)]
 pub struct FeedOptions {
-    /// Events that it may fall behind; 10,000 unless said. Older ones are lost.
+    /// How many events the feed may fall behind; 10,000 by default. Beyond that, older events are
+    /// lost.
     pub limit: usize,
-    /// A match specification, written as in Erlang: the changes of tuples, old or new, that match.
+    /// A match specification, written as in Erlang. The feed gets the changes whose old or new
+    /// tuple matches.
     pub filter: Option<String>,
 }
 
@@ -237,7 +241,7 @@ impl FeedOptions {
 }
 
 impl Table {
-    /// A feed of all that changes in the table from here on.
+    /// Subscribes to all changes of the table from now on.
     ///
     /// # Errors
     /// `NoTable`; `TableType` for a table on a structure of the studies, and for a snapshot.
@@ -245,10 +249,10 @@ impl Table {
         self.subscribe_with(&FeedOptions::default())
     }
 
-    /// As `subscribe`.
+    /// Like `subscribe`, with options.
     ///
     /// # Errors
-    /// As `subscribe`; `BadSpec` for the filter.
+    /// Those of `subscribe`; `BadSpec` for the filter.
     pub fn subscribe_with(&self, options: &FeedOptions) -> Result<Feed, Error> {
         let (subscription, bell) = self.patiently(|| {
             let (wishes, bell) = options.wishes()?;
@@ -258,7 +262,8 @@ impl Table {
         Ok(self.feed(subscription, bell))
     }
 
-    /// A snapshot, and a feed of what changes after it: no change is in both, and none in neither.
+    /// Takes a snapshot, and subscribes to the changes after it. Each change is in exactly one of
+    /// the two.
     ///
     /// ```
     /// use larder::api::{Event, FeedOptions, Larder};
@@ -275,7 +280,7 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As `subscribe_with`.
+    /// Those of `subscribe_with`.
     pub fn snapshot_and_subscribe(&self, options: &FeedOptions) -> Result<(Snapshot, Feed), Error> {
         let ((snapshot, subscription), bell) = self.patiently(|| {
             let (wishes, bell) = options.wishes()?;

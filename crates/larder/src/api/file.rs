@@ -9,14 +9,14 @@ use std::path::Path;
 use std::sync::Arc;
 
 impl Table {
-    /// Writes the table to a file, in place of what is there: the old file stays until the new one
-    /// is whole, and on the disk.
+    /// Saves the table to a file, and replaces the file of that name, if there is one. The old file
+    /// stays in place until the new one is complete and on disk.
     ///
-    /// The file has the table as of one moment of the call, whatever others do meanwhile. Of a
-    /// table on a structure of the studies it has what a scan sees.
+    /// The file has the table as of one instant during the call, even if other threads write
+    /// meanwhile. If the table is on a structure of the studies, the file has what a scan returns.
     ///
     /// # Errors
-    /// `File` with what the system said, `NoTable`.
+    /// `File` with the error of the operating system, `NoTable`.
     pub fn save(&self, path: impl AsRef<Path>) -> Result<(), Error> {
         let options = SaveOptions {
             sync: true,
@@ -38,12 +38,12 @@ impl Table {
 }
 
 impl Larder {
-    /// Makes the table that a file holds. The whole file is checked before the first tuple is taken
-    /// from it.
+    /// Creates a table from a file. The whole file is verified before the first tuple is loaded.
     ///
     /// # Errors
-    /// `File`: not a table's file, cut short, damaged, or what the system said; `AlreadyExists`: it
-    /// has a name to be found by, which is in use. Nothing is left of a table whose file is bad.
+    /// `File` if the file isn't the file of a table, is truncated or damaged, or can't be read;
+    /// `AlreadyExists` if the table is a named one, and another table has the name. If there is an
+    /// error, no part of the table is left.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Table, Error> {
         let options = LoadOptions {
             verify: true,

@@ -9,8 +9,8 @@ use crate::indexes::{Explanation, IndexDefinition, IndexInfo, IndexJob, IndexOn}
 use crate::scan::{Output, ScanStep};
 use larder_term::{AsTerm, Atom, Term};
 
-/// What a secondary index has of each tuple, and how: for [`Builder::index`](super::Builder::index)
-/// and [`Table::add_index`].
+/// The definition of a secondary index, for [`Builder::index`](super::Builder::index) and
+/// [`Table::add_index`].
 ///
 /// ```
 /// use larder::api::{Index, Larder};
@@ -40,14 +40,14 @@ pub struct Index {
 }
 
 impl Index {
-    /// Of the element at a position, from 1. Tuples that are shorter are not in the index.
+    /// An index on the element at a position, from 1. Shorter tuples are not in the index.
     pub fn element(name: &str, position: usize) -> Self {
         Self::of(name, Ok(IndexOn::Element(position)))
     }
 
-    /// Of the result of an expression of match specifications over the tuple, `'$_'`, written as in
-    /// Erlang: `{map_get, zip, {element, 5, '$_'}}`. Tuples for which it fails are not in the
-    /// index.
+    /// An index on the result of an expression of match specifications over the tuple, `'$_'`. The
+    /// expression is written as in Erlang: `{map_get, zip, {element, 5, '$_'}}`. Tuples for which
+    /// it fails are not in the index.
     pub fn expression(name: &str, expression: &str) -> Self {
         let on = larder_term::text::parse(expression);
         Self::of(name, on.map(IndexOn::Expression).map_err(|e| e.to_string()))
@@ -62,14 +62,14 @@ impl Index {
         }
     }
 
-    /// No two tuples may have values that are equal (`==`).
+    /// Makes the index unique: no two tuples may have equal values (`==`).
     pub fn unique(mut self) -> Self {
         self.unique = true;
         self
     }
 
-    /// The value is a list, each of whose elements is indexed. Tuples with something else are not
-    /// in the index.
+    /// Indexes each element of the value, which is a list. Tuples with another value are not in the
+    /// index.
     pub fn each(mut self) -> Self {
         self.each = true;
         self
@@ -88,11 +88,11 @@ impl Index {
 }
 
 impl Table {
-    /// Adds an index. Others read and write the table meanwhile.
+    /// Adds an index. Other threads can read and write the table meanwhile.
     ///
     /// # Errors
-    /// `BadOption` for a definition that can't be, or a name that another index has; `NotUnique` if
-    /// two tuples have one value in a unique index; `TableType`, `NoTable`.
+    /// `BadOption` for an invalid definition, or a name that another index has; `NotUnique` if two
+    /// tuples have the same value in a unique index; `TableType`, `NoTable`.
     ///
     /// # Complexity
     /// O(n log n).
@@ -113,36 +113,37 @@ impl Table {
         self.patiently(|| self.engine_table().drop_index(self.me(), name))
     }
 
-    /// What is known of the indexes.
+    /// Returns the definitions and the states of the table's indexes.
     pub fn indexes(&self) -> Vec<IndexInfo> {
         self.engine_table().indexes()
     }
 
-    /// The tuples that have a value in an index (`==`).
+    /// Returns the tuples that have a value in an index (`==`).
     ///
     /// # Errors
     /// `NoIndex`, `NoTable`.
     ///
     /// # Consistency
-    /// Each tuple is in the table, with that value, at some instant during the call. One that has
-    /// it throughout is there once. Of a snapshot, or in a transaction: those of its instant.
+    /// Each tuple that is returned was in the table, with that value, at some instant during the
+    /// call. A tuple that has the value throughout is returned once. In a snapshot or a
+    /// transaction, the result is that of its instant.
     ///
     /// # Complexity
-    /// O(log n), and O(log n) for each tuple.
+    /// O(log n), and O(log n) for each tuple that is returned.
     pub fn index_lookup(&self, name: &str, value: &impl AsTerm) -> Result<Vec<Term>, Error> {
         let (name, table) = (Self::index_name(name)?, self.engine_table());
         let job = self.patiently(|| table.index_lookup(self.me(), name, value.as_term()))?;
         self.all_of(job)
     }
 
-    /// The results of a match specification for the tuples of an index, in the order of their
-    /// values, and for equal ones of their keys as bytes.
+    /// Returns the results of a match specification for the tuples of an index. They are in the
+    /// order of their values. Tuples with equal values are in the order of their keys as bytes.
     ///
     /// # Errors
     /// `BadSpec`, `NoIndex`, `NoTable`.
     ///
-    /// # Consistency
-    /// A tuple that is there throughout with the same value is met once; one whose value changes
+    /// A tuple that is in the table throughout with the same value is visited once. A tuple whose
+    /// value changes meanwhile may be visited twice or not at all.
     /// meanwhile may be met twice or not at all.
     pub fn index_select(&self, name: &str, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
         let (name, table) = (Self::index_name(name)?, self.engine_table());
@@ -152,7 +153,8 @@ impl Table {
         self.all_of(job)
     }
 
-    /// How a match specification would be answered at this moment: by keys, by an index, by a scan.
+    /// Returns how a match specification would be evaluated now: by keys, by an index, or by a
+    /// scan.
     ///
     /// # Errors
     /// `BadSpec`.

@@ -1,4 +1,4 @@
-//! Tables for Rust programs: terms in, terms out, no owners to think of, and nothing to retry.
+//! Tables for Rust programs. They take and return terms, need no owners, and retry by themselves.
 //!
 //! ```
 //! use larder::api::Larder;
@@ -23,9 +23,9 @@
 //! # Ok(()) }
 //! ```
 //!
-//! All tables of a [`Larder`] belong to it and go when the last handle of it and of its tables
-//! goes. What needs more (other owners, access rights, slices, visitors without copies) is there
-//! through [`Table::engine_table`].
+//! All tables of a [`Larder`] belong to it. They are dropped with the last handle of the `Larder`
+//! and of its tables. More (other owners, access rights, time slices, visitors without copies) is
+//! available through [`Table::engine_table`].
 
 mod bounds;
 mod feed;
@@ -62,10 +62,10 @@ pub use spec::{BoundSpec, MatchSpec, Spec};
 pub use table::Table;
 pub use transaction::Transaction;
 
-/// The longest wait for all to be freed: a time that can be reckoned with.
+/// The longest time that `quiesce` waits. A greater one could overflow an `Instant`.
 const LONGEST: Duration = Duration::from_secs(24 * 3600);
 
-/// The owner of a program's tables; ends when the last handle goes.
+/// The owner of a program's tables. It ends when the last handle is dropped.
 struct Home {
     engine: Engine,
     owner: OwnerId,
@@ -77,14 +77,14 @@ impl Drop for Home {
     }
 }
 
-/// Runs an operation on some tables until no batch is in its way.
+/// Runs an operation on some tables. If a list insert is in the way, waits for it and retries.
 fn patiently<R>(
     tables: &[&Arc<EngineTable>],
     mut f: impl FnMut() -> Result<R, Error>,
 ) -> Result<R, Error> {
     loop {
-        // Busy: nothing was done, and nothing visited; a job's next step goes on where this one
-        // stopped. So `f` may be called again.
+        // After `Busy`, nothing has been done and nothing visited. The next step of a job continues
+        // where this one has stopped. So `f` may be called again.
         match f() {
             Err(Error::Busy) => tables.iter().for_each(|table| table.wait_for_batch()),
             result => return result,
@@ -92,11 +92,11 @@ fn patiently<R>(
     }
 }
 
-/// A world of tables. Clones are handles of the same.
+/// A collection of tables. Clones are handles of the same collection.
 ///
-/// The last handle is not to be dropped by the destructor of a thread-local: what that needs of its
-/// own may be gone by then, and the drop panics. A static, or a value that `main` owns, is a good
-/// place.
+/// Don't drop the last handle in the destructor of a thread-local: thread-locals that the drop
+/// needs may be destroyed by then, and the drop panics. Keep it in a static, or in a value that
+/// `main` owns.
 #[derive(Clone)]
 pub struct Larder(Arc<Home>);
 
@@ -113,15 +113,15 @@ impl Default for Larder {
 }
 
 impl Larder {
-    /// An empty one.
+    /// Creates an empty collection.
     pub fn new() -> Self {
         let engine = Engine::new(Arc::new(NoHost));
         let owner = engine.register();
         Larder(Arc::new(Home { engine, owner }))
     }
 
-    /// Begins a table of this name: a set with the key in front, unless the builder says
-    /// otherwise.
+    /// Starts to build a table of this name. By default it is a set, and its key is the first
+    /// element.
     pub fn table(&self, name: &str) -> Builder {
         let mut options = Options::new(atoms::UNDEFINED);
         options.access = Access::Public;
@@ -133,15 +133,15 @@ impl Larder {
         }
     }
 
-    /// The table of this name, if it was made with [`Builder::named`].
+    /// Finds the table of this name, if it was created with [`Builder::named`].
     pub fn find(&self, name: &str) -> Option<Table> {
         let table = self.0.engine.find(Atom::existing(name)?)?;
         Some(Table::new(table, &self.0))
     }
 
-    /// Whether the objects of tables are to lie on huge pages of two megabytes, where the system
-    /// has them: so it is unless said otherwise. For all tables of the program, and memory that no
-    /// table has taken yet. Without huge pages the first inserts pause less, and look-ups in large
+    /// Whether to store objects on huge pages of two megabytes, where the system has them. The
+    /// default is `true`. The setting is process-wide, and applies to memory that no table has
+    /// taken yet. Without huge pages the first inserts have shorter pauses, and lookups in large
     /// tables take longer.
     ///
     /// ```
@@ -151,10 +151,13 @@ impl Larder {
         larder_index::huge_pages(huge);
     }
 
-    /// Waits until all that was deleted or dropped is freed, in all worlds of the program, and ends
-    /// the library's threads; at most so long, and a day. Whether that came about: while others
-    /// delete, it may not. The threads begin anew when there is something to do; one that sees to
-    /// tables with bounds stays as long as there are any. For orderly ends, and before a `fork`.
+    /// Waits until everything that was deleted or dropped is freed, in all collections of the
+    /// process, and ends the library's threads. Call it for an orderly shutdown, and before a
+    /// `fork`.
+    ///
+    /// Returns whether all of this was reached within `timeout`, which is capped at a day. It may
+    /// not be while other threads delete. The threads start again when there is work. While there
+    /// are bounded tables, the thread that expires their tuples stays.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -167,7 +170,7 @@ impl Larder {
     pub fn quiesce(timeout: Duration) -> bool {
         let timeout = timeout.min(LONGEST);
         let until = Instant::now() + timeout;
-        // In this order: what the expirer does is the reaper's work.
+        // The order matters: the work of the expirer gives work to the reaper.
         expirer::end(until);
         let is_over = reaper::idle(timeout) && reaper::end(until);
         if is_over {
@@ -176,18 +179,18 @@ impl Larder {
         is_over
     }
 
-    /// The engine, for what this module has no short form for.
+    /// The engine, which has the operations that this module has no short form of.
     pub fn engine(&self) -> &Engine {
         &self.0.engine
     }
 
-    /// The owner of the tables made here.
+    /// The owner of the tables that are created here.
     pub fn owner(&self) -> OwnerId {
         self.0.owner
     }
 }
 
-/// A table to be.
+/// Builds a table.
 pub struct Builder {
     home: Arc<Home>,
     name: Result<Atom, Error>,
@@ -196,83 +199,84 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// One object a key, in no order.
+    /// One object per key, in no order.
     pub fn set(mut self) -> Self {
         self.options.kind = TableKind::Set;
         self
     }
 
-    /// One object a key, in the order of keys.
+    /// One object per key, in the order of keys.
     pub fn ordered_set(mut self) -> Self {
         self.options.kind = TableKind::OrderedSet;
         self
     }
 
-    /// Many different objects a key.
+    /// Several different objects per key.
     pub fn bag(mut self) -> Self {
         self.options.kind = TableKind::Bag;
         self
     }
 
-    /// Many objects a key, equal ones too.
+    /// Several objects per key, which may be equal.
     pub fn duplicate_bag(mut self) -> Self {
         self.options.kind = TableKind::DuplicateBag;
         self
     }
 
-    /// The key is at this position of each tuple, from 1.
+    /// The position of the key in each tuple, from 1.
     pub fn keypos(mut self, keypos: usize) -> Self {
         self.options.keypos = keypos;
         self
     }
 
-    /// Objects are kept compressed.
+    /// Stores objects compressed.
     pub fn compressed(mut self) -> Self {
         self.options.compressed = true;
         self
     }
 
-    /// [`Larder::find`] finds the table. No other may have its name.
+    /// Lets [`Larder::find`] find the table. Named tables have different names.
     pub fn named(mut self) -> Self {
         self.options.named = true;
         self
     }
 
-    /// Objects are counted in many places: for many writers.
+    /// Distributes the counters of objects, for many concurrent writers.
     pub fn decentralized_counters(mut self) -> Self {
         self.options.decentralized_counters = true;
         self.options.write_concurrency = Concurrency::Auto;
         self
     }
 
-    /// Tuples live for so long after they were written, unless they were inserted with a time of
-    /// their own (see [`Table::insert_with`]).
+    /// The lifetime of tuples after they were written. [`Table::insert_with`] sets a different one
+    /// for a tuple.
     pub fn ttl(mut self, ttl: Duration) -> Self {
         let ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         self.options.bounds.get_or_insert_default().ttl = Some(ms);
         self
     }
 
-    /// Tuples live for so long after they were written or looked up by their key, at least.
+    /// The least lifetime of tuples after they were written or looked up by their key.
     pub fn idle(mut self, idle: Duration) -> Self {
         let ms = u64::try_from(idle.as_millis()).unwrap_or(u64::MAX);
         self.options.bounds.get_or_insert_default().idle = Some(ms);
         self
     }
 
-    /// The table has so many tuples at most. Without [`Builder::evict`], it refuses more.
+    /// The maximum number of tuples. Without [`Builder::evict`], the table refuses more.
     pub fn max_size(mut self, tuples: usize) -> Self {
         self.limits().max_size = Some(tuples);
         self
     }
 
-    /// The table's tuples take so many bytes at most. Without [`Builder::evict`], it refuses more.
+    /// The maximum memory of the tuples in bytes. Without [`Builder::evict`], the table refuses
+    /// more.
     pub fn max_memory(mut self, bytes: usize) -> Self {
         self.limits().max_memory = Some(bytes);
         self
     }
 
-    /// What becomes of a table that has as much as it may.
+    /// What a full table does with further tuples.
     pub fn evict(mut self, evict: Evict) -> Self {
         self.limits().evict = evict;
         self
@@ -283,19 +287,19 @@ impl Builder {
         bounds.limits.get_or_insert_default()
     }
 
-    /// The table has these bounds, which may be none now and set later.
+    /// The bounds of the table. They may be empty, and be set later.
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.options.bounds = Some(bounds.into());
         self
     }
 
-    /// The structure to build on; see [`crate::structures`].
+    /// The structure that stores the table; see [`crate::structures`].
     pub fn structure(mut self, name: &str) -> Self {
         self.options.structure = name.to_owned().into();
         self
     }
 
-    /// The structure and its options as one text, as `info` and files have it: `btree`,
+    /// The structure and its options as one text, as in `info` and in files: `btree`,
     /// `catree(over=btree,m=16)`.
     pub fn structure_text(mut self, text: &str) -> Self {
         self.options.set_structure_text(text);
@@ -309,17 +313,17 @@ impl Builder {
         self
     }
 
-    /// The table has this secondary index.
+    /// Adds a secondary index.
     pub fn index(mut self, index: Index) -> Self {
         self.indexes.push(index);
         self
     }
 
-    /// Makes the table.
+    /// Creates the table.
     ///
     /// # Errors
-    /// `BadOption` (a name over 255 characters, a key position of 0, an option that the structure
-    /// has not, an index that can't be), `UnknownStructure`, `AlreadyExists`.
+    /// `BadOption` (a name of more than 255 characters, a key position of 0, an option that the
+    /// structure doesn't have, an invalid index), `UnknownStructure`, `AlreadyExists`.
     pub fn create(mut self) -> Result<Table, Error> {
         self.options.name = self.name?;
         let indexes = self.indexes.iter().map(Index::definition);

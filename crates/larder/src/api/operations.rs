@@ -1,4 +1,4 @@
-//! Operations on keys that are known beforehand, which take effect together or not at all.
+//! Lists of operations on keys that are known beforehand. They take effect together, or not at all.
 
 use super::transaction::turn;
 use super::{patiently, Larder, Table};
@@ -25,18 +25,19 @@ enum Step {
 pub struct Operations<'t> {
     larder: Larder,
     tables: Vec<&'t Table>,
-    /// Each with the place of its table.
+    /// The operations. Each comes with the place of its table in `tables`.
     steps: Vec<(usize, Step)>,
-    /// The keys that they use.
+    /// The keys that they use, with the places of their tables.
     keys: Vec<(usize, Vec<u8>)>,
-    /// A tuple that was none, or has no key.
+    /// The first error: a tuple that isn't a tuple, or that has no key.
     wrong: Option<Error>,
 }
 
 impl Larder {
-    /// Begins a list of operations that take effect at one instant, if all of them hold. Each sees
-    /// what those before it did. This costs less than a [`transaction`](Self::transaction): the
-    /// keys are known, so nothing is run twice because others have written them.
+    /// Starts a list of operations that take effect at one instant, if the conditions of all of
+    /// them hold. Each operation sees the effects of those before it. This costs less than a
+    /// [`transaction`](Self::transaction): the keys are known, so nothing is run again because
+    /// another thread has written them.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -72,7 +73,8 @@ impl Larder {
 }
 
 impl<'t> Operations<'t> {
-    /// Holds if these are the tuples under the key, in their order.
+    /// Checks that the tuples under the key are these, in this order. If not, the list has no
+    /// effect.
     pub fn check(self, table: &'t Table, key: &impl AsTerm, tuples: &[Term]) -> Self {
         let step = Step::Check(Term::from(key.as_term()), tuples.to_vec());
         self.on_key(table, key, step)
@@ -83,29 +85,31 @@ impl<'t> Operations<'t> {
         self.on_tuple(table, tuple, Step::Insert)
     }
 
-    /// Inserts a tuple. Holds if there is none under its key.
+    /// Inserts a tuple. If there is a tuple under its key, the list has no effect.
     pub fn insert_new(self, table: &'t Table, tuple: &impl AsTerm) -> Self {
         self.on_tuple(table, tuple, Step::InsertNew)
     }
 
-    /// Deletes what is under a key, if there is something.
+    /// Deletes the tuples under a key, if there are any.
     pub fn delete(self, table: &'t Table, key: &impl AsTerm) -> Self {
         let step = Step::Delete(Term::from(key.as_term()));
         self.on_key(table, key, step)
     }
 
-    /// Deletes this very tuple, if it is there.
+    /// Deletes a tuple that equals this one, if there is one; see [`Table::delete_object`].
     pub fn delete_object(self, table: &'t Table, tuple: &impl AsTerm) -> Self {
         self.on_tuple(table, tuple, Step::DeleteObject)
     }
 
-    /// Adds to an element, from 1. Holds if the key is there.
+    /// Adds to the element at a position, from 1. If there is no tuple under the key, the list has
+    /// no effect.
     pub fn add(self, table: &'t Table, key: &impl AsTerm, pos: usize, incr: i64) -> Self {
         let step = Step::Add(Term::from(key.as_term()), pos, incr);
         self.on_key(table, key, step)
     }
 
-    /// Replaces an element, from 1. Holds if the key is there.
+    /// Replaces the element at a position, from 1. If there is no tuple under the key, the list has
+    /// no effect.
     pub fn update(
         self,
         table: &'t Table,
@@ -147,11 +151,13 @@ impl<'t> Operations<'t> {
         })
     }
 
-    /// Lets the operations take effect, at one instant. None if they did; else nothing has
-    /// happened, and the first that didn't hold had this number, from 1.
+    /// Performs the operations at one instant. Returns `None` if they took effect. Otherwise
+    /// nothing has happened, and the result is the number, from 1, of the first operation whose
+    /// condition didn't hold.
     ///
     /// # Errors
-    /// As of [`Larder::transaction`], and of each operation's function: then nothing has happened.
+    /// Those of [`Larder::transaction`] and of each operation's function. Nothing has happened
+    /// then.
     pub fn commit(self) -> Result<Option<usize>, Error> {
         if let Some(error) = self.wrong {
             return Err(error);
@@ -177,7 +183,8 @@ impl<'t> Operations<'t> {
         unreachable!("attempts are not counted so far")
     }
 
-    /// Runs the operations on views of the tables.
+    /// Runs the operations on views of the tables. Returns the number of the first one whose
+    /// condition doesn't hold.
     fn first_that_fails(&self, views: &[&Arc<EngineTable>]) -> Result<Option<usize>, Error> {
         for (i, (place, step)) in self.steps.iter().enumerate() {
             let view = Table::new(Arc::clone(views[*place]), &self.larder.0);
@@ -190,7 +197,7 @@ impl<'t> Operations<'t> {
 }
 
 impl Step {
-    /// Runs it on a view of its table; whether it holds.
+    /// Runs the operation on a view of its table. Returns whether its condition holds.
     fn run(&self, view: &Table) -> Result<bool, Error> {
         match self {
             Step::Check(key, tuples) => return Ok(view.lookup(key)? == *tuples),

@@ -1,4 +1,4 @@
-//! Match specifications, and all that a table has.
+//! Match specifications, ranges and scans.
 
 use super::spec::MatchSpec;
 use super::table::{tuple, Table};
@@ -11,8 +11,8 @@ use larder_term::{atoms, Term, TermRef};
 use std::ops::Bound;
 
 impl Table {
-    /// Every tuple, in key order for an ordered_set. No snapshot: what others do meanwhile may be
-    /// seen or not.
+    /// Returns all tuples, in key order for an ordered_set. This is no snapshot: concurrent changes
+    /// may be seen or not.
     ///
     /// # Errors
     /// `NoTable`.
@@ -20,8 +20,9 @@ impl Table {
         self.all_rows(Direction::Forward)?.rest()
     }
 
-    /// The results of a match specification for the tuples it matches. It is written as in Erlang,
-    /// or a [`Spec`](super::Spec) with the values of its parameters.
+    /// Returns the results of a match specification for the tuples that it matches. The
+    /// specification is written as in Erlang, or is a [`Spec`](super::Spec) with the values of its
+    /// parameters.
     ///
     /// # Errors
     /// `BadSpec` with the reason, `NoTable`.
@@ -29,7 +30,7 @@ impl Table {
         self.rows(spec, Direction::Forward)?.rest()
     }
 
-    /// As `select`, from the other end of an ordered_set.
+    /// Like `select`, but in descending key order for an ordered_set.
     ///
     /// # Errors
     /// As `select`.
@@ -37,9 +38,10 @@ impl Table {
         self.rows(spec, Direction::Backward)?.rest()
     }
 
-    /// As `select` and `select_reverse`, to be had in pieces. Nothing is looked for before it is
-    /// asked for, and nothing is held in between: others write. A tuple that is there throughout is
-    /// met once. `Backward` is for an ordered_set; others know one way.
+    /// Like `select` and `select_reverse`, but returns the results in pieces. The scan advances
+    /// only as results are asked for. It holds no lock in between, so other threads can write. A
+    /// tuple that is in the table throughout is visited once. `Backward` is for an ordered_set;
+    /// other tables have only one direction.
     ///
     /// # Errors
     /// As `select`.
@@ -50,7 +52,7 @@ impl Table {
         Ok(Rows::new(self, job))
     }
 
-    /// Every tuple, in pieces: as `rows`.
+    /// Like `rows`, for all tuples.
     ///
     /// # Errors
     /// `NoTable`.
@@ -59,8 +61,8 @@ impl Table {
         Ok(Rows::new(self, job))
     }
 
-    /// The tuples of an ordered_set whose keys lie between two bounds, in order, in pieces: as
-    /// `rows`. None if the low bound is above the high one.
+    /// Like `rows`, for the tuples of an ordered_set whose keys are between two bounds, in order.
+    /// There are none if the low bound is above the high one.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -79,10 +81,10 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `TableType` for a table that is no ordered_set, `NoTable`.
+    /// `TableType` if the table isn't an ordered_set, `NoTable`.
     ///
     /// # Complexity
-    /// O(log n), and the tuples that are given.
+    /// O(log n), and O(1) for each tuple that is returned.
     pub fn range(
         &self,
         low: Bound<TermRef<'_>>,
@@ -99,7 +101,7 @@ impl Table {
         Ok(Rows::new(self, job))
     }
 
-    /// How many tuples the match specification gives `true` for.
+    /// Counts the tuples for which the match specification returns `true`.
     ///
     /// # Errors
     /// As `select`.
@@ -111,7 +113,7 @@ impl Table {
         Ok(job.count())
     }
 
-    /// Deletes the tuples that the match specification gives `true` for; how many.
+    /// Deletes the tuples for which the match specification returns `true`. Returns their number.
     ///
     /// # Errors
     /// As `select`.
@@ -123,8 +125,8 @@ impl Table {
         Ok(job.count())
     }
 
-    /// Deletes the tuples that the match specification matches, and gives its results for them:
-    /// what `select` would give. In key order for an ordered_set.
+    /// Deletes the tuples that the match specification matches, and returns its results for them,
+    /// as `select` would. They are in key order for an ordered_set.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -140,11 +142,12 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As `select`. If the table is dropped meanwhile, what was taken before is lost.
+    /// Those of `select`. If the table is dropped meanwhile, the tuples that were taken before are
+    /// lost.
     ///
     /// # Consistency
-    /// Each tuple (in a bag, those of a key) is deleted and given by itself, atomically: of several
-    /// takers one gets it. As a whole it is no snapshot.
+    /// Each tuple (in a bag, all tuples of a key) is deleted and returned atomically: of several
+    /// takers, only one gets it. The operation as a whole isn't atomic.
     pub fn select_take(&self, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
         let mut job = self
             .engine_table()
@@ -154,11 +157,12 @@ impl Table {
         Ok(taken)
     }
 
-    /// Replaces the tuples that the match specification matches by its results, which have to keep
-    /// the key; how many.
+    /// Replaces the tuples that the match specification matches by its results, which must have the
+    /// same keys. Returns their number.
     ///
     /// # Errors
-    /// As `select`; `KeyChanged` if the specification might change a key, `TableType` for a bag.
+    /// Those of `select`; `KeyChanged` if the specification might change a key, `TableType` for a
+    /// bag.
     pub fn select_replace(&self, spec: impl MatchSpec) -> Result<u64, Error> {
         let mut job = self
             .engine_table()
@@ -178,7 +182,7 @@ impl Table {
     }
 }
 
-/// What a scan finds, as it is asked for: [`Table::rows`].
+/// The results of a scan, in pieces; see [`Table::rows`].
 pub struct Rows {
     table: Table,
     job: SelectJob,
@@ -194,26 +198,26 @@ impl Rows {
         }
     }
 
-    /// The next results, `most` or, at the end, fewer; none when there are no more.
+    /// Returns the next `most` results, or fewer at the end. Returns none if there are no more.
     ///
     /// # Errors
-    /// `NoTable`. What was found before the error is lost.
+    /// `NoTable`. The results that were found before the error are lost.
     ///
     /// # Complexity
-    /// The tuples that are looked at, matching or not, until so many match.
+    /// Linear in the number of tuples that are visited until `most` of them match.
     pub fn page(&mut self, most: usize) -> Result<Vec<Term>, Error> {
         self.collect(Some(most))
     }
 
-    /// All results that are left.
+    /// Returns all remaining results.
     ///
     /// # Errors
-    /// As `page`.
+    /// Those of `page`.
     pub fn rest(mut self) -> Result<Vec<Term>, Error> {
         self.collect(None)
     }
 
-    /// The results that are left up to the limit that the scan has.
+    /// The remaining results, up to the limit of the job.
     pub(super) fn left(mut self) -> Result<Vec<Term>, Error> {
         self.go_on()
     }
@@ -238,13 +242,13 @@ impl Rows {
                 return Ok::<_, Error>(step);
             }
         })?;
-        // A page that is full may have been the last: the next one says so.
+        // A full page may have been the last one. The next call detects that.
         self.done = end == ScanStep::Done;
         Ok(found)
     }
 }
 
-/// A result as a term that owns itself.
+/// Copies a result to a term of its own.
 fn owned(output: Output<'_>) -> Term {
     match output {
         Output::Object(object) => tuple(object),
@@ -252,7 +256,7 @@ fn owned(output: Output<'_>) -> Term {
     }
 }
 
-/// There are no processes here: `{self}` gives `undefined`.
+/// The context of match specifications. There are no processes, so `{self}` returns `undefined`.
 pub(super) fn with_context<R>(f: impl FnOnce(&Context<'_>) -> R) -> R {
     let nobody = Term::from(atoms::UNDEFINED);
     f(&Context {

@@ -8,8 +8,8 @@ use crate::versions::Difference;
 use std::fmt;
 use std::ops::Deref;
 
-/// A table as it was at an instant. It has all the operations of a [`Table`] that read; those that
-/// write answer [`Error::ReadOnly`]. It is released when it is dropped.
+/// A table as it was at an instant. It has all reading operations of a [`Table`]. Writing
+/// operations return [`Error::ReadOnly`]. The snapshot is released when it is dropped.
 ///
 /// ```
 /// use larder::api::Larder;
@@ -28,15 +28,16 @@ use std::ops::Deref;
 pub struct Snapshot(Table);
 
 impl Snapshot {
-    /// The snapshot that is this table.
+    /// Wraps a table that is a snapshot.
     pub(super) fn of(table: Table) -> Self {
         Snapshot(table)
     }
 
-    /// What has to be done to this snapshot's tuples to get another's of the same table, in no
-    /// order: `Insert`, `Replace` and `Delete`. The cost is that of the keys that changed since the
-    /// oldest snapshot that lives was taken, whatever the size of the table; of all keys if the
-    /// table was emptied between the two.
+    /// Returns the changes that turn the content of this snapshot into that of another one of the
+    /// same table, in no particular order: `Insert`, `Replace` and `Delete`. The cost is linear in
+    /// the number of keys that have changed since the oldest live snapshot was taken, and doesn't
+    /// depend on the size of the table. If the table was emptied between the two, the cost is
+    /// linear in the number of all keys.
     ///
     /// ```
     /// use larder::api::{Event, Larder};

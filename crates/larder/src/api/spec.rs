@@ -1,21 +1,21 @@
-//! Match specifications as functions take them: as text, or prepared.
+//! Match specifications as arguments: as text, or prepared.
 
 use crate::error::Error;
 use larder_matchspec::{Prepared, Program, Unbound};
 use larder_term::{text, Term};
 use std::fmt;
 
-/// A match specification with parameters, compiled: for what is asked again and again with other
+/// A compiled match specification with parameters, for queries that are repeated with different
 /// values.
 ///
-/// `{bind, N}` stands for the Nth value, from 1: in a head, in a guard or in a body. [`Spec::bind`]
-/// gives a specification for all functions of [`Table`](super::Table) that take one, and compiles
-/// nothing. It is of no table, and serves all.
+/// `{bind, N}` stands for the Nth value, from 1, in a head, a guard or a body. [`Spec::bind`]
+/// returns a specification that all functions of [`Table`](super::Table) accept. It compiles
+/// nothing. A `Spec` doesn't belong to a table, and can be used with all of them.
 ///
-/// A value is a constant: in a head it matches what is identical to it, as a literal does, and
-/// `'_'` and `'$1'` in it are atoms. What is looked at is chosen for the values: the rows of a key,
-/// of an index or of a range, if the specification names or limits it by parameters. In
-/// `{const, X}` nothing is a parameter.
+/// A value is a constant. In a head it matches terms that are identical to it, as a literal does;
+/// `'_'` and `'$1'` in it are atoms. The access path is chosen for the values: if parameters fix or
+/// limit a key, the value of an index, or a range, only the tuples there are visited. Nothing
+/// within `{const, X}` is a parameter.
 ///
 /// ```
 /// use larder::api::{Larder, Spec};
@@ -58,15 +58,15 @@ impl Spec {
         })
     }
 
-    /// How many values it wants: the greatest number of a parameter.
+    /// The number of values that it takes: the greatest number of a parameter.
     pub fn parameters(&self) -> usize {
         self.prepared.parameters()
     }
 
-    /// The specification with these values: the first is that of `{bind, 1}`.
+    /// Binds the parameters to these values. The first value is that of `{bind, 1}`.
     ///
     /// # Errors
-    /// `BadSpec` if there are more or fewer than it wants.
+    /// `BadSpec` if the number of values is wrong.
     ///
     /// # Complexity
     /// Linear in the values.
@@ -95,11 +95,10 @@ fn bad(what: &impl fmt::Display) -> Error {
     Error::BadSpec(what.to_string().into())
 }
 
-/// What the functions of [`Table`](super::Table) take for a match specification: text, written as
-/// in Erlang, which is compiled at each call, or a [`BoundSpec`]. A [`Spec`] without parameters is
-/// one, too.
+/// The types that the functions of [`Table`](super::Table) accept as a match specification: text as
+/// in Erlang, which is compiled at each call, a [`BoundSpec`], or a [`Spec`] without parameters.
 pub trait MatchSpec {
-    /// The specification, compiled.
+    /// Returns the compiled specification.
     ///
     /// # Errors
     /// `BadSpec` with the reason.

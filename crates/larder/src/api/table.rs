@@ -1,4 +1,4 @@
-//! Operations by key, and on the table as a whole.
+//! Operations on keys, and on whole tables.
 
 use super::{patiently, Home, Larder, Rows};
 use crate::batch::ObjectList;
@@ -13,8 +13,8 @@ use larder_term::{AsTerm, Atom, Encoder, Term, TermRef};
 use std::fmt;
 use std::sync::Arc;
 
-/// A table of a [`Larder`](super::Larder). Clones are handles of the same table; they may be used
-/// by any number of threads.
+/// A table of a [`Larder`](super::Larder). Clones are handles of the same table. Any number of
+/// threads may use them.
 #[derive(Clone)]
 pub struct Table {
     table: Arc<EngineTable>,
@@ -33,12 +33,12 @@ impl Table {
         Table { table, home }
     }
 
-    /// The engine's table, for what this module has no short form for.
+    /// The engine's table, which has the operations that this module has no short form of.
     pub fn engine_table(&self) -> &Arc<EngineTable> {
         &self.table
     }
 
-    /// The collection of tables to which it belongs.
+    /// The collection of tables that it belongs to.
     pub fn larder(&self) -> Larder {
         Larder(Arc::clone(&self.home))
     }
@@ -47,7 +47,7 @@ impl Table {
         self.home.owner
     }
 
-    /// Runs an operation until no batch is in its way.
+    /// Runs an operation. If a list insert is in the way, waits for it and retries.
     pub(super) fn patiently<R>(&self, f: impl FnMut() -> Result<R, Error>) -> Result<R, Error> {
         patiently(&[&self.table], f)
     }
@@ -64,7 +64,7 @@ impl Table {
         Ok(object)
     }
 
-    /// Collects what an operation visits.
+    /// Collects the objects that an operation visits.
     fn collect(
         &self,
         mut f: impl FnMut(&mut dyn FnMut(&ObjectView<'_>)) -> Result<usize, Error>,
@@ -74,38 +74,40 @@ impl Table {
         Ok(found)
     }
 
-    /// Inserts a tuple: in a set in place of the one with its key, in a bag beside the others.
-    /// Atomic.
+    /// Inserts a tuple. In a set or an ordered_set it replaces the tuple with the same key. In a
+    /// bag it is added to those of its key. Atomic.
     ///
     /// # Errors
-    /// `NotTuple`, `Keypos` (too short to have a key), `NoTable` after `drop_table`.
+    /// `NotTuple`, `Keypos` (the tuple has no element at the key position), `NoTable` after
+    /// `drop_table`.
     pub fn insert(&self, tuple: &impl AsTerm) -> Result<(), Error> {
         let object = self.object(tuple)?;
         self.patiently(|| self.table.insert(self.me(), &object))
     }
 
-    /// Inserts a tuple unless its key is there; whether it did. Atomic.
+    /// Inserts a tuple if there is none under its key. Returns whether it did. Atomic.
     ///
     /// # Errors
-    /// As `insert`.
+    /// Those of `insert`.
     pub fn insert_new(&self, tuple: &impl AsTerm) -> Result<bool, Error> {
         let object = self.object(tuple)?;
         self.patiently(|| self.table.insert_new(self.me(), &object))
     }
 
-    /// Inserts all tuples at once: nobody sees some of them without the others, and if one is bad
-    /// none is inserted.
+    /// Inserts all tuples at one instant: nobody sees some of them without the others. If one of
+    /// them is invalid, none is inserted.
     ///
     /// # Errors
-    /// As `insert`.
+    /// Those of `insert`.
     pub fn insert_all(&self, tuples: &[Term]) -> Result<(), Error> {
         self.insert_list(tuples, false).map(|_| ())
     }
 
-    /// Inserts all tuples at once unless one of their keys is there; whether it did.
+    /// Inserts all tuples at one instant, if there is none under any of their keys. Returns whether
+    /// it did.
     ///
     /// # Errors
-    /// As `insert`.
+    /// Those of `insert`.
     pub fn insert_all_new(&self, tuples: &[Term]) -> Result<bool, Error> {
         self.insert_list(tuples, true)
     }
@@ -116,12 +118,12 @@ impl Table {
             list.push(&self.object(tuple)?);
         }
         let mut job = self.table.begin_insert(self.me(), list, new)?;
-        // A step helps with a batch that is in the way: there is no Busy to wait for.
+        // A step helps a list insert that is in the way, so it doesn't return `Busy`.
         while job.step(&mut Budget::slice())? == Step::More {}
         Ok(job.inserted())
     }
 
-    /// The tuples under a key, in order of arrival.
+    /// Returns the tuples under a key, in the order of insertion.
     ///
     /// # Errors
     /// `NoTable`.
@@ -130,9 +132,9 @@ impl Table {
         self.collect(|visit| self.table.lookup(self.me(), &key, visit))
     }
 
-    /// The elements at these positions, from 1, of the tuples under a key: a list for each tuple,
-    /// in order of arrival, with the elements in the order of the positions. None if there is no
-    /// such key. The rest of the tuples is not copied.
+    /// Returns the elements at these positions, from 1, of the tuples under a key. The result has a
+    /// list for each tuple, in the order of insertion, with the elements in the order of the
+    /// positions. It is empty if there is no such key. The other elements are not copied.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -146,10 +148,10 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `Position` if a position is 0, or past the end of one of the tuples; `NoTable`.
+    /// `Position` if a position is 0 or greater than the size of one of the tuples; `NoTable`.
     ///
     /// # Complexity
-    /// As `lookup`, and the elements before the last of the positions.
+    /// That of `lookup`, and O(n) for the elements up to the greatest position.
     ///
     /// # Consistency
     /// All tuples of a key are seen as of one instant.
@@ -168,7 +170,7 @@ impl Table {
         Ok(rows.collect())
     }
 
-    /// Whether there is a tuple under the key.
+    /// Returns whether there is a tuple under the key.
     ///
     /// # Errors
     /// `NoTable`.
@@ -177,7 +179,7 @@ impl Table {
         self.patiently(|| self.table.member(self.me(), &key))
     }
 
-    /// Deletes what is under the key; how many tuples went.
+    /// Deletes the tuples under the key. Returns their number.
     ///
     /// # Errors
     /// `NoTable`.
@@ -186,16 +188,18 @@ impl Table {
         self.patiently(|| self.table.delete(self.me(), &key))
     }
 
-    /// Deletes this very tuple, all its copies in a duplicate_bag; how many went.
+    /// Deletes the tuple that equals this one; in a duplicate_bag, all of its copies. Returns the
+    /// number of deleted tuples.
     ///
     /// # Errors
-    /// As `insert`.
+    /// Those of `insert`.
     pub fn delete_object(&self, tuple: &impl AsTerm) -> Result<usize, Error> {
         let object = self.object(tuple)?;
         self.patiently(|| self.table.delete_object(self.me(), &object))
     }
 
-    /// Deletes what is under the key and gives it. Atomic: of several takers one gets it.
+    /// Deletes the tuples under the key, and returns them. Atomic: of several takers, only one gets
+    /// them.
     ///
     /// # Errors
     /// `NoTable`.
@@ -204,7 +208,7 @@ impl Table {
         self.collect(|visit| self.table.take(self.me(), &key, visit))
     }
 
-    /// Adds to the integer at a position of the tuple under a key; the sum. Atomic.
+    /// Adds to the integer at a position of the tuple under a key. Returns the sum. Atomic.
     ///
     /// # Errors
     /// `BadKey`, `Position`, `Keypos`, `NotInteger`, `TableType` (bags), `NoTable`.
@@ -212,8 +216,8 @@ impl Table {
         self.count(key, &CounterOp::new(pos, Number::Int(incr)), None)
     }
 
-    /// As `add`, for a counter in the map at a position: the value of a key. If the map has not the
-    /// key, it is put in, and the counter begins with `initial`.
+    /// Like `add`, for a counter in a map: the value of `map_key` in the map at a position. If the
+    /// map doesn't have the key, the counter starts with `initial`.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -229,7 +233,7 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// As `add`; `NotMap`; `NoMapKey` without `initial`.
+    /// Those of `add`; `NotMap`; `NoMapKey` without `initial`.
     pub fn add_in_map(
         &self,
         key: &impl AsTerm,
@@ -243,10 +247,11 @@ impl Table {
         self.count(key, &op, None)
     }
 
-    /// As `add`; a key that is absent gets the tuple `default` (with its key put in) first.
+    /// Like `add`. If the key is absent, first inserts the tuple `default` with its key replaced by
+    /// this one.
     ///
     /// # Errors
-    /// As `add`, and `BadDefault`.
+    /// Those of `add`, and `BadDefault`.
     pub fn add_or(
         &self,
         key: &impl AsTerm,
@@ -279,7 +284,8 @@ impl Table {
         term(|enc| sum.encode(enc))
     }
 
-    /// Replaces the element at a position of the tuple under a key; false if there is none. Atomic.
+    /// Replaces the element at a position of the tuple under a key. Returns `false` if there is no
+    /// such tuple. Atomic.
     ///
     /// # Errors
     /// `Position`, `Keypos`, `TableType` (bags), `NoTable`.
@@ -294,8 +300,8 @@ impl Table {
         self.patiently(|| self.table.update_element(self.me(), &key, &ops, None))
     }
 
-    /// Gives a key of the map at a position this value, in the map's place: nothing else of it is
-    /// copied or sent. False if the table has no such tuple.
+    /// Sets the value of a key in the map at a position. Nothing else of the map is passed or
+    /// returned. Returns `false` if there is no such tuple.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -326,11 +332,11 @@ impl Table {
         self.change_map(key, pos, map_key.as_term(), Some(value.as_term()))
     }
 
-    /// Removes a key of the map at a position, if the map has it. False if the table has no such
-    /// tuple.
+    /// Removes a key from the map at a position, if the map has it. Returns `false` if there is no
+    /// such tuple.
     ///
     /// # Errors
-    /// As `update_map`.
+    /// Those of `update_map`.
     pub fn remove_map_key(
         &self,
         key: &impl AsTerm,
@@ -351,7 +357,7 @@ impl Table {
         self.patiently(|| self.table.update_map(self.me(), &row, &ops))
     }
 
-    /// The first key, in key order for an ordered_set.
+    /// Returns the first key; the least one in an ordered_set.
     ///
     /// # Errors
     /// `NoTable`.
@@ -359,7 +365,7 @@ impl Table {
         self.one_key(|visit| self.table.first(self.me(), visit))
     }
 
-    /// The last key of an ordered_set; for the others, as `first`.
+    /// Returns the last key of an ordered_set. For other tables, the same as `first`.
     ///
     /// # Errors
     /// `NoTable`.
@@ -367,7 +373,8 @@ impl Table {
         self.one_key(|visit| self.table.last(self.me(), visit))
     }
 
-    /// The key after this one. An ordered_set takes any key, the others one that is there.
+    /// Returns the key after this one. In an ordered_set the key need not be in the table; in the
+    /// others it must.
     ///
     /// # Errors
     /// `BadKey`, `NoTable`.
@@ -376,18 +383,18 @@ impl Table {
         self.one_key(|visit| self.table.next(self.me(), &key, visit))
     }
 
-    /// The key before this one in an ordered_set; for the others, as `next`.
+    /// Returns the key before this one in an ordered_set. For other tables, the same as `next`.
     ///
     /// # Errors
-    /// As `next`.
+    /// Those of `next`.
     pub fn prev(&self, key: &impl AsTerm) -> Result<Option<Term>, Error> {
         let key = self.key(key);
         self.one_key(|visit| self.table.prev(self.me(), &key, visit))
     }
 
-    /// The rank of the tuple under a key of an ordered_set, from 1; none if there is none. O(log
-    /// n), and O(1) for each leaf that has changed since the last question about ranks; the first
-    /// question counts the table's leaves.
+    /// Returns the rank of the tuple under a key of an ordered_set, from 1, or `None` if there is
+    /// none. O(log n), and O(1) for each leaf that has changed since the last query of a rank. The
+    /// first query counts the entries of all leaves.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -404,23 +411,24 @@ impl Table {
     /// ```
     ///
     /// # Errors
-    /// `Unranked` for a table that is no ordered_set, or is on another structure than the default;
+    /// `Unranked` if the table isn't an ordered_set, or is on a structure other than the default;
     /// `NoTable`.
     ///
     /// # Consistency
-    /// Exact while nobody inserts or deletes, of a snapshot, and in a transaction. Otherwise a
-    /// tuple that is there throughout the call counts once; one that comes or goes meanwhile may
-    /// count or not.
+    /// Exact if no other thread inserts or deletes, in a snapshot, and in a transaction. Otherwise
+    /// a tuple that is in the table throughout the call counts once. A tuple that is inserted or
+    /// deleted meanwhile may count or not.
     pub fn rank(&self, key: &impl AsTerm) -> Result<Option<u64>, Error> {
         let key = self.key(key);
         self.patiently(|| self.table.rank(self.me(), &key))
     }
 
-    /// The n-th tuple of an ordered_set: from 1 on from the first, from -1 on from the last. None
-    /// if there are fewer, and for 0. As `rank`.
+    /// Returns the n-th tuple of an ordered_set: from 1 counted from the first, from -1 counted
+    /// from the last. `None` if there are fewer tuples, and for 0. Complexity and consistency are
+    /// those of `rank`.
     ///
     /// # Errors
-    /// As `rank`.
+    /// Those of `rank`.
     pub fn nth(&self, n: i64) -> Result<Option<Term>, Error> {
         let mut found = None;
         self.patiently(|| {
@@ -430,19 +438,21 @@ impl Table {
         Ok(found)
     }
 
-    /// At most so many tuples of an ordered_set, in order, from the n-th on, counted as by `nth`.
+    /// Returns up to `most` tuples of an ordered_set, in order, from the n-th one. `n` counts as in
+    /// `nth`.
     ///
     /// # Errors
-    /// As `rank`.
+    /// Those of `rank`.
     pub fn slice(&self, n: i64, most: usize) -> Result<Vec<Term>, Error> {
         let job = self.patiently(|| self.table.slice(self.me(), n, most))?;
         Rows::new(self, job).left()
     }
 
-    /// How many tuples of an ordered_set have keys from `low` on and before `high`. As `rank`.
+    /// Counts the tuples of an ordered_set whose keys are at or above `low` and below `high`.
+    /// Complexity and consistency are those of `rank`.
     ///
     /// # Errors
-    /// As `rank`.
+    /// Those of `rank`.
     pub fn count_range(&self, low: &impl AsTerm, high: &impl AsTerm) -> Result<u64, Error> {
         let (low, high) = (self.key(low), self.key(high));
         self.patiently(|| self.table.count_range(self.me(), &low, &high))
@@ -457,8 +467,8 @@ impl Table {
         Ok(found)
     }
 
-    /// Empties the table at one instant; how many tuples went: exactly, if nobody was writing at
-    /// that moment. O(1).
+    /// Deletes all tuples at one instant. Returns their number, which is exact if no other thread
+    /// was writing at that instant. O(1).
     ///
     /// # Errors
     /// `NoTable`.
@@ -466,44 +476,44 @@ impl Table {
         self.patiently(|| self.table.delete_all_objects(self.me()))
     }
 
-    /// The number of tuples. O(1).
+    /// Returns the number of tuples. O(1).
     pub fn len(&self) -> usize {
         self.table.size()
     }
 
-    /// Whether there is none.
+    /// Returns whether the table is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of memory that the table holds.
+    /// Returns the memory of the table in bytes.
     pub fn memory(&self) -> usize {
         self.table.memory()
     }
 
-    /// Gives the table another name. One that is found by its name is found by the new one from
-    /// then on; for a moment, by both.
+    /// Renames the table. A named table is found by the new name from then on; for a moment, by
+    /// both names.
     ///
     /// # Errors
-    /// `BadOption` (a name over 255 characters), `AlreadyExists` (a name in use, of a table that is
-    /// found by its name), `NoTable`.
+    /// `BadOption` (a name of more than 255 characters), `AlreadyExists` (the table is named, and
+    /// another named table has the name), `NoTable`.
     pub fn rename(&self, name: &str) -> Result<(), Error> {
         let name = Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string().into()))?;
         self.patiently(|| self.table.rename(self.me(), None, name))
     }
 
-    /// Drops the table, for all its handles. O(1); its memory is freed behind.
+    /// Drops the table, for all its handles. O(1); a background thread frees its memory.
     ///
     /// # Errors
-    /// `NoTable` if it was dropped before.
+    /// `NoTable` if it was already dropped.
     pub fn drop_table(&self) -> Result<(), Error> {
         self.table.drop_table(self.me())
     }
 }
 
-/// An object as a term that owns itself.
+/// Copies an object to a term of its own.
 pub(super) fn tuple(object: &ObjectView<'_>) -> Term {
-    // What a view encodes is one whole term.
+    // The encoding of a view is one whole term, so this doesn't fail.
     Term::build(|enc| object.encode(enc)).unwrap_or_else(|_| Term::nil())
 }
 

@@ -1,4 +1,4 @@
-//! Transactions: several reads and writes at one instant.
+//! Transactions: several reads and writes that take effect at one instant.
 
 use super::{patiently, Larder, Table};
 use crate::error::Error;
@@ -9,14 +9,14 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Attempts after which a transaction that loses makes others wait.
+/// A transaction that has lost more attempts than this makes others wait.
 // The model checker's threads have no clock in common.
 const PATIENCE: u32 = if cfg!(larder_model) { u32::MAX } else { 10 };
 
 impl Larder {
-    /// Calls `f` with views of the tables, and makes what it writes to them take effect at one
-    /// instant. If others have changed what it has read, it had no effect, and `f` is called again.
-    /// If `f` fails it had no effect either.
+    /// Calls `f` with views of the tables. When `f` returns, its writes to the views take effect at
+    /// one instant. If other threads have changed what `f` has read, its writes have no effect, and
+    /// `f` is called again. If `f` fails, its writes have no effect.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -37,17 +37,17 @@ impl Larder {
     /// ```
     ///
     /// # Errors
-    /// What `f` answers; `NoTable`; `TableType` for a table on a structure of the studies, and for
-    /// a snapshot; `BadOption` if a table is named twice.
+    /// The errors of `f`; `NoTable`; `TableType` for a table on a structure of the studies, and for
+    /// a snapshot; `BadOption` if a table is given twice.
     ///
     /// # Consistency
-    /// Transactions are serialisable, among themselves and with operations on one key. `f` sees the
-    /// tables as of one instant, with its own writes. Ranges and absences count as read.
+    /// Transactions are serialisable, also with operations on single keys. `f` sees the tables as
+    /// of one instant, with its own writes. Ranges and absent keys count as read.
     ///
-    /// Views may be handed to other threads while `f` runs. But ranks (`rank`, `nth`, `slice`,
-    /// `count_range`) take one call at a time for granted: of a view to which another thread writes
-    /// meanwhile, they may be wrong, then and for the rest of the attempt. What was counted counts
-    /// as read all the same.
+    /// Views may be passed to other threads while `f` runs. But ranks (`rank`, `nth`, `slice`,
+    /// `count_range`) assume one call at a time. If another thread writes to a view meanwhile, its
+    /// ranks may be wrong for the rest of the attempt. The entries that were counted are still part
+    /// of the read set.
     pub fn transaction<R>(
         &self,
         tables: &[&Table],
@@ -62,7 +62,7 @@ impl Larder {
         }
     }
 
-    /// Begins a transaction that is ended by hand, for what can't be one function.
+    /// Begins a transaction that the caller commits, for code that can't be put into one function.
     ///
     /// ```
     /// use larder::api::Larder;
@@ -84,7 +84,7 @@ impl Larder {
     /// ```
     ///
     /// # Errors
-    /// As of [`transaction`](Self::transaction), but for what its function answers.
+    /// Those of [`transaction`](Self::transaction), except the errors of its function.
     pub fn begin(&self, tables: &[&Table]) -> Result<Transaction, Error> {
         let tables = tables.iter().map(|table| Arc::clone(table.engine_table()));
         let mut transaction = Transaction {
@@ -100,14 +100,15 @@ impl Larder {
     }
 }
 
-/// A transaction under way: [`Larder::begin`]. Dropped before its commit, it had no effect.
+/// A transaction that was begun with [`Larder::begin`]. If it is dropped before its commit, it has
+/// no effect.
 pub struct Transaction {
     larder: Larder,
     tables: Vec<Arc<EngineTable>>,
     views: Vec<Table>,
-    /// None after a commit.
+    /// `None` after a commit.
     under_way: Option<UnderWay>,
-    /// How many were begun.
+    /// The number of attempts so far.
     attempts: u32,
     turn: Option<Turn>,
 }
@@ -119,31 +120,32 @@ impl fmt::Debug for Transaction {
 }
 
 impl Transaction {
-    /// The views of the tables, in their order.
+    /// The views of the tables, in the order in which the tables were given.
     pub fn views(&self) -> &[Table] {
         &self.views
     }
 
-    /// Whether nobody has changed what was read or written so far: for one that takes long, and
-    /// would rather begin anew at once than at its end. If nobody has, somebody may at any moment.
-    /// A transaction that has written nothing needs no such thing: it is as of its beginning.
+    /// Returns whether everything that was read or written so far is unchanged. A long transaction
+    /// can call this to start again early, and not only at its end. Even after `true`, another
+    /// thread may change something at any moment. A transaction without writes doesn't need this:
+    /// it sees the tables as of its beginning.
     ///
     /// # Errors
-    /// `NoTable` if one of the tables is gone, or the transaction has ended.
+    /// `NoTable` if one of the tables was dropped, or if the transaction has ended.
     pub fn validate(&self) -> Result<bool, Error> {
         let under_way = self.under_way.as_ref().ok_or(Error::NoTable)?;
         let tables: Vec<_> = self.tables.iter().collect();
         patiently(&tables, || under_way.validate())
     }
 
-    /// Makes what was written to the views take effect at one instant. False if others have changed
-    /// what was read: then nothing has happened, and the transaction has begun anew, with new
-    /// views. After success the views are gone.
+    /// Makes the writes to the views take effect at one instant. Returns `false` if other threads
+    /// have changed what was read. In that case nothing has happened, and the transaction has begun
+    /// again, with new views. After a success the views must not be used any more.
     ///
     /// # Errors
-    /// `NoTable` if one of the tables is gone, or the transaction has ended; `NotUnique` if another
-    /// row has the value of one that was written, in a unique index; `Full` if a table has no room
-    /// for what is new. Nothing has happened then, and the transaction has ended.
+    /// `NoTable` if one of the tables was dropped, or if the transaction has ended; `NotUnique` if
+    /// another tuple has a value that was written, in a unique index; `Full` if a table has no room
+    /// for the new tuples. In each case nothing has happened, and the transaction has ended.
     pub fn commit(&mut self) -> Result<bool, Error> {
         let under_way = self.under_way.take().ok_or(Error::NoTable)?;
         let tables: Vec<_> = self.tables.iter().collect();
@@ -158,7 +160,7 @@ impl Transaction {
         Ok(false)
     }
 
-    /// Begins, for the first time or anew.
+    /// Begins an attempt.
     fn attempt(&mut self) -> Result<(), Error> {
         self.turn = turn(self.attempts);
         self.attempts = self.attempts.saturating_add(1);
@@ -172,7 +174,8 @@ impl Transaction {
     }
 }
 
-/// The turn, if so many attempts were lost that others have to wait; waits if somebody else has it.
+/// Takes the turn, if enough attempts were lost. Without it, waits while another transaction has
+/// it.
 pub(super) fn turn(attempts: u32) -> Option<Turn> {
     let turn = (attempts > PATIENCE).then(Turn::take).flatten();
     while turn.is_none() && Turn::is_taken() {

@@ -1,5 +1,6 @@
-//! Applying a list batch: its objects one by one, by whoever comes, and the objects of one key for
-//! an operation that settles it. Numbers in brackets are the steps of the module [`batch`](super).
+//! Applies a list batch: its objects one by one, by any thread that helps, and the objects of one
+//! key for an operation that settles it. Numbers in brackets are the steps of the module
+//! [`batch`](super).
 
 use super::{ListBatch, Phase, Progress};
 use crate::budget::{Budget, Step};
@@ -14,16 +15,17 @@ use larder_index::sync::{give_way, planted, Fault, MutexGuard};
 use larder_index::{Guard, Key, Previous, Values, TOGETHER};
 use std::ops::Range;
 
-/// Lists up to this length are inserted in one step, whatever the budget.
+/// Lists of up to this length are inserted in one step, whatever the budget.
 const SMALL: usize = 64;
 
-/// Objects that are worked off before the progress is passed on.
+/// The number of objects after which the lock of the progress is handed over.
 const TURN: usize = if cfg!(larder_model) { 1 } else { 64 };
 
-/// Objects under one key that an operation inserts to settle it; more are everybody's work.
+/// The maximum number of objects under one key that an operation inserts to settle it. If there are
+/// more, the operation waits for the batch.
 const MOST_OF_A_KEY: usize = 256;
 
-/// The phase that comes when there is room for the list.
+/// The phase after the measurement, if there is room for the list.
 fn once_measured(op: &Operation<'_>) -> Phase {
     match op.store.unique_indexes() {
         Some(_) => Phase::Claiming,
@@ -32,20 +34,21 @@ fn once_measured(op: &Operation<'_>) -> Phase {
 }
 
 impl ListBatch {
-    /// (2), (3) Does one slice, if nobody else is doing one. `Done` when the batch is over.
+    /// (2), (3) Runs one slice, if no other thread is running one. Returns `Done` when the batch is
+    /// over.
     pub(super) fn work(&self, table: &Table, budget: &mut Budget) -> Result<Step, Error> {
-        // Pinned before the lock is taken, as a pin may run what others deferred.
+        // Pin before the lock is taken, since a pin may run deferred calls.
         let guard = larder_index::pin();
         let Some(mut progress) = self.progress.try_lock() else {
-            // Another thread does the slice, or settles a key.
+            // Another thread runs a slice, or settles a key.
             drop(guard);
             give_way();
             return Ok(Step::More);
         };
-        // While the latch is held nobody replaces the store. It is kept by `guard` even if the
-        // table dies between two turns.
+        // While the latch is held nobody replaces the store. `guard` keeps the store alive even if
+        // the table is dropped between two turns.
         let op = table.begin_of_batch(&guard)?;
-        // The objects whose memory was asked for.
+        // The objects whose memory has been prefetched.
         let mut asked = 0..0;
         loop {
             for _ in 0..TURN {
@@ -59,8 +62,8 @@ impl ListBatch {
                     return Ok(Step::More);
                 }
             }
-            // An operation that waits to settle its key has its turn. It may insert objects out of
-            // turn, so the progress is read anew.
+            // Let an operation that waits to settle its key take the lock. It may insert objects
+            // out of turn, so nothing of the progress is kept across this point.
             MutexGuard::unlock_fair(progress);
             progress = self.progress.lock();
         }
@@ -73,10 +76,11 @@ impl ListBatch {
         (table.key(key), value)
     }
 
-    /// Asks for the memory of the leaves of some objects from this one on, before the first of them
-    /// is locked, where that pays: then their misses overlap. Gives which objects.
+    /// If it pays, prefetches the leaves of some objects from this one on, before the first of them
+    /// is locked, so that their cache misses overlap. Returns the range of the objects.
     fn prefetch(&self, table: &Table, op: &Operation<'_>, from: usize) -> Range<usize> {
-        // A short list is not ahead of the pages that it needs.
+        // Only a long list can outrun the clearing of the pages that it needs (see
+        // `MANY_TO_WRITE`).
         let many = match self.list.is_indexed() {
             true => MANY_TO_WRITE,
             false => MANY_TO_READ,
@@ -90,7 +94,7 @@ impl ListBatch {
         from..from + left
     }
 
-    /// Does what the phase wants with the next object; whether the batch is over.
+    /// Processes the next object as the phase requires. Returns whether the batch is over.
     #[inline]
     fn advance(
         &self,
@@ -103,15 +107,15 @@ impl ListBatch {
             Phase::Over(_) => return Ok(true),
             Phase::Refused => return Err(table.full(op)),
             Phase::Taken(index) => return Err(Error::NotUnique(index)),
-            // Nearly always there is room for the whole list, and nothing has to be counted.
+            // Nearly always there is room for the whole list, and nothing has to be measured.
             Phase::Measuring((0, 0)) if op.store.takes(len) => {
-                // From the first on: there may be room now that there was none of when the first
-                // few were looked for.
+                // `next` may be greater than 0: there may be room now that was missing when the
+                // first objects were measured. So the next phase starts with the first object.
                 progress.enter(once_measured(op));
                 return Ok(false);
             }
-            // All objects were dealt with: the next phase. An `insert_new` that found no key has
-            // its linearisation point here, as `Checking` ends.
+            // All objects were processed. Enter the next phase. For an `insert_new` that found no
+            // key, this is the linearisation point, when `Checking` ends.
             phase if progress.next == len => {
                 let next = match phase {
                     Phase::Checking => Phase::Measuring((0, 0)),
@@ -132,11 +136,12 @@ impl ListBatch {
                 {
                     match why {
                         Refused::Taken(index) => match table.free_holder(op) {
-                            // Its row was expired.
+                            // The row that had the value was expired, and has been removed. Claim
+                            // again.
                             Some(Previous::Present) => {}
                             _ => progress.enter(Phase::GivingBack(index)),
                         },
-                        // A write that began before the batch: it is over soon.
+                        // A write that began before the batch has a claim. It will be over soon.
                         Refused::Unsettled => give_way(),
                     }
                     return Ok(false);
@@ -146,7 +151,7 @@ impl ListBatch {
                 let claimed = progress.claimed.as_mut();
                 if claimed.is_none_or(|claimed| !claimed.give_one_back(op.guard)) {
                     progress.claimed = None;
-                    // An `insert_new` finds the value as it finds a key.
+                    // For an `insert_new`, this is the same as a key that is in the table.
                     progress.phase = match self.is_new {
                         true => Phase::Over(false),
                         false => Phase::Taken(index),
@@ -156,7 +161,7 @@ impl ListBatch {
             }
             Phase::Checking => {
                 // A write that revalidated before the latch was acquired may be about to store the
-                // key: the look waits for it.
+                // key. This search waits for it.
                 let (index, (key, _)) = (&op.store.index, self.object(table, progress.next));
                 if index.contains_settled(op.guard, key) {
                     progress.phase = Phase::Over(false);
@@ -164,8 +169,8 @@ impl ListBatch {
                 }
             }
             Phase::Measuring((objects, weight)) => {
-                // An object in place of another needs less room, or none. The room that is left
-                // stays: in a table with a limit nobody inserts beside a batch.
+                // An object that replaces another one needs less room, or none. The room can't
+                // shrink meanwhile: in a table with a limit no other write inserts beside a batch.
                 let (key, new) = self.object(table, progress.next);
                 let mut old = Vec::new();
                 let replaces = match &op.store.index {
@@ -175,7 +180,7 @@ impl ListBatch {
                 let need = op.store.need(key, replaces.then_some(&old), new);
                 progress.phase = Phase::Measuring((objects + need.0, weight + need.1));
             }
-            // In the table already (invariant 1): each object is put there once.
+            // The object is in the table already (invariant 1). Each is inserted once.
             Phase::Applying if progress.is_settled(progress.next) => {}
             Phase::Applying => {
                 let (key, value) = self.object(table, progress.next);
@@ -186,7 +191,7 @@ impl ListBatch {
         Ok(false)
     }
 
-    /// Claims the values of the next object, which is this.
+    /// Claims the values of an object, the next one of the list.
     fn claim(
         &self,
         table: &Table,
@@ -203,7 +208,7 @@ impl ListBatch {
         if table.kind().is_unique() {
             old = there.iter().next();
         } else if table.kind() == TableKind::Bag {
-            // An object that is there, or came before in the list, is not put there again.
+            // An object that is in the bag, or that came earlier in the list, isn't inserted again.
             let same = |other: &[u8]| table.same(key.bytes, value, other);
             let before = self.list.under(key.bytes, usize::MAX);
             let mut before = before.into_iter().filter(|&i| i < progress.next);
@@ -217,7 +222,7 @@ impl ListBatch {
         claimed.claim(op.guard, key.bytes, old, value)
     }
 
-    /// Puts an object of the list in its place.
+    /// Inserts an object of the list.
     #[inline(always)]
     fn put(
         &self,
@@ -228,14 +233,14 @@ impl ListBatch {
     ) -> Result<Written, Error> {
         if let Some(history) = op.store.history() {
             history.feed().begin_list();
-            // For a snapshot the objects of a list are one write.
+            // All objects of the list get the same number. For a snapshot they are one write.
             return self.number.during(|| table.put(op, key, value));
         }
         table.put(op, key, value)
     }
 
-    /// Settles a key, so that an operation on it may go on beside the batch (see the module); false
-    /// if it has to wait.
+    /// Settles a key, so that an operation on it can continue beside the batch (see the module).
+    /// Returns `false` if the operation has to wait.
     pub(super) fn settle(
         &self,
         table: &Table,
@@ -244,35 +249,35 @@ impl ListBatch {
         intent: Intent,
     ) -> Result<bool, Error> {
         let op = table.begin_of_batch(guard)?;
-        // A short list is over soon. In a limited structure, what others insert may take the room
-        // that the batch has counted on; with a unique index, a value that it is to claim.
+        // A short list will be over soon. In a store with a limit, other inserts could take the
+        // room that the batch has measured; with a unique index, a value that it is about to claim.
         if !self.list.is_indexed() || (intent == Intent::Write && op.store.holds_lists_back()) {
             return Ok(false);
         }
-        // The list is sealed, so it is read without a lock.
+        // The list is sealed, so reading it needs no lock.
         let under = self.list.under(key, MOST_OF_A_KEY + 1);
         if under.is_empty() {
             return Ok(true);
         }
-        // The wait is for `TURN` objects at most: `work` passes the lock on after them.
+        // This waits for `TURN` objects at most, after which `work` hands the lock over.
         let mut progress = self.progress.lock();
-        // A store without a limit has room for any list: this is the step that `advance` would
+        // A store without a limit has room for any list. This is the step that `advance` would
         // take.
         if progress.phase == Phase::Measuring((0, 0)) && !op.store.holds_lists_back() {
             progress.enter(Phase::Applying);
         }
         match progress.phase {
             Phase::Over(_) => return Ok(true),
-            // Nothing of the batch can be seen yet: a read is of before. A write could add a key
-            // that was looked for.
+            // The batch has made no change yet, so a read comes before it. A write could add a key
+            // that was already looked for.
             Phase::Checking | Phase::Claiming | Phase::GivingBack(_) | Phase::Taken(_) => {
                 return Ok(intent == Intent::Read);
             }
             Phase::Applying if under.len() <= MOST_OF_A_KEY => {}
             _ => return Ok(false),
         }
-        // Under the progress's lock: those before `next` and those noted are in the table, the
-        // others are put there now, in their order.
+        // With the lock of the progress held: the objects before `next` and the settled ones are in
+        // the table. Insert the others, in their order.
         let key = table.key(key);
         for i in under {
             if !progress.is_in(i) {

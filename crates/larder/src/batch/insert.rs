@@ -1,4 +1,4 @@
-//! The insertion of a list, as its caller sees it.
+//! The public interface to the insertion of a list.
 
 use super::{ListBatch, ObjectList, Phase};
 use crate::budget::{Budget, Step};
@@ -9,15 +9,15 @@ use larder_index::sync::give_way;
 use std::sync::Arc;
 
 impl Table {
-    /// Begins the insertion of a list, all or nothing. With `new`, nothing is inserted if one of
-    /// the keys is in the table; a key may come several times in the list.
+    /// Begins to insert a list, all or nothing. With `new`, nothing is inserted if one of the keys
+    /// is in the table. A key may occur several times in the list.
     ///
     /// # Errors
     /// `NoTable`, `Access`.
     ///
     /// # Consistency
-    /// Nobody sees some of the objects without the others, but a traversal under way. Meanwhile
-    /// other operations answer `Busy`.
+    /// No operation sees a part of the objects, except a traversal that is under way. Until the
+    /// list is inserted, other operations may return `Busy`.
     pub fn begin_insert(
         self: &Arc<Self>,
         who: OwnerId,
@@ -34,28 +34,29 @@ impl Table {
     }
 }
 
-/// The insertion of a list, under way. Dropped before its first step, nothing has happened; dropped
-/// later, whoever comes next to the table finishes it.
+/// A list insert that is under way. If the job is dropped before its first step, nothing has
+/// happened. If it is dropped later, the next threads that access the table finish it.
 pub struct ListJob {
     table: Arc<Table>,
     batch: Arc<ListBatch>,
-    /// The batch has acquired the latch.
+    /// Whether the batch has acquired the latch.
     begun: bool,
-    /// It is over, but for what the table has too much of now.
+    /// Whether the batch is over. Objects may still have to be evicted.
     over: bool,
 }
 
-/// Objects that are evicted after a list before the budget is asked.
+/// The number of objects that are evicted before the budget is checked.
 const EVICTED: usize = 32;
 
-/// Attempts without an eviction after which the rest is left to the next write, and the expirer.
+/// The number of attempts without an eviction after which the rest is left to the next write, and
+/// to the expirer.
 const IN_VAIN: u32 = 100;
 
 impl ListJob {
-    /// One slice. Helps with another's list first, if there is one.
+    /// Runs one slice. If another list is being inserted, helps with that one first.
     ///
     /// # Errors
-    /// `NoTable` when the table is dropped meanwhile.
+    /// `NoTable` if the table was dropped meanwhile.
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
         if self.batch.list.is_empty() {
             return Ok(Step::Done);
@@ -63,11 +64,10 @@ impl ListJob {
         if self.over {
             return Ok(self.evict(budget));
         }
-        // Pinned for the whole slice: each pin within is a count.
+        // Pin for the whole slice, so that each pin within only increments a counter.
         let _guard = larder_index::pin();
         while !self.begun {
-            // Once the batch has the latch it is anybody's: if this job is dropped, others finish
-            // the batch.
+            // Once the batch has the latch, any thread may finish it, even if this job is dropped.
             match self.table.acquire_latch(&self.batch) {
                 Ok(()) => self.begun = true,
                 Err(Error::Busy) => {
@@ -81,7 +81,7 @@ impl ListJob {
         match self.batch.work(&self.table, budget) {
             Ok(Step::More) => Ok(Step::More),
             done => {
-                // The batch is over, or the table is dead: nobody needs the latch for it.
+                // The batch is over, or the table was dropped. Nobody needs the latch any more.
                 self.table.release_latch(&self.batch);
                 self.over = true;
                 done.map(|_| self.evict(budget))
@@ -89,7 +89,7 @@ impl ListJob {
         }
     }
 
-    /// Evicts what the table has too much of, as long as it can.
+    /// Evicts the objects that exceed the table's limits, as long as the budget lasts.
     fn evict(&self, budget: &mut Budget) -> Step {
         let mut in_vain = 0;
         loop {
@@ -98,7 +98,8 @@ impl ListJob {
             if !self.table.has_surplus(&guard) {
                 return Step::Done;
             }
-            // The expirer evicts, too: each may find gone what it has chosen, time and again.
+            // The expirer evicts concurrently. Each of the two may find its chosen objects already
+            // gone, many times in a row.
             if gone == 0 {
                 in_vain += 1;
                 if in_vain == IN_VAIN {
@@ -112,7 +113,7 @@ impl ListJob {
         }
     }
 
-    /// After `Done`: whether the objects are in the table. False only for an `insert_new` that
+    /// After `Done`: whether the objects are in the table. `false` only for an `insert_new` that
     /// found a key.
     pub fn inserted(&self) -> bool {
         self.batch.list.is_empty() || self.batch.progress.lock().phase == Phase::Over(true)

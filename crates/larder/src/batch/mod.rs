@@ -1,82 +1,94 @@
-//! The list batch: a list of objects is inserted all at once, behind the table's *batch latch*.
+//! The list batch: a list of objects is inserted as a whole, behind the table's *batch latch*.
 //!
-//! A *batch* is a list of objects on its way into a table. The *latch* is held by at most one
-//! batch: a bit of the state word (`LATCHED`), and a slot that says which batch. *Settling* a key
-//! with a batch means to put the batch's objects under the key into the table, out of turn.
+//! A *batch* is a list of objects that is being inserted into a table. The *latch* is held by at
+//! most one batch: a bit of the state word (`LATCHED`), and a slot with a pointer to the batch. To
+//! *settle* a key with a batch means to insert the batch's objects under that key out of turn.
 //!
 //! # Steps
 //!
-//! 1. *Acquire*: the batch is put into the table's slot and the state word's `LATCHED` bit is set,
-//!    both under the slot's lock. From here on every operation that begins finds the latch held.
-//! 2. *Check*: for `insert_new`, every key is looked for. One that is there ends the batch without
-//!    a change.
-//! 3. *Apply*: the objects are inserted one by one, in slices, by whoever comes: the thread that
-//!    began, or any that met `Busy` and helps. One at a time holds the batch's progress, for some
-//!    objects; if it goes away, the next continues where it stopped.
-//! 4. *Release*: the bit is cleared and the slot emptied.
+//! 1. *Acquire*: put the batch into the table's slot, and set the `LATCHED` bit of the state word,
+//!    both under the slot's lock. Every operation that begins afterwards finds the latch held.
+//! 2. *Check* (`insert_new` only): look for every key in the table. If one is there, the batch ends
+//!    without a change.
+//! 3. *Apply*: insert the objects one by one, in slices. Any thread may run a slice: the one that
+//!    began the batch, or one that got `Busy` and helps. A lock on the batch's progress lets one
+//!    thread work at a time, for some objects. If that thread is stopped between slices, the next
+//!    one continues from there.
+//! 4. *Release*: clear the bit, and empty the slot.
 //!
-//! An operation on one key doesn't wait for (4). It settles its key and goes on beside the batch:
+//! An operation on one key doesn't wait for (4). It settles its key, and continues beside the
+//! batch:
 //!
-//! * The batch has no object under the key: there is nothing to do. That it has none is read from
-//!   the list, which is sealed (see `object_list`).
-//! * The batch is being applied (3): the objects under the key that are not in the table yet are
-//!   inserted now, in their order, under the lock of the batch's progress, and noted as settled.
-//!   (3) passes them over.
-//! * The batch checks its keys (2): a read goes on. A write of one of its keys is `Busy`.
+//! * If the batch has no object under the key, there is nothing to do. The list is sealed, so this
+//!   is read from it without a lock (see `object_list`).
+//! * If the batch is being applied (3), insert the objects under the key that aren't in the table
+//!   yet, in their order, under the lock of the batch's progress. Mark them as settled. (3) skips
+//!   them.
+//! * If the batch is checking its keys (2), a read continues. A write of one of its keys returns
+//!   `Busy`.
 //!
-//! Where a table has unique indexes, there is a step between (2) and (3):
+//! In a table with unique indexes there is a step between (2) and (3):
 //!
-//! * *Claim*: the values of all objects are claimed (`indexes`). If another row has one of them,
-//!   the claims are given back, and the batch ends without a change. Meanwhile, and during (3),
-//!   writes of all keys are `Busy`, so that nobody else claims what the batch is to write.
+//! * *Claim*: claim the values of all objects (`indexes`). If another row has one of them, give the
+//!   claims back, and end the batch without a change. During this step and (3), writes of all keys
+//!   return `Busy`, so that no other write claims a value that the batch is going to write.
 //!
-//! Operations on more than one key, walks, scans and figures answer `Busy`: they wait for (4).
+//! Operations on several keys, steps from key to key, scans and statistics return `Busy`: they wait
+//! for (4).
+//!
+//! A table has one batch at a time. So a key that is in several lists is settled with one batch
+//! after the other. Suppose that the batch ends while an operation settles its key, and that the
+//! next batch acquires the latch. A read then takes effect before the next batch. A write finds
+//! another count of `turns` when it revalidates, begins again, and settles its key with the next
+//! batch.
 //!
 //! # Linearisation points
 //!
-//! That of a batch that is to be applied in any case is (1). That of an `insert_new` is the end of
-//! (2): up to then it has changed nothing, and no key of its list has changed since it was looked
-//! for. With unique indexes it is the end of the claims.
+//! For a batch that is applied unconditionally, it is (1). For an `insert_new` it is the end of
+//! (2): the batch has changed nothing before, and no key of its list has been added since it was
+//! looked for. With unique indexes it is the end of the claims.
 //!
 //! # Invariants
 //!
-//! 1. Of the objects under one key, a first part of the batch's is in the table. Objects are put
-//!    there under the progress's lock, each once: those before `next`, and those noted as settled.
-//! 2. An operation on a key that begins after the batch's linearisation point looks at the key's
-//!    leaf when all of the batch's objects under it are in the table.
-//! 3. Between (2)'s look for a key and its end nobody adds that key.
+//! 1. Of the batch's objects under one key, a first part is in the table: those before `next`, and
+//!    those marked as settled. Each object is inserted once, under the lock of the progress.
+//! 2. An operation on a key that begins after the batch's linearisation point reads the key's leaf
+//!    when all of the batch's objects under the key are in the table.
+//! 3. Between (2)'s search for a key and the end of (2), no other thread adds that key.
 //!
-//! # Why nobody sees half
+//! # Why nobody sees a part of a list
 //!
 //! *A reader* loads the state word first.
 //!
-//! * The latch was free: the reader began before (1). For each key it sees the batch's object, as
-//!   if it had come after, or what was there, as if it had come before; a read of a single key is
-//!   one or the other.
-//! * The latch was held: the reader has settled its key (invariant 2), or began before (2) ended,
-//!   or waits for (4).
-//! * So whoever has seen one object of the batch misses none in what it begins afterwards.
+//! * If the latch was free, the reader began before (1). For each key it sees either the batch's
+//!   object, as if it had come after the batch, or the previous state, as if it had come before. A
+//!   read of a single key sees one of the two.
+//! * If the latch was held, the reader has settled its key (invariant 2), or began before the end
+//!   of (2), or waits for (4).
+//! * So a thread that has seen one object of the batch misses none in operations that it begins
+//!   afterwards.
 //!
 //! *A writer* revalidates under its leaf's lock.
 //!
-//! * If the latch was free there, the leaf was locked before (1) was seen. The batch reads or locks
-//!   that leaf after (1), so it waits for the writer and finds its change made.
-//! * The two orders cross: lock, then load of the word, here; change of the word, then load of the
-//!   leaf's version, there. Hence `SeqCst` on the word, and `after_lock`.
-//! * A writer that has settled its key revalidates the word and how often the latch has changed
-//!   hands: both unchanged say that the same batch holds the latch. For the next batch it is as a
-//!   writer that found the latch free: `turns` changes before that batch looks at a leaf.
-//! * `insert_new` of a bag's list looks for its keys under their locks: a writer of a bag may have
-//!   revalidated and changed nothing yet.
+//! * If the latch was free then, the leaf was locked before the writer could see (1). The batch
+//!   reads or locks that leaf after (1). So it waits for the writer, and finds the writer's change.
+//! * The two sides access two words in opposite orders. The writer locks the leaf, then loads the
+//!   state word. The batch changes the state word, then loads the version of the leaf. Hence
+//!   `SeqCst` on the state word, and `after_lock`.
+//! * A writer that has settled its key revalidates the state word and `turns`. If both are
+//!   unchanged, the same batch still holds the latch. To the next batch it is like a writer that
+//!   found the latch free, since `turns` changes before that batch reads any leaf.
+//! * `insert_new` of a list in a bag looks for its keys under their locks, because a writer of a
+//!   bag may have revalidated without having changed anything yet.
 //!
-//! A traversal is no snapshot: a slice that began before (1) may see some of the batch.
+//! A traversal is no snapshot: a slice that began before (1) may see a part of the list.
 //!
 //! # Cost
 //!
-//! An operation that finds the latch free has one comparison for all of this. To settle a key takes
-//! a look at about a hundred cache lines in a list of a million objects, the insertion of the key's
-//! own objects, and the wait for `TURN` objects of another's. A list of one chunk is over soon:
-//! those who meet it help with all of it.
+//! If the latch is free, an operation pays one comparison for all of this. Settling a key reads
+//! about a hundred cache lines in a list of a million objects, inserts the key's own objects, and
+//! waits for at most `TURN` objects of another thread. A list of one chunk is inserted quickly, so
+//! operations that meet it help to insert all of it.
 
 mod apply;
 mod insert;
@@ -93,40 +105,40 @@ use std::sync::Arc;
 pub use insert::ListJob;
 pub use object_list::ObjectList;
 
-/// What a batch does with its next object.
+/// The state of a batch, which determines what is done with the next object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Counting what there must be room for: how many objects so far, and how much weight.
+    /// Computing the room that the list needs: the number of objects so far, and their weight.
     Measuring((usize, i64)),
     /// There is no room.
     Refused,
-    /// Looking for keys that are there, `next` being the first not looked for.
+    /// Looking for keys in the table. `next` is the first object whose key hasn't been looked for.
     Checking,
     /// Claiming the values of unique indexes.
     Claiming,
-    /// Giving them back, as another row has one in the index of this name.
+    /// Giving claims back, since another row has a value in the index of this name.
     GivingBack(Atom),
-    /// Nothing was inserted, for that.
+    /// Nothing was inserted, since another row has a value in the index of this name.
     Taken(Atom),
-    /// Inserting.
+    /// Inserting objects.
     Applying,
-    /// Over; whether the objects were inserted.
+    /// The batch is over; whether its objects were inserted.
     Over(bool),
 }
 
-/// How far a batch has come.
+/// The progress of a batch.
 struct Progress {
     phase: Phase,
-    /// The first object that the phase has not dealt with.
+    /// The first object that the phase hasn't processed.
     next: usize,
-    /// A bit for each object that was inserted out of turn. Empty as long as there is none.
+    /// A bit for each object that was inserted out of turn. Empty if there is none.
     settled: Vec<u64>,
-    /// The values of unique indexes that were claimed.
+    /// The claimed values of unique indexes.
     claimed: Option<Claimed>,
 }
 
 impl Progress {
-    /// Begins a phase, with the first object.
+    /// Enters a phase, and starts with the first object.
     fn enter(&mut self, phase: Phase) {
         (self.phase, self.next) = (phase, 0);
     }
@@ -144,7 +156,7 @@ impl Progress {
     }
 
     fn note_settled(&mut self, i: usize, len: usize) {
-        // Most batches end before anybody has settled a key: they take no memory for it.
+        // Most batches end before any key is settled. They don't allocate the bits.
         if self.settled.is_empty() {
             self.settled = vec![0; len.div_ceil(64)];
         }
@@ -152,21 +164,22 @@ impl Progress {
     }
 }
 
-/// A list on its way into a table.
+/// A list that is being inserted into a table.
 pub(crate) struct ListBatch {
     list: ObjectList,
     /// Whether it is an `insert_new`.
     is_new: bool,
     progress: Mutex<Progress>,
-    /// Of its writes, for snapshots. A snapshot draws its number while no batch holds the latch: it
-    /// is of before this number was drawn, or of after the batch.
+    /// The number of its writes, for snapshots. A snapshot draws its number while no batch holds
+    /// the latch. So it draws it either before this number is drawn, or after the batch.
     number: CommitNumber,
 }
 
 impl ListBatch {
     fn new(mut list: ObjectList, new: bool) -> Self {
         list.seal();
-        // An `insert` has no keys to look for: its linearisation point is the acquisition.
+        // An `insert` has no keys to check: its linearisation point is the acquisition of the
+        // latch.
         let phase = if new {
             Phase::Checking
         } else {
@@ -186,7 +199,7 @@ impl ListBatch {
     }
 }
 
-/// A table's latch: which batch holds it, and how often it was acquired or released.
+/// A table's latch: the batch that holds it, and how often it was acquired or released.
 #[derive(Default)]
 pub(crate) struct BatchLatch {
     slot: Mutex<Option<Arc<ListBatch>>>,
@@ -194,22 +207,22 @@ pub(crate) struct BatchLatch {
 }
 
 impl BatchLatch {
-    /// How often the latch was acquired or released, or about to be. If the latch was free at two
-    /// moments, and this is the same before the first and after the second, then no batch held it
-    /// in between: one that did has counted its release in between.
+    /// How often the latch was acquired or released, or is about to be. Suppose that the latch was
+    /// free at two moments, and that this count is the same before the first and after the second.
+    /// Then no batch held it in between, since the batch would have counted its release in between.
     pub(crate) fn turns(&self) -> u64 {
         // Ordering: SeqCst, against `count_turn`, which comes before the state word's change.
         self.turns.load(Ordering::SeqCst)
     }
 
-    /// The latch is about to be acquired or released.
+    /// Counts an acquisition or release that is about to happen.
     fn count_turn(&self) {
         // Ordering: SeqCst, before the state word changes (see `turns`).
         self.turns.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Forgets the batch of a table that is gone, which nobody will finish. No other comes:
-    /// `acquire_latch` looks whether the table is dead under the same lock.
+    /// Drops the batch of a dropped table, which nobody will finish. No other batch can follow:
+    /// `acquire_latch` checks under the same lock whether the table is dead.
     pub(crate) fn end(&self) {
         let batch = self.slot.lock().take();
         drop(batch);

@@ -1,16 +1,16 @@
-//! A list of objects on its way into a table.
+//! A list of objects that is being inserted into a table.
 //!
 //! ```text
 //!  list    chunk 0 … chunk 63 │ chunk 64 …        of 512 objects each
 //!  filters    chunk by chunk; and one for each group of 64 chunks
 //! ```
 //!
-//! 1. Objects are pushed. Adding one never moves more than a chunk.
-//! 2. The list is *sealed*: no object comes any more, and of a list of several chunks each chunk
-//!    and each group has a filter of its keys. From here on it is read without a lock.
-//! 3. `under` finds the objects of a key: filters rule out most groups and chunks; the others are
-//!    compared key by key.
-//! 4. A long list is freed by the reaper, chunk by chunk.
+//! 1. Objects are pushed. A push moves at most one chunk.
+//! 2. The list is *sealed*: no further object is pushed. If there are several chunks, each chunk
+//!    and each group gets a filter of its keys. From here on the list is read without a lock.
+//! 3. `under` finds the objects of a key: filters exclude most groups and chunks. In the others,
+//!    each key is compared.
+//! 4. The reaper frees a long list, chunk by chunk.
 
 use crate::raw;
 use crate::reclaim::reaper;
@@ -19,27 +19,27 @@ use larder_term::object::{ObjectBuf, ObjectRef};
 use smallvec::SmallVec;
 use std::sync::LazyLock;
 
-/// Objects for `begin_insert`. Holds counts of its own for their handles.
+/// Objects for `begin_insert`. The list owns counts of their handles.
 #[derive(Default)]
 pub struct ObjectList {
     chunks: SmallVec<[Chunk; 1]>,
-    /// What is known of the keys of each group of chunks, of a list of several.
+    /// A filter of the keys of each group of chunks, if the list has several chunks.
     groups: Vec<Filter>,
     len: usize,
     bytes: usize,
 }
 
-/// Objects in a chunk.
+/// The number of objects in a chunk.
 const CHUNK: usize = if cfg!(larder_model) { 2 } else { 512 };
 
-/// Chunks in a group.
+/// The number of chunks in a group.
 const GROUP: usize = if cfg!(larder_model) { 2 } else { 64 };
 
-/// A Bloom filter of the keys of a chunk, or of a group of chunks: two bits of one cache line for
-/// each key. One of a hundred other keys is taken for one of them.
+/// A Bloom filter of the keys of a chunk, or of a group of chunks. Each key sets two bits of one
+/// cache line. Its false-positive rate is about a hundredth.
 struct Filter(Box<[[u64; Filter::WORDS]]>);
 
-/// The hash of a key, of which its bits are made.
+/// The hash of a key, which determines its bits.
 #[derive(Clone, Copy)]
 struct Mark(u64);
 
@@ -52,7 +52,7 @@ impl Mark {
         Mark(SEED.hash(key))
     }
 
-    /// One bit of a word each, in two words of a line.
+    /// The two bits, each in a word of the line.
     fn bits(self) -> [(usize, u64); 2] {
         let (first, second) = (self.0 as usize, (self.0 >> 9) as usize);
         [first, second].map(|bit| (bit / 64 % Filter::WORDS, 1 << (bit % 64)))
@@ -62,7 +62,7 @@ impl Mark {
 impl Filter {
     const WORDS: usize = 8;
 
-    /// For this number of keys, 16 bits each.
+    /// Makes a filter for this number of keys, with 16 bits for each.
     fn new(keys: usize) -> Filter {
         Filter(vec![[0; Self::WORDS]; keys.div_ceil(32)].into_boxed_slice())
     }
@@ -92,7 +92,7 @@ struct Chunk {
     ends: Vec<(usize, usize)>,
     /// Whether a value has handles.
     handles: bool,
-    /// What is known of its keys, once it is complete and one of several.
+    /// A filter of its keys, once the chunk is complete and one of several.
     filter: Option<Filter>,
 }
 
@@ -106,10 +106,10 @@ impl Chunk {
         }
     }
 
-    /// Makes its keys known to its filter, and to its group's.
+    /// Adds its keys to its filter, and to the filter of its group.
     fn index(&mut self, group: &mut Filter) {
-        // A chunk is indexed once, when no object comes to it any more: its keys are in both
-        // filters or in none.
+        // A chunk is indexed once, when it is complete. So its keys are in both filters or in
+        // neither.
         let mut filter = Filter::new(CHUNK);
         for i in 0..self.ends.len() {
             let mark = Mark::of(self.get(i).0);
@@ -122,8 +122,8 @@ impl Chunk {
     #[inline]
     fn push(&mut self, object: ObjectRef<'_>) {
         raw::retain_value(object.value());
-        // The list has counts of its own, so the object may go as soon as this returns. A chunk
-        // without handles has nothing to give back, and is not walked when it is dropped.
+        // The list owns counts, so the object may be dropped after this returns. A chunk without
+        // handles has nothing to release, and isn't walked when it is dropped.
         self.handles |= raw::has_handles(object.value());
         self.bytes.extend_from_slice(object.key());
         let key = self.bytes.len();
@@ -153,12 +153,12 @@ impl ObjectList {
         Self::default()
     }
 
-    /// Adds an object, encoded for the table that the list is for. Copies it.
+    /// Adds a copy of an object, which was encoded for the list's table.
     pub fn push(&mut self, object: &ObjectBuf) {
         self.push_ref(object.borrow());
     }
 
-    /// As `push`.
+    /// Like `push`.
     #[inline]
     pub fn push_ref(&mut self, object: ObjectRef<'_>) {
         if self.len.is_multiple_of(CHUNK) {
@@ -174,8 +174,8 @@ impl ObjectList {
     fn add_chunk(&mut self) {
         self.index_last();
         let chunk = match self.chunks.last() {
-            // As large as the one before, which is a good guess, but never so large that it costs a
-            // slice.
+            // Reserve the size of the previous chunk, which is a good guess, but limit it so that
+            // the allocation doesn't take a slice.
             Some(full) => Chunk::with_room(CHUNK, full.bytes.len().min(64 << 10)),
             // Most lists are short.
             None => Chunk::with_room(16, 512),
@@ -183,7 +183,7 @@ impl ObjectList {
         self.chunks.push(chunk);
     }
 
-    /// Makes the keys of the last chunk known, which is complete.
+    /// Adds the keys of the last chunk, which is complete, to the filters.
     fn index_last(&mut self) {
         let group = self.chunks.len().saturating_sub(1) / GROUP;
         if let Some(last) = self.chunks.last_mut() {
@@ -199,38 +199,38 @@ impl ObjectList {
         self.len
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// No object comes any more.
+    /// Completes the list: no further object is pushed.
     pub(crate) fn seal(&mut self) {
         if self.is_indexed() {
             self.index_last();
         }
     }
 
-    /// Whether `under` doesn't look at each object. A sealed list of one chunk has no need to.
+    /// Whether `under` uses filters. A list of one chunk needs none.
     pub(crate) fn is_indexed(&self) -> bool {
         self.chunks.len() > 1
     }
 
-    /// The numbers of the first `most` objects under a key, of a sealed list.
+    /// Returns the numbers of the first `most` objects under a key. The list must be sealed.
     ///
     /// # Complexity
-    /// A look at a line of memory for each group, and for each chunk of those that seem to have the
-    /// key; and at all keys of the chunks that do.
+    /// One cache line for each group, one for each chunk of the groups that may have the key, and
+    /// all keys of the chunks that may have it.
     pub(crate) fn under(&self, key: &[u8], most: usize) -> SmallVec<[usize; 8]> {
         let mark = Mark::of(key);
-        // A list of one chunk has no filter: each key is compared.
+        // A list of one chunk has no filter, so each key is compared.
         let may_have = |filter: Option<&Filter>| filter.is_none_or(|f| f.may_have(mark));
-        // A group's filter rules out 64 chunks, a chunk's 512 objects.
+        // The filter of a group excludes 64 chunks, that of a chunk 512 objects.
         let groups = self.chunks.chunks(GROUP).enumerate();
         let likely = groups.filter(|(g, _)| may_have(self.groups.get(*g)));
         let chunks = likely.flat_map(|(g, chunks)| (g * GROUP..).zip(chunks));
         let likely = chunks.filter(|(_, chunk)| may_have(chunk.filter.as_ref()));
-        // In the order of the list.
+        // They are in the order of the list.
         let objects = likely.flat_map(|(c, chunk)| {
             let same = (0..chunk.ends.len()).filter(|&i| chunk.get(i).0 == key);
             same.map(move |i| c * CHUNK + i)
@@ -249,7 +249,7 @@ impl Drop for ObjectList {
     fn drop(&mut self) {
         if self.chunks.len() > 1 {
             let mut chunks = std::mem::take(&mut self.chunks);
-            // One chunk for each call, from the last on.
+            // Each call frees one chunk, starting with the last one.
             let bytes = self.bytes + self.len * size_of::<(usize, usize)>();
             reaper::bits(bytes, move || chunks.pop().is_none());
         }
