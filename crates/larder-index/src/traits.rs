@@ -1,26 +1,28 @@
-//! The two kinds of index and what passes between an index and its user.
+//! The traits of indexes, and the types of their arguments and results.
 //!
-//! Keys and values are bytes; an index knows nothing of terms. Keys of one index must be
-//! **prefix-free** (no key is a proper prefix of another). A hash-ordered index is given the key's
-//! 64-bit hash by its user, who seeds it.
+//! Keys and values are bytes. An index knows nothing of terms. The keys of an index must be
+//! **prefix-free**: no key is a proper prefix of another one. For a hash-ordered index, the caller
+//! computes the 64-bit hash of each key, with a seed.
 //!
 //! ```text
-//!  Unique   at most one value under a key     HashOrder, KeyOrder
-//!  Multi    any number, in order of arrival   Bag
+//!  Unique   at most one value per key             HashOrder, KeyOrder
+//!  Multi    any number, in order of insertion    Bag
 //!
 //!  scan     start ─→ Batch { entries, resume } ─→ scan from resume ─→ … ─→ Batch { done }
 //! ```
 //!
-//! Invariants that each index keeps:
-//! 1. An operation, but for `free_some`, takes effect at one instant between its call and its
+//! Invariants that every index keeps:
+//! 1. Every operation except `free_some` takes effect at one instant between its call and its
 //!    return. A scan does so once for each batch.
-//! 2. The batches of a scan have each entry that was there all the time exactly once.
-//! 3. A function that a write is given is called under the lock of the entry, once: it must be
-//!    short and must not call the index.
-//! 4. The guard that an operation is given is pinned throughout: what it read stays alive.
+//! 2. The batches of a scan contain each entry exactly once that is in the index during the whole
+//!    scan.
+//! 3. A closure that is passed to a write is called once, under the lock of the entry. It must be
+//!    short, and must not call the index.
+//! 4. The guard that is passed to an operation is pinned throughout, so memory that was read stays
+//!    allocated.
 //!
-//! Default methods are what an index may leave out: each does the same by way of others, with more
-//! work, or is a hint that does nothing.
+//! An index need not implement the methods that have a default. A default does the same by means of
+//! other methods, with more work, or is a hint that does nothing.
 
 use crate::ranked::Ranked;
 use crate::scratch::with_scratch;
@@ -28,8 +30,8 @@ use crate::values::Values;
 use crossbeam_epoch::Guard;
 use std::ops::Bound;
 
-/// A key as bytes, with its hash. `hash` is read by hash-ordered indexes alone; it must be a
-/// function of `bytes`.
+/// A key as bytes, with its hash. Only hash-ordered indexes read `hash`. It must be a function of
+/// `bytes`.
 #[derive(Clone, Copy, Debug)]
 pub struct Key<'a> {
     /// The key's bytes.
@@ -38,7 +40,7 @@ pub struct Key<'a> {
     pub hash: u64,
 }
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// Ascending positions.
@@ -47,75 +49,78 @@ pub enum Direction {
     Backward,
 }
 
-/// Where a scan begins. Positions are opaque runs of bytes that compare as the scan goes: for key
-/// order the key itself, for hash order the top 48 bits of the hash (6 bytes, big endian) and then
-/// the key. Use `position`, not this knowledge, to make one.
+/// The start of a scan. Positions are opaque byte strings that compare in the order of the scan. In
+/// key order a position is the key itself. In hash order it is the top 48 bits of the hash (6
+/// bytes, big endian), followed by the key. Use `position` to make one, and don't rely on this
+/// format.
 #[derive(Clone, Copy, Debug)]
 pub enum Start<'a> {
-    /// At the first entry of the direction.
+    /// At the first entry in the direction of the scan.
     Edge,
-    /// At the position, that entry included if it exists.
+    /// At the position. An entry at the position is included.
     At(&'a [u8]),
-    /// Past the position (strictly after it when going forward, strictly before it when going
-    /// backward).
+    /// After the position: strictly behind it in a forward scan, strictly before it in a backward
+    /// scan.
     Past(&'a [u8]),
 }
 
-/// What `Unique::update` does with the entry.
+/// The result of the closure of `Unique::update`: what to do with the entry.
 #[derive(Clone, Copy, Debug)]
 pub enum Change<'v> {
-    /// Leave it as it is (absent stays absent).
+    /// Leave the entry as it is. If it is absent, it stays absent.
     Keep,
-    /// Store this value, which was there before the call.
+    /// Store this value, which outlives the call.
     Put(&'v [u8]),
-    /// Store what the closure wrote to its scratch buffer.
+    /// Store the content of the scratch buffer.
     PutScratch,
     /// Remove the entry.
     Remove,
 }
 
-/// What a scan notes of where it read, for [`Unique::unchanged`].
+/// Where a batch was read, for [`Unique::unchanged`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Seen {
-    /// The number of the index, of which no other of this process has the same.
+    /// The number of the index, which is unique in this process.
     pub(crate) index: u64,
     /// The version of the leaf.
     pub(crate) version: u64,
 }
 
 /// A consistent copy of some neighbouring entries, in scan order, taken at one instant from one
-/// leaf. Reusable: `clear` keeps its memory. Key and value of an entry lie in one buffer.
+/// leaf. It can be reused: `clear` keeps its memory. The key and the value of an entry are adjacent
+/// in one buffer.
 #[derive(Debug)]
 pub struct Batch {
-    /// All bytes of all entries.
+    /// The keys and values of all entries.
     pub bytes: Vec<u8>,
-    /// For each entry: start of key, start of value, end of value, in `bytes`.
+    /// For each entry: the start of the key, the start of the value, and the end of the value in
+    /// `bytes`.
     pub entries: Vec<(usize, usize, usize)>,
-    /// The position from which `Start::At` (forward) or `Start::Past` (backward) takes up the scan
-    /// after this batch; empty at the end.
+    /// The position from which a scan continues after this batch, with `Start::At` (forward) or
+    /// `Start::Past` (backward). Empty at the end of the scan.
     pub resume: Vec<u8>,
-    /// The scan has no more entries after this batch.
+    /// Whether there are no more entries after this batch.
     pub done: bool,
-    /// A hint of the caller's: no more than this many entries are of use (0: any number). An index
-    /// may give more, never none for it.
+    /// A hint of the caller: only this number of entries is needed (0: all). An index may return
+    /// more, but must not return none because of it.
     pub want: usize,
-    /// A hint of the caller's: the entries may come in any order, as long as all of a scan's
-    /// batches are used up. An index may ignore it.
+    /// A hint of the caller: the entries may be in any order, since the caller uses all batches of
+    /// the scan. An index may ignore it.
     pub any_order: bool,
-    /// A hint of the caller's: what lies beyond this key, in the direction of the scan, is of no
-    /// use. A scan that leaves it out is `done` with it. An index may ignore it.
+    /// A hint of the caller: entries beyond this key, in the direction of the scan, are not needed.
+    /// A scan that omits them sets `done` when it reaches the key. An index may ignore it.
     pub until: Bound<Vec<u8>>,
-    /// A hint of the caller's: of several values under a key the first alone is of use. An index
-    /// may ignore it.
+    /// A hint of the caller: of several values under a key, only the first is needed. An index may
+    /// ignore it.
     pub firsts: bool,
-    /// The entries came in any order: they are all that lies between where the scan stood and
-    /// `resume` (the end, if it is `done`).
+    /// Whether the entries are in no particular order. If so, they are all entries between the
+    /// start of the batch and `resume` (the end, if it is `done`).
     pub unordered: bool,
     /// Where the entries were read, if the index can tell whether they have changed since.
     pub seen: Option<Seen>,
-    /// Where an index sorts what it found: of no use to others.
+    /// A buffer for the index to sort entries in. Callers don't use it.
     pub order: Vec<u64>,
-    /// Where an index of lists has what it makes entries of: of no use to others.
+    /// A buffer for an index of lists, which makes entries of it. Callers don't use it.
     pub raw: Vec<(usize, usize, usize)>,
 }
 
@@ -139,7 +144,7 @@ impl Default for Batch {
 }
 
 impl Batch {
-    /// Empties the batch, keeping its memory and what the caller wants.
+    /// Empties the batch. Its memory and the hints of the caller are kept.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.entries.clear();
@@ -148,7 +153,7 @@ impl Batch {
         self.unordered = false;
         self.seen = None;
     }
-    /// The most entries that are of use to the caller.
+    /// The maximum number of entries that the caller needs.
     pub(crate) fn limit(&self) -> usize {
         if self.want == 0 {
             usize::MAX
@@ -162,7 +167,7 @@ impl Batch {
     pub fn len(&self) -> usize {
         self.entries.len()
     }
-    /// Whether there is no entry.
+    /// Whether there are no entries.
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -178,7 +183,7 @@ impl Batch {
         let (_, v, end) = self.entries[i];
         &self.bytes[v..end]
     }
-    /// Key and value of entry `i`.
+    /// The key and the value of entry `i`.
     #[inline(always)]
     pub fn entry(&self, i: usize) -> (&[u8], &[u8]) {
         let (k, v, end) = self.entries[i];
@@ -194,53 +199,59 @@ impl Batch {
     }
 }
 
-/// Bytes of a hash in a position.
+/// The number of bytes of a hash in a position.
 pub(crate) const HASH: usize = 6;
 
-/// Figures of an index, for `info` and tests.
+/// Statistics of an index, for `info` and tests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Leaves in use.
+    /// The number of leaves.
     pub leaves: usize,
-    /// Inner nodes in use.
+    /// The number of inner nodes.
     pub inner_nodes: usize,
-    /// Levels above the leaves.
+    /// The number of levels above the leaves.
     pub depth: usize,
-    /// Leaf splits since creation.
+    /// The number of leaf splits since the index was created.
     pub splits: u64,
-    /// Leaf merges since creation.
+    /// The number of leaf merges since the index was created.
     pub merges: u64,
-    /// Times a writer found its leaf locked.
+    /// How often a writer found its leaf locked.
     pub contended: u64,
-    /// Figures that not every index has, by their names.
+    /// Statistics that only some indexes have, with their names.
     pub more: Vec<(&'static str, u64)>,
 }
 
-/// What [`Unique::update`] calls with the value under the key and an empty scratch buffer.
+/// The closure of [`Unique::update`]. It is called with the value under the key and an empty
+/// scratch buffer.
 pub type Updater<'f, 'v> = dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'v> + 'f;
 
-/// What [`Unique::put`] and [`Unique::remove`] ask, with the value under the key, before they
-/// change anything.
+/// The condition of [`Unique::put`] and [`Unique::remove`]. It is called with the value under the
+/// key, before anything is changed.
 pub type Predicate<'f> = dyn FnMut(Option<&[u8]>) -> bool + 'f;
 
-/// Bytes of a value that [`Unique::get_short`] has room for.
+/// The maximum length of a value that [`Unique::get_short`] copies to its buffer.
 pub const SHORT: usize = 64;
 
-/// What [`Unique::get_short`] found.
+/// The result of [`Unique::get_short`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lookup {
     /// There is no value under the key.
     Absent,
-    /// A value of so many bytes, which were copied.
+    /// The value has this number of bytes, which were copied.
     Short(usize),
-    /// A value longer than [`SHORT`]. It was copied only if there was another place for it.
+    /// The value is longer than [`SHORT`]. It was copied only if the caller has passed a buffer for
+    /// it.
     Long,
 }
 
-/// Keys that [`Unique::get_short_many`] looks for at a time, at most.
+/// The maximum number of keys of one call of [`Unique::get_short_many`].
+///
+/// A batch must have enough keys for their cache misses to overlap. 8 to 64 keys do (see
+/// [`Unique::prefetch`]). 32 is in between, and keeps [`Shorts`] at about two kilobytes. No other
+/// number was compared in the measurements of `docs/tried.md`.
 pub const TOGETHER: usize = 32;
 
-/// What [`Unique::get_short_many`] found, key by key.
+/// The results of [`Unique::get_short_many`], one for each key.
 pub struct Shorts {
     found: [(Lookup, [u8; SHORT]); TOGETHER],
 }
@@ -255,7 +266,8 @@ impl Default for Shorts {
 }
 
 impl Shorts {
-    /// What was found of key `i`, and its value if that is short, with anything behind it.
+    /// The result for key `i`. If it is `Short`, the array begins with the value. The other bytes
+    /// are unspecified.
     ///
     /// # Panics
     /// Panics if `i` is not below [`TOGETHER`].
@@ -265,8 +277,7 @@ impl Shorts {
         (*got, value)
     }
 
-    /// Has each of the keys, of which at most [`TOGETHER`] are looked at, and what belongs to it,
-    /// seen by `look`.
+    /// Calls `look` with each of the keys, at most [`TOGETHER`], and with the buffer of its result.
     #[inline(always)]
     pub(crate) fn fill<K>(
         &mut self,
@@ -279,10 +290,10 @@ impl Shorts {
     }
 }
 
-/// What was under the key before a write.
+/// The result of a write: what was under the key before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Previous {
-    /// The predicate refused: nothing was changed.
+    /// The predicate returned `false`. Nothing was changed.
     Refused,
     /// There was no value.
     Absent,
@@ -291,7 +302,7 @@ pub enum Previous {
 }
 
 impl Previous {
-    /// As it is said by an entry's being there.
+    /// The result of a write that was made.
     #[inline]
     pub(crate) fn of(present: bool) -> Previous {
         if present {
@@ -302,37 +313,37 @@ impl Previous {
     }
 }
 
-/// An index with at most one value under a key. Every operation but `free_some` is linearizable and
-/// may be called from any number of threads; none blocks for longer than another takes to change
-/// one leaf.
+/// An index with at most one value per key. All operations except `free_some` are linearizable, and
+/// any number of threads may call them. No operation waits longer than it takes another one to
+/// change a leaf.
 pub trait Unique: Send + Sync {
-    /// Whether positions are keys (ordered) or hashes and keys.
+    /// Whether positions are keys. Otherwise they are hashes followed by keys.
     fn is_ordered(&self) -> bool;
 
-    /// Copies the value under `key` to the end of `out`; false if there is none. Takes no lock.
+    /// Appends the value under `key` to `out`. Returns `false` if there is none. Takes no lock.
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool;
 
-    /// Whether there is a value under `key`. Takes no lock.
+    /// Returns whether there is a value under `key`. Takes no lock.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
 
-    /// Whether there was no entry at an instant. False also where one look doesn't tell.
+    /// Returns whether the index was seen empty at an instant. May return `false` for an empty
+    /// index, if a single look doesn't suffice to tell.
     fn is_seen_empty(&self, _guard: &Guard) -> bool {
         false
     }
 
-    /// Asks the processor to bring what an operation on each of the keys will touch near, so that
-    /// the misses of many keys overlap. A hint: it changes nothing and may do nothing. Best with 8
-    /// to 64 keys.
+    /// Prefetches the memory that operations on the keys will touch, so that the cache misses of
+    /// several keys overlap. This is a hint, which may do nothing. It works best with 8 to 64 keys.
     fn prefetch(&self, _guard: &Guard, _keys: &[Key<'_>]) {}
 
-    /// Calls `f` exactly once, with the value under `key` (None if absent) and an empty scratch
-    /// buffer, while the entry is locked, and does what it answers. `f` must be short and must not
-    /// call the index. Returns whether the index changed.
+    /// Locks the entry of `key`, calls `f` once, and performs the change that it returns. `f` gets
+    /// the value under the key (`None` if absent) and an empty scratch buffer. It must be short,
+    /// and must not call the index. Returns whether the index was changed.
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool;
 
-    /// As `get`, for values that are probably short: they are copied to the front of `out`, whose
-    /// other bytes may then be anything. One that is not takes the place of what is in `long`, if
-    /// that is there.
+    /// Like `get`, for values that are probably short. A value of at most [`SHORT`] bytes is copied
+    /// to the beginning of `out`. The other bytes of `out` are unspecified. A longer value replaces
+    /// the content of `long`, if that is given.
     fn get_short(
         &self,
         guard: &Guard,
@@ -340,7 +351,8 @@ pub trait Unique: Send + Sync {
         out: &mut [u8; SHORT],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
-        // `get` appends to a buffer, so the value's length is known before any of it is given.
+        // `get` appends to a buffer, so the length of the value is known before any of it is
+        // copied.
         with_scratch(|value| {
             if !self.get(guard, key, value) {
                 return Lookup::Absent;
@@ -354,8 +366,8 @@ pub trait Unique: Send + Sync {
         })
     }
 
-    /// As `get_short` of each key in turn, of at most [`TOGETHER`]. With `far`, the memory of all
-    /// of them is prefetched first, so that the waits for it overlap.
+    /// Like `get_short` of each of the keys, at most [`TOGETHER`]. If `far` is set, first
+    /// prefetches the memory of all of them, so that the cache misses overlap.
     fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
         if far {
             self.prefetch(guard, keys);
@@ -365,9 +377,9 @@ pub trait Unique: Send + Sync {
         });
     }
 
-    /// Stores a value if `predicate`, called exactly once with the value under the key (None if
-    /// absent) while the entry is locked, consents. The same as an `update` that answers `Put` or
-    /// `Keep`, with less to do. `predicate` must be short and must not call the index.
+    /// Locks the entry of `key`, and stores the value if `predicate` returns `true`. `predicate` is
+    /// called once, with the value under the key (`None` if absent). It must be short, and must not
+    /// call the index. Equivalent to an `update` that returns `Put` or `Keep`, but cheaper.
     fn put(
         &self,
         guard: &Guard,
@@ -386,9 +398,9 @@ pub trait Unique: Send + Sync {
         was
     }
 
-    /// Removes the entry under the key, if there is one and `predicate` consents, which is called
-    /// as by `put`: also when there is none. The same as an `update` that answers `Remove` or
-    /// `Keep`, with less to do.
+    /// Locks the entry of `key`, and removes it if it exists and `predicate` returns `true`.
+    /// `predicate` is called as by `put`, also if the entry is absent. Equivalent to an `update`
+    /// that returns `Remove` or `Keep`, but cheaper.
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
         let mut was = Previous::Refused;
         self.update(guard, key, &mut |old, _| {
@@ -401,10 +413,11 @@ pub trait Unique: Send + Sync {
         was
     }
 
-    /// Removes the entries at these places, which ascend, of a batch that a `scan` gave unordered,
-    /// in one change. `key` is the key of one of them. `predicate` is called once, under the lock,
-    /// before anything is changed. False, and nothing was done, if the index has changed there
-    /// since, can't tell, or `predicate` does not consent.
+    /// Removes some entries of a batch in one change. The batch must be one that `scan` has
+    /// returned unordered. The numbers of the entries ascend. `key` is the key of one of them.
+    /// `predicate` is called once, under the lock, before anything is changed. Returns `false`, and
+    /// changes nothing, if the leaf has changed since the scan, if the index can't tell, or if
+    /// `predicate` returns `false`.
     fn remove_read(
         &self,
         guard: &Guard,
@@ -416,8 +429,8 @@ pub trait Unique: Send + Sync {
         false
     }
 
-    /// As `update`, with a scratch buffer of the caller's, which is cleared first: nobody has to
-    /// look for one.
+    /// Like `update`, with a scratch buffer of the caller, which is cleared first. This saves the
+    /// search for one.
     fn update_with<'v>(
         &self,
         guard: &Guard,
@@ -426,7 +439,7 @@ pub trait Unique: Send + Sync {
         f: &mut Updater<'_, 'v>,
     ) -> bool {
         scratch.clear();
-        // `update` stores what is in its own buffer, so a new value goes there.
+        // `update` stores the content of its own buffer, so copy a new value there.
         self.update(guard, key, &mut |old, own| {
             let change = f(old, scratch);
             if let Change::PutScratch = change {
@@ -436,28 +449,30 @@ pub trait Unique: Send + Sync {
         })
     }
 
-    /// Frees what writes have left to be freed when the thread holds no lock; see
+    /// Frees memory that writes have retired and kept until the thread holds no lock; see
     /// [`unique_under_locks`](crate::unique_under_locks).
     fn free_large(&self, _guard: &Guard) {}
 
-    /// Fills `batch` (cleared first) with the next entries from `start` in `direction`: at least
-    /// one unless the scan is at its end, and at most a leaf's worth, all read at one instant.
+    /// Fills `batch`, which is cleared first, with the next entries from `start` in `direction`.
+    /// There is at least one entry, unless the scan is at its end, and there are at most those of
+    /// one leaf. All are read at one instant.
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
 
-    /// Whether all entries of a batch of a `scan` are what the index has there, still or again:
-    /// those that `seen` came with, of which `key` is one. No entry lies between any two neighbours
-    /// of them, then. False if the index can't tell. Linearisation point: the load of the leaf's
-    /// version.
+    /// Returns whether all entries of a batch are in the index now, unchanged. `seen` is that of
+    /// the batch, and `key` is one of its keys. If the result is `true`, there is no other entry
+    /// between two neighbouring ones of the batch. Returns `false` if the index can't tell.
+    /// Linearisation point: the load of the leaf's version.
     fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
         let _ = (guard, key, seen);
         false
     }
 
-    /// Fills `batch` (cleared first) with the entry next to `key`, which need not be there, in that
-    /// direction; for no key with the first entry of the direction. At the end the batch stays
-    /// empty and is `done`. Its `resume` is of no use. Its `seen`, if there is one and no `key`,
-    /// also says that the entry is the first for as long as it is `unchanged`. Returns whether
-    /// there is a value under `key`, as of some instant during the call. O(1) (ordered: O(log n)).
+    /// Fills `batch`, which is cleared first, with the entry next to `key` in a direction. `key`
+    /// need not be in the index. Without a `key`, the entry is the first one in the direction. If
+    /// there is no such entry, the batch is empty and `done`. Its `resume` must not be used. If
+    /// there is no `key` and the batch has a `seen`, the entry is the first one as long as it is
+    /// `unchanged`. Returns whether there was a value under `key` at some instant during the call.
+    /// O(1) (ordered: O(log n)).
     fn step(
         &self,
         guard: &Guard,
@@ -468,16 +483,17 @@ pub trait Unique: Send + Sync {
         step_by_scan(self, guard, key, direction, batch)
     }
 
-    /// Fills `batch` (cleared first) with a sample of the entries, in any order: at least as many
-    /// as it wants, where the places that are looked at have so many. Each is read at an instant.
+    /// Fills `batch`, which is cleared first, with a sample of the entries, in any order. It has at
+    /// least as many as the batch wants, if the sampled places have that many. Each entry is read
+    /// at an instant.
     ///
-    /// Which places that are is up to `place`, a fraction of 2⁶⁴: all from 0 to 2⁶⁴ - 1 together
-    /// are the whole index. An index that can't tell gives its first entries.
+    /// `place`, a fraction of 2⁶⁴, determines the sampled places. All values from 0 to 2⁶⁴ - 1
+    /// together cover the whole index. An index that can't sample returns its first entries.
     fn sample(&self, guard: &Guard, _place: u64, batch: &mut Batch) {
         self.scan(guard, Start::Edge, Direction::Forward, batch);
     }
 
-    /// The index, if it answers questions about ranks.
+    /// Returns the interface for rank queries, if the index has ranks.
     fn ranked(&self) -> Option<&dyn Ranked> {
         None
     }
@@ -485,12 +501,13 @@ pub trait Unique: Send + Sync {
     /// Writes the position of `key` to `out` (cleared first).
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>);
 
-    /// Removes some entries for good, at most about `limit`, calling `f` with each value; true when
-    /// nothing is left. The caller guarantees that nobody else writes the index any more. Used by
-    /// the reaper.
+    /// Removes about `limit` entries at most, calling `f` with each value. Returns `true` when
+    /// nothing is left. The caller guarantees that no other thread writes to the index any more.
+    /// The reaper uses this.
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool;
 
-    /// Entries, which may be counted leaf by leaf: O(n). Exact when nobody writes.
+    /// The number of entries. Some indexes count them leaf by leaf, in O(n). Exact if no other
+    /// thread writes.
     fn len(&self) -> usize;
 
     /// Whether there is no entry.
@@ -498,24 +515,25 @@ pub trait Unique: Send + Sync {
         self.len() == 0
     }
 
-    /// Bytes of memory that the index holds, itself included.
+    /// The memory of the index in bytes, including the index itself.
     fn memory(&self) -> usize;
 
-    /// Figures of the structure.
+    /// Statistics of the index.
     fn stats(&self) -> Stats;
 
-    /// Objects at which the index is full; none if it never is, as those of this crate. The caller
-    /// looks at it before it inserts: the index itself refuses nothing.
+    /// The number of entries at which the index is full. `None` if it has no limit, like the
+    /// indexes of this crate. The caller checks it before it inserts: the index itself refuses
+    /// nothing.
     fn limit(&self) -> Option<usize> {
         None
     }
 
-    /// The user's table is fixed from now on (or is not any more). For indexes that care: those of
-    /// this crate don't.
+    /// Called when the user's table is fixed, and when it is no longer fixed. The indexes of this
+    /// crate ignore it.
     fn freeze(&self, _on: bool) {}
 }
 
-/// As [`Unique::step`], by a scan.
+/// Implements [`Unique::step`] by a scan.
 pub(crate) fn step_by_scan<U: Unique + ?Sized>(
     index: &U,
     guard: &Guard,
@@ -523,18 +541,18 @@ pub(crate) fn step_by_scan<U: Unique + ?Sized>(
     direction: Direction,
     batch: &mut Batch,
 ) -> bool {
-    // One entry is enough; the caller's own wish comes back at the end.
+    // One entry suffices. Restore the caller's hint at the end.
     let want = std::mem::replace(&mut batch.want, 1);
     let found = key.is_some_and(|key| index.contains(guard, key));
     match key {
         Some(key) => with_scratch(|position| {
             index.position(key, position);
-            // Strictly behind the key, so its own entry isn't found again.
+            // Start strictly behind the key, so that its own entry isn't found again.
             index.scan(guard, Start::Past(position), direction, batch);
         }),
         None => {
             index.scan(guard, Start::Edge, direction, batch);
-            // Leaves without an entry may lie before the one that was read.
+            // There may be leaves without entries before the one that was read.
             batch.seen = None;
         }
     }
@@ -542,7 +560,7 @@ pub(crate) fn step_by_scan<U: Unique + ?Sized>(
     found
 }
 
-/// As [`Multi::step`], by a scan.
+/// Implements [`Multi::step`] by a scan.
 pub(crate) fn step_keys_by_scan<M: Multi + ?Sized>(
     index: &M,
     guard: &Guard,
@@ -553,7 +571,7 @@ pub(crate) fn step_keys_by_scan<M: Multi + ?Sized>(
     let found = key.is_some_and(|key| index.contains(guard, key));
     match key {
         Some(key) => with_scratch(|position| {
-            // Behind all values of the key, however many there are.
+            // Start behind all values of the key, however many there are.
             index.last_position(key, position);
             index.scan(guard, Start::Past(position), Direction::Forward, batch);
         }),
@@ -566,35 +584,38 @@ pub(crate) fn step_keys_by_scan<M: Multi + ?Sized>(
     found
 }
 
-/// A hash of values by which a `Multi` finds those that its user takes for the same: they have the
-/// same hash.
+/// A hash of values, by which a `Multi` finds equal values: values that its user considers the same
+/// have the same hash.
 pub type ObjectHash = fn(&[u8]) -> u64;
 
-/// The objects under one key of a `Multi`, in order of arrival, locked against other writers.
+/// The objects under one key of a `Multi`, in the order of insertion. The key is locked against
+/// other writers.
 ///
-/// `same`, below, answers whether a value is the same as one that the caller has in mind, `value`;
-/// it holds for no value whose [`ObjectHash`] is another.
+/// The methods with an argument `same` look for objects that are the same as `value`. `same`
+/// decides that. It must be `false` for all objects whose [`ObjectHash`] differs from that of
+/// `value`.
 pub trait Objects {
-    /// How many there are.
+    /// The number of objects.
     fn count(&self) -> usize;
-    /// Whether there is none.
+    /// Whether there are none.
     fn is_empty(&self) -> bool {
         self.count() == 0
     }
-    /// Calls `f` with each in order of arrival, until it answers false.
+    /// Calls `f` with the ordinal and the value of each object, in the order of insertion, until it
+    /// returns `false`.
     fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool);
-    /// Calls `f` with the number of each and its value, in order of arrival. Numbers ascend, and an
-    /// object keeps its own.
+    /// Calls `f` with the number and the value of each object, in the order of insertion. Numbers
+    /// ascend. The number of an object never changes.
     fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
         self.each(&mut |ordinal, value| {
             f(ordinal as u64, value);
             true
         });
     }
-    /// Says that a change follows. From here on a reader of the key waits until the change is made,
-    /// or sees what the key had before it.
+    /// Announces a change. From here on, a reader of the key waits until the change is made, or
+    /// sees the state before it.
     fn begin_change(&mut self) {}
-    /// Whether there is one that is the same.
+    /// Returns whether there is an object that is the same as `value`.
     fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         let _ = value;
         let mut found = false;
@@ -604,37 +625,38 @@ pub trait Objects {
         });
         found
     }
-    /// Adds one at the end.
+    /// Adds an object at the end.
     fn push(&mut self, value: &[u8]);
-    /// Removes those for which `f` answers true; returns how many.
+    /// Removes the objects for which `f` returns `true`. Returns their number.
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize;
-    /// Removes all, and calls `f` with each in order of arrival; returns how many.
+    /// Removes all objects, and calls `f` with each, in the order of insertion. Returns their
+    /// number.
     fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
         self.remove_if(&mut |value| {
             f(value);
             true
         })
     }
-    /// Removes all that are the same; returns how many. `same` is called once with each that goes,
-    /// among others.
+    /// Removes all objects that are the same as `value`. Returns their number. `same` is called
+    /// once with each object that is removed, and possibly with others.
     fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         let _ = value;
         self.remove_if(same)
     }
-    /// Replaces the value of the object with this ordinal (as given by `each`). Several in
-    /// ascending order are one walk.
+    /// Replaces the value of the object with this ordinal (that of `each`). Several replacements in
+    /// ascending order take one pass.
     fn replace(&mut self, ordinal: usize, value: &[u8]);
 }
 
-/// An index with any number of values under a key, kept in order of arrival. Scans see the entries
-/// of one key one after the other, in that order; an entry's `Batch` key is the key alone.
-/// Consistency as for `Unique`; `get` sees all values of the key at one instant.
+/// An index with any number of values per key, in the order of insertion. In a scan, the entries of
+/// a key are adjacent, in that order. The key of an entry in a `Batch` is the key alone.
+/// Consistency is that of `Unique`. `get` sees all values of a key at one instant.
 pub trait Multi: Send + Sync {
-    /// Appends each value under `key` to `values`, in order of arrival, all as of one instant;
-    /// returns how many. Takes no lock when the key has few.
+    /// Appends all values under `key` to `values`, in the order of insertion, as of one instant.
+    /// Returns their number. Takes no lock if the key has few values.
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize;
 
-    /// As `read`: calls `f` with each value.
+    /// Like `read`, but calls `f` with each value.
     fn get(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&[u8])) -> usize {
         let mut values = Values::default();
         self.read(guard, key, &mut values);
@@ -642,39 +664,40 @@ pub trait Multi: Send + Sync {
         values.len()
     }
 
-    /// Whether there is a value under `key`.
+    /// Returns whether there is a value under `key`.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
 
-    /// As `Unique::prefetch`.
+    /// See `Unique::prefetch`.
     fn prefetch(&self, _guard: &Guard, _keys: &[Key<'_>]) {}
 
-    /// Calls `f` once with the objects under `key`, locked; changes made through it become visible
-    /// to `get` all at once. `f` must not call this or any other `Multi`: locks are shared between
-    /// indexes.
+    /// Calls `f` once with the objects under `key`, which is locked. All changes that `f` makes
+    /// become visible to `get` at one instant. `f` must not call this or any other `Multi`, since
+    /// indexes share locks.
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects));
 
-    /// As `Unique::scan`, entry by entry: it may see some of an update's changes without the
-    /// others. `Batch::resume` may fall between two values of one key.
+    /// Like `Unique::scan`, for single entries: it may see only a part of the changes of an update.
+    /// `Batch::resume` may be between two values of one key.
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
 
-    /// Fills `batch` (cleared first) with the first entry of the key behind `key`, which need not
-    /// be there; for no key with the first entry of all. Otherwise as `Unique::step`, forward.
+    /// Fills `batch`, which is cleared first, with the first entry of the next key behind `key`.
+    /// `key` need not be in the index. Without a `key`, it is the first entry of all. Otherwise
+    /// like `Unique::step`, forward.
     fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
         step_keys_by_scan(self, guard, key, batch)
     }
 
-    /// As `Unique::unchanged`, of the keys of a batch: their objects may have changed.
+    /// Like `Unique::unchanged`, but only for the keys of a batch: their objects may have changed.
     fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
         let _ = (guard, key, seen);
         false
     }
 
-    /// Writes a position to `out` at which (`Start::At`, forward) the first value of `key` would be
-    /// found.
+    /// Writes a position to `out` at which (`Start::At`, forward) a scan finds the first value of
+    /// `key`.
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>);
 
-    /// Writes a position to `out` past which (`Start::Past`, forward) the first value of the next
-    /// key would be found.
+    /// Writes a position to `out` past which (`Start::Past`, forward) a scan finds the first value
+    /// of the next key.
     fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>);
 
     /// The position of entry `i` of a batch that this index filled.
@@ -693,42 +716,44 @@ pub trait Multi: Send + Sync {
         0
     }
 
-    /// The part of a position that all positions of its key begin with: what a [`Unique`] of the
-    /// same order has for a position of the key.
+    /// The part of a position that is common to all positions of its key. It equals the position of
+    /// the key in a [`Unique`] of the same order.
     fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
         position
     }
 
-    /// A position as bytes that compare as the scan goes, with those of entries and of others.
+    /// Converts a position to bytes that compare in the order of the scan.
     fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
         position
     }
 
-    /// As `Unique::free_some`.
+    /// See `Unique::free_some`.
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool;
 
-    /// Values, which may be counted leaf by leaf: O(n). Exact when nobody writes.
+    /// The number of values. Some indexes count them leaf by leaf, in O(n). Exact if no other
+    /// thread writes.
     fn len(&self) -> usize;
 
-    /// Whether there is no value.
+    /// Whether there are no values.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Bytes of memory that the index holds, itself included.
+    /// The memory of the index in bytes, including the index itself.
     fn memory(&self) -> usize;
 
-    /// Figures of the structure.
+    /// Statistics of the index.
     fn stats(&self) -> Stats;
 
-    /// Objects at which the index is full; none if it never is, as those of this crate. The caller
-    /// looks at it before it inserts: the index itself refuses nothing.
+    /// The number of objects at which the index is full. `None` if it has no limit, like the
+    /// indexes of this crate. The caller checks it before it inserts: the index itself refuses
+    /// nothing.
     fn limit(&self) -> Option<usize> {
         None
     }
 
-    /// The user's table is fixed from now on (or is not any more). For indexes that care: those of
-    /// this crate don't.
+    /// Called when the user's table is fixed, and when it is no longer fixed. The indexes of this
+    /// crate ignore it.
     fn freeze(&self, _on: bool) {}
 }
 

@@ -1,30 +1,30 @@
-//! A sample of the entries, from all over the tree: what a table that evicts chooses from.
+//! A sample of entries from all parts of the tree, from which a table that evicts chooses.
 //!
-//! Neighbours in key order are often alike (the newest, those of one user), so a few entries each
-//! of several leaves are taken. Their places are fractions of the tree, equally far from each
-//! other:
+//! Neighbours in key order are often alike (the newest entries, or those of one user). So the
+//! sample has a few entries from each of several leaves. Their places are fractions of the tree, at
+//! equal distances:
 //!
 //! ```text
 //!  place      0.6 of four children:     the third, and 0.4 of it
 //!             0.4 of five children:     the third, and 0.0 of it     ... down to a leaf
 //! ```
 //!
-//! 1. Go down from the root, to the child in which the place is.
-//! 2. Copy some entries of the leaf, from the place on.
-//! 3. Validate the leaf's version. If it has changed, nothing is taken of it.
+//! 1. Descend from the root to the child that contains the place.
+//! 2. Copy some entries of the leaf, starting at the place.
+//! 3. Validate the leaf's version. If it has changed, discard the entries of this leaf.
 //!
-//! All children of a node have the same share, whatever they hold: entries of a leaf that is half
-//! empty, or of a node with few children, are looked at more often than others.
+//! All children of a node get the same share, whatever they hold. So entries of a half-empty leaf,
+//! or of a node with few children, are sampled more often than others.
 
 use super::BPlusTree;
 use crate::btree::leaf::TreeLeaf;
 use crate::Batch;
 use crossbeam_epoch::Guard;
 
-/// Entries that are taken of a leaf.
+/// The number of entries that are taken from a leaf.
 const NEIGHBOURS: usize = 6;
 
-/// Which of so many parts a place is in. The place becomes that within the part.
+/// Returns which of the parts contains the place. Sets the place to that within the part.
 fn part(place: &mut u64, parts: usize) -> usize {
     let product = u128::from(*place) * parts as u128;
     *place = product as u64;
@@ -32,8 +32,8 @@ fn part(place: &mut u64, parts: usize) -> usize {
 }
 
 impl BPlusTree {
-    /// Fills `batch` (cleared first) with about as many entries as it wants; those of one leaf are
-    /// of one instant. Fewer, if leaves are empty or have changed meanwhile.
+    /// Fills `batch`, which is cleared first, with about as many entries as it wants. Those of one
+    /// leaf are of one instant. There are fewer if leaves are empty or have changed meanwhile.
     pub(crate) fn sample(&self, guard: &Guard, place: u64, batch: &mut Batch) {
         batch.clear();
         let places = batch.want.div_ceil(NEIGHBOURS).max(1) as u64;
@@ -52,7 +52,7 @@ impl BPlusTree {
     }
 }
 
-/// (2), (3) None if the leaf is obsolete, or a writer was at work.
+/// (2), (3) Returns `None` if the leaf is obsolete or has changed.
 fn copy_some(leaf: TreeLeaf<'_>, mut place: u64, batch: &mut Batch) -> Option<()> {
     let view = leaf.read().ok()?;
     let len = view.len();

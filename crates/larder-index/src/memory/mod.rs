@@ -1,12 +1,12 @@
-//! Where leaves, inner nodes and outside objects have their memory from.
+//! The allocators of leaves, inner nodes and outside objects.
 //!
-//! Blocks of 1.3 to 16 KiB, which nearly all leaves are, lie in `memory::regions`, on huge pages;
-//! what is smaller or larger is mimalloc's, called by name: a program that uses this crate keeps
-//! the allocator that it has. Huge pages matter: with 80,000 blocks of 2 to 4 KiB dependent random
-//! reads take 534 ns on them, 664 in the C library's memory (fewer misses of the address
-//! translation).
+//! Nearly all leaves are blocks of 1.3 to 16 KiB. These are allocated in `memory::regions`, on huge
+//! pages. Smaller and larger blocks are allocated by mimalloc, which is called by name: a program
+//! that uses this crate keeps its global allocator. Huge pages matter: with 80,000 blocks of 2 to 4
+//! KiB, dependent random reads take 534 ns on them, and 664 ns in the C library's memory, since
+//! there are fewer TLB misses.
 //!
-//! Leaves have sizes a quarter of a power of two apart: 2048, 2560, 3072, 3584, 4096.
+//! The sizes of leaves are a quarter of a power of two apart: 2048, 2560, 3072, 3584, 4096.
 //!
 //! ```text
 //!  allocate, allocate_zeroed ─→ HEAP: regions, mimalloc      release
@@ -15,8 +15,8 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A block goes back by the function of its kind, with the layout that it was asked for with.
-//! 2. No function here returns null: without memory the process ends, as with Rust's containers.
+//! 1. A block is freed by the function of its kind, with the layout with which it was allocated.
+//! 2. No function here returns null. Without memory the process ends, as with Rust's containers.
 
 #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
 mod pages;
@@ -34,8 +34,8 @@ mod units;
 use std::alloc::{handle_alloc_error, GlobalAlloc, Layout, System};
 use std::ptr::NonNull;
 
-// Miri knows Rust's allocator alone, and finds with it what is used after it was freed, or freed
-// twice. So do the sanitizers, in builds with `--cfg larder_sanitize`.
+// Miri knows only Rust's allocator, and detects use after free and double frees with it. So do the
+// sanitizers, in builds with `--cfg larder_sanitize`.
 #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
 static HEAP: regions::Regions = crate::memory::regions::Regions;
 #[cfg(not(any(target_os = "linux", miri, larder_model, larder_sanitize)))]
@@ -45,19 +45,20 @@ static HEAP: System = System;
 #[cfg(larder_model)]
 static HEAP: quarantine::Quarantine = crate::memory::quarantine::Quarantine;
 
-/// An allocator for a program's other memory whose free pages [`trim`] gives back, whichever thread
-/// freed them. The C library's keeps most of what one thread took and another freed.
+/// An allocator for the other memory of a program. [`trim`] returns its free pages to the system,
+/// whichever thread freed them. The C library's allocator keeps most of the memory that one thread
+/// allocated and another freed.
 #[cfg(not(any(miri, larder_model, larder_sanitize)))]
 pub use mimalloc::MiMalloc as Allocator;
 #[cfg(any(miri, larder_model, larder_sanitize))]
 pub use std::alloc::System as Allocator;
 
-/// Gives free pages to the system. mimalloc puts it off until some thread allocates again, which
-/// may be never.
+/// Returns free pages to the system. By itself, mimalloc does so only when some thread allocates
+/// again, which may never happen.
 ///
 /// # Complexity
-/// Looks at a bit for each 64 KiB that the process has ever used, and calls the system for each run
-/// of pages that were freed since the last time. Other threads allocate and free meanwhile.
+/// Reads a bit for each 64 KiB that the process has ever used, and makes a system call for each run
+/// of pages that were freed since the last time. Other threads can allocate and free meanwhile.
 pub fn trim() {
     #[cfg(not(any(miri, larder_model, larder_sanitize)))]
     {
@@ -70,11 +71,11 @@ pub fn trim() {
     }
 }
 
-/// Gives the free pages of the C library's arenas to the system. It does so by itself at an arena's
-/// end alone, so one block that stays keeps what was freed before it.
+/// Returns the free pages of the C library's arenas to the system. By itself, the C library does so
+/// only at the end of an arena. So one block that stays keeps the free memory before it.
 ///
 /// # Complexity
-/// Linear in the free blocks of all arenas. One arena at a time is locked meanwhile.
+/// Linear in the number of free blocks of all arenas. One arena at a time is locked meanwhile.
 pub fn trim_arenas() {
     #[cfg(all(target_os = "linux", target_env = "gnu", not(miri)))]
     {
@@ -86,9 +87,9 @@ pub fn trim_arenas() {
     }
 }
 
-/// Bytes that are kept for leaves to come: those of regions that no block has, unless the system
-/// has them back. None where there are no regions: what mimalloc keeps is not counted, and goes
-/// back when it is next trimmed.
+/// The number of bytes that are kept for future leaves: those in regions that belong to no block,
+/// unless they were returned to the system. 0 on systems without regions: what mimalloc keeps is
+/// not counted, and is returned when it is next trimmed.
 ///
 /// # Complexity
 /// O(1). Each shard of the regions is locked for a moment.
@@ -99,8 +100,8 @@ pub fn bytes_kept() -> usize {
     return 0;
 }
 
-/// Whether leaves are to lie on huge pages, where the system has them: so it is unless said
-/// otherwise. It holds for memory that nobody has taken yet.
+/// Whether to store leaves on huge pages, where the system has them. The default is `true`. It
+/// applies to memory that was not taken yet.
 pub fn huge_pages(huge: bool) {
     #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
     pages::set_huge(huge);
@@ -108,15 +109,15 @@ pub fn huge_pages(huge: bool) {
     let _ = huge;
 }
 
-/// Ends the thread that touches memory ahead, if it was begun. It begins anew when memory is
-/// wanted. For orderly ends; waits some milliseconds at most.
+/// Ends the thread that touches memory ahead, if it runs. It starts again when memory is needed.
+/// Call it for an orderly shutdown. Waits some milliseconds at most.
 pub fn end_thread() {
     #[cfg(all(target_os = "linux", not(any(miri, larder_model, larder_sanitize))))]
     pages::end();
 }
 
-/// Bytes taken and not given back, by all indexes together. Counted in builds with debug assertions
-/// alone, for tests.
+/// The number of bytes that all indexes have allocated and not freed. Only counted in builds with
+/// debug assertions, for tests.
 #[cfg(debug_assertions)]
 pub fn bytes_taken() -> isize {
     // Ordering: Relaxed, a mere count.
@@ -133,8 +134,7 @@ fn count(_bytes: isize) {
     TAKEN.fetch_add(_bytes, std::sync::atomic::Ordering::Relaxed);
 }
 
-/// Memory for `layout`, zeroed. Like all of Rust's containers, it ends the process if there is none
-/// left.
+/// Allocates zeroed memory. Ends the process if there is none, like all of Rust's containers.
 pub(crate) fn allocate_zeroed(layout: Layout) -> NonNull<u8> {
     assert!(layout.size() > 0, "nothing asks for no memory");
     count(layout.size() as isize);
@@ -143,7 +143,7 @@ pub(crate) fn allocate_zeroed(layout: Layout) -> NonNull<u8> {
     NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
-/// Memory for `layout`, with anything in it. As [`allocate_zeroed`].
+/// Like [`allocate_zeroed`], but the content is unspecified.
 pub(crate) fn allocate(layout: Layout) -> NonNull<u8> {
     assert!(layout.size() > 0, "nothing asks for no memory");
     count(layout.size() as isize);
@@ -152,12 +152,12 @@ pub(crate) fn allocate(layout: Layout) -> NonNull<u8> {
     NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
 }
 
-/// Bytes from which on [`allocate_lazily`] leaves it to the system's allocator.
+/// The size from which on [`allocate_lazily`] uses the system's allocator.
 const LAZY: usize = 1 << 18;
 
-/// As [`allocate_zeroed`], where much of it is touched late and little by little: what is large is
-/// mapped by the system, which clears each page when it is first touched. mimalloc would clear
-/// memory that it has used before, all at once.
+/// Like [`allocate_zeroed`], for memory that is touched late and in small parts. The system maps a
+/// large block, and clears each page when it is first touched. mimalloc would clear memory that it
+/// has used before, all at once.
 pub(crate) fn allocate_lazily(layout: Layout) -> NonNull<u8> {
     if layout.size() < LAZY {
         return allocate_zeroed(layout);
@@ -166,9 +166,9 @@ pub(crate) fn allocate_lazily(layout: Layout) -> NonNull<u8> {
     // SAFETY: the size is not zero.
     let base = unsafe { System.alloc_zeroed(around(layout)) };
     let base = NonNull::new(base).unwrap_or_else(|| handle_alloc_error(layout));
-    // For a larger alignment than `SYSTEM`, `System` would clear the memory by hand, and so touch
-    // all of it. The block is moved to a line instead: by a whole line if it began on one, as the
-    // word in front must have room.
+    // For an alignment greater than `SYSTEM`, `System` would clear the memory explicitly, and so
+    // touch all of it. So shift the block to the beginning of a line. If it already begins on a
+    // line, shift it by a whole one, because there must be room for the word before it.
     let shift = LINE - base.addr().get() % LINE;
     // SAFETY: 1. there are `LINE` bytes more than were asked for; 2. the word before the memory,
     // which no smaller shift than `SYSTEM` leaves out, says by how much it was shifted.
@@ -179,19 +179,19 @@ pub(crate) fn allocate_lazily(layout: Layout) -> NonNull<u8> {
     }
 }
 
-/// The alignment of what is allocated lazily, at most, and the one that the system clears pages for
-/// only when they are touched.
+/// The maximum alignment of lazily allocated memory, and the greatest alignment for which the
+/// system clears pages only when they are touched.
 const LINE: usize = 64;
 const SYSTEM: usize = 16;
 
-/// What the system is asked for so that the layout has room on a line.
+/// The layout to request from the system, with room for the shift to a line.
 fn around(layout: Layout) -> Layout {
     assert!(layout.align() <= LINE, "lines are the largest alignment");
     Layout::from_size_align(layout.size() + LINE, SYSTEM)
         .expect("memory is far below the address space")
 }
 
-/// Gives memory back that [`allocate_lazily`] gave.
+/// Frees memory that [`allocate_lazily`] has returned.
 ///
 /// # Safety
 /// As for [`release`].
@@ -209,7 +209,7 @@ pub(crate) unsafe fn release_lazy(memory: NonNull<u8>, layout: Layout) {
     }
 }
 
-/// Gives memory back.
+/// Frees memory.
 ///
 /// # Safety
 /// It came from one of the first two with this layout, and nobody uses it any more.
@@ -221,9 +221,9 @@ pub(crate) unsafe fn release(memory: NonNull<u8>, layout: Layout) {
     unsafe { HEAP.dealloc(memory.as_ptr(), layout) };
 }
 
-/// Faults for memcheck to find (scripts/memcheck.sh): with `LARDER_PLANTED` in the environment the
-/// first block that goes back is read beside its end, read after it went, and goes back twice.
-/// There is a `LARDER_PLANTED` in builds for sanitizers alone.
+/// Planted faults for memcheck (scripts/memcheck.sh). With `LARDER_PLANTED` in the environment, the
+/// first block that is freed is read behind its end, read after it was freed, and freed twice. Only
+/// builds for sanitizers look at `LARDER_PLANTED`.
 #[cfg(all(larder_sanitize, not(larder_model)))]
 mod planted {
     use super::{GlobalAlloc, Layout, NonNull, HEAP};
@@ -246,7 +246,7 @@ mod planted {
     }
 }
 
-/// Asks for the line at an address, which need not be one of ours: a hint.
+/// Prefetches the cache line at an address, which need not be one of ours. A hint.
 #[inline]
 pub(crate) fn prefetch(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]

@@ -1,12 +1,13 @@
-//! Where regions come from: two megabytes each, aligned, each on a huge page where the system gives
-//! any.
+//! The source of regions. A region has two megabytes, is aligned, and is on a huge page where the
+//! system has any.
 //!
-//! The system clears a page when it is first touched, which takes a millisecond for a huge one, or
-//! several if it must make room first: the longest that an insert would ever wait. So a thread
-//! touches the next regions ahead, and an insert finds its region ready: while there are few, one
-//! when the last has little room left (`soon`), so that hardly any memory waits; then always one,
-//! and more the more are in use (`wanted`). What is given back goes to the system at once;
-//! addresses are kept and used again.
+//! The system clears a page when it is first touched. This takes a millisecond for a huge page, or
+//! several if the system must first make room. It would be the longest wait of an insert. So a
+//! thread touches the next regions ahead, and an insert finds its region ready. While few regions
+//! are in use, it touches one when the last has little room left (`soon`), so that hardly any
+//! memory is unused. Later there is always one ready, and more if more are in use (`wanted`). A
+//! region that is given back is returned to the system at once. Its addresses are kept and used
+//! again.
 //!
 //! ```text
 //!  map ─→ bare ──────────────────────→ take ─→ in use ─→ give ─→ bare
@@ -14,15 +15,14 @@
 //! ```
 //!
 //! Invariants:
-//! 1. A region is in one place: bare, ready, in use, or the thread's that touches it.
-//! 2. A region that isn't in use is all zero: its memory is the system's, or was touched with zeros
-//!    alone.
-//! 3. The lock is never held while pages are touched, which takes milliseconds. It is held for rare
-//!    calls of the system: to ask for the addresses of sixteen regions, and to give back one that
-//!    was ready.
+//! 1. A region is in one state: bare, ready, in use, or being touched by the thread.
+//! 2. A region that isn't in use is all zero: the system has its memory, or only zeros were
+//!    written.
+//! 3. The lock is never held while pages are touched, which takes milliseconds. It is held during
+//!    rare system calls: to map the addresses of sixteen regions, and to return one that was ready.
 //!
-//! Small pages for the first few regions, which would be touched without a pause, were tried: in
-//! tables of 65,536 rows, which would have lain there, everything took a quarter to a half longer.
+//! Small pages for the first few regions, which need no such pause, were tried. In tables of 65,536
+//! rows, which would have been on small pages, everything took a quarter to a half longer.
 
 use crate::sync::Mutex;
 use parking_lot::Condvar;
@@ -32,40 +32,41 @@ use rustix::thread::{sched_getaffinity, sched_setaffinity};
 use std::ptr::{null_mut, NonNull};
 use std::thread::JoinHandle;
 
-/// Bytes of a region, and their alignment: those of a huge page.
+/// The size of a region in bytes, and its alignment: those of a huge page.
 pub(crate) const REGION: usize = 2 << 20;
-/// Regions whose addresses the system is asked for at once.
+/// The number of regions whose addresses are mapped by one system call.
 const AT_ONCE: usize = 16;
-/// Regions in use from which on one is touched ahead, a sixteenth more than there is.
+/// The number of regions in use from which on one is always touched ahead. It is a sixteenth of
+/// what is in use.
 const ENOUGH: usize = 16;
-/// For so many regions in use one more is touched ahead.
+/// For each of this number of regions in use, one more is touched ahead.
 const AHEAD: usize = 64;
-/// The most that are touched ahead.
+/// The maximum number of regions that are touched ahead.
 const MOST_AHEAD: usize = 8;
-/// Bytes of a small page.
+/// The size of a small page in bytes.
 const PAGE: usize = 4096;
 
-/// Two megabytes that are nobody's.
+/// The memory of a region that isn't in use.
 struct Vacant(NonNull<u8>);
 // SAFETY: an address, of memory that only its holder uses.
 unsafe impl Send for Vacant {}
 
-/// What is there, under one lock, which is taken once for hundreds of leaves.
+/// The state, under one lock, which is taken once for hundreds of leaves.
 struct Pages {
-    /// Touched, and cleared.
+    /// Regions that were touched, and are zero.
     ready: Vec<Vacant>,
-    /// Addresses alone: the system has the memory.
+    /// Regions whose memory the system has.
     bare: Vec<Vacant>,
     in_use: usize,
-    /// Regions that will be wanted soon.
+    /// The number of regions that will be needed soon.
     asked: usize,
-    /// Whether regions are to be huge pages.
+    /// Whether to use huge pages.
     huge: bool,
-    /// Whether the thread that touches regions ahead was begun.
+    /// Whether the thread that touches regions ahead was started.
     begun: bool,
     /// That thread.
     thread: Option<JoinHandle<()>>,
-    /// Whether it is to end.
+    /// Whether the thread should end.
     ending: bool,
 }
 
@@ -79,11 +80,11 @@ static PAGES: Mutex<Pages> = Mutex::new(Pages {
     thread: None,
     ending: false,
 });
-/// Fewer regions are ready than there should be.
+/// Signalled when fewer regions are ready than there should be.
 static WANTED: Condvar = Condvar::new();
 
 impl Pages {
-    /// How many should be ready.
+    /// The number of regions that should be ready.
     fn wanted(&self) -> usize {
         match self.in_use {
             few if few < ENOUGH => self.asked,
@@ -91,9 +92,10 @@ impl Pages {
         }
     }
 
-    /// Has the thread touch what is wanted.
+    /// Lets the thread touch the regions that are needed.
     fn see_to(&mut self) {
-        // Called under the lock whenever a region is taken or asked for: no wish is missed.
+        // This is called under the lock whenever a region is taken or requested, so no request is
+        // missed.
         if self.ready.len() >= self.wanted() {
             return;
         }
@@ -102,8 +104,8 @@ impl Pages {
         } else {
             self.begun = true;
             let thread = std::thread::Builder::new().name("larder-pages".to_owned());
-            // It is begun once, and again after `end`. Without it inserts touch their pages
-            // themselves.
+            // The thread is started once, and again after `end`. Without it, inserts touch their
+            // pages themselves.
             self.thread = thread.spawn(touch_ahead).ok();
         }
     }
@@ -116,35 +118,35 @@ impl Pages {
     }
 }
 
-/// A region, all zero; None if the system has none.
+/// Takes a region, which is all zero. Returns `None` if the system has no memory.
 pub(crate) fn take() -> Option<NonNull<u8>> {
     let mut pages = PAGES.lock();
-    // None that is ready: its pages are touched by whoever writes there first.
+    // None is ready: the thread that writes first will touch the pages.
     let region = match pages.ready.pop() {
         Some(region) => region,
         None => pages.bare()?,
     };
     pages.in_use += 1;
-    // It is one of those that were asked for, if any were.
+    // If any were requested, this is one of them.
     pages.asked = pages.asked.saturating_sub(1);
     pages.see_to();
     Some(region.0)
 }
 
-/// Bytes of the regions that were touched ahead.
+/// The number of bytes of the regions that were touched ahead.
 pub(crate) fn ready() -> usize {
     PAGES.lock().ready.len() * REGION
 }
 
-/// One more region will be taken soon: it is touched ahead.
+/// Requests one more region to be touched ahead, since it will be needed soon.
 pub(crate) fn soon() {
     let mut pages = PAGES.lock();
-    // Bounded: several shards may ask at once.
+    // This is limited, because several shards may request one at the same time.
     pages.asked = (pages.asked + 1).min(MOST_AHEAD);
     pages.see_to();
 }
 
-/// Whether regions that nobody has taken yet are to be huge pages, and those to come.
+/// Sets whether regions that are not in use yet, and those to come, use huge pages.
 pub(crate) fn set_huge(huge: bool) {
     let mut pages = PAGES.lock();
     pages.huge = huge;
@@ -153,11 +155,11 @@ pub(crate) fn set_huge(huge: bool) {
     }
 }
 
-/// Says whether these bytes are to be huge pages.
+/// Tells the system whether to use huge pages for these bytes.
 fn advise(first: NonNull<u8>, bytes: usize, huge: bool) {
     let advice = match huge {
         true => Advice::LinuxHugepage,
-        // A system may make huge pages of what is not said to be small.
+        // Without advice, a system may use huge pages. So small pages are requested explicitly.
         false => Advice::LinuxNoHugepage,
     };
     // SAFETY: `map` got these pages; their contents stay. Without huge pages everything works, only
@@ -165,7 +167,7 @@ fn advise(first: NonNull<u8>, bytes: usize, huge: bool) {
     let _ = unsafe { madvise(first.as_ptr().cast(), bytes, advice) };
 }
 
-/// Ends the thread that touches regions ahead. It begins anew when regions are wanted.
+/// Ends the thread that touches regions ahead. It starts again when regions are needed.
 pub(crate) fn end() {
     let mut pages = PAGES.lock();
     let Some(thread) = pages.thread.take() else {
@@ -178,21 +180,21 @@ pub(crate) fn end() {
     let _ = thread.join();
 }
 
-/// Gives a region back, and its memory to the system.
+/// Gives a region back, and returns its memory to the system.
 ///
 /// # Safety
 /// It came from [`take`], and nobody uses it any more.
 pub(crate) unsafe fn give(region: NonNull<u8>) {
-    // Before the lock: a call of the system takes long (invariant 3).
+    // Do this before the lock is taken: a system call takes long (invariant 3).
     // SAFETY: the caller's promise: whole pages that nobody uses. They are zero when they are
     // touched again.
     unsafe { clear(region, REGION) };
     let mut pages = PAGES.lock();
     pages.bare.push(Vacant(region));
     pages.in_use -= 1;
-    // It will be long until the next one is taken.
+    // The next region won't be needed for long.
     pages.asked = 0;
-    // Fewer in use want fewer ready: one goes for each that comes back.
+    // If fewer are in use, fewer should be ready. Return one for each that is given back.
     if pages.ready.len() > pages.wanted() {
         if let Some(Vacant(more)) = pages.ready.pop() {
             // SAFETY: nobody uses what is ready.
@@ -202,44 +204,46 @@ pub(crate) unsafe fn give(region: NonNull<u8>) {
     }
 }
 
-/// Gives the memory of whole pages of a region to the system, which has zeros in their place.
+/// Returns the memory of whole pages of a region to the system. The pages are zero afterwards.
 ///
 /// # Safety
 /// Nobody uses what is in them.
 pub(crate) unsafe fn clear(first: NonNull<u8>, bytes: usize) {
     // SAFETY: `map` got these pages, and nobody uses them.
     let given = unsafe { madvise(first.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
-    // A system that doesn't take them back: they are cleared by hand.
+    // The system doesn't take them back, so clear them explicitly.
     if given.is_err() {
         // SAFETY: so many bytes can be written, and nobody uses them.
         unsafe { first.as_ptr().write_bytes(0, bytes) };
     }
 }
 
-/// What the thread does that touches regions ahead.
+/// The thread that touches regions ahead.
 fn touch_ahead() {
-    // A thread may run where the one may that began it, which may be bound to a core; this one is
-    // to run beside it.
+    // A thread inherits the affinity of the thread that starts it, which may be bound to a core.
+    // This one should run on another core.
     if let Ok(cores) = sched_getaffinity(Some(getpid())) {
-        // If the system refuses, it runs where it is.
+        // If the system refuses, it stays where it is.
         let _ = sched_setaffinity(None, &cores);
     }
     let mut pages = PAGES.lock();
     loop {
-        // Under the lock: whoever looks next finds it begun, or not.
+        // Do this under the lock: the next thread that checks sees consistently whether this one
+        // runs.
         if pages.ending {
             pages.ending = false;
             pages.begun = false;
             return;
         }
         let few = pages.ready.len() < pages.wanted();
-        // Without addresses it waits, too: the thread that takes the next region asks for them
-        // again.
+        // If there are no addresses, wait, too. The thread that takes the next region tries to map
+        // some again.
         let Some(region) = few.then(|| pages.bare()).flatten() else {
             WANTED.wait(&mut pages);
             continue;
         };
-        // Not under the lock (invariant 3). The region is this thread's until it is ready.
+        // Do this without the lock (invariant 3). The region belongs to this thread until it is
+        // ready.
         drop(pages);
         for at in (0..REGION).step_by(PAGE) {
             // SAFETY: the region is this thread's. A write, and volatile, for the system gives
@@ -251,9 +255,9 @@ fn touch_ahead() {
     }
 }
 
-/// Addresses of regions, on a whole multiple of their size.
+/// Maps the addresses of regions, aligned to their size.
 fn map(huge: bool) -> Option<Vec<Vacant>> {
-    // One region more than is used: somewhere in the first one a multiple begins.
+    // Map one region more than is used, since an aligned address begins somewhere in the first one.
     let wanted = (AT_ONCE + 1) * REGION;
     let access = ProtFlags::READ | ProtFlags::WRITE;
     // SAFETY: a new mapping, at an address of the system's choice, that has nothing to do with any
@@ -272,7 +276,7 @@ fn map(huge: bool) -> Option<Vec<Vacant>> {
         let first = base.add(lead);
         munmap(first.add(all).as_ptr().cast(), wanted - all - lead).ok()?;
         advise(first, all, huge);
-        // The lowest address is used first.
+        // Use the lowest address first.
         Some(
             (0..AT_ONCE)
                 .rev()

@@ -1,26 +1,27 @@
-//! An allocator that shows who reads what was freed, for builds for the model checker.
+//! An allocator that detects use after free, for builds for the model checker.
 //!
-//! What is freed is filled with a byte that makes no sense as an address, a length or a mark, and
-//! goes back to the system only after [`WAITING`] others: a structure that frees too early reads
-//! nonsense then, which its history, an assertion or the processor notices. (AddressSanitizer can't
-//! follow the stacks of the checker's threads.) A test makes it the allocator of its whole program,
-//! so that nodes of the studies' structures are seen, too.
+//! Freed memory is filled with a byte that is invalid as an address, a length or a mark. It is
+//! returned to the system only after [`WAITING`] other blocks were freed. So a structure that frees
+//! too early reads garbage, which is detected by the recorded history, by an assertion, or by a
+//! fault of the processor. (AddressSanitizer can't follow the stacks of the checker's threads.) A
+//! test makes it the global allocator of its program, so that nodes of the studies' structures are
+//! covered, too.
 //!
-//! Invariant: a block is in one place: its user's, the ring, or the system's. Between leaving its
-//! user and leaving the ring it is nobody's, and filled with nonsense.
+//! Invariant: a block belongs to its user, to the ring, or to the system. In the ring it is filled
+//! with garbage, and nobody uses it.
 //!
 //! When not to use it: outside the model checker. It keeps up to a gibibyte of freed blocks.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::{Mutex, PoisonError};
 
-/// What freed memory is filled with.
+/// The byte that freed memory is filled with.
 const NONSENSE: u8 = 0xDB;
 
-/// Blocks that wait before they are given back.
+/// The number of blocks in the ring.
 const WAITING: usize = 1 << 14;
 
-/// Larger blocks don't wait.
+/// Larger blocks are returned at once.
 const LARGE: usize = 1 << 16;
 
 struct Ring {
@@ -28,8 +29,8 @@ struct Ring {
     next: usize,
 }
 
-/// An allocator's lock must not allocate, as `parking_lot`'s does when threads wait for it: a
-/// thread would come back here and wait for itself.
+/// This must be a lock that doesn't allocate. `parking_lot`'s lock allocates when threads wait for
+/// it: a thread would call this allocator again, and wait for itself.
 static RING: Mutex<Ring> = Mutex::new(Ring {
     blocks: [(0, 0, 0); WAITING],
     next: 0,
@@ -60,12 +61,12 @@ unsafe impl GlobalAlloc for Quarantine {
         }
         // SAFETY: the block is the caller's, who uses it no more, and has as many bytes.
         unsafe { block.write_bytes(NONSENSE, layout.size()) };
-        // A thread that panicked left the ring whole: each turn replaces one block.
+        // A thread that panicked has left the ring consistent, since each call replaces one block.
         let mut ring = RING.lock().unwrap_or_else(PoisonError::into_inner);
         let next = ring.next;
         ring.next = (next + 1) % WAITING;
         let new = (block.expose_provenance(), layout.size(), layout.align());
-        // The oldest block leaves as this one comes. Zero is no block: the ring isn't full yet.
+        // The oldest block leaves the ring. An address of zero means that the ring isn't full yet.
         let (address, size, align) = std::mem::replace(&mut ring.blocks[next], new);
         drop(ring);
         if address != 0 {

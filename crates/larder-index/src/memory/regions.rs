@@ -1,48 +1,50 @@
-//! Blocks of a leaf's size, side by side in regions.
+//! Blocks of the sizes of leaves, adjacent to each other in regions.
 //!
 //! ```text
-//!  region   head: which units are taken | unit | unit | … two megabytes, aligned
-//!  block    1 to 64 units of 256 bytes, one after another, wherever they fit first
+//!  region   head: bitmap of the taken units | unit | unit | … two megabytes, aligned
+//!  block    1 to 64 adjacent units of 256 bytes, at the first place where they fit
 //! ```
 //!
-//! Leaves of the hash order grow in step with each other: while a table grows, nearly all of its
-//! leaves leave one size for the next. An allocator that keeps blocks of each size in pages of
-//! their own is left with pages of the old sizes, each with a few blocks that stay: 36 to 38 bytes
-//! resident for a row that has 25 (mimalloc 3, a million rows and sixteen). Here what some leaves
-//! give back is room for any others.
+//! Leaves of the hash order grow in step. While a table grows, nearly all of its leaves change from
+//! one size to the next. An allocator with separate pages for each size is left with pages of the
+//! old sizes, each with a few blocks that stay. Resident bytes per 25-byte row: 36 to 38 (mimalloc
+//! 3, a million rows and sixteen). Here memory that some leaves free is available to leaves of any
+//! size.
 //!
-//! 1. A block's size says whose it is: `LEAST` to `MOST` units are given here, all others by
-//!    mimalloc. So `dealloc` needs no search.
-//! 2. `find` goes to the first region that may have room (invariant 3). If none has, another
-//!    shard's may (`take_elsewhere`); else there is a new one.
-//! 3. `give` finds the region by the block's address, as regions are aligned to their size.
-//! 4. A region without a block goes back to the system, but for one of each shard.
+//! 1. The size of a block determines its allocator. Blocks of `LEAST` to `MOST` units are allocated
+//!    here, all others by mimalloc. So `dealloc` needs no search.
+//! 2. `find` tries the first region that may have room (invariant 3). If none has, another shard's
+//!    may (`take_elsewhere`). Otherwise a new region is taken.
+//! 3. `give` finds the region by the block's address, because regions are aligned to their size.
+//! 4. A region without blocks is returned to the system, except for one of each shard.
 //!
 //! Invariants:
-//! 1. A unit is taken while it is the head's or one block's.
-//! 2. Heads, and the lists of them, are read and written under their shard's lock alone; but for
-//!    `shard`, which is written before the first block is given out.
-//! 3. The region at a place of a shard's list has no more than `most[place]` free units side by
-//!    side, and none before place `from[n]` has `n`.
+//! 1. A taken unit belongs to the head or to exactly one block.
+//! 2. Heads, and the lists of them, are accessed only under their shard's lock. The only exception
+//!    is `shard`, which is written before the first block is returned.
+//! 3. The region at a place of a shard's list has at most `most[place]` adjacent free units. No
+//!    region before place `from[n]` has `n` adjacent free units.
 //!
-//! 4. `empty` is how many regions of the list have no block: one at most between two calls.
-//! 5. `free` is the sum of the regions' free units. `away` is how many chunks of theirs the system
-//!    has, those of the bits of each head's `away`: all units of such a chunk are free.
+//! 4. `empty` is the number of regions of the list without blocks. Between two calls it is at most
+//!    one.
+//! 5. `free` is the sum of the regions' free units. `away` is the number of their chunks that were
+//!    returned to the system, those of the bits of each head's `away`. All units of such a chunk
+//!    are free.
 //!
-//! A region that was full and has become sparse gives what it can in pieces of 64 KiB, and again
-//! each time that half of the rest has gone: what a dropped table leaves is seldom whole regions,
-//! if another one grew beside it.
+//! When a region that was full has become sparse, its free pieces of 64 KiB are returned to the
+//! system. This is repeated each time that half of the rest was freed. If another table grew at the
+//! same time, a dropped table seldom leaves whole regions.
 //!
-//! A thread uses the same shard until it has found it locked a number of times; then it goes on to
-//! the next one. So threads that seldom meet share one, whose regions are full, and threads that
-//! often do go out of each other's way. Before a shard grows, its thread goes on to one that others
-//! have left.
+//! A thread uses the same shard until it has found it locked a number of times. Then it changes to
+//! the next one. So threads that seldom collide share a shard, whose regions are full, and threads
+//! that often collide use different ones. Before a shard grows, its thread changes to one that
+//! other threads have left.
 //!
-//! Source: first fit over a bitmap (`units`). Deviation: `most` is an upper bound, lowered only
-//! when a search in the region fails, so that a block which is taken costs no second search.
+//! Source: first fit over a bitmap (`units`). Deviation: `most` is an upper bound. It is only
+//! lowered when a search in the region fails, so that taking a block needs no second search.
 //!
-//! When not to use it: for small blocks, of which a unit would waste much, and for those over 16
-//! KiB, which few leaves are.
+//! When not to use it: for small blocks, which would waste much of a unit, and for blocks over 16
+//! KiB, of which there are few.
 
 use crate::memory::pages::{self, REGION};
 use crate::memory::units::{Units, CHUNK, MOST, UNITS};
@@ -57,50 +59,52 @@ use std::sync::Once;
 const UNIT: usize = REGION / UNITS;
 const HEAD: usize = size_of::<Head>().div_ceil(UNIT);
 const SHARDS: usize = 4;
-/// So often does a thread wait for a shard before it goes on to the next one.
+/// How often a thread waits for a shard before it changes to the next one.
 const PATIENCE: usize = 64;
 
-/// A shard is roomy when one of so many of its units is free: first fit leaves fewer.
+/// A shard is roomy if at least one of this number of its units is free. First fit leaves fewer.
 const ROOMY: usize = 6;
 
-/// A region is sparse when so many of its units are free.
+/// A region is sparse if this number of its units is free.
 const SPARSE: usize = UNITS / 4 * 3;
 
-/// Bytes from which on blocks are given here: smaller ones would leave too much of their last unit.
+/// The size of the smallest blocks that are allocated here. Smaller ones would waste too much of
+/// their last unit.
 const LEAST: usize = 5 * UNIT;
 
-/// When a shard's last region has no more free units than these, an eighth, the next one is asked
-/// for ahead.
+/// When a shard's last region has at most this number of free units, an eighth, the next region is
+/// requested ahead.
 const FEW: usize = UNITS / 8;
-/// A block of so many bytes is a leaf that will soon be [`LEAST`].
+/// The size of a block from which on it is a leaf that will soon have the size [`LEAST`].
 const NEARLY: usize = 3 * UNIT;
 
-/// What a region begins with.
+/// The head of a region.
 struct Head {
     units: Units,
-    /// Its place in its shard's list.
+    /// Its place in the shard's list.
     place: usize,
     shard: usize,
-    /// So many free units, and its free pieces go to the system. None while it was never full.
+    /// The number of free units at which the free pieces are returned to the system. `None` if the
+    /// region was never full.
     sparse: Option<usize>,
-    /// Bit `i`: the system has chunk `i`, and no block has been there since.
+    /// Bit `i` is set if chunk `i` was returned to the system, and no block has been there since.
     away: u32,
 }
 const _: () = assert!(UNITS / CHUNK <= u32::BITS as usize, "a bit for each chunk");
 
-/// Some regions, and what is known of them.
+/// Some regions.
 struct Shard {
     regions: Vec<NonNull<Head>>,
-    /// Of each region, so that those that have no room are passed without a look at them.
+    /// A bound for each region, so that those without room are skipped without an access to them.
     most: Vec<u8>,
     from: [usize; MOST + 1],
-    /// How many of them have no block. One is kept, the others go.
+    /// The number of regions without blocks. One of them is kept, the others are returned.
     empty: usize,
-    /// Free units of all of them.
+    /// The sum of their free units.
     free: usize,
-    /// Chunks of theirs that the system has.
+    /// The number of their chunks that were returned to the system.
     away: usize,
-    /// Whether the next one was asked for ahead.
+    /// Whether the next region was requested ahead.
     asked: bool,
 }
 // SAFETY: regions are memory that belongs to no thread; the pointers are followed by whoever has
@@ -110,11 +114,12 @@ unsafe impl Send for Shard {}
 static ALL: [Mutex<Shard>; SHARDS] = [const { Mutex::new(Shard::new()) }; SHARDS];
 
 thread_local! {
-    /// How often this thread found a shard locked; so many times [`PATIENCE`], so many shards on.
+    /// How often this thread found a shard locked. Each [`PATIENCE`] times, it changes to the next
+    /// shard.
     static WAITED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// Blocks in regions, and by mimalloc those that are smaller or larger.
+/// Allocates blocks in regions. Smaller and larger ones are allocated by mimalloc.
 pub(crate) struct Regions;
 
 // SAFETY: a block is units that no other block has (invariant 1), as many as its layout wants,
@@ -141,7 +146,7 @@ unsafe impl GlobalAlloc for Regions {
             // SAFETY: the caller's promise.
             return unsafe { MiMalloc.alloc_zeroed(layout) };
         }
-        // Blocks are used again as they were left, so they are cleared, outside the lock.
+        // A block is reused with its old content, so clear it, without the lock.
         // SAFETY: the caller's promise; then, if it isn't null, a block of so many bytes that
         // nobody else has.
         unsafe {
@@ -169,7 +174,7 @@ fn is_ours(layout: Layout) -> bool {
     (LEAST..=MOST * UNIT).contains(&layout.size()) && layout.align() <= UNIT
 }
 
-/// The very first region is asked for when a leaf is nearly large enough for one.
+/// Requests the very first region when a leaf is nearly large enough for one.
 #[inline]
 fn first_ahead(layout: Layout) {
     static ASKED: Once = Once::new();
@@ -178,7 +183,7 @@ fn first_ahead(layout: Layout) {
     }
 }
 
-/// Gives a block back.
+/// Frees a block.
 ///
 /// # Safety
 /// It is one, of so many units, and nobody uses it any more.
@@ -191,7 +196,7 @@ unsafe fn give(block: NonNull<u8>, units: usize) {
     // SAFETY: the region is this shard's, and the block is the caller's to give.
     let empty = unsafe { ALL[number].lock().give(block, units) };
     if let Some(region) = empty {
-        // (4) Outside the lock: a call of the system takes long.
+        // (4) Do this without the lock: a system call takes long.
         // SAFETY: it left the shard's list without a block, so nobody knows of it.
         unsafe { pages::give(region.cast()) };
     }
@@ -201,18 +206,18 @@ fn units(layout: Layout) -> usize {
     layout.size().div_ceil(UNIT)
 }
 
-/// The head of the region in which a block lies.
+/// The head of the region that contains a block.
 fn head_of(block: NonNull<u8>) -> NonNull<Head> {
     let into = block.addr().get() % REGION;
     // SAFETY: regions are aligned to their size, and the block lies in one.
     unsafe { block.sub(into).cast() }
 }
 
-/// The thread's shard, and its number.
+/// The thread's shard, locked, and its number.
 fn lock_mine() -> (usize, MutexGuard<'static, Shard>) {
-    // A thread that is ending has no count any more.
+    // A thread that is ending has no counter any more.
     let waited = WAITED.try_with(Cell::get).unwrap_or(0);
-    // A block goes back to the shard of its region, whichever the thread's is now.
+    // A block is freed to the shard of its region, whichever shard the thread uses now.
     let number = waited / PATIENCE % SHARDS;
     let shard = ALL[number].try_lock().unwrap_or_else(|| {
         let _ = WAITED.try_with(|count| count.set(waited.wrapping_add(1)));
@@ -221,11 +226,11 @@ fn lock_mine() -> (usize, MutexGuard<'static, Shard>) {
     (number, shard)
 }
 
-/// A block, where the thread's shard has no room: in another one that is roomy, which is the
-/// thread's from now on, or in a new region of its own.
+/// Allocates a block when the thread's shard has no room. If another shard is roomy, the thread
+/// changes to that one. Otherwise its own shard gets a new region.
 ///
-/// Threads go from shard to shard, and what is freed goes back to the shard that it is from. So a
-/// shard that its threads have left is full of free units, which would be nobody's.
+/// Threads change shards, and memory is freed to the shard that it is from. So a shard that its
+/// threads have left is full of free units, which nobody would use otherwise.
 #[cold]
 fn take_elsewhere(units: usize, number: usize) -> Option<NonNull<u8>> {
     for on in 1..SHARDS {
@@ -238,7 +243,7 @@ fn take_elsewhere(units: usize, number: usize) -> Option<NonNull<u8>> {
             return Some(block);
         }
     }
-    // Another thread may have given something back meanwhile.
+    // Another thread may have freed something meanwhile.
     let mut shard = ALL[number].lock();
     shard.find(units).or_else(|| match shard.add(number) {
         true => shard.find(units),
@@ -246,7 +251,8 @@ fn take_elsewhere(units: usize, number: usize) -> Option<NonNull<u8>> {
     })
 }
 
-/// Bytes of the regions that no block has, but for those that the system has.
+/// The number of bytes in the regions that belong to no block, without those that were returned to
+/// the system.
 pub(crate) fn free() -> usize {
     let of = |shard: &Mutex<Shard>| {
         let shard = shard.lock();
@@ -255,14 +261,14 @@ pub(crate) fn free() -> usize {
     ALL.iter().map(of).sum()
 }
 
-/// The bits of the chunks in which some units are.
+/// The bits of the chunks that contain these units.
 fn chunks_of(unit: usize, count: usize) -> u32 {
     let (first, last) = (unit / CHUNK, (unit + count - 1) / CHUNK);
     (u32::MAX << first) & (u32::MAX >> (u32::BITS as usize - 1 - last))
 }
 
-/// Gives the memory of a region's free pieces to the system; how many chunks it has more than
-/// before.
+/// Returns the memory of a region's free pieces to the system. Returns by how many the chunks that
+/// the system has have increased.
 ///
 /// # Safety
 /// `head` begins the region, and its shard's lock is held.
@@ -296,15 +302,15 @@ impl Shard {
         }
     }
 
-    /// A block in one of the regions that there are.
+    /// Takes a block from one of the existing regions.
     fn find(&mut self, units: usize) -> Option<NonNull<u8>> {
-        // Invariant 3: no region before this place has room. A region that went may have made the
-        // list shorter.
+        // Invariant 3: no region before this place has room. The list may be shorter now, since a
+        // region may have been returned.
         let mut from = self.from[units].min(self.regions.len());
         loop {
             let has_room = |most: &u8| usize::from(*most) >= units;
             let Some(on) = self.most[from..].iter().position(has_room) else {
-                // The next search for as much begins here.
+                // The next search for this number of units begins here.
                 self.from[units] = self.regions.len();
                 return None;
             };
@@ -314,14 +320,14 @@ impl Shard {
             // to its head.
             let known = unsafe { &mut *head.as_ptr() };
             let was_empty = known.units.free() == UNITS - HEAD;
-            // `most` is an upper bound, and was too high: fewer are side by side. The region counts
-            // as having been full from now on.
+            // `most` is an upper bound, and was too high: there are fewer adjacent free units. From
+            // now on the region counts as having been full.
             let Some(unit) = known.units.take(units) else {
                 known.sparse = Some(SPARSE);
                 self.most[from] = units as u8 - 1;
                 continue;
             };
-            // Invariants 4 and 5; and the next block of this size begins its search here.
+            // Keep invariants 4 and 5. The next block of this size begins its search here.
             self.empty -= usize::from(was_empty);
             self.from[units] = from;
             self.free -= units;
@@ -330,8 +336,8 @@ impl Shard {
                 known.away -= back;
                 self.away -= back.count_ones() as usize;
             }
-            // The search for room ends at the list's last region: when that is nearly full, the
-            // next one will be needed soon. It is asked for once.
+            // A search ends at the last region of the list. If that one is nearly full, the next
+            // region will be needed soon. Request it once.
             let left = known.units.free();
             if left <= FEW && !self.asked && from + 1 == self.regions.len() {
                 self.asked = true;
@@ -342,17 +348,17 @@ impl Shard {
         }
     }
 
-    /// Units that no block has, and the system neither.
+    /// The number of units that belong neither to a block nor to the system.
     fn kept(&self) -> usize {
         self.free - self.away * CHUNK
     }
 
-    /// Whether so many of its units are free that it has room for more than itself.
+    /// Whether the shard has enough free units for threads of other shards.
     fn is_roomy(&self) -> bool {
         self.kept() > self.regions.len() * UNITS / ROOMY
     }
 
-    /// Adds a region at the list's end; false if the system has no memory.
+    /// Adds a region at the end of the list. Returns `false` if the system has no memory.
     #[cold]
     fn add(&mut self, number: usize) -> bool {
         let Some(head) = pages::take() else {
@@ -371,7 +377,8 @@ impl Shard {
         // SAFETY: the region is ours, is aligned, and has room for a head in its first units, which
         // are no block's.
         unsafe { head.write(new) };
-        // The head is written before any block is given out: who has a block may read `shard`.
+        // Write the head before any block is returned, because the owner of a block may read
+        // `shard`.
         self.regions.push(head);
         self.most.push(MOST as u8);
         self.empty += 1;
@@ -380,8 +387,8 @@ impl Shard {
         true
     }
 
-    /// Marks a block's units as free. If its region has no block now, and there is another such
-    /// one, it leaves the list: then it is the caller's.
+    /// Marks the units of a block as free. If its region has no block now, and there is another
+    /// such region, removes the region from the list and returns it. The caller then owns it.
     ///
     /// # Safety
     /// It is a block of so many units in a region of this shard, and nobody uses it any more.
@@ -392,14 +399,15 @@ impl Shard {
         // its head.
         let known = unsafe { &mut *head.as_ptr() };
         let place = known.place;
-        // `around`: the free units side by side there now, which invariant 3 has to know of.
+        // `around` is the number of adjacent free units there now, for invariant 3.
         let around = known.units.give(unit, count);
         let free = known.units.free();
         self.free += count;
         self.may_have(place, around);
         if free < UNITS - HEAD {
             if known.sparse.is_some_and(|sparse| free >= sparse) {
-                // Again when half of what is taken now has gone: such calls are few.
+                // The next time is when half of what is taken now was freed, so such calls are
+                // rare.
                 known.sparse = Some(free + (UNITS - free) / 2);
                 // SAFETY: the region is this shard's, whose lock we have; `known` isn't used any
                 // more.
@@ -407,14 +415,14 @@ impl Shard {
             }
             return None;
         }
-        // No block is left. The first such region stays, so that a block which comes and goes at a
-        // region's edge doesn't call the system each time.
+        // No block is left. Keep the first such region, so that a block which is repeatedly
+        // allocated and freed at the edge of a region doesn't cost a system call each time.
         if self.empty == 0 {
             self.empty = 1;
             return None;
         }
-        // The last region takes the place of the one that goes: its head and invariant 3 must say
-        // so.
+        // The last region takes the place of the removed one. Update its head and the bounds of
+        // invariant 3.
         self.asked = false;
         self.free -= UNITS - HEAD;
         self.away -= known.away.count_ones() as usize;
@@ -428,10 +436,11 @@ impl Shard {
         Some(head)
     }
 
-    /// Invariant 3, when the region at this place may have so many free units side by side.
+    /// Updates the bounds of invariant 3, when the region at this place may have this number of
+    /// adjacent free units.
     fn may_have(&mut self, place: usize, side_by_side: usize) {
         self.most[place] = self.most[place].max(side_by_side as u8);
-        // Room for so many is room for fewer, too.
+        // Room for this number is also room for fewer units.
         for from in &mut self.from[1..=side_by_side] {
             *from = (*from).min(place);
         }

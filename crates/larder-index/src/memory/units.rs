@@ -1,33 +1,32 @@
-//! Which units of a region are taken: a bit each, and the search for some that are free side by
-//! side.
+//! The bitmap of the taken units of a region, and the search for adjacent free ones.
 //!
 //! ```text
-//!  word 0     word 1     word 2          unit i: bit i % 64 of word i / 64, set while it is taken
-//!  1111 0011  0000 0000  0111 1111       (eight bits of each, the lowest first)
-//!       ╰╯    ╰───────────╯              free side by side, across words too
+//!  word 0     word 1     word 2          bit i % 64 of word i / 64 is set while unit i is taken
+//!  1111 0011  0000 0000  0111 1111       (eight bits of each word, the lowest first)
+//!       ╰╯    ╰───────────╯              adjacent free units, across words, too
 //! ```
 //!
 //! Invariants:
 //! 1. `free` is the number of clear bits.
 //! 2. No word before `first` has a clear bit.
-//! 3. A block has at most as many units as a word has bits, so it lies in one word or two.
+//! 3. A block has at most as many units as a word has bits, so it is in one word or two.
 //!
-//! First fit: the lowest place that is long enough. Knuth, The Art of Computer Programming 1,
-//! section 2.5; Wilson, Johnstone, Neely and Boles, Dynamic Storage Allocation (1995), who find it
-//! and best fit the least wasteful of the simple ways. Neighbours that are free are one free place
-//! without any work, which is why it is bits and not lists.
+//! First fit: the lowest place that is long enough. See Knuth, The Art of Computer Programming 1,
+//! section 2.5, and Wilson, Johnstone, Neely and Boles, Dynamic Storage Allocation (1995). They
+//! find first fit and best fit the least wasteful of the simple policies. In a bitmap, adjacent
+//! free places merge without any work, which is why it is used in place of lists.
 
-/// Units of a region.
+/// The number of units of a region.
 pub(crate) const UNITS: usize = 8192;
-/// The most units of one block: so many bits of a word.
+/// The maximum number of units of a block: the number of bits of a word.
 pub(crate) const MOST: usize = 64;
 
-/// Units of a chunk, the least that is given to the system alone: 64 KiB.
+/// The number of units of a chunk, the smallest part that is returned to the system: 64 KiB.
 pub(crate) const CHUNK: usize = 256;
 
 const WORD: usize = 64;
 
-/// A region's units.
+/// The units of a region.
 pub(crate) struct Units {
     /// Bit `i % 64` of word `i / 64`: unit `i` is taken.
     taken: [u64; UNITS / WORD],
@@ -37,7 +36,7 @@ pub(crate) struct Units {
 }
 
 impl Units {
-    /// All free but the first `head`.
+    /// All units are free, except the first `head`.
     pub(crate) fn new(head: usize) -> Self {
         let mut units = Units {
             taken: [0; UNITS / WORD],
@@ -48,17 +47,17 @@ impl Units {
         units
     }
 
-    /// How many are free.
+    /// The number of free units.
     pub(crate) fn free(&self) -> usize {
         self.free as usize
     }
 
-    /// Takes `count` units side by side, 1 to [`MOST`]; the first of them.
+    /// Takes `count` adjacent units, 1 to [`MOST`]. Returns the first of them.
     pub(crate) fn take(&mut self, count: usize) -> Option<usize> {
         if self.free() < count {
             return None;
         }
-        // Invariant 2. It ends: some bit is clear, since `count` is one at least.
+        // Invariant 2. The loop ends, because some bit is clear: `count` is at least one.
         while self.taken[self.first as usize] == !0 {
             self.first += 1;
         }
@@ -67,9 +66,10 @@ impl Units {
         Some(unit)
     }
 
-    /// The lowest `count` free units side by side.
+    /// The lowest `count` adjacent free units.
     fn find(&self, count: usize) -> Option<usize> {
-        // The free units at the end of the word before: what `free` begins with may continue them.
+        // The number of free units at the end of the previous word, which the free units at the
+        // beginning of this word may continue.
         let mut before = 0;
         for (at, &taken) in self.taken.iter().enumerate().skip(self.first as usize) {
             let free = !taken;
@@ -79,8 +79,8 @@ impl Units {
             if let Some(bit) = run_within(free, count) {
                 return Some(at * WORD + bit);
             }
-            // A word that is free altogether would have been found (invariant 3), so what is free
-            // at its end begins in it.
+            // If the word were entirely free, the units would have been found (invariant 3). So the
+            // free units at its end begin in it.
             before = free.leading_ones() as usize;
         }
         None
@@ -94,7 +94,7 @@ impl Units {
         self.free -= count as u32;
     }
 
-    /// Gives units back; how many free ones lie side by side there now, at most [`MOST`].
+    /// Frees units. Returns how many adjacent units are free there now, at most [`MOST`].
     pub(crate) fn give(&mut self, unit: usize, count: usize) -> usize {
         for (word, bits) in words(unit, count) {
             debug_assert_eq!(self.taken[word] & bits, bits, "a block is given back once");
@@ -106,10 +106,10 @@ impl Units {
         (self.free_before(unit) + count + self.free_from(unit + count)).min(MOST)
     }
 
-    /// The chunks that are free altogether, as runs of units: the first one and how many.
+    /// The chunks that are entirely free, as runs of units: the first one and the number.
     pub(crate) fn free_chunks(&self) -> Vec<(usize, usize)> {
-        // Only whole chunks: less than a system's page can't be given, and small pieces cost a call
-        // each.
+        // Consider only whole chunks. Less than a page can't be returned to the system, and each
+        // small piece would cost a system call.
         let chunks = self.taken.chunks_exact(CHUNK / WORD).enumerate();
         let free = chunks.filter(|(_, words)| words.iter().all(|w| *w == 0));
         let mut runs: Vec<(usize, usize)> = Vec::new();
@@ -122,11 +122,12 @@ impl Units {
         runs
     }
 
-    /// Free units that end before this one, as far as the beginning of the word before its own.
+    /// The number of free units that end before this one. Counts at most to the beginning of the
+    /// previous word.
     fn free_before(&self, unit: usize) -> usize {
         let (word, bit) = (unit / WORD, unit % WORD);
-        // The bits below the unit's own, moved to the top. Only if all of them are free does the
-        // word before count.
+        // Shift the bits below the unit's own to the top. The previous word counts only if all of
+        // them are free.
         let here = match bit {
             0 => 0,
             _ => (!self.taken[word] << (WORD - bit)).leading_ones() as usize,
@@ -137,10 +138,10 @@ impl Units {
         here + (!self.taken[word - 1]).leading_ones() as usize
     }
 
-    /// Free units from this one on, as far as the end of the word after its own.
+    /// The number of free units from this one on. Counts at most to the end of the next word.
     fn free_from(&self, unit: usize) -> usize {
         let (word, bit) = (unit / WORD, unit % WORD);
-        // Behind the region's last unit there is none.
+        // There are no units behind the region's last one.
         if word == self.taken.len() {
             return 0;
         }
@@ -152,9 +153,10 @@ impl Units {
     }
 }
 
-/// The lowest bit from which on `count` bits are set.
+/// The lowest bit at which a run of `count` set bits begins.
 fn run_within(bits: u64, count: usize) -> Option<usize> {
-    // A bit of `from_here` is set if `have` bits are, from it on. Each turn at most doubles `have`.
+    // A bit of `from_here` is set if a run of `have` set bits begins there. Each step at most
+    // doubles `have`.
     let (mut from_here, mut have) = (bits, 1);
     while have < count {
         let step = have.min(count - have);
@@ -164,7 +166,7 @@ fn run_within(bits: u64, count: usize) -> Option<usize> {
     (from_here != 0).then(|| from_here.trailing_zeros() as usize)
 }
 
-/// The words in which these units are, one or two, and their bits.
+/// The words that contain these units, one or two, and their bits.
 fn words(unit: usize, count: usize) -> impl Iterator<Item = (usize, u64)> {
     let (word, bit) = (unit / WORD, unit % WORD);
     let here = count.min(WORD - bit);
