@@ -38,7 +38,10 @@ pub(crate) const OUTSIDE: u16 = 0x8000;
 pub(crate) const DISPLACED: u16 = 0x4000;
 /// The bits of a slot entry that are the tag.
 pub(crate) const TAG: u16 = 0x3F00;
-/// The number of leading bits of a hash that are used.
+/// The number of leading bits of a hash that are used: depth, home bucket and tag are taken from
+/// them. A position begins with them, and 48 bits make it two bytes shorter than all 64. Entries
+/// whose hashes agree in all of these bits are ordered by their keys. So a collision only costs
+/// time. `docs/tried.md` has no comparison with other numbers.
 pub(crate) const HASH_BITS: u32 = 48;
 /// Clears the bits of a hash that aren't used.
 #[inline]

@@ -1,11 +1,10 @@
-//! The index of a bounded table: what lies below it, without the objects that are expired, and
-//! without stamps.
+//! The index of a bounded table: the index below, without expired objects and without stamps.
 //!
-//! Invariants 1 and 2 of the folder are kept here. Reads go by the time at which they begin. A
-//! write goes by the time at which it has the lock of its entry.
+//! It ensures invariants 1 and 2 of the parent module. A read uses the time at which it begins. A
+//! write uses the time at which it has the lock of its entry.
 //!
-//! If a write puts something in the place of an expired object, those above count it as new, and
-//! know nothing of the old one. So its count and its handles are settled here.
+//! If a write replaces an expired object, the layers above count the new one as an insert, and
+//! don't know of the old one. So its count and its handles are corrected here.
 
 use super::candidates::Victim;
 use super::gone::{self, Gone};
@@ -25,7 +24,7 @@ use larder_term::object;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// A thread keeps no more bytes than this for what it copies.
+/// A thread keeps buffers of at most this many bytes.
 const KEEP: usize = 1 << 14;
 
 thread_local! {
@@ -33,7 +32,7 @@ thread_local! {
     static POSITION: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with an empty buffer of the thread's.
+/// Calls `f` with the thread's buffer, emptied.
 fn with_value<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     let is_small = |value: &Vec<u8>| value.capacity() <= KEEP;
     with_spare(&VALUE, is_small, |value| {
@@ -44,20 +43,22 @@ fn with_value<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
 
 /// The index of a bounded table, or of a view of one.
 pub(crate) struct Bounded {
-    /// What lies below: values with stamps.
+    /// The index below, whose values have stamps.
     below: Arc<dyn Unique>,
-    /// The objects, where nobody keeps what is changed, nor their values of secondary indexes.
+    /// The index of the objects, without layers that keep versions or maintain secondary indexes.
     plain: Arc<dyn Unique>,
     layer: Arc<Layer>,
     count: Arc<Counter>,
-    /// Whether what lies below tells what is changed.
+    /// Whether the index below keeps versions and pushes events.
     watched: bool,
-    /// The time as of which objects are expired, for what doesn't change; None: now.
+    /// In a view: the time at which it decides what is expired. `None` in a table, which uses the
+    /// current time.
     at: Option<u64>,
 }
 
 impl Bounded {
-    /// Over an index, which leads to the objects. `watched` says that it tells what is changed.
+    /// Wraps the index `below`; `plain` is the index of the objects. `watched` says that `below`
+    /// keeps versions and pushes events.
     pub(crate) fn new(
         (below, plain): (Arc<dyn Unique>, Arc<dyn Unique>),
         layer: Arc<Layer>,
@@ -74,29 +75,29 @@ impl Bounded {
         }
     }
 
-    /// What lies below.
+    /// The index below.
     pub(crate) fn below(&self) -> &Arc<dyn Unique> {
         &self.below
     }
 
-    /// What all indexes of these objects share.
+    /// The shared state of all indexes of these objects.
     pub(crate) fn layer(&self) -> &Arc<Layer> {
         &self.layer
     }
 
-    /// The time by which it is decided what is expired.
+    /// The time with which a write decides what is expired.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.at.unwrap_or_else(|| self.layer.now())
     }
 
-    /// The time by which a read that begins now decides that.
+    /// The time with which a read that begins now decides what is expired.
     #[inline]
     fn read_time(&self) -> u64 {
         self.at.unwrap_or_else(|| self.layer.read_time())
     }
 
-    /// The object of a value, if there is one that is not expired.
+    /// The object in a value, if there is one, and it is not expired.
     #[inline]
     fn live<'v>(&self, now: u64, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
         let value = value?;
@@ -104,7 +105,7 @@ impl Bounded {
         live.then(|| object_of(value))
     }
 
-    /// Says to those who are told what changes that a change is of this kind.
+    /// If the table is watched, records the kind of the next change.
     #[inline]
     pub(crate) fn tell(&self, kind: Gone) {
         if self.watched {
@@ -112,13 +113,13 @@ impl Bounded {
         }
     }
 
-    /// What a table with limits has; None of a view.
+    /// The quota, if the table has limits; `None` for a view.
     #[inline]
     fn quota(&self) -> Option<&Quota> {
         self.layer.quota().filter(|_| self.at.is_none())
     }
 
-    /// A key is about to be written.
+    /// Called before a key is written.
     #[inline]
     pub(crate) fn before_write(&self, key: Key<'_>) {
         if let Some(quota) = self.quota() {
@@ -126,8 +127,7 @@ impl Bounded {
         }
     }
 
-    /// After a write, without the lock: the entry's timer, and what the write makes of a table
-    /// with limits.
+    /// Called after a write, without the lock: adds the entry's timer, and updates the quota.
     #[inline]
     pub(crate) fn after_write(&self, key: Key<'_>, arm: Arm, growth: Growth) {
         self.layer.arm(key.bytes, arm);
@@ -142,13 +142,13 @@ impl Bounded {
         self.layer.next().is_some_and(|next| next <= self.now())
     }
 
-    /// An object that may go.
+    /// Chooses an object to evict.
     pub(crate) fn choose(&self, guard: &Guard, quota: &Quota, objects: usize) -> Option<Victim> {
         quota.choose((&*self.plain, guard), objects)
     }
 
-    /// After a read of a key by itself: that it was read is noted for those that evict, and its
-    /// deadline is moved on, if that is due.
+    /// Called after a read of a single key: records its use for evictions, and moves its deadline,
+    /// if that is due.
     #[inline]
     fn touch(&self, guard: &Guard, key: Key<'_>, now: u64, stamp: Stamp) {
         if let Some(quota) = self.quota() {
@@ -161,12 +161,13 @@ impl Bounded {
 
     #[cold]
     fn move_on(&self, guard: &Guard, key: Key<'_>, read: u64) {
-        // Nobody keeps or tells this: invariant 5 of the folder.
+        // Neither versions nor events are needed for this: invariant 5 of the parent module.
         self.plain.update(guard, key, &mut |old, scratch| {
             let Some(old) = old else {
                 return Change::Keep;
             };
-            // Since the read others may have found it expired: then it stays so.
+            // Since the read, another thread may have found the object expired. In that case it
+            // must stay expired.
             let now = match planted(Fault::StaleTime) {
                 true => read,
                 false => self.now(),
@@ -199,7 +200,7 @@ impl Bounded {
         sum
     }
 
-    /// Arms an object with another timer, if it has this one. The object stays as it is.
+    /// Arms an object with another timer, if this one is its own. The object itself isn't changed.
     pub(crate) fn arm_again(&self, guard: &Guard, key: Key<'_>, time: u64) {
         let mut arm = Arm::default();
         self.plain.update(guard, key, &mut |old, scratch| {
@@ -211,7 +212,8 @@ impl Bounded {
                     Change::PutScratch
                 }
                 Some((old, Due::Remove)) => {
-                    // Its time has come since the look: a timer for at once.
+                    // Its deadline has passed since the timer was checked. Add a timer that is due
+                    // at once.
                     let stamp = Stamp::of(old);
                     arm = Arm(Some(stamp.armed));
                     Change::Keep
@@ -223,7 +225,8 @@ impl Bounded {
     }
 }
 
-/// The index of a view of a bounded table, as of a time: of an index with stamps.
+/// Wraps the index of a view of a bounded table, which has stamps. Objects are expired as of a
+/// time.
 pub(crate) fn bound(below: Index, layer: &Arc<Layer>, at: u64) -> Index {
     match below {
         Index::Unique(below) => Index::Unique(Arc::new(Bounded {
@@ -260,7 +263,7 @@ impl Unique for Bounded {
         true
     }
 
-    /// Is no read: it moves no deadline.
+    /// This doesn't count as a read: it moves no deadline.
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         let now = self.read_time();
         let mut short = [0; SHORT];
@@ -286,7 +289,7 @@ impl Unique for Bounded {
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         let Some(long) = long else {
-            // Where the stamp of a long value is to be read.
+            // Provide a buffer, because the stamp of a long value must be read.
             return with_value(|value| self.get_short(guard, key, out, Some(value)));
         };
         let now = self.read_time();
@@ -319,7 +322,7 @@ impl Unique for Bounded {
             let now = self.now();
             let live = self.live(now, old);
             match f(live, scratch) {
-                // An expired object goes by its timer, which tells so.
+                // An expired object is removed by its timer, which pushes an event.
                 Change::Remove if live.is_some() => {
                     if let (Some(_), Some(old)) = (self.quota(), old) {
                         growth.delta = -weight_of_stamped(key.bytes, old);
@@ -360,7 +363,7 @@ impl Unique for Bounded {
         let now = self.read_time();
         self.below.scan(guard, start, direction, batch);
         loop {
-            // Time goes on, whatever becomes of the leaf.
+            // Entries expire even if the leaf doesn't change.
             batch.seen = None;
             let Batch { bytes, entries, .. } = &mut *batch;
             entries.retain_mut(|(_, value, end)| {
@@ -386,8 +389,8 @@ impl Unique for Bounded {
         }
     }
 
-    /// Goes on from an expired key as long as that is in the index: who fixed the table may have
-    /// been given it before.
+    /// Continues from an expired key as long as it is in the index. An owner that has fixed the
+    /// table may have got the key before.
     fn step(
         &self,
         guard: &Guard,
@@ -401,7 +404,7 @@ impl Unique for Bounded {
             batch.seen = None;
             let live = (0..=last).find(|&i| !Stamp::of(batch.value(i)).is_expired(now));
             if let Some(i) = live {
-                // One entry alone is shown: others could be expired when somebody comes to them.
+                // Return only one entry, because others could be expired when a step gets to them.
                 let (key, value, end) = batch.entries[i];
                 batch.entries.clear();
                 batch.entries.push((key, value, end - stamp::LEN));
@@ -423,7 +426,7 @@ impl Unique for Bounded {
         self.below.free_some(guard, limit, f)
     }
 
-    /// Of a table with those that are expired, and in it still.
+    /// In a table this includes expired objects that haven't been removed yet.
     fn len(&self) -> usize {
         match self.at {
             None => self.below.len(),

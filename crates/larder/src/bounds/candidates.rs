@@ -1,21 +1,23 @@
-//! Which objects of a full table go: samples of what it has, of which the coldest are kept as
-//! *candidates*.
+//! The choice of objects to evict from a full table: samples of its objects, of which the coldest
+//! are kept as *candidates*.
 //!
 //! # Steps of a choice
 //!
-//! 1. *Sample* the index, if no candidate is left: 48 objects or more. In hash order that is a
-//!    leaf, in key order six objects each of eight leaves. The coldest sixteenth are candidates.
+//! 1. *Sample* the index, if no candidate is left: 48 objects or more. In hash order the sample is
+//!    a leaf, in key order six objects from each of eight leaves. The coldest sixteenth are
+//!    candidates.
 //! 2. The coldest candidate is the victim.
-//! 3. With `tinylfu`, new objects pass through a *window* of a hundredth of the table. One that
-//!    leaves it is the victim instead, unless it is hotter.
+//! 3. With `tinylfu`, new objects pass through a *window* of a hundredth of the table. An object
+//!    that leaves it is the victim instead, unless it is hotter.
 //!
-//! Each thread has one of several shards, with candidates and a window of its own: nobody who reads
-//! takes its lock. What is chosen is a key, with its heat and a print of its object as of then. It
-//! is for whoever removes it to see, under the lock of its entry, that both are the same still.
+//! There are several shards, each with candidates and a window of its own. A thread uses one of
+//! them. Reads don't take its lock. The result of a choice is a key, with its heat and a print of
+//! its object at that time. The thread that removes the object must check, under the lock of its
+//! entry, that both are still the same.
 //!
-//! Sources: sampling instead of a list: Redis, and Psounis and Prabhakar (INFOCOM 2001); the
-//! window: W-TinyLFU (Einziger, Eytan, Friedman and Manes, Middleware 2018). Deviation: the main
-//! part has no segments and no order.
+//! Sources: sampling in place of a list is from Redis, and from Psounis and Prabhakar (INFOCOM
+//! 2001). The window is from W-TinyLFU (Einziger, Eytan, Friedman and Manes, Middleware 2018).
+//! Deviation: the main part has no segments and no order.
 
 use super::heat::Policy;
 use super::stamp::{object_of, Stamp};
@@ -28,17 +30,17 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-/// Objects that are looked at for candidates, about, if there are as many.
+/// The approximate number of objects of a sample, if there are that many.
 const SAMPLE: usize = 48;
 /// From one place to the next: by the golden ratio, so that all of the index is looked at about
 /// equally often, however many places there are (Weyl's sequence).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
-/// Of how many one becomes a candidate.
+/// One of this number of objects becomes a candidate.
 const ONE_OF: usize = 16;
-/// How often some are drawn for a sample, at most: a place may be empty.
+/// The maximum number of draws for a sample, because a place may be empty.
 const DRAWS: usize = 8;
 
-/// An object that may go.
+/// An object that is chosen for eviction.
 #[derive(Debug)]
 pub(crate) struct Victim {
     pub(crate) key: Vec<u8>,
@@ -47,7 +49,7 @@ pub(crate) struct Victim {
 }
 
 impl Victim {
-    /// One that goes before all others, unless it is written again.
+    /// A victim that precedes all others, unless it is written again.
     pub(super) fn certain(key: &[u8], print: u64) -> Self {
         let (key, heat) = (key.to_vec(), u32::MAX);
         Victim { key, heat, print }
@@ -55,22 +57,22 @@ impl Victim {
 }
 
 struct Shard {
-    /// Where the index was sampled last.
+    /// The place of the last sample.
     place: u64,
-    /// The coldest last, and after it those that are certain.
+    /// Candidates, the coldest last. Those that are certain come after it.
     candidates: Vec<Victim>,
-    /// Keys that were inserted lately, the oldest first.
+    /// Recently inserted keys, the oldest first.
     window: VecDeque<Box<[u8]>>,
 }
 
-/// What is asked in a choice.
+/// The context of a choice.
 pub(super) struct Chooser<'a> {
     pub(super) policy: &'a dyn Policy,
     /// The index, with stamps.
     pub(super) index: &'a dyn Unique,
     pub(super) seed: &'a Seed,
     pub(super) now: u64,
-    /// Objects in all windows together; None: there is no window.
+    /// The number of objects in all windows together; `None` if there is no window.
     pub(super) window: Option<usize>,
 }
 
@@ -79,7 +81,8 @@ pub(super) struct Candidates(Box<[CachePadded<Mutex<Shard>>]>);
 
 impl Default for Candidates {
     fn default() -> Self {
-        // A window is shared out among the shards: as many as threads that run at once.
+        // The window is divided among the shards. There are as many as threads that can run at the
+        // same time.
         let threads = std::thread::available_parallelism().map_or(1, |cores| cores.get());
         let shards = if cfg!(larder_model) {
             1
@@ -102,39 +105,40 @@ impl Candidates {
         &self.0[thread_number() % self.0.len()]
     }
 
-    /// Objects in the window of a shard, of so many in all.
+    /// The number of objects in the window of a shard, for a window of this total size.
     fn share(&self, window: usize) -> usize {
         (window / self.0.len()).max(1)
     }
 
-    /// A key was inserted, with a window of so many.
+    /// Adds an inserted key to the window, which has this total size.
     pub(super) fn enter_window(&self, window: usize, key: &[u8]) {
         let mut shard = self.shard().lock();
         shard.window.push_back(key.into());
-        // While the table has room nobody chooses: the oldest just leave it.
+        // While the table has room no victim is chosen, and the oldest keys are dropped from the
+        // window.
         if shard.window.len() > 2 * self.share(window) + 16 {
             shard.window.pop_front();
         }
     }
 
-    /// Adds one that is certain.
+    /// Adds a victim that is certain.
     pub(super) fn add(&self, victim: Victim) {
         self.shard().lock().candidates.push(victim);
     }
 
-    /// Forgets this thread's candidates, but those that are certain.
+    /// Drops this thread's candidates, except those that are certain.
     pub(super) fn forget(&self) {
         let is_certain = |victim: &Victim| victim.heat == u32::MAX;
         self.shard().lock().candidates.retain(is_certain);
     }
 
-    /// An object that may go; None if the table is empty.
+    /// Chooses an object to evict; `None` if the table is empty.
     pub(super) fn choose(&self, chooser: &Chooser<'_>, guard: &Guard) -> Option<Victim> {
         let mut shard = self.shard().lock();
         if shard.candidates.is_empty() {
             let mut place = shard.place;
             drop(shard);
-            // (1) Without the shard's lock.
+            // (1) Sample without the shard's lock.
             let sample = chooser.sample(guard, &mut place);
             shard = self.shard().lock();
             shard.place = place;
@@ -144,9 +148,9 @@ impl Candidates {
         // (2)
         let mut coldest = shard.candidates.pop()?;
         if coldest.heat != u32::MAX {
-            // It may have cooled down since it was sampled. By its old heat, new objects would have
-            // to be as hot as what was hot then. One that was met since goes on to have its old
-            // heat, by which whoever removes it sees that.
+            // It may have cooled down since it was sampled. Compared with its old heat, new objects
+            // would have to be as hot as what was hot at that time. If it was used since, it keeps
+            // its old heat, so that the thread that removes it detects the use.
             coldest.heat = coldest.heat.min(chooser.heat_of(&coldest.key));
         }
         // (3)
@@ -155,7 +159,7 @@ impl Candidates {
         };
         while shard.window.len() > self.share(window) {
             let key = shard.window.pop_front()?;
-            // One that is hotter has made it. It may be gone, too, or be the candidate.
+            // A hotter one stays in the table. The key may also be gone, or be the candidate.
             if chooser.heat_of(&key) > coldest.heat || *key == *coldest.key {
                 continue;
             }
@@ -167,7 +171,7 @@ impl Candidates {
         Some(coldest)
     }
 
-    /// Bytes of memory, about.
+    /// The approximate memory in bytes.
     pub(super) fn memory(&self) -> usize {
         let shard = |shard: &CachePadded<Mutex<Shard>>| {
             let shard = shard.lock();
@@ -179,18 +183,18 @@ impl Candidates {
     }
 }
 
-/// What tells an object from others under its key: not its times.
+/// A hash that identifies the object under a key. It doesn't include the times.
 pub(super) fn print(seed: &Seed, value: &[u8]) -> u64 {
     seed.hash(object_of(value))
 }
 
 impl Chooser<'_> {
-    /// How hot a key is.
+    /// The heat of a key.
     fn heat_of(&self, key: &[u8]) -> u32 {
         self.policy.heat(self.seed.hash(key))
     }
 
-    /// How hot an object is; one that is expired is as cold as any.
+    /// The heat of an object; the least one if it is expired.
     fn heat(&self, key: &[u8], value: &[u8]) -> u32 {
         match Stamp::of(value).is_expired(self.now) {
             true => 0,
@@ -198,7 +202,7 @@ impl Chooser<'_> {
         }
     }
 
-    /// The object under a key, as it is now.
+    /// Makes a victim of the object under a key.
     fn look(&self, guard: &Guard, key: &[u8]) -> Option<Victim> {
         let mut value = Vec::new();
         let hash = self.seed.hash(key);
@@ -217,7 +221,7 @@ impl Chooser<'_> {
         })
     }
 
-    /// (1)
+    /// (1) Samples the index. Returns the coldest objects of the sample.
     fn sample(&self, guard: &Guard, place: &mut u64) -> Vec<Victim> {
         let mut lent = Lent::new();
         let batch = &mut lent.batch;
@@ -237,7 +241,7 @@ impl Chooser<'_> {
         coldest
     }
 
-    /// Adds those of a batch that may be among the coldest sixteenth of all.
+    /// Adds the objects of a batch that may be among the coldest sixteenth of the sample.
     fn add_coldest(&self, batch: &Batch, coldest: &mut Vec<Victim>) {
         let heat = |i| (self.heat(batch.key(i), batch.value(i)), i);
         let mut heats: SmallVec<[(u32, usize); 2 * SAMPLE]> = (0..batch.len()).map(heat).collect();

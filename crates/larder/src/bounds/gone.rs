@@ -1,20 +1,20 @@
-//! Why an object goes: from whoever removes it, by way of the indexes between, to the feed. All of
-//! it happens on one thread, under the lock of one entry.
+//! The reason why an object is removed. The thread that removes it passes the reason through the
+//! layers to the feed. All of this happens on one thread, under the lock of one entry.
 
 use larder_index::sync::each_thread;
 use std::cell::Cell;
 
-/// Why an object goes.
+/// The reason why an object is removed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Gone {
     /// It was deleted, or replaced.
     #[default]
     Deleted,
-    /// Its time was over. If something is put in its place, that is new.
+    /// It has expired. If another object replaces it, that one counts as new.
     Expired,
-    /// There was too much.
+    /// It was evicted.
     Evicted,
-    /// It stays, and has another deadline.
+    /// It isn't removed. Only its deadline has changed.
     Kept,
 }
 
@@ -22,13 +22,13 @@ each_thread! {
     static GONE: Cell<Gone> = const { Cell::new(Gone::Deleted) };
 }
 
-/// The change that the thread makes next in a watched index is of this kind.
+/// Sets the kind of the next change that the thread makes in a watched index.
 #[inline]
 pub(crate) fn note(gone: Gone) {
     GONE.with(|cell| cell.set(gone));
 }
 
-/// Of which kind the change is that the thread makes now.
+/// Returns the kind of the change that the thread is making, and resets it.
 #[inline]
 pub(crate) fn take() -> Gone {
     GONE.with(Cell::take)

@@ -1,46 +1,47 @@
-//! How hot keys are: what decides which object of a full table goes.
+//! The heat of keys, which decides which objects of a full table are evicted.
 //!
-//! Both figures belong to hashes of keys, not to objects: arrays of a few bytes for each object
-//! that the table may have. A key has several places in the array, which it shares with others, so
-//! a figure may be too high, and is never too low for longer than it takes to be met again. There
-//! is no list of objects, and nothing to keep in step with the index.
+//! Both policies record figures for hashes of keys, not for objects, in arrays of a few bytes for
+//! each object that the table may have. A key has several places in the array, which it shares with
+//! others. So a figure may be too high. It is never too low for longer than until the next use of
+//! the key. No list of objects has to be kept consistent with the index.
 //!
 //! # What a read writes
 //!
-//! Nothing, where the figure is what it would become: a key that was met in this tick, or whose
-//! counter is full. Stores are not atomic with the loads before them: of two threads that meet keys
-//! of one word at once, one may be forgotten.
+//! A read writes nothing if the figure would stay the same: if the key was already used in this
+//! tick, or if its counter is at its maximum. Stores are not atomic with the loads before them. If
+//! two threads use keys of the same word at the same time, one of the uses may be lost.
 //!
 //! Sources: TinyLFU (Einziger, Friedman and Manes, ACM ToS 2017), for counters of four bits that
-//! are halved again and again; Caffeine, for counters of a key within one word. Deviations: a word
-//! is halved when it is met, not all at once; which epoch it is of lies in the word.
+//! are periodically halved; Caffeine, for counters of a key within one word. Deviations: a word is
+//! halved when it is next used, and not all words at once. The epoch of a word is stored in the
+//! word.
 
 use crossbeam_utils::CachePadded;
 use larder_index::sync::random;
 use std::sync::atomic::{AtomicU16, AtomicU64, AtomicUsize, Ordering};
 use std::sync::OnceLock;
 
-/// A way to tell what is hot.
+/// A policy that measures heat.
 pub(super) trait Policy: Send + Sync {
-    /// For a table of about so many objects, a power of two.
+    /// Makes the data for a table of about this number of objects, a power of two.
     fn new(objects: usize) -> Self
     where
         Self: Sized;
 
-    /// A key was read or written.
+    /// Records that a key was read or written.
     fn touched(&self, hash: u64);
 
-    /// So many objects were inserted, since the table began.
+    /// Records the number of objects that were inserted so far.
     fn inserted(&self, objects: usize);
 
-    /// The hotter, the more. While a key is not touched it doesn't grow.
+    /// The heat of a key. While the key is not used it doesn't grow.
     fn heat(&self, hash: u64) -> u32;
 
-    /// Bytes of memory.
+    /// The memory in bytes.
     fn memory(&self) -> usize;
 }
 
-/// A policy's figures, in a size for each power of two: a limit may be set anew.
+/// The data of a policy, in a separate size for each power of two, because limits may be changed.
 pub(super) struct PerSize<P>([OnceLock<Box<P>>; usize::BITS as usize]);
 
 impl<P> Default for PerSize<P> {
@@ -49,20 +50,20 @@ impl<P> Default for PerSize<P> {
     }
 }
 
-/// The power of two for so many objects.
+/// The exponent of the power of two for this number of objects.
 fn level(objects: usize) -> usize {
     let up = objects.clamp(1 << 6, 1 << 40).next_power_of_two();
     up.trailing_zeros() as usize
 }
 
 impl<P: Policy> PerSize<P> {
-    /// For so many objects, if it was made.
+    /// The data for this number of objects, if they exist.
     #[inline]
     pub(super) fn get(&self, objects: usize) -> Option<&P> {
         self.0[level(objects)].get().map(|own| &**own)
     }
 
-    /// For so many objects.
+    /// The data for this number of objects, which are created if they don't exist.
     pub(super) fn make(&self, objects: usize) -> &P {
         let level = level(objects);
         self.0[level].get_or_init(|| Box::new(P::new(1 << level)))
@@ -74,26 +75,27 @@ impl<P: Policy> PerSize<P> {
     }
 }
 
-/// Bits of a hash that those of the index say nothing of.
+/// Mixes a hash, so that its bits are independent of those that the index uses.
 fn mixed(hash: u64) -> u64 {
     let hash = (hash ^ hash >> 32).wrapping_mul(0xD6E8_FEB8_6659_FD93);
     hash ^ hash >> 32
 }
 
-/// How often keys were met lately.
+/// How often keys were used recently.
 ///
 /// ```text
 ///  a word   │ epoch │ 3 counters │ 4 counters │ 4 counters │ 4 counters │     four bits each
 /// ```
 ///
-/// A key has two words, and a counter of each of the first two groups in the one and of the last
-/// two in the other: keys that share a word seldom share both. The least of the four is how often
-/// it was met, and that alone is raised. An epoch is over when counters were raised ten times for
-/// each object: from then on each is worth half.
+/// A key has two words. It has a counter in each of the first two groups of the first word, and in
+/// each of the last two groups of the second word. So keys that share a word seldom share both
+/// counters. The least of the four counters is the number of uses, and only the counters with that
+/// value are incremented. An epoch ends when counters were incremented ten times for each object.
+/// At the end of an epoch, each counter is halved.
 pub(super) struct Sketch {
     words: Box<[AtomicU64]>,
     epoch: CachePadded<AtomicU64>,
-    /// How often counters were raised in all: every sixteenth time is counted for sixteen.
+    /// How often counters were incremented in total. Every sixteenth time counts as sixteen.
     raised: CachePadded<AtomicUsize>,
 }
 
@@ -102,10 +104,10 @@ const SAMPLE: usize = 10;
 const WORDS_OF_AN_OBJECT: usize = 2;
 const ONE_OF: usize = 16;
 
-/// A word as of this epoch.
+/// Converts a word to this epoch.
 #[inline]
 fn as_of(word: u64, epoch: u64) -> u64 {
-    // After sixteen epochs it comes round: a count that is older may be taken for a fresh one.
+    // The epoch has four bits, so a word that is sixteen epochs old may be taken for a current one.
     let epochs = epoch.wrapping_sub(word) & 15;
     if epochs == 0 {
         return word;
@@ -114,7 +116,7 @@ fn as_of(word: u64, epoch: u64) -> u64 {
     ((word >> by) & (ONES * (15 >> by)) & !15) | (epoch & 15)
 }
 
-/// A counter: its word, and where it is in it.
+/// A counter: the number of its word, and its position in the word.
 type Counter = (usize, u32);
 
 impl Sketch {
@@ -134,10 +136,10 @@ impl Sketch {
         ]
     }
 
-    /// A word as of now.
+    /// A word, converted to the current epoch.
     #[inline]
     fn now(&self, word: usize) -> u64 {
-        // Ordering: Relaxed, as all of this module: estimates, which order nothing.
+        // Ordering: Relaxed, as in all of this module: these are estimates, which order nothing.
         as_of(
             self.words[word].load(Ordering::Relaxed),
             self.epoch.load(Ordering::Relaxed),
@@ -194,12 +196,12 @@ impl Policy for Sketch {
     }
 }
 
-/// When keys were met last, in *ticks*: a thousandth of the table is inserted in one. A key has two
-/// places, of which the older tells; the tick comes round after 65,536.
+/// When keys were last used, in *ticks*. A tick is the time in which a thousandth of the table is
+/// inserted. A key has two places, and the older one counts. Ticks wrap around after 65,536.
 pub(super) struct Recency {
     ticks: Box<[AtomicU16]>,
     now: CachePadded<AtomicU16>,
-    /// Objects that are inserted in a tick.
+    /// The number of objects that are inserted in a tick.
     step: usize,
 }
 

@@ -1,4 +1,4 @@
-//! What a bounded store shares: its settings, its timers, and how its keys are hashed.
+//! The shared state of a bounded store: its settings, its timers, and the seed of its hashes.
 
 use super::clock;
 use super::quota::Quota;
@@ -11,31 +11,31 @@ use larder_term::hash::Seed;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What a table's bounds are now. Times are in milliseconds.
+/// The current bounds of a table. Times are in milliseconds.
 struct Settings {
     ttl: AtomicU64,
     idle: AtomicU64,
 }
 
-/// What all indexes of a bounded table's objects share.
+/// The shared state of all indexes of a bounded table's objects.
 pub(crate) struct Layer {
     settings: Arc<Settings>,
     wheel: Mutex<Wheel>,
-    /// Whether an object was ever given a deadline. Until then reads need not ask for the time.
+    /// Whether any object was ever given a deadline. Until then reads don't need the time.
     has_deadlines: AtomicBool,
-    /// Of a table with limits.
+    /// `None` if the table has no limits.
     quota: Option<Box<Quota>>,
     seed: Seed,
     ordered: bool,
 }
 
-/// A timer that is to be put in the wheel when the entry's lock is given back.
+/// A timer to be put in the wheel after the entry is unlocked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[must_use]
 pub(crate) struct Arm(pub(crate) Option<u64>);
 
-/// How far ahead reads move the deadline: a read writes only if the deadline is less than `idle`
-/// away, so at most once in an eighth of `idle` for each object.
+/// The deadline that a read sets. A read writes only if the deadline is less than `idle` away, so
+/// at most once in an eighth of `idle` for each object.
 fn idle_deadline(now: u64, idle: u64) -> u64 {
     if idle == FAR {
         return FAR;
@@ -61,7 +61,7 @@ impl Layer {
         }
     }
 
-    /// A layer for other objects of the same table.
+    /// Makes a layer for other objects of the same table.
     pub(crate) fn anew(&self) -> Self {
         Layer {
             settings: Arc::clone(&self.settings),
@@ -83,15 +83,16 @@ impl Layer {
         }
     }
 
-    /// What there is of a table with limits.
+    /// The quota, if the table has limits.
     #[inline]
     pub(crate) fn quota(&self) -> Option<&Quota> {
         self.quota.as_deref()
     }
 
-    /// Other bounds, for what is written from here on. Limits that there are not are left alone.
+    /// Sets other bounds, for objects that are written from now on. Limits are ignored if the table
+    /// has no quota.
     pub(crate) fn set(&self, bounds: &Bounds) {
-        // Ordering: Relaxed; a write beside this goes by the old bounds or the new.
+        // Ordering: Relaxed; a concurrent write uses the old bounds or the new ones.
         let Settings { ttl, idle } = &*self.settings;
         ttl.store(bounds.ttl.unwrap_or(FAR), Ordering::Relaxed);
         idle.store(bounds.idle.unwrap_or(FAR), Ordering::Relaxed);
@@ -111,7 +112,7 @@ impl Layer {
         self.settings.idle.load(Ordering::Relaxed)
     }
 
-    /// A key with its hash.
+    /// Makes a key with its hash.
     #[inline]
     pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         let hash = if self.ordered {
@@ -122,16 +123,17 @@ impl Layer {
         Key { bytes, hash }
     }
 
-    /// The stamp of an object that is written at this time, with so long to live, or as long as the
-    /// table says; `old` is that of the object in its place, expired or not. With the timer that it
-    /// needs (invariant 3).
+    /// The stamp of an object that is written at this time, with the lifetime `ttl` or that of the
+    /// table. `old` is the stamp of the object that is replaced, expired or not. Also returns the
+    /// timer that the object needs (invariant 3).
     pub(crate) fn stamp(&self, now: u64, old: Option<Stamp>, ttl: Option<u64>) -> (Stamp, Arm) {
         let hard = match ttl.unwrap_or_else(|| self.ttl()) {
             FAR => FAR,
             ms => later(now, ms),
         };
         let deadline = hard.min(idle_deadline(now, self.idle()));
-        // Ordering: Relaxed. Who reads this object after its entry was unlocked sees this, too.
+        // Ordering: Relaxed. A thread that reads this object after its entry was unlocked sees
+        // this, too.
         if deadline != FAR && !self.has_deadlines.load(Ordering::Relaxed) {
             self.has_deadlines.store(true, Ordering::Relaxed);
         }
@@ -153,7 +155,7 @@ impl Layer {
         (stamp, Arm(arm))
     }
 
-    /// What a read at this time makes of a stamp; None if it does nothing.
+    /// The stamp after a read at this time; `None` if the read doesn't change it.
     #[inline]
     pub(crate) fn touched(&self, now: u64, stamp: Stamp) -> Option<Stamp> {
         let idle = self.idle();
@@ -164,7 +166,7 @@ impl Layer {
         (deadline > stamp.deadline).then_some(Stamp { deadline, ..stamp })
     }
 
-    /// Puts a timer in the wheel, once the entry's lock is given back.
+    /// Puts a timer in the wheel, after the entry was unlocked.
     #[inline]
     pub(crate) fn arm(&self, key: &[u8], Arm(time): Arm) {
         if let Some(time) = time {
@@ -172,7 +174,7 @@ impl Layer {
         }
     }
 
-    /// A timer whose time has come: what is to be done with the object under its key.
+    /// Determines what a timer that is due requires for the object under its key.
     pub(crate) fn due(&self, now: u64, time: u64, stamp: Stamp) -> Due {
         if planted(Fault::FreshExpired) {
             return Due::Remove;
@@ -206,12 +208,12 @@ impl Layer {
         self.wheel.lock().next()
     }
 
-    /// How many timers there are.
+    /// The number of timers.
     pub(crate) fn timers(&self) -> usize {
         self.wheel.lock().len()
     }
 
-    /// Bytes of memory.
+    /// The memory of the layer in bytes.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>()
             + size_of::<Settings>()
@@ -219,18 +221,18 @@ impl Layer {
             + self.quota().map_or(0, Quota::memory)
     }
 
-    /// The time.
+    /// The current time.
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         clock::now()
     }
 
-    /// The time by which a read that begins now decides what is expired. While no object has a
-    /// deadline that is the beginning of time: an object that gets one meanwhile is written after
-    /// the read began, and is not expired by then.
+    /// The time with which a read that begins now decides what is expired. While no object has a
+    /// deadline, it is 0. An object that gets a deadline meanwhile is written after the read began,
+    /// and is not expired by then.
     #[inline]
     pub(crate) fn read_time(&self) -> u64 {
-        // Ordering: Relaxed. A write that was over before this read began is seen by it.
+        // Ordering: Relaxed. A write that ended before this read began is visible to it.
         match self.has_deadlines.load(Ordering::Relaxed) {
             true => clock::now(),
             false => 0,
@@ -238,12 +240,12 @@ impl Layer {
     }
 }
 
-/// What is to be done with an object when a timer is due.
+/// What to do with an object when a timer is due.
 pub(crate) enum Due {
-    /// The timer is not its own.
+    /// Nothing: the timer is not the object's own.
     Nothing,
-    /// Its time is over.
+    /// Remove it: its deadline has passed.
     Remove,
-    /// It has more time.
+    /// Arm it again: its deadline was moved.
     Again(Stamp, Arm),
 }

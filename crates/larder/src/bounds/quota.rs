@@ -1,11 +1,12 @@
-//! How much a table with limits has, and which of its objects go.
+//! The limits of a table, what it has, and which of its objects to evict.
 //!
 //! # Invariant
 //!
-//! `weight` is the weight of the objects in the index, expired ones too, but for what threads that
-//! have changed an object are about to add. The number of objects is the store's own count.
+//! `weight` is the weight of the objects in the index, expired ones included. Only the changes of
+//! threads that have changed an object and not updated the weight yet are missing. The number of
+//! objects is the store's own count.
 //!
-//! Nobody who reads takes a lock, or writes where nothing changes (see `heat`).
+//! A read takes no lock, and writes nothing if the written value would be the same (see `heat`).
 
 use super::candidates::{self, Candidates, Chooser, Victim};
 use super::clock;
@@ -20,14 +21,14 @@ use larder_term::object;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicU8, AtomicUsize, Ordering};
 use std::sync::Arc;
 
-/// Of how many objects one is in the window.
+/// One of this number of objects is in the window.
 const WINDOW: usize = 100;
 
-/// Bytes of an object besides its key and value: its stamp, its place in a leaf, and a share of
-/// what leaves have free.
+/// The bytes of an object besides its key and value: its stamp, its slot in a leaf, and a share of
+/// the free space in leaves.
 const OVERHEAD: usize = stamp::LEN + 15;
 
-/// What the limits are now; `usize::MAX`: none.
+/// The current limits; `usize::MAX` if there is none.
 struct Settings {
     max_size: AtomicUsize,
     max_memory: AtomicUsize,
@@ -40,9 +41,10 @@ pub(crate) struct Quota {
     settings: Arc<Settings>,
     seed: Seed,
     weight: CachePadded<AtomicI64>,
-    /// Objects that were inserted since heat is kept.
+    /// The number of objects that were inserted since heat is recorded.
     inserted: CachePadded<AtomicUsize>,
-    /// For how many objects heat is kept; 0: it isn't, as there is much room.
+    /// The number of objects for which heat is recorded; 0 if it isn't recorded, because the table
+    /// has much room.
     capacity: AtomicUsize,
     sketch: PerSize<Sketch>,
     recency: PerSize<Recency>,
@@ -50,25 +52,26 @@ pub(crate) struct Quota {
     evicted: AtomicU64,
 }
 
-/// The weight of an object without stamp: about the bytes that it takes, with binaries outside.
+/// The weight of an object without its stamp: approximately the bytes that it takes, with its
+/// binaries outside.
 #[inline]
 pub(crate) fn weight(key: &[u8], value: &[u8]) -> i64 {
     (key.len() + value.len() + object::outside_bytes(value) + OVERHEAD) as i64
 }
 
-/// What a write makes of a table with limits.
+/// How a write changes a table with limits.
 #[derive(Default)]
 pub(crate) struct Growth {
-    /// By how much the weight changes.
+    /// The change of the weight.
     pub(crate) delta: i64,
-    /// There was no object before, or an expired one.
+    /// Whether there was no object before, or an expired one.
     pub(crate) is_new: bool,
-    /// The object, if it is heavier by itself than all may be.
+    /// The object, if it is heavier by itself than the limit.
     giant: Option<Victim>,
 }
 
 impl Quota {
-    /// What a write of an object makes, in the place of a value with stamp, if there is one.
+    /// The effect of a write of an object that replaces a value with a stamp, if there is one.
     pub(crate) fn growth(
         &self,
         key: &[u8],
@@ -85,7 +88,7 @@ impl Quota {
         }
     }
 
-    /// After a write without the lock, when there are so many objects.
+    /// Called after a write, without the lock. `objects` is the number of objects.
     pub(crate) fn grown(&self, key: &[u8], growth: Growth, objects: usize) {
         self.weigh(growth.delta);
         if growth.is_new {
@@ -119,7 +122,7 @@ impl Quota {
         }
     }
 
-    /// That of other objects of the same table.
+    /// Makes a quota for other objects of the same table.
     pub(super) fn anew(&self) -> Self {
         Self::of(Arc::clone(&self.settings), &self.seed)
     }
@@ -134,14 +137,15 @@ impl Quota {
         }
     }
 
-    /// Other limits, from here on.
+    /// Sets other limits.
     pub(super) fn set(&self, limits: &Limits) {
         let Settings {
             max_size,
             max_memory,
             evict,
         } = &*self.settings;
-        // Ordering: Relaxed, as of all settings: a write beside this goes by the old or the new.
+        // Ordering: Relaxed, as for all settings: a concurrent write uses the old limits or the new
+        // ones.
         max_size.store(limits.max_size.unwrap_or(usize::MAX), Ordering::Relaxed);
         max_memory.store(limits.max_memory.unwrap_or(usize::MAX), Ordering::Relaxed);
         evict.store(limits.evict as u8, Ordering::Relaxed);
@@ -182,13 +186,13 @@ impl Quota {
         usize::try_from(self.weight.load(Ordering::Relaxed)).unwrap_or(0)
     }
 
-    /// Whether a table of so many objects has more than it may, and evicts.
+    /// Whether a table with this number of objects exceeds its limits, and evicts.
     pub(crate) fn has_surplus(&self, objects: usize) -> bool {
         self.evict() != Evict::None
             && (objects > self.max_size() || self.weight() > self.max_memory())
     }
 
-    /// What is said when there is no room.
+    /// The text of the error when there is no room.
     pub(crate) fn full(&self, objects: usize) -> String {
         let (most, heaviest) = (self.max_size(), self.max_memory());
         if objects >= most {
@@ -207,19 +211,20 @@ impl Quota {
         }
     }
 
-    /// Whether it refuses what there is no room for.
+    /// Whether writes are refused when there is no room.
     pub(crate) fn refuses_some(&self) -> bool {
         self.evict() == Evict::None
     }
 
-    /// Whether a table of so many objects has room for so many more, whatever they weigh.
+    /// Whether a table with this number of objects has room for `more` objects, whatever their
+    /// weight.
     pub(crate) fn takes(&self, objects: usize, more: usize) -> bool {
         !self.refuses_some()
             || (self.max_memory() == usize::MAX && objects + more <= self.max_size())
     }
 
-    /// Whether a table of so many objects has no room for so many more, with so much weight: then
-    /// they are refused.
+    /// Whether a table with this number of objects has no room for `more` objects with this weight,
+    /// and refuses them.
     pub(crate) fn refuses(&self, objects: usize, (more, weight): (usize, i64)) -> bool {
         let is_over = |has: usize, more: usize, most: usize| more > 0 && has + more > most;
         self.evict() == Evict::None
@@ -231,10 +236,10 @@ impl Quota {
                 ))
     }
 
-    /// The figures of the policy, if they are kept.
+    /// The data of the policy, if they are recorded.
     #[inline]
     fn policy(&self, evict: Evict) -> Option<&dyn Policy> {
-        // Ordering: Relaxed; what it stands for is published by its `OnceLock`.
+        // Ordering: Relaxed; the data are published by their `OnceLock`.
         let capacity = self.capacity.load(Ordering::Relaxed);
         Some(match evict {
             _ if capacity == 0 => return None,
@@ -244,7 +249,7 @@ impl Quota {
         })
     }
 
-    /// A key was read, or is about to be written.
+    /// Records that a key was read, or is about to be written.
     #[inline]
     pub(crate) fn meet(&self, key: Key<'_>) {
         let evict = self.evict();
@@ -255,7 +260,7 @@ impl Quota {
         }
     }
 
-    /// A key was inserted, and there are so many objects now.
+    /// Records that a key was inserted. `objects` is the current number of objects.
     fn entered(&self, key: &[u8], objects: usize) {
         let evict = self.evict();
         if evict == Evict::None || !self.keeps_heat(objects) {
@@ -269,10 +274,10 @@ impl Quota {
         }
     }
 
-    /// Whether heat is kept: not while a table of so many objects is less than half full.
+    /// Whether heat is recorded. It is not while the table is less than half full.
     fn keeps_heat(&self, objects: usize) -> bool {
-        // Ordering: Relaxed, as in `policy`; here and below. Of several threads that set it at once
-        // any may be the last.
+        // Ordering: Relaxed, as in `policy`; here and below. If several threads set it at the same
+        // time, any of them may be the last.
         let capacity = self.capacity.load(Ordering::Relaxed);
         if capacity > 0 && objects <= 2 * capacity {
             return true;
@@ -281,7 +286,8 @@ impl Quota {
         if objects < most / 2 && weight < heaviest / 2 {
             return false;
         }
-        // As many as there will be, if all weigh as much as those that there are.
+        // The number of objects that the table will have, if all weigh as much as the present ones
+        // do.
         let by_weight = match heaviest {
             usize::MAX => most,
             _ => (objects as u128 * heaviest as u128 / weight.max(1) as u128) as usize,
@@ -291,7 +297,7 @@ impl Quota {
         true
     }
 
-    /// The policy's figures, which are made if they are not kept yet.
+    /// The data of the policy, which are created if they don't exist yet.
     fn made(&self, evict: Evict) -> &dyn Policy {
         // Ordering: Relaxed, as in `policy`.
         let capacity = self.capacity.load(Ordering::Relaxed);
@@ -301,7 +307,7 @@ impl Quota {
         }
     }
 
-    /// An object that may go, of an index with stamps and so many objects; None if there is none.
+    /// Chooses an object to evict from an index with stamps. `None` if there is none.
     pub(crate) fn choose(
         &self,
         (index, guard): (&dyn Unique, &Guard),
@@ -321,13 +327,13 @@ impl Quota {
         self.candidates.choose(&chooser, guard)
     }
 
-    /// The next choice is from a new sample.
+    /// Makes the next choice use a new sample.
     pub(crate) fn forget_candidates(&self) {
         self.candidates.forget();
     }
 
-    /// Whether what is under a victim's key, a value with stamp, was met or written since the
-    /// choice. Asked under the lock of the entry: whoever writes it says so before it has the lock.
+    /// Whether the key of a victim was used, or its value written, since the choice. Called under
+    /// the lock of the entry. A writer records the use of a key before it has the lock.
     pub(crate) fn is_fresher(&self, victim: &Victim, value: &[u8]) -> bool {
         if planted(Fault::FreshEvicted) {
             return false;
@@ -337,19 +343,19 @@ impl Quota {
         heat > victim.heat || candidates::print(&self.seed, value) != victim.print
     }
 
-    /// An object was evicted.
+    /// Counts an eviction.
     pub(crate) fn note_eviction(&self) {
         // Ordering: Relaxed, a figure.
         self.evicted.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// How many were.
+    /// The number of evictions.
     pub(super) fn evicted(&self) -> u64 {
         // Ordering: Relaxed, a figure.
         self.evicted.load(Ordering::Relaxed)
     }
 
-    /// Bytes of memory.
+    /// The memory of the quota in bytes.
     pub(super) fn memory(&self) -> usize {
         let policies = self.sketch.memory() + self.recency.memory();
         size_of::<Self>() + size_of::<Settings>() + policies + self.candidates.memory()

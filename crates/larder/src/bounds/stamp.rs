@@ -1,36 +1,37 @@
-//! What lies behind an object in a bounded table: its times, as a binary of the term layer.
+//! The stamp behind an object in a bounded table: its times, as a binary term.
 //!
 //! ```text
 //!  object … │ BIN 15 │ deadline │ armed │ hard │      five bytes each, little endian
 //! ```
 //!
-//! A value's terms end with it, so `raw::retain_value` and the like pass over it.
+//! The stamp is the last of the value's terms, so `raw::retain_value` and similar functions skip
+//! it.
 
 /// The tag of a binary (`larder_term`, see docs/design.md 2.1).
 const BIN: u8 = 0x15;
 
-/// Bytes of a time: 34 years of milliseconds.
+/// The number of bytes of a time: 34 years of milliseconds.
 const TIME: usize = 5;
 
-/// Bytes of a stamp.
+/// The number of bytes of a stamp.
 pub(crate) const LEN: usize = 2 + 3 * TIME;
 
-/// No time: later than all others.
+/// The latest time, which stands for "never".
 pub(crate) const FAR: u64 = (1 << (8 * TIME)) - 1;
 
-/// An object's times.
+/// The times of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Stamp {
-    /// From here on the object is expired.
+    /// The time from which on the object is expired.
     pub(crate) deadline: u64,
-    /// The time of its timer; `FAR`: it has none.
+    /// The time of its timer; `FAR` if it has none.
     pub(crate) armed: u64,
-    /// What the deadline may be moved on to by reads.
+    /// The latest deadline that reads may set.
     pub(crate) hard: u64,
 }
 
 impl Stamp {
-    /// That of a value in a bounded table's index.
+    /// Reads the stamp of a value in a bounded table's index.
     #[inline]
     pub(crate) fn of(value: &[u8]) -> Stamp {
         let from = value.len() - LEN;
@@ -48,7 +49,7 @@ impl Stamp {
         }
     }
 
-    /// Appends it to an object.
+    /// Appends the stamp to an object.
     #[inline]
     pub(crate) fn push(self, object: &mut Vec<u8>) {
         object.extend_from_slice(&[BIN, (LEN - 2) as u8]);
@@ -57,7 +58,7 @@ impl Stamp {
         }
     }
 
-    /// Puts a value with this stamp, in place of its own, in `out`.
+    /// Writes a value to `out`, with this stamp in place of its own.
     pub(crate) fn replace(self, value: &[u8], out: &mut Vec<u8>) {
         out.clear();
         out.extend_from_slice(object_of(value));
@@ -71,7 +72,7 @@ impl Stamp {
     }
 }
 
-/// A time so many milliseconds later.
+/// The time `ms` milliseconds after `now`.
 #[inline]
 pub(crate) fn later(now: u64, ms: u64) -> u64 {
     now.saturating_add(ms).min(FAR)

@@ -1,24 +1,26 @@
 //! Timers: a hierarchical timing wheel (Varghese and Lauck: Hashed and Hierarchical Timing Wheels,
-//! SOSP 1987), of keys and the times at which to look at them.
+//! SOSP 1987). A timer is a key, and the time at which its object must be checked.
 //!
 //! ```text
-//!  level 0   64 slots of 1 ms      the time's last six bits say which
-//!  level 1   64 slots of 64 ms     the six before
+//!  level 0   64 slots of 1 ms      selected by the last six bits of the time
+//!  level 1   64 slots of 64 ms     selected by the six bits before them
 //!  …
 //!  level 6
 //! ```
 //!
 //! # Invariants
 //!
-//! 1. A timer lies on the level of the highest group of six bits in which its time differs from
-//!    `now`, in the slot of that group's bits. So on each level all are ahead of `now`, and all of
-//!    a level come before all of the next.
-//! 2. While a slot of a higher level is dealt out, `now` is where the slot begins, and stays there.
-//!    No timer is put in that slot then: its time differs from `now` further down.
-//! 3. What is in `ready` has a time of `now` or before.
+//! 1. The level of a timer is the highest group of six bits in which its time differs from `now`.
+//!    Its slot is selected by the bits of that group. So on each level all timers are after `now`,
+//!    and all timers of a level come before those of the next.
+//! 2. While a slot of a higher level is redistributed, `now` is the beginning of the slot, and
+//!    doesn't change. No timer is added to that slot then, since its time differs from `now` on a
+//!    lower level.
+//! 3. Timers in `ready` have a time of `now` or before.
 //!
-//! Deviation: a slot is dealt out, and read, chunk by chunk, as writers wait for the lock of the
-//! wheel. Entries lie in chunks of bytes, not in lists: a timer takes its key and six bytes or so.
+//! Deviation: a slot is redistributed, and read, chunk by chunk, because writers wait for the lock
+//! of the wheel. Entries are in chunks of bytes, not in lists. A timer takes its key and about six
+//! bytes.
 
 use std::collections::VecDeque;
 
@@ -27,13 +29,13 @@ const SLOTS: usize = 1 << BITS;
 /// 42 bits of time.
 const LEVELS: usize = 7;
 
-/// Bytes of a chunk, but for one with a longer entry.
+/// The number of bytes of a chunk. A chunk with a longer entry is larger.
 const CHUNK: usize = 2048;
 
-/// Bytes of a time in an entry.
+/// The number of bytes of a time in an entry.
 const TIME: usize = 5;
 
-/// Timers, end to end: time, length of the key, key.
+/// Timers, concatenated: time, length of the key, key.
 pub(crate) type Chunk = Vec<u8>;
 
 #[derive(Default)]
@@ -41,7 +43,7 @@ struct Slot(Vec<Chunk>);
 
 struct Level {
     slots: [Slot; SLOTS],
-    /// Which are not empty.
+    /// A bit for each slot that is not empty.
     occupied: u64,
 }
 
@@ -50,10 +52,10 @@ struct Level {
 pub(crate) struct Wheel {
     now: u64,
     levels: [Option<Box<Level>>; LEVELS],
-    /// What is left of the slot that is dealt out.
+    /// The rest of the slot that is being redistributed.
     dealt: Slot,
     ready: VecDeque<Chunk>,
-    /// Bytes of all chunks.
+    /// The number of bytes of all chunks.
     bytes: usize,
     len: usize,
 }
@@ -90,7 +92,8 @@ fn append(time: u64, key: &[u8], chunk: &mut Chunk) {
     chunk.extend_from_slice(key);
 }
 
-/// Appends a timer to the last of some chunks, or to a new one; how many bytes more they take.
+/// Appends a timer to the last of some chunks. Returns by how many bytes the chunk has grown. If
+/// there is no room, returns a new chunk and its size.
 fn add(time: u64, key: &[u8], last: Option<&mut Chunk>) -> Result<usize, (Chunk, usize)> {
     let need = TIME + 10 + key.len();
     match last {
@@ -100,7 +103,7 @@ fn add(time: u64, key: &[u8], last: Option<&mut Chunk>) -> Result<usize, (Chunk,
             Ok(chunk.capacity() - before)
         }
         last => {
-            // The first of a slot begins small.
+            // The first chunk of a slot starts small.
             let room = if last.is_some() { CHUNK } else { 0 };
             let mut chunk = Vec::with_capacity(need.max(room));
             append(time, key, &mut chunk);
@@ -149,10 +152,11 @@ impl Wheel {
         }
     }
 
-    /// Turns the wheel up to this time, or until there are timers whose time has come: a chunk of
-    /// them. None if there are none. With `false`, it was stopped before: ask again.
+    /// Turns the wheel up to this time, or until there are timers that are due. Returns a chunk of
+    /// them, or `None` if there are none. `false` says that it has stopped early, and must be
+    /// called again.
     pub(crate) fn turn(&mut self, until: u64) -> (Option<Chunk>, bool) {
-        // Writers wait meanwhile: so many chunks are dealt out at a time.
+        // Writers wait meanwhile, so redistribute only this number of chunks at a time.
         for _ in 0..8 {
             if let Some(chunk) = self.ready.pop_front() {
                 self.bytes -= chunk.capacity();
@@ -188,12 +192,12 @@ impl Wheel {
         (None, false)
     }
 
-    /// The first slot that is not empty, and where it begins.
+    /// The first slot that is not empty, and the time at which it begins.
     fn next_slot(&self) -> Option<(usize, usize, u64)> {
         let mut levels = self.levels.iter().enumerate();
         levels.find_map(|(level, there)| {
             let there = there.as_ref().filter(|there| there.occupied != 0)?;
-            // (1) All are ahead of `now`.
+            // (1) All timers are after `now`.
             let slot = there.occupied.trailing_zeros() as usize;
             let shift = BITS * level as u32;
             let above = self.now >> shift >> BITS << BITS;
@@ -201,7 +205,7 @@ impl Wheel {
         })
     }
 
-    /// A time before which no timer is due; None if there is none.
+    /// A time before which no timer is due; `None` if there are no timers.
     pub(crate) fn next(&self) -> Option<u64> {
         if !self.ready.is_empty() || !self.dealt.0.is_empty() {
             return Some(self.now);
@@ -209,12 +213,12 @@ impl Wheel {
         self.next_slot().map(|(_, _, begins)| begins)
     }
 
-    /// How many timers there are.
+    /// The number of timers.
     pub(crate) fn len(&self) -> usize {
         self.len
     }
 
-    /// Bytes of memory, but for itself.
+    /// The memory of the wheel in bytes, without the wheel itself.
     pub(crate) fn memory(&self) -> usize {
         let levels = self.levels.iter().flatten().count();
         self.bytes + levels * size_of::<Level>()

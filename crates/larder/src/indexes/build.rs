@@ -2,23 +2,25 @@
 //!
 //! # Steps of adding
 //!
-//! 1. The table's store is replaced by one that keeps the new index, too, by an exchange of the
-//!    state word. From here on each write changes the entries of its own row.
-//! 2. Wait for the commits that were under way: they write to the store that they began with.
-//! 3. Go through the table, in slices. Of each key, make the entries of its rows, under the lock of
-//!    the key: a write that revalidated before (1) holds that lock, so its row is seen.
-//! 4. The index is ready, unless two rows have one value in a unique index. Then it is taken out of
-//!    the store again.
+//! 1. Replace the table's store by one with the new index, by an exchange of the state word. From
+//!    here on each write changes the entries of its own row.
+//! 2. Wait for the commits that were under way, because they write to the store with which they
+//!    began.
+//! 3. Scan the table, in slices. For each key, make the entries of its rows under the lock of the
+//!    key. A write that revalidated before (1) holds that lock, so its row is seen.
+//! 4. Make the index ready. If two rows have the same value in a unique index, remove it from the
+//!    store instead.
 //!
-//! A row that is there throughout is met by (3). One that comes later has its entries from the
-//! write that brings it. Entries that are there already are not made twice (`Entries::set`).
+//! (3) visits each row that is in the table throughout. The entries of a row that is added later
+//! are made by the write that adds it. Entries that exist already are not made twice
+//! (`Entries::set`).
 //!
 //! If the table is emptied meanwhile, the new store has the index, too, and it is ready there.
 //!
 //! # Dropping
 //!
 //! The store is replaced by one without the index. Writes that revalidated before may still change
-//! its entries; nobody reads them.
+//! its entries, but nobody reads them.
 
 use super::layer::with_working;
 use super::{Entries, IndexDefinition, Indexes, Refused};
@@ -38,7 +40,7 @@ use larder_term::Atom;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// An index that is being added. Dropped before its end, the index is taken out again.
+/// An index that is being added. If it is dropped before the end, the index is removed again.
 pub struct IndexBuild {
     table: Arc<Table>,
     entries: Arc<Entries>,
@@ -52,8 +54,8 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable`, `Access` (the right to write is needed); `Busy` while a list is being inserted;
-    /// `BadOption` for a definition that can't be, or a name that another index has; `TableType`
-    /// for snapshots, views, and tables on a structure of the studies.
+    /// `BadOption` for an invalid definition, or a name that another index has; `TableType` for
+    /// snapshots, views, and tables on a structure of the studies.
     pub fn add_index(
         self: &Arc<Self>,
         who: OwnerId,
@@ -89,7 +91,7 @@ impl Table {
         })
     }
 
-    /// Drops an index. O(1); its memory is freed behind.
+    /// Drops an index. O(1); its memory is freed in the background.
     ///
     /// # Errors
     /// `NoTable`, `Access` (the right to write is needed), `NoIndex`; `TableType` for snapshots and
@@ -106,7 +108,7 @@ impl Table {
         })
     }
 
-    /// Replaces the store by one with other indexes.
+    /// Replaces the store by one with changed indexes.
     fn change_indexes(
         &self,
         guard: &Guard,
@@ -131,11 +133,11 @@ impl Table {
 }
 
 impl IndexBuild {
-    /// One slice.
+    /// Runs one slice.
     ///
     /// # Errors
-    /// `NotUnique` if two rows have one value in a unique index; `NoIndex` if the index was dropped
-    /// meanwhile; `NoTable`; `Busy`: help with the batch and step again.
+    /// `NotUnique` if two rows have the same value in a unique index; `NoIndex` if the index was
+    /// dropped meanwhile; `NoTable`; `Busy`: help with the list, and step again.
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
         let name = self.entries.definition.name;
         while !self.is_over {
@@ -145,7 +147,7 @@ impl IndexBuild {
             let mut each = indexes.into_iter().flat_map(|indexes| &indexes.each);
             match each.find(|own| own.definition.name == name) {
                 Some(own) if Arc::ptr_eq(own, &self.entries) => {}
-                // The table was emptied: the index is there, and ready.
+                // The table was emptied. Its new index is there, and ready.
                 Some(own) if own.is_ready() && own.definition == self.entries.definition => {
                     self.is_over = true;
                     break;
@@ -180,7 +182,7 @@ impl IndexBuild {
         Ok(Step::Done)
     }
 
-    /// Takes the index out of the table.
+    /// Removes the index from the table.
     fn take_out(&mut self) {
         self.is_over = true;
         let guard = larder_index::pin();
@@ -207,13 +209,13 @@ impl Drop for IndexBuild {
 }
 
 impl Table {
-    /// Makes the entries of a key's rows, under its lock. False if it has to be done again, as a
-    /// claim that it met may be given back, or was of a row that is expired.
+    /// Makes the entries of a key's rows, under its lock. Returns `false` if it must be repeated,
+    /// because a claim that was met may be given back, or was that of an expired row.
     fn make_entries(&self, op: &Operation<'_>, entries: &Entries, key: &[u8]) -> bool {
         let Some(indexes) = &op.store.layers().indexes else {
             return true;
         };
-        // A value, and how many rows have it.
+        // The values, and how many rows have each.
         let mut all = BTreeMap::<Vec<u8>, u64>::new();
         let note = |row: &[u8], all: &mut BTreeMap<Vec<u8>, u64>| {
             with_working(|working| {
@@ -261,7 +263,7 @@ impl Table {
                     entries.breaks();
                     true
                 }
-                // The other row was expired.
+                // The other row was expired, and has been removed.
                 Some(_) => false,
             },
         }

@@ -1,32 +1,34 @@
-//! How often the entries of an index have changed, counted by their values.
+//! Counters of the changes of an index, by value.
 //!
-//! A transaction that has looked into an index asks at its commit whether a look would find the
-//! same entries. It can't compare the entries: one may have come before the commit and gone again
-//! behind it.
+//! A transaction that has read an index must find out at its commit whether reading it again would
+//! return the same entries. Comparing the entries isn't enough: one may have been added before the
+//! commit and removed after it.
 //!
 //! # Steps
 //!
-//! 1. A reader takes the count of the value, or of all values, and then reads the entries.
-//! 2. A writer changes an entry, and counts the value; then it unlocks the row.
-//! 3. At the commit, the reader waits until nobody holds the lock of a row that has changed, and
-//!    compares the count (`Reads::entries_hold`).
+//! 1. A reader loads the counter of the value, or the sum for all values, and then reads the
+//!    entries.
+//! 2. A writer changes an entry, increments the counter of the value, and then unlocks the row.
+//! 3. At the commit, the reader waits until no changed row is locked, and compares the counter
+//!    (`Reads::entries_hold`).
 //!
 //! # Invariants
 //!
-//! 1. A change that is counted in (1) is seen by the reading that follows.
-//! 2. A change that the reading has missed is counted in (3), if its writer was waited for.
+//! 1. A change that is included in the count of (1) is visible to the read that follows.
+//! 2. A change that the read has missed is included in the count of (3), if its writer was waited
+//!    for.
 //!
-//! Values share the counts, so a count may say more than there was; never less.
+//! Values share counters. So a counter may include other changes, but never misses one.
 
 use larder_index::sync::atomic::{AtomicU64, Ordering};
 use larder_index::sync::{planted, Fault};
 use larder_term::hash::Seed;
 use std::sync::Arc;
 
-/// A power of two.
+/// The number of counters, a power of two.
 const COUNTS: usize = 64;
 
-/// The counts of one index.
+/// The counters of one index.
 pub(crate) struct EntryChanges {
     counts: [AtomicU64; COUNTS],
     seed: Seed,
@@ -44,39 +46,39 @@ impl EntryChanges {
         self.seed.hash(value) as usize % COUNTS
     }
 
-    /// (2) An entry of this value was changed.
+    /// (2) Counts a change of an entry of this value.
     pub(super) fn note(&self, value: &[u8]) {
         if planted(Fault::UncountedEntry) {
             return;
         }
-        // Ordering: Release, pairs with `count`: who reads this count sees the entry as it is now
-        // (invariant 1).
+        // Ordering: Release, pairs with `count`: a thread that reads this count sees the changed
+        // entry (invariant 1).
         self.counts[self.place(value)].fetch_add(1, Ordering::Release);
     }
 
-    /// The changes of the values in a place, or of all.
+    /// The number of changes of the values in a place, or of all values.
     fn count(&self, place: Option<usize>) -> u64 {
-        // Ordering: Acquire, pairs with `note`. For invariant 2 the lock of the row is what orders.
+        // Ordering: Acquire, pairs with `note`. Invariant 2 is ensured by the lock of the row.
         let count = |count: &AtomicU64| count.load(Ordering::Acquire);
         match place {
             Some(place) => count(&self.counts[place]),
-            // Not of one instant; but each count only grows, so a sum that is the same says that
-            // all of them are.
+            // The counters are not read at one instant. But each only grows, so if the sum is the
+            // same, all of them are.
             None => self.counts.iter().map(count).sum(),
         }
     }
 }
 
-/// What a reader has seen of the changes of an index, before it read entries.
+/// The count that a reader has loaded before it read entries.
 pub(crate) struct EntriesRead {
     changes: Arc<EntryChanges>,
-    /// Where the value is counted that was read; None if it was a range of values.
+    /// The place of the counter of the value that was read; `None` for a range of values.
     place: Option<usize>,
     count: u64,
 }
 
 impl EntriesRead {
-    /// (1) Entries of this value are read next; or for None, of any.
+    /// (1) Called before entries of this value are read; with `None`, before entries of any value.
     pub(super) fn begin(changes: &Arc<EntryChanges>, value: Option<&[u8]>) -> Self {
         let place = value.map(|value| changes.place(value));
         EntriesRead {
@@ -86,12 +88,12 @@ impl EntriesRead {
         }
     }
 
-    /// Whether another reads all of this, too.
+    /// Whether `other` covers everything that this one does.
     pub(crate) fn is_within(&self, other: &EntriesRead) -> bool {
         self.is_of(&other.changes) && (other.place.is_none() || other.place == self.place)
     }
 
-    /// Whether it is of the index whose changes these are.
+    /// Whether it belongs to the index with these counters.
     pub(crate) fn is_of(&self, changes: &Arc<EntryChanges>) -> bool {
         Arc::ptr_eq(&self.changes, changes)
     }

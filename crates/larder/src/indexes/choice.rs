@@ -1,22 +1,22 @@
-//! Whether a match specification is answered by a secondary index: the plan of a scan.
+//! The plan of a scan: whether a match specification uses a secondary index.
 //!
 //! # Steps
 //!
-//! 1. The program is planned by the key (`scan::cursor`). If it names keys, no index is asked.
-//! 2. For each index: the ranges of the entries that rows can have which fit the program, and the
-//!    number of entries in them. Up to `FEW` are counted one by one, more by the tree's ranks.
-//! 3. The index with the fewest entries is used, if that costs less than the scan.
+//! 1. Plan the program by the key (`scan::cursor`). If it fixes keys, no index is considered.
+//! 2. For each index, compute the ranges of the entries of rows that can match the program, and
+//!    count the entries in them. Up to `FEW` are counted one by one, more by the tree's ranks.
+//! 3. Use the index with the fewest entries, if that costs less than the scan.
 //!
 //! # Candidates
 //!
-//! The keys of the entries are gathered, in slices, and put in the order of a scan of the table.
-//! Then the rows of each are read, and the program is run on them as on those of any scan. So the
-//! results are those of the scan without an index, in the same order.
+//! The keys of the entries are gathered, in slices, and sorted in the order of a scan of the table.
+//! Then the rows of each key are read, and the program runs on them as in any scan. So the results
+//! are those of the scan without an index, in the same order.
 //!
-//! A row that fits throughout must not be missed, though its value may change meanwhile from one
-//! that fits to another. Writes count such moves (`Entries::note_move`). If the count has changed
-//! while more than one leaf of entries was read, the candidates are gathered anew. After `TRIES`
-//! attempts the table is scanned instead.
+//! A row that matches throughout must not be missed, even if its value changes meanwhile from one
+//! that matches to another. Writes count such moves (`Entries::note_move`). If the count has
+//! changed while more than one leaf of entries was read, the candidates are gathered again. After
+//! `TRIES` attempts the table is scanned instead.
 
 use super::lookup::{ranges, Range};
 use super::{Entries, Indexes};
@@ -30,21 +30,21 @@ use larder_term::object::KeyForm;
 use larder_term::Atom;
 use std::sync::Arc;
 
-/// Entries that are counted one by one.
+/// The number of entries that are counted one by one.
 const FEW: u64 = 64;
 
 /// How often candidates are gathered before the table is scanned instead.
 const TRIES: u32 = 3;
 
-/// The cost of a row that is found by an index, where one that a scan meets costs 1.
+/// The cost of a row that is found by an index, compared with a row in a scan.
 const COST: u64 = 4;
 
 /// How a match specification finds its rows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanKind {
-    /// Nothing can fit.
+    /// No row can match.
     Nothing,
-    /// By these keys: so many.
+    /// This number of keys is looked up.
     Keys(usize),
     /// A range of an ordered_set's keys is scanned.
     Range,
@@ -54,42 +54,44 @@ pub enum PlanKind {
     Scan,
 }
 
-/// How a match specification would be answered at this moment.
+/// How a match specification would be evaluated now.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Explanation {
-    /// What is chosen.
+    /// The plan.
     pub plan: PlanKind,
-    /// Rows that are looked at, at most; None if it isn't known.
+    /// The maximum number of rows that are visited; `None` if it isn't known.
     pub rows: Option<u64>,
-    /// Each index that could be used, and the number of its entries that would be looked at.
+    /// The indexes that could be used, each with the number of its entries that would be visited.
     pub indexes: Vec<(Atom, u64)>,
 }
 
-/// Keys whose rows may fit, found by an index.
+/// The keys of rows that may match, found by an index.
 pub(crate) struct Candidates {
     entries: Arc<Entries>,
     ranges: Vec<Range>,
-    /// The range whose entries are gathered, and from where on.
+    /// The range whose entries are being gathered, and the position in it.
     range: usize,
     from: Option<Vec<u8>>,
-    /// The count of moves when the first entry was read, and how many leaves were read since.
+    /// The count of moves when the first entry was read, and the number of leaves that were read
+    /// since.
     began: Option<(u64, u32)>,
     tries: u32,
     keys: Vec<Vec<u8>>,
 }
 
-/// How gathering goes on.
+/// How the gathering continues.
 pub(crate) enum Gathered {
     /// In the next slice.
     More,
-    /// These are the keys, each once, in no order.
+    /// It is complete: these are the keys, each once, in no order.
     Keys(Vec<Vec<u8>>),
-    /// By a scan of the table: the index has gone, or changes too fast.
+    /// The table must be scanned: the index was dropped, or changes too fast.
     Scan,
 }
 
-/// The index by which a program finds its rows, if that is better than to scan the table. `limit`
-/// is how many results are wanted, `by_key` whether a range of keys is known already.
+/// Chooses the index by which a program finds its rows, if that is better than scanning the table.
+/// `limit` is the number of results that are wanted. `by_key` says that the program limits the key
+/// to a range.
 pub(crate) fn candidates(
     table: &Table,
     program: &Program,
@@ -112,17 +114,18 @@ pub(crate) fn candidates(
     })
 }
 
-/// The indexes that scans of a store may use: not those of views, whose rows may differ.
+/// The indexes that scans of a store may use. Those of views can't be used, because their rows may
+/// differ.
 fn usable(store: &Store) -> Option<&Arc<Indexes>> {
     let indexes = store.layers().indexes.as_ref()?;
     store.views().is_empty().then_some(indexes)
 }
 
-/// An index, the ranges of its entries, and how many they have.
+/// An index, the ranges of its entries, and the number of entries in them.
 type Ranked<'i> = (&'i Arc<Entries>, Vec<Range>, u64);
 
-/// The indexes that limit where the program's rows can be, each with its number of entries, and the
-/// one with the fewest.
+/// Returns the indexes that limit the rows of the program, each with its number of entries, and the
+/// one with the fewest entries.
 fn rank<'i>(
     indexes: &'i Indexes,
     program: &Program,
@@ -131,7 +134,7 @@ fn rank<'i>(
     let (mut all, mut best) = (Vec::new(), None::<Ranked<'i>>);
     for entries in indexes.each.iter().filter(|entries| entries.is_ready()) {
         let ranges = ranges(program, entries);
-        // One unlimited range: the index says nothing about the program.
+        // One unlimited range: the index doesn't restrict the program.
         if ranges.contains(&Range::default()) {
             continue;
         }
@@ -149,13 +152,13 @@ fn is_better(store: &Store, count: u64, limit: Option<usize>, by_key: bool) -> b
     if count <= FEW {
         return true;
     }
-    // The scan would be of a range of keys. It isn't known how many rows that has.
+    // The scan would be that of a range of keys. The number of its rows isn't known.
     if by_key {
         return false;
     }
     let rows = store.size() as u64;
-    // A scan with a limit ends when it has met so many results. They are taken to be spread evenly:
-    // one among `rows / count` rows.
+    // A scan with a limit ends when it has found this number of results. They are assumed to be
+    // spread evenly: one among `rows / count` rows.
     let scanned = match limit {
         Some(limit) => rows.min((limit as u64).saturating_mul(rows / count + 1)),
         None => rows,
@@ -163,7 +166,8 @@ fn is_better(store: &Store, count: u64, limit: Option<usize>, by_key: bool) -> b
     count.saturating_mul(COST) <= scanned
 }
 
-/// How many entries lie in some ranges: exactly, if they are few and nobody writes.
+/// Counts the entries in some ranges. The result is exact if there are few entries, and no thread
+/// writes.
 fn count(entries: &Entries, ranges: &[Range], guard: &Guard) -> u64 {
     let mut batch = Batch::default();
     let mut sum = 0;
@@ -194,7 +198,7 @@ fn count(entries: &Entries, ranges: &[Range], guard: &Guard) -> u64 {
 }
 
 impl Candidates {
-    /// Gathers keys until there are no more or the budget is used up.
+    /// Gathers keys until there are no more, or until the budget is exhausted.
     pub(crate) fn gather(&mut self, op: &Operation<'_>, budget: &mut Budget) -> Gathered {
         let own = &self.entries;
         let is_own = |other: &Arc<Entries>| Arc::ptr_eq(other, own);
@@ -203,7 +207,7 @@ impl Candidates {
         }
         let mut batch = Batch::default();
         loop {
-            // All ranges are read. The keys are complete if no value has moved since the first
+            // All ranges were read. The keys are complete if no value has moved since the first
             // entry was read, or if there was only one leaf, which was read at one instant.
             let Some(range) = self.ranges.get(self.range) else {
                 let (before, leaves) = self.began.unwrap_or_default();
@@ -220,7 +224,7 @@ impl Candidates {
                 self.keys.clear();
                 continue;
             };
-            // The count of moves is read before the first entry.
+            // Read the count of moves before the first entry.
             let (moves, leaves) = self.began.unwrap_or_else(|| (own.moves(), 0));
             self.began = Some((moves, leaves + 1));
             let from = self.from.as_ref().or(range.low.as_ref());
@@ -250,12 +254,12 @@ impl Candidates {
 }
 
 impl Table {
-    /// How a match specification would be answered at this moment: by keys, by an index, by a scan.
-    /// `limit` is how many results are wanted.
+    /// Returns how a match specification would be evaluated now: by keys, by an index, or by a
+    /// scan. `limit` is the number of results that are wanted.
     ///
     /// # Complexity
-    /// O(n log n) in the specification; O(log n) for each index of the table, and O(1) for each of
-    /// its leaves that has changed since it was last counted.
+    /// O(n log n) in the size of the specification; O(log n) for each index of the table, and O(1)
+    /// for each of its leaves that has changed since it was last counted.
     pub fn explain(&self, program: &Program, limit: Option<usize>) -> Explanation {
         let guard = larder_index::pin();
         let order = match self.key_form() {

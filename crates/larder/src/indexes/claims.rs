@@ -1,25 +1,25 @@
-//! Values of unique indexes, which are claimed before a row is written.
+//! Claims of values in unique indexes, made before a row is written.
 //!
-//! A write claims the values that its row is to have while it holds the lock of the row's key. If
-//! another row has one of them, the write is refused, and gives back what it has claimed.
+//! A write claims the values of its new row while it holds the lock of the row's key. If another
+//! row has one of them, the write is refused, and gives its claims back.
 //!
-//! A claim may stand for a row that never comes: of a write that is refused for another value, or
-//! that a change of the table's state word stops, of a list, or of a commit. A write that meets a
-//! claim must not be refused for such a one. So claims that may be given back are counted while
-//! they are under way, and those that were given back. A write is refused only if no claim was
-//! under way when it met another's, and none was given back since it began. Otherwise it begins
-//! anew.
+//! A claim may belong to a row that is never written. The write may be refused because of another
+//! value, or because the table's state word has changed; or the claim may be that of a list or a
+//! commit that fails. A write that meets such a claim must not be refused. So two numbers are
+//! counted: the claims under way that may still be given back, and those that were given back. A
+//! write is refused only if no claim was under way when it met the other row's, and if none was
+//! given back since it began. Otherwise it starts again.
 //!
 //! # Invariants
 //!
-//! 1. All indexes of a table, one set of them after the other, have one `Claims`: a claim that was
-//!    made by way of an older set is counted for the newer ones.
-//! 2. A write revalidates once more when it has made its claims. A batch that takes a value out of
-//!    an index and brings it back holds the latch meanwhile. So who claims the value in between
-//!    gives it back.
-//! 3. The number of a commit, and the clock that a write reads, come after their claims. A write
-//!    that gives a value up reads the clock before it removes the entry. So whoever gets the value
-//!    is not before the one that gave it up, for any snapshot.
+//! 1. All indexes of a table share one `Claims`, including the sets of indexes that succeed each
+//!    other. So a claim that was made in an older set is counted for the newer ones.
+//! 2. A write revalidates once more after it has made its claims. A batch that removes a value from
+//!    an index and inserts it again holds the latch meanwhile. So a write that claims the value in
+//!    between gives it back.
+//! 3. A commit draws its number, and a write reads the clock, after their claims. A write that
+//!    gives up a value reads the clock before it removes the entry. So for every snapshot, the
+//!    write that gets the value doesn't come before the one that gave it up.
 
 use super::entries::Claim;
 use super::layer::{with_working, Working};
@@ -32,16 +32,16 @@ use larder_term::Atom;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// Claims of a table.
+/// The counts of the claims of a table.
 #[derive(Default)]
 pub(super) struct Claims {
-    /// Claims that may be given back.
+    /// The number of claims under way, which may be given back.
     under_way: AtomicUsize,
-    /// Claims that were given back.
+    /// The number of claims that were given back.
     undone: AtomicU64,
 }
 
-/// Why a row must not be written.
+/// The reason why a row must not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Refused {
     /// Another row has its value in the index of this name.
@@ -50,22 +50,22 @@ pub(crate) enum Refused {
     Unsettled,
 }
 
-/// Values that are claimed for rows which are to be written.
+/// Claimed values of rows that are about to be written.
 pub(crate) struct Claimed {
     indexes: Arc<Indexes>,
     made: Vec<Made>,
-    /// Values that one of the rows gives up to another.
+    /// Values that one of the rows gives up, and another one gets.
     heirs: Vec<Made>,
     are_kept: bool,
 }
 
-/// A claim that was made: the number of the index, the value, the key.
+/// A claim: the number of the index, the value, the key.
 type Made = (usize, Vec<u8>, Vec<u8>);
 
 impl Claims {
     fn begin(&self) {
-        // Ordering: SeqCst, all of this file: who meets a claim that is given back later sees it
-        // under way, or sees that one was given back.
+        // Ordering: SeqCst, for all of this file. A write that meets a claim which is given back
+        // later either sees it under way, or sees that one was given back.
         self.under_way.fetch_add(1, Ordering::SeqCst);
     }
 
@@ -80,8 +80,8 @@ impl Claims {
         self.undone.load(Ordering::SeqCst)
     }
 
-    /// Whether a claim that was met stands for a row that is there, if so many were given back
-    /// before; `own` are under way for the caller.
+    /// Whether a claim that was met belongs to an existing row. `undone` is the number of claims
+    /// that were given back before, and `own` the number of the caller's own claims under way.
     fn is_settled(&self, undone: u64, own: usize) -> bool {
         let others = self.under_way.load(Ordering::SeqCst) - own;
         others == 0 && self.undone() == undone || planted(Fault::UnsettledClaim)
@@ -89,9 +89,9 @@ impl Claims {
 }
 
 impl Indexes {
-    /// Claims the values of a row that is to be written in place of another, or beside the others
-    /// of a bag's key. Called under the key's lock. If it is refused, or `revalidate` says no
-    /// afterwards, nothing is claimed.
+    /// Claims the values of a row that replaces another one, or that is added to those of a bag's
+    /// key. Called under the key's lock. If the row is refused, or if `revalidate` returns `false`
+    /// after the claims, all claims are given back.
     pub(crate) fn claim(
         self: &Arc<Self>,
         guard: &Guard,
@@ -154,11 +154,11 @@ impl Indexes {
         Ok(())
     }
 
-    /// Makes the entry of a value that so many rows of a key have, in a unique index that is being
+    /// Makes the entry of a value that `rows` rows of a key have, in a unique index that is being
     /// built. Called under the key's lock.
     ///
     /// # Errors
-    /// As of `claim`. A value that several rows of the key have breaks the index.
+    /// Those of `claim`. If several rows of the key have the value, the index is broken.
     pub(super) fn claim_for_build(
         &self,
         entries: &Entries,
@@ -166,7 +166,7 @@ impl Indexes {
         (value, key, rows): (&[u8], &[u8], u64),
     ) -> Result<(), Refused> {
         let undone = self.claims.undone();
-        // The rows are there: this claim is not given back.
+        // The rows exist, so this claim is never given back.
         let claim = entries.claim(guard, (value, key), true);
         if claim == Claim::Taken && !self.claims.is_settled(undone, 0) {
             return Err(Refused::Unsettled);
@@ -180,7 +180,7 @@ impl Indexes {
         }
     }
 
-    /// The values of all rows of a key, in order.
+    /// The values of all rows of a key, sorted.
     fn all_values(&self, entries: &Entries, key: &[u8], rows: &Values) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
         with_working(|working| {
@@ -209,7 +209,7 @@ impl Indexes {
 }
 
 impl Claimed {
-    /// No claims yet, for rows that are written together.
+    /// Begins to claim values for rows that are written together.
     pub(crate) fn begin(indexes: &Arc<Indexes>) -> Self {
         indexes.claims.begin();
         Claimed {
@@ -232,8 +232,8 @@ impl Claimed {
         indexes.claim_each(guard, key, (old, new), made)
     }
 
-    /// Claims the values of rows that are written together: of each key, what it has and what it is
-    /// to have. A value that one of them gives up may be another's.
+    /// Claims the values of rows that are written together: each key comes with its old and its new
+    /// rows. A row may get a value that another one gives up.
     pub(crate) fn claim_together(
         &mut self,
         guard: &Guard,
@@ -248,7 +248,7 @@ impl Claimed {
                     indexes.all_values(entries, key, old),
                     indexes.all_values(entries, key, new),
                 );
-                // Two rows of a bag's key.
+                // Two rows of the same key of a bag.
                 if after.windows(2).any(|pair| pair[0] == pair[1]) {
                     return Err(Refused::Taken(entries.definition.name));
                 }
@@ -261,7 +261,7 @@ impl Claimed {
             }
             for (value, key) in &wanted {
                 match given_up.get_mut(value) {
-                    // These come last, as they are not given back.
+                    // These are made last, in `hand_over`, because they can't be given back.
                     Some(heir @ None) => *heir = Some(key),
                     Some(_) => return Err(Refused::Taken(entries.definition.name)),
                     None => self.claim_value((number, entries), guard, (value, key))?,
@@ -286,22 +286,22 @@ impl Claimed {
         indexes.claim_value((number, entries), guard, (value, key), made)
     }
 
-    /// Hands the values that rows give up to those that are to have them. Nothing is given back
-    /// after this: the rows are written.
+    /// Passes the values that rows give up to the rows that get them. Nothing may be given back
+    /// after this: the rows are going to be written.
     pub(crate) fn hand_over(&mut self, guard: &Guard) {
         for (number, value, key) in self.heirs.drain(..) {
             self.indexes.each[number].hand_over(guard, (&value, &key));
         }
     }
 
-    /// Gives the claim that was made last back; false if there is none left.
+    /// Gives the last claim back. Returns `false` if there is none left.
     pub(crate) fn give_one_back(&mut self, guard: &Guard) -> bool {
         let last = self.made.pop();
         self.indexes.give_back(guard, last.as_slice());
         last.is_some()
     }
 
-    /// The claims stay if `revalidate` consents: then the rows are written.
+    /// Keeps the claims if `revalidate` returns `true`. The rows are then written.
     pub(crate) fn keep_if(self, revalidate: impl FnOnce() -> bool) -> Result<(), Refused> {
         if self.made.is_empty() || revalidate() {
             self.keep();
@@ -310,7 +310,7 @@ impl Claimed {
         Err(Refused::Unsettled)
     }
 
-    /// The rows are written: the claims stay.
+    /// Keeps the claims. The rows are written.
     pub(crate) fn keep(mut self) {
         self.are_kept = true;
     }

@@ -1,36 +1,36 @@
-//! What a secondary index is made with.
+//! The definition of a secondary index.
 
 use crate::error::Error;
 use crate::structures::DEFAULT;
 use larder_matchspec::Program;
 use larder_term::{Atom, Term};
 
-/// What an index has of each row.
+/// What is indexed of each row.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IndexOn {
-    /// The element at a position, from 1. Rows that are shorter are not in the index.
+    /// The element at a position, from 1. Shorter rows are not in the index.
     Element(usize),
     /// The result of an expression of match specifications over the row, `'$_'`. Rows for which it
     /// fails are not in the index.
     Expression(Term),
 }
 
-/// What a secondary index is made with.
+/// The definition of a secondary index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexDefinition {
-    /// Its name, which no other index of the table has.
+    /// The name, which no other index of the table has.
     pub name: Atom,
     /// What is indexed.
     pub on: IndexOn,
     /// Whether no two rows may have values that are equal (`==`).
     pub unique: bool,
-    /// Whether the value is a list, each of whose elements is indexed. Rows with something else are
+    /// Whether the value is a list, of which each element is indexed. Rows with another value are
     /// not in the index.
     pub each: bool,
 }
 
 impl IndexDefinition {
-    /// An index of this name, which any number of rows may have a value in.
+    /// An index with this name. It is not unique, and doesn't index the elements of lists.
     pub fn new(name: Atom, on: IndexOn) -> Self {
         IndexDefinition {
             name,
@@ -40,11 +40,11 @@ impl IndexDefinition {
         }
     }
 
-    /// The program whose results are the index's values; None for an element.
+    /// The program whose results are the values of the index; `None` for an element.
     ///
     /// # Errors
-    /// `BadOption`: a position of 0, an expression that is none, or that asks for the process or
-    /// the node.
+    /// `BadOption` for a position of 0, an invalid expression, or one that depends on the process
+    /// or the node.
     pub(super) fn program(&self) -> Result<Option<Program>, Error> {
         let name = self.name.text();
         let expression = match &self.on {
@@ -55,8 +55,8 @@ impl IndexDefinition {
             IndexOn::Element(_) => return Ok(None),
             IndexOn::Expression(expression) => expression.as_ref(),
         };
-        // An expression that fails is false in a guard. So the clause fits the rows that have a
-        // value, and gives it.
+        // In a guard, an expression that fails is false. So the clause matches the rows that have a
+        // value, and returns the value.
         let same = Term::tuple([Term::atom("=:=").as_ref(), expression, expression]);
         let (guards, body) = (Term::list([same.as_ref()]), Term::list([expression]));
         let head = Term::atom("$1");
@@ -75,7 +75,7 @@ impl IndexDefinition {
     }
 }
 
-/// Whether a table on this structure can be made with these indexes.
+/// Checks whether a table on this structure can have these indexes.
 ///
 /// # Errors
 /// `BadOption`.

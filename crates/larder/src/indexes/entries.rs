@@ -1,13 +1,14 @@
-//! The entries of one index: which keys have rows with a value.
+//! The entries of one index. They say which keys have rows with a value.
 //!
 //! ```text
-//!  index        position         what lies there
+//!  index        position         record
 //!  not unique   value ‖ key      the value's length; how many rows of the key have it
 //!  unique       value            the key
 //! ```
 //!
-//! A value is an order key, a key is the table's own. Both are prefix-free, so positions are, too.
-//! In a bag a key may have several rows with one value; elsewhere the number is 1.
+//! A value is an order key, and a key is that of the table. Both are prefix-free, so positions are,
+//! too. In a bag, several rows of a key may have the same value. In other tables the number of rows
+//! is 1.
 //!
 //! # States
 //!
@@ -34,7 +35,7 @@ const BUILDING: u8 = 0;
 const READY: u8 = 1;
 const BROKEN: u8 = 2;
 
-/// Entries of at most this many bytes are freed by whoever drops them.
+/// Entries of at most this many bytes are freed by the thread that drops them.
 const SMALL: usize = 1 << 14;
 
 /// One index of a table.
@@ -43,16 +44,16 @@ pub(crate) struct Entries {
     pub(crate) extractor: Extractor,
     pub(crate) tree: Arc<dyn Unique>,
     state: AtomicU8,
-    /// Counts the rows whose values have changed, each between its new entries and the removal of
-    /// its old ones.
+    /// The number of rows whose values have changed. It is incremented after the new entries are
+    /// made and before the old ones are removed.
     moves: AtomicU64,
-    /// Counts the changes of entries, for transactions that have read some.
+    /// Counters of the changes of entries, for transactions that have read some.
     pub(crate) changes: Arc<EntryChanges>,
-    /// How many entries there are.
+    /// The number of entries.
     count: Counter,
 }
 
-/// An entry of a tree, taken apart.
+/// An entry of the tree, decoded.
 #[derive(Clone, Copy)]
 pub(crate) struct Entry<'a> {
     pub(crate) value: &'a [u8],
@@ -60,18 +61,18 @@ pub(crate) struct Entry<'a> {
     pub(crate) key: &'a [u8],
 }
 
-/// What became of a claim of a value in a unique index.
+/// The result of a claim of a value in a unique index.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Claim {
-    /// The key has it now.
+    /// The key has it from now on.
     Made,
-    /// The key had it.
+    /// The key already had it.
     Own,
     /// Another row has it.
     Taken,
 }
 
-/// A position of a tree as a key.
+/// Makes a key of a position in the tree.
 fn at(position: &[u8]) -> Key<'_> {
     Key {
         bytes: position,
@@ -80,7 +81,7 @@ fn at(position: &[u8]) -> Key<'_> {
 }
 
 impl Entries {
-    /// An index without entries. `ready` if the table has no rows.
+    /// Makes an index without entries. `ready` must be set only if the table has no rows.
     pub(crate) fn new(
         definition: &IndexDefinition,
         seed: &Seed,
@@ -99,21 +100,24 @@ impl Entries {
 
     /// Whether all rows have their entries.
     pub(crate) fn is_ready(&self) -> bool {
-        // Ordering: Acquire, pairs with `finish`: the entries that the builder has made are seen.
+        // Ordering: Acquire, pairs with `finish`: the entries that the builder has made are
+        // visible.
         self.state.load(Ordering::Acquire) == READY
     }
 
-    /// All rows have their entries now. False if the index is broken.
+    /// Makes the index ready, since all rows have their entries. Returns `false` if the index is
+    /// broken.
     pub(super) fn finish(&self) -> bool {
-        // Ordering: AcqRel; Release pairs with `is_ready`. A writer that breaks the index and this
-        // exchange the same word: one of them comes first.
+        // Ordering: AcqRel; Release pairs with `is_ready`. A write that breaks the index exchanges
+        // the same word, so one of the two comes first.
         let was = self
             .state
             .compare_exchange(BUILDING, READY, Ordering::AcqRel, Ordering::Acquire);
         was != Err(BROKEN)
     }
 
-    /// Two rows have one value. False if the index is ready: then the second is refused.
+    /// Breaks the index, since two rows have the same value. Returns `false` if the index is ready;
+    /// in that case the second row is refused.
     pub(super) fn breaks(&self) -> bool {
         // Ordering: AcqRel, as in `finish`.
         let was =
@@ -122,23 +126,24 @@ impl Entries {
         was != Err(READY)
     }
 
-    /// Whether it is given up.
+    /// Whether the index was broken, and is given up.
     pub(super) fn is_broken(&self) -> bool {
         // Ordering: Acquire, as in `is_ready`.
         self.state.load(Ordering::Acquire) == BROKEN
     }
 
-    /// The number of values that have been changed.
+    /// The number of rows whose values have changed.
     pub(crate) fn moves(&self) -> u64 {
-        // Ordering: Acquire, pairs with `note_move`: the new entries of the moves that were counted
-        // are seen by what is read after this.
+        // Ordering: Acquire, pairs with `note_move`: the new entries of the moves that are included
+        // in the number are visible to reads after this.
         self.moves.load(Ordering::Acquire)
     }
 
-    /// Counts a row whose values change. Its new entries are there, and its old ones still.
+    /// Counts a row whose values change. Called when its new entries exist, and its old ones still
+    /// exist.
     pub(super) fn note_move(&self) {
-        // Ordering: AcqRel. Release pairs with `moves`. A reader that misses an old entry has seen
-        // the tree after its removal, which comes after this: it then reads a greater number.
+        // Ordering: AcqRel. Release pairs with `moves`. A reader that misses an old entry has read
+        // the tree after its removal, which comes after this. So it then reads a greater number.
         self.moves.fetch_add(1, Ordering::AcqRel);
     }
 
@@ -151,12 +156,12 @@ impl Entries {
         }
     }
 
-    /// Whether two entries, a value and a key each, have one position.
+    /// Whether two entries, each a value and a key, have the same position.
     pub(super) fn are_at_one_position(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> bool {
         one.0 == other.0 && (self.definition.unique || one.1 == other.1)
     }
 
-    /// Counts one more row of a key that has a value. With `one`, a key has one row at most.
+    /// Adds one row of a key that has a value. `one` says that a key has at most one row.
     pub(super) fn add(
         &self,
         guard: &Guard,
@@ -165,8 +170,8 @@ impl Entries {
         position: &mut Vec<u8>,
     ) {
         if self.definition.unique {
-            // It was claimed for the key, or is the key's again after another object of a list
-            // took its place: what lies there is a claim that is given back.
+            // It was claimed for the key. Or it is the key's again, after another object of a list
+            // had it. In that case the entry there is a claim that will be given back.
             let is_other = |old: Option<&[u8]>| old != Some(key);
             let was = self
                 .tree
@@ -188,13 +193,13 @@ impl Entries {
         self.note_change(value, new);
     }
 
-    /// An entry of a unique index was put, where this was before.
+    /// Counts a put of an entry of a unique index, given what was there before.
     fn note_put(&self, value: &[u8], was: Previous) {
         self.note_change(value, i64::from(was == Previous::Absent));
     }
 
-    /// There are so many more entries of a value now. Where there are as many, an entry may say
-    /// something else of rows whose own change every reader of it finds.
+    /// Counts that a value has `more` additional entries. If their number hasn't changed, an entry
+    /// may have changed for rows whose own change every reader of the entry detects.
     fn note_change(&self, value: &[u8], more: i64) {
         if more != 0 {
             self.changes.note(value);
@@ -202,7 +207,7 @@ impl Entries {
         }
     }
 
-    /// Says how many rows of a key have a value, in an index that is not unique.
+    /// Sets the number of rows of a key that have a value, in an index that is not unique.
     pub(super) fn set(
         &self,
         guard: &Guard,
@@ -220,7 +225,7 @@ impl Entries {
         self.note_change(value, new);
     }
 
-    /// One row less of a key has a value.
+    /// Removes one row of a key that has a value.
     pub(super) fn remove(
         &self,
         guard: &Guard,
@@ -249,8 +254,8 @@ impl Entries {
         self.note_change(value, -gone);
     }
 
-    /// Claims a value of a unique index for a key. With `one`, a key has one row at most, so its
-    /// own claim stands for the row that is replaced.
+    /// Claims a value of a unique index for a key. `one` says that a key has at most one row. In
+    /// that case the key's own entry is that of the row that is replaced.
     ///
     /// Linearisation point: the store that unlocks the leaf of the value.
     pub(super) fn claim(&self, guard: &Guard, (value, key): (&[u8], &[u8]), one: bool) -> Claim {
@@ -271,20 +276,20 @@ impl Entries {
         found
     }
 
-    /// Makes a value of a unique index another key's.
+    /// Passes a value of a unique index to another key.
     pub(super) fn hand_over(&self, guard: &Guard, (value, key): (&[u8], &[u8])) {
         let was = self.tree.put(guard, at(value), key, &mut |_| true);
         self.note_put(value, was);
     }
 
-    /// The key that has a value of a unique index.
+    /// The key whose row has a value of a unique index.
     pub(super) fn holder(&self, guard: &Guard, value: &[u8]) -> Option<Vec<u8>> {
         let mut key = Vec::new();
         let is_there = self.definition.unique && self.tree.get(guard, at(value), &mut key);
         is_there.then_some(key)
     }
 
-    /// Takes an entry of its tree apart.
+    /// Decodes an entry of the tree.
     pub(crate) fn entry<'a>(&self, position: &'a [u8], record: &'a [u8]) -> Entry<'a> {
         if self.definition.unique {
             return Entry {
@@ -302,7 +307,7 @@ impl Entries {
         self.count.get()
     }
 
-    /// Bytes held.
+    /// The memory of the entries in bytes.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>() + self.tree.memory() + self.count.memory()
     }
@@ -312,7 +317,7 @@ impl Drop for Entries {
     fn drop(&mut self) {
         let bytes = self.tree.memory();
         if bytes > SMALL {
-            // Entries have no handles: nothing has to be given back but memory.
+            // Entries have no handles, so only memory has to be freed.
             let tree = Arc::clone(&self.tree);
             reaper::bits(bytes, move || {
                 tree.free_some(&larder_index::pin(), 64, &mut |_| ())
@@ -321,7 +326,7 @@ impl Drop for Entries {
     }
 }
 
-/// How many rows an entry stands for.
+/// The number of rows that an entry represents.
 fn rows(record: &[u8]) -> u64 {
     let (_, at) = varint::read(record, 0);
     varint::read(record, at).0

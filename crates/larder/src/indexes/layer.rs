@@ -1,7 +1,7 @@
-//! The layer of a store that keeps the indexes: an index of the table's rows that changes their
-//! entries, too.
+//! The layer of a store that maintains the secondary indexes: it wraps the index of the table's
+//! rows, and changes the entries together with the rows.
 //!
-//! It is the innermost layer. A write's own closure is called first, under the lock of the key. If
+//! It is the innermost layer. The closure of a write is called first, under the lock of the key. If
 //! it changes something, the entries are changed, still under the lock, and then the row.
 
 use super::values::has;
@@ -18,7 +18,7 @@ use larder_matchspec::Scratch;
 use std::cell::Cell;
 use std::sync::Arc;
 
-/// What a change of entries works with.
+/// The buffers for a change of entries.
 #[derive(Default)]
 pub(super) struct Working {
     pub(super) plain: Vec<u8>,
@@ -29,7 +29,7 @@ pub(super) struct Working {
     pub(super) position: Vec<u8>,
 }
 
-/// An entry that is to be removed: the number of the index and the value.
+/// An entry to be removed: the number of the index, and the value.
 type Removal = (usize, Vec<u8>);
 
 type Boxed = Box<Working>;
@@ -38,7 +38,7 @@ thread_local! {
     static WORKING: Cell<Option<Boxed>> = const { Cell::new(None) };
 }
 
-/// Buffers that have grown beyond this are not kept.
+/// Buffers that together have more bytes than this are dropped.
 const KEEP: usize = 64 << 10;
 
 /// Calls `f` with the thread's buffers.
@@ -63,8 +63,8 @@ impl Indexes {
         entries.extractor.values(&row, scratch, out);
     }
 
-    /// Changes the entries of a key, one of whose rows becomes another. Called under the key's
-    /// lock, before the row is changed. `may_lack`: the old row may have no entries.
+    /// Changes the entries of a key when a row of it is replaced. Called under the key's lock,
+    /// before the row is changed. `may_lack` says that the old row may lack entries.
     fn change(
         &self,
         guard: &Guard,
@@ -80,7 +80,7 @@ impl Indexes {
         });
     }
 
-    /// Makes the new entries, and notes the old ones.
+    /// Makes the new entries, and collects the old ones.
     fn begin_change(
         &self,
         guard: &Guard,
@@ -106,7 +106,7 @@ impl Indexes {
             if let Some(new) = new {
                 self.values_of(entries, (key, new), (plain, scratch), after);
             }
-            // Invariant 3: what is new first.
+            // Invariant 3: make the new entries first.
             let mut is_moved = false;
             let is_new = |value: &&[u8]| may_lack || !has(before, value);
             for value in after.iter().filter(is_new) {
@@ -122,7 +122,7 @@ impl Indexes {
         }
     }
 
-    /// Removes the old entries.
+    /// Removes the old entries that were collected.
     fn end_change(
         &self,
         guard: &Guard,
@@ -137,16 +137,16 @@ impl Indexes {
     }
 }
 
-/// An index of rows whose entries in secondary indexes follow.
+/// An index of rows, with secondary indexes to be maintained.
 struct Indexed<I: ?Sized> {
     index: Arc<I>,
     indexes: Arc<Indexes>,
-    /// Whether a stamp lies behind each row, as the table is bounded.
+    /// Whether each row is followed by a stamp, because the table is bounded.
     has_stamps: bool,
 }
 
-/// The same index of rows, whose changes change their entries, too. `has_stamps`: a stamp lies
-/// behind each row (`bounds`).
+/// Wraps an index of rows, so that changes of rows change their entries, too. `has_stamps` says
+/// that each row is followed by a stamp (`bounds`).
 pub(crate) fn keep(index: Index, indexes: &Arc<Indexes>, has_stamps: bool) -> Index {
     let indexes = Arc::clone(indexes);
     match index {
@@ -164,9 +164,9 @@ pub(crate) fn keep(index: Index, indexes: &Arc<Indexes>, has_stamps: bool) -> In
 }
 
 impl Indexed<dyn Unique> {
-    /// Changes the entries of a key, whose row becomes another. A row that is expired has its
-    /// entries until it goes, as any other, but for those of an index that was added since: who
-    /// adds one doesn't meet it.
+    /// Changes the entries of a key when its row is replaced. An expired row keeps its entries
+    /// until it is removed, like any other row. It may only lack those of an index that was added
+    /// since its deadline, because the scan that builds an index skips it.
     fn change(&self, guard: &Guard, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) {
         if !self.has_stamps {
             return self.indexes.change(guard, key, (old, new), false);
@@ -309,10 +309,11 @@ impl Unique for Indexed<dyn Unique> {
     }
 }
 
-/// The objects under a key of a bag, whose entries follow.
+/// The objects under a key of a bag, with secondary indexes to be maintained.
 ///
-/// Scans of a bag may read an object beside its change. So old entries are removed when the objects
-/// are changed, still under the lock: who misses an entry doesn't meet the object afterwards.
+/// Scans of a bag may read an object beside its change. So old entries are removed after the
+/// objects are changed, still under the lock. A reader that misses an entry doesn't find the object
+/// afterwards.
 struct IndexedObjects<'a> {
     objects: &'a mut dyn Objects,
     indexes: &'a Indexes,
@@ -322,8 +323,8 @@ struct IndexedObjects<'a> {
 }
 
 impl IndexedObjects<'_> {
-    /// Has `f` change objects, each of which is passed to its second argument before: what it is
-    /// and what it becomes.
+    /// Calls `f` to change objects. `f` must call its second argument before it changes an object,
+    /// with the old and the new value.
     fn changing<R>(&mut self, f: impl FnOnce(&mut dyn Objects, &mut NoteChange<'_>) -> R) -> R {
         // Invariant 2: readers of the key wait from here on.
         self.objects.begin_change();
@@ -339,7 +340,7 @@ impl IndexedObjects<'_> {
     }
 }
 
-/// Is told what an object is and what it becomes.
+/// Called with the old and the new value of an object that is about to be changed.
 type NoteChange<'f> = dyn FnMut(Option<&[u8]>, Option<&[u8]>) + 'f;
 
 impl Objects for IndexedObjects<'_> {

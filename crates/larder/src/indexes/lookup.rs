@@ -1,16 +1,16 @@
-//! Rows by their values in an index.
+//! Finding rows by their values in an index.
 //!
 //! # Steps of a slice
 //!
-//! 1. Read a batch of entries, from where the last slice stopped.
-//! 2. For each entry read the rows of its key, and keep those that have the value.
-//! 3. If the program fits a row, its result is given.
+//! 1. Read a batch of entries, starting where the last slice has stopped.
+//! 2. For each entry read the rows of its key, and select those that have the value.
+//! 3. Return each selected row, or the result of the program if it matches the row.
 //!
-//! The rows of a snapshot, or of a transaction's view, may differ from those that the entries tell
-//! of. Those that differ are under the keys that were changed since, or written by the transaction.
-//! So (1) also makes entries of the rows of all such keys, after it has read the others: a write
-//! keeps what was there before it changes entries. A transaction's view notes in (1) that the
-//! entries were read (`changes`), and in (2) the keys.
+//! In a snapshot or a transaction's view, the rows may differ from what the entries say. Rows can
+//! only differ under keys that were changed since, or written by the transaction. So (1) also makes
+//! entries for the rows of all such keys, after it has read the others. None is missed, since a
+//! write keeps a version before it changes entries. In a transaction's view, (1) adds the entries
+//! to the read set (`changes`), and (2) adds the keys.
 
 use super::changes::EntriesRead;
 use super::values::run;
@@ -32,15 +32,15 @@ use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
 
-/// Entries of a view that are read at a time.
+/// The number of entries of a view that are read together.
 const CHUNK: usize = 1024;
 
-/// Positions of entries: from `low` on, before `high`.
+/// A range of positions of entries: at or above `low`, and below `high`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) low: Option<Vec<u8>>,
     pub(super) high: Option<Vec<u8>>,
-    /// They are those of one value, which is `low`.
+    /// Whether these are the entries of one value, which is `low`.
     is_one_value: bool,
 }
 
@@ -61,7 +61,7 @@ impl Range {
         Range {
             low: match low {
                 Bound::Included(value) => Some(value),
-                // No value lies behind it: nothing does.
+                // If there is no position behind it, the range is empty.
                 Bound::Excluded(value) => Some(behind(&value).unwrap_or(vec![u8::MAX])),
                 Bound::Unbounded => None,
             },
@@ -74,7 +74,7 @@ impl Range {
         }
     }
 
-    /// The value, if they are the entries of one.
+    /// The value, if these are the entries of one value.
     fn value(&self) -> Option<&[u8]> {
         self.low.as_deref().filter(|_| self.is_one_value)
     }
@@ -92,13 +92,13 @@ impl Range {
     }
 }
 
-/// The first position behind all that begin so.
+/// The first position behind all that begin with `value`.
 fn behind(value: &[u8]) -> Option<Vec<u8>> {
     let mut end = value.to_vec();
     order_key::successor(&mut end).then_some(end)
 }
 
-/// Where the entries can be of rows that fit a program, as far as an index tells.
+/// The ranges in which an index has the entries of rows that match a program.
 pub(super) fn ranges(program: &Program, entries: &Entries) -> Vec<Range> {
     match entries.extractor.plan(program) {
         Plan::Nothing => Vec::new(),
@@ -111,20 +111,20 @@ pub(super) fn ranges(program: &Program, entries: &Entries) -> Vec<Range> {
     }
 }
 
-/// What is known of an index.
+/// The state of an index.
 #[derive(Clone, Debug, PartialEq)]
 pub struct IndexInfo {
-    /// What it was made with.
+    /// The definition with which it was created.
     pub definition: IndexDefinition,
-    /// Whether it is ready: false while it is being added.
+    /// Whether it is ready. It is not while it is being added.
     pub ready: bool,
     /// The number of its entries.
     pub entries: usize,
-    /// Bytes that it holds.
+    /// Its memory in bytes.
     pub memory: usize,
 }
 
-/// A look into an index that is under way, in slices. Between two batches of entries no epoch is
+/// A lookup in an index that is under way, in slices. Between two batches of entries no epoch is
 /// pinned, and nothing is locked.
 pub struct IndexJob {
     table: Arc<Table>,
@@ -133,30 +133,30 @@ pub struct IndexJob {
     program: Option<Program>,
     limit: Option<usize>,
     place: Place,
-    /// With the entries of a batch, as pairs.
+    /// Buffers. The entries of a batch are in `pairs`.
     lent: Lent,
 }
 
-/// How far it has come.
+/// The position of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Place {
     /// The number of the range.
     range: usize,
-    /// From which entry of the range on; None for its first.
+    /// The entry of the range to continue with; `None` for the first one.
     from: Option<Vec<u8>>,
-    /// How many rows of that entry were dealt with.
+    /// The number of rows of that entry that were processed.
     rows: usize,
 }
 
 impl Table {
-    /// Begins to look for the rows that have a value in an index (`==`).
+    /// Begins to look up the rows that have a value in an index (`==`).
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`, `NoIndex`.
     ///
     /// # Consistency
-    /// Each row is in the table, with that value, at some instant during the call. A row that has
-    /// it throughout is met once.
+    /// Each row that is returned was in the table, with that value, at some instant during the
+    /// call. A row that has it throughout is returned once.
     ///
     /// # Complexity
     /// O(log n) for the index and for each row.
@@ -169,16 +169,16 @@ impl Table {
         self.look_into(who, name, |_| vec![Range::of_value(value)])
     }
 
-    /// Begins to give the results of a program for the rows of an index, in the order of their
-    /// values, and for equal ones of their keys as bytes. With a limit, the job pauses after so
-    /// many.
+    /// Begins to evaluate a program for the rows of an index. The results are in the order of the
+    /// values, and for equal values in the order of the keys as bytes. With a limit, the job pauses
+    /// after this number of results.
     ///
     /// # Errors
-    /// As of `index_lookup`.
+    /// Those of `index_lookup`.
     ///
     /// # Consistency
-    /// A row that is there throughout, with the same value, is met exactly once. One whose value
-    /// changes meanwhile may be met twice or not at all.
+    /// A row that is in the table throughout, with the same value, is visited exactly once. A row
+    /// whose value changes meanwhile may be visited twice or not at all.
     pub fn index_select(
         self: &Arc<Self>,
         who: OwnerId,
@@ -192,10 +192,10 @@ impl Table {
         Ok(job)
     }
 
-    /// Takes an `index_select` up where another's `continuation` says. Table, index and program
-    /// have to be the same.
+    /// Resumes an `index_select` at the `continuation` of another job. Table, index and program
+    /// must be the same.
     ///
-    /// # Errors
+    /// Those of `index_lookup`; `BadContinuation`.
     /// As of `index_lookup`; `BadContinuation`.
     pub fn index_select_resume(
         self: &Arc<Self>,
@@ -210,7 +210,7 @@ impl Table {
         Ok(job)
     }
 
-    /// Begins a job on the index of this name, in the ranges that `ranges` makes of it.
+    /// Begins a job on the index of this name, in the ranges that `ranges` returns for it.
     fn look_into(
         self: &Arc<Self>,
         who: OwnerId,
@@ -233,7 +233,7 @@ impl Table {
         })
     }
 
-    /// What is known of the table's indexes. O(1) for each.
+    /// Returns the states of the table's indexes. O(1) for each.
     pub fn indexes(&self) -> Vec<IndexInfo> {
         let guard = larder_index::pin();
         let indexes = self
@@ -250,7 +250,7 @@ impl Table {
     }
 }
 
-/// The index of this name of an operation's table.
+/// Finds the index of this name in the table of an operation.
 fn find<'g>(op: &Operation<'g>, name: Atom) -> Result<&'g Arc<Entries>, Error> {
     let indexes: Option<&Arc<Indexes>> = op.store.layers().indexes.as_ref();
     let found = indexes.and_then(|indexes| indexes.find(name));
@@ -258,12 +258,12 @@ fn find<'g>(op: &Operation<'g>, name: Atom) -> Result<&'g Arc<Entries>, Error> {
 }
 
 impl IndexJob {
-    /// One slice: gives results to `sink` until the budget or the limit is used up, or there are no
-    /// more.
+    /// Runs one slice: passes results to `sink` until the budget or the limit is exhausted, or
+    /// there are no more.
     ///
     /// # Errors
-    /// `NoTable`, `NoIndex` if the table or the index is gone; `Busy`: help with the batch and step
-    /// again.
+    /// `NoTable`, `NoIndex` if the table or the index was dropped; `Busy`: help with the list, and
+    /// step again.
     pub fn step(
         &mut self,
         budget: &mut Budget,
@@ -274,12 +274,12 @@ impl IndexJob {
             return Ok(ScanStep::Limit);
         }
         while self.place.range < self.ranges.len() {
-            // Pinned anew for each batch: a slice keeps back the memory that others free for no
-            // longer than that takes.
+            // Pin again for each batch, so that a slice delays the freeing of memory only for the
+            // duration of a batch.
             let guard = larder_index::pin();
             let op = self.table.begin(&guard)?;
             let own = find(&op, self.definition.name)?;
-            // Another of the same name has other values.
+            // Another index of the same name has other values.
             if own.definition != self.definition {
                 return Err(Error::NoIndex(self.definition.name));
             }
@@ -305,7 +305,7 @@ impl IndexJob {
         Ok(ScanStep::Done)
     }
 
-    /// (1) Reads the next entries of the range; where to go on, if it has more.
+    /// (1) Reads the next entries of the range. Returns where to continue, if it has more.
     fn read_entries(&mut self, op: &Operation<'_>, own: &Entries) -> Option<Vec<u8>> {
         let range = &self.ranges[self.place.range];
         let first = self.place.from.as_ref().or(range.low.as_ref());
@@ -325,7 +325,7 @@ impl IndexJob {
             let start = from.map_or(Start::Edge, |from| Start::At(from));
             own.tree.scan(op.guard, start, Direction::Forward, batch);
             batch.until = Bound::Unbounded;
-            // They are in order: those beyond the range are the last.
+            // They are in order, so those beyond the range are at the end.
             let is_within = |i: &usize| range.has(batch.key(*i));
             let within = (0..batch.len()).rev().find(is_within).map_or(0, |i| i + 1);
             for i in 0..within {
@@ -336,8 +336,8 @@ impl IndexJob {
                 break None;
             }
             let next = std::mem::take(&mut batch.resume);
-            // A table's entries come batch by batch; a view's are read in larger parts, as each
-            // part looks at all keys that differ.
+            // The entries of a table are returned batch by batch. Those of a view are read in
+            // larger parts, because each part visits all keys that differ.
             if views.is_empty() || pairs.len() >= CHUNK {
                 break Some(next);
             }
@@ -354,7 +354,7 @@ impl IndexJob {
         next
     }
 
-    /// Makes entries of the rows of all keys that differ in a view, and puts all in order.
+    /// Makes entries of the rows of all keys that differ in a view, and sorts all entries.
     fn read_differing(&mut self, op: &Operation<'_>, own: &Entries, part: &Range) {
         let Buffers {
             batch,
@@ -365,8 +365,9 @@ impl IndexJob {
             pairs,
             position,
         } = &mut *self.lent;
-        // Most of these rows have no value in the part: to look at them is no read of theirs. Those
-        // that have one are read again, by the entries that are made of them.
+        // Most of these rows have no value in the part, so reading them here isn't added to the
+        // read set. Those that have one are read again in (2), by the entries that are made of
+        // them.
         let unnoted = op.store.views().iter().find_map(|view| view.unnoted());
         let objects = unnoted.unwrap_or(&op.store.index);
         for view in op.store.views() {
@@ -401,7 +402,7 @@ impl IndexJob {
         pairs.sort();
     }
 
-    /// (2), (3) Gives the results for the rows of the entries; None if all were dealt with.
+    /// (2), (3) Returns the results for the rows of the entries. `None` if all were processed.
     fn give(
         &mut self,
         op: &Operation<'_>,
@@ -421,21 +422,22 @@ impl IndexJob {
         let (keypos, is_far) = (self.table.keypos(), op.store.is_far(MANY_TO_READ));
         let mut next_keys = KeyBatch::new();
         let resumed = self.place.from.take().filter(|_| self.place.rows > 0);
-        // The entry before, and the rows that were found at its position so far.
+        // The previous entry, and the number of rows that were found at its position so far.
         let (mut previous, mut rows) = (None, 0);
         for (i, entry @ (value, key)) in pairs.iter().enumerate() {
             if is_far && i % TOGETHER == 0 {
-                // The rows of neighbouring entries lie anywhere: their cache misses overlap.
+                // The rows of neighbouring entries are in unrelated places. Prefetch them, so that
+                // their cache misses overlap.
                 let left = pairs.len() - i;
                 next_keys.fill(left, |next| self.table.key(pairs.get(i + next).1));
                 op.store.index.prefetch(op.guard, next_keys.keys());
             }
-            // In a transaction's view two keys may have one value of a unique index. Their entries
-            // are neighbours, and have one position.
+            // In a transaction's view two keys may have the same value of a unique index. Their
+            // entries are neighbours, and have the same position.
             if !previous.is_some_and(|previous| own.are_at_one_position(previous, entry)) {
                 (previous, rows) = (Some(entry), 0);
             }
-            // The last slice may have stopped at this position, behind some of its rows.
+            // The last slice may have stopped at this position, after some of its rows.
             let is_resumed = resumed.as_ref().is_some_and(|resumed| {
                 own.position(value, key, position);
                 resumed == position
@@ -443,7 +445,7 @@ impl IndexJob {
             let rows_to_skip = if is_resumed { self.place.rows } else { 0 };
             let mut key = Cow::Borrowed(key);
             loop {
-                // (2) All rows under the key, as of one instant.
+                // (2) Copy all rows under the key, as of one instant.
                 let mut is_found = false;
                 op.store.index.copy(op.guard, self.table.key(&key), values);
                 for row in values.iter() {
@@ -477,13 +479,13 @@ impl IndexJob {
                         return stop;
                     }
                 }
-                // The entries of a view are those of all its rows: none is missed here.
+                // A view has the entries of all its rows, so none is missed here.
                 if is_found || !op.store.views().is_empty() {
                     break;
                 }
                 // A commit may have moved a value of a unique index from this row to another. The
-                // entry led here, the copy waited for the commit, and the row has the value no
-                // more. The row that has it now is the one to give.
+                // entry led here, the copy waited for the commit, and the row doesn't have the
+                // value any more. Return the row that has it now.
                 match own.holder(op.guard, value) {
                     Some(holder) if *holder != *key => key = Cow::Owned(holder),
                     _ => break,
@@ -493,18 +495,19 @@ impl IndexJob {
         None
     }
 
-    /// Where it is, as bytes: for `index_select_resume`.
+    /// The position as bytes, for `index_select_resume`.
     pub fn continuation(&self) -> Vec<u8> {
         self.place.to_bytes()
     }
 
-    /// How many more results are wanted; None for all.
+    /// Sets how many more results are wanted; `None` for all.
     pub fn set_limit(&mut self, limit: Option<usize>) {
         self.limit = limit;
     }
 }
 
-/// (3) Gives what a program makes of a row, if it fits. Whether it does.
+/// (3) Passes the result of a program for a row to `sink`, if the row matches. Returns whether it
+/// does.
 fn give_result(
     program: &Program,
     row: &ObjectView<'_>,

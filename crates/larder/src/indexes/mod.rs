@@ -1,23 +1,24 @@
-//! Secondary indexes: which rows have a value, found by the value.
+//! Secondary indexes: finding rows by a value.
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `definition` | what an index is made with |
+//! | `definition` | the definition of an index |
 //! | `values` | the values that a row has in an index |
 //! | `entries` | the entries of one index, in a tree |
-//! | `changes` | how often entries have changed, for transactions that read them |
-//! | `layer` | the layer of a store that keeps them |
+//! | `changes` | counters of changes of entries, for transactions that read them |
+//! | `layer` | the layer of a store that maintains the entries |
 //! | `claims` | values of unique indexes, claimed before a row is written |
 //! | `refusal` | why a write was refused |
-//! | `build` | adding an index while others write, dropping one |
-//! | `lookup` | rows by their values |
-//! | `choice` | whether a match specification is answered by an index |
+//! | `build` | adding an index while other threads write, and dropping one |
+//! | `lookup` | finding rows by their values |
+//! | `choice` | whether a match specification uses an index |
 //!
 //! # Definitions
 //!
 //! - *Value* of a row in an index: the element, or the result of the expression; with `each`, every
-//!   element of that list. Values are the same if they are equal (`==`).
-//! - *Entry*: a value and a key of the table. It says that rows of the key have the value.
+//!   element of that list. Two values are the same if they are equal (`==`).
+//! - *Entry*: a value and a key of the table. It says that at least one row of the key has the
+//!   value.
 //! - *Window* of a write: the time from its first change of an entry until it unlocks the row.
 //!
 //! # Invariants
@@ -25,7 +26,8 @@
 //! 1. Outside of windows, a ready index has an entry for each value of each row, and no other.
 //! 2. A write changes entries only while it holds the lock of its row's key, and every reader of
 //!    that key waits meanwhile.
-//! 3. Within its window a write first makes all new entries in all indexes, then removes the old.
+//! 3. Within its window a write first makes all new entries in all indexes, and then removes the
+//!    old ones.
 //!
 //! # Reading by an index
 //!
@@ -39,18 +41,18 @@
 //! holds for readers by an index and for readers by the key:
 //!
 //! - A reader that finds an entry during the window waits for the row's lock, and sees the new row.
-//! - A reader that misses a new entry has read the index before the instant, when the row was as
-//!   before.
+//! - A reader that misses a new entry has read the index before the instant, when the row had its
+//!   old value.
 //! - A reader that misses an old entry has read the index after the instant.
 //! - A reader of the row by its key waits during the window, and sees the new row.
 //!
 //! # More than one value
 //!
 //! A reader that looks for several values, or a range, reads the entries one leaf after the other.
-//! If a row's value moves meanwhile from a leaf that is yet to be read to one that was read, the
-//! reader would miss the row. So a write that moves a value counts that, after the new entries and
-//! before the removal of the old (`Entries::note_move`). A reader that must miss nothing compares
-//! the counts of before and after.
+//! Suppose that a row's value moves meanwhile from a leaf that has not been read to one that has.
+//! The reader would miss the row. So a write that moves a value increments a counter, after it has
+//! made the new entries and before it removes the old ones (`Entries::note_move`). A reader that
+//! must not miss any row compares the counter before and after.
 
 mod build;
 mod changes;
@@ -86,7 +88,7 @@ pub(crate) use refusal::{note_taken, take_holder, taken};
 pub(crate) struct Indexes {
     /// The position of the key in each row.
     keypos: usize,
-    /// Whether a key has one row at most.
+    /// Whether a key has at most one row.
     one: bool,
     pub(crate) each: Vec<Arc<Entries>>,
     /// Whether one of them is unique.
@@ -113,11 +115,11 @@ impl Indexes {
         })
     }
 
-    /// These indexes of an empty table: the position of its key, and whether a key has one row at
-    /// most.
+    /// Makes these indexes for an empty table. `table` is the position of its key, and whether a
+    /// key has at most one row.
     ///
     /// # Errors
-    /// `BadOption`, unless they were checked.
+    /// `BadOption` if a definition is invalid.
     #[cold]
     pub(crate) fn new(
         indexes: &[IndexDefinition],
@@ -130,11 +132,11 @@ impl Indexes {
         Ok(Self::of(each.collect::<Result<_, _>>()?, table, shared))
     }
 
-    /// The same indexes of a table that is empty.
+    /// Makes the same indexes for an empty table.
     pub(crate) fn emptied(&self) -> Result<Option<Arc<Self>>, Error> {
         let each = self.each.iter().map(|entries| {
-            // An empty table has no rows to be indexed: each index is ready, also one that is being
-            // built or was broken.
+            // An empty table has no rows to be indexed. So each index is ready, even if the old one
+            // was being built or was broken.
             Entries::new(&entries.definition, &self.seed, true).map(Arc::new)
         });
         let each = each.collect::<Result<_, _>>()?;
@@ -154,13 +156,13 @@ impl Indexes {
         self.has_unique
     }
 
-    /// Bytes held.
+    /// The memory of the indexes in bytes.
     pub(crate) fn memory(&self) -> usize {
         let each = self.each.iter().map(|entries| entries.memory());
         size_of::<Self>() + each.sum::<usize>()
     }
 
-    /// Frees what writes have left to be freed when the thread holds no lock.
+    /// Frees memory that writes have retired and kept until the thread holds no lock.
     #[inline]
     fn free_large(&self, guard: &Guard) {
         self.each

@@ -1,4 +1,4 @@
-//! Why the thread's last write was refused by a unique index, and whose row has the value.
+//! Why the thread's last write was refused by a unique index, and which row has the value.
 
 use crate::error::Error;
 use larder_term::{atoms, Atom};
@@ -9,26 +9,26 @@ thread_local! {
     static TAKEN: Cell<Atom> = const { Cell::new(atoms::UNDEFINED) };
 }
 
-/// Notes by which index the thread's write was refused: what says that a write was refused travels
-/// in a register.
+/// Records the index that has refused the thread's write. So the result of a write needs no room
+/// for the name, and is passed in a register.
 #[cold]
 pub(crate) fn note_taken(index: Atom) {
     TAKEN.set(index);
 }
 
-/// By which index the thread's last write was refused that was.
+/// The index that has refused the last refused write of the thread.
 #[cold]
 pub(crate) fn taken() -> Error {
     Error::NotUnique(TAKEN.get())
 }
 
-/// Notes whose row has a value that the thread could not claim.
+/// Records the key whose row has a value that the thread could not claim.
 #[cold]
 pub(super) fn note_holder(key: &[u8]) {
     HOLDER.set(Some(key.to_vec()));
 }
 
-/// Whose row has the value that the thread could not claim last.
+/// The key whose row has the value that the thread last failed to claim.
 pub(crate) fn take_holder() -> Option<Vec<u8>> {
     HOLDER.take()
 }

@@ -7,10 +7,10 @@ use larder_matchspec::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
 use larder_term::object::ObjectView;
 use larder_term::{order_key, TermRef};
 
-/// What finds the values of an index in a row.
+/// Extracts the values of an index from a row.
 pub(crate) struct Extractor {
     on: On,
-    /// The elements of a list are the values.
+    /// Whether the elements of the value, a list, are the values.
     each: bool,
 }
 
@@ -19,8 +19,8 @@ enum On {
     Expression(Program),
 }
 
-/// What a program makes of a row. It is not inlined: scans of tables have the machine of match
-/// specifications inline, and the compiler gives that up where too many others have it, too.
+/// Runs a program on a row. This is not inlined: the interpreter of match specifications is inlined
+/// in scans of tables, and the compiler stops to do that if it is inlined in too many other places.
 #[inline(never)]
 pub(super) fn run<'a>(
     program: &'a Program,
@@ -31,7 +31,7 @@ pub(super) fn run<'a>(
     program.run(row, context, scratch)
 }
 
-/// Whether a value is among others: few, as a rule.
+/// Whether a value is among others, which are usually few.
 pub(super) fn has(values: &Values, value: &[u8]) -> bool {
     values.iter().any(|other| other == value)
 }
@@ -49,7 +49,8 @@ impl Extractor {
         })
     }
 
-    /// Which values rows that fit a program can have. Of the elements of lists nothing is known.
+    /// The values that rows matching a program can have. Nothing is known about the elements of
+    /// lists.
     pub(super) fn plan(&self, program: &Program) -> Plan {
         match &self.on {
             _ if self.each => Plan::Full,
@@ -80,7 +81,7 @@ impl Extractor {
         }
     }
 
-    /// Whether a row has a value; its values are left in `out`.
+    /// Whether a row has a value. Leaves the row's values in `out`.
     #[inline]
     pub(super) fn has(
         &self,
