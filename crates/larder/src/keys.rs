@@ -1,12 +1,12 @@
-//! Index keys: how a table makes them of terms, and several at a time, so that the waits for memory
-//! of their operations overlap.
+//! Index keys: encoding terms as a table's keys, and batches of keys, whose cache misses overlap.
 
 use larder_index::{Key, TOGETHER};
 use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
 use larder_term::{Encoder, Mode, TermRef};
 use smallvec::SmallVec;
 
-/// Appends the index key of a term to `out`, in a table's form. Linear in the term.
+/// Appends the index key of a term to `out`, in the form of a table. Linear in the size of the
+/// term.
 pub(crate) fn encode(form: KeyForm, key: TermRef<'_>, out: &mut Vec<u8>) {
     let KeyForm::Hash { legacy_zero } = form else {
         larder_term::order_key::encode(key, out);
@@ -25,20 +25,22 @@ pub(crate) fn encode(form: KeyForm, key: TermRef<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// Objects from which on it pays to go the way to a tree's leaves twice, the first time for the
-/// sake of memory, before they are read: below, all is near enough. Measured with integers and with
-/// tuples of 20 bytes as keys, ordered_sets and bags: at 64,000 objects a lookup took 1.1 to 1.4
-/// times as long, at a million 0.7 to 0.9 times.
+/// The number of objects from which on it pays to prefetch the leaves of a tree before they are
+/// read, which follows the path to each leaf twice. With fewer objects everything is in the caches.
+/// Measured in ordered_sets and bags, with integers and with tuples of 20 bytes as keys: with
+/// prefetching, a lookup took 1.1 to 1.4 times as long at 64,000 objects, and 0.7 to 0.9 times at a
+/// million.
 pub(crate) const MANY_TO_READ: usize = 1 << 18;
-/// Before many are written, always. A list would go into a table of 64,000 rows in 0.8 of the time
-/// without, and into one of four million in the same; but a long list in order went in so fast that
-/// the pages that it needed were cleared while it waited, 5 ms each, and not ahead of it.
+/// The same before many objects are written: always. Without prefetching, a list would be inserted
+/// into a table of 64,000 rows in 0.8 of the time, and into one of four million in the same time.
+/// But a long list in order was inserted so fast that it had to wait for the clearing of the pages
+/// that it needed, 5 ms each.
 pub(crate) const MANY_TO_WRITE: usize = 0;
-/// The same of tables by hash, where the way to a leaf is short: with fewer objects, all is in the
-/// second-level cache.
+/// The same for tables in hash order, in which the path to a leaf is short. With fewer objects
+/// everything is in the second-level cache.
 pub(crate) const MANY_BY_HASH: usize = 1 << 12;
 
-/// Index keys, end to end.
+/// Index keys, concatenated.
 #[derive(Default)]
 pub struct KeyList {
     bytes: Vec<u8>,
@@ -51,37 +53,37 @@ impl KeyList {
         Self::default()
     }
 
-    /// Empties the list, keeping its memory.
+    /// Empties the list, and keeps its memory.
     pub fn clear(&mut self) {
         self.bytes.clear();
         self.ends.clear();
     }
 
-    /// Adds an index key of the table that the list is for.
+    /// Adds an index key, in the form of the list's table.
     #[inline]
     pub fn push(&mut self, key: &[u8]) {
         self.bytes.extend_from_slice(key);
         self.ends.push(self.bytes.len());
     }
 
-    /// How many there are.
+    /// The number of keys.
     #[inline]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
-    /// Whether there is none.
+    /// Whether the list is empty.
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
 
-    /// Bytes of memory that the list has taken.
+    /// The allocated memory in bytes.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.bytes.capacity() + self.ends.capacity() * size_of::<usize>()
     }
 
-    /// Bytes of all of them.
+    /// The total length of all keys in bytes.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
@@ -89,7 +91,7 @@ impl KeyList {
     /// Key `i`.
     ///
     /// # Panics
-    /// Panics if the list is shorter.
+    /// If there is no such key.
     #[inline]
     pub fn get(&self, i: usize) -> &[u8] {
         let start = i.checked_sub(1).map_or(0, |before| self.ends[before]);
@@ -97,7 +99,7 @@ impl KeyList {
     }
 }
 
-/// Some neighbouring keys of a list, with their hashes.
+/// A batch of neighbouring keys of a list, with their hashes.
 pub(crate) struct KeyBatch<'k> {
     keys: SmallVec<[Key<'k>; TOGETHER]>,
 }
@@ -109,7 +111,7 @@ impl<'k> KeyBatch<'k> {
         }
     }
 
-    /// Takes at most `TOGETHER` of `left` keys: the i-th from 0 as `key` gives it.
+    /// Takes `left` keys, at most `TOGETHER`. `key` returns the i-th one, from 0.
     pub(crate) fn fill(&mut self, left: usize, key: impl FnMut(usize) -> Key<'k>) {
         self.keys.clear();
         self.keys.extend((0..left.min(TOGETHER)).map(key));

@@ -1,4 +1,4 @@
-//! What an entry of a bag holds: the objects of its key, or that the value tree has them.
+//! The entry of a key in a bag: the list of its objects, or a tree header.
 //!
 //! ```text
 //!  list          count (1 to 64) | item | item | …           in order of arrival
@@ -7,18 +7,19 @@
 //!  tree header   0 | marked (0 or 1) | count | next number        count and number as LEB128
 //! ```
 //!
-//! Numbers grow along a list. They tell a scan that goes on within a key which objects it has met:
-//! the place of an object in its list changes when others go, its number never does.
+//! Numbers ascend in a list. By them a scan that resumes within a key knows which objects it has
+//! returned. The place of an object in its list changes when others are removed, but its number
+//! never does.
 
 use crate::LeafConfig;
 use std::ops::Range;
 
-/// What a tree header begins with; no list does.
+/// The first byte of a tree header. No list begins with it.
 const IN_TREE: u8 = 0;
-/// Bytes of a tree header, at most.
+/// The maximum number of bytes of a tree header.
 const MOST_HEADER: usize = 22;
 
-/// How much a list may hold. One object may be of any length.
+/// The limits of a list. They don't apply to a list of one object.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Limits {
     count: u8,
@@ -26,7 +27,7 @@ pub(super) struct Limits {
 }
 
 impl Limits {
-    /// Sixty-four objects and about two kilobytes; less where leaves are small, for tests.
+    /// Sixty-four objects and about two kilobytes; less if leaves are small, as in tests.
     pub(super) fn new(config: &LeafConfig) -> Self {
         Limits {
             count: (config.most / 60).clamp(3, 64) as u8,
@@ -34,31 +35,31 @@ impl Limits {
         }
     }
 
-    /// Objects at most.
+    /// The maximum number of objects.
     pub(super) fn count(self) -> usize {
         usize::from(self.count)
     }
 
-    /// Whether so many objects may be a list of so many bytes.
+    /// Whether this number of objects, which take this number of bytes, may be a list.
     #[inline]
     pub(super) fn fits(self, count: usize, bytes: usize) -> bool {
         count == 1 || (count <= self.count() && bytes <= usize::from(self.bytes))
     }
 }
 
-/// What a tree header says.
+/// A tree header, decoded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TreeHeader {
-    /// Objects.
+    /// The number of objects.
     pub(super) count: usize,
-    /// The number of the next arrival.
+    /// The number that the next object will get.
     pub(super) next: u64,
     /// Whether the objects have marks.
     pub(super) marked: bool,
 }
 
 impl TreeHeader {
-    /// Reads an entry; None if it is a list.
+    /// Decodes an entry; `None` if it is a list.
     #[inline]
     pub(super) fn of(entry: &[u8]) -> Option<TreeHeader> {
         match entry.first() {
@@ -78,7 +79,7 @@ impl TreeHeader {
         }
     }
 
-    /// The entry.
+    /// Encodes the tree header as an entry.
     pub(super) fn bytes(&self) -> Vec<u8> {
         let mut bytes = Vec::with_capacity(MOST_HEADER);
         bytes.extend([IN_TREE, u8::from(self.marked)]);
@@ -100,27 +101,27 @@ pub(super) fn count(list: &[u8]) -> usize {
     list.first().map_or(0, |&count| usize::from(count))
 }
 
-/// An object of a list, and where it lies there.
+/// The places of an item and of its object in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ListItem {
     /// Where the item begins.
     pub(super) from: usize,
-    /// Where the object lies.
+    /// The place of the object.
     pub(super) object: Range<usize>,
-    /// The number of its arrival.
+    /// The number of the object.
     pub(super) number: u64,
     /// Where the item ends.
     pub(super) end: usize,
 }
 
-/// The items of a list, in order of arrival.
+/// The items of a list, in the order of insertion.
 #[derive(Clone)]
 pub(super) struct Items<'l> {
     list: &'l [u8],
     at: usize,
 }
 
-/// The items of a list, whose first byte is not looked at.
+/// The items of a list. Its first byte is ignored.
 #[inline]
 pub(super) fn items(list: &[u8]) -> Items<'_> {
     items_from(list, 1)
@@ -145,7 +146,7 @@ impl Iterator for Items<'_> {
     }
 }
 
-/// The items of a list from the one on that begins at `at`.
+/// The items of a list, starting with the one at `at`.
 #[inline]
 pub(super) fn items_from(list: &[u8], at: usize) -> Items<'_> {
     Items { list, at }
@@ -169,7 +170,7 @@ pub(super) fn push_number(mut n: u64, out: &mut Vec<u8>) {
     out.push(n as u8);
 }
 
-/// Reads a number at `at`; gives where it ends, too. None if there is none.
+/// Reads a number at `at`. Also returns where it ends. `None` if there is none.
 #[inline(always)]
 pub(super) fn read_number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = *bytes.get(at)?;

@@ -1,16 +1,16 @@
-//! The objects of a key whose entry holds them all, under the lock of the entry's leaf.
+//! The objects of a key whose entry is a list, under the lock of the entry's leaf.
 //!
-//! They are read where they lie. The first change writes a new list, which the leaf gets when all
-//! changes are made.
+//! They are read in place. The first change makes a copy of the list, which replaces the entry when
+//! all changes are made.
 
 use super::list::{self, ListItem};
 use crate::Objects;
 
-/// The objects of a key, and what becomes of them.
+/// The objects of a key, and the changes to them.
 pub(super) struct ListValues<'a> {
-    /// The list in the leaf; none for a key that has no entry.
+    /// The list in the leaf; empty if the key has no entry.
     old: &'a [u8],
-    /// The new list, once there was a change.
+    /// The new list, after the first change.
     new: &'a mut Vec<u8>,
     changed: bool,
     count: usize,
@@ -28,14 +28,13 @@ impl<'a> ListValues<'a> {
         }
     }
 
-    /// Whether anything was changed: then `new` has the list, and its first byte is the caller's to
-    /// write.
+    /// Whether anything was changed. If so, `new` has the list, whose first byte the caller writes.
     #[inline]
     pub(super) fn changed(&self) -> bool {
         self.changed
     }
 
-    /// The list as it is now.
+    /// The current list.
     #[inline]
     fn list(&self) -> &[u8] {
         if self.changed {
@@ -45,7 +44,7 @@ impl<'a> ListValues<'a> {
         }
     }
 
-    /// The new list, which is the old one at first.
+    /// The new list. The first call copies the old one.
     #[inline]
     fn change(&mut self) -> &mut Vec<u8> {
         if !self.changed {
@@ -58,7 +57,7 @@ impl<'a> ListValues<'a> {
         self.new
     }
 
-    /// The number of the next arrival.
+    /// The number that the next object will get.
     #[inline]
     fn next(&self) -> u64 {
         list::items(self.list())
@@ -66,7 +65,7 @@ impl<'a> ListValues<'a> {
             .map_or(0, |item| item.number + 1)
     }
 
-    /// Cuts an item out of the new list.
+    /// Removes an item from the new list.
     fn cut(&mut self, item: &ListItem) {
         self.change().drain(item.from..item.end);
         self.count -= 1;

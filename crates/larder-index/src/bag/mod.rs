@@ -1,4 +1,4 @@
-//! The default for bags: any number of values under a key, in order of arrival.
+//! The default structure of bags: any number of values per key, in the order of insertion.
 //!
 //! ```text
 //!  entries      HashOrder: key → its list, or a tree header   list.rs, list_values.rs
@@ -6,30 +6,30 @@
 //!  marks        B+-tree: hash | key | hash of the object | number
 //! ```
 //!
-//! A key with few objects has them all in its entry, as a *list*: at most 64 objects and about two
-//! kilobytes, or one object of any length. A key with more is a *tree key*: its objects lie in the
-//! value tree, and its entry is a *tree header*, which says how many they are. It becomes a list
-//! again when few are left.
+//! If a key has few objects, its entry holds them all, as a *list*: at most 64 objects and about
+//! two kilobytes, or one object of any length. A key with more objects is a *tree key*. Its objects
+//! are in the value tree, and its entry is a *tree header*, which has their number. A tree key
+//! becomes a list again when few objects are left.
 //!
 //! Invariants:
 //! 1. A key has an entry if and only if it has an object.
-//! 2. The trees have objects of a key only if its entry is a tree header, or while a writer holds
-//!    the entry's leaf or the key's stripe to change that.
-//! 3. A list moves to the tree under the lock of the entry's leaf; a tree key becomes a list, or
-//!    goes, under the key's stripe. So a tree key stays one while its stripe is held.
-//! 4. The numbers of a key's objects grow in the order of arrival, and stay when a list moves to
-//!    the tree or the other way round.
+//! 2. The trees have objects of a key only in two cases: its entry is a tree header, or a writer
+//!    that holds the entry's leaf or the key's stripe is about to change that.
+//! 3. A list is moved to the tree under the lock of the entry's leaf. A tree key becomes a list, or
+//!    is removed, under the key's stripe. So a tree key stays one while its stripe is held.
+//! 4. The numbers of a key's objects ascend in the order of insertion. They stay the same when a
+//!    list moves to the tree or back.
 //!
-//! *Stripes.* A stripe is a lock and a version, found by the hash, shared by all bags. A writer of
-//! a tree key makes the version odd before its first change and even after its last. A reader takes
-//! the version, sees that the entry is a tree header, reads leaf after leaf of the tree, and looks
-//! at the version again; when that fails too often it takes the lock. Locks are taken in this
-//! order: a stripe, a leaf of the entries, a leaf of a tree.
+//! *Stripes.* A stripe is a lock and a version, found by the hash, and shared by all bags. A writer
+//! of a tree key makes the version odd before its first change, and even after its last one. A
+//! reader reads the version, checks that the entry is a tree header, reads the tree leaf by leaf,
+//! and validates the version. If that fails too often, the reader takes the lock. Locks are taken
+//! in this order: a stripe, a leaf of the entries, a leaf of a tree.
 //!
-//! *Linearisation points.* Of a change of a list, also of one that moves to the tree: the store
-//! that unlocks the entry's leaf. Of a change of a tree key that stays one: the store that makes
-//! the stripe's version even. Of one that becomes a list or goes: the store that unlocks the
-//! entry's leaf, before which nobody reads a list, and after which nobody reads a tree key.
+//! *Linearisation points.* For a change of a list, including one that moves to the tree: the store
+//! that unlocks the entry's leaf. For a change of a tree key that stays one: the store that makes
+//! the stripe's version even. For a tree key that becomes a list or is removed: the store that
+//! unlocks the entry's leaf. Before it nobody reads a list, and after it nobody reads a tree key.
 
 mod list;
 mod list_values;
@@ -56,7 +56,7 @@ use tree_values::TreeValues;
 use value_tree::{runs, ValueTrees};
 
 const STRIPES: usize = 256;
-/// How often a reader tries without the lock.
+/// How many times a reader tries without the lock.
 const TRIES: usize = 8;
 
 struct Stripe {
@@ -71,25 +71,25 @@ static ALL: [CachePadded<Stripe>; STRIPES] = [const {
     })
 }; STRIPES];
 
-/// What `free_some` does next: free the objects of tree keys, marks, lists.
+/// The next step of `free_some`: free the objects of tree keys, marks, or lists.
 const OBJECTS: u8 = 0;
 const MARKS: u8 = 1;
 const LISTS: u8 = 2;
 
-/// Any number of values under a key, in order of arrival.
+/// An index with any number of values per key, in the order of insertion.
 pub struct Bag<R: KeyRule> {
     entries: HashOrder<R>,
-    /// None before a key has had many objects.
+    /// Unset before a key has had many objects.
     value_trees: OnceLock<Box<ValueTrees>>,
     limits: Limits,
     hash: ObjectHash,
-    /// How far `free_some` has come.
+    /// The progress of `free_some`.
     freed: AtomicU8,
 }
 
 impl<R: KeyRule> Bag<R> {
-    /// An empty index, whose keys follow this rule. Values that `Objects::find` may take for the
-    /// same have the same `hash`.
+    /// Makes an empty index, with this rule for its keys. `hash` must return the same result for
+    /// values that `Objects::find` may consider the same.
     pub fn new(rule: R, config: LeafConfig, hash: ObjectHash) -> Self {
         Bag {
             entries: HashOrder::new(rule, config).under_locks(),
@@ -100,13 +100,13 @@ impl<R: KeyRule> Bag<R> {
         }
     }
 
-    /// The trees, which are made for the first tree key.
+    /// The trees, which are created for the first tree key.
     fn value_trees(&self) -> &ValueTrees {
         self.value_trees
             .get_or_init(|| Box::new(ValueTrees::new(self.entries.shared.config)))
     }
 
-    /// No lock is held any more.
+    /// Called when no lock is held any more.
     #[inline]
     fn free_large(&self, guard: &Guard) {
         self.entries.free_large(guard);
@@ -116,12 +116,12 @@ impl<R: KeyRule> Bag<R> {
     }
 
     fn stripe(&self, key: Key<'_>) -> &'static Stripe {
-        // Equal keys of different indexes use different stripes.
+        // The same key of different indexes uses different stripes.
         let salt = 37 * self.entries.number as usize;
         &ALL[((key.hash >> 40) as usize).wrapping_add(salt) % STRIPES]
     }
 
-    /// What the tree header of a key says; None if the key is no tree key.
+    /// Reads the tree header of a key; `None` if it is no tree key.
     fn tree_header(&self, guard: &Guard, key: Key<'_>) -> Option<TreeHeader> {
         with_scratch(|entry| {
             self.entries.get(guard, key, entry);
@@ -129,7 +129,7 @@ impl<R: KeyRule> Bag<R> {
         })
     }
 
-    /// Does a read of a tree key that sees one instant. None if the key is no tree key.
+    /// Reads a tree key as of one instant. `None` if the key is no tree key.
     #[cold]
     fn read_in_tree<T>(
         &self,
@@ -137,8 +137,8 @@ impl<R: KeyRule> Bag<R> {
         key: Key<'_>,
         mut read: impl FnMut(&ValueTrees) -> T,
     ) -> Option<T> {
-        // The header is read between the two looks at the version, too: that the key is a tree key
-        // is of the same instant as its objects.
+        // Read the header between the two readings of the version, too. So the fact that the key is
+        // a tree key holds at the same instant as its objects.
         let mut read = || {
             self.tree_header(guard, key)?;
             Some(read(self.value_trees()))
@@ -146,11 +146,11 @@ impl<R: KeyRule> Bag<R> {
         let stripe = self.stripe(key);
         let backoff = Backoff::new();
         for _ in 0..TRIES {
-            // Ordering: Acquire, pairs with the store that ends a write: its changes are seen.
+            // Ordering: Acquire, pairs with the store that ends a write: its changes are visible.
             let before = stripe.version.load(Acquire);
             if before.is_multiple_of(2) {
                 let result = read();
-                // Ordering: Acquire fence, pairs with the fence that begins a write: a reader that
+                // Ordering: Acquire fence, pairs with the fence that begins a write. A reader that
                 // saw a change sees the odd version.
                 fence(Acquire);
                 // Ordering: Relaxed, the fence keeps it after the reads.
@@ -160,18 +160,19 @@ impl<R: KeyRule> Bag<R> {
             }
             backoff.snooze();
         }
-        // Writers come too often. Under the lock there is none, so what is read is of one instant.
+        // Writes are too frequent. Read under the lock, which excludes writers, so the result is of
+        // one instant.
         let _no_writer = stripe.writer.lock();
         read()
     }
 
-    /// As `read`, of a tree key. None if it is none any more: then nothing was added.
+    /// Like `read`, for a tree key. `None` if it is no longer one; nothing was added in that case.
     #[cold]
     fn read_all_in_tree(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> Option<usize> {
         let prefix = prefix(key);
         let (before, bytes) = (values.len(), values.bytes.len());
         let read = self.read_in_tree(guard, key, |value_trees| {
-            // What an attempt before this one has read was not of one instant.
+            // Discard the values of a previous attempt, which were not of one instant.
             values.spans.truncate(before);
             values.bytes.truncate(bytes);
             runs(&value_trees.tree, guard, (&prefix, &prefix), &mut |run| {
@@ -179,7 +180,7 @@ impl<R: KeyRule> Bag<R> {
                 true
             });
         });
-        // It is a list by now, or gone.
+        // The key is a list by now, or was removed.
         if read.is_none() {
             values.spans.truncate(before);
             values.bytes.truncate(bytes);
@@ -187,7 +188,8 @@ impl<R: KeyRule> Bag<R> {
         read.map(|()| values.len() - before)
     }
 
-    /// As `update`, of a key that is no tree key. False if it is one: then nothing was done.
+    /// Like `update`, for a key that is no tree key. If it is one, returns `false`, and does
+    /// nothing.
     #[inline]
     fn update_list(
         &self,
@@ -199,9 +201,9 @@ impl<R: KeyRule> Bag<R> {
         with_scratch(|scratch| {
             self.entries
                 .update_with(guard, key, scratch, &mut |old, new| {
-                    // The entry's leaf is locked: the list is read where it lies.
+                    // The entry's leaf is locked, so read the list in place.
                     let old = old.unwrap_or(&[]);
-                    // The caller goes on under the key's stripe.
+                    // The caller continues under the key's stripe.
                     if list::is_in_tree(old) {
                         is_list = false;
                         return Change::Keep;
@@ -216,8 +218,8 @@ impl<R: KeyRule> Bag<R> {
                     if count == 0 {
                         return Change::Remove;
                     }
-                    // The new list is the entry, or its objects go to the tree before the entry
-                    // says so.
+                    // Either the new list becomes the entry, or its objects are moved to the tree
+                    // before the entry becomes a tree header.
                     if self.limits.fits(count, new.len()) {
                         new[0] = count as u8;
                     } else {
@@ -229,7 +231,7 @@ impl<R: KeyRule> Bag<R> {
         is_list
     }
 
-    /// A list has grown too long; it becomes the tree header of a key.
+    /// Moves a list that has grown too long to the tree, and replaces it by a tree header.
     #[cold]
     fn move_to_tree(&self, guard: &Guard, key: Key<'_>, list: &mut Vec<u8>) {
         let entry = self.value_trees().take_in(guard, key, list);
@@ -237,7 +239,7 @@ impl<R: KeyRule> Bag<R> {
         list.extend_from_slice(&entry.bytes());
     }
 
-    /// As `update`, of a tree key. False if it is none any more: then nothing was done.
+    /// Like `update`, for a tree key. If it is no longer one, returns `false`, and does nothing.
     #[cold]
     fn update_in_tree(
         &self,
@@ -257,20 +259,20 @@ impl<R: KeyRule> Multi for Bag<R> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
         let from = values.bytes.len();
         loop {
-            // The entry is copied to the values' bytes: a list needs no other copy.
+            // Copy the entry to the values' bytes. A list needs no other copy.
             if !self.entries.get(guard, key, &mut values.bytes) {
                 return 0;
             }
             let entry = &values.bytes[from..];
             if !list::is_in_tree(entry) {
-                // The list stays as it is: its objects are values among its bytes.
+                // The list stays as it is: its objects are values within its bytes.
                 let own = list::items(entry).map(|item| item.object);
                 values
                     .spans
                     .extend(own.map(|own| (from + own.start, from + own.end)));
                 return list::count(entry);
             }
-            // A tree key. If it becomes a list meanwhile, its entry is read again.
+            // It is a tree key. If it becomes a list meanwhile, read its entry again.
             values.bytes.truncate(from);
             if let Some(count) = self.read_all_in_tree(guard, key, values) {
                 return count;
@@ -319,7 +321,7 @@ impl<R: KeyRule> Multi for Bag<R> {
 
     fn push_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], number: u64) {
         batch.push(key, value);
-        // Invariant 1 of the scans: the number lies behind the object.
+        // Invariant 1 of the scans: the number follows the object.
         list::push_number(number, &mut batch.bytes);
     }
 
@@ -340,8 +342,8 @@ impl<R: KeyRule> Multi for Bag<R> {
     }
 
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        // Ordering: Relaxed, nobody else frees. Were all asked again, each call would begin with
-        // what is empty.
+        // Ordering: Relaxed, no other thread frees. Remember the progress, so that a call doesn't
+        // start with parts that are already empty.
         let mut next = self.freed.load(Relaxed);
         if let Some(value_trees) = self.value_trees.get() {
             if next == OBJECTS && value_trees.free_objects(guard, limit, f) {
@@ -353,7 +355,7 @@ impl<R: KeyRule> Multi for Bag<R> {
         } else {
             next = LISTS;
         }
-        // A list is several objects.
+        // A list has several objects.
         let lists = limit.div_ceil(4);
         let done = next == LISTS
             && self.entries.free_some(guard, lists, &mut |entry| {
@@ -361,7 +363,8 @@ impl<R: KeyRule> Multi for Bag<R> {
                     list::items(entry).for_each(|item| f(&entry[item.object]));
                 }
             });
-        // Ordering: Relaxed, as above. What came in spite of all would be freed as this was.
+        // Ordering: Relaxed, as above. Start again, so that anything that was added nevertheless is
+        // freed, too.
         self.freed.store(if done { OBJECTS } else { next }, Relaxed);
         self.free_large(guard);
         done

@@ -5,9 +5,9 @@
 //!  number     0..=127: one byte; else 0x80+n, n bytes (big endian), 0x80+n
 //! ```
 //!
-//! A number can be told from the end of a position, and longer numbers sort after shorter ones. In
-//! the place of a number, a position of a bag may have a byte that says before or behind all
-//! objects of the key.
+//! A number can be decoded from the end of a position, and longer numbers sort after shorter ones.
+//! In place of a number, a position of a bag may have a byte that means "before all objects of the
+//! key" or "behind all objects of the key".
 
 use crate::traits::HASH;
 use crate::Key;
@@ -18,18 +18,18 @@ pub(super) const BEFORE_NUMBERS: u8 = 0xFE;
 /// In the place of a number: behind all objects of the key. It sorts after every number.
 pub(super) const PAST_NUMBERS: u8 = 0xFF;
 
-/// Which objects of a key a position is about.
+/// The part of a position that refers to the objects of its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum NumberBound {
-    /// It lies before all.
+    /// It is before all objects.
     Before,
-    /// It is that of the object with this number.
+    /// It is the position of the object with this number.
     Number(u64),
-    /// It lies behind all.
+    /// It is behind all objects.
     Behind,
 }
 
-/// Hash and key of a position of a bag, and what it says of the key's objects.
+/// Splits a position of a bag into hash and key, and the part that refers to the key's objects.
 pub(super) fn parse(position: &[u8]) -> (&[u8], NumberBound) {
     match position.split_last() {
         Some((&BEFORE_NUMBERS, prefix)) => (prefix, NumberBound::Before),
@@ -42,10 +42,10 @@ pub(super) fn parse(position: &[u8]) -> (&[u8], NumberBound) {
     }
 }
 
-/// A position, or what all positions of a key begin with; mostly without memory of its own.
+/// A position, or the common prefix of all positions of a key. Short ones need no allocation.
 pub(super) type Position = SmallVec<[u8; 104]>;
 
-/// What all positions of the key begin with.
+/// The common prefix of all positions of a key.
 pub(super) fn prefix(key: Key<'_>) -> Position {
     let mut prefix = Position::new();
     prefix.extend_from_slice(&key.hash.to_be_bytes()[..HASH]);
@@ -53,7 +53,7 @@ pub(super) fn prefix(key: Key<'_>) -> Position {
     prefix
 }
 
-/// Appends the number of an arrival.
+/// Appends the number of an object.
 pub(super) fn push_number(n: u64, out: &mut impl Extend<u8>) {
     if n < 0x80 {
         out.extend([n as u8]);
@@ -67,7 +67,7 @@ pub(super) fn push_number(n: u64, out: &mut impl Extend<u8>) {
     out.extend([mark]);
 }
 
-/// Bytes of the number at the end of a position.
+/// The length of the number at the end of a position.
 fn number_len(position: &[u8]) -> usize {
     match position.last() {
         Some(mark) if *mark >= 0x80 => usize::from(mark - 0x80) + 2,

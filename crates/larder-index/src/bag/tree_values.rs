@@ -1,15 +1,16 @@
 //! The objects of one tree key, under the lock of its stripe.
 //!
-//! Writers of a key whose objects lie in the value tree exclude each other by the key's stripe.
-//! Readers look at the stripe's version before and after.
+//! Writers of a tree key exclude each other by the key's stripe. Readers validate the version of
+//! the stripe.
 //!
-//! 1. The stripe is locked, and the key's tree header read: a tree key stays one meanwhile.
-//! 2. Before the first change the version becomes odd.
-//! 3. Objects are added to the tree, replaced and removed there. To find one among more than
-//!    [`MANY`], each has a *mark* by its hash: so an object is found, added and removed in O(log
-//!    n). A key with fewer than [`FEW`] objects loses its marks.
-//! 4. The key's entry is written: a new tree header; a list, if few objects are left; or nothing.
-//! 5. The version becomes even, and the stripe is unlocked.
+//! 1. Lock the stripe, and read the key's tree header. The key stays a tree key meanwhile.
+//! 2. Before the first change, make the version odd.
+//! 3. Add objects to the tree, replace and remove them there. If a key has more than [`MANY`]
+//!    objects, each has a *mark* by its hash. So an object is found, added and removed in O(log n).
+//!    A key with fewer than [`FEW`] objects loses its marks.
+//! 4. Write the key's entry: a new tree header, or a list if few objects are left. If none are
+//!    left, remove the entry.
+//! 5. Make the version even, and unlock the stripe.
 
 use super::list::{self, TreeHeader};
 use super::position::*;
@@ -35,22 +36,23 @@ pub(super) struct TreeValues<'a, R: KeyRule> {
     key: Key<'a>,
     prefix: Position,
     entry: TreeHeader,
-    /// The object that was replaced last, so that a replacement of many is one walk.
+    /// The object that was last replaced, so that several replacements take one pass.
     replaced: Option<(usize, Position)>,
     stripe: &'static Stripe,
-    /// Something was changed: the stripe's version is odd, and the key's entry is to be written.
+    /// Whether anything was changed. If so, the version is odd, and the key's entry must be
+    /// written.
     wrote: bool,
-    /// Some objects went.
+    /// Whether objects were removed.
     fewer: bool,
     _writer: MutexGuard<'static, ()>,
 }
 
 impl<'a, R: KeyRule> TreeValues<'a, R> {
-    /// Waits until no other writer is at work on the key. None if it is no tree key, or no more.
+    /// Locks the stripe of the key. `None` if the key is no tree key, or no longer one.
     pub(super) fn lock(bag: &'a Bag<R>, guard: &'a Guard, key: Key<'a>) -> Option<Self> {
         let stripe = bag.stripe(key);
         let writer = stripe.writer.lock();
-        // A tree key stays one while nobody else has its stripe.
+        // The key stays a tree key while no other thread has its stripe.
         let entry = bag.tree_header(guard, key)?;
         Some(TreeValues {
             bag,
@@ -67,7 +69,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         })
     }
 
-    /// Before every change: readers of the key shall read again.
+    /// Called before every change. Makes readers of the key fail to validate.
     fn begin_write(&mut self) {
         if !self.wrote {
             self.wrote = true;
@@ -92,7 +94,8 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         tree.remove(self.guard, &self.position(number), &mut |_| true);
     }
 
-    /// Calls `f` with position and value of each entry from `start` on, until it answers false.
+    /// Calls `f` with the position and value of each entry from `start` on, until it returns
+    /// `false`.
     fn entries_from(&self, start: &[u8], f: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         let range = (start, &self.prefix[..]);
         runs(&self.value_trees.tree, self.guard, range, &mut |run| {
@@ -100,7 +103,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         });
     }
 
-    /// Calls `f` with position and value of each entry, until it answers false.
+    /// Calls `f` with the position and value of each entry, until it returns `false`.
     fn entries(&self, f: &mut dyn FnMut(&[u8], &[u8]) -> bool) {
         self.entries_from(&self.prefix, f);
     }
@@ -111,7 +114,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         position
     }
 
-    /// Takes note of how many objects are gone, whose marks are too.
+    /// Updates the header after objects were removed together with their marks.
     fn forget(&mut self, gone: usize) {
         if gone == 0 {
             return;
@@ -124,7 +127,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         }
     }
 
-    /// All objects of the tree key go, with their marks, leaf by leaf.
+    /// Removes all objects of the tree key, and their marks, leaf by leaf.
     fn clear(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
         self.begin_write();
         let gone = self
@@ -141,15 +144,16 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         gone
     }
 
-    /// The last thing before the stripe is free: the key's entry says what has become of its
-    /// objects. Linearisation point of the change, for readers of the entry alone.
+    /// Writes the key's entry, as the last step before the stripe is unlocked. Linearisation point
+    /// of the change, for readers that only read the entry.
     fn write_entry(&mut self) {
         let (entries, key) = (&self.bag.entries, self.key);
         if self.entry.count == 0 {
             entries.remove(self.guard, key, &mut |_| true);
             return;
         }
-        // Not as soon as they would fit: the next object would make them a tree key again.
+        // Don't pack the objects as soon as they fit: the next insert would make a tree key of them
+        // again.
         if self.fewer && self.entry.count <= self.bag.limits.count() / 2 && self.pack() {
             return;
         }
@@ -157,11 +161,12 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         entries.put(self.guard, key, &entry, &mut |_| true);
     }
 
-    /// Makes the objects, which have become few, a list again, if they are not too long for that.
+    /// Makes a list of the objects, of which few are left, if they aren't too long. Returns whether
+    /// it did.
     fn pack(&mut self) -> bool {
         let (count, limits) = (self.entry.count, self.bag.limits);
-        // The objects in order, with their numbers, as far as they fit. The tree isn't changed
-        // before it is known that all do.
+        // Collect the objects in order, with their numbers, as far as they fit. The tree isn't
+        // changed before it is known that all of them do.
         let mut list = vec![count as u8];
         self.entries(&mut |position, value| {
             list::push(&mut list, value, number(position));
@@ -181,7 +186,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
 
 /// Marks.
 impl<R: KeyRule> TreeValues<'_, R> {
-    /// What the marks of the objects with this hash begin with.
+    /// The common prefix of the marks of all objects with this hash.
     fn hash_marks(&self, hash: u64) -> Position {
         let mut mark = self.prefix.clone();
         mark.extend_from_slice(&hash.to_be_bytes()[..HASH]);
@@ -206,7 +211,7 @@ impl<R: KeyRule> TreeValues<'_, R> {
         marks.remove(self.guard, &mark, &mut |_| true);
     }
 
-    /// Marks all objects: they have become many.
+    /// Marks all objects, since there are many now.
     fn mark_all(&mut self) {
         self.entries(&mut |position, value| {
             self.mark(number(position), value);
@@ -222,8 +227,8 @@ impl<R: KeyRule> TreeValues<'_, R> {
         self.entry.marked = false;
     }
 
-    /// The numbers of the objects for which `same` holds, which have the hash of `value`; no more
-    /// than `limit`.
+    /// The numbers of the objects that have the hash of `value`, and for which `same` returns
+    /// `true`; at most `limit` of them.
     fn with_hash(
         &self,
         value: &[u8],
@@ -237,7 +242,7 @@ impl<R: KeyRule> TreeValues<'_, R> {
             found.extend((0..run.len()).map(|i| number(run.position(i))));
             true
         });
-        // A hash is no proof: each object is compared.
+        // Equal hashes don't prove equality, so compare each object.
         let mut left = limit;
         found.retain(|&n| {
             let is = left > 0
@@ -254,11 +259,11 @@ impl<R: KeyRule> TreeValues<'_, R> {
 
 impl<R: KeyRule> Drop for TreeValues<'_, R> {
     fn drop(&mut self) {
-        // (4), (5) Without a change the version stays, and readers needn't read again.
+        // (4), (5) Without a change the version stays the same, and readers needn't read again.
         if self.wrote {
             self.write_entry();
-            // Ordering: Release, pairs with a reader's first load: a reader that sees it even again
-            // sees the changes. The lock is still held.
+            // Ordering: Release, pairs with a reader's first load: a reader that sees the version
+            // even again sees the changes. The lock is still held.
             self.stripe.version.fetch_add(1, Release);
         }
     }
@@ -289,7 +294,8 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        // Where there are marks, each object has one: what has no mark with the hash isn't there.
+        // If there are marks, each object has one. So an object without a mark with its hash
+        // doesn't exist.
         if self.entry.marked {
             return !self.with_hash(value, 1, same).is_empty();
         }
@@ -302,8 +308,8 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn push(&mut self, value: &[u8]) {
-        // Above the numbers of all objects that the key has: it comes behind them (invariant 4 of
-        // the bag).
+        // The number is greater than those of all objects of the key, so the object is the last one
+        // (invariant 4 of the bag).
         let number = self.entry.next;
         let position = self.position(number);
         self.put(&position, value);
@@ -325,7 +331,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
             }
             true
         });
-        // All of them: leaf by leaf, without a search for each.
+        // Remove all of them leaf by leaf, without a search for each.
         if gone.len() == self.entry.count {
             return self.clear(&mut |_| ());
         }
@@ -358,7 +364,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
-        // Several in ascending order are one walk: it goes on from the last one.
+        // Several replacements in ascending order take one pass, which continues from the last one.
         let (mut i, start) = match &self.replaced {
             Some((last, position)) if *last <= ordinal => (*last, position.clone()),
             _ => (0, self.prefix.clone()),
@@ -375,7 +381,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         let Some((position, old)) = found else {
             return;
         };
-        // The number stays: only the object, and its mark, are others.
+        // The number stays the same: only the object and its mark change.
         self.put(&position, value);
         if self.entry.marked {
             self.unmark(number(&position), old);

@@ -1,13 +1,13 @@
-//! The value trees of a bag: the objects of keys with more of them than a list holds.
+//! The value trees of a bag. They have the objects of keys with more objects than a list may hold.
 //!
 //! ```text
 //!  tree    hash | key | number                                        the object
 //!  marks   hash | key | 48 bits of the object's hash | number         nothing
 //! ```
 //!
-//! The objects of all tree keys lie in one B+-tree, so that a million under one key are a run of
+//! The objects of all tree keys are in one B+-tree. So a million objects under one key are a run of
 //! leaves like any other. A key with many objects has *marks* in a second tree: one for each
-//! object, by its hash, that gives its number. Only writers look at marks.
+//! object, which leads from its hash to its number. Only writers use marks.
 
 use super::list::{self, TreeHeader};
 use super::position::{prefix, push_number};
@@ -20,7 +20,7 @@ use std::ops::Bound;
 /// The objects of all tree keys of a bag.
 pub(super) struct ValueTrees {
     pub(super) tree: BPlusTree,
-    /// Which objects have which hash.
+    /// The marks.
     pub(super) marks: BPlusTree,
 }
 
@@ -33,18 +33,18 @@ impl ValueTrees {
         }
     }
 
-    /// The stripe is free again.
+    /// Called when the stripe is unlocked.
     pub(super) fn free_large(&self, guard: &Guard) {
         self.tree.free_large(guard);
         self.marks.free_large(guard);
     }
 
-    /// Bytes of memory.
+    /// The memory in bytes.
     pub(super) fn memory(&self) -> usize {
         size_of::<Self>() + self.tree.memory() + self.marks.memory()
     }
 
-    /// Adds the figures of the trees to others.
+    /// Adds the statistics of the trees to others.
     pub(super) fn add_stats(&self, stats: &mut Stats) {
         for own in [self.tree.stats(), self.marks.stats()] {
             stats.leaves += own.leaves;
@@ -56,7 +56,7 @@ impl ValueTrees {
         }
     }
 
-    /// Removes some objects for good; true when none is left.
+    /// Removes some objects, and frees them. Returns `true` when none are left.
     pub(super) fn free_objects(
         &self,
         guard: &Guard,
@@ -66,13 +66,13 @@ impl ValueTrees {
         self.tree.free_some(guard, limit, f)
     }
 
-    /// As `free_objects`, marks.
+    /// Like `free_objects`, for marks.
     pub(super) fn free_marks(&self, guard: &Guard, limit: usize) -> bool {
         self.marks.free_some(guard, limit, &mut |_| ())
     }
 
-    /// Takes in the objects of a list, whose key has none here; gives what the key's entry becomes.
-    /// The entry's leaf is locked: nobody else writes to the key, or looks for it here.
+    /// Inserts the objects of a list, whose key has none here. Returns the tree header of the key.
+    /// The entry's leaf is locked, so no other thread writes to the key, or looks for it here.
     pub(super) fn take_in(&self, guard: &Guard, key: Key<'_>, list: &[u8]) -> TreeHeader {
         let mut position = prefix(key);
         let own = position.len();
@@ -89,8 +89,8 @@ impl ValueTrees {
     }
 }
 
-/// Calls `f` with runs of the entries whose positions begin with `prefix`, in order from `start`
-/// on, until it answers false.
+/// Calls `f` with runs of entries whose positions begin with `prefix`, in order from `start` on,
+/// until it returns `false`.
 pub(super) fn runs(
     tree: &BPlusTree,
     guard: &Guard,
@@ -109,7 +109,7 @@ pub(super) fn runs(
     };
     let (mut resume, mut next) = (Vec::new(), Vec::new());
     with_run(|run| {
-        // An empty run that isn't the end goes on: `f` sees entries only.
+        // Skip an empty run that isn't the end, so that `f` only gets runs with entries.
         let mut done = scan(start, run, &mut resume);
         while (run.len() == 0 || f(run)) && !done {
             std::mem::swap(&mut next, &mut resume);

@@ -32,8 +32,8 @@ use std::collections::VecDeque;
 
 /// The approximate number of objects of a sample, if there are that many.
 const SAMPLE: usize = 48;
-/// From one place to the next: by the golden ratio, so that all of the index is looked at about
-/// equally often, however many places there are (Weyl's sequence).
+/// The distance between successive places: the golden ratio. So all parts of the index are sampled
+/// about equally often, however many places are used (Weyl's sequence).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 /// One of this number of objects becomes a candidate.
 const ONE_OF: usize = 16;

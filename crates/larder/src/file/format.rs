@@ -7,17 +7,17 @@ use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
 
-/// What every file begins with.
+/// The first bytes of every file.
 pub(super) const MAGIC: &[u8; 8] = b"LARDER\r\n";
-/// The version that is written, and the newest that is read.
+/// The version of new files, and the newest that can be read.
 pub(super) const VERSION: u16 = 1;
 /// The mark of a chunk.
 pub(super) const CHUNK: u8 = b'C';
 /// The mark of the footer.
 pub(super) const FOOTER: u8 = b'E';
-/// Bytes of a digest.
+/// The number of bytes of a digest.
 pub(super) const DIGEST: usize = 32;
-/// No header is longer.
+/// The maximum length of a header.
 const LONGEST_HEADER: u32 = 1 << 24;
 
 /// What a file says of its table.
@@ -25,11 +25,11 @@ const LONGEST_HEADER: u32 = 1 << 24;
 pub struct Header {
     /// The version of the format.
     pub version: u16,
-    /// The table's options; the heir is not among them.
+    /// The table's options, without the heir.
     pub options: Options,
     /// The number of objects when the save began.
     pub objects: u64,
-    /// The bytes that the host gave along.
+    /// The bytes of the host.
     pub extra: Vec<u8>,
 }
 
@@ -72,7 +72,7 @@ impl Header {
         out.extend_from_slice(&sum.to_le_bytes());
     }
 
-    /// Reads what `write` wrote; also gives the bytes read.
+    /// Reads the result of `write`. Also returns the bytes that were read.
     pub(super) fn read(input: &mut impl Read) -> Read_<(Header, Vec<u8>)> {
         let mut bytes = Vec::new();
         let magic = take(input, MAGIC.len(), &mut bytes).map_err(|e| match e {
@@ -154,7 +154,7 @@ fn flags(bits: &[bool]) -> u8 {
     bits.fold(0, |all, (i, bit)| all | u8::from(*bit) << i)
 }
 
-/// The rest of a header.
+/// The part of a header that has not been decoded.
 struct Fields<'b>(&'b [u8]);
 
 impl<'b> Fields<'b> {
@@ -173,13 +173,13 @@ impl<'b> Fields<'b> {
     }
 }
 
-/// The first bytes of a slice that has at least so many.
+/// The first bytes of a slice, if it has this number of bytes.
 pub(super) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
     std::array::from_fn(|i| bytes.get(i).copied().unwrap_or(0))
 }
 
-/// Reads exactly `n` bytes to the end of `bytes`; gives where they begin. Takes memory only for
-/// what is there.
+/// Appends exactly `n` bytes to `bytes`. Returns where they begin. Allocates memory only for bytes
+/// that exist.
 pub(super) fn take(input: &mut impl Read, n: usize, bytes: &mut Vec<u8>) -> Read_<usize> {
     let start = bytes.len();
     let read = input
@@ -206,7 +206,7 @@ pub(super) fn open(path: &Path) -> Read_<(BufReader<File>, Header, Vec<u8>)> {
     Ok((input, header, bytes))
 }
 
-/// What a file says of its table. Reads the header only.
+/// Returns the description of a table in its file. Only reads the header.
 ///
 /// # Errors
 /// The [`FileError`]s of a header: `NotLarder`, `NewerVersion`, `CutShort`, `Damaged`, `Io`.

@@ -19,22 +19,22 @@ use std::io::{BufReader, Seek};
 use std::path::Path;
 use std::sync::Arc;
 
-/// How a table is loaded.
+/// The options of a load.
 #[derive(Clone, Debug)]
 pub struct LoadOptions {
     /// Whether to check the whole file, its digest included, before the first object is inserted.
     /// Checksums and the number of objects are checked anyway.
     pub verify: bool,
-    /// What "of this node" is called.
+    /// The name that stands for this node in the file.
     pub node: NodeName,
-    /// As in `Options`: it is the loading host's, not the file's.
+    /// As in `Options`. It depends on the host that loads the file, and isn't stored in the file.
     pub legacy_zero: bool,
-    /// The most atoms that may be new to this process by the end, whoever made them: atoms are
-    /// never taken back.
+    /// The maximum number of new atoms in this process by the end of the load, whichever thread
+    /// creates them. Atoms are never freed.
     pub new_atoms: usize,
 }
 
-/// A load under way. Dropped before it is done, it drops the table.
+/// A load under way. If it is dropped before it is done, it drops the table.
 pub struct LoadJob {
     table: Arc<Table>,
     owner: OwnerId,
@@ -43,11 +43,11 @@ pub struct LoadJob {
     input: Input,
     phase: LoadPhase,
     chunk: Vec<u8>,
-    /// Where in `chunk` the next object begins, and how many are left there.
+    /// The place of the next object in `chunk`, and the number of objects left there.
     next: usize,
     left: u32,
     found: u64,
-    /// How many atoms there were at the beginning.
+    /// The number of atoms at the beginning.
     atoms: usize,
 }
 
@@ -61,7 +61,7 @@ enum LoadPhase {
 /// The file being read.
 struct Input {
     file: BufReader<File>,
-    /// Over everything read so far, when the digest is to be checked.
+    /// The digest of everything that was read so far, if it is to be checked.
     digest: Option<Sha256>,
 }
 
@@ -84,7 +84,7 @@ impl Input {
         Ok((input, header))
     }
 
-    /// Goes back to the first chunk of the same file, even if its name is another's by now.
+    /// Goes back to the first chunk of the same file, even if another file has its name by now.
     fn begin_again(&mut self) -> Result<(), FileError> {
         let rewound = self.file.rewind();
         rewound.map_err(|e| FileError::io("reading the table's file again", &e))?;
@@ -98,10 +98,10 @@ impl Input {
         }
     }
 
-    /// Reads the next part, leaving a chunk's payload in `payload`.
+    /// Reads the next part. Leaves the payload of a chunk in `payload`.
     fn part(&mut self, payload: &mut Vec<u8>) -> Result<Part, FileError> {
-        // A chunk's head and the footer's beginning have the same length: mark and two numbers, or
-        // mark and one.
+        // The head of a chunk and the beginning of the footer have the same length: a mark and two
+        // numbers, or a mark and one.
         let mut head = Vec::new();
         take(&mut self.file, 9, &mut head)?;
         match head[0] {
@@ -117,8 +117,8 @@ impl Input {
         let length = u32::from_le_bytes(array(&head[1..]));
         let objects = u32::from_le_bytes(array(&head[5..]));
         payload.clear();
-        // The length's checksum comes after the payload. A length that is wrong costs no memory:
-        // `take` reads as far as the file goes, and answers `CutShort`.
+        // The checksum of the length comes after the payload. A wrong length doesn't cost memory:
+        // `take` reads at most to the end of the file, and returns `CutShort`.
         take(&mut self.file, length as usize, payload)?;
         let mut sum = Vec::new();
         take(&mut self.file, 4, &mut sum)?;
@@ -128,7 +128,7 @@ impl Input {
         if u32::from_le_bytes(array(&sum)) != crc.finalize() {
             return Err(damaged("a chunk's checksum"));
         }
-        // Only what passed its own check counts for the digest.
+        // The digest only includes parts that have passed their own check.
         self.note(&head);
         self.note(payload);
         self.note(&sum);
@@ -136,8 +136,8 @@ impl Input {
     }
 
     fn footer(&mut self, mut footer: Vec<u8>) -> Result<u64, FileError> {
-        // The footer's own checksum comes first: a digest is compared only if it is what was
-        // written.
+        // Check the footer's own checksum first, so that a digest is compared only if it is the one
+        // that was written.
         let digest = take(&mut self.file, DIGEST, &mut footer)?;
         let sum = take(&mut self.file, 4, &mut footer)?;
         if u32::from_le_bytes(array(&footer[sum..])) != crc32fast::hash(&footer[..sum]) {
@@ -157,8 +157,8 @@ impl Input {
 }
 
 impl LoadJob {
-    /// Begins to load the table in the file at `path`, for `owner`: makes the table, empty, with
-    /// the options of the file.
+    /// Begins to load the table in the file at `path`, for `owner`. Creates the table, empty, with
+    /// the options in the file.
     ///
     /// # Errors
     /// `File`; those of `Engine::create`: `AlreadyExists`, `NoOwner`, `UnknownStructure`,
@@ -173,7 +173,8 @@ impl LoadJob {
         // The header's checksum was checked as it was read.
         let mut made = header.options.clone();
         made.legacy_zero = options.legacy_zero;
-        // The table is made before the objects are read: its name is taken, or refused, now.
+        // Create the table before the objects are read, so that a name that is in use is refused
+        // now.
         let table = engine.create(made, owner)?;
         Ok(LoadJob {
             table,
@@ -194,17 +195,17 @@ impl LoadJob {
         })
     }
 
-    /// The table; complete when `step` has answered `Done`.
+    /// The table. It is complete when `step` has returned `Done`.
     pub fn table(&self) -> &Arc<Table> {
         &self.table
     }
 
-    /// What the file says of it.
+    /// The file's description of the table.
     pub fn header(&self) -> &Header {
         &self.header
     }
 
-    /// One slice.
+    /// Runs one slice.
     ///
     /// # Errors
     /// `File`; `NoTable` if the table was dropped meanwhile. After an error the table is dropped
@@ -222,7 +223,7 @@ impl LoadJob {
         Ok(Step::Done)
     }
 
-    /// (1) One part more.
+    /// (1) Checks one more part.
     fn verify(&mut self, budget: &mut Budget) -> Result<(), Error> {
         match self.input.part(&mut self.chunk)? {
             Part::Chunk(objects) => {
@@ -231,8 +232,8 @@ impl LoadJob {
             }
             Part::End(expected) => {
                 self.check_count(expected)?;
-                // The whole was checked: the digest is done with, and the second pass checks chunks
-                // alone.
+                // The whole file was checked. The second pass doesn't need the digest, and only
+                // checks the chunks.
                 self.input.begin_again()?;
                 self.chunk.clear();
                 self.found = 0;
@@ -260,7 +261,7 @@ impl LoadJob {
         Ok(())
     }
 
-    /// (2) The objects of a chunk, as far as the budget goes.
+    /// (2) Inserts the objects of a chunk, as far as the budget lasts.
     fn load(&mut self, budget: &mut Budget) -> Result<(), Error> {
         if self.left == 0 {
             self.next_chunk()?;
@@ -269,10 +270,11 @@ impl LoadJob {
         let mut term = TermBuf::new(Mode::Shared);
         while self.left > 0 {
             self.next += self.decode(&mut term)?;
-            // Atoms are made as an object is decoded: the limit is exceeded by those of one object.
+            // Atoms are created when an object is decoded, so the limit may be exceeded by those of
+            // one object.
             self.check_atoms()?;
-            // The chunk's checksum is right: an object that is bad here was written so, and the
-            // load ends.
+            // The chunk's checksum is right. So an invalid object was written like this, and the
+            // load fails.
             let tuple = term.term().ok_or_else(|| damaged("an object"))?;
             self.table
                 .encode_object(tuple, &mut object)
@@ -287,10 +289,10 @@ impl LoadJob {
         Ok(())
     }
 
-    /// The next chunk, whose checksum is right, in place of the one that is done; or the end.
+    /// Reads the next chunk, whose checksum is right, or the end.
     fn next_chunk(&mut self) -> Result<(), Error> {
-        // The number of objects and the length of the payload are two fields: one can belie the
-        // other.
+        // The number of objects and the length of the payload are separate fields, which may
+        // contradict each other.
         if self.next < self.chunk.len() {
             return Err(damaged("bytes behind the objects of a chunk").into());
         }
@@ -306,11 +308,12 @@ impl LoadJob {
         Ok(())
     }
 
-    /// Inserts an object as any owner would: the table is visible, and others may write it.
+    /// Inserts an object like any owner would: the table is visible, and other threads may write to
+    /// it.
     fn insert(&self, object: &ObjectBuf, budget: &mut Budget) -> Result<(), Error> {
         while let Err(error) = self.table.insert(self.owner, object) {
             match error {
-                // The object is decoded, and its place in the chunk passed: it goes in now.
+                // The object was decoded, and its place in the chunk passed, so insert it now.
                 Error::Busy => while self.table.help_batch(budget) == Step::More {},
                 error => return Err(error),
             }
@@ -318,7 +321,7 @@ impl LoadJob {
         Ok(())
     }
 
-    /// Decodes the next object of the chunk; gives the bytes it took.
+    /// Decodes the next object of the chunk. Returns the number of bytes that it took.
     fn decode(&self, term: &mut TermBuf) -> Result<usize, Error> {
         term.clear();
         let bytes = &self.chunk[self.next..];
@@ -331,7 +334,7 @@ impl LoadJob {
 impl Drop for LoadJob {
     fn drop(&mut self) {
         if self.phase != LoadPhase::Done {
-            // It may have been dropped by somebody else already.
+            // Another thread may have dropped it already.
             let _ = self.table.drop_unasked(None);
         }
     }

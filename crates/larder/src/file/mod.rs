@@ -6,15 +6,15 @@
 //!  footer  'E'  objects (u64)  SHA-256 of everything before the footer (32)  checksum (u32)
 //! ```
 //!
-//! Numbers are little endian; checksums are CRC-32 of the part that they end. So a file that was
-//! cut short, one that was altered, one that a later Larder wrote and one that is something else
-//! are told from each other, and damage is found in the chunk where it lies. A chunk ends with the
-//! object that makes it full; one that is larger than its length field holds fails the save.
+//! Numbers are little endian. A checksum is the CRC-32 of the part that it ends. So these are
+//! distinguished: a truncated file, a damaged one, one of a later version of Larder, and one of
+//! another kind. Damage is located in a chunk. A chunk ends with the object that makes it full. If
+//! its length exceeds the length field, the save fails.
 //!
-//! A file is written under a temporary name in the same folder and renamed when it is complete:
-//! what was there before is replaced by a good file or not at all. What is saved is the table as of
-//! the moment at which the save began (see `crate::versions`). A table on a structure of the
-//! studies has no snapshots: of it, what a scan sees is saved (see [`crate::scan`]).
+//! A file is written under a temporary name in the same folder, and renamed when it is complete. So
+//! an existing file is replaced by a complete one, or not at all. The file has the table as of the
+//! moment at which the save began (see `crate::versions`). A table on a structure of the studies
+//! has no snapshots, and is saved as a scan sees it (see [`crate::scan`]).
 
 mod format;
 mod load;

@@ -1,24 +1,25 @@
-//! What a table with limits has too much: some of its objects are evicted, or no more are let in
-//! (see `bounds::quota`).
+//! Evictions from tables with limits, and refusals if the table doesn't evict (see
+//! `bounds::quota`).
 //!
 //! # Steps
 //!
-//! 1. A write is made as in any table. With `Evict::None` it is refused before, if it would exceed
-//!    a limit.
-//! 2. Afterwards, without a lock, the thread that has written evicts objects while there are too
-//!    many: some more than it has written at most, so that no call pays for all that is left.
+//! 1. A write is made as in any table. With `Evict::None` it is refused before that, if it would
+//!    exceed a limit.
+//! 2. After the write, without a lock, the thread evicts objects while there are too many. It
+//!    evicts at most some more than it has written, so that no call pays for everything that is
+//!    left.
 //! 3. *Choose* a victim: a key, with its heat and a print of its object.
-//! 4. Under the lock of its entry: the object is removed, if it is the one that was chosen and
-//!    nobody has met it since. Else there is another choice. This is a commit as any removal is:
-//!    snapshots keep the object, feeds tell it, and transactions that read it lose.
-//! 5. What is left, as others were fresher or a list was being inserted, the next write evicts, or
-//!    the expirer.
+//! 4. Lock the entry of the victim. If the object is still the one that was chosen, and the key
+//!    wasn't used since, remove it. Otherwise choose again. The removal is a commit like any other:
+//!    snapshots keep the object, feeds get an event, and transactions that have read it lose.
+//! 5. Objects may be left, because chosen ones were used meanwhile, or because a list was being
+//!    inserted. The next write evicts them, or the expirer.
 //!
-//! Linearisation point of an eviction: as of a delete. It is a change of its own.
+//! Linearisation point of an eviction: that of a delete. It is a change of its own.
 //!
-//! So between two calls of one thread a table has no more than its limits say. There may be one
+//! So between two calls of one thread a table doesn't exceed its limits. But there may be one
 //! object more for each other thread that is inserting, and the objects of a list or a transaction
-//! while that call is under way.
+//! while that call is running.
 
 use super::begin::{Intent, Operation};
 use super::commit::Written;
@@ -29,22 +30,23 @@ use crate::store::Store;
 use crate::table::Table;
 use larder_index::{Guard, Previous};
 
-/// Objects that a write evicts at most, besides as many as it has written: about a quarter of a
-/// millisecond.
+/// The maximum number of objects that a write evicts in addition to the number that it has written:
+/// about a quarter of a millisecond.
 const MOST: usize = 256;
-/// Choices that others may spoil, one after the other.
+/// The number of successive choices that may become invalid.
 const CHOICES: usize = 8;
-/// Spoiled choices after which the candidates that are left, which are as old, are forgotten.
+/// The number of invalid choices after which the remaining candidates, which are as old, are
+/// dropped.
 const STALE: usize = 4;
 
 impl Table {
-    /// (2) After so many objects were written.
+    /// (2) Called after this number of objects was written.
     #[cold]
     pub(crate) fn evict_after(&self, guard: &Guard, written: usize) {
         self.evict_surplus(guard, written + MOST);
     }
 
-    /// Evicts objects while there are too many, so many at most; how many went.
+    /// Evicts objects while there are too many, at most this number. Returns how many were evicted.
     pub(crate) fn evict_surplus(&self, guard: &Guard, most: usize) -> usize {
         let mut gone = 0;
         while gone < most {
@@ -70,11 +72,11 @@ impl Table {
         })
     }
 
-    /// Removes what is expired, of a table that refuses what it has no room for: then the write
-    /// begins again.
+    /// Removes expired objects of a table that refuses writes when it is full. The write is then
+    /// repeated.
     ///
     /// # Errors
-    /// `Full` if there is nothing expired.
+    /// `Full` if no object is expired.
     #[cold]
     pub(super) fn make_room(&self, op: &Operation<'_>) -> Result<(), Error> {
         if let Some((bounded, _)) = limited(op.store) {
@@ -92,7 +94,7 @@ impl Table {
         Err(self.full(op))
     }
 
-    /// Whether one went.
+    /// Evicts one object. Returns whether it did.
     fn evict_one(&self, guard: &Guard, store: &Store, bounded: &Bounded, quota: &Quota) -> bool {
         for spoiled in 0..CHOICES {
             if spoiled == STALE {
@@ -105,19 +107,19 @@ impl Table {
             match self.evict(guard, &victim, quota) {
                 Ok(Previous::Present) => return true,
                 Ok(_) => {}
-                // (5) A list is being inserted, or the table is gone.
+                // (5) A list is being inserted, or the table was dropped.
                 Err(_) => return false,
             }
         }
         false
     }
 
-    /// (4) Of a victim that this quota has chosen.
+    /// (4) Removes a victim that this quota has chosen.
     fn evict(&self, guard: &Guard, victim: &Victim, by: &Quota) -> Result<Previous, Error> {
         let key = self.key(&victim.key);
         loop {
             let op = self.begin_on(guard, key.bytes, Intent::Write)?;
-            // If the table was emptied since, what it has now was not chosen.
+            // If the table was emptied since, the victim wasn't chosen among its present objects.
             let same = limited(op.store).filter(|(_, quota)| std::ptr::eq(*quota, by));
             let Some((bounded, quota)) = same else {
                 return Ok(Previous::Absent);
@@ -150,10 +152,10 @@ impl Table {
         }
     }
 
-    /// Asks whether there is room for what is new of some keys and values, which one commit writes.
+    /// Checks whether there is room for the new objects of some keys, which one commit writes.
     ///
     /// # Errors
-    /// `NoTable`, `Busy`; `Full` if there is none, of a table that evicts nothing.
+    /// `NoTable`, `Busy`; `Full` if there is no room, and the table doesn't evict.
     pub(crate) fn ask_for_room<'k>(
         &self,
         guard: &Guard,
@@ -161,7 +163,7 @@ impl Table {
     ) -> Result<(), Error> {
         let op = self.begin(guard)?;
         let store = op.store;
-        // Below the locks of keys, which the commit may hold.
+        // Read below the locks of keys, which the commit may hold.
         let below = store.history().map_or(store, |history| history.store());
         let Index::Unique(index) = &below.index else {
             return Ok(());
@@ -184,7 +186,7 @@ impl Table {
     }
 }
 
-/// The limits of a store, if it has some.
+/// The quota of a store, if it has limits.
 fn limited(store: &Store) -> Option<(&Bounded, &Quota)> {
     let bounded = store.bounded()?;
     Some((bounded, bounded.layer().quota()?))

@@ -1,6 +1,5 @@
-//! The times of a bounded table's objects: an insert with a time of its own, how long an object has
-//! left, and the removal of those whose time is over (steps 2 and 3 of `bounds`).
-//!
+//! Lifetimes in bounded tables: inserts with a lifetime of their own, the remaining lifetime of an
+//! object, and the removal of expired objects (steps 2 and 3 of `bounds`).
 //! Linearisation point: the store with which the index unlocks the leaf. The operations work below
 //! the table's bounds, on values with stamps, by way of the table's own commit.
 
@@ -16,14 +15,14 @@ use crate::table::Table;
 use larder_index::{Change, Guard, Previous};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
-/// How long an object has left.
+/// The remaining lifetime of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TimeLeft {
     /// There is no object.
     Absent,
-    /// So many milliseconds.
+    /// The object expires in this number of milliseconds.
     Ms(u64),
-    /// It does not expire.
+    /// The object doesn't expire.
     Unlimited,
 }
 
@@ -38,8 +37,9 @@ impl Table {
         }
     }
 
-    /// Inserts an object as `insert` does, which lives for so many milliseconds, whatever the
-    /// table's `ttl`; `None`: until it is deleted. The table's `idle` holds for it as for others.
+    /// Inserts an object like `insert`, with a lifetime in milliseconds in place of the table's
+    /// `ttl`. With `None`, the object doesn't expire. The table's `idle` applies to it as to
+    /// others.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds; `View` in a
@@ -53,7 +53,7 @@ impl Table {
         with_local(|local| self.insert_with_in(local, who, object.borrow(), ttl))
     }
 
-    /// As `insert_with`, for hosts. The table takes counts of its own for handles.
+    /// Like `insert_with`, for hosts. The table takes counts of its own for handles.
     ///
     /// # Errors
     /// As `insert_with`.
@@ -90,15 +90,16 @@ impl Table {
             if let Written::Done = written {
                 bounded.after_write(key, arm, growth);
             } else {
-                // Nothing was changed, so nobody has taken what was told.
+                // Nothing was changed, so the recorded kind of change was not read.
                 take_gone();
             }
             Ok((written, ()))
         })
     }
 
-    /// Gives the object under an index key so many milliseconds from now on, `None`: unlimited
-    /// time; whether there is one. To feeds this is no change.
+    /// Sets the remaining lifetime, in milliseconds, of the object under an index key. With `None`,
+    /// the object doesn't expire. Returns whether there is such an object. Feeds get no event for
+    /// this.
     ///
     /// # Errors
     /// As `insert_with`.
@@ -106,7 +107,7 @@ impl Table {
         with_local(|local| self.expire_in(local, who, key, ttl))
     }
 
-    /// As `expire`, for hosts.
+    /// Like `expire`, for hosts.
     ///
     /// # Errors
     /// As `insert_with`.
@@ -146,7 +147,8 @@ impl Table {
         })
     }
 
-    /// How long the object under an index key has left. It is no read of the object.
+    /// Returns the remaining lifetime of the object under an index key. This doesn't count as a
+    /// read of it.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`; `Unbounded` if the table has no bounds, `TableType` for a
@@ -168,19 +170,19 @@ impl Table {
         })
     }
 
-    /// The table's bounds, if it is bounded. Of a view: None.
+    /// The table's bounds, if it is bounded; `None` for a view.
     pub fn bounds(&self) -> Option<Bounds> {
         let guard = larder_index::pin();
         let layer = self.store(&guard)?.layer()?;
         Some(layer.bounds())
     }
 
-    /// Sets the bounds of a bounded table, for what is written from here on: an object that is
-    /// there keeps the time that it has.
+    /// Sets the bounds of a bounded table. They apply to objects written from now on. Existing
+    /// objects keep their lifetimes.
     ///
     /// # Errors
-    /// `NoTable`, `NotOwner`; `Unbounded` if the table was made without bounds, `Unlimited` for
-    /// limits of one that was made without limits; `BadOption` for a limit of 0.
+    /// `NoTable`, `NotOwner`; `Unbounded` if the table was created without bounds, `Unlimited` for
+    /// limits if the table was created without limits; `BadOption` for a limit of 0.
     pub fn set_bounds(&self, who: OwnerId, bounds: &Bounds) -> Result<(), Error> {
         if self.owner() != who {
             return Err(Error::NotOwner);
@@ -196,19 +198,20 @@ impl Table {
         Ok(())
     }
 
-    /// Bytes that the objects of a table with limits take, as `max_memory` counts them; None for
-    /// others. O(1).
+    /// The size in bytes of the objects of a table with limits, as `max_memory` counts it; `None`
+    /// for other tables. O(1).
     pub fn weight(&self) -> Option<usize> {
         let guard = larder_index::pin();
         self.store(&guard)?.quota().map(Quota::weight)
     }
 
-    /// Removes objects whose time is over, about as many as fit in two kilobytes of keys; how many
-    /// timers were looked at, and whether more may be due. The library does so by itself, on a
+    /// Removes expired objects, about as many as have two kilobytes of keys. Returns how many
+    /// timers were processed, and whether more may be due. The library does this by itself, on a
     /// thread of its own.
     ///
     /// # Errors
-    /// `NoTable`; `Busy` while a list is being inserted: what was not done is left for later.
+    /// `NoTable`; `Busy` while a list is being inserted. The timers that were not processed stay
+    /// due.
     pub fn remove_expired(&self) -> Result<(usize, bool), Error> {
         let guard = larder_index::pin();
         let store = self.store(&guard).ok_or(Error::NoTable)?;
@@ -224,15 +227,15 @@ impl Table {
             result = result.and_then(|()| self.timer_due(&guard, time, key));
             match result {
                 Ok(()) => looked += 1,
-                // The rest is due again at once.
+                // Make the rest due again at once.
                 Err(_) => layer.push(time, key),
             }
         }
         result.map(|()| (looked, true))
     }
 
-    /// Removes the row that has the value of a unique index which the thread could not claim, if
-    /// that row is expired. What was there; `Refused` if it is not expired. None for a table
+    /// If the row that has the value of a unique index which the thread could not claim is expired,
+    /// removes it. Returns what was there; `Refused` if the row is not expired. `None` for a table
     /// without bounds.
     #[cold]
     pub(crate) fn free_holder(&self, op: &Operation<'_>) -> Option<Previous> {
@@ -240,7 +243,8 @@ impl Table {
         self.free_expired(op, &take_holder()?)
     }
 
-    /// Removes the row under a key if it is expired, as its timer would. As of `free_holder`.
+    /// Removes the row under a key if it is expired, like its timer would. Returns the same as
+    /// `free_holder`.
     pub(crate) fn free_expired(&self, op: &Operation<'_>, key: &[u8]) -> Option<Previous> {
         let bounded = op.store.bounded()?;
         let (written, was) = self.remove_one(op, &**bounded.below(), self.key(key), |value| {
@@ -251,7 +255,7 @@ impl Table {
             is_expired
         });
         Some(match written {
-            // The operation begins anew in any case.
+            // The operation starts again in any case.
             Written::Moved => Previous::Absent,
             _ => was,
         })

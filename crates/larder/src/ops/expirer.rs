@@ -1,17 +1,17 @@
-//! The expirer: a background thread that removes objects whose time is over, and those of which
-//! writers have left too many (see `evict`).
+//! The expirer: a background thread that removes expired objects, and evicts objects that writers
+//! have left (see `evict`).
 //!
 //! # Steps
 //!
-//! It is started with the first bounded table. It ends when it is asked to and no table is left,
-//! and is started anew with the next. Each round:
+//! It is started with the first bounded table. It ends when that is requested and no table is left,
+//! and starts again with the next table. Each round:
 //!
-//! 1. For each bounded table: chunks of timers that are due are dealt with, and some objects are
-//!    evicted, in turn. After each the throttle makes the thread rest; the more is due, the less.
-//! 2. *Sleep* until the next timer of a table, but between `SHORTEST` and `LONGEST`. Nobody has to
-//!    wake it: what expires meanwhile is absent, and a timer that is added before the one that it
-//!    waits for is late by `LONGEST` at most.
-//! 3. Tables that are gone are forgotten. Without tables it waits for the next, or ends.
+//! 1. For each bounded table in turn: process chunks of timers that are due, and evict some
+//!    objects. After each, rest as the throttle says. The more is due, the shorter the rest.
+//! 2. *Sleep* until the next timer of a table, at least `SHORTEST` and at most `LONGEST`. The
+//!    thread needs no wake-up: objects that expire meanwhile are absent, and a timer that is added
+//!    before the next one is late by at most `LONGEST`.
+//! 3. Drop the tables that no longer exist. Without tables, wait for the next one, or end.
 
 use crate::bounds;
 use crate::reclaim::throttle::Throttle;
@@ -22,14 +22,14 @@ use std::sync::{Arc, Weak};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Between two rounds.
+/// The limits of the time between two rounds.
 const SHORTEST: Duration = Duration::from_millis(2);
 const LONGEST: Duration = Duration::from_millis(50);
 
-/// What a timer that is due weighs for the throttle, in bytes of the reaper's backlog.
+/// The weight of a due timer for the throttle, in bytes of the reaper's backlog.
 const WEIGHT: usize = 1 << 10;
 
-/// Objects that are evicted in a turn.
+/// The number of objects that are evicted in a turn.
 const EVICTED: usize = 32;
 
 #[derive(Default)]
@@ -37,7 +37,7 @@ struct Watched {
     tables: Vec<Weak<Table>>,
     started: bool,
     thread: Option<JoinHandle<()>>,
-    /// Whether the thread is to end when there are no tables.
+    /// Whether the thread should end when there are no tables.
     ending: bool,
 }
 
@@ -49,15 +49,15 @@ static WATCHED: Mutex<Watched> = Mutex::new(Watched {
 });
 static ADDED: Condvar = Condvar::new();
 
-/// Sees to a bounded table from here on, as long as it lives.
+/// Adds a bounded table, which the thread processes as long as it lives.
 pub(crate) fn watch(table: &Arc<Table>) {
     let mut watched = WATCHED.lock();
     watched.tables.push(Arc::downgrade(table));
-    // A model checker's programs remove what is expired themselves.
+    // The programs of the model checker remove expired objects themselves.
     if !watched.started && !cfg!(larder_model) {
         let thread = std::thread::Builder::new().name("larder-expirer".to_owned());
-        // If the system has no thread for it, the next table tries again. Meanwhile what is expired
-        // takes memory, and nothing worse.
+        // If no thread can be started, the next table tries again. Until then expired objects only
+        // take memory.
         watched.thread = thread.spawn(main).ok();
         watched.started = watched.thread.is_some();
     }
@@ -65,14 +65,14 @@ pub(crate) fn watch(table: &Arc<Table>) {
     ADDED.notify_one();
 }
 
-/// Ends the thread, unless there are bounded tables; waits for that until then.
+/// Ends the thread, unless there are bounded tables. Waits for that, at most until this time.
 pub(crate) fn end(until: Instant) {
     loop {
         let mut watched = WATCHED.lock();
         if !watched.started {
             let thread = watched.thread.take();
             drop(watched);
-            // What it was doing is caught: it doesn't panic.
+            // Panics of its work are caught, so the thread doesn't panic.
             thread.into_iter().for_each(|thread| drop(thread.join()));
             return;
         }
@@ -130,7 +130,7 @@ fn next_of(table: &Weak<Table>) -> Option<u64> {
     table.store(&guard)?.layer()?.next()
 }
 
-/// How many timers of a table are due, about: at most all it has.
+/// The approximate number of due timers of a table: at most the number of all its timers.
 fn backlog(table: &Weak<Table>) -> usize {
     let Some(table) = table.upgrade() else {
         return 0;
@@ -141,14 +141,14 @@ fn backlog(table: &Weak<Table>) -> usize {
     due.map_or(0, |layer| layer.timers()) * WEIGHT
 }
 
-/// A chunk of each table; whether more may be due.
+/// Processes a chunk of each table. Returns whether more timers may be due.
 fn round(tables: &[Weak<Table>], throttle: &mut Throttle) -> bool {
     let mut more = false;
     for weak in tables {
         let Some(table) = weak.upgrade() else {
             continue;
         };
-        // A panic here would end the thread, and nothing would be removed any more.
+        // A panic would end the thread, and expired objects would no longer be removed.
         let done = catch_unwind(AssertUnwindSafe(|| {
             let expired = table.remove_expired();
             let evicted = table.evict_surplus(&larder_index::pin(), EVICTED);

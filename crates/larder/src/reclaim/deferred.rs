@@ -1,10 +1,10 @@
-//! Deferred release: what was taken out of a table, and readers may still be copying, is given back
-//! when they are gone.
+//! Deferred release: what was removed from a table, and may still be copied by readers, is released
+//! when those readers have finished.
 //!
-//! That is the counts of what values held outside themselves, and small stores. They are gathered
-//! on *release lists*, one for some threads each, so that threads seldom meet. A list goes to the
-//! epoch as a whole: a deferred call for each count, and the care that it isn't forgotten, would
-//! cost more than the write.
+//! This applies to the counts of what values referred to outside themselves, and to small stores.
+//! They are gathered on *release lists*. Each list serves some of the threads, so threads seldom
+//! compete for one. The epoch gets a list as a whole. A deferred call for each count, and the
+//! effort to ensure that none is forgotten, would cost more than the write.
 //!
 //! ```text
 //!  writer   unlinks a value, then puts the counts of its handles on a list ──▶ full: one deferred call for the whole list
@@ -13,14 +13,15 @@
 //!
 //! # Invariants
 //!
-//! 1. Counts come onto a list after the leaf that had their handles was unlocked, and stores after
-//!    they were taken out of their tables: a thread that pins the epoch from then on can't find the
-//!    handles, or the store.
-//! 2. They leave a list for a call that is deferred, under a guard pinned by the thread that takes
-//!    them. Adding and taking are ordered by the list's lock, so whoever copied a handle out of the
-//!    leaf pinned before the call was deferred; it runs when all those are gone.
-//! 3. `PENDING` counts the lists that are not empty and the deferred calls that have not run: while
-//!    it is not 0, the reaper comes by.
+//! 1. Counts are added to a list after the leaf that had their handles was unlocked, and stores
+//!    after they were removed from their tables. So a thread that pins the epoch afterwards can't
+//!    find the handles, or the store.
+//! 2. They are removed from a list by a thread that defers a call under a guard which it has
+//!    pinned. Adding and removing are ordered by the list's lock. So any reader that copied a
+//!    handle out of the leaf has pinned before the call was deferred. The call runs when all those
+//!    readers have unpinned.
+//! 3. `PENDING` counts the lists that are not empty, and the deferred calls that have not run.
+//!    While it is not 0, the reaper keeps coming by.
 
 use crate::raw::Retired;
 use crate::store::Store;
@@ -31,17 +32,17 @@ use parking_lot::Mutex;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A list is full with this many counts, bytes kept alive by them, or stores.
+/// A list is full with this number of counts, of bytes that they keep alive, or of stores.
 const FULL: usize = 256;
 const FULL_BYTES: usize = 1 << 20;
 const FULL_STORES: usize = 32;
 
-/// A store of at most this many bytes is small: it is freed in some microseconds.
+/// A store of at most this many bytes is small. It is freed in some microseconds.
 const SMALL: usize = 4 << 10;
 
 const LISTS: usize = 16;
 
-/// What waits for a deferred call.
+/// What is to be released by a deferred call.
 #[derive(Default)]
 struct ReleaseList {
     counts: Counts,
@@ -73,15 +74,15 @@ static ALL: [CachePadded<Mutex<ReleaseList>>; LISTS] =
 /// See invariant 3.
 static PENDING: AtomicUsize = AtomicUsize::new(0);
 
-/// Whether something waits to be given back.
+/// Whether anything is waiting to be released.
 pub(crate) fn is_pending() -> bool {
-    // Ordering: Relaxed; looked at again and again.
+    // Ordering: Relaxed; it is polled.
     PENDING.load(Ordering::Relaxed) > 0
 }
 
-/// Whether nothing waited before.
+/// Counts one more. Returns whether nothing was waiting before.
 fn note_pending() -> bool {
-    // Ordering: Relaxed; the number orders nothing. What waits is found under its lock.
+    // Ordering: Relaxed; the number orders nothing. What is waiting is found under its lock.
     PENDING.fetch_add(1, Ordering::Relaxed) == 0
 }
 
@@ -90,23 +91,23 @@ fn note_released() {
     PENDING.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// The calling thread's list: threads take turns at choosing.
+/// The list of the calling thread. Threads choose lists in turn.
 fn my_list() -> &'static Mutex<ReleaseList> {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        // Ordering: Relaxed; any spread of the threads will do.
+        // Ordering: Relaxed; any distribution of the threads will do.
         static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % LISTS);
     }
     &ALL[MINE.with(Cell::get)]
 }
 
-/// Puts counts on a list: `put` is called with it. The handles have been unlinked. True if nothing
-/// waited before, so that the reaper has to be woken.
+/// Calls `put` with a list, to add counts whose handles have been unlinked. Returns `true` if
+/// nothing was waiting before, so that the reaper must be woken.
 pub(crate) fn add(guard: &Guard, put: impl FnOnce(&mut Counts)) -> bool {
     on_list(guard, |list| put(&mut list.counts))
 }
 
-/// Puts a store on a list, if it is small; else gives it back. As `add`.
+/// Puts a store on a list if it is small, with the result of `add`. Otherwise returns the store.
 pub(crate) fn add_store(guard: &Guard, store: Retired<Store>) -> Result<bool, Retired<Store>> {
     if store.memory() > SMALL {
         return Err(store);
@@ -119,14 +120,14 @@ fn on_list(guard: &Guard, put: impl FnOnce(&mut ReleaseList)) -> bool {
     let mut list = my_list().lock();
     let was_empty = list.is_empty();
     put(&mut list);
-    // The list begins to wait, and is counted until its call has run (invariant 3). Of all lists,
-    // only the first wakes the reaper.
+    // The list begins to wait, and is counted until its call has run (invariant 3). Only the first
+    // of all lists wakes the reaper.
     let first = was_empty && !list.is_empty() && note_pending();
     if !list.is_full() {
         return first;
     }
-    // Full: this thread defers the whole, under the guard with which it unlinked (invariant 2). The
-    // lock is given back before, as a flush may run other deferred calls.
+    // The list is full. This thread defers it, under the guard with which it has unlinked
+    // (invariant 2). It unlocks the list first, because a flush may run other deferred calls.
     let full = std::mem::take(&mut *list);
     drop(list);
     release_later(full, guard);
@@ -134,7 +135,7 @@ fn on_list(guard: &Guard, put: impl FnOnce(&mut ReleaseList)) -> bool {
     first
 }
 
-/// Gives a list back when every reader pinned now is gone.
+/// Releases a list when every reader that is pinned now has unpinned.
 fn release_later(list: ReleaseList, guard: &Guard) {
     let ReleaseList { counts, stores } = list;
     Retired::drop_after_readers(stores, guard, move || {
@@ -143,12 +144,12 @@ fn release_later(list: ReleaseList, guard: &Guard) {
     });
 }
 
-/// Defers the release of all lists that are not empty. The reaper does so each time it comes by.
+/// Defers the release of all lists that are not empty. The reaper calls this each time it comes by.
 pub(crate) fn sweep() {
     for list in &ALL {
-        // The lock is given back at once, and the epoch pinned after it: all that is on the list
-        // was unlinked before this pin (invariant 2), and a pin may run what others deferred,
-        // which should not happen under a lock.
+        // Unlock the list at once, and pin the epoch after that. Everything on the list was
+        // unlinked before this pin (invariant 2). A pin may run deferred calls, which must not
+        // happen under a lock.
         let list = std::mem::take(&mut *list.lock());
         if !list.is_empty() {
             release_later(list, &larder_index::pin());

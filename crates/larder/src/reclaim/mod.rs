@@ -1,11 +1,11 @@
-//! Memory that is given back later, by others than the caller.
+//! Memory that is freed later, by other threads than the caller.
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `deferred` | release lists: counts of handles, and small stores, until their readers are gone |
-//! | `reaper` | the thread that frees large stores, bit by bit |
-//! | `throttle` | how fast it works |
-//! | `trim` | when free memory goes back to the system |
+//! | `deferred` | release lists: counts of handles, and small stores, until their readers have finished |
+//! | `reaper` | the thread that frees large stores, in small pieces |
+//! | `throttle` | the speed of that thread |
+//! | `trim` | when free memory is returned to the system |
 
 mod deferred;
 pub(crate) mod reaper;

@@ -1,35 +1,36 @@
-//! The reaper: a background thread that frees what tables leave behind, in small pieces, so that no
-//! caller pays for the size of a table.
+//! The reaper: a background thread that frees the memory of dropped tables, in small pieces, so
+//! that no caller pays for the size of a table.
 //!
 //! # Steps
 //!
-//! It is started by the first work, and anew after it was ended. Each round:
+//! The first work starts the thread, and starts it again after it has ended. Each round:
 //!
-//! 1. *Work off* the queue. A store that readers may still be looking at is handed to the epoch
-//!    first, and comes back to the queue when they are gone; then it is freed bit by bit. Between
-//!    bits the throttle makes the thread rest, and free pages go back to the system (see `trim`).
+//! 1. *Work off* the queue. A store that may still have readers is first passed to the epoch, and
+//!    is queued again when they have finished. Then it is freed bit by bit. Between bits the thread
+//!    rests as the throttle says, and returns free pages to the system (see `trim`).
 //! 2. *Sleep*. While something is pending (a release list, a store that waits for its readers,
-//!    garbage of the index), for a nap that doubles up to `LONGEST_NAP`; else until woken, or a
-//!    second.
-//! 3. After a nap, defer the release lists and move the epoch on. So memory comes back although
-//!    nobody uses a table any more.
-//! 4. *End*, if it is asked to ([`end`]) and nothing is pending. It says that it is asleep, and
-//!    looks once more a moment later: what became pending before anybody could know of that is seen
-//!    then. What becomes pending later starts it anew (invariant 3).
+//!    garbage of the index), sleep for a time that doubles up to `LONGEST_NAP`. Otherwise sleep
+//!    until woken, or for a second.
+//! 3. After such a nap, defer the release lists and advance the epoch. So memory is freed even if
+//!    no thread uses a table any more.
+//! 4. *End*, if that is requested ([`end`]) and nothing is pending. The thread first sets `ASLEEP`,
+//!    and checks once more a moment later. It then sees what became pending before other threads
+//!    could see `ASLEEP`. Anything that becomes pending later starts the thread again (invariant
+//!    3).
 //!
-//! It takes a quarter of a core as long as that is enough (see `throttle`). When more and more is
-//! left to it, it works faster; at last helpers come, which go when the worst is over. So a program
-//! that fills and drops tables in a loop can't outrun it: to fill a table takes several times as
-//! long as to free it.
+//! The reaper takes a quarter of a core as long as that suffices (see `throttle`). If its backlog
+//! grows, it works faster. In the end helpers are started, which end when the backlog is small
+//! again. So a program that fills and drops tables in a loop can't outrun it, because filling a
+//! table takes several times as long as freeing it.
 //!
 //! # Invariants
 //!
-//! 1. The backlog is the sum of the shares of all work that is queued, under way, or waiting for
+//! 1. The backlog is the sum of the shares of all work that is queued, running, or waiting for
 //!    readers.
-//! 2. `busy` counts the work that was taken from the queue and is not done. The reaper is idle if
-//!    the queue is empty, `busy` is 0 and nothing is pending.
-//! 3. Whoever makes something pending where nothing was wakes the thread, if it is asleep, and
-//!    starts it if there is none.
+//! 2. `busy` is the number of pieces of work that were taken from the queue and are not done. The
+//!    reaper is idle if the queue is empty, `busy` is 0 and nothing is pending.
+//! 3. A thread that makes something pending when nothing was pending wakes the reaper if it is
+//!    asleep, and starts it if it doesn't run.
 
 use super::deferred;
 use super::throttle::{self, Throttle};
@@ -45,48 +46,50 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-/// Objects freed in one go, apart from the last leaf's; then the clock is looked at.
+/// The number of objects that are freed between two readings of the clock, apart from those of the
+/// last leaf.
 const BIT: usize = 64;
 
-/// What a store or a closure weighs in the backlog, apart from its bytes. A store doesn't know how
-/// much lies outside its index, in binaries: when a hundred small ones wait, it is time to hurry,
-/// whatever they hold.
+/// What a store or a closure adds to the backlog, besides its bytes. A store doesn't know how many
+/// bytes of binaries are outside its index. So when a hundred small ones are waiting, it is time to
+/// hurry, whatever they hold.
 const WEIGHT: usize = 2 << 20;
 
-/// The first pause between two attempts to move the epoch on after work that was handed over, and
-/// where there is only what threads leave behind as they go: nobody waits for that.
+/// The first nap between two attempts to advance the epoch: after work from the queue, and when
+/// only the garbage of other threads is pending, for which nobody waits.
 const NAP: Duration = Duration::from_micros(200);
 const NAP_AFTER_NOTHING: Duration = Duration::from_millis(5);
 
-/// The longest pause between two attempts.
+/// The longest nap between two attempts.
 const LONGEST_NAP: Duration = Duration::from_millis(50);
 
-/// Between the two looks before the end: far longer than a store takes to be seen by other threads.
+/// The time between the two checks before the end. It is far longer than it takes until other
+/// threads see a store.
 const LAST_NAP: Duration = Duration::from_millis(1);
 
-/// What the reaper is asked to do.
+/// The work of the reaper.
 enum Work {
-    /// Free an index that readers may still look at.
+    /// Free a store that may have readers.
     Retired(Retired<Store>, Share),
-    /// Free an index that nobody looks at.
+    /// Free a store without readers.
     Store(Box<Store>, Share),
-    /// Run something.
+    /// Call a closure.
     Call(Box<dyn FnOnce() + Send>, Share),
-    /// Do something bit by bit: called until it answers that it is done.
+    /// Call a closure repeatedly until it returns `true`.
     Bits(Box<dyn FnMut() -> bool + Send>, Share),
 }
 
-/// A part of the backlog; it is off when this is dropped.
+/// A part of the backlog, until it is dropped.
 struct Share {
     bytes: usize,
-    /// What is not freed yet of the bytes of `LEFT`.
+    /// The part of `LEFT` that is not freed yet.
     left: usize,
 }
 
 impl Share {
     fn new(bytes: usize) -> Self {
         let bytes = bytes.saturating_add(WEIGHT);
-        // Ordering: Relaxed twice; figures to go by, which order nothing.
+        // Ordering: Relaxed twice; estimates, which order nothing.
         BACKLOG.fetch_add(bytes, Ordering::Relaxed);
         LEFT.fetch_add(bytes - WEIGHT, Ordering::Relaxed);
         Share {
@@ -97,7 +100,7 @@ impl Share {
 }
 
 impl Share {
-    /// So many bytes are left of it, or fewer.
+    /// Records that at most this many bytes are left.
     fn shrink(&mut self, left: usize) {
         if let Some(less) = self.left.checked_sub(left) {
             self.left = left;
@@ -122,7 +125,7 @@ struct Queue {
     started: bool,
     /// The thread that was started last.
     thread: Option<JoinHandle<()>>,
-    /// Whether it is to end when there is nothing to do.
+    /// Whether the thread should end when there is nothing to do.
     ending: bool,
     helpers: usize,
     busy: usize,
@@ -138,29 +141,30 @@ static QUEUE: Mutex<Queue> = Mutex::new(Queue {
 });
 static WAKE: Condvar = Condvar::new();
 
-/// Whether the thread comes by only when it is woken, or once a second. While it comes by anyway,
-/// what threads leave behind doesn't wake it: a thread that leaves something after each operation
-/// would pay for that each time, and the other threads of a small machine for the core that the
-/// reaper takes.
+/// Whether the thread only comes by when it is woken, or once a second. While it comes by anyway,
+/// garbage of other threads doesn't wake it. Otherwise a thread that leaves garbage after each
+/// operation would pay for that each time, and on a small machine other threads would lose the core
+/// that the reaper takes.
 static ASLEEP: AtomicBool = AtomicBool::new(true);
 
-/// Stores that wait for their readers to go.
+/// The number of stores that wait for their readers.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes left to free, about.
+/// The approximate number of bytes left to free.
 static BACKLOG: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes of the backlog that are not freed yet, without what work weighs apart from its bytes. It
-/// falls while a store is freed; the backlog, by which threads hurry, when it is done.
+/// The bytes of the backlog that are not freed yet, without the weights of the pieces of work. This
+/// number falls while a store is freed. The backlog, which determines the speed, falls when the
+/// store is done.
 static LEFT: AtomicUsize = AtomicUsize::new(0);
 
-/// Threads in `idle`.
+/// The number of threads in `idle`.
 static AWAITED: AtomicUsize = AtomicUsize::new(0);
 
-/// Frees an index once its readers are gone. Small ones are freed by whose turn it is then, as to
-/// hand one over takes longer.
+/// Frees a store when its readers have finished. A small one is freed by any thread that runs the
+/// deferred call, because passing it to the reaper would take longer.
 pub(crate) fn free(store: Retired<Store>, guard: &Guard) {
-    // The store is out of its table, so no reader that pins from here on finds it.
+    // The store was removed from its table, so a reader that pins from here on doesn't find it.
     match deferred::add_store(guard, store) {
         Ok(true) => wake(),
         Ok(false) => {}
@@ -171,46 +175,47 @@ pub(crate) fn free(store: Retired<Store>, guard: &Guard) {
     }
 }
 
-/// Frees an index that nobody looks at.
+/// Frees a store that has no readers.
 pub(crate) fn free_unread(store: Store) {
     let share = Share::new(store.memory());
     send(Work::Store(Box::new(store), share));
 }
 
-/// Runs `f` on the reaper's thread, soon.
+/// Calls `f` on the reaper's thread, soon.
 pub(crate) fn call(f: impl FnOnce() + Send + 'static) {
     send(Work::Call(Box::new(f), Share::new(0)));
 }
 
-/// Calls `f` on the reaper's thread until it answers true, with rests. Each call should take some
-/// microseconds; the whole frees about so many bytes.
+/// Calls `f` on the reaper's thread repeatedly, with rests, until it returns `true`. Each call
+/// should take some microseconds. All of them together free about this many bytes.
 pub(crate) fn bits(bytes: usize, f: impl FnMut() -> bool + Send + 'static) {
     send(Work::Bits(Box::new(f), Share::new(bytes)));
 }
 
-/// Bytes left to free, about.
+/// The approximate number of bytes left to free.
 pub(crate) fn backlog() -> usize {
-    // Ordering: Relaxed; a figure to go by.
+    // Ordering: Relaxed; an estimate.
     BACKLOG.load(Ordering::Relaxed)
 }
 
-/// Bytes of what was dropped that are not freed yet, about.
+/// The approximate number of bytes of dropped tables that are not freed yet.
 pub(crate) fn bytes_waiting() -> usize {
     // Ordering: Relaxed; a figure to go by.
     LEFT.load(Ordering::Relaxed)
 }
 
-/// Puts counts on a list, by way of `put`, to be given back when every reader pinned now is gone.
+/// Calls `put` with a list, to add counts that are released when every reader that is pinned now
+/// has unpinned.
 pub(crate) fn release_later(guard: &Guard, put: impl FnOnce(&mut Counts)) {
     if deferred::add(guard, put) {
         wake();
     }
 }
 
-/// Waits until there is nothing left to free, at most `timeout`; whether that came about. For tests
-/// and orderly ends. The reaper doesn't rest meanwhile.
+/// Waits until there is nothing left to free, at most for `timeout`. Returns whether that was
+/// reached. For tests and orderly shutdowns. The reaper doesn't rest meanwhile.
 pub(crate) fn idle(timeout: Duration) -> bool {
-    // Ordering: Relaxed; the reaper looks at it after each piece.
+    // Ordering: Relaxed; the reaper reads it after each piece.
     AWAITED.fetch_add(1, Ordering::Relaxed);
     let done = wait_until_idle(timeout);
     // Ordering: Relaxed, as above.
@@ -223,8 +228,8 @@ fn wait_until_idle(timeout: Duration) -> bool {
     loop {
         deferred::sweep();
         larder_index::pin().flush();
-        // Under one lock, as a piece goes from the queue to `busy`, and a store from `WAITING` to
-        // the queue, without a moment in neither (invariant 2).
+        // Check under one lock. A piece of work moves from the queue to `busy`, and a store from
+        // `WAITING` to the queue, without being in neither for a moment (invariant 2).
         let queue = QUEUE.lock();
         if queue.work.is_empty() && queue.busy == 0 && !is_pending() {
             return true;
@@ -237,17 +242,17 @@ fn wait_until_idle(timeout: Duration) -> bool {
     }
 }
 
-/// Ends the thread when there is nothing to do; waits for that until then. Whether there is none
-/// now.
+/// Ends the thread when there is nothing to do, and waits for that, at most until this time.
+/// Returns whether the thread has ended.
 pub(crate) fn end(until: Instant) -> bool {
     loop {
         let mut queue = QUEUE.lock();
         if !queue.started && queue.helpers == 0 {
             let thread = queue.thread.take();
             drop(queue);
-            // What it was doing is caught: it doesn't panic.
+            // Panics of its work are caught, so the thread doesn't panic.
             thread.into_iter().for_each(|thread| drop(thread.join()));
-            // What it had kept for itself became pending when it was gone, perhaps.
+            // Garbage that the thread had kept may have become pending when it ended.
             let mut queue = QUEUE.lock();
             if !queue.started && queue.work.is_empty() && !is_pending() {
                 return true;
@@ -268,21 +273,21 @@ pub(crate) fn end(until: Instant) -> bool {
 fn send(work: Work) {
     let mut queue = QUEUE.lock();
     queue.work.push_back(work);
-    // Whether a thread takes it is known under the lock with which it was queued.
+    // Whether a thread will take the work is decided under the same lock.
     let alone = !start(&mut queue);
-    // Behind by more than a gigabyte: a helper.
+    // If the backlog exceeds a gigabyte, start a helper.
     if backlog() > throttle::HIGH && queue.helpers < throttle::helpers() {
         queue.helpers += usize::from(spawn(help).is_some());
     }
     drop(queue);
     WAKE.notify_one();
     if alone {
-        // No thread could be started: the caller does the work.
+        // No thread could be started, so the caller does the work.
         work_off(&mut Worker::new(), || true);
     }
 }
 
-/// A thread's clocks.
+/// The clocks of a thread.
 struct Worker {
     throttle: Throttle,
     trimmer: Trimmer,
@@ -296,9 +301,9 @@ impl Worker {
         }
     }
 
-    /// After each bit of work.
+    /// Called after each bit of work.
     fn pause(&mut self) {
-        // Ordering: Relaxed; looked at again after the next piece.
+        // Ordering: Relaxed; it is read again after the next piece.
         let awaited = || AWAITED.load(Ordering::Relaxed) > 0;
         if self.throttle.pause(|| (backlog(), awaited())) {
             self.trimmer.pass();
@@ -306,23 +311,23 @@ impl Worker {
     }
 }
 
-/// Whether something waits for readers to go.
+/// Whether anything waits for readers.
 fn is_pending() -> bool {
-    // Ordering: Relaxed; looked at again until it holds.
+    // Ordering: Relaxed; it is polled until it is 0.
     deferred::is_pending() || WAITING.load(Ordering::Relaxed) > 0 || larder_index::garbage_waits()
 }
 
-/// Makes sure that the thread comes by to see what waits.
+/// Makes sure that the thread comes by for what is pending.
 pub(crate) fn wake() {
-    // Ordering: Relaxed; if this misses that it fell asleep just now, its next round finds the
-    // work.
+    // Ordering: Relaxed; if this misses that the thread has just fallen asleep, the thread's next
+    // round finds the work.
     if ASLEEP.load(Ordering::Relaxed) {
         start(&mut QUEUE.lock());
         WAKE.notify_one();
     }
 }
 
-/// Starts the thread if there is none; false if the system refuses.
+/// Starts the thread if it doesn't run. Returns `false` if the system refuses.
 fn start(queue: &mut Queue) -> bool {
     if !queue.started {
         queue.thread = spawn(main);
@@ -338,17 +343,17 @@ fn spawn(f: fn()) -> Option<JoinHandle<()>> {
 
 fn take() -> Option<Work> {
     let mut queue = QUEUE.lock();
-    // Popped and counted under one lock (invariant 2).
+    // Take and count the work under one lock (invariant 2).
     let work = queue.work.pop_front();
     queue.busy += usize::from(work.is_some());
     work
 }
 
-/// Does what there is to do, while `go_on` says so.
+/// Works off the queue while `go_on` returns `true`. Returns whether there was any work.
 fn work_off(worker: &mut Worker, go_on: impl Fn() -> bool) -> bool {
     let mut some = false;
     while go_on() {
-        // The lock is not held while the work is done: others go on adding to the queue.
+        // The lock isn't held during the work, so other threads can add to the queue.
         let Some(work) = take() else { break };
         run(work, worker);
         some = true;
@@ -356,7 +361,7 @@ fn work_off(worker: &mut Worker, go_on: impl Fn() -> bool) -> bool {
     some
 }
 
-/// The thread: see the steps.
+/// The thread (see the steps of the module).
 fn main() {
     let mut nap = NAP;
     let mut worker = Worker::new();
@@ -368,13 +373,13 @@ fn main() {
             nap = NAP;
         }
         worker.trimmer.pass();
-        // (2) Under the queue's lock, so that nothing comes between the look and the sleep.
+        // (2) Check and sleep under the queue's lock, so that nothing is queued in between.
         let mut queue = QUEUE.lock();
         if !queue.work.is_empty() {
             continue;
         }
-        // What becomes pending behind this look wakes the thread (invariant 3), or waits for the
-        // next round.
+        // Anything that becomes pending after this check wakes the thread (invariant 3), or waits
+        // for the next round.
         if !is_pending() {
             // Ordering: Relaxed, both, as in `wake`.
             ASLEEP.store(true, Ordering::Relaxed);
@@ -403,22 +408,22 @@ fn main() {
     }
 }
 
-/// A thread that helps as long as there is too much to free.
+/// A thread that helps as long as the backlog is too large.
 fn help() {
     work_off(&mut Worker::new(), || backlog() > throttle::CALM);
     QUEUE.lock().helpers -= 1;
 }
 
 fn run(work: Work, worker: &mut Worker) {
-    // A panic here would end the thread and leak everything after it; nothing shared is left half
-    // done by one.
+    // Catch panics. A panic would end the thread, and leak everything behind it. It leaves no
+    // shared state inconsistent.
     let outcome = catch_unwind(AssertUnwindSafe(|| match work {
         Work::Retired(store, share) => queue_after_readers(store, share),
         Work::Store(mut store, mut share) => {
             while !store.free_some(BIT) {
                 share.shrink(store.memory());
-                // What it frees must not heap up before the collector: a flush takes as much off as
-                // a bit can put there.
+                // What is freed must not accumulate in the collector. A flush removes as much as a
+                // bit can add.
                 larder_index::pin().flush();
                 worker.pause();
             }
@@ -437,26 +442,26 @@ fn run(work: Work, worker: &mut Worker) {
         }
     }));
     drop(outcome);
-    // The share went with the work, or stays with a store that waits; also where something
-    // panicked (invariant 1).
+    // The share was dropped with the work, also if that has panicked, or is kept by a store that
+    // waits (invariant 1).
     QUEUE.lock().busy -= 1;
     worker.pause();
 }
 
-/// Hands a store to the epoch: it is queued again when its readers are gone.
+/// Passes a store to the epoch. It is queued again when its readers have finished.
 fn queue_after_readers(store: Retired<Store>, share: Share) {
     let guard = larder_index::pin();
-    // Ordering: Relaxed; the count is looked at by the reaper alone, again and again, and by tests.
+    // Ordering: Relaxed; only the reaper and tests poll this count.
     WAITING.fetch_add(1, Ordering::Relaxed);
-    // Counted before `busy` falls, and counted until it is in the queue: the reaper is not idle as
-    // long as a store waits (invariant 2).
+    // The count is incremented before `busy` falls, and decremented after the store is in the
+    // queue. So the reaper isn't idle while a store waits (invariant 2).
     store.after_readers(&guard, |store| {
         QUEUE.lock().work.push_back(Work::Store(store, share));
         // Ordering: Relaxed, as above.
         WAITING.fetch_sub(1, Ordering::Relaxed);
     });
-    // A store's readers are gone soon, mostly: the flush lets the epoch move on, rather than the
-    // next nap.
+    // The readers of a store usually finish soon. The flush lets the epoch advance now, and not
+    // only at the next nap.
     guard.flush();
 }
 

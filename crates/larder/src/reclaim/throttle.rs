@@ -1,4 +1,4 @@
-//! How fast the reaper works: enough to keep up, and no more than others can spare.
+//! The speed of the reaper: enough to keep up, and no more than the other threads can spare.
 //!
 //! ```text
 //!  left to free      ≤ CALM          ≤ HIGH         > HIGH
@@ -6,29 +6,29 @@
 //!  share of a core   a quarter       a half         all of it, and of the helpers' cores
 //! ```
 //!
-//! A piece ends after [`PIECE`], so that a thread that shares a core with the reaper waits no
-//! longer than that for it. The rest is slept, not yielded: a thread that yields is still owed its
-//! share, and takes it in turns of several milliseconds.
+//! A piece ends after [`PIECE`]. So a thread that shares a core with the reaper never waits longer
+//! than that. The reaper sleeps in the rest of the time, and doesn't only yield: a thread that
+//! yields is still entitled to its share, and takes it in turns of several milliseconds.
 //!
-//! The priority of the thread is left alone, for two reasons. It could be lowered but, without a
-//! privilege, not raised again when the backlog grows. And a thread of low priority that is
-//! interrupted while it has the epoch pinned stays so for long, and holds up the memory of all
+//! The priority of the thread isn't changed, for two reasons. It could be lowered, but not raised
+//! again without a privilege when the backlog grows. And a thread of low priority that is preempted
+//! while it has the epoch pinned may stay so for long, and delays the freeing of the memory of all
 //! tables.
 
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Work between two rests.
+/// The time of work between two rests.
 pub(crate) const PIECE: Duration = Duration::from_micros(150);
 
-/// Up to this many bytes left to free there is no hurry: some eight million small objects, freed in
-/// a second or two.
+/// Up to this many bytes there is no hurry: about eight million small objects, which are freed in a
+/// second or two.
 pub(crate) const CALM: usize = 256 << 20;
 
-/// Beyond this many bytes nothing is more urgent than to free them.
+/// Beyond this many bytes nothing is more urgent than freeing them.
 pub(crate) const HIGH: usize = 1 << 30;
 
-/// How long to rest after so much work, with so many bytes left to free. None while somebody waits
+/// The rest after this time of work, with this many bytes left to free. None while a thread waits
 /// for the end.
 pub(crate) fn rest(worked: Duration, backlog: usize, awaited: bool) -> Duration {
     match backlog {
@@ -39,32 +39,32 @@ pub(crate) fn rest(worked: Duration, backlog: usize, awaited: bool) -> Duration 
     }
 }
 
-/// Threads that come to help when more than `HIGH` is left: a quarter of the cores, since it takes
-/// several times as long to fill a table as to free it.
+/// The number of threads that help when more than `HIGH` is left: a quarter of the cores, since
+/// filling a table takes several times as long as freeing it.
 pub(crate) fn helpers() -> usize {
     thread::available_parallelism().map_or(1, |cores| (cores.get() / 4).clamp(1, 8))
 }
 
-/// A worker's clock: when the piece under way began.
+/// A worker's clock: when the current piece began.
 pub(crate) struct Throttle(Instant);
 
 impl Throttle {
-    /// A piece begins.
+    /// Begins a piece.
     pub(crate) fn new() -> Self {
         Throttle(Instant::now())
     }
 
-    /// After each bit of work: rests if the piece is over, and says whether it was. `backlog` and
-    /// `awaited` as `rest` wants them.
+    /// Called after each bit of work. If the piece is over, rests, and returns `true`. `backlog`
+    /// and `awaited` are the arguments of `rest`.
     pub(crate) fn pause(&mut self, look: impl FnOnce() -> (usize, bool)) -> bool {
-        // Between two looks at the backlog there is a whole piece, so a bit of work costs a look at
-        // the clock and no more.
+        // The backlog is only read once for each piece. So a bit of work costs one reading of the
+        // clock.
         let worked = self.0.elapsed();
         if worked < PIECE {
             return false;
         }
         let (backlog, awaited) = look();
-        // A piece that took longer than it should is made up for by a longer rest.
+        // A piece that took longer than it should is followed by a longer rest.
         let rest = rest(worked, backlog, awaited);
         if rest.is_zero() {
             thread::yield_now();
@@ -75,7 +75,7 @@ impl Throttle {
         true
     }
 
-    /// The worker has waited for work: that was rest enough.
+    /// Called when the worker has waited for work, which counts as a rest.
     pub(crate) fn restart(&mut self) {
         *self = Throttle::new();
     }

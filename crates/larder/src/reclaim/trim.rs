@@ -1,36 +1,39 @@
-//! When free memory is given back to the system.
+//! When free memory is returned to the system.
 //!
-//! Once a second mimalloc's, which costs little where there is none. The C library's after some
-//! megabytes were freed: to look through its arenas takes as long as there are free blocks in them.
+//! mimalloc is trimmed once a second, which costs little if it has no free pages. The C library is
+//! trimmed after some megabytes were freed, because searching its arenas takes time in proportion
+//! to their free blocks.
 
 use larder_term::blob::live_bytes;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-/// So often at most.
+/// The minimum time between two trims.
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Bytes freed after which the C library's arenas are worth a look.
+/// The number of freed bytes after which the C library's arenas are searched.
 const MUCH: usize = 4 << 20;
 
-/// At most one part in this many of the time goes into looks through the C library's arenas.
+/// At most one part in this number of the time is spent on searching the C library's arenas.
 const SHARE: u32 = 10;
 
-/// Bytes of tables freed since the C library's arenas were looked through, about.
+/// The approximate number of bytes of tables that were freed since the C library's arenas were last
+/// searched.
 static FREED: AtomicUsize = AtomicUsize::new(0);
 
-/// Notes that about this many bytes of a table, or of what one left behind, were freed.
+/// Records that about this many bytes of a table, or of its garbage, were freed.
 pub(crate) fn freed(bytes: usize) {
-    // Ordering: Relaxed; a figure to go by, which orders nothing.
+    // Ordering: Relaxed; an estimate, which orders nothing.
     FREED.fetch_add(bytes, Ordering::Relaxed);
 }
 
-/// What a thread that frees knows of the last time.
+/// The state of a thread that frees memory.
 pub(crate) struct Trimmer {
     last: Instant,
-    /// The bytes of living blobs then; what has gone since counts as freed, too.
+    /// The bytes of live blobs at the last search. Those that were dropped since count as freed,
+    /// too.
     blobs: usize,
-    /// The C library's arenas are left alone until then.
+    /// The C library's arenas are not searched before this time.
     arenas: Instant,
 }
 
@@ -44,15 +47,16 @@ impl Trimmer {
         }
     }
 
-    /// Gives free memory to the system when it is time.
+    /// Returns free memory to the system, if it is time.
     pub(crate) fn pass(&mut self) {
         if self.last.elapsed() < EVERY {
             return;
         }
         larder_index::trim();
         self.last = Instant::now();
-        // Blobs are freed by whoever gives back the last count, with no call of `freed`: the fall
-        // of their number stands for that. It misses those that came meanwhile.
+        // Blobs are freed by the thread that drops the last count, without a call of `freed`. The
+        // decrease of their number stands for that. Blobs that were added meanwhile make it too
+        // small.
         let blobs = live_bytes();
         freed(self.blobs.saturating_sub(blobs));
         self.blobs = blobs;
@@ -60,7 +64,7 @@ impl Trimmer {
         if self.last >= self.arenas && FREED.load(Ordering::Relaxed) >= MUCH {
             FREED.store(0, Ordering::Relaxed);
             larder_index::trim_arenas();
-            // What has passed since `last` is the time that the look took.
+            // The time since `last` is the time that the search took.
             self.arenas = Instant::now() + SHARE * self.last.elapsed();
         }
     }

@@ -1,18 +1,19 @@
-//! Who goes first when transactions keep losing.
+//! Priority between transactions that keep losing.
 //!
-//! A transaction that has lost several times asks for the *turn*. While somebody has it, other
-//! transactions don't begin, for at most `TURN`; those under way end. So the one with the turn
-//! meets no other transaction but those, and then none. (Writes of single keys go on: one that
-//! writes what the transaction reads all the time can still make it lose.)
+//! A transaction that has lost several times asks for the *turn*. While a transaction has the turn,
+//! no other one begins, for at most `TURN`. Those under way end. So the transaction with the turn
+//! first competes only with those, and then with none. (Writes of single keys continue. A thread
+//! that keeps writing what the transaction reads can still make it lose.)
 
 use larder_index::sync::atomic::{AtomicU64, Ordering};
 use std::sync::LazyLock;
 use std::time::{Duration, Instant};
 
-/// How long others wait at most for a transaction with the turn.
+/// The maximum time that others wait for a transaction with the turn.
 const TURN: Duration = Duration::from_millis(100);
 
-/// Until when somebody has the turn, in microseconds since the first look; 0 if nobody has.
+/// The time at which the turn ends, in microseconds since the first reading of the clock; 0 if the
+/// turn is free.
 static UNTIL: AtomicU64 = AtomicU64::new(0);
 
 fn now() -> u64 {
@@ -20,11 +21,11 @@ fn now() -> u64 {
     BEGIN.elapsed().as_micros() as u64
 }
 
-/// The turn, of whoever has this.
+/// The turn, as long as this value exists.
 pub struct Turn(u64);
 
 impl Turn {
-    /// Takes the turn, if nobody has it.
+    /// Takes the turn, if it is free.
     pub fn take() -> Option<Turn> {
         // Ordering: Relaxed, all of this file: the turn protects nothing.
         let held = UNTIL.load(Ordering::Relaxed);
@@ -38,7 +39,7 @@ impl Turn {
         .then_some(Turn(until))
     }
 
-    /// Whether somebody has the turn. Then a transaction should not begin.
+    /// Whether a transaction has the turn. If so, another one should not begin.
     #[inline]
     pub fn is_taken() -> bool {
         let until = UNTIL.load(Ordering::Relaxed);
@@ -48,7 +49,7 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
-        // Another may have taken it since, if it was kept for too long.
+        // Another transaction may have taken it since, if it was kept for too long.
         let _ = UNTIL.compare_exchange(self.0, 0, Ordering::Relaxed, Ordering::Relaxed);
     }
 }
