@@ -1,9 +1,9 @@
 //! Reading a table from a file.
 //!
-//! 1. With `verify`, the whole file is read and checked first, its digest too; a bad one never
-//!    becomes a table.
-//! 2. The objects are inserted chunk by chunk, each chunk's checksum being checked before; at the
-//!    end their number is.
+//! 1. With `verify`, read the whole file and check it first, including its digest. A damaged file
+//!    never becomes a table.
+//! 2. Insert the objects chunk by chunk. Check the checksum of each chunk first, and the number of
+//!    objects at the end.
 
 use super::format::{array, damaged, open, take, Header, CHUNK, DIGEST, FOOTER};
 use crate::budget::{Budget, Step};

@@ -1,25 +1,26 @@
-//! Positions whose ranks are known: of a snapshot, which doesn't change, or of a transaction's
-//! view, which changes by the transaction alone. A change leaves the ranks below it as they are.
+//! Positions whose ranks are known. They are positions of a snapshot, which doesn't change, or of a
+//! transaction's view, which only the transaction changes. A change doesn't affect the ranks below
+//! it.
 
 use larder_index::sync::Mutex;
 
-/// A position, and how many entries lie below it.
+/// A position, and the number of entries below it.
 struct Checkpoint {
     position: Vec<u8>,
     rank: u64,
 }
 
-/// Those that have been put, in order.
+/// The checkpoints, in order.
 #[derive(Default)]
 pub(super) struct Checkpoints(Mutex<Vec<Checkpoint>>);
 
 impl Checkpoints {
-    /// The last one that isn't above a position; the beginning if there is none.
+    /// The last checkpoint that isn't above a position; the beginning if there is none.
     pub(super) fn at(&self, position: Option<&[u8]>) -> (Vec<u8>, u64) {
         self.last(|own| position.is_none_or(|position| own.position.as_slice() <= position))
     }
 
-    /// The last one below which there are no more entries than this.
+    /// The last checkpoint with at most this number of entries below it.
     pub(super) fn with_rank(&self, rank: u64) -> (Vec<u8>, u64) {
         self.last(|own| own.rank <= rank)
     }
@@ -41,7 +42,7 @@ impl Checkpoints {
         }
     }
 
-    /// Forgets those above a position, where something is to change.
+    /// Drops the checkpoints above a position that is about to change.
     pub(super) fn forget_above(&self, position: &[u8]) {
         let mut own = self.0.lock();
         let kept = own.partition_point(|own| own.position.as_slice() <= position);

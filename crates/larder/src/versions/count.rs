@@ -1,12 +1,12 @@
-//! The number of a snapshot's objects. Nobody has counted them at its instant, so they are counted
-//! by one scan, in slices, when somebody asks for the first time.
+//! The number of a snapshot's objects. It isn't known when the snapshot is taken. So the objects
+//! are counted by one scan, in slices, when the number is first asked for.
 
 use crate::budget::Budget;
 use crate::index::Index;
 use larder_index::sync::Mutex;
 use larder_index::{Batch, Direction, Start};
 
-/// A count, and how far it has come.
+/// A count in progress.
 #[derive(Default)]
 pub(crate) struct Count(Mutex<Progress>);
 
@@ -20,14 +20,14 @@ struct Progress {
 enum Place {
     #[default]
     Begin,
-    /// The position where the scan goes on.
+    /// The position at which the scan continues.
     At(Vec<u8>),
     End,
 }
 
 impl Count {
-    /// Counts on, if need be, for as long as the budget lasts; the number, if it is known then. The
-    /// index is the same in all calls, and doesn't change.
+    /// Continues to count, if necessary, as long as the budget lasts. Returns the number, if it is
+    /// known then. The index must be the same in all calls, and must not change.
     pub(crate) fn go_on(&self, index: &Index, budget: &mut Budget) -> Option<usize> {
         let mut progress = self.0.lock();
         let mut batch = Batch {
@@ -40,7 +40,7 @@ impl Count {
                 Place::Begin => Start::Edge,
                 Place::At(position) => Start::At(position),
             };
-            // Pinned for a batch, as in other long scans.
+            // Pin for one batch, as in other long scans.
             let guard = larder_index::pin();
             index.scan(&guard, start, Direction::Forward, &mut batch);
             progress.objects += batch.len();
@@ -49,7 +49,7 @@ impl Count {
             } else {
                 Place::At(std::mem::take(&mut batch.resume))
             };
-            // A batch without objects costs something, too.
+            // A batch without objects has a cost, too.
             if !budget.spend(batch.len() as u32 + 1) && !batch.done {
                 return None;
             }

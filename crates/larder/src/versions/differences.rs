@@ -1,25 +1,26 @@
-//! Which keys of a view may have other objects than the table that it shows.
+//! The keys of a view that may have other objects than the table which the view shows.
 
 use super::history::History;
 use crate::index::Index;
 use crate::indexes::EntriesRead;
 use larder_index::Unique;
 
-/// Keys whose objects may differ.
+/// The keys whose objects may differ.
 pub(crate) trait Differences: Send + Sync {
-    /// An index of these keys, and perhaps of more; none if there is no such key.
+    /// An index of these keys, and possibly of others; `None` if there is no such key.
     fn changed(&self) -> Option<&dyn Unique>;
 
-    /// The objects that the view shows, for a look that is no read of theirs; None if none is.
+    /// The objects that the view shows, in an index whose reads aren't added to the read set.
+    /// `None` if no reads of the view are.
     fn unnoted(&self) -> Option<&Index> {
         None
     }
 
-    /// Notes that entries of a secondary index were read, if that matters.
+    /// Adds entries of a secondary index to the read set, if there is one.
     fn note_entries(&self, _read: EntriesRead) {}
 }
 
-/// Those that have changed since a snapshot.
+/// The keys that have changed since a snapshot.
 impl Differences for History {
     fn changed(&self) -> Option<&dyn Unique> {
         self.undo()

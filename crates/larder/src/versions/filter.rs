@@ -1,27 +1,29 @@
-//! Which keys surely have no undo record: one bit for some of them.
+//! A filter of the keys that may have an undo record: one bit for several keys.
 //!
 //! Invariants:
 //! 1. The bit of a key is set before its first version can be needed: under the lock of the entry,
-//!    before the change. Bits are never cleared. So a reader who saw the change sees the bit.
-//! 2. A clear bit, seen under the lock of the entry, says that the key has no record.
+//!    before the change. Bits are never cleared. So a reader that sees the change sees the bit.
+//! 2. If a bit is clear, seen under the lock of the entry, the key has no record.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::OnceLock;
 
-/// Words of a part.
+/// The number of words of a part.
 const PART: usize = 512;
 
-/// The most parts: 2 MiB.
+/// The maximum number of parts: 2 MiB.
 const MOST: usize = 512;
 
-/// Parts are made when one of their bits is set first: no writer waits for all to be cleared.
+/// A part is allocated when one of its bits is first set. So no writer waits until all parts are
+/// cleared.
 type Part = OnceLock<Box<[AtomicU64; PART]>>;
 
-/// One bit for the keys whose hashes end alike.
+/// The filter. Keys whose hashes end with the same bits share a bit.
 pub(super) struct Filter(Box<[Part]>);
 
 impl Filter {
-    /// One for an index with so many entries: about a bit for each, and some thousand at least.
+    /// Makes a filter for an index with this number of entries: about a bit for each, and at least
+    /// some thousand.
     pub(super) fn new(entries: usize) -> Self {
         let parts = entries.div_ceil(PART * 64).next_power_of_two().min(MOST);
         Filter((0..parts).map(|_| OnceLock::new()).collect())
@@ -38,27 +40,28 @@ impl Filter {
     #[inline]
     pub(super) fn may_have(&self, hash: u64) -> bool {
         let (part, word, bit) = self.place(hash);
-        // Ordering: Acquire. What a reader of the entry saw, or the lock of the entry, orders this
-        // load behind the setting of the key's own bit; with others' bits nothing is done.
+        // Ordering: Acquire. This load is ordered after the store of the key's own bit, by what a
+        // reader of the entry saw, or by the lock of the entry. Bits of other keys don't matter.
         let is_set = |part: &[AtomicU64; PART]| part[word].load(Ordering::Acquire) & bit != 0;
         part.get().is_some_and(|part| is_set(part))
     }
 
-    /// A key with this hash has a record from now on; whether it may have had one before.
+    /// Records that a key with this hash will have a record. Returns whether it may have had one
+    /// before.
     #[inline]
     pub(super) fn set(&self, hash: u64) -> bool {
         let (part, word, bit) = self.place(hash);
         let part = part.get_or_init(|| Box::new([const { AtomicU64::new(0) }; PART]));
         let word = &part[word];
-        // Ordering: Relaxed; the entry's lock orders what is set for its key.
+        // Ordering: Relaxed; the entry's lock orders the stores for its key.
         if word.load(Ordering::Relaxed) & bit != 0 {
             return true;
         }
-        // Ordering: Release; the change that follows is seen with the bit.
+        // Ordering: Release; a thread that sees the change which follows sees the bit.
         word.fetch_or(bit, Ordering::Release) & bit != 0
     }
 
-    /// Bytes held.
+    /// The memory in bytes.
     pub(super) fn memory(&self) -> usize {
         let parts = self.0.iter().filter(|part| part.get().is_some()).count();
         size_of_val(&*self.0) + parts * size_of::<[AtomicU64; PART]>()

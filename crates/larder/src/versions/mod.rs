@@ -1,5 +1,5 @@
-//! Tables as of an instant, several changes at one instant, and what changes in tables: snapshots,
-//! transactions and feeds.
+//! Snapshots, transactions and feeds: tables as of an instant, several changes at one instant, and
+//! the events of changes.
 //!
 //! | file | what it has |
 //! |---|---|
@@ -21,40 +21,42 @@
 //!
 //! # Steps of taking a snapshot
 //!
-//! 1. *Watch*: each table's store is replaced by one that keeps what its writes change, if it is
-//!    not one already.
-//! 2. *Register* a pending snapshot with each history. From here on writes keep what they change.
-//! 3. *Cut*: the clock is moved on; its number is the snapshots'. This is the linearisation point,
-//!    for all tables of the call.
-//! 4. *Look again*: if a table has another store by now, or a list batch holds its latch, or has
-//!    held it since before (1), the snapshots are released and taken anew (after the batch).
+//! 1. *Watch*: if a table isn't watched yet, replace its store by one that keeps versions of what
+//!    its writes change.
+//! 2. *Register* a pending snapshot with each history. From here on writes keep versions of what
+//!    they change.
+//! 3. *Cut*: increment the clock. The new value is the number of the snapshots. This is the
+//!    linearisation point, for all tables of the call.
+//! 4. *Check*: if a table has another store by now, or a list batch holds its latch, or has held it
+//!    since before (1), release the snapshots and take them again, after the batch.
 //!
-//! # Why a snapshot is of one instant
+//! # Why a snapshot shows one instant
 //!
-//! A write decides under the lock of its entry whether it is part of a snapshot: it is not if the
-//! clock that it sees is not less than the snapshot's number. In that case it sees the snapshot
-//! (pending, or live), too, and keeps what was there. It looks at the clock again when that is
-//! kept, still before its change: what it sees then counts.
+//! A write decides under the lock of its entry whether it is part of a snapshot. It is not if it
+//! reads a clock that is not less than the snapshot's number. In that case it also sees the
+//! snapshot, pending or live, and keeps a version. After that, and before its change, it reads the
+//! clock again, and this number counts.
 //!
 //! - *A write that is part of a snapshot is always seen by it.* It took its lock before the cut. A
 //!   reader of the snapshot begins after the cut, and waits for the lock.
-//! - *A write that is not part is never seen.* Its version is in the undo index before its change
-//!   can be read, and a reader looks there last.
-//! - *No write that is part comes after one that is not.* Let W be no part: it read the clock after
-//!   the cut. A write that begins when W has ended takes its lock after the cut: it sees the
-//!   snapshot and the clock, and is no part either.
-//! - *A list is part or not as a whole*: its writes have one number, which is drawn while the list
-//!   has the latch, and the cut is before or after that. A write that has overtaken the list, as it
-//!   revalidated before, may have a greater number than the list, and lie below it; a cut between
-//!   the two would be one while the list has the latch.
+//! - *A write that is not part of it is never seen.* Its version is in the undo index before its
+//!   change can be read, and a reader reads the undo index last.
+//! - *No write that is part of it follows one that is not.* Suppose that W is not part of it: W
+//!   read the clock after the cut. A write that begins after W takes its lock after the cut. It
+//!   sees the snapshot and the clock, and is not part of it either.
+//! - *A list is part of it as a whole, or not at all*: its writes have one number, which is drawn
+//!   while the list has the latch, and the cut is before or after that. A write that revalidated
+//!   before the list may have overtaken it. Such a write may have a greater number than the list,
+//!   and be overwritten by it. But a cut between the two numbers would fall into the time for which
+//!   the list has the latch.
 //!
-//! So no writer waits for a snapshot, and none has to be waited for.
+//! So no writer waits for a snapshot, and a snapshot waits for no writer of a key.
 //!
-//! Sources: the undo records and the check of a reader's number against them are those of HyPer
-//! (Neumann, Mühlbauer, Kemper: Fast Serializable Multi-Version Concurrency Control, SIGMOD 2015);
-//! the clock that snapshots alone move on is that of vCAS (Wei et al., Constant-Time Snapshots,
-//! PPoPP 2021). There each object has its versions; here they lie beside the index, so that a table
-//! without snapshots has none, and pays for none.
+//! Sources: the undo records, and the comparison of a reader's number with them, are from HyPer
+//! (Neumann, Mühlbauer, Kemper: Fast Serializable Multi-Version Concurrency Control, SIGMOD 2015).
+//! The clock that only snapshots increment is from vCAS (Wei et al., Constant-Time Snapshots, PPoPP
+//! 2021). Deviation: in vCAS each object has its versions. Here they are beside the index, so that
+//! a table without snapshots has none, and pays for none.
 
 mod checkpoints;
 mod clock;

@@ -1,5 +1,6 @@
-//! Ranks in a snapshot or a transaction's view: the base's, put right by what overrides it. The
-//! base of a view is its snapshot.
+//! Ranks in a snapshot or a transaction's view: those in the base, corrected by the overridden
+//! keys. The base of a view is its snapshot. A key is *overridden* if an override determines its
+//! value.
 //!
 //! ```text
 //!  base        a   c   d   f   g   k   …      counts of what lies between overridden keys
@@ -8,47 +9,47 @@
 //!              from          end              so many overridden keys, at most
 //! ```
 //!
-//! To count what the snapshot has below a position:
+//! To count the entries of the snapshot below a position:
 //!
-//! 1. Begin at the last checkpoint that isn't above it.
-//! 2. Find the next overridden keys, [`SEGMENT`] at most: a segment ends behind the last of them.
-//! 3. Count what the base has between them, and those of them that the snapshot has.
-//! 4. Look for the overridden keys again. If there are others by now, go back to 3 with them, or if
-//!    they are many, to 2: the segment gets shorter.
-//! 5. At the end of a segment that is full, put a checkpoint.
+//! 1. Start at the last checkpoint that isn't above it.
+//! 2. Find the next overridden keys, at most [`SEGMENT`]. They form a segment, which ends behind
+//!    the last of them.
+//! 3. Count the entries of the base between them, and those of them that the snapshot has.
+//! 4. Find the overridden keys again. If there are others by now, repeat (3) with them. If there
+//!    are too many, return to (2): the segment becomes shorter.
+//! 5. At the end of a full segment, put a checkpoint.
 //!
 //! Invariants:
-//! 1. A key that isn't overridden at step 4 wasn't changed between the snapshot and step 3: the
-//!    base has it if and only if the snapshot has. So a segment's count is the snapshot's, whoever
-//!    writes meanwhile.
-//! 2. A snapshot doesn't change: nor does the rank of a checkpoint. A view changes by its own
-//!    transaction alone, one call at a time, and each write forgets the checkpoints above it.
+//! 1. A key that isn't overridden in step 4 wasn't changed between the snapshot and step 3: the
+//!    base has it if and only if the snapshot has. So the count of a segment is that of the
+//!    snapshot, even if other threads write meanwhile.
+//! 2. A snapshot doesn't change, and neither does the rank of a checkpoint. A view is changed only
+//!    by its own transaction, one call at a time, and each write drops the checkpoints above it.
 //!
-//! Costs: O(log n) for each overridden key behind the checkpoint, of which there are
-//! [`SEGMENT`] at most once checkpoints have been put; the first question puts those that it
-//! passes, in slices.
+//! Cost: O(log n) for each overridden key behind the checkpoint. There are at most [`SEGMENT`] of
+//! them once checkpoints were put. The first query puts those that it passes, in slices.
 
 use super::merged::Merged;
 use super::undo::Override;
 use larder_index::{Batch, Counted, Direction, Guard, Ranked, Start, Unique};
 use std::ops::Bound;
 
-/// Overridden keys of a segment.
+/// The maximum number of overridden keys in a segment.
 const SEGMENT: usize = 32;
-/// What an overridden key costs, in leaves that are counted.
+/// The cost of an overridden key, in leaves that are counted.
 const KEY: usize = 4;
-/// Entries that are passed one by one.
+/// The number of entries that are passed one by one.
 const FEW: u64 = 2 * SEGMENT as u64;
-/// Times that a place is guessed before entries are passed one by one, however many.
+/// The number of guesses of a place. After that, entries are passed one by one, however many.
 const GUESSES: usize = 8;
 
-/// Overridden keys, each with whether the snapshot has it; and whether these are all.
+/// Overridden keys, each with whether the snapshot has it, and whether these are all.
 struct Overridden {
     keys: Vec<(Vec<u8>, bool)>,
     all: bool,
 }
 
-/// The first position behind a key: keys are prefix-free.
+/// The first position behind a key. Keys are prefix-free.
 fn behind(key: &[u8]) -> Vec<u8> {
     [key, &[0]].concat()
 }
@@ -58,7 +59,7 @@ impl Merged<dyn Unique> {
         self.base.ranked()
     }
 
-    /// The first overridden keys from a position on and before another.
+    /// The first overridden keys at or above one position and below another.
     fn overridden(&self, guard: &Guard, from: &[u8], to: Option<&[u8]>, most: usize) -> Overridden {
         let mut found = Overridden {
             keys: Vec::new(),
@@ -80,7 +81,7 @@ impl Merged<dyn Unique> {
                 if to.is_some_and(|to| key >= to) {
                     return found;
                 }
-                // Other snapshots' records say nothing of this one.
+                // Skip records that have no version for this snapshot.
                 let Some(value) = self.overrides.read(record) else {
                     continue;
                 };
@@ -97,8 +98,8 @@ impl Merged<dyn Unique> {
         }
     }
 
-    /// How many entries the snapshot has below a position; of all for none. None: the work is used
-    /// up, and the next call has less to do.
+    /// Counts the entries of the snapshot below a position, or all of them. `None` if the budget is
+    /// exhausted; the next call then has less to do.
     fn count_to(&self, guard: &Guard, to: Option<&[u8]>, work: &mut usize) -> Option<u64> {
         // (1)
         let (mut from, mut rank) = self.overrides.checkpoints.at(to);
@@ -128,8 +129,8 @@ impl Merged<dyn Unique> {
         }
     }
 
-    /// The entries of a segment, whose overridden keys were these. None: the work is used up.
-    /// `Some(None)`: more keys are overridden by now than a segment may have.
+    /// Counts the entries of a segment with these overridden keys. `None` if the budget is
+    /// exhausted. `Some(None)` if more keys are overridden by now than a segment may have.
     fn count_segment(
         &self,
         guard: &Guard,
@@ -161,7 +162,7 @@ impl Merged<dyn Unique> {
         }
     }
 
-    /// Passes `n` entries from a position on in a direction, and copies the next one.
+    /// Passes `n` entries, from a position in a direction, and copies the next one.
     fn pass(
         &self,
         guard: &Guard,
@@ -215,7 +216,7 @@ impl Ranked for Merged<dyn Unique> {
         })
     }
 
-    /// The base's entry with about that rank is near; how near, its rank in the snapshot says.
+    /// The base's entry with about that rank is near. Its rank in the snapshot says how near.
     fn nth(
         &self,
         guard: &Guard,
@@ -252,7 +253,7 @@ impl Ranked for Merged<dyn Unique> {
             batch.clear();
             let near = near.as_deref();
             return Some(match n >= rank {
-                // Nothing is behind the end.
+                // There is nothing behind the end.
                 true => near.is_some_and(|near| {
                     self.pass(guard, Start::At(near), (off, Direction::Forward), batch)
                 }),

@@ -1,23 +1,23 @@
-//! How a merged index is scanned.
+//! Scans of a merged index.
 //!
 //! # Steps of a scan
 //!
 //! 1. Read a batch of the base, which covers the positions up to its `resume`.
-//! 2. Read the overrides of those positions, one at first: mostly that lies behind them. If there
-//!    are many, the batch ends behind one of them.
-//! 3. If there is none, the batch is what was read. Else merge: an entry whose key is overridden
-//!    gives way to the override's. No other entry is copied or compared in order. A batch in any
-//!    order stays one.
-//! 4. If nothing is left, go on behind the batch.
+//! 2. Read the overrides of those positions. Read only one first, which is usually behind them. If
+//!    there are many, end the batch behind one of them.
+//! 3. If there are no overrides, return the batch. Otherwise merge: entries of an overridden key
+//!    are replaced by those of the override. No other entry is copied, or compared to find its
+//!    place. An unordered batch stays unordered.
+//! 4. If nothing is left, continue behind the batch.
 
 use super::merged::{Entries, Merged, Overrides};
 use larder_index::{with_spare, Batch, Direction, Guard, Start, Unique};
 use std::cell::Cell;
 
-/// Once a batch has so many keys that are overridden, it ends.
+/// A batch ends when it has this number of overridden keys.
 const MOST: usize = 512;
 
-/// So many overrides are read at a time, where there is one.
+/// The number of overrides that are read together, once there is one.
 const FEW: usize = 16;
 
 /// The place of a key that was not found.
@@ -27,13 +27,13 @@ const NOWHERE: Span = usize::MAX..usize::MAX;
 #[derive(Clone, Copy)]
 struct Range<'p> {
     start: Start<'p>,
-    /// Where the scan goes on, if it does: at it forward, strictly before it backward.
+    /// Where the scan continues, if it does: at this position forward, strictly before it backward.
     resume: Option<&'p [u8]>,
     direction: Direction,
 }
 
 impl Range<'_> {
-    /// Whether a position lies where the scan has come to.
+    /// Whether the scan has reached a position.
     fn has_begun(&self, position: &[u8]) -> bool {
         match (self.start, self.direction) {
             (Start::Edge, _) => true,
@@ -52,35 +52,36 @@ impl Range<'_> {
         })
     }
 
-    /// Whether all positions that begin so are left to the batches that follow.
+    /// Whether all positions with this prefix are left to the batches that follow.
     fn are_behind(&self, prefix: &[u8]) -> bool {
         self.is_behind(prefix) && !self.resume.is_some_and(|resume| resume.starts_with(prefix))
     }
 }
 
-/// Where something lies in a buffer.
+/// A place in a buffer.
 type Span = std::ops::Range<usize>;
 
-/// A key that is overridden: spans of `Spare::bytes`.
+/// An overridden key: spans of `Spare::bytes`.
 struct Overridden {
-    /// What the positions of its entries begin with.
+    /// The common prefix of the positions of its entries.
     position: Span,
     key: Span,
     record: Span,
-    /// Its entries in the batch of the base, or where they would be.
+    /// Its entries in the base's batch, or the place where they would be.
     place: Span,
 }
 
-/// What a merge works with. Each thread keeps one.
+/// The buffers of a merge. Each thread keeps one set.
 #[derive(Default)]
 struct Spare {
-    /// What was read of the overrides.
+    /// The overrides that were read.
     read: Batch,
-    /// The keys that are overridden, in the order of the scan.
+    /// The overridden keys, in the order of the scan.
     found: Vec<Overridden>,
     /// Their bytes.
     bytes: Vec<u8>,
-    /// Numbers of `found`, from 1, by what `Spare::slot` says of the key; 0: none. A power of two.
+    /// A hash table with numbers of `found`, from 1, by `Spare::slot` of the key; 0 in a free
+    /// place. Its size is a power of two.
     slots: Vec<u16>,
     /// The entries of the base's batch.
     entries: Vec<(usize, usize, usize)>,
@@ -88,11 +89,11 @@ struct Spare {
     resume: Vec<u8>,
 }
 
-/// What a thread keeps is moved when it is taken.
+/// The thread's buffers are moved out while they are used.
 #[derive(Default)]
 struct Boxed(Box<Spare>);
 
-/// A thread keeps no more bytes than this.
+/// A thread keeps buffers of at most this many bytes.
 const KEEP: usize = 256 << 10;
 
 thread_local! {
@@ -104,11 +105,12 @@ impl Spare {
         self.read.bytes.capacity() + self.bytes.capacity() <= KEEP
     }
 
-    /// Where the search for a key begins: a hash, of which the low bits count.
+    /// The place at which the search for a key begins: a hash, whose low bits are used.
     #[inline]
     fn slot(key: &[u8], overrides: &Overrides) -> usize {
         let word = |bytes: Option<&[u8; 8]>| bytes.map(|bytes| u64::from_le_bytes(*bytes));
-        // All of a short key; of a long one its hash, as many may have both ends in common.
+        // Use all bytes of a short key. Hash a long one, because many keys may have both ends in
+        // common.
         let sum = match (word(key.first_chunk()), word(key.last_chunk())) {
             (Some(first), Some(last)) if key.len() <= 16 => first ^ last.rotate_left(21),
             (Some(_), _) => overrides.hash(key),
@@ -117,7 +119,7 @@ impl Spare {
         (sum.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 40) as usize
     }
 
-    /// Notes where each key that was found is to be searched.
+    /// Builds the hash table of the keys that were found.
     fn fill_slots(&mut self, overrides: &Overrides) {
         let slots = (2 * self.found.len()).next_power_of_two();
         self.slots.clear();
@@ -148,7 +150,7 @@ impl Spare {
 }
 
 impl<I: Entries + ?Sized> Merged<I> {
-    /// As `Unique::scan` and `Multi::scan`; see the module.
+    /// See `Unique::scan` and `Multi::scan`, and the module.
     pub(super) fn scan_merged(
         &self,
         guard: &Guard,
@@ -162,7 +164,7 @@ impl<I: Entries + ?Sized> Merged<I> {
         loop {
             // (1)
             self.base.scan(guard, start, direction, batch);
-            // The entries are those of the snapshot, whatever becomes of the leaf.
+            // The entries are those of the snapshot, even if the leaf changes.
             batch.seen = None;
             let Some(index) = self.overrides.index() else {
                 break;
@@ -174,7 +176,7 @@ impl<I: Entries + ?Sized> Merged<I> {
                 |Boxed(spare)| self.merge_batch(guard, index, (start, direction), batch, spare),
             );
             if !merged {
-                // Read again, in order.
+                // Read the batch again, in order.
                 batch.any_order = false;
                 continue;
             }
@@ -192,8 +194,8 @@ impl<I: Entries + ?Sized> Merged<I> {
         batch.any_order = any_order;
     }
 
-    /// Steps 2 and 3 for a batch of the base that begins at `start`. False, and nothing was done,
-    /// if it has to be in order.
+    /// Steps 2 and 3 for a batch of the base that begins at `start`. Returns `false`, and does
+    /// nothing, if the batch must be in order.
     fn merge_batch(
         &self,
         guard: &Guard,
@@ -242,7 +244,7 @@ impl<I: Entries + ?Sized> Merged<I> {
             };
             let (key, pushed) = (&spare.bytes[own.key.clone()], batch.len());
             self.base.push(key, value, direction, batch);
-            // A batch may begin and end among the objects of a key, of its first and its last one.
+            // A batch may begin and end between the objects of a key.
             if i == 0 || i == last {
                 let key = self.overrides.key(key);
                 for i in (pushed..batch.len()).rev() {
@@ -261,8 +263,8 @@ impl<I: Entries + ?Sized> Merged<I> {
         true
     }
 
-    /// Step 2: the keys that are overridden from where a batch of the base begins up to where it
-    /// ends, in the order of the scan. If they are too many, where the batch has to end instead.
+    /// Step 2: the overridden keys between the beginning and the end of a batch of the base, in the
+    /// order of the scan. If there are too many, returns where the batch must end instead.
     fn find_overridden(
         &self,
         guard: &Guard,
@@ -284,7 +286,7 @@ impl<I: Entries + ?Sized> Merged<I> {
         read.until.clone_from(&batch.until);
         read.want = 1;
         let range = self.range(start, direction, (!batch.done).then_some(&batch.resume));
-        // A key among whose objects the batch begins is overridden for it, too.
+        // If the batch begins between the objects of a key, an override of that key counts, too.
         let mut next = match start {
             Start::Edge => Start::Edge,
             Start::At(position) => Start::At(self.base.key_position(position)),
@@ -319,7 +321,7 @@ impl<I: Entries + ?Sized> Merged<I> {
                 if found.len() == MOST {
                     let mut cut = Vec::new();
                     self.base.resume_behind(indexed, direction, &mut cut);
-                    // The batch of the base may end among the objects of this key.
+                    // The batch of the base may end between the objects of this key.
                     let sooner = range.is_behind(self.base.comparable(&cut));
                     return (!sooner).then_some(cut);
                 }
@@ -327,7 +329,7 @@ impl<I: Entries + ?Sized> Merged<I> {
             if read.done || range.are_behind(&read.resume) {
                 return None;
             }
-            // Where one is, others are.
+            // Where there is one, there are often others.
             read.want = FEW;
             std::mem::swap(resume, &mut read.resume);
             next = match direction {
@@ -337,7 +339,7 @@ impl<I: Entries + ?Sized> Merged<I> {
         }
     }
 
-    /// Drops the entries of a batch in order that lie behind its `resume`.
+    /// Drops the entries of an ordered batch that are behind its `resume`.
     #[cold]
     fn cut_batch(&self, direction: Direction, batch: &mut Batch, position: &mut Vec<u8>) {
         let resume = std::mem::take(&mut batch.resume);
@@ -357,11 +359,12 @@ impl<I: Entries + ?Sized> Merged<I> {
         batch.resume = resume;
     }
 
-    /// Finds the entries of each overridden key in a batch in order, or where they would be.
+    /// Finds the entries of each overridden key in an ordered batch, or the place where they would
+    /// be.
     fn place_overridden(&self, direction: Direction, batch: &Batch, spare: &mut Spare) {
         for i in 0..batch.len() {
             if let Some(own) = spare.find(batch.key(i), &self.overrides) {
-                // A key's entries come together.
+                // The entries of a key are adjacent.
                 let place = &mut spare.found[own].place;
                 *place = place.start.min(i)..i + 1;
             }

@@ -87,7 +87,7 @@ impl ViewOf {
     }
 }
 
-/// Figures of a snapshot.
+/// Information about a snapshot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotInfo {
     /// The table of which it was taken.
@@ -116,7 +116,8 @@ impl Engine {
         self.snapshot_after(tables, who, &mut || ())
     }
 
-    /// As `snapshot`, and calls `before` between the steps *register* and *cut*, as often as they
+    /// Like `snapshot`. Also calls `before` between the steps *register* and *cut*, as often as
+    /// they are repeated.
     /// are repeated.
     pub(super) fn snapshot_after(
         &self,
@@ -179,7 +180,7 @@ fn store(source: &Table, snapshot: Snapshot) -> Store {
     Store::of_view(objects, indexes, vec![differ])
 }
 
-/// The indexes of a table, if it has this history still.
+/// The indexes of a table, if it still has this history.
 pub(super) fn indexes_of(source: &Table, history: &Arc<History>) -> Option<Arc<Indexes>> {
     let guard = larder_index::pin();
     let store = source.store(&guard)?;
@@ -187,12 +188,12 @@ pub(super) fn indexes_of(source: &Table, history: &Arc<History>) -> Option<Arc<I
     store.layers().indexes.clone().filter(|_| is_own)
 }
 
-/// Takes snapshots of some tables at one instant. Steps 1 to 4 of the folder.
+/// Takes snapshots of some tables at one instant. Steps 1 to 4 of the parent module.
 pub(super) fn cut(tables: &[&Arc<Table>]) -> Result<Vec<Snapshot>, Error> {
     cut_after(tables, &mut || ())
 }
 
-/// As `cut`; calls `before` between (2) and (3), each time that they are done.
+/// Like `cut`. Calls `before` between (2) and (3), each time.
 fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Snapshot>, Error> {
     loop {
         let guard = larder_index::pin();
@@ -215,8 +216,9 @@ fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Sna
         let mut as_before = true;
         for ((table, snapshot), turns) in tables.iter().zip(&snapshots).zip(turns) {
             as_before &= table.has_history(&snapshot.history, &guard)?;
-            // A list may have come and gone. A write that began before it may have overtaken it:
-            // then its number is the greater one, and it lies below the list's object.
+            // A list may have been inserted meanwhile. A write that began before it may have
+            // overtaken it. In that case the write has the greater number, and was overwritten by
+            // the list's object.
             as_before &= planted(Fault::ListPasses) || table.latch.turns() == turns;
         }
         if as_before {
@@ -226,8 +228,8 @@ fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Sna
     }
 }
 
-/// A number for snapshots, and the time at which it was drawn: what is expired at that time is no
-/// part of them.
+/// A number for snapshots, and the time at which it was drawn. What is expired at that time is not
+/// part of the snapshots.
 fn draw_with_time() -> (u64, u64) {
     loop {
         let time = bounds::now();
@@ -254,7 +256,7 @@ impl Table {
         }
     }
 
-    /// Makes the table keep what its writes change, from here on.
+    /// Makes the table keep versions of what its writes change, from here on.
     pub(super) fn watch(self: &Arc<Self>, guard: &Guard) -> Result<Arc<History>, Error> {
         self.check_watchable()?;
         loop {
@@ -267,14 +269,14 @@ impl Table {
                 history: Some(Arc::clone(&history)),
                 ..op.store.layers().clone()
             });
-            // The old store only leads to the objects, which the new one has, too.
+            // The old store only refers to the objects, as the new one does, too.
             if self.state.replace(op.state, store, guard).is_ok() {
                 return Ok(history);
             }
         }
     }
 
-    /// Makes operations on one key go by the key's lock, from here on.
+    /// Makes operations on one key take the key's lock, from here on.
     pub(super) fn lock_keys(self: &Arc<Self>) -> Result<(), Error> {
         let guard = larder_index::pin();
         loop {
@@ -283,8 +285,8 @@ impl Table {
             if op.store.layers().locks {
                 return Ok(());
             }
-            // A write that has revalidated holds its leaf: the commits that are to come wait for
-            // it when they read the key.
+            // A write that has revalidated holds its leaf. Later commits wait for it when they read
+            // the key.
             let own = op.store.history();
             if own.is_some_and(|own| Arc::ptr_eq(own, &history)) {
                 let store = op.store.through(Layers {
@@ -309,9 +311,10 @@ impl Table {
         Ok(())
     }
 
-    /// Makes the table a plain one again, if it has this history and no batch holds its latch;
-    /// whether nobody finds the history by the table any more. One that stays watched, as it
-    /// `is_followed` or commits write to it, has a new history instead, once this one is large.
+    /// Makes the table a plain one again, if it has this history and no batch holds its latch. If
+    /// it stays watched, because it `is_followed` or commits write to it, it gets a new history
+    /// once this one is large. Returns whether the history can no longer be found through the
+    /// table.
     pub(super) fn unwatch(&self, history: &History, is_followed: bool, guard: &Guard) -> bool {
         let state = self.state.load(guard);
         let Some(store) = state.get() else {
@@ -326,7 +329,8 @@ impl Table {
         }
         let indexes = store.layers().indexes.clone();
         let next = if !store.layers().locks && !is_followed {
-            // The history's store has a part in the objects, which a watched one hasn't.
+            // The history's store has a reference to the contents, which a watched store doesn't
+            // have.
             history.store().through(Layers {
                 indexes,
                 ..history.store().layers().clone()
@@ -337,25 +341,25 @@ impl Table {
                 ..store.layers().clone()
             })
         } else {
-            // Where commits write, it is likely that they go on.
+            // If commits have written to the table, others are likely to follow.
             return false;
         };
         self.state.replace(state, next, guard).is_ok()
     }
 
-    /// Step 4: whether the table still has this history, and no batch that began before is under
-    /// way.
+    /// Step 4: whether the table still has this history, and no batch that began before is still
+    /// being inserted.
     pub(super) fn has_history(&self, history: &Arc<History>, guard: &Guard) -> Result<bool, Error> {
         let op = self.begin(guard)?;
         let own = op.store.history();
         Ok(own.is_some_and(|own| Arc::ptr_eq(own, history)))
     }
 
-    /// A snapshot of the table that is listed nowhere, for the library's own use. It is released
-    /// when it is dropped.
+    /// Takes a snapshot of the table that isn't listed, for internal use. It is released when it is
+    /// dropped.
     ///
     /// # Errors
-    /// As of `Engine::snapshot`, but for rights.
+    /// Those of `Engine::snapshot`, except for access rights.
     pub(crate) fn unlisted_snapshot(self: &Arc<Self>) -> Result<Arc<Table>, Error> {
         let snapshot = cut(&[self])?.pop().ok_or(Error::NoTable)?;
         let of = ViewOf::snapshot(self, &snapshot);
@@ -365,9 +369,9 @@ impl Table {
         Ok(Arc::new(table))
     }
 
-    /// The number of objects in the table's store. O(1), but for a snapshot, whose objects are
-    /// counted the first time: None if the budget is used up before that is done. Then the next
-    /// call goes on.
+    /// The number of objects in the table's store. O(1), except for a snapshot, whose objects are
+    /// counted the first time. `None` if the budget is exhausted before that is done; the next call
+    /// continues.
     pub(crate) fn size_of(&self, store: &Store, budget: &mut Budget) -> Option<usize> {
         match self.snapshot_of() {
             Some(of) => of.count.go_on(&store.index, budget),
@@ -375,7 +379,7 @@ impl Table {
         }
     }
 
-    /// What the table knows of itself if it is a snapshot.
+    /// The description of the snapshot, if the table is one.
     pub(super) fn snapshot_of(&self) -> Option<&SnapshotOf> {
         self.view.as_ref()?.snapshot.as_deref()
     }
@@ -385,7 +389,7 @@ impl Table {
         self.snapshot_of().is_some()
     }
 
-    /// Figures of a table that is a snapshot; None for another.
+    /// Information about the snapshot, if the table is one.
     pub fn snapshot_info(&self) -> Option<SnapshotInfo> {
         let view = self.view.as_ref()?;
         let of = view.snapshot.as_deref()?;
@@ -396,24 +400,25 @@ impl Table {
         })
     }
 
-    /// The table of which this one is a snapshot, if it is one and that table lives.
+    /// The table of which this one is a snapshot, if it is one and that table still exists.
     pub fn snapshot_source(&self) -> Option<Arc<Table>> {
         let source = self.snapshot_of()?.source.upgrade()?;
         source.is_alive().then_some(source)
     }
 
-    /// How many snapshots of the table are live, and how many bytes are kept for them. Zeros for a
-    /// table without. O(1).
+    /// The number of live snapshots of the table, and the number of bytes that are kept for them.
+    /// Zeros if there are none. O(1).
     pub fn snapshots(&self) -> (usize, usize) {
         let guard = larder_index::pin();
         let history = self.store(&guard).and_then(Store::history);
         history.map_or((0, 0), |history| (history.snapshots(), history.kept()))
     }
 
-    /// Releases a snapshot: it is gone, and what was kept for it alone is freed behind. O(1).
+    /// Releases a snapshot. What was kept only for it is freed in the background. O(1).
     ///
     /// # Errors
-    /// `NoTable`; `TableType` if the table is no snapshot; `NotOwner` if it is another's.
+    /// `NoTable`; `TableType` if the table is no snapshot; `NotOwner` if it belongs to another
+    /// owner.
     pub fn release_snapshot(self: &Arc<Self>, who: OwnerId) -> Result<(), Error> {
         if !self.is_snapshot() {
             return Err(Error::TableType);

@@ -1,13 +1,13 @@
-//! Subscriptions: how a feed is followed.
+//! Subscriptions to feeds.
 //!
 //! # Steps of a subscription
 //!
-//! 1. *Watch* the table, if it is not watched already. It stays so while somebody follows.
-//! 2. *Follow*: a follower is added, at the end of the queue. From here on writes tell.
-//! 3. *Look again*: if the table has gone back to its plain store in between, it is watched anew.
+//! 1. *Watch* the table, if it is not watched already. It stays watched while it has a follower.
+//! 2. *Follow*: add a follower at the end of the queue. From here on writes push their events.
+//! 3. *Check*: if the table has gone back to its plain store in between, watch it again.
 //!
-//! With a snapshot, (2) comes before (1), and the follower goes to the end of the queue each time
-//! that the snapshot is taken anew, between the steps *register* and *cut* (see the folder).
+//! With a snapshot, (2) comes before (1). Each time that the snapshot is taken again, the follower
+//! is moved to the end of the queue between the steps *register* and *cut* (see the parent module).
 
 use super::feed::{Cause, Event, Feed, Waker};
 use super::history::History;
@@ -22,48 +22,49 @@ use larder_matchspec::{Context, Program};
 use larder_term::object::ObjectView;
 use std::sync::Arc;
 
-/// What a subscriber wants.
+/// The options of a subscription.
 pub struct Wishes {
-    /// Events it may fall behind, at least 1. What comes on top is lost, the oldest first.
+    /// How many events it may fall behind, at least 1. Beyond that, the oldest events are lost.
     pub limit: usize,
-    /// Changes of which objects, old or new: those that this fits. None: of all.
+    /// A filter: only changes whose old or new object matches. `None` for all changes.
     pub filter: Option<Program>,
-    /// What is called when a subscriber that was told [`Told::Nothing`] or [`Told::Waits`] may ask
-    /// again: once, by a thread that writes.
+    /// Called once, by a writing thread, when a subscriber that got [`Told::Nothing`] or
+    /// [`Told::Waits`] may ask again.
     pub waker: Waker,
 }
 
-/// What a subscriber is told.
+/// An event, as a subscriber gets it.
 pub enum FeedEvent<'a> {
-    /// An object is new.
+    /// An object was inserted under a new key, or added to a bag.
     Insert(&'a ObjectView<'a>),
-    /// An object, the first, was replaced by another with the same key.
+    /// The first object was replaced by the second, which has the same key.
     Replace(&'a ObjectView<'a>, &'a ObjectView<'a>),
-    /// An object is gone.
+    /// An object was deleted.
     Delete(&'a ObjectView<'a>),
-    /// An object is gone, as its time was over (see [`crate::Bounds`]).
+    /// An object expired (see [`crate::Bounds`]).
     Expire(&'a ObjectView<'a>),
-    /// An object is gone, as there was too much (see [`crate::Limits`]).
+    /// An object was evicted (see [`crate::Limits`]).
     Evict(&'a ObjectView<'a>),
-    /// All objects are gone.
+    /// All objects were deleted.
     Clear,
-    /// So many events were lost, as the subscriber fell behind by more than its limit.
+    /// This number of events was lost, since the subscriber fell behind by more than its limit.
     Overflow(u64),
-    /// The table is gone. Nothing follows.
+    /// The table was dropped. No further event follows.
     Gone,
 }
 
-/// How a look at a feed ended.
+/// The result of reading a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     /// There may be more.
     Some,
-    /// There was nothing. The waker is called when there is.
+    /// There was no event. The waker is called when there is one.
     Nothing,
-    /// A list is being inserted: there will be something soon. The waker is called, but whoever
-    /// inserts the list may have stopped, so ask again soon: each time a part of it is done.
+    /// A list is being inserted, so there will be events soon. The waker is called. But the thread
+    /// that inserts the list may have stopped, so ask again soon: each call helps with a part of
+    /// the list.
     Waits,
-    /// The table is gone, and was said to be.
+    /// The table was dropped, and the event that says so was delivered.
     Over,
 }
 
@@ -101,14 +102,14 @@ impl Subscription {
         self.filter.as_ref()
     }
 
-    /// Calls `visit` with the Seq of each of the next events, and the event, in order. Seqs only
-    /// grow; events with the same are of one commit, and none of them is left for the next call,
-    /// but for a commit of over 500.
-    /// About `most` events are looked at. With `sleeps`, the waker is called once there is
-    /// something after there was nothing; otherwise the caller asks again by itself.
+    /// Calls `visit` with the Seq of each of the next events, and the event, in order. Seqs ascend.
+    /// Events with the same Seq are those of one commit, and are all delivered in one call, except
+    /// those of a commit with more than 500 events. Reads about `most` events. With `sleeps`, the
+    /// waker is called once when there are events after there were none. Otherwise the caller asks
+    /// again by itself.
     ///
     /// # Complexity
-    /// The events that are looked at.
+    /// Linear in the number of events that are read.
     pub fn next(
         &mut self,
         (most, sleeps): (usize, bool),
@@ -184,18 +185,18 @@ impl Drop for Subscription {
 }
 
 impl Table {
-    /// Subscribes to what changes in the table from here on.
+    /// Subscribes to all changes of the table from now on.
     ///
     /// # Errors
     /// `NoTable`, `Access` (the right to read is needed); `Busy` while a list is being inserted;
     /// `TableType` for tables on a structure of the studies, and for snapshots.
     ///
     /// # Consistency
-    /// Each change that takes effect after the subscription is told once. The changes of a key are
-    /// told in their order.
+    /// Each change that takes effect after the subscription is delivered once. The changes of a key
+    /// are delivered in their order.
     ///
     /// # Complexity
-    /// O(1). While somebody is subscribed, each write copies its object, old and new.
+    /// O(1). While there is a subscription, each write copies its old and its new object.
     pub fn subscribe(
         self: &Arc<Self>,
         who: OwnerId,
@@ -214,18 +215,18 @@ impl Table {
         Ok(subscription)
     }
 
-    /// How many are subscribed to the table. O(1).
+    /// The number of subscriptions to the table. O(1).
     pub fn subscribers(&self) -> usize {
         self.feed.get().map_or(0, |feed| feed.followers())
     }
 }
 
 impl Engine {
-    /// A snapshot of a table for `who`, as of [`Engine::snapshot`], and a subscription to what
-    /// changes after it: no change is in both, and none in neither.
+    /// Takes a snapshot of a table for `who`, like [`Engine::snapshot`], and subscribes to the
+    /// changes after it. Each change is in exactly one of the two.
     ///
     /// # Errors
-    /// As [`Engine::snapshot`] and [`Table::subscribe`].
+    /// Those of [`Engine::snapshot`] and [`Table::subscribe`].
     pub fn snapshot_and_subscribe(
         &self,
         table: &Arc<Table>,

@@ -1,4 +1,4 @@
-//! Undo records: what was under a key before it changed.
+//! Undo records: the earlier values of a key.
 //!
 //! ```text
 //!  record    version │ version │ …                          newest first
@@ -7,19 +7,19 @@
 //!            of a bag: number of arrival │ length │ object's value │ …
 //! ```
 //!
-//! A version with number r is what every snapshot sees whose number is at most r, and greater than
-//! the number of the next version. The numbers of a record descend.
+//! A version with number r is the value for every snapshot whose number is at most r and greater
+//! than the number of the next version. The numbers in a record descend.
 //!
 //! Lengths and numbers of arrival are LEB128 varints.
 
 use larder_term::varint;
 
-/// What a record says of a key.
+/// The value of a key, according to a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Override<'r> {
-    /// There was nothing under it.
+    /// The key was absent.
     Absent,
-    /// This was under it.
+    /// The key had this value.
     Value(&'r [u8]),
 }
 
@@ -55,8 +55,8 @@ pub(crate) fn newest(record: &[u8]) -> u64 {
     record.first_chunk().map_or(0, |n| u64::from_le_bytes(*n))
 }
 
-/// What the snapshot with this number sees under the key; None if the record says nothing of it,
-/// and what is in the table now is what it sees.
+/// The value of the key in the snapshot with this number. `None` if the record has no version for
+/// it: the snapshot then has the current value in the table.
 #[inline]
 pub(crate) fn as_of(record: &[u8], number: u64) -> Option<Override<'_>> {
     Versions::of(record)
@@ -77,7 +77,7 @@ pub(crate) fn push(number: u64, value: Override<'_>, record: &mut Vec<u8>) {
     }
 }
 
-/// Gives the newest version of a record another number.
+/// Changes the number of the newest version of a record.
 pub(crate) fn renumber(number: u64, record: &mut [u8]) {
     if let Some(newest) = record.first_chunk_mut() {
         *newest = number.to_le_bytes();
@@ -91,7 +91,7 @@ pub(crate) fn push_object(number: u64, value: &[u8], list: &mut Vec<u8>) {
     list.extend_from_slice(value);
 }
 
-/// The objects in the value of a bag's key, with their numbers, in order of arrival.
+/// The objects in the value of a bag's key, with their numbers, in the order of insertion.
 pub(crate) struct Listed<'r>(&'r [u8]);
 
 impl<'r> Listed<'r> {

@@ -1,7 +1,7 @@
 //! Index keys and objects of typed tables, written to the thread's own buffers.
 //!
 //! A key that is an integer or a short binary becomes an index key in registers or on the stack.
-//! Every other one is written as a term first, and the term as an order key: both are one pass over
+//! Any other key is first written as a term, and the term as an order key. Both take one pass over
 //! a few bytes.
 
 use super::key::{bad_key, EncodeKey, Leaf};
@@ -17,10 +17,10 @@ use std::cell::Cell;
 /// The longest index key that is written on the stack.
 const SHORT_KEY: usize = 96;
 
-/// Buffers that have grown beyond this are not kept.
+/// Larger buffers are dropped.
 const KEEP: usize = 64 << 10;
 
-/// What a thread writes keys and objects with.
+/// The buffers with which a thread writes keys and objects.
 #[derive(Default)]
 pub(super) struct Buffers {
     term: Vec<u8>,
@@ -49,7 +49,7 @@ fn with_buffers<R>(f: impl FnOnce(&mut Buffers) -> R) -> R {
 /// Calls `f` with the index key of an ordered_set for a key.
 ///
 /// # Errors
-/// `WrongType` for what is no key.
+/// `WrongType` for an invalid key.
 #[inline]
 pub(super) fn with_key<K: EncodeKey + ?Sized, R>(
     key: &K,
@@ -105,7 +105,7 @@ fn push_key<K: EncodeKey + ?Sized>(
 /// The index key of an ordered_set for a key.
 ///
 /// # Errors
-/// `WrongType` for what is no key.
+/// `WrongType` for an invalid key.
 pub(super) fn index_key<K: EncodeKey + ?Sized>(key: &K) -> Result<Vec<u8>, Error> {
     with_key(key, <[u8]>::to_vec)
 }
@@ -113,7 +113,7 @@ pub(super) fn index_key<K: EncodeKey + ?Sized>(key: &K) -> Result<Vec<u8>, Error
 /// Calls `f` with the row of a key and a value as an object of a table.
 ///
 /// # Errors
-/// `WrongType` for what is no key, and for values that serde can't make terms of.
+/// `WrongType` for an invalid key, and for values that serde can't convert to terms.
 #[inline]
 pub(super) fn with_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized, R>(
     table: &Table,
@@ -130,7 +130,7 @@ pub(super) fn with_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized, R>(
 /// Writes the row of a key and a value.
 ///
 /// # Errors
-/// As `with_object`.
+/// Those of `with_object`.
 #[inline]
 pub(super) fn write_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
     table: &Table,

@@ -1,4 +1,4 @@
-//! Changes that depend on what is there: compute, compare_exchange, pop, retain.
+//! Changes that depend on the present value: compute, compare_exchange, pop, retain.
 
 use super::key::{EncodeKey, OrderedKey};
 use super::{bytes, row, Typed};
@@ -9,19 +9,19 @@ use serde::de::DeserializeOwned;
 use serde::Serialize;
 use std::borrow::Borrow;
 
-/// What becomes of a value.
+/// The change of a value.
 pub(super) enum Next<'n, V> {
-    /// It stays as it is.
+    /// Leave it as it is.
     Keep,
-    /// This takes its place.
+    /// Replace it by this one.
     Put(&'n V),
-    /// It goes.
+    /// Remove it.
     Remove,
 }
 
 impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
-    /// Has `f` look at the value under a key, if there is one, and say by `then` what is to become
-    /// of it. It is called again if somebody else changes the value meanwhile.
+    /// Calls `f` with the value under a key, if there is one. `then` turns the result into a
+    /// change. Repeats both if another thread changes the value meanwhile.
     pub(super) fn change<Q: EncodeKey + ?Sized>(
         &self,
         key: &Q,
@@ -53,10 +53,10 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         })
     }
 
-    /// Puts in place of the value under a key what `f` makes of it: `None` stands for no value,
-    /// before and after. Gives what `f` gave. Atomic: no update is lost.
+    /// Replaces the value under a key by the result of `f` for it. `None` stands for no value,
+    /// before and after. Returns the result of `f`. Atomic: no update is lost.
     ///
-    /// `f` is called again if somebody else changes the value meanwhile. It may use other tables,
+    /// `f` is called again if another thread changes the value meanwhile. It may use other tables,
     /// and this one.
     ///
     /// ```
@@ -75,11 +75,11 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// `WrongType` for what is no key or no term, and for a row of other types: nothing is changed
-    /// then. `NoTable`, `ReadOnly`, `Full`, `NotUnique`.
+    /// `WrongType` for an invalid key, a value that can't be converted to a term, and a row of
+    /// other types. Nothing is changed then. `NoTable`, `ReadOnly`, `Full`, `NotUnique`.
     ///
     /// # Complexity
-    /// A `get` and a `put`, each time that `f` is called.
+    /// That of a `get` and a `put` for each call of `f`.
     pub fn compute<Q>(
         &self,
         key: &Q,
@@ -97,8 +97,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Ok(made)
     }
 
-    /// Puts `new` in place of the value under a key, if that is `current`: `None` stands for no
-    /// value. `Ok` with the value that was there if it did, else `Err` with the one that is there.
+    /// Replaces the value under a key by `new`, if it equals `current`. `None` stands for no value.
+    /// Returns `Ok` with the previous value if it did, and otherwise `Err` with the present value.
     /// Atomic.
     ///
     /// ```
@@ -114,7 +114,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As `compute`.
+    /// Those of `compute`.
     pub fn compare_exchange<Q>(
         &self,
         key: &Q,
@@ -140,7 +140,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Ok(answer)
     }
 
-    /// Removes the first row, and gives it. Of several that do so at once each gets another.
+    /// Removes the first row, and returns it. Concurrent calls get different rows.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -159,16 +159,16 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// `WrongType` for a row of other types, which stays; `NoTable`, `ReadOnly`.
     ///
     /// # Consistency
-    /// The row was the first at an instant during the call. One that is inserted before it after
-    /// that instant may be there when the row is removed.
+    /// The row was the first one at an instant during the call. Another row that is inserted before
+    /// it after that instant may be in the table when the row is removed.
     pub fn pop_first(&self) -> Result<Option<(K, V)>, Error> {
         self.pop(Self::first)
     }
 
-    /// Removes the last row, and gives it. As `pop_first`.
+    /// Removes the last row, and returns it. See `pop_first`.
     ///
     /// # Errors
-    /// As `pop_first`.
+    /// Those of `pop_first`.
     pub fn pop_last(&self) -> Result<Option<(K, V)>, Error> {
         self.pop(Self::last)
     }
@@ -183,7 +183,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
                 taken = old;
                 then(Next::Remove)
             })?;
-            // Another may have taken it: then the next is first.
+            // Another thread may have removed it. Try the next one.
             if let Some(value) = taken {
                 return Ok(Some((key, value)));
             }
@@ -191,8 +191,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Ok(None)
     }
 
-    /// Removes the rows for which `f` says `false`; how many. Each row is looked at and removed
-    /// atomically: if somebody else changes it in between, `f` is asked again.
+    /// Removes the rows for which `f` returns `false`. Returns their number. Each row is checked
+    /// and removed atomically: if another thread changes it in between, `f` is called again.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -206,10 +206,10 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As `iter`, and `ReadOnly`. What was removed before the error is gone.
+    /// Those of `iter`, and `ReadOnly`. Rows that were removed before the error stay removed.
     ///
     /// # Consistency
-    /// As `range`: what others insert meanwhile may be asked about or not.
+    /// That of `range`: `f` may be called for rows that other threads insert meanwhile, or not.
     pub fn retain(&self, mut f: impl FnMut(&K, &V) -> bool) -> Result<usize, Error> {
         let mut gone = 0;
         for row in self.iter() {
@@ -219,7 +219,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
             }
             let mut goes = false;
             self.change(&key, |old, then| {
-                // Mostly it is what was shown, and `f` has no other answer for it.
+                // Usually the row hasn't changed, so `f` needn't be called again.
                 goes = old.is_some_and(|value| !f(&key, &value));
                 then(if goes { Next::Remove } else { Next::Keep })
             })?;

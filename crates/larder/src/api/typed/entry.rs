@@ -1,4 +1,4 @@
-//! Entries: a key, with or without a value.
+//! Entries: the place of a key, with or without a value.
 
 use super::change::Next;
 use super::key::OrderedKey;
@@ -7,8 +7,8 @@ use crate::error::Error;
 use serde::de::DeserializeOwned;
 use serde::Serialize;
 
-/// The place of a key in a table, empty or not: [`Typed::entry`]. It holds nothing. What is said of
-/// it takes effect at one instant, when the entry is used up.
+/// The place of a key in a table, empty or not: [`Typed::entry`]. It holds no lock. The changes
+/// that are requested take effect at one instant, when the entry is consumed.
 pub struct Entry<'t, K, V, F = fn(&mut V)> {
     table: &'t Typed<K, V>,
     key: K,
@@ -16,7 +16,7 @@ pub struct Entry<'t, K, V, F = fn(&mut V)> {
 }
 
 impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
-    /// The place of a key, to be filled or changed.
+    /// Returns the place of a key, to insert or change its value.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -43,8 +43,8 @@ impl<'t, K: OrderedKey, V: Serialize + DeserializeOwned, F: FnMut(&mut V)> Entry
         &self.key
     }
 
-    /// If there is a value when the entry is used, `f` changes it. `f` is called again if somebody
-    /// else changes it meanwhile.
+    /// If there is a value when the entry is consumed, changes it by `f`. `f` is called again if
+    /// another thread changes the value meanwhile.
     pub fn and_modify<G: FnMut(&mut V)>(self, mut f: G) -> Entry<'t, K, V, impl FnMut(&mut V)> {
         let Entry {
             table,
@@ -62,18 +62,20 @@ impl<'t, K: OrderedKey, V: Serialize + DeserializeOwned, F: FnMut(&mut V)> Entry
         }
     }
 
-    /// Inserts `value` if there is none. What is there then. Atomic, as [`Typed::compute`].
+    /// Inserts `value` if there is none. Returns the value that is there then. Atomic, like
+    /// [`Typed::compute`].
     ///
     /// # Errors
-    /// As [`Typed::compute`].
+    /// Those of [`Typed::compute`].
     pub fn or_insert(self, value: V) -> Result<V, Error> {
         self.or_insert_with(|| value)
     }
 
-    /// As `or_insert` of what `f` makes, which is called once, and only if there is no value.
+    /// Like `or_insert` with the result of `f`, which is called once, and only if there is no
+    /// value.
     ///
     /// # Errors
-    /// As [`Typed::compute`].
+    /// Those of [`Typed::compute`].
     pub fn or_insert_with(mut self, f: impl FnOnce() -> V) -> Result<V, Error> {
         let (mut f, mut default, mut made) = (Some(f), None, None);
         self.table.change(&self.key, |old, then| {
@@ -97,14 +99,14 @@ impl<'t, K: OrderedKey, V: Serialize + DeserializeOwned, F: FnMut(&mut V)> Entry
             }
             Ok(())
         })?;
-        // One of the two is there: the default was put, or another value was found.
+        // Either the default was inserted, or another value was found.
         made.or(default).ok_or(Error::BadKey)
     }
 
-    /// As `or_insert` of the type's default.
+    /// Like `or_insert` with the default of the type.
     ///
     /// # Errors
-    /// As [`Typed::compute`].
+    /// Those of [`Typed::compute`].
     pub fn or_default(self) -> Result<V, Error>
     where
         V: Default,
@@ -112,10 +114,11 @@ impl<'t, K: OrderedKey, V: Serialize + DeserializeOwned, F: FnMut(&mut V)> Entry
         self.or_insert_with(V::default)
     }
 
-    /// Does what `and_modify` says, and nothing to a key without a value. What is there then.
+    /// Makes the change of `and_modify`, and nothing if there is no value. Returns the value that
+    /// is there then.
     ///
     /// # Errors
-    /// As [`Typed::compute`].
+    /// Those of [`Typed::compute`].
     pub fn or_nothing(mut self) -> Result<Option<V>, Error> {
         let mut made = None;
         self.table.change(&self.key, |old, then| {

@@ -21,19 +21,19 @@ use std::borrow::Cow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-/// What can be looked for in a typed table: an [`OrderedKey`], or what one can be borrowed as, such
-/// as `str`.
+/// A type whose values can be looked up in a typed table: an [`OrderedKey`], or a type that one can
+/// be borrowed as, such as `str`.
 ///
 /// Both traits are derived by `#[derive(OrderedKey)]`, for structs and enums whose fields are keys.
-/// Who implements them keeps what [`OrderedKey`] asks for.
+/// Other implementations must satisfy the requirements of [`OrderedKey`].
 pub trait EncodeKey {
     /// Writes the key as one term.
     ///
     /// # Errors
-    /// [`Error::WrongType`] for a value that is no key, such as NaN; see [`bad_key`].
+    /// [`Error::WrongType`] for a value that is an invalid key, such as NaN; see [`bad_key`].
     fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error>;
 
-    /// What the key is, if it is simple: then its index key is made in registers.
+    /// The simple form of the key, if it has one. Its index key is then made in registers.
     #[doc(hidden)]
     #[inline(always)]
     fn leaf(&self) -> Leaf<'_> {
@@ -72,17 +72,17 @@ pub trait EncodeKey {
 /// # Ok(()) }
 /// ```
 ///
-/// # What an implementation keeps
+/// # Requirements for an implementation
 ///
-/// * Of two values the lesser has the lesser term, in Erlang's order; two that are equal have equal
+/// * The terms of values have the same order in Erlang as the values, and equal values have equal
 ///   terms. If the type is `Ord` or `PartialOrd`, that is its order.
-/// * A value comes back from its term.
-/// * If the type can be borrowed as another ([`Borrow`](std::borrow::Borrow)) that is a key, both
-///   have one term.
+/// * Decoding the term of a value returns the value.
+/// * If the type can be borrowed as another one ([`Borrow`](std::borrow::Borrow)) that is a key,
+///   both have the same term.
 ///
-/// A type that does not keep this loses nothing, but its keys may not be found, or not in order.
+/// If a type violates this, no data is lost, but its keys may not be found, or may be out of order.
 pub trait OrderedKey: EncodeKey + Sized {
-    /// The key of a term; none if the term is none of this type's.
+    /// Decodes a key; `None` if the term is none of this type's.
     fn decode_key(term: TermRef<'_>) -> Option<Self>;
 
     /// The value of a byte, if the type is that of bytes.
@@ -93,12 +93,12 @@ pub trait OrderedKey: EncodeKey + Sized {
     }
 }
 
-/// What a simple key is.
+/// A simple key.
 #[doc(hidden)]
 pub enum Leaf<'k> {
     /// An integer.
     Int(i64),
-    /// One that is too large for an `i64`.
+    /// An integer that is too large for an `i64`.
     Large(u64),
     /// A binary.
     Binary(&'k [u8]),
@@ -106,7 +106,7 @@ pub enum Leaf<'k> {
     Other,
 }
 
-/// The error of a value that is no key, and why.
+/// The error for a value that is an invalid key, with the reason.
 pub fn bad_key(why: &str) -> Error {
     Error::WrongType(format!("not a key: {why}").into())
 }

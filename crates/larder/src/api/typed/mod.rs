@@ -1,4 +1,4 @@
-//! Typed tables: Rust's types in, Rust's types out. With the feature `serde`.
+//! Typed tables, which take and return values of Rust's types. With the feature `serde`.
 //!
 //! ```
 //! use larder::prelude::*;
@@ -28,13 +28,14 @@
 //! # Ok(()) }
 //! ```
 //!
-//! A typed table is an ordered_set of rows `{Key, Value}`. Keys are terms by [`OrderedKey`], values
-//! by serde, as the tables there say. So all that tables have is there for typed ones, too: files,
-//! feeds, secondary indexes, match specifications, from Rust and from whatever else uses the table.
-//! A [`Typed`] is a way to look at a [`Table`]: [`Typed::table`] gives the table, and
-//! [`Table::typed`] a typed view of any ordered_set, of a snapshot or in a transaction, too.
+//! A typed table is an ordered_set of rows `{Key, Value}`. Keys are converted to terms by
+//! [`OrderedKey`], and values by serde, as the tables below say. So typed tables have everything
+//! that tables have: files, feeds, secondary indexes and match specifications, from Rust and from
+//! any other program that uses the table. A [`Typed`] is a view of a [`Table`]. [`Typed::table`]
+//! returns the table. [`Table::typed`] makes a typed view of any ordered_set, including snapshots
+//! and the views of transactions.
 //!
-//! # What values are as terms
+//! # Values as terms
 //!
 //! | value | term |
 //! |---|---|
@@ -51,34 +52,34 @@
 //! | `Some(x)` | `x`, if that is a number, a `bool`, a text, bytes, a sequence or a map; else `{some, x}` |
 //! | `()` | `{}` |
 //!
-//! A struct is also read from a map with the names of its fields as atoms, and a float from an
-//! integer. A field that is added at the end, with `#[serde(default)]`, leaves older rows readable.
-//! A field that is left out (`skip_serializing_if`) is an error: the others would move. Attributes
-//! for which a term has to say what it is (`untagged`, `tag`, `flatten`) work as far as it does: a
-//! variant with fields is a tuple to them. A `Vec<u8>` is a list to serde; as `serde_bytes` it is a
-//! binary.
+//! A struct can also be read from a map with the names of its fields as atoms, and a float from an
+//! integer. After a field is added at the end, with `#[serde(default)]`, older rows can still be
+//! read. A field that is left out (`skip_serializing_if`) is an error, because the others would
+//! move. Attributes for which a term must describe itself (`untagged`, `tag`, `flatten`) work as
+//! far as it does: they see a variant with fields as a tuple. A `Vec<u8>` is a list for serde; as
+//! `serde_bytes` it is a binary.
 //!
 //! # Errors
 //!
-//! A row that is not of the types is [`Error::WrongType`], which says which row and why; a value
-//! that is no term likewise, and then nothing is changed. Other errors are those of tables:
-//! [`Error::NoTable`] of all operations on a table that was dropped, [`Error::ReadOnly`] of writes
-//! to a snapshot, [`Error::Full`], [`Error::NotUnique`].
+//! A row of other types is [`Error::WrongType`]; the text says which row and why. So is a value
+//! that can't be converted to a term, and then nothing is changed. Other errors are those of
+//! tables: [`Error::NoTable`] for all operations on a table that was dropped, [`Error::ReadOnly`]
+//! for writes to a snapshot, [`Error::Full`], [`Error::NotUnique`].
 //!
 //! # Locks
 //!
-//! None is held while a function of the caller's runs (in `with`, `compute`, `retain`, entries and
-//! iterators), so it may use any table. Those that read and then write (`compute`) do so again if
-//! somebody else wrote meanwhile: so their functions may be called more than once.
+//! No lock is held while a function of the caller runs (in `with`, `compute`, `retain`, entries and
+//! iterators), so it may use any table. An operation that reads and then writes (`compute`) is
+//! repeated if another thread has written meanwhile. So its function may be called more than once.
 //!
 //! # Why terms
 //!
-//! Keys and values could have been bytes of their own, in an index of their own. That would save
-//! the object's header and little else, as an index key is made without a term in between where it
-//! is an integer, a text or bytes, and a value is read where it lies. It would have no snapshots,
-//! transactions, ranks, bounds, feeds or files. `make bench-rust` measures both, side by side: a
-//! lookup by `u64` takes about 1.2 times as long as in such an index among 300,000 rows, and 1.6
-//! times among a thousand, in the processor's caches (docs/performance.md §12).
+//! Keys and values could have an encoding and an index of their own. That would save the object's
+//! header and little else: for integers, texts and bytes an index key is made directly, without a
+//! term, and a value is read in place. But such an index would have no snapshots, transactions,
+//! ranks, bounds, feeds or files. `make bench-rust` measures both, side by side. A lookup by `u64`
+//! takes about 1.2 times as long as in such an index among 300,000 rows, and 1.6 times among a
+//! thousand, in the processor's caches (docs/performance.md §12).
 
 mod bytes;
 mod change;
@@ -120,11 +121,11 @@ pub use row::View;
 pub use snapshot::TypedSnapshot;
 
 pub use larder_derive::OrderedKey;
-/// What an [`OrderedKey`] is written with and read from.
+/// The encoder and the reader of an [`OrderedKey`].
 pub use larder_term::{Encoder, TermRef};
 
 /// A table of keys `K` and values `V`, in the order of the keys. Clones are handles of the same
-/// table; any number of threads use it at once. See the [module](self).
+/// table. Any number of threads may use them. See the [module](self).
 pub struct Typed<K, V> {
     table: Table,
     types: PhantomData<fn() -> (K, V)>,
@@ -143,13 +144,13 @@ impl<K, V> fmt::Debug for Typed<K, V> {
 }
 
 impl<K, V> Typed<K, V> {
-    /// The types are said of a table that is an ordered_set with the key in front.
+    /// Makes a typed view of a table that is an ordered_set with the key in front.
     fn of(table: Table) -> Self {
         let types = PhantomData;
         Typed { table, types }
     }
 
-    /// The table, whose rows are terms: for all that typed tables have no name of their own for.
+    /// The table, whose rows are terms, for operations that typed tables don't have.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -166,17 +167,17 @@ impl<K, V> Typed<K, V> {
         &self.table
     }
 
-    /// The number of rows. O(1).
+    /// Returns the number of rows. O(1).
     pub fn len(&self) -> usize {
         self.table.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.table.is_empty()
     }
 
-    /// Removes all rows at one instant; how many. O(1).
+    /// Removes all rows at one instant. Returns their number. O(1).
     ///
     /// # Errors
     /// `NoTable`, `ReadOnly`.
@@ -186,7 +187,8 @@ impl<K, V> Typed<K, V> {
 }
 
 impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
-    /// Runs an operation with an index key, until no list that is being inserted is in its way.
+    /// Runs an operation with an index key. If a list insert is in the way, waits for it and
+    /// retries.
     #[inline]
     fn at<Q: EncodeKey + ?Sized, R>(
         &self,
@@ -196,7 +198,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         bytes::with_key(key, |key| self.table.patiently(|| f(key)))?
     }
 
-    /// The value under a key.
+    /// Returns the value under a key.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -213,7 +215,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// `WrongType`, `NoTable`.
     ///
     /// # Complexity
-    /// O(log n), and linear in the value. No lock is taken.
+    /// O(log n), and linear in the size of the value. Takes no lock.
     #[inline]
     pub fn get<Q>(&self, key: &Q) -> Result<Option<V>, Error>
     where
@@ -225,8 +227,9 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         found
     }
 
-    /// Calls `f` with a view of the value under a key, where it lies: what of it is needed is read,
-    /// texts and bytes without a copy. What `f` gives; none if there is no such key.
+    /// Calls `f` with a view of the value under a key, in place. Only the parts that `f` asks for
+    /// are read, and texts and bytes without a copy. Returns the result of `f`, or `None` if there
+    /// is no such key.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -240,7 +243,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// `NoTable`; `WrongType` if the row is no `{Key, Value}`.
+    /// `NoTable`; `WrongType` if the row isn't `{Key, Value}`.
     #[inline]
     pub fn with<Q, R>(&self, key: &Q, f: impl FnOnce(View<'_>) -> R) -> Result<Option<R>, Error>
     where
@@ -267,7 +270,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         })
     }
 
-    /// The values under some keys, each looked up by itself; the waits for memory overlap.
+    /// Returns the values under several keys. Each is looked up by itself, but their cache misses
+    /// overlap.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -280,7 +284,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As `get`.
+    /// Those of `get`.
     pub fn get_many<Q>(&self, keys: &[Q]) -> Result<Vec<Option<V>>, Error>
     where
         K: Borrow<Q>,
@@ -299,7 +303,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
                     match stored.map(row::value) {
                         Some(Ok(value)) => found.push(Some(value)),
                         Some(Err(error)) => wrong = Some(error),
-                        // The key is done.
+                        // This key was looked up.
                         None if found.len() == i => found.push(None),
                         None => {}
                     }
@@ -310,10 +314,10 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         wrong.map_or(Ok(found), Err)
     }
 
-    /// Whether there is a row under a key.
+    /// Returns whether there is a row under a key.
     ///
     /// # Errors
-    /// `WrongType` for what is no key, `NoTable`.
+    /// `WrongType` for an invalid key, `NoTable`.
     pub fn contains_key<Q>(&self, key: &Q) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -323,7 +327,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         self.at(key, |key| table.member(me, key))
     }
 
-    /// The first row.
+    /// Returns the first row.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -344,10 +348,10 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         self.edge(Direction::Forward)
     }
 
-    /// The last row. As `first`.
+    /// Returns the last row. See `first`.
     ///
     /// # Errors
-    /// As `first`.
+    /// Those of `first`.
     pub fn last(&self) -> Result<Option<(K, V)>, Error> {
         self.edge(Direction::Backward)
     }
@@ -366,9 +370,10 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         found
     }
 
-    /// The rows of a range of keys, in order, from either end. What others write meanwhile may be
-    /// met or not; a row that stays as it is, is met once. Of a [snapshot](Self::snapshot) it is
-    /// one instant, and in a transaction, too.
+    /// Returns an iterator over the rows of a range of keys, in order, from either end. Rows that
+    /// other threads insert or delete meanwhile may be returned or not. A row that doesn't change
+    /// is returned once. In a [snapshot](Self::snapshot) and in a transaction the rows are those of
+    /// one instant.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -383,11 +388,12 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// `WrongType` for a bound that is no key. Each row may be an error: `WrongType`, and
-    /// `NoTable`. Nothing comes after one.
+    /// `WrongType` for a bound that is an invalid key. Each row may be an error: `WrongType`, or
+    /// `NoTable`. An error ends the iteration.
     ///
     /// # Complexity
-    /// Rows are read some at a time, at first few: O(log n) for each time, and O(1) for each row.
+    /// Rows are read in pages, which are small at first: O(log n) for each page, and O(1) for each
+    /// row.
     pub fn range<Q, R>(&self, range: R) -> Result<Range<K, V>, Error>
     where
         K: Borrow<Q>,
@@ -397,12 +403,12 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Range::new(&self.table, &range)
     }
 
-    /// All rows. As `range`.
+    /// Returns an iterator over all rows. See `range`.
     pub fn iter(&self) -> Range<K, V> {
         Range::all(&self.table)
     }
 
-    /// Inserts a row, and gives the value that was under its key. Atomic.
+    /// Inserts a row, and returns the previous value under its key. Atomic.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -415,9 +421,9 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// `WrongType` for what is no key or no term: then nothing is changed. `WrongType`, too, if the
-    /// row that was there is of other types: it is replaced all the same. `NoTable`, `ReadOnly`,
-    /// `Full`, `NotUnique`.
+    /// `WrongType` for an invalid key, or a value that can't be converted to a term; nothing is
+    /// changed then. `WrongType`, too, if the previous row is of other types; it is replaced
+    /// nevertheless. `NoTable`, `ReadOnly`, `Full`, `NotUnique`.
     pub fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
         let (table, me) = (self.table.engine_table(), self.table.me());
         let mut old = Ok(None);
@@ -433,8 +439,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         old
     }
 
-    /// Inserts a row, in place of the one that has its key, which is not looked at. Key and value
-    /// are borrowed. Atomic.
+    /// Inserts a row, and replaces the one with its key, if there is one, without reading it. Key
+    /// and value are borrowed. Atomic.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -447,7 +453,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As `insert`, but for what was there.
+    /// Those of `insert`, except for the previous row.
     pub fn put<Q>(&self, key: &Q, value: &V) -> Result<(), Error>
     where
         K: Borrow<Q>,
@@ -459,8 +465,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         })?
     }
 
-    /// Inserts a row that lives for so long, whatever the table's `ttl`; `None`: until it is
-    /// removed. Atomic.
+    /// Inserts a row with a lifetime of its own, in place of the table's `ttl`. With `None`, the
+    /// row doesn't expire. Atomic.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -475,7 +481,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As `put`; `Unbounded` if the table has no bounds.
+    /// Those of `put`; `Unbounded` if the table has no bounds.
     pub fn put_with<Q>(&self, key: &Q, value: &V, ttl: Option<Duration>) -> Result<(), Error>
     where
         K: Borrow<Q>,
@@ -488,11 +494,11 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         })?
     }
 
-    /// Gives the row under a key so long to live, from now on; `None`: until it is removed. Whether
-    /// there is one.
+    /// Sets the remaining lifetime of the row under a key. With `None`, the row doesn't expire.
+    /// Returns whether there is such a row.
     ///
     /// # Errors
-    /// `WrongType` for what is no key, `NoTable`; `Unbounded` if the table has no bounds.
+    /// `WrongType` for an invalid key, `NoTable`; `Unbounded` if the table has no bounds.
     pub fn expire<Q>(&self, key: &Q, ttl: Option<Duration>) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -502,10 +508,10 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         self.at(key, |key| table.expire(me, key, super::bounds::ms(ttl)))
     }
 
-    /// How long the row under a key has left.
+    /// Returns the remaining lifetime of the row under a key.
     ///
     /// # Errors
-    /// As `expire`.
+    /// Those of `expire`.
     pub fn time_left<Q>(&self, key: &Q) -> Result<TimeLeft, Error>
     where
         K: Borrow<Q>,
@@ -515,8 +521,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         self.at(key, |key| table.time_left(me, key))
     }
 
-    /// Inserts rows all at once: nobody sees some of them without the others. If one is no row,
-    /// none is inserted. Of several with one key the last counts.
+    /// Inserts all rows at one instant: nobody sees some of them without the others. If one of them
+    /// is invalid, none is inserted. Of several rows with the same key, the last one counts.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -529,7 +535,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As `insert`.
+    /// Those of `insert`.
     pub fn extend(&self, rows: impl IntoIterator<Item = (K, V)>) -> Result<(), Error> {
         let table = self.table.engine_table();
         let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
@@ -542,8 +548,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Ok(())
     }
 
-    /// Removes the row under a key, and gives its value. Atomic: of several that remove it at once,
-    /// one gets it.
+    /// Removes the row under a key, and returns its value. Atomic: of several concurrent calls,
+    /// only one gets it.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -557,8 +563,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// `WrongType` for what is no key: then nothing is changed. `WrongType`, too, if the row was of
-    /// other types: it is removed all the same. `NoTable`, `ReadOnly`.
+    /// `WrongType` for an invalid key; nothing is changed then. `WrongType`, too, if the row is of
+    /// other types; it is removed nevertheless. `NoTable`, `ReadOnly`.
     pub fn remove<Q>(&self, key: &Q) -> Result<Option<V>, Error>
     where
         K: Borrow<Q>,
@@ -574,7 +580,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         old
     }
 
-    /// The rank of the row under a key, from 1; none if there is none.
+    /// Returns the rank of the row under a key, from 1, or `None` if there is none.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -592,11 +598,11 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// `WrongType` for what is no key, `NoTable`; `Unranked` for a table with bounds, or on another
-    /// structure than the default.
+    /// `WrongType` for an invalid key, `NoTable`; `Unranked` for a table with bounds, or on a
+    /// structure other than the default.
     ///
     /// # Consistency
-    /// As [`Table::rank`].
+    /// That of [`Table::rank`].
     pub fn rank<Q>(&self, key: &Q) -> Result<Option<u64>, Error>
     where
         K: Borrow<Q>,
@@ -606,11 +612,11 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         self.at(key, |key| table.rank(me, key))
     }
 
-    /// The n-th row: from 1 on from the first, from -1 on from the last. None if there are fewer,
-    /// and for 0. As `rank`.
+    /// Returns the n-th row: from 1 counted from the first, from -1 counted from the last. `None`
+    /// if there are fewer rows, and for 0. Consistency is that of `rank`.
     ///
     /// # Errors
-    /// As `rank`; `WrongType`.
+    /// Those of `rank`; `WrongType`.
     pub fn nth(&self, n: i64) -> Result<Option<(K, V)>, Error> {
         let (table, me) = (self.table.engine_table(), self.table.me());
         let mut found = Ok(None);
@@ -619,20 +625,21 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         found
     }
 
-    /// At most so many rows, in order, from the n-th on, counted as by `nth`. As `rank`.
+    /// Returns up to `most` rows, in order, from the n-th one. `n` counts as in `nth`.
     ///
     /// # Errors
-    /// As `nth`.
+    /// Those of `nth`.
     pub fn slice(&self, n: i64, most: usize) -> Result<Vec<(K, V)>, Error> {
         let (table, me) = (self.table.engine_table(), self.table.me());
         let job = self.table.patiently(|| table.slice(me, n, most))?;
         range::all_of(&self.table, job)
     }
 
-    /// How many rows have keys from `low` on and before `high`. As `rank`.
+    /// Counts the rows whose keys are at or above `low` and below `high`. Consistency is that of
+    /// `rank`.
     ///
     /// # Errors
-    /// As `rank`.
+    /// Those of `rank`.
     pub fn count<Q>(&self, low: &Q, high: &Q) -> Result<u64, Error>
     where
         K: Borrow<Q>,
@@ -643,8 +650,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         self.table.patiently(|| table.count_range(me, &low, &high))
     }
 
-    /// The key and the value of a row, as a term: what [`Table::subscribe`], `select` and others
-    /// give of the table.
+    /// Converts a row, as a term, to its key and value. [`Table::subscribe`], `select` and others
+    /// return rows as terms.
     ///
     /// ```
     /// use larder::api::Event;

@@ -1,4 +1,4 @@
-//! Typed views of tables: made, found, and of snapshots and transactions' views.
+//! Typed views of new and of existing tables.
 
 use super::Typed;
 use crate::api::{Builder, Larder, Table};
@@ -6,8 +6,8 @@ use crate::error::Error;
 use crate::options::TableKind;
 
 impl Larder {
-    /// The typed table of this name, which is made if there is none: an ordered_set that
-    /// [`Larder::find`] finds. [`Builder::typed`] makes one with options.
+    /// Returns the typed table of this name, and creates it if there is none: an ordered_set that
+    /// [`Larder::find`] finds. [`Builder::typed`] creates one with options.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -20,14 +20,14 @@ impl Larder {
     /// ```
     ///
     /// # Errors
-    /// `BadOption` for a name over 255 characters; `TableType`, as [`Table::typed`], if there is
-    /// such a table and it is no ordered_set.
+    /// `BadOption` for a name of more than 255 characters; `TableType`, as for [`Table::typed`], if
+    /// there is such a table and it isn't an ordered_set.
     pub fn typed<K, V>(&self, name: &str) -> Result<Typed<K, V>, Error> {
         loop {
             if let Some(table) = self.find(name) {
                 return table.typed();
             }
-            // Of several that make it at once, the others find it.
+            // If several threads create it at the same time, all but one find it.
             match self.table(name).named().typed() {
                 Err(Error::AlreadyExists) => {}
                 made => return made,
@@ -37,7 +37,7 @@ impl Larder {
 }
 
 impl Builder {
-    /// Makes the table, an ordered_set, for keys and values of these types.
+    /// Creates the table, an ordered_set, for keys and values of these types.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -54,7 +54,7 @@ impl Builder {
     /// ```
     ///
     /// # Errors
-    /// As `create`; `TableType` for bags, and with a key position other than 1.
+    /// Those of `create`; `TableType` for bags, and with a key position other than 1.
     pub fn typed<K, V>(self) -> Result<Typed<K, V>, Error> {
         if !self.options.kind.is_unique() {
             return Err(Error::TableType);
@@ -64,8 +64,8 @@ impl Builder {
 }
 
 impl Table {
-    /// The table, an ordered_set with the key in front, for keys and values of these types. Rows
-    /// are not looked at: one of other types is an error when it is read.
+    /// Makes a typed view of the table, an ordered_set with the key in front. Rows are not checked.
+    /// One of other types is an error when it is read.
     ///
     /// ```
     /// use larder::prelude::*;

@@ -1,6 +1,5 @@
-//! Whether `Some` of a value is the value itself (see `ser`). serde has no other way to learn what
-//! a value is than to have it written, so this is a writer that stops at the first thing it is
-//! told.
+//! Determines whether `Some` of a value is encoded as the value itself (see `ser`). serde can only
+//! tell what a value is by serializing it. So this is a serializer that stops at the first call.
 
 use serde::ser::{Error, Impossible, Serialize, Serializer};
 use std::fmt::{self, Display};
@@ -8,14 +7,14 @@ use std::fmt::{self, Display};
 /// Whether a value is a number, a `bool`, a text, bytes, a sequence or a map, or wraps one.
 #[inline]
 pub(super) fn is_plain<T: Serialize + ?Sized>(value: &T) -> bool {
-    // Where elements would follow, the answer comes as an error: that ends the writing.
+    // If elements would follow, the answer is returned as an error, which ends the serialization.
     value.serialize(Ask).unwrap_or_else(|Answer(plain)| plain)
 }
 
 struct Ask;
 
-/// An answer that comes as an error. A value that fails is not plain: its failure is met again when
-/// it is written.
+/// An answer that is returned as an error. A value that fails to serialize is not plain. It fails
+/// again when it is written.
 #[derive(Debug)]
 struct Answer(bool);
 
@@ -64,7 +63,7 @@ impl Serializer for Ask {
         self.serialize_f64(x.into())
     }
 
-    /// What is written as an atom is not `undefined`, so it is plain, too.
+    /// A value that is written as an atom other than `undefined` is plain, too.
     fn serialize_f64(self, _: f64) -> Result<bool, Answer> {
         Ok(true)
     }
@@ -74,7 +73,7 @@ impl Serializer for Ask {
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<bool, Answer> {
-        // Written as the value itself, if that is plain, and else as `{some, x}`.
+        // This is written as the value itself, if that is plain, and otherwise as `{some, x}`.
         value.serialize(self)
     }
 

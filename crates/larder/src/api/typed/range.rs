@@ -5,12 +5,13 @@
 //!         next ◀──────┘ low'            high' └──────▶ next_back
 //! ```
 //!
-//! 1. Each end reads a page of rows into its queue and gives them one by one. Then the bound at
-//!    which it stands moves behind the page, so no row is read by both ends.
-//! 2. When nothing is left between the bounds, each end goes on with what the other has read.
+//! 1. Each end reads a page of rows into its queue and returns them one by one. The bound of that
+//!    end is moved behind the page, so no row is read by both ends.
+//! 2. When nothing is left between the bounds, each end continues with the rows that the other one
+//!    has read.
 //!
-//! Pages are small at first, so that a caller who wants few rows pays for few. Nothing is held
-//! between two pages.
+//! Pages are small at first, so that a caller that needs few rows pays for few. Between two pages
+//! nothing is locked or pinned.
 
 use super::key::{EncodeKey, OrderedKey};
 use super::{bytes, row};
@@ -26,7 +27,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
 
-/// Rows of the first page, and of the largest.
+/// The number of rows of the first page, and of the largest.
 const FIRST_PAGE: usize = 8;
 const LARGEST_PAGE: usize = 512;
 
@@ -38,10 +39,10 @@ type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 /// The rows of a range of keys, in order: [`Typed::range`](super::Typed::range).
 pub struct Range<K, V> {
     table: Table,
-    /// What was not read yet; none if there is nothing between the bounds.
+    /// The part that was not read yet; `None` if there is nothing between the bounds.
     unread: Option<Bounds>,
     front: VecDeque<Row<K, V>>,
-    /// In the order in which `next_back` gives them.
+    /// In the order in which `next_back` returns them.
     back: VecDeque<Row<K, V>>,
     page: usize,
 }
@@ -101,8 +102,8 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
     }
 }
 
-/// What is left between the bounds when a page was read that ends with the queue's last row:
-/// nothing behind an error, as it isn't known where the next row would be.
+/// The part between the bounds that is left after a page which ends with the queue's last row.
+/// Nothing is left after an error, because it isn't known where the next row would be.
 fn behind<K: OrderedKey, V>(
     queue: &mut VecDeque<Row<K, V>>,
     (low, high): Bounds,
@@ -127,8 +128,8 @@ fn index_bound<Q: EncodeKey + ?Sized>(bound: Bound<&Q>) -> Result<Bound<Vec<u8>>
     })
 }
 
-/// Gives the rows of a scan up to its limit; whether the scan is at its end. A row of other types
-/// is the last that is given, and ends it.
+/// Passes on the rows of a scan up to its limit. Returns whether the scan is at its end. A row of
+/// other types is an error, and ends the scan.
 fn gather<K: OrderedKey, V: DeserializeOwned>(
     table: &Table,
     job: &mut SelectJob,

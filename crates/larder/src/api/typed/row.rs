@@ -1,4 +1,4 @@
-//! Rows of typed tables, read where they lie.
+//! Rows of typed tables, read in place.
 
 use super::de;
 use super::key::OrderedKey;
@@ -12,10 +12,10 @@ use serde::Deserialize;
 use std::any::type_name;
 use std::fmt;
 
-/// The most characters of a row that an error shows.
+/// The maximum number of characters of a row in an error.
 const SHOWN: usize = 120;
 
-/// A value where it lies: see [`Typed::with`](super::Typed::with).
+/// A value in place; see [`Typed::with`](super::Typed::with).
 #[derive(Clone, Copy)]
 pub struct View<'v>(TermRef<'v>);
 
@@ -26,8 +26,8 @@ impl fmt::Debug for View<'_> {
 }
 
 impl<'v> View<'v> {
-    /// The value, as any type that fits: one that borrows, such as `&str`, or that leaves out what
-    /// is not needed, by `serde::de::IgnoredAny`.
+    /// Reads the value as any type that fits: one that borrows, such as `&str`, or one that skips
+    /// parts, by `serde::de::IgnoredAny`.
     ///
     /// # Errors
     /// `WrongType`.
@@ -35,7 +35,7 @@ impl<'v> View<'v> {
         de::read(self.0).map_err(|why| wrong_value(self.0, &why, type_name::<T>()))
     }
 
-    /// A field of a tuple or struct, by its place from 0, or an element of a sequence.
+    /// Reads a field of a tuple or struct, by its place from 0, or an element of a sequence.
     ///
     /// # Errors
     /// `WrongType`, also if there is no such field.
@@ -57,13 +57,13 @@ impl<'v> View<'v> {
     }
 }
 
-/// A view of the value of a row that was found under its key. The key is not looked at.
+/// A view of the value of a row that was found under its key. The key is not read.
 ///
 /// # Errors
 /// `WrongType` if the row is no pair.
 #[inline]
 pub(super) fn view(stored: Stored<'_>) -> Result<View<'_>, Error> {
-    // Mostly the value is all that is stored beside the key.
+    // Usually the value is all that is stored beside the key.
     match object::beside_key(stored.value()) {
         Some((2, value)) => Ok(View(raw::stored(value))),
         _ => other(&stored.view()),

@@ -6,8 +6,8 @@ use crate::error::Error;
 use std::fmt;
 use std::ops::Deref;
 
-/// A typed table as it was at an instant. It has all the operations of [`Typed`] that read; those
-/// that write answer [`Error::ReadOnly`]. It is released when it is dropped.
+/// A typed table as it was at an instant. It has all reading operations of [`Typed`]. Writing
+/// operations return [`Error::ReadOnly`]. The snapshot is released when it is dropped.
 pub struct TypedSnapshot<K, V> {
     typed: Typed<K, V>,
     snapshot: Snapshot,
@@ -34,7 +34,7 @@ impl<K, V> Deref for TypedSnapshot<K, V> {
 }
 
 impl<K, V> Typed<K, V> {
-    /// A snapshot of the table. O(1).
+    /// Takes a snapshot of the table. O(1).
     ///
     /// ```
     /// use larder::prelude::*;
@@ -57,7 +57,7 @@ impl<K, V> Typed<K, V> {
         Ok(TypedSnapshot { typed, snapshot })
     }
 
-    /// The same types on another table: one of several snapshots
+    /// Makes a typed view of another table with the same types: one of several snapshots
     /// ([`Larder::snapshot`](crate::api::Larder::snapshot)), or a view in a transaction
     /// ([`Larder::transaction`](crate::api::Larder::transaction)).
     ///
@@ -80,14 +80,14 @@ impl<K, V> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// `TableType`, as [`Table::typed`].
+    /// `TableType`, as for [`Table::typed`].
     pub fn on(&self, table: &Table) -> Result<Self, Error> {
         table.typed()
     }
 
-    /// Calls `f` with a view of the table, and makes what it writes to it take effect at one
-    /// instant. If others have changed what it has read, it had no effect, and `f` is called again.
-    /// If `f` fails it had no effect either.
+    /// Calls `f` with a view of the table. When `f` returns, its writes to the view take effect at
+    /// one instant. If other threads have changed what `f` has read, its writes have no effect, and
+    /// `f` is called again. If `f` fails, its writes have no effect.
     ///
     /// ```
     /// use larder::prelude::*;
@@ -104,7 +104,7 @@ impl<K, V> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// As [`Larder::transaction`](crate::api::Larder::transaction).
+    /// Those of [`Larder::transaction`](crate::api::Larder::transaction).
     pub fn transaction<R>(
         &self,
         mut f: impl FnMut(&Typed<K, V>) -> Result<R, Error>,
