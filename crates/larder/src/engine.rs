@@ -1,4 +1,4 @@
-//! The engine: makes tables, finds them by name, and passes them on when their owner ends.
+//! The engine: it creates tables, finds them by name, and passes them on when their owner ends.
 //!
 //! Locks are those of the catalog (`table/catalog.rs`): `admin` of a table before an owner's
 //! record.
@@ -16,14 +16,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-/// Tables that an owner's end deals with at once; the reaper deals with the others.
+/// The number of tables that are processed at once when their owner ends. The reaper processes the
+/// others.
 const AT_ONCE: usize = 256;
 
-/// What the engine calls in its host: on any thread, the reaper's included, with no lock of the
-/// engine's held.
+/// The callbacks to the host. The engine calls them on any thread, including that of the reaper,
+/// and holds none of its locks meanwhile.
 pub trait Host: Send + Sync {
-    /// `table` has passed from `from`, which has ended, to its heir `to`. `data` is what the heir's
-    /// message has.
+    /// `table` has passed from `from`, which has ended, to its heir `to`. `data` is the data of the
+    /// message to the heir.
     fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term);
 }
 
@@ -35,21 +36,21 @@ impl Host for NoHost {
     fn transfer(&self, _: &Arc<Table>, _: OwnerId, _: OwnerId, _: &Term) {}
 }
 
-/// An engine: a world of tables and owners. Clones are handles of the same engine. When the last
-/// goes, so do the tables that nobody holds.
+/// An engine: a collection of tables and owners. Clones are handles of the same engine. When the
+/// last handle is dropped, so are the tables to which there is no other reference.
 #[derive(Clone)]
 pub struct Engine(Arc<Inner>);
 
-/// Memory that is no table's; see [`Engine::memory`].
+/// Memory that belongs to no table; see [`Engine::memory`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// Bytes of what was dropped and is not freed yet.
+    /// The bytes of dropped tables that are not freed yet.
     pub waiting: usize,
-    /// Free bytes that are kept for leaves to come.
+    /// The free bytes that are kept for future leaves.
     pub kept: usize,
 }
 
-/// What all handles of an engine share.
+/// The shared state of all handles of an engine.
 struct Inner {
     catalog: Arc<Catalog>,
     host: Arc<dyn Host>,
@@ -57,7 +58,7 @@ struct Inner {
 }
 
 impl Engine {
-    /// An engine without tables.
+    /// Makes an engine without tables.
     pub fn new(host: Arc<dyn Host>) -> Self {
         larder_index::on_garbage(reaper::wake);
         Engine(Arc::new(Inner {
@@ -67,12 +68,12 @@ impl Engine {
         }))
     }
 
-    /// A new living owner. O(1).
+    /// Makes a new owner. O(1).
     pub fn register(&self) -> OwnerId {
         self.0.catalog.owners.register()
     }
 
-    /// Makes the owner with this number live; nothing happens if it does. 0 is nobody and never
+    /// Makes the owner with this number live, if it doesn't already. 0 stands for nobody, and never
     /// lives. O(1).
     pub fn register_as(&self, raw: u64) -> OwnerId {
         let id = OwnerId::from_raw(raw);
@@ -85,24 +86,23 @@ impl Engine {
         self.0.catalog.owners.is_alive(owner)
     }
 
-    /// Ends an owner: what it fixed is fixed by it no longer; each of its tables goes to its heir,
-    /// if it has one that lives, or dies. The first 256 tables are dealt with here, the ones with
-    /// heirs first, then the ones with names; the rest by the reaper, soon. Nothing happens if the
-    /// owner does not live.
+    /// Ends an owner, if it lives. Its fixations of tables end. Each of its tables goes to its
+    /// heir, if it has one that lives, or is dropped. The first 256 tables are processed here:
+    /// those with heirs first, then the named ones. The reaper processes the others soon.
     pub fn down(&self, owner: OwnerId) {
         let Some(estate) = self.0.catalog.owners.end(owner) else {
             return;
         };
-        // Nobody adds anything to the owner's record from here on.
+        // From here on nothing is added to the owner's record.
         for table in estate.fixed {
             let admin = table.admin.lock();
-            // The owner may have unfixed the table, or the table may have died, since the estate
-            // was taken: then there is nothing to take back.
+            // The owner may have unfixed the table, or the table may have been dropped, since the
+            // estate was taken. In that case there is nothing to undo.
             table.fixation.unfix(owner, true);
             table.follow_fixation(&admin);
         }
-        // Heirs are told, and names are free again, before the call returns, unless there are very
-        // many.
+        // Heirs are informed, and names are free again, before the call returns, unless there are
+        // very many tables.
         let mut tables = VecDeque::from(estate.tables);
         tables
             .make_contiguous()
@@ -116,8 +116,8 @@ impl Engine {
 
     fn settle(&self, from: OwnerId, tables: &mut VecDeque<Arc<Table>>, most: usize) {
         for table in tables.drain(..most.min(tables.len())) {
-            // The table is in its heir's record, or dead, before it leaves `passing`: `all_tables`
-            // never misses it.
+            // The table is in its heir's record, or dead, before it is removed from `passing`. So
+            // `all_tables` never misses it.
             self.inherit(&table, from);
             self.0.catalog.owners.passed(table.id());
         }
@@ -126,20 +126,20 @@ impl Engine {
     /// Passes a table of an ended owner on, or drops it.
     fn inherit(&self, table: &Arc<Table>, from: OwnerId) {
         let mut admin = table.admin.lock();
-        // The table was dropped, given away, or dealt with by `settle_name`, since the estate was
-        // taken: it is no longer this owner's to pass on.
+        // The table was dropped, given away, or processed by `settle_name`, since the estate was
+        // taken. It no longer belongs to this owner.
         if admin.gone || table.owner() != from {
             return;
         }
-        // Under `admin`: nobody else drops the table, or gives it away.
+        // `admin` is held, so no other thread drops the table, or gives it away.
         let heir = admin.heir.take();
         if let Some((to, data)) = heir {
-            // An heir that has ended takes nothing. One that ends from here on finds the table in
-            // its record, and waits for `admin`.
+            // An heir that has ended gets nothing. An heir that ends from here on finds the table
+            // in its record, and waits for `admin`.
             if to != from && self.0.catalog.owners.add_table(to, table) {
                 table.set_owner(to);
                 admin.heir = Some((to, data.clone()));
-                // The host is called with no lock held.
+                // Call the host without a lock.
                 drop(admin);
                 self.0.host.transfer(table, from, to, &data);
                 return;
@@ -148,7 +148,7 @@ impl Engine {
         self.0.catalog.unlink(table, admin);
     }
 
-    /// Makes a table. O(1).
+    /// Creates a table. O(1).
     ///
     /// # Errors
     /// `BadOption`, `UnknownStructure`, `AlreadyExists` (a named table whose name is in use),
@@ -169,7 +169,7 @@ impl Engine {
         Ok(table)
     }
 
-    /// A table that is in no list.
+    /// Makes a table that is in no list.
     pub(crate) fn unlisted(
         &self,
         make: impl FnOnce(TableId, Weak<Catalog>) -> Table,
@@ -179,7 +179,7 @@ impl Engine {
         Arc::new(make(id, Arc::downgrade(&self.0.catalog)))
     }
 
-    /// Lists a new table, which `make` makes.
+    /// Makes a table with `make`, and lists it.
     pub(crate) fn add(
         &self,
         (named, name): (bool, Atom),
@@ -189,14 +189,14 @@ impl Engine {
         // Ordering: Relaxed; only the numbers' being different matters.
         let id = TableId(self.0.next.fetch_add(1, Ordering::Relaxed));
         let table = Arc::new(make(id, Arc::downgrade(&self.0.catalog)));
-        // Held until the table is in all lists: whoever finds it by its name meanwhile, and wants
-        // to drop or rename it, waits.
+        // Hold the lock until the table is in all lists. Another thread that finds the table by its
+        // name meanwhile, and wants to drop or rename it, waits.
         let admin = table.admin.lock();
         if named {
             self.settle_name(name);
             let guard = larder_index::pin();
-            // The name comes first: the table is in no list yet, and a refusal leaves nothing to
-            // undo.
+            // Take the name first. The table is in no list yet, so if the name is in use, nothing
+            // has to be undone.
             if !self.0.catalog.registry.take_name(name, &table, &guard) {
                 return Err(Error::AlreadyExists);
             }
@@ -211,40 +211,40 @@ impl Engine {
         Ok(table)
     }
 
-    /// If the name belongs to a table whose owner has ended and which the reaper has not come to
-    /// yet, deals with that table now.
+    /// If the name belongs to a table whose owner has ended and which the reaper has not processed
+    /// yet, processes that table now.
     fn settle_name(&self, name: Atom) {
         if let Some(table) = self.find(name) {
             let owner = table.owner();
-            // Found without a lock: `inherit` looks again, under `admin`, whether the table is this
-            // owner's.
+            // The table was found without a lock. `inherit` checks under `admin` whether it still
+            // belongs to this owner.
             if !self.is_alive(owner) {
                 self.inherit(&table, owner);
             }
         }
     }
 
-    /// The table of this name. Takes no lock. O(1).
+    /// Finds the table of this name. Takes no lock. O(1).
     pub fn find(&self, name: Atom) -> Option<Arc<Table>> {
         self.with_named(name, Arc::clone)
     }
 
-    /// Calls `f` with the table of this name. Takes no lock and touches no reference count: the way
-    /// for hot paths. `f` must be short.
+    /// Calls `f` with the table of this name. Takes no lock and changes no reference count, so it
+    /// is meant for hot paths. `f` must be short.
     pub fn with_named<R>(&self, name: Atom, f: impl FnOnce(&Arc<Table>) -> R) -> Option<R> {
         let guard = larder_index::pin();
         self.0.catalog.registry.named(name, &guard).map(f)
     }
 
-    /// The table of this name, for as long as the guard lives. Takes no lock and touches no
-    /// reference count. O(1).
+    /// Finds the table of this name. The reference is valid while the guard lives. Takes no lock
+    /// and changes no reference count. O(1).
     #[inline]
     pub fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<Table>> {
         self.0.catalog.registry.named(name, guard)
     }
 
-    /// Every table there is, in the order in which they were made. Linear in the number of tables
-    /// and of owners. A table made or dropped meanwhile may be among them or not; one that is
+    /// Returns all tables, in the order of their creation. Linear in the number of tables and of
+    /// owners. A table that is created or dropped meanwhile may be among them or not. One that is
     /// passed on meanwhile is.
     pub fn all(&self) -> Vec<Arc<Table>> {
         let mut tables = self.0.catalog.owners.all_tables();
@@ -254,20 +254,20 @@ impl Engine {
         tables
     }
 
-    /// The tables of an owner.
+    /// Returns the tables of an owner.
     pub fn owned_by(&self, owner: OwnerId) -> Vec<Arc<Table>> {
         self.0.catalog.owners.tables_of(owner)
     }
 
-    /// Bytes of dropped tables that are not freed yet, about, in all engines of the program. Memory
-    /// comes back at a quarter of a core's pace, faster when more than a quarter of a gigabyte is
-    /// left. O(1).
+    /// The approximate number of bytes of dropped tables that are not freed yet, in all engines of
+    /// the process. They are freed with a quarter of a core, and faster if more than a quarter of a
+    /// gigabyte is left. O(1).
     pub fn reaper_backlog(&self) -> usize {
         reaper::backlog()
     }
 
-    /// Memory that is no table's any more, or not yet, in all engines of the program. Both are
-    /// figures of a moment, while others work. O(1).
+    /// Memory that no longer belongs to a table, or doesn't yet, in all engines of the process.
+    /// Both numbers are read while other threads work. O(1).
     pub fn memory(&self) -> Memory {
         Memory {
             waiting: reaper::bytes_waiting(),
@@ -275,9 +275,9 @@ impl Engine {
         }
     }
 
-    /// Waits until everything dropped is freed, at most `timeout`; whether that came about. For
-    /// tests and orderly ends. The reaper serves all engines of the program: work of others is
-    /// waited for too.
+    /// Waits until the memory of all dropped tables is freed, at most for `timeout`. Returns
+    /// whether that was reached. For tests and orderly shutdowns. The reaper serves all engines of
+    /// the process, so this also waits for the work of others.
     pub fn reaper_idle(&self, timeout: Duration) -> bool {
         reaper::idle(timeout)
     }

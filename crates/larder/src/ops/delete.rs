@@ -1,4 +1,4 @@
-//! Deleting: what is under a key, one object, all objects.
+//! Deleting the objects under a key, one object, or all objects.
 //!
 //! Linearisation points: the store with which the index unlocks the leaf; for `delete_all_objects`,
 //! the exchange of the state word.
@@ -16,7 +16,7 @@ use larder_index::{Batch, Direction, Guard, Key, Previous, Start, SHORT};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
 impl Table {
-    /// Deletes what is under the index key; how many objects went.
+    /// Deletes the objects under the index key. Returns their number.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -24,7 +24,7 @@ impl Table {
         with_local(|local| self.delete_in(local, who, key))
     }
 
-    /// As `delete`, for hosts.
+    /// Like `delete`, for hosts.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -34,7 +34,8 @@ impl Table {
         self.delete_all_under(&local.pin(), self.key(key), |_| ())
     }
 
-    /// Deletes this very object (`=:=`), all its copies in a duplicate_bag; how many went.
+    /// Deletes the object that is identical (`=:=`) to this one; in a duplicate_bag, all of its
+    /// copies. Returns the number of deleted objects.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -42,7 +43,7 @@ impl Table {
         with_local(|local| self.delete_object_in(local, who, object.borrow()))
     }
 
-    /// As `delete_object`, for hosts.
+    /// Like `delete_object`, for hosts.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -60,9 +61,9 @@ impl Table {
         })
     }
 
-    /// Deletes the object of a set or ordered_set under an index key, if `picks` picks it; whether
-    /// it did. `picks` sees a copy, without a lock, and sees another copy if the object changes
-    /// before it is removed.
+    /// Deletes the object of a set or ordered_set under an index key, if `picks` returns `true` for
+    /// it. Returns whether it did. `picks` gets a copy, without a lock. It is called again with
+    /// another copy if the object changes before it is removed.
     ///
     /// Linearisation point, if nothing is deleted: the load of the leaf's version that the copy's
     /// check confirms.
@@ -95,18 +96,19 @@ impl Table {
             )) {
                 return Ok((Written::Done, false));
             }
-            // Equal bytes are the same object: the epoch is pinned, so no handle that was copied is
-            // given back and used for something else meanwhile.
+            // Equal bytes are the same object: the epoch is pinned, so no copied handle is released
+            // and reused meanwhile.
             let picked = &bytes[..len];
             match self.remove_one(op, &**ix, hashed, |now| now == picked) {
                 (written, Previous::Present) => Ok((written, true)),
-                // Another object is there now, or none: it is looked at anew.
+                // Another object is there now, or none. Start again.
                 _ => Ok((Written::Moved, false)),
             }
         })
     }
 
-    /// Deletes those objects under a key that `goes` picks, all at one instant; how many.
+    /// Deletes the objects under a key for which `goes` returns `true`, all at one instant. Returns
+    /// their number.
     pub(crate) fn delete_where(
         &self,
         guard: &Guard,
@@ -118,7 +120,8 @@ impl Table {
         })
     }
 
-    /// Deletes the objects under a key and calls `f` with each, all at one instant; how many.
+    /// Deletes the objects under a key, all at one instant, and calls `f` with each. Returns their
+    /// number.
     #[inline]
     pub(super) fn delete_all_under(
         &self,
@@ -148,7 +151,7 @@ impl Table {
         remove: impl Fn(&mut ValueList<'_>, &mut P) -> usize,
     ) -> Result<usize, Error> {
         self.writing_under(guard, key.bytes, |op| {
-            // Set anew by each attempt: one that has to begin again has removed nothing.
+            // Each attempt sets this again. An attempt that has to be repeated has removed nothing.
             let mut gone = 0;
             let written = match &op.store.index {
                 Index::Unique(ix) => {
@@ -165,7 +168,7 @@ impl Table {
         })
     }
 
-    /// Empties a transaction's view, key by key; how many objects went.
+    /// Empties a transaction's view, key by key. Returns the number of deleted objects.
     fn delete_each(&self, guard: &Guard) -> Result<usize, Error> {
         let (mut batch, mut position, mut gone) = (Batch::default(), Vec::new(), 0);
         let mut start = Start::Edge;
@@ -179,21 +182,21 @@ impl Table {
             if batch.done {
                 return Ok(gone);
             }
-            // Nobody else writes to the view: nothing comes behind the scan.
+            // No other thread writes to the view, so nothing is inserted behind the scan.
             std::mem::swap(&mut position, &mut batch.resume);
             start = Start::At(&position);
         }
     }
 
-    /// Empties the table; how many objects went, exactly if nobody was writing. O(1): an empty
-    /// index takes the place of the old, which is freed behind. Nobody sees a part of the objects
-    /// gone.
+    /// Empties the table. Returns the number of deleted objects, which is exact if no other thread
+    /// was writing. O(1): an empty index replaces the old one, which is freed in the background. No
+    /// operation sees only a part of the objects deleted.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
     pub fn delete_all_objects(&self, who: OwnerId) -> Result<usize, Error> {
         self.may_write(who)?;
-        // Pinned for the whole: the old store is looked at once more after it was replaced.
+        // Pin for the whole operation: the old store is read once more after it was replaced.
         let guard = larder_index::pin();
         if self.view.is_some() {
             return self.delete_each(&guard);
@@ -214,15 +217,15 @@ impl Table {
                 is_swapped = swapped.is_ok();
                 swapped.ok().flatten()
             };
-            // While the table is fixed the old index is kept, as its keys are all deleted keys. An
-            // ordered_set's `next` takes any key.
+            // While the table is fixed the old index is kept, because all of its keys are deleted
+            // keys. The `next` of an ordered_set accepts any key, and doesn't need it.
             let old = if self.kind().is_ordered() {
                 swap()
             } else {
                 self.fixation.swapping(swap)
             };
             if is_swapped {
-                // Nobody's write of the old store notes this.
+                // No write to the old store records this.
                 self.changes.note();
                 // The fresh index doesn't know yet whether the table is fixed.
                 if self.fixation.is_fixed() {

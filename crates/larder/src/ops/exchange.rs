@@ -1,13 +1,14 @@
-//! Writes of a set or ordered_set that depend on what is there, or give it: `exchange`, `compute`.
+//! Writes of a set or ordered_set that depend on the previous object, or return it: `exchange`,
+//! `compute`.
 //!
 //! `compute` calls its caller's function without a lock:
 //!
 //! 1. Copy the value under the key, as a lookup does.
-//! 2. Let the function decide: keep it, put another in its place, remove it.
-//! 3. Write, if under the leaf's lock the value has the bytes that were copied; else begin anew.
+//! 2. Let the function decide: keep the value, replace it, or remove it.
+//! 3. Write, if the value has the same bytes under the leaf's lock. Otherwise start again.
 //!
-//! Equal bytes are the same object: the epoch is pinned from (1) to (3), so no handle that was
-//! copied is given back and used for something else meanwhile.
+//! Equal bytes are the same object: the epoch is pinned from (1) to (3), so no copied handle is
+//! released and reused meanwhile.
 //!
 //! Linearisation points: the store with which the index unlocks the leaf; if `compute` keeps what
 //! is there, the load of the leaf's version that the copy's check confirms.
@@ -23,14 +24,14 @@ use crate::table::Table;
 use larder_index::{Previous, Unique};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
-/// What becomes of the object under a key.
+/// The change of the object under a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Decision {
-    /// It stays as it is; absent stays absent.
+    /// Leave it as it is. If it is absent, it stays absent.
     Keep,
-    /// The object that was written takes its place.
+    /// Replace it by the object that was written to the buffer.
     Put,
-    /// It is removed.
+    /// Remove it.
     Remove,
 }
 
@@ -38,7 +39,7 @@ impl Operation<'_> {
     /// The index of a set or ordered_set.
     ///
     /// # Errors
-    /// `TableType` for a bag, whose key has no one object that could be meant.
+    /// `TableType` for a bag, whose keys may have several objects.
     fn unique(&self) -> Result<&dyn Unique, Error> {
         match &self.store.index {
             Index::Unique(ix) => Ok(&**ix),
@@ -48,8 +49,8 @@ impl Operation<'_> {
 }
 
 impl Table {
-    /// Inserts an object, and calls `visit` with the one whose place it took; whether there was
-    /// one.
+    /// Inserts an object, and calls `visit` with the one that it has replaced. Returns whether
+    /// there was one.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`; `TableType` for bags.
@@ -63,14 +64,15 @@ impl Table {
     ) -> Result<bool, Error> {
         self.may_write(who)?;
         let key = self.key(object.key());
-        // Pinned until the old object was visited: its handles are given back only then.
+        // Pin until the old object was visited, because its handles are released only after that.
         let guard = local.pin();
         let old = &mut local.value;
         let there = self.writing_under(&guard, key.bytes, |op| {
-            // An attempt that has to begin anew has copied what may be another's by now.
+            // An attempt that has to be repeated may have copied an object that another thread has
+            // replaced since.
             old.clear();
             let value = (object.value(), object.is_given());
-            // Copied under the lock, visited without it.
+            // It was copied under the lock, and is visited without it.
             let (written, was) = self.put_one(op, op.unique()?, key, value, |value| {
                 value.into_iter().for_each(|v| old.extend_from_slice(v));
                 true
@@ -84,15 +86,15 @@ impl Table {
         Ok(there)
     }
 
-    /// Does with the object under an index key what `f` decides, which sees it, if there is one,
-    /// and writes an object of this key to a buffer if it is to take its place. `f` is called
-    /// again, with what is there then, if somebody else changed the object meanwhile. No lock is
-    /// held while it runs, so it may use any table; the epoch is pinned, so memory that others free
-    /// is kept until it returns.
+    /// Calls `f` with the object under an index key, if there is one, and makes the change that it
+    /// returns. To replace the object, `f` writes an object with this key to a buffer. If another
+    /// thread changes the object meanwhile, `f` is called again, with the new object. No lock is
+    /// held while `f` runs, so it may use any table. The epoch is pinned, so memory that other
+    /// threads retire is kept until `f` returns.
     ///
     /// # Errors
-    /// What `f` answers, and then nothing is changed; `NoTable`, `Access`, `Busy`; `TableType` for
-    /// bags.
+    /// The error of `f`, after which nothing is changed; `NoTable`, `Access`, `Busy`; `TableType`
+    /// for bags.
     pub fn compute_in(
         &self,
         local: &mut Local,
@@ -102,7 +104,7 @@ impl Table {
     ) -> Result<(), Error> {
         self.may_write(who)?;
         let (guard, hashed) = (local.pin(), self.key(key));
-        // Taken out of the thread's things: `f` may come back here.
+        // Take the buffer out of the thread's state, because `f` may call this function.
         let mut seen = std::mem::take(&mut local.bytes);
         let mut object = ObjectBuf::new();
         loop {

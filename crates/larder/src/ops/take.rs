@@ -1,4 +1,4 @@
-//! Deleting what is under a key and giving it: `take`.
+//! Deleting and returning the objects under a key: `take`.
 //!
 //! Linearisation point: the store with which the index unlocks the leaf.
 
@@ -12,8 +12,8 @@ use larder_index::{Guard, Key, TOGETHER};
 use larder_term::object::ObjectView;
 
 impl Table {
-    /// Deletes what is under the index key and calls `visit` with each object that went, in order
-    /// of arrival; how many.
+    /// Deletes the objects under the index key, and calls `visit` with each of them, in the order
+    /// of insertion. Returns their number.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -26,7 +26,7 @@ impl Table {
         with_local(|local| self.take_in(local, who, key, |stored| visit(&stored.view())))
     }
 
-    /// As `take`, for hosts.
+    /// Like `take`, for hosts.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -39,13 +39,13 @@ impl Table {
         visit: impl FnMut(Stored<'_>),
     ) -> Result<usize, Error> {
         self.may_write(who)?;
-        // Pinned for the whole: the handles of what is taken are given back only when this guard is
-        // gone.
+        // Pin for the whole operation: the handles of the removed objects are released only after
+        // this guard is dropped.
         let guard = local.pin();
         self.take_under(local, &guard, self.key(key), visit)
     }
 
-    /// `take` under a guard that is kept until what was taken is not looked at any more.
+    /// `take` under a guard that lives until the removed objects are no longer used.
     #[inline]
     fn take_under(
         &self,
@@ -56,11 +56,11 @@ impl Table {
     ) -> Result<usize, Error> {
         let values = &mut local.values;
         values.clear();
-        // Copied under the lock, visited without it. The write may begin anew, but only before it
-        // has shown a value.
+        // Copy the values under the lock, and visit them without it. The write may be repeated, but
+        // only before it has visited a value.
         self.delete_all_under(guard, key, |value| values.push(value))?;
-        // The values are copies, and in no leaf any more: their handles' counts are released once
-        // `guard` is gone.
+        // The values are copies, and no longer in a leaf. The counts of their handles are released
+        // after `guard` is dropped.
         for value in local.values.iter() {
             visit(Stored::new(
                 key.bytes,
@@ -72,13 +72,13 @@ impl Table {
         Ok(local.values.len())
     }
 
-    /// Takes what is under each of the keys, one after another, each atomically by itself; `visit`
-    /// is given the number of the key that an object was under. It is called with `None` when a key
-    /// is done, and then says whether to go on. The keys' waits for memory overlap.
+    /// Takes the objects under each of the keys, one key after another, each atomically. `visit`
+    /// gets the number of the key of each object. It is called with `None` when a key is done, and
+    /// returns whether to continue. The cache misses of the keys overlap.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`. The keys for which `visit` was called with `None` have been
-    /// taken, the others not.
+    /// taken, and the others have not.
     pub fn take_many_in(
         &self,
         local: &mut Local,
@@ -91,7 +91,7 @@ impl Table {
         let mut batch = KeyBatch::new();
         for from in (0..keys.len()).step_by(TOGETHER) {
             batch.fill(keys.len() - from, |i| self.key(keys.get(from + i)));
-            // The prefetch needs some store, not a valid one: each key's own write begins for
+            // The prefetch needs any store, even an old one: the write of each key begins by
             // itself.
             self.begin(&guard)?
                 .store

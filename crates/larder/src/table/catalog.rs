@@ -1,15 +1,14 @@
-//! The catalog: where an engine's tables are listed, by their names and by their owners. And what
-//! happens to a table as a whole: drop, rename, give away, other rights.
+//! The catalog: the lists of an engine's tables, by name and by owner. And the operations on a
+//! table as a whole: drop, rename, give away, change the access rights.
 //!
 //! Locks are taken in this order: a table's `admin`, which guards its place in the lists; `passing`
-//! of the owners; one owner's record. Nothing that reads or writes objects takes any.
-//!
+//! of the owners; one owner's record. Operations that read or write objects take none of them.
 //! A table is *dropped* in these steps:
 //!
-//! 1. The state word's `DEAD` bit is set (the linearisation point): every operation that begins, or
-//!    revalidates, is refused.
-//! 2. The table leaves the lists.
-//! 3. Its store goes to the reaper, and is freed when no reader looks at it any more.
+//! 1. Set the `DEAD` bit of the state word (the linearisation point). Every operation that begins
+//!    or revalidates afterwards is refused.
+//! 2. Remove the table from the lists.
+//! 3. Pass its store to the reaper, which frees it when it has no readers any more.
 
 use super::owners::Owners;
 use super::registry::Registry;
@@ -31,43 +30,43 @@ pub(crate) struct Catalog {
 }
 
 impl Catalog {
-    /// Ends a table: marks it dead (the linearisation point), takes it off every list and leaves
-    /// what it holds to the reaper. The caller holds `admin`.
+    /// Ends a table: marks it dead (the linearisation point), removes it from all lists, and passes
+    /// its store to the reaper. The caller holds `admin`.
     pub(crate) fn unlink(&self, table: &Arc<Table>, mut admin: MutexGuard<'_, Admin>) {
         // (1)
         let guard = larder_index::pin();
         table.state.set_tag(DEAD, &guard);
-        // (2) `gone` stops a thread that waits for the lock to list the table elsewhere.
+        // (2) `gone` stops a thread that waits for the lock in order to list the table elsewhere.
         admin.gone = true;
         admin.heir = None;
-        // The name is this table's until `admin` is given back: `rename` holds it, too. A look-up
-        // in between finds the table dead.
+        // The name belongs to this table until `admin` is released, because `rename` takes it, too.
+        // A lookup in between finds the table dead.
         if table.is_named() {
             self.registry.free_name(table.name(), &guard);
         }
         self.owners.remove_table(table.owner(), table.id());
         drop(admin);
-        // What was read ahead or in a fold's chunk ends here.
+        // This invalidates read-ahead cursors and the chunks of folds.
         table.changes.note();
-        // `gone` is set, and `safe_fix` looks at it under `admin`: nobody fixes the table
-        // afterwards. So these are all records that list it.
+        // `gone` is set, and `safe_fix` checks it under `admin`. So no owner fixes the table
+        // afterwards, and these are all records that list it.
         for fixer in table.fixation.end() {
             self.owners.remove_fixed(fixer, table.id());
         }
-        // (3) A batch under way is forgotten: whoever helps with it finds the table dead.
+        // (3) Drop a batch that is under way. A thread that helps with it finds the table dead.
         free_store(table, &guard);
         table.latch.end();
         if let Some(feed) = table.feed.get() {
             feed.end();
         }
-        // Nothing is put there any more: callers of `with_beside` look whether the table lives,
-        // under the same lock.
+        // Nothing is stored there any more, because callers of `with_beside` check under the same
+        // lock whether the table lives.
         let beside = table.beside.lock().take();
         drop(beside);
     }
 }
 
-/// Hands a dead table's store to the reaper.
+/// Passes a dead table's store to the reaper.
 fn free_store(table: &Table, guard: &Guard) {
     if let Some(store) = table.state.take(guard) {
         reaper::free(store, guard);
@@ -88,8 +87,8 @@ impl Table {
         self.catalog.upgrade().ok_or(Error::NoTable)
     }
 
-    /// Drops the table: from here on nobody finds it and every operation on it answers `NoTable`.
-    /// What it holds is freed behind. O(1).
+    /// Drops the table. From here on it can't be found, and every operation on it returns
+    /// `NoTable`. Its memory is freed in the background. O(1).
     ///
     /// # Errors
     /// `NoTable`, `Access`: the right to write is needed.
@@ -97,18 +96,18 @@ impl Table {
         self.drop_called(who, None)
     }
 
-    /// As `drop_table`, for a caller that found the table by a name: it is dropped only if it still
-    /// has that.
+    /// Like `drop_table`, for a caller that found the table by a name. Drops it only if it still
+    /// has that name.
     ///
     /// # Errors
-    /// As `drop_table`; `NoTable` also if the table has another name by now.
+    /// Those of `drop_table`; `NoTable` also if the table has another name by now.
     pub fn drop_called(self: &Arc<Self>, who: OwnerId, called: Option<Atom>) -> Result<(), Error> {
         self.check_write(who)?;
         self.check_whole()?;
         self.drop_unasked(called)
     }
 
-    /// As `drop_called`, without asking for a right.
+    /// Like `drop_called`, without a check of access rights.
     pub(crate) fn drop_unasked(self: &Arc<Self>, called: Option<Atom>) -> Result<(), Error> {
         let catalog = self.catalog()?;
         let admin = self.admin.lock();
@@ -117,13 +116,13 @@ impl Table {
         Ok(())
     }
 
-    /// Whether the table is one of its own, and no view of another.
+    /// Checks that the table isn't a view of another one.
     fn check_whole(&self) -> Result<(), Error> {
         let view = self.view.as_ref();
         view.map_or(Ok(()), |view| Err(view.why_fixed()))
     }
 
-    /// Whether the table lives and has the name by which it was called, if it was.
+    /// Checks that the table lives and still has the name by which it was found, if it was.
     fn check_called(&self, admin: &Admin, called: Option<Atom>) -> Result<(), Error> {
         if admin.gone || called.is_some_and(|name| name != self.name()) {
             return Err(Error::NoTable);
@@ -131,9 +130,9 @@ impl Table {
         Ok(())
     }
 
-    /// Gives the table another name. A named table is found under the new name before the old is
-    /// freed. `called` is the name by which the caller found it, if it did: the table must still
-    /// have that.
+    /// Renames the table. A named table can be found by the new name before the old one is free.
+    /// `called` is the name by which the caller has found it, if it did. The table must still have
+    /// that name.
     ///
     /// # Errors
     /// `NoTable`, `Access` (the right to write is needed), `AlreadyExists` (a named table, and a
@@ -163,10 +162,10 @@ impl Table {
         Ok(())
     }
 
-    /// Makes `to` the owner. The message to it is the host's to send.
+    /// Makes `to` the owner. The host sends the message to it.
     ///
     /// # Errors
-    /// `NoTable`, `NotOwner`, `AlreadyOwner` (to itself), `NoOwner` (to one that does not live).
+    /// `NoTable`, `NotOwner`, `AlreadyOwner` (`to` is the owner), `NoOwner` (`to` doesn't live).
     pub fn give_away(self: &Arc<Self>, who: OwnerId, to: OwnerId) -> Result<(), Error> {
         let catalog = self.catalog()?;
         let admin = self.admin.lock();
@@ -183,8 +182,8 @@ impl Table {
         Ok(())
     }
 
-    /// Says who gets the table when its owner ends; None for nobody. An heir that does not live by
-    /// then counts as nobody.
+    /// Sets the heir, which gets the table when its owner ends; `None` for no heir. An heir that
+    /// doesn't live at that time is ignored.
     ///
     /// # Errors
     /// `NoTable`, `NotOwner`.
@@ -195,14 +194,14 @@ impl Table {
     ) -> Result<(), Error> {
         let mut admin = self.admin.lock();
         self.check_owner(&admin, who)?;
-        // The old heir's data may be a large term: it is freed without the lock.
+        // The data for the old heir may be a large term, so it is freed without the lock.
         let before = std::mem::replace(&mut admin.heir, heir);
         drop(admin);
         drop(before);
         Ok(())
     }
 
-    /// Says who may read and write from now on.
+    /// Sets the access rights.
     ///
     /// # Errors
     /// `NoTable`, `NotOwner`.

@@ -1,4 +1,4 @@
-//! What can be asked about a table.
+//! Information about a table.
 
 use super::Table;
 use crate::error::Error;
@@ -8,31 +8,31 @@ use crate::options::{Access, Concurrency, TableKind};
 use larder_term::Atom;
 use std::sync::Arc;
 
-/// A table's properties at one moment. The numbers were read one after the other while others may
-/// have been writing.
+/// The properties of a table. The numbers are read one after the other, while other threads may
+/// write.
 #[derive(Clone, Debug)]
 pub struct Info {
     /// The table's number.
     pub id: TableId,
     /// Its name.
     pub name: Atom,
-    /// Whether it is found under its name.
+    /// Whether it can be found by its name.
     pub named: bool,
     /// Its type.
     pub kind: TableKind,
     /// The position of the key.
     pub keypos: usize,
-    /// Who may read and write.
+    /// The access rights.
     pub access: Access,
     /// The owner.
     pub owner: OwnerId,
-    /// The heir, if there is one that lives.
+    /// The heir, if there is one, and it lives.
     pub heir: Option<OwnerId>,
     /// The number of objects.
     pub size: usize,
-    /// Bytes of memory; see `Table::memory`.
+    /// The memory in bytes; see `Table::memory`.
     pub memory: usize,
-    /// Whether objects are kept compressed.
+    /// Whether objects are stored compressed.
     pub compressed: bool,
     /// As asked for.
     pub write_concurrency: Concurrency,
@@ -40,16 +40,16 @@ pub struct Info {
     pub read_concurrency: bool,
     /// As asked for.
     pub decentralized_counters: bool,
-    /// The structure that the table is built on.
+    /// The structure that stores the table.
     pub structure: String,
-    /// Whether somebody has the table fixed.
+    /// Whether any owner has fixed the table.
     pub fixed: bool,
-    /// Who has, since when.
+    /// The owners that have fixed it, and since when.
     pub safe_fixed: Option<Fixed>,
 }
 
 impl Table {
-    /// The table's properties; None if it is dead. Everybody may ask, whatever the access rights.
+    /// Returns the properties of the table; `None` if it is dead. No access right is needed.
     pub fn info(&self) -> Option<Info> {
         if !self.is_alive() {
             return None;
@@ -77,29 +77,29 @@ impl Table {
         })
     }
 
-    /// Who has the table fixed, since when.
+    /// Returns which owners have fixed the table, and since when.
     pub fn fixed(&self) -> Option<Fixed> {
-        // Mostly nobody has: that is one load.
+        // Usually no owner has, which takes one load.
         self.fixation.is_fixed().then(|| self.fixation.report())?
     }
 
-    /// Who has the table fixed. As many as `info` names, without the rest of it.
+    /// Returns the owners that have fixed the table, like `info`, but without the rest of it.
     pub fn fixers(&self) -> Vec<OwnerId> {
         let fixed = self.fixed();
         let by = fixed.into_iter().flat_map(|fixed| fixed.by);
         by.map(|(owner, _)| owner).collect()
     }
 
-    /// The heir, if there is one that lives.
+    /// The heir, if there is one, and it lives.
     pub fn heir(&self) -> Option<OwnerId> {
         let heir = self.admin.lock().heir.as_ref().map(|(id, _)| *id)?;
         let catalog = self.catalog.upgrade()?;
         catalog.owners.is_alive(heir).then_some(heir)
     }
 
-    /// Fixes the table for `who`, once more if they have it fixed already. Traversals need no fixed
-    /// table; a fixed one remembers which keys were deleted, so that `next` goes on from them.
-    /// `now` is what `info` reports.
+    /// Fixes the table for `who`, once more if it is fixed already. No traversal needs a fixed
+    /// table. While a table is fixed, deleted keys are recorded, so that `next` can continue from
+    /// them. `info` reports `now`.
     ///
     /// # Errors
     /// `NoTable`, `Access`: the right to read is needed.
@@ -107,12 +107,12 @@ impl Table {
         self.check_read(who)?;
         let catalog = self.catalog()?;
         let admin = self.admin.lock();
-        // `unlink` sets this before it asks who has the table fixed: no fixation is added behind
-        // its back.
+        // `unlink` sets this before it reads which owners have fixed the table. So no fixation is
+        // added that it would miss.
         if admin.gone {
             return Err(Error::NoTable);
         }
-        // The owner's record lists the table, so that its end takes the fixation back.
+        // The owner's record lists the table, so that the end of the owner undoes the fixation.
         if self.fixation.fix(who, now) {
             catalog.owners.add_fixed(who, self);
         }
@@ -121,7 +121,7 @@ impl Table {
         Ok(())
     }
 
-    /// Takes one fixation of `who`'s back; nothing happens if they have none.
+    /// Undoes one fixation of `who`, if there is one.
     ///
     /// # Errors
     /// `NoTable`, `Access`.

@@ -1,7 +1,7 @@
-//! A table: its fixed properties, its state word, rights.
+//! A table: its fixed properties, its state word, and access rights.
 //!
 //! The state word ([`EpochCell`]) holds the pointer to the current store and two bits: `LATCHED` (a
-//! list batch holds the latch) and `DEAD`. How an operation goes by it: `ops::begin`.
+//! list batch holds the latch) and `DEAD`. For its use by operations see `ops::begin`.
 
 mod catalog;
 mod info;
@@ -33,28 +33,28 @@ use std::sync::{Arc, OnceLock, Weak};
 pub(crate) use catalog::Catalog;
 pub use info::Info;
 
-/// The state bit of a batch latch that is held.
+/// The state bit that says that a batch holds the latch.
 pub(crate) const LATCHED: usize = 1;
 /// The state bit of a dead table.
 pub(crate) const DEAD: usize = 2;
 
-/// Under the lock of the table's administration: its heir, with what the heir is told, and whether
-/// the table is listed no more.
+/// The state under the lock `admin`: the heir, with the data of the message to it, and whether the
+/// table was removed from all lists.
 pub(crate) struct Admin {
     pub(crate) heir: Option<(OwnerId, Term)>,
     pub(crate) gone: bool,
 }
 
-/// A table of tuples. Made by `Engine::create`; shared as an `Arc`. Once dropped, every operation
-/// answers `NoTable`.
+/// A table of tuples. It is created by `Engine::create`, and shared as an `Arc`. After it was
+/// dropped, every operation returns `NoTable`.
 pub struct Table {
     pub(crate) id: TableId,
-    /// What every operation asks of the options, beside what else it reads.
+    /// The options that every operation reads, next to its other fields.
     keypos: usize,
     kind: TableKind,
     compressed: bool,
     pub(crate) options: Box<Options>,
-    /// What keys are as bytes, and the seed of their hashes.
+    /// The encoding of keys, and the seed of their hashes.
     pub(crate) form: KeyForm,
     pub(crate) seed: Seed,
     /// The state word.
@@ -62,24 +62,24 @@ pub struct Table {
     pub(crate) latch: BatchLatch,
     pub(crate) changes: ChangeStamp,
     pub(crate) fixation: Fixation,
-    /// What may change, under `admin`.
+    /// The properties that may change, under `admin`.
     name: AtomicU32,
     owner: AtomicU64,
     access: AtomicU8,
     pub(crate) admin: Mutex<Admin>,
     pub(crate) beside: Mutex<Option<Beside>>,
-    /// Where the table is listed; it goes with the engine.
+    /// The lists that contain the table. They are dropped with the engine.
     catalog: Weak<Catalog>,
-    /// What it shows, if that is another table.
+    /// The description of the view, if the table shows another one.
     pub(crate) view: Option<ViewOf>,
-    /// What changes in it; made with its first history.
+    /// The feed; created with the first history.
     pub(crate) feed: OnceLock<Arc<Feed>>,
 }
 
-/// In the byte of access: nobody writes.
+/// A value of the access byte: nobody may write.
 const READ_ONLY: u8 = 4;
 
-/// What a host keeps beside a table.
+/// Data of the host that belong to a table.
 pub type Beside = Box<dyn Any + Send + Sync>;
 
 impl fmt::Debug for Table {
@@ -95,14 +95,14 @@ impl fmt::Debug for Table {
 }
 
 impl Table {
-    /// A table that is nowhere listed yet.
+    /// Makes a table that is in no list yet.
     pub(crate) fn make(
         id: TableId,
         options: Options,
         owner: OwnerId,
         catalog: Weak<Catalog>,
     ) -> Self {
-        // A model checker's schedules can be run again only if hashes are the same.
+        // The model checker can repeat a schedule only if hashes are the same.
         let seed = if cfg!(larder_model) {
             Seed::from_number(id.0)
         } else {
@@ -120,7 +120,7 @@ impl Table {
         Self::with_store(id, options, owner, catalog, (seed, store))
     }
 
-    /// A table that shows another, with this seed, whose objects are in the store.
+    /// Makes a table that shows another one, with this seed. Its objects are in the store.
     pub(crate) fn of_view(
         id: TableId,
         options: Options,
@@ -138,7 +138,7 @@ impl Table {
         }
     }
 
-    /// A table whose keys are hashed with this seed, with the objects of this store.
+    /// Makes a table with this seed for the hashes of its keys, and with the objects of this store.
     fn with_store(
         id: TableId,
         mut options: Options,
@@ -146,7 +146,7 @@ impl Table {
         catalog: Weak<Catalog>,
         (seed, store): (Seed, Store),
     ) -> Self {
-        // The heir and its data lie in `admin` alone, and go together.
+        // The heir and its data are only in `admin`, and are dropped together.
         let heir = options.heir.take();
         let form = if options.kind.is_ordered() {
             KeyForm::Ordered
@@ -190,7 +190,7 @@ impl Table {
 
     /// The table's name.
     pub fn name(&self) -> Atom {
-        // Ordering: Relaxed; a number, and atoms live for ever.
+        // Ordering: Relaxed; a number, and atoms are never freed.
         Atom::from_id(self.name.load(Ordering::Relaxed)).unwrap_or(self.options.name)
     }
 
@@ -199,7 +199,7 @@ impl Table {
         self.name.store(name.id(), Ordering::Relaxed);
     }
 
-    /// Whether the table is found under its name.
+    /// Whether the table can be found by its name.
     #[inline]
     pub fn is_named(&self) -> bool {
         self.options.named
@@ -211,11 +211,11 @@ impl Table {
         self.kind
     }
 
-    /// Who may read and write.
+    /// The access rights.
     #[inline]
     pub fn access(&self) -> Access {
-        // Ordering: Relaxed; a right that changes while an operation begins is the old or the new
-        // one.
+        // Ordering: Relaxed; if a right changes while an operation begins, the operation uses the
+        // old or the new one.
         match self.access.load(Ordering::Relaxed) & !READ_ONLY {
             0 => Access::Public,
             1 => Access::Protected,
@@ -234,26 +234,26 @@ impl Table {
         self.keypos
     }
 
-    /// Whether objects are kept compressed.
+    /// Whether objects are stored compressed.
     #[inline]
     pub fn compressed(&self) -> bool {
         self.compressed
     }
 
-    /// What the host keeps beside the table, in the place that `f` is shown: nothing at first. It
-    /// is dropped when the table dies. Under a lock: `f` is short. What is put there after the
-    /// table has died stays, so `f` looks whether it lives.
+    /// Calls `f` with the place for data of the host, which is empty at first. The data are dropped
+    /// when the table is dropped. A lock is held, so `f` must be short. Data that are stored after
+    /// the table was dropped stay, so `f` must check whether it lives.
     pub fn with_beside<R>(&self, f: impl FnOnce(&mut Option<Beside>) -> R) -> R {
         f(&mut self.beside.lock())
     }
 
-    /// The options as the table was made with them; name, owner, heir and access may have changed
+    /// The options with which the table was created. Name, owner, heir and access may have changed
     /// since.
     pub fn options(&self) -> &Options {
         &self.options
     }
 
-    /// The owner at this moment.
+    /// The current owner.
     #[inline]
     pub fn owner(&self) -> OwnerId {
         // Ordering: Acquire, pairs with `set_owner`: a thread that sees the new owner sees what the
@@ -271,13 +271,13 @@ impl Table {
         self.state.tag() & DEAD == 0
     }
 
-    /// The form of this table's keys, for those who encode objects themselves.
+    /// The form of this table's keys, for callers that encode objects themselves.
     #[inline]
     pub fn key_form(&self) -> KeyForm {
         self.form
     }
 
-    /// Appends the index key of a term to `out`. Linear in the term.
+    /// Appends the index key of a term to `out`. Linear in the size of the term.
     pub fn encode_key(&self, key: TermRef<'_>, out: &mut Vec<u8>) {
         keys::encode(self.form, key, out);
     }
@@ -322,7 +322,7 @@ impl Table {
         self.check_alive()
     }
 
-    /// A dead table's error comes before the lack of a right.
+    /// For a dead table this is `NoTable`, even if the right is missing, too.
     #[cold]
     fn refuse(&self, why: Error) -> Result<(), Error> {
         self.check_alive()?;
@@ -337,7 +337,7 @@ impl Table {
         }
     }
 
-    /// The right to read as far as it does not depend on the table's life, which `begin` looks at.
+    /// Checks the right to read, without checking whether the table lives, which `begin` does.
     #[inline(always)]
     pub(crate) fn may_read(&self, who: impl Who) -> Result<(), Error> {
         if self.access() == Access::Private && self.owner() != who.owner() {
@@ -346,8 +346,8 @@ impl Table {
         Ok(())
     }
 
-    /// The right to write, as far as it does not depend on the table's life, which each operation
-    /// looks at.
+    /// Checks the right to write, without checking whether the table lives, which each operation
+    /// does.
     ///
     /// # Errors
     /// `NoTable`, `Access`.
@@ -363,7 +363,7 @@ impl Table {
         Ok(())
     }
 
-    /// An index key with its hash, which an ordered_set has no use for.
+    /// An index key with its hash. An ordered_set doesn't use the hash.
     #[inline]
     pub(crate) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
         let hash = if self.form == KeyForm::Ordered {
@@ -374,10 +374,10 @@ impl Table {
         Key { bytes, hash }
     }
 
-    /// The store of a live table, whatever holds its latch: for figures.
+    /// The store of a live table, even if its latch is held. For statistics.
     pub(crate) fn store<'g>(&self, guard: &'g Guard) -> Option<&'g Store> {
-        // Figures may be asked for while the latch is held: the store is the same, and its counts
-        // are what they are.
+        // Statistics may be read while the latch is held. The store is the same, and its counts are
+        // the current ones.
         let seen = self.state.load(guard);
         if seen.tag() & DEAD == 0 {
             seen.get()
@@ -386,16 +386,17 @@ impl Table {
         }
     }
 
-    /// The number of objects; 0 for a dead table. Counts every operation that returned before;
-    /// O(1), but for a snapshot, which is read from end to end the first time.
+    /// The number of objects; 0 for a dead table. It includes all operations that returned before.
+    /// O(1), except for a snapshot, which is scanned the first time.
     pub fn size(&self) -> usize {
         let guard = larder_index::pin();
         let size = |store| self.size_of(store, &mut Budget::unlimited());
         self.store(&guard).and_then(size).unwrap_or(0)
     }
 
-    /// Bytes of memory that the table holds: itself, its index and the objects in it; binaries kept
-    /// outside are not among them, nor are keys remembered for a fixed table. 0 for a dead table.
+    /// The memory of the table in bytes: the table itself, its index and the objects in it. It
+    /// doesn't include binaries outside, and keys that are recorded for a fixed table. 0 for a dead
+    /// table.
     pub fn memory(&self) -> usize {
         let guard = larder_index::pin();
         self.store(&guard).map_or(0, |s| {
@@ -403,16 +404,16 @@ impl Table {
         })
     }
 
-    /// Tells the index whether the table is fixed. Whoever changes that, or the index, calls this
-    /// afterwards; one at a time, so that the last says what is true.
+    /// Tells the index whether the table is fixed. A thread that changes that, or replaces the
+    /// index, calls this afterwards. Calls are serialized, so the last one has the current state.
     pub(crate) fn follow_fixation(&self, _admin: &Admin) {
-        // `admin` keeps two such calls apart: the index never ends up with the older answer.
+        // `admin` serializes the calls, so the index never ends up with an old state.
         if let Some(store) = self.store(&larder_index::pin()) {
             store.index.freeze(self.fixation.is_fixed());
         }
     }
 
-    /// Figures of the index; zeros for a dead table.
+    /// Statistics of the index; zeros for a dead table.
     pub fn stats(&self) -> Stats {
         self.store(&larder_index::pin())
             .map_or_else(Stats::default, |s| s.index.stats())

@@ -1,11 +1,11 @@
-//! Owners: who tables belong to, and what happens to the tables when one ends.
+//! Owners of tables, and what happens to their tables when they end.
 //!
-//! An owner is a number with a life. The host names owners (by a process's word, say) or lets the
-//! engine name them. An owner's record keeps its tables and the tables it fixed, so that its end
-//! costs what it had, not what there is.
+//! An owner is a number with a lifetime. The host chooses the number (such as the word of a
+//! process), or lets the engine choose one. The record of an owner has its tables and the tables
+//! that it has fixed. So the cost of its end depends on these, and not on the number of all tables.
 //!
-//! Locks are taken in this order: a table's `admin`, `passing`, then one owner's record; never two
-//! records at once.
+//! Locks are taken in this order: a table's `admin`, `passing`, then one owner's record. No thread
+//! holds two records at once.
 
 use super::Table;
 use crate::ids::{ByNumber, OwnerId, TableId};
@@ -15,33 +15,33 @@ use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
-/// What an owner has.
+/// The record of an owner.
 #[derive(Default)]
 struct Record {
-    /// The owner has ended; nothing may be added any more.
+    /// Whether the owner has ended. Nothing may be added then.
     ended: bool,
     tables: HashMap<TableId, Arc<Table>, ByNumber>,
     fixed: HashMap<TableId, Arc<Table>, ByNumber>,
 }
 
-/// What an owner had when it ended.
+/// The estate of an owner that has ended.
 pub(crate) struct Estate {
     /// Its tables.
     pub(crate) tables: Vec<Arc<Table>>,
-    /// The tables it had fixed.
+    /// The tables that it had fixed.
     pub(crate) fixed: Vec<Arc<Table>>,
 }
 
 /// All living owners.
 pub(crate) struct Owners {
     records: Map<OwnerId, Arc<Mutex<Record>>, ByNumber>,
-    /// Tables of owners that have ended, until they are passed on or dropped. A living
-    /// table moves between the two under this lock alone, so that its holder sees each table.
+    /// The tables of owners that have ended, until they are passed on or dropped. The tables of an
+    /// owner move here under this lock only. So a thread that holds it sees each table.
     passing: Mutex<HashMap<TableId, Arc<Table>, ByNumber>>,
     next: AtomicU64,
 }
 
-/// Where ids that the engine names begin: far from any that a host is likely to use.
+/// The first number that the engine chooses: far from any that a host is likely to use.
 const FIRST: u64 = 1 << 62;
 
 impl Default for Owners {
@@ -55,7 +55,7 @@ impl Default for Owners {
 }
 
 impl Owners {
-    /// A new owner, named by the engine.
+    /// Makes an owner with a new number.
     pub(crate) fn register(&self) -> OwnerId {
         // Ordering: Relaxed; only the numbers' being different matters.
         let id = OwnerId::from_raw(self.next.fetch_add(1, Ordering::Relaxed));
@@ -63,10 +63,10 @@ impl Owners {
         id
     }
 
-    /// An owner named by the host; nothing happens if it lives already.
+    /// Makes an owner with a number of the host, if it doesn't live already.
     pub(crate) fn register_as(&self, id: OwnerId) {
-        // A number whose owner has ended lives again: `end` has removed its record, and this makes
-        // another.
+        // A number whose owner has ended may be used again: `end` has removed its record, and this
+        // makes another one.
         if id.raw() != 0 {
             self.records.pin().get_or_insert_with(id, Default::default);
         }
@@ -81,32 +81,32 @@ impl Owners {
     fn with<R>(&self, id: OwnerId, f: impl FnOnce(&mut Record) -> R) -> Option<R> {
         let record = self.records.pin().get(&id).cloned()?;
         let mut record = record.lock();
-        // The record may have ended between the look-up and the lock. Nothing is added to one that
-        // has: what it had has been taken already.
+        // The owner may have ended between the lookup and the lock. Nothing may be added then,
+        // because its tables were already taken.
         if record.ended {
             return None;
         }
         Some(f(&mut record))
     }
 
-    /// Notes that the owner has the table; false if it has ended.
+    /// Records that the owner has the table. Returns `false` if the owner has ended.
     pub(crate) fn add_table(&self, id: OwnerId, table: &Arc<Table>) -> bool {
         self.with(id, |r| r.tables.insert(table.id(), Arc::clone(table)))
             .is_some()
     }
 
-    /// Notes that the owner has the table no longer.
+    /// Records that the owner doesn't have the table any more.
     pub(crate) fn remove_table(&self, id: OwnerId, table: TableId) {
-        // The table's last reference may go here: outside the lock.
+        // This may drop the last reference to the table, so do it without the lock.
         drop(self.with(id, |r| r.tables.remove(&table)));
     }
 
-    /// Notes that the owner has fixed the table; registers it if need be.
+    /// Records that the owner has fixed the table. Registers the owner if necessary.
     pub(crate) fn add_fixed(&self, id: OwnerId, table: &Arc<Table>) {
         loop {
             self.register_as(id);
-            // None if the owner ended since it was registered: it is registered again. 0 is nobody
-            // and has no record, ever.
+            // `None` if the owner has ended since it was registered. Register it again. 0 stands
+            // for nobody, and never has a record.
             let done = self.with(id, |r| r.fixed.insert(table.id(), Arc::clone(table)));
             if done.is_some() || id.raw() == 0 {
                 return;
@@ -114,15 +114,15 @@ impl Owners {
         }
     }
 
-    /// Notes that the owner has the table fixed no longer.
+    /// Records that the owner doesn't fix the table any more.
     pub(crate) fn remove_fixed(&self, id: OwnerId, table: TableId) {
         drop(self.with(id, |r| r.fixed.remove(&table)));
     }
 
-    /// Passes a table from one owner to another; false if that one has ended.
+    /// Passes a table from one owner to another. Returns `false` if the latter has ended.
     pub(crate) fn pass(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId) -> bool {
         let _passing = self.passing.lock();
-        // Added before it is removed: `to` may have ended, and then `from` still has the table.
+        // Add it before it is removed: `to` may have ended, and then `from` still has the table.
         let taken = self.add_table(to, table);
         if taken {
             self.remove_table(from, table.id());
@@ -130,18 +130,18 @@ impl Owners {
         taken
     }
 
-    /// A table of an ended owner has been passed on or dropped.
+    /// Called when a table of an ended owner was passed on or dropped.
     pub(crate) fn passed(&self, table: TableId) {
         let gone = self.passing.lock().remove(&table);
         drop(gone);
     }
 
-    /// All tables. None that lives all the while is missing; one may come twice.
+    /// Returns all tables. No table that lives throughout is missing, but one may occur twice.
     pub(crate) fn all_tables(&self) -> Vec<Arc<Table>> {
         let passing = self.passing.lock();
-        // Under `passing`, no table leaves a record but for an end of the table itself. One that an
-        // heir has got is in the heir's record before it leaves `passing`, so it is met at least
-        // once.
+        // While `passing` is held, a table is only removed from a record if it is dropped. A table
+        // that an heir gets is in the heir's record before it is removed from `passing`. So it is
+        // found at least once.
         let mut tables: Vec<_> = passing.values().cloned().collect();
         for record in self.records.pin().values() {
             tables.extend(record.lock().tables.values().cloned());
@@ -155,15 +155,15 @@ impl Owners {
             .unwrap_or_default()
     }
 
-    /// Ends the owner and gives what it had; None if it was not alive. From here on nothing can be
+    /// Ends the owner and returns its estate; `None` if it didn't live. From here on nothing can be
     /// added to it.
     pub(crate) fn end(&self, id: OwnerId) -> Option<Estate> {
         let record = self.records.pin().get(&id).cloned()?;
-        // Both locks are held until the tables are in `passing`: there is no moment at which a
-        // table is in neither.
+        // Hold both locks until the tables are in `passing`, so that no table is in neither for a
+        // moment.
         let mut passing = self.passing.lock();
         let mut record = record.lock();
-        // Of several threads that end the owner, one gets the estate.
+        // If several threads end the owner, one of them gets the estate.
         if std::mem::replace(&mut record.ended, true) {
             return None;
         }

@@ -1,8 +1,9 @@
-//! Where tables are found by their names.
+//! The table of names.
 //!
-//! A name is an atom, and an atom is a small number: the table of names is an array over those
-//! numbers, in chunks that double in size and are made when first needed. A look-up is two loads,
-//! no lock and no count. All tables are found with their owners.
+//! A name is an atom, and an atom is a small number. So this is an array over these numbers, in
+//! chunks that double in size and are allocated when they are first needed. A lookup takes two
+//! loads, no lock, and no change of a reference count. A list of all tables is obtained from the
+//! owners.
 
 use super::Table;
 use crate::raw::EpochCell;
@@ -10,10 +11,10 @@ use larder_index::Guard;
 use larder_term::Atom;
 use std::sync::{Arc, OnceLock};
 
-/// Names in the first chunk, as a power of two.
+/// The number of names in the first chunk, as a power of two.
 const FIRST_BITS: u32 = 8;
 
-/// Chunks: enough for every 32-bit number.
+/// The number of chunks, which is enough for all 32-bit numbers.
 const CHUNKS: usize = (u32::BITS - FIRST_BITS) as usize + 1;
 
 type NameSlot = EpochCell<Arc<Table>>;
@@ -50,25 +51,25 @@ impl Default for Registry {
 }
 
 impl Registry {
-    /// The table of this name.
+    /// Finds the table of this name.
     pub(crate) fn named<'g>(&self, name: Atom, guard: &'g Guard) -> Option<&'g Arc<Table>> {
         let (chunk, i) = place(name.id());
-        // No name of a chunk that was not made was ever taken.
+        // If the chunk wasn't allocated, none of its names was ever taken.
         self.names[chunk].get()?[i].load(guard).get()
     }
 
-    /// Gives the table the name; false if another has it.
+    /// Gives the name to the table. Returns `false` if another table has it.
     pub(crate) fn take_name(&self, name: Atom, table: &Arc<Table>, guard: &Guard) -> bool {
         let (chunk, i) = place(name.id());
-        // Once made, a chunk stays where it is: `named` reads it without a lock.
+        // A chunk never moves, so `named` reads it without a lock.
         let slots = self.names[chunk]
             .get_or_init(|| (0..chunk_size(chunk)).map(|_| EpochCell::empty()).collect());
-        // A compare and swap: of several tables that want a free name, one gets it.
+        // Use compare-and-swap: if several tables want a free name, one gets it.
         let seen = slots[i].load(guard);
         seen.get().is_none() && slots[i].replace(seen, Arc::clone(table), guard).is_ok()
     }
 
-    /// Frees the name, which the caller knows to be the table's (it holds the table's `admin`).
+    /// Frees the name, which belongs to the table: the caller holds the table's `admin`.
     pub(crate) fn free_name(&self, name: Atom, guard: &Guard) {
         let (chunk, i) = place(name.id());
         if let Some(slots) = self.names[chunk].get() {

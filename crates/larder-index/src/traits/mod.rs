@@ -1,0 +1,44 @@
+//! The traits of indexes, and the types of their arguments and results.
+//!
+//! Keys and values are bytes. An index knows nothing of terms. The keys of an index must be
+//! **prefix-free**: no key is a proper prefix of another one. For a hash-ordered index, the caller
+//! computes the 64-bit hash of each key, with a seed.
+//!
+//! ```text
+//!  Unique   at most one value per key             HashOrder, KeyOrder
+//!  Multi    any number, in order of insertion    Bag
+//!
+//!  scan     start ─→ Batch { entries, resume } ─→ scan from resume ─→ … ─→ Batch { done }
+//! ```
+//!
+//! Invariants that every index keeps:
+//! 1. Every operation except `free_some` takes effect at one instant between its call and its
+//!    return. A scan does so once for each batch.
+//! 2. The batches of a scan contain each entry exactly once that is in the index during the whole
+//!    scan.
+//! 3. A closure that is passed to a write is called once, under the lock of the entry. It must be
+//!    short, and must not call the index.
+//! 4. The guard that is passed to an operation is pinned throughout, so memory that was read stays
+//!    allocated.
+//!
+//! An index need not implement the methods that have a default. A default does the same by means of
+//! other methods, with more work, or is a hint that does nothing.
+
+mod batch;
+mod key;
+mod lookup;
+mod multi;
+mod stats;
+mod unique;
+mod write;
+
+pub use batch::{Batch, Seen};
+pub(crate) use key::HASH;
+pub use key::{Direction, Key, Start};
+pub use lookup::{Lookup, Shorts, SHORT, TOGETHER};
+pub(crate) use multi::step_keys_by_scan;
+pub use multi::{Multi, ObjectHash, Objects};
+pub use stats::Stats;
+pub(crate) use unique::step_by_scan;
+pub use unique::Unique;
+pub use write::{Change, Predicate, Previous, Updater};

@@ -1,0 +1,255 @@
+//! The trait of an index with at most one value per key.
+
+use super::{
+    Batch, Change, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start, Stats, Updater, SHORT,
+};
+use crate::ranked::Ranked;
+use crate::scratch::with_scratch;
+use crossbeam_epoch::Guard;
+
+/// An index with at most one value per key. All operations except `free_some` are linearizable, and
+/// any number of threads may call them. No operation waits longer than it takes another one to
+/// change a leaf.
+pub trait Unique: Send + Sync {
+    /// Whether positions are keys. Otherwise they are hashes followed by keys.
+    fn is_ordered(&self) -> bool;
+
+    /// Appends the value under `key` to `out`. Returns `false` if there is none. Takes no lock.
+    fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool;
+
+    /// Returns whether there is a value under `key`. Takes no lock.
+    fn contains(&self, guard: &Guard, key: Key<'_>) -> bool;
+
+    /// Returns whether the index was seen empty at an instant. May return `false` for an empty
+    /// index, if a single look doesn't suffice to tell.
+    fn is_seen_empty(&self, _guard: &Guard) -> bool {
+        false
+    }
+
+    /// Prefetches the memory that operations on the keys will touch, so that the cache misses of
+    /// several keys overlap. This is a hint, which may do nothing. It works best with 8 to 64 keys.
+    fn prefetch(&self, _guard: &Guard, _keys: &[Key<'_>]) {}
+
+    /// Locks the entry of `key`, calls `f` once, and performs the change that it returns. `f` gets
+    /// the value under the key (`None` if absent) and an empty scratch buffer. It must be short,
+    /// and must not call the index. Returns whether the index was changed.
+    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool;
+
+    /// Like `get`, for values that are probably short. A value of at most [`SHORT`] bytes is copied
+    /// to the beginning of `out`. The other bytes of `out` are unspecified. A longer value replaces
+    /// the content of `long`, if that is given.
+    fn get_short(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> Lookup {
+        // `get` appends to a buffer, so the length of the value is known before any of it is
+        // copied.
+        with_scratch(|value| {
+            if !self.get(guard, key, value) {
+                return Lookup::Absent;
+            }
+            let Some(to) = out.get_mut(..value.len()) else {
+                long.into_iter().for_each(|long| long.clone_from(value));
+                return Lookup::Long;
+            };
+            to.copy_from_slice(value);
+            Lookup::Short(value.len())
+        })
+    }
+
+    /// Like `get_short` of each of the keys, at most [`TOGETHER`](super::TOGETHER). If `far` is
+    /// set, first prefetches the memory of all of them, so that the cache misses overlap.
+    fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
+        if far {
+            self.prefetch(guard, keys);
+        }
+        out.fill(keys.iter(), |&key, value| {
+            self.get_short(guard, key, value, None)
+        });
+    }
+
+    /// Locks the entry of `key`, and stores the value if `predicate` returns `true`. `predicate` is
+    /// called once, with the value under the key (`None` if absent). It must be short, and must not
+    /// call the index. Equivalent to an `update` that returns `Put` or `Keep`, but cheaper.
+    fn put(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        let mut was = Previous::Refused;
+        self.update(guard, key, &mut |old, _| {
+            if !predicate(old) {
+                return Change::Keep;
+            }
+            was = Previous::of(old.is_some());
+            Change::Put(value)
+        });
+        was
+    }
+
+    /// Locks the entry of `key`, and removes it if it exists and `predicate` returns `true`.
+    /// `predicate` is called as by `put`, also if the entry is absent. Equivalent to an `update`
+    /// that returns `Remove` or `Keep`, but cheaper.
+    fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
+        let mut was = Previous::Refused;
+        self.update(guard, key, &mut |old, _| {
+            if !predicate(old) {
+                return Change::Keep;
+            }
+            was = Previous::of(old.is_some());
+            Change::Remove
+        });
+        was
+    }
+
+    /// Removes some entries of a batch in one change. The batch must be one that `scan` has
+    /// returned unordered. The numbers of the entries ascend. `key` is the key of one of them.
+    /// `predicate` is called once, under the lock, before anything is changed. Returns `false`, and
+    /// changes nothing, if the leaf has changed since the scan, if the index can't tell, or if
+    /// `predicate` returns `false`.
+    fn remove_read(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        (batch, chosen): (&Batch, &[u32]),
+        predicate: &mut dyn FnMut() -> bool,
+    ) -> bool {
+        let _ = (guard, key, batch, chosen, predicate);
+        false
+    }
+
+    /// Like `update`, with a scratch buffer of the caller, which is cleared first. This saves the
+    /// search for one.
+    fn update_with<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, 'v>,
+    ) -> bool {
+        scratch.clear();
+        // `update` stores the content of its own buffer, so copy a new value there.
+        self.update(guard, key, &mut |old, own| {
+            let change = f(old, scratch);
+            if let Change::PutScratch = change {
+                own.extend_from_slice(scratch);
+            }
+            change
+        })
+    }
+
+    /// Frees memory that writes have retired and kept until the thread holds no lock; see
+    /// [`unique_under_locks`](crate::unique_under_locks).
+    fn free_large(&self, _guard: &Guard) {}
+
+    /// Fills `batch`, which is cleared first, with the next entries from `start` in `direction`.
+    /// There is at least one entry, unless the scan is at its end, and there are at most those of
+    /// one leaf. All are read at one instant.
+    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
+
+    /// Returns whether all entries of a batch are in the index now, unchanged. `seen` is that of
+    /// the batch, and `key` is one of its keys. If the result is `true`, there is no other entry
+    /// between two neighbouring ones of the batch. Returns `false` if the index can't tell.
+    /// Linearisation point: the load of the leaf's version.
+    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
+        let _ = (guard, key, seen);
+        false
+    }
+
+    /// Fills `batch`, which is cleared first, with the entry next to `key` in a direction. `key`
+    /// need not be in the index. Without a `key`, the entry is the first one in the direction. If
+    /// there is no such entry, the batch is empty and `done`. Its `resume` must not be used. If
+    /// there is no `key` and the batch has a `seen`, the entry is the first one as long as it is
+    /// `unchanged`. Returns whether there was a value under `key` at some instant during the call.
+    /// O(1) (ordered: O(log n)).
+    fn step(
+        &self,
+        guard: &Guard,
+        key: Option<Key<'_>>,
+        direction: Direction,
+        batch: &mut Batch,
+    ) -> bool {
+        step_by_scan(self, guard, key, direction, batch)
+    }
+
+    /// Fills `batch`, which is cleared first, with a sample of the entries, in any order. It has at
+    /// least as many as the batch wants, if the sampled places have that many. Each entry is read
+    /// at an instant.
+    ///
+    /// `place`, a fraction of 2⁶⁴, determines the sampled places. All values from 0 to 2⁶⁴ - 1
+    /// together cover the whole index. An index that can't sample returns its first entries.
+    fn sample(&self, guard: &Guard, _place: u64, batch: &mut Batch) {
+        self.scan(guard, Start::Edge, Direction::Forward, batch);
+    }
+
+    /// Returns the interface for rank queries, if the index has ranks.
+    fn ranked(&self) -> Option<&dyn Ranked> {
+        None
+    }
+
+    /// Writes the position of `key` to `out` (cleared first).
+    fn position(&self, key: Key<'_>, out: &mut Vec<u8>);
+
+    /// Removes about `limit` entries at most, calling `f` with each value. Returns `true` when
+    /// nothing is left. The caller guarantees that no other thread writes to the index any more.
+    /// The reaper uses this.
+    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool;
+
+    /// The number of entries. Some indexes count them leaf by leaf, in O(n). Exact if no other
+    /// thread writes.
+    fn len(&self) -> usize;
+
+    /// Whether there is no entry.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// The memory of the index in bytes, including the index itself.
+    fn memory(&self) -> usize;
+
+    /// Statistics of the index.
+    fn stats(&self) -> Stats;
+
+    /// The number of entries at which the index is full. `None` if it has no limit, like the
+    /// indexes of this crate. The caller checks it before it inserts: the index itself refuses
+    /// nothing.
+    fn limit(&self) -> Option<usize> {
+        None
+    }
+
+    /// Called when the user's table is fixed, and when it is no longer fixed. The indexes of this
+    /// crate ignore it.
+    fn freeze(&self, _on: bool) {}
+}
+
+/// Implements [`Unique::step`] by a scan.
+pub(crate) fn step_by_scan<U: Unique + ?Sized>(
+    index: &U,
+    guard: &Guard,
+    key: Option<Key<'_>>,
+    direction: Direction,
+    batch: &mut Batch,
+) -> bool {
+    // One entry suffices. Restore the caller's hint at the end.
+    let want = std::mem::replace(&mut batch.want, 1);
+    let found = key.is_some_and(|key| index.contains(guard, key));
+    match key {
+        Some(key) => with_scratch(|position| {
+            index.position(key, position);
+            // Start strictly behind the key, so that its own entry isn't found again.
+            index.scan(guard, Start::Past(position), direction, batch);
+        }),
+        None => {
+            index.scan(guard, Start::Edge, direction, batch);
+            // There may be leaves without entries before the one that was read.
+            batch.seen = None;
+        }
+    }
+    batch.want = want;
+    found
+}
