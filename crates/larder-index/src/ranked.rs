@@ -1,30 +1,30 @@
-//! What an index in order says of ranks.
+//! Rank queries of an ordered index.
 
 use crate::{Batch, Direction};
 use crossbeam_epoch::Guard;
 
-/// How many entries lie between two positions.
+/// The number of entries between two positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Counted {
-    /// Entries.
+    /// The number of entries.
     pub entries: u64,
-    /// Whether there is an entry at the upper position, which is not among them.
+    /// Whether there is an entry at the upper position. It is not included in the number.
     pub high_is_there: bool,
 }
 
-/// Questions about the ranks of entries, in the order of positions.
+/// Queries of the ranks of entries, in the order of positions.
 ///
-/// O(log n), and O(1) for each leaf that has changed since the last question. The first question
-/// counts the leaves that it needs. `work` is how many leaves may be counted: it becomes less, and
-/// where it isn't enough there is no answer yet (None). A call that goes on has less left to do.
+/// O(log n), and O(1) for each leaf that has changed since the last query. The first query counts
+/// the leaves that it needs. `work` is the number of leaves that may be counted, and is reduced by
+/// those that were. If it is exhausted, the result is `None`. A repeated call has less left to do.
 ///
 /// # Consistency
-/// An entry that is there from the beginning of a call to its end counts once; one that is not
-/// there at any time meanwhile doesn't. An entry that comes or goes meanwhile may count or not. So
-/// answers are exact while nobody inserts or removes.
+/// An entry that is in the index throughout a call counts once. One that isn't there at any time
+/// during the call doesn't count. An entry that is inserted or removed meanwhile may count or not.
+/// So results are exact if no other thread inserts or removes.
 pub trait Ranked: Send + Sync {
-    /// Counts the entries from position `low` on and before `high`. None: no bound. `low` is not
-    /// above `high`.
+    /// Counts the entries at or above the position `low` and below `high`. `None` is no bound.
+    /// `low` must not be above `high`.
     fn count_between(
         &self,
         guard: &Guard,
@@ -33,8 +33,8 @@ pub trait Ranked: Send + Sync {
         work: &mut usize,
     ) -> Option<Counted>;
 
-    /// Makes the n-th entry of the direction, counted from 0, the only one of `batch` (cleared
-    /// first); false if there are fewer.
+    /// Fills `batch`, which is cleared first, with the n-th entry in the direction, counted from 0.
+    /// Returns `false` if there are fewer.
     fn nth(
         &self,
         guard: &Guard,

@@ -1,9 +1,8 @@
 //! The change stamp: whether a table has changed since objects were read.
 //!
-//! A fold shows object after object to a function that may change the table, and each as it is at
-//! its turn. It reads them in chunks, and asks before each object whether the chunk is still
-//! current. So does a step from key to key that is answered from what was read ahead.
-//!
+//! A fold passes object after object to a function that may change the table, each as it is at its
+//! turn. It reads them in chunks, and checks before each object whether the chunk is still current.
+//! A step from key to key that is answered from the read-ahead batch does the same.
 //! ```text
 //!   word = number of changes noted << 1 | armed
 //!
@@ -12,33 +11,33 @@
 //!   reader  holds: the word is still w
 //! ```
 //!
-//! While nobody has armed it, a writer loads the word and no more. Otherwise one writer per arming
-//! stores to it.
+//! While it isn't armed, a writer only loads the word. After it was armed, only one writer stores
+//! to it.
 //!
 //! # Invariants
 //!
-//! 1. *No change is missed.* A writer loads the word after it took the lock of a leaf; the reader
-//!    reads leaves after it armed. Either the lock came before the reading of that leaf, which then
-//!    waited for the change and saw it, or the writer sees the word armed.
-//! 2. *Readers share the word.* A change disarms it and changes the count for all of them; who arms
-//!    it again keeps the new count.
-//! 3. A bag's scans wait for no lock of a key, so its writers note a second time after the change:
-//!    what was read in between ends with the change.
-//! 4. A stamp that was taken after a table's store was replaced is not kept by who read the old
+//! 1. *No change is missed.* A writer loads the word after it has the lock of a leaf. The reader
+//!    reads leaves after it has armed the stamp. Either the lock came before the read of that leaf,
+//!    which then waited for the change and saw it, or the writer sees the word armed.
+//! 2. *Readers share the word.* A change disarms it and changes the count for all of them. A reader
+//!    that arms it again keeps the new count.
+//! 3. Scans of a bag don't wait for the lock of a key. So writers of a bag note a second time after
+//!    the change. Entries that were read in between are invalidated by that.
+//! 4. A stamp that was taken after a table's store was replaced is not kept by a reader of the old
 //!    store (`Table::look` in `ops/step.rs`).
 
 use larder_index::sync::atomic::{fence, AtomicU64, Ordering};
 
 const ARMED: u64 = 1;
 
-/// The word of a table (see the module).
+/// The stamp word of a table (see the module).
 pub(crate) struct ChangeStamp {
     word: AtomicU64,
-    /// A number that no other table's has in this process; never 0.
+    /// A number that is unique in this process, and never 0.
     number: u64,
 }
 
-/// How many there have been.
+/// The number of stamps so far.
 static STAMPS: AtomicU64 = AtomicU64::new(0);
 
 impl Default for ChangeStamp {
@@ -51,7 +50,7 @@ impl Default for ChangeStamp {
     }
 }
 
-/// The word of a table when objects were read.
+/// The word of a table at the time when objects were read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp(pub u64);
 
@@ -62,10 +61,11 @@ impl ChangeStamp {
         self.number
     }
 
-    /// Arms it. What is read afterwards is current for as long as `holds` says so of the answer.
+    /// Arms the stamp. What is read afterwards is current as long as `holds` returns `true` for the
+    /// result.
     pub(crate) fn arm(&self) -> Stamp {
         // Ordering: SeqCst, against the load in `note` (see the module). If it is armed already
-        // nothing is stored: whatever is noted from here on changes the word that was loaded.
+        // nothing is stored: anything that is noted from here on changes the word that was loaded.
         let before = match self.word.load(Ordering::SeqCst) {
             word if word & ARMED != 0 => word,
             // Ordering: as above.
@@ -76,11 +76,11 @@ impl ChangeStamp {
         Stamp(before | ARMED)
     }
 
-    /// Whether nothing was changed since.
+    /// Whether nothing has changed since.
     #[inline]
     pub(crate) fn holds(&self, stamp: Stamp) -> bool {
-        // Ordering: SeqCst; whoever knows that a change is over sees its note, made before the
-        // change could be seen.
+        // Ordering: SeqCst; a thread that knows that a change is over sees its note, which was made
+        // before the change could be seen.
         self.word.load(Ordering::SeqCst) == stamp.0
     }
 
@@ -98,8 +98,8 @@ impl ChangeStamp {
     #[cold]
     fn disarm(&self, mut word: u64) {
         while word & ARMED != 0 {
-            // The count changes, so no stamp of before holds again, even after the word is armed
-            // anew.
+            // The count changes, so no earlier stamp is valid again, even after the word is armed
+            // again.
             let next = (word & !ARMED).wrapping_add(2);
             // Ordering: SeqCst, as in `note`.
             match self

@@ -1,5 +1,5 @@
-//! How many entries lie under each child of an inner node: counts that a tree has from the first
-//! question about ranks on, and that writers only say are stale.
+//! The number of entries under each child of an inner node. A tree has these counts from the first
+//! rank query on. Writers only mark them as stale.
 //!
 //! ```text
 //!  root       counts  5120 | ····          stale  0 1        a bit a child
@@ -7,29 +7,28 @@
 //!  leaf       count 151, counted           count 97, not counted
 //! ```
 //!
-//! A question sums the counts of whole children beside its path (`ranks`). It brings those that are
-//! stale up to date first (*refreshes* them). A writer adds nothing up:
+//! A query sums the counts of whole children beside its path (`ranks`). It first *refreshes* those
+//! that are stale. A writer doesn't add anything:
 //!
-//! 1. A leaf says whether it is *counted*: whether the node above it has its count.
-//! 2. The first change of a counted leaf's count takes that mark away, and sets the stale bit of
-//!    each child on the path to the leaf, from the node above it up to the root. Later changes find
-//!    the leaf not counted, and have nothing to do.
-//! 3. A change of structure copies counts and bits to the nodes that it makes. What is new in them
-//!    is stale; so is the path to them.
+//! 1. A leaf is marked as *counted* if the node above it has its count.
+//! 2. The first change of the number of entries of a counted leaf removes that mark. It sets the
+//!    stale bit of each child on the path to the leaf, from the node above it up to the root. Later
+//!    changes find the leaf not counted, and have nothing to do.
+//! 3. A change of structure copies counts and bits to the nodes that it makes. New children are
+//!    stale, and so is the path to them.
 //!
 //! Invariants:
 //! 1. The count and the bit of a leaf change under the leaf's lock, or before their node is
-//!    published. If the bit is clear the count is the leaf's, and the leaf is counted.
-//! 2. While nobody is under way from a leaf to the root, a stale child's way from the root is
-//!    stale, bit by bit. Whoever is under way holds the leaf's lock: its change is not over.
+//!    published. If the bit is clear, the count is that of the leaf, and the leaf is counted.
+//! 2. While no thread is on its way from a leaf to the root, the whole path from the root to a
+//!    stale child is stale. A thread that is on its way holds the leaf's lock: its change is not
+//!    over.
 //! 3. Counts are refreshed, and nodes replaced, by one thread at a time, under `changing`. A
-//!    refresh clears the bit of an inner node *before* it looks at the node's own bits: a writer
-//!    that comes later sets it again.
+//!    refresh clears the bit of an inner node *before* it reads the node's own bits. So a writer
+//!    that comes later sets the bit again.
 //! 4. All nodes above a counted leaf have counts.
-//!
-//! Source: counts in inner nodes are those of order-statistic trees (Cormen and others, chapter
-//! 14). Deviation: writers would all meet at the root's counts, so they leave them stale. Each
-//! change is paid once, by the first question after it.
+//! 14). Deviation: all writers would contend for the root's counts, so they only mark them as
+//! stale. The first query after a change pays for it, once.
 
 use super::FANOUT;
 use crate::btree::leaf::LockedTreeLeaf;
@@ -38,13 +37,13 @@ use std::ops::Range;
 
 /// The counts of a node's children.
 pub(super) struct ChildCounts {
-    /// A bit a child: its count may be wrong.
+    /// A bit for each child, which is set if its count may be wrong.
     stale: AtomicU64,
     counts: [AtomicU64; FANOUT],
 }
 
 impl ChildCounts {
-    /// Counts of children as far as they are known.
+    /// The counts of children, as far as they are known.
     pub(super) fn new(known: impl Fn(usize) -> Option<u64>) -> Box<ChildCounts> {
         let mut stale = 0;
         let counts = std::array::from_fn(|i| {
@@ -58,7 +57,7 @@ impl ChildCounts {
         })
     }
 
-    /// Which children are stale, a bit each.
+    /// The stale bits of the children.
     #[inline]
     pub(super) fn stale(&self) -> u64 {
         // Ordering: SeqCst, pairs with `mark`: see `stale`.
@@ -68,7 +67,7 @@ impl ChildCounts {
     /// The count of a child, whether it is stale or not.
     #[inline]
     pub(super) fn count(&self, i: usize) -> u64 {
-        // Ordering: Relaxed. Who reads without `changing` validates `Counting::refreshes`.
+        // Ordering: Relaxed. A reader without `changing` validates `Counting::refreshes`.
         self.counts[i].load(Relaxed)
     }
 
@@ -83,7 +82,7 @@ impl ChildCounts {
         (self.stale() & bits(&range) == 0).then(|| range.map(|i| self.count(i)).sum())
     }
 
-    /// The child is stale from now on.
+    /// Marks a child as stale.
     pub(super) fn mark(&self, i: usize) {
         // Ordering: SeqCst, both: see `stale`. A bit that is set isn't set again,
         // so that writers only read the upper nodes' lines.
@@ -92,15 +91,15 @@ impl ChildCounts {
         }
     }
 
-    /// The child, an inner node, is being refreshed by the holder of `changing`, who looks at the
-    /// node's own bits after this.
+    /// Called by the holder of `changing` before it refreshes a child that is an inner node, and
+    /// reads the node's own bits.
     pub(super) fn begin(&self, i: usize) {
         // Ordering: SeqCst, as in `mark`.
         self.stale.fetch_and(!(1 << i), SeqCst);
     }
 
-    /// The refresh of an inner node gave this count. None: it was broken off, and the node is
-    /// stale.
+    /// Stores the result of the refresh of an inner node. `None`: the refresh was stopped, and the
+    /// node is stale.
     pub(super) fn end(&self, i: usize, count: Option<u64>) {
         match count {
             // Ordering: Relaxed, see `count`.
@@ -109,7 +108,7 @@ impl ChildCounts {
         }
     }
 
-    /// The count of a leaf, whose lock is held.
+    /// Stores the count of a leaf, whose lock is held.
     pub(super) fn set_leaf(&self, i: usize, leaf: &LockedTreeLeaf<'_>) -> u64 {
         let count = leaf.len() as u64;
         leaf.set_counted(true);
@@ -126,10 +125,10 @@ fn bits(range: &Range<usize>) -> u64 {
     below(range.end) & !below(range.start)
 }
 
-/// What a tree knows of its counts as a whole.
+/// The state of the counts of a tree.
 #[derive(Default)]
 pub(super) struct Counting {
-    /// Set from the first question on. Written under `changing`.
+    /// Set from the first query on. Written under `changing`.
     on: AtomicBool,
     /// Odd while nodes are being replaced.
     shape: AtomicU64,
@@ -138,19 +137,19 @@ pub(super) struct Counting {
 }
 
 impl Counting {
-    /// Whether there are counts. Asked under `changing`.
+    /// Whether there are counts. Called under `changing`.
     pub(super) fn is_on(&self) -> bool {
         // Ordering: Relaxed, only changed under `changing`.
         self.on.load(Relaxed)
     }
 
-    /// How often nodes began or ended to be replaced: even if none is being replaced.
+    /// How often replacements of nodes have begun or ended. Even if none is in progress.
     pub(super) fn shape(&self) -> u64 {
         // Ordering: SeqCst, pairs with `change_shape`.
         self.shape.load(SeqCst)
     }
 
-    /// Nodes are about to be replaced by the holder of `changing`, or have been.
+    /// Called by the holder of `changing` before and after it replaces nodes.
     pub(super) fn change_shape(&self) {
         if self.is_on() {
             // Ordering: SeqCst, pairs with the loads of `shape`, see `stale`: a mark that isn't
@@ -159,14 +158,14 @@ impl Counting {
         }
     }
 
-    /// The number of refreshes, if none is under way.
+    /// The number of refreshes, if none is in progress.
     #[inline]
     pub(super) fn begin_read(&self) -> Option<u64> {
         // Ordering: Acquire, pairs with `end_refresh`.
         Some(self.refreshes.load(Acquire)).filter(|n| n.is_multiple_of(2))
     }
 
-    /// Whether no refresh has begun since `begin_read` gave this number.
+    /// Whether no refresh has begun since `begin_read` returned this number.
     #[inline]
     pub(super) fn end_read(&self, begun: u64) -> bool {
         // Ordering: Acquire fence, pairs with the Release fence of `begin_refresh`: who has seen a
@@ -176,7 +175,7 @@ impl Counting {
         self.refreshes.load(Relaxed) == begun
     }
 
-    /// The holder of `changing` is about to refresh counts.
+    /// Called by the holder of `changing` before it refreshes counts.
     pub(super) fn begin_refresh(&self) {
         // Ordering: Relaxed, both: only the holder of `changing` writes; `refreshes` is kept before
         // the counts by the fence.
@@ -187,7 +186,7 @@ impl Counting {
         fence(Release);
     }
 
-    /// The refresh is over.
+    /// Called when the refresh is over.
     pub(super) fn end_refresh(&self) {
         // Ordering: Release, pairs with `begin_read`. Relaxed, as only this thread writes it.
         self.refreshes

@@ -1,4 +1,4 @@
-//! Questions about ranks: how many entries lie between two positions, and which is the n-th.
+//! Rank queries: the number of entries between two positions, and the n-th entry.
 //!
 //! ```text
 //!  count between l and h
@@ -10,21 +10,21 @@
 //!     leaf, from l on                 leaf, up to h
 //! ```
 //!
-//! 1. Go down from the root to the leaves at both ends, and sum the counts of the whole children
-//!    between them. Without a lock, if none of them is stale and nobody refreshes counts meanwhile.
-//! 2. Else take `changing`, refresh what is stale on the path, and sum. After [`SLICE`] leaves the
-//!    lock is let go of, and the question begins again: it finds fewer that are stale.
-//! 3. Let go of `changing`. Search the leaves at the ends, each as a read does. If one is obsolete,
-//!    begin again.
+//! 1. Descend from the root to the leaves at both ends, and sum the counts of the whole children
+//!    between them. This needs no lock, if none of them is stale and no thread refreshes counts
+//!    meanwhile.
+//! 2. Otherwise take `changing`, refresh what is stale on the path, and sum. After [`SLICE`] leaves
+//!    release the lock and start again: fewer are stale then.
+//! 3. Release `changing`. Search the leaves at the ends, each like a read. If one is obsolete,
+//!    start again.
 //!
 //! Invariants:
-//! 1. Each sum is of ranges of positions that don't overlap. So an entry that is there all the time
-//!    counts once, and one that is not there at any time doesn't count.
-//! 2. A count that isn't stale has all changes that were over when it was read (`counts`).
-//! 3. A thread that holds `changing` waits for no leaf. Where a writer is at work, it lets go of
-//!    `changing`, for which the writer may wait, and begins again.
-//!
-//! Costs, for n entries: O(log n), and O(1) for each leaf that has changed since the last question.
+//! 1. Each sum is over ranges of positions that don't overlap. So an entry that is there throughout
+//!    counts once, and one that is never there doesn't count.
+//! 2. A count that isn't stale includes all changes that were over when it was read (`counts`).
+//! 3. A thread that holds `changing` never waits for a leaf. If a writer has the leaf, the thread
+//!    releases `changing`, for which the writer may wait, and starts again.
+//! Cost, for n entries: O(log n), and O(1) for each leaf that has changed since the last query.
 
 use super::BPlusTree;
 use crate::btree::counts::ChildCounts;
@@ -40,28 +40,28 @@ use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// Leaves that are counted before `changing` is let go of: a few microseconds.
+/// The number of leaves that are counted before `changing` is released: a few microseconds.
 const SLICE: usize = 128;
 
-/// Why an attempt has no answer.
+/// The reason why an attempt has no result.
 enum Stop {
-    /// A count is stale, and the caller has no right to refresh it.
+    /// A count is stale, and the caller may not refresh it.
     Stale,
-    /// A writer is at work on a leaf.
+    /// A writer holds the lock of a leaf.
     Busy,
     /// As many leaves were counted as the caller allows.
     Enough,
 }
 
-/// How an attempt takes counts.
+/// How an attempt reads counts.
 enum Mode<'m> {
     /// As they are, if they aren't stale.
     Trust,
-    /// Refreshed under `changing`, as long as so many leaves last.
+    /// Refreshed under `changing`, at most this number of leaves.
     Refresh(&'m mut usize),
 }
 
-/// Positions from `low` on and before `high`. None: no bound.
+/// Positions at or above `low` and below `high`. `None` is no bound.
 #[derive(Clone, Copy)]
 struct Between<'p> {
     low: Option<SearchKey<'p>>,
@@ -102,7 +102,7 @@ impl Ranked for BPlusTree {
             };
             for (leaf, part) in tally.edges {
                 let Some((entries, is_there)) = count_in(leaf, part) else {
-                    // Its successors are about to be reached.
+                    // Its successors will be reachable soon.
                     backoff.snooze();
                     continue 'again;
                 };
@@ -131,8 +131,8 @@ impl Ranked for BPlusTree {
             let Some((leaf, left, is_only)) = found else {
                 return Some(false);
             };
-            // (3) The leaf was of so many entries, and is of more or fewer now if a writer was
-            // there since; an entry of fewer is in another leaf.
+            // (3) The leaf had this number of entries. If a writer has changed it since, it may
+            // have more or fewer. If it has fewer, the entry is in another leaf.
             let there = copy_nth(leaf, left, direction, batch);
             match there {
                 Some(true) => return Some(true),
@@ -144,7 +144,7 @@ impl Ranked for BPlusTree {
 }
 
 impl BPlusTree {
-    /// Makes attempts until one has an answer; None if the work is used up before.
+    /// Repeats attempts until one has a result. `None` if the work is exhausted before.
     fn counted<T>(
         &self,
         work: &mut usize,
@@ -153,8 +153,8 @@ impl BPlusTree {
         let counting = &self.inner.counting;
         let backoff = Backoff::new();
         loop {
-            // (1) What was read is true if nobody refreshes: then no bit was clear before its count
-            // was right.
+            // (1) The result is valid if no thread was refreshing: otherwise a bit may be clear
+            // before its count is right.
             if let Some(begun) = counting.begin_read() {
                 let answer = attempt(&mut Mode::Trust);
                 if counting.end_read(begun) {
@@ -185,8 +185,8 @@ impl BPlusTree {
     }
 }
 
-/// The entries of a leaf between two positions, and whether the upper one is there. None if the
-/// leaf is obsolete.
+/// The number of entries of a leaf between two positions, and whether the upper one is there.
+/// `None` if the leaf is obsolete.
 fn count_in(leaf: TreeLeaf<'_>, part: Between<'_>) -> Option<(u64, bool)> {
     let backoff = Backoff::new();
     loop {
@@ -209,8 +209,8 @@ fn count_in(leaf: TreeLeaf<'_>, part: Between<'_>) -> Option<(u64, bool)> {
     }
 }
 
-/// Copies the n-th entry of a leaf from one end, counted from 0. None if the leaf is obsolete, or a
-/// writer was at work; false if there is no such entry.
+/// Copies the n-th entry of a leaf from one end, counted from 0. `None` if the leaf is obsolete, or
+/// is being written; `false` if there is no such entry.
 fn copy_nth(leaf: TreeLeaf<'_>, n: u64, direction: Direction, batch: &mut Batch) -> Option<bool> {
     let view = leaf.read().ok()?;
     let (n, len) = (n as usize, view.len());
@@ -226,7 +226,7 @@ fn copy_nth(leaf: TreeLeaf<'_>, n: u64, direction: Direction, batch: &mut Batch)
 }
 
 impl InnerLevels {
-    /// Adds what lies under a slot between two positions.
+    /// Adds the number of entries under a slot between two positions.
     fn tally<'g, 'p>(
         &self,
         shared: &Shared,
@@ -249,7 +249,7 @@ impl InnerLevels {
             let to = high.map_or(node.len() - 1, |high| node.child_of(high, false));
             // Both ends are under one child.
             if from == to && (low.is_some() || high.is_some()) {
-                // Its counts have to be there before those below it (invariant 4 of `counts`).
+                // Its counts must exist before those below it (invariant 4 of `counts`).
                 if let Mode::Refresh(_) = mode {
                     node.make_counts(shared);
                 }
@@ -273,8 +273,9 @@ impl InnerLevels {
         }
     }
 
-    /// The leaf with the n-th entry from one end, counted from 0, which it is from the leaf's end,
-    /// and whether the leaf is the only one. None if there are fewer entries.
+    /// Finds the leaf with the n-th entry from one end, counted from 0. Also returns the number of
+    /// the entry from the leaf's end, and whether the leaf is the only one. `None` if there are
+    /// fewer entries.
     fn seek_nth<'g>(
         &self,
         shared: &Shared,
@@ -306,7 +307,7 @@ impl InnerLevels {
         }
     }
 
-    /// The entries under some children of a node.
+    /// The number of entries under some children of a node.
     #[inline]
     fn sum(
         &self,
@@ -325,7 +326,7 @@ impl InnerLevels {
         }
     }
 
-    /// As `sum`, by the holder of `changing`, who refreshes what is stale.
+    /// Like `sum`, by the holder of `changing`, which refreshes stale counts.
     fn refresh(
         &self,
         shared: &Shared,
@@ -337,7 +338,7 @@ impl InnerLevels {
         let counts = node.make_counts(shared);
         let stale = counts.stale();
         let is_stale = |i: &usize| stale & 1 << i != 0;
-        // The misses of all leaves that will be locked overlap.
+        // Prefetch all leaves that will be locked, so that their cache misses overlap.
         for i in range.clone().filter(is_stale) {
             if let TreeChild::Leaf(leaf) = node.children[i].load(guard) {
                 leaf.prefetch();
@@ -365,13 +366,13 @@ impl InnerLevels {
         match node.children[i].load(guard) {
             TreeChild::Leaf(leaf) => {
                 *left = left.checked_sub(1).ok_or(Stop::Enough)?;
-                // Only tried (invariant 3). Under `changing` no leaf becomes obsolete.
+                // Don't wait for the lock (invariant 3). Under `changing` no leaf becomes obsolete.
                 let locked = leaf.try_lock().ok().flatten().ok_or(Stop::Busy)?;
                 let count = counts.set_leaf(i, &locked);
                 Ok(count + u64::from(planted(Fault::OffByOne)))
             }
             TreeChild::Node(child) => {
-                // Before the look at the child's own bits (invariant 3 of `counts`).
+                // Do this before the child's own bits are read (invariant 3 of `counts`).
                 if !planted(Fault::LateClear) {
                     counts.begin(i);
                 }

@@ -1,4 +1,4 @@
-//! Reading many entries: a leaf at a time, each as of one instant, and on from its fence.
+//! Scans: they read a leaf at a time, each as of one instant, and continue at its fence.
 //!
 //! ```text
 //!  leaves     [ a  b  c ][ d  e ][ f  g  h ]
@@ -6,17 +6,18 @@
 //!           cursor      fence                  of the leaf at hand, at its far end
 //! ```
 //!
-//! 1. Find the leaf that has the cursor, with the fence at its far end.
-//! 2. Copy its entries from the cursor on, up to the end of what is wanted.
-//! 3. Validate the leaf's version. If it has changed, begin again at the cursor.
-//! 4. Note where the scan goes on: behind the last entry if the batch is full, else at the fence.
+//! 1. Find the leaf that contains the cursor, together with the fence at its far end.
+//! 2. Copy its entries, starting at the cursor, up to the end of what is requested.
+//! 3. Validate the leaf's version. If it has changed, start again at the cursor.
+//! 4. Store where the scan continues: behind the last entry if the batch is full, otherwise at the
+//!    fence.
 //!
 //! Invariants:
-//! 1. A scan that goes on at a position or a fence misses nothing and repeats nothing, whatever has
-//!    become of the leaves: all entries before it were given, none behind it.
-//! 2. A fence is that of the leaf which was found with it: a leaf that isn't obsolete has the range
-//!    that the path to it says, and a valid view says that it wasn't.
-//! 3. What a call gives is of one version of one leaf.
+//! 1. A scan that continues at a position or a fence misses nothing and repeats nothing, even if
+//!    leaves were replaced: it has returned all entries before it, and none behind it.
+//! 2. The fence belongs to the leaf with which it was found. A leaf that isn't obsolete has the
+//!    range that the path to it says, and a validated view shows that it wasn't obsolete.
+//! 3. The entries that a call returns are those of one version of one leaf.
 //!
 //! Deviation: there are no links between leaves, so each leaf is found from the root.
 
@@ -35,19 +36,19 @@ use std::ops::{Bound, Range};
 /// Once a batch has more bytes than this, it takes no further entry.
 const BATCH_BYTES: usize = 1 << 20;
 
-/// What a scan wants.
+/// What a scan requests.
 pub(crate) struct ScanRequest<'a> {
     pub(crate) start: Start<'a>,
     pub(crate) direction: Direction,
     /// A prefix: the first position that doesn't begin with it ends the scan.
     pub(crate) within: &'a [u8],
-    /// The last position that is of use, in the scan's direction.
+    /// The last position that is needed, in the scan's direction.
     pub(crate) until: Bound<&'a [u8]>,
-    /// The most entries.
+    /// The maximum number of entries.
     pub(crate) limit: usize,
 }
 
-/// Where [`BPlusTree::step`] begins.
+/// The start of [`BPlusTree::step`].
 #[derive(Clone, Copy)]
 pub(crate) enum StepStart<'a> {
     /// At the first position of the direction.
@@ -56,8 +57,9 @@ pub(crate) enum StepStart<'a> {
     Position(&'a [u8]),
 }
 
-/// Where a step goes in a leaf: forward, the number of the first entry behind `from`; backward, one
-/// more than the number of the last entry before it. Also whether there is an entry at `from`.
+/// The destination of a step in a leaf. Forward, it is the number of the first entry behind `from`.
+/// Backward, it is one more than the number of the last entry before it. Also returns whether there
+/// is an entry at `from`.
 #[inline(always)]
 fn step_from(
     view: &TreeView<'_>,
@@ -77,9 +79,10 @@ fn step_from(
 }
 
 impl BPlusTree {
-    /// Clears the batch and copies the entry next to `from` to it. Gives whether there is an entry
-    /// at `from`. If there is no next entry in the tree, the batch stays empty and is `done`. None
-    /// if the next entry lies in another leaf, or a writer was at work: then the caller must scan.
+    /// Clears the batch and copies the entry next to `from` to it. Returns whether there is an
+    /// entry at `from`. If there is no next entry in the tree, the batch stays empty and is `done`.
+    /// `None` if the next entry is in another leaf, or the leaf is being written. The caller must
+    /// then scan.
     #[inline]
     pub(crate) fn step(
         &self,
@@ -94,23 +97,23 @@ impl BPlusTree {
             StepStart::Edge => self.edge(forward, guard),
             StepStart::Position(bytes) => self.inner.find(SearchKey::new(bytes), guard),
         };
-        // A single try: a leaf that is torn or obsolete is left to the scan.
+        // Try only once. If the leaf is torn or obsolete, the scan handles it.
         let view = leaf.read().ok()?;
         let (spot, found) = step_from(&view, from, forward).ok()?;
-        // Within the leaf the neighbour is beside the spot. Beyond its end only the next leaf
-        // knows.
+        // Within the leaf the neighbour is beside the place. Beyond the end of the leaf it is in
+        // the next one.
         let next = match forward {
             true => Some(spot).filter(|&i| i < view.len()),
             false => spot.checked_sub(1),
         };
         match next {
             Some(i) => view.copy_next(i, batch).ok()?,
-            // There is nothing behind the last leaf, whose range has no end. That it is still the
-            // last follows from the check below: a leaf that was split is obsolete.
+            // There is nothing behind the last leaf, whose range has no end. The validation below
+            // shows that it is still the last one: a leaf that was split is obsolete.
             None if leaf.is(self.edge(!forward, guard)) => batch.done = true,
             None => return None,
         }
-        // All of it, `found` too, is of the view's version.
+        // Everything, including `found`, is of the view's version.
         view.is_valid().then_some(found)
     }
 
@@ -120,9 +123,9 @@ impl BPlusTree {
         self.inner.find_edge(end, guard)
     }
 
-    /// Fills `run` (cleared first) with the next entries requested, all of one leaf and of one
-    /// instant: none only at the end. `resume` gets the position from which to go on. Returns
-    /// whether the end was reached.
+    /// Fills `run`, which is cleared first, with the next requested entries, all of one leaf and of
+    /// one instant. There are none only at the end. `resume` gets the position at which to
+    /// continue. Returns whether the end was reached.
     pub(crate) fn scan(
         &self,
         guard: &Guard,
@@ -139,7 +142,7 @@ impl BPlusTree {
         let mut cursor = Cursor::new(request);
         let backoff = Backoff::new();
         loop {
-            // (1) Nothing of an attempt that failed stays (invariant 3).
+            // (1) Discard the entries of a failed attempt (invariant 3).
             run.clear();
             let FencedLeaf { leaf, fence } = self.inner.find_fenced(cursor.seek(), end, guard);
             // An obsolete leaf has successors, which a new descent finds, with their fences.
@@ -147,7 +150,7 @@ impl BPlusTree {
                 backoff.snooze();
                 continue;
             };
-            // (2), (3) The check comes before any use of what was collected, an error among it.
+            // (2), (3) Validate before anything that was collected is used, including an error.
             let collected = collect(&view, &cursor, request, run);
             if !view.is_valid() {
                 backoff.snooze();
@@ -158,54 +161,56 @@ impl BPlusTree {
             };
             // (4) The run is as the leaf was at the view's version, and the fence is its own.
             match (stopped, fence) {
-                // What is wanted ends within the leaf, or the leaf is the last one.
+                // The request ends within the leaf, or the leaf is the last one.
                 (Some(Stop::Outside), _) | (None, None) => {
                     resume.clear();
                     return true;
                 }
-                // Behind the last entry; backward, a scan goes on strictly before `resume`.
+                // Continue behind the last entry. A backward scan continues strictly before
+                // `resume`.
                 (Some(Stop::Full), _) => {
                     resume.clear();
                     resume.extend_from_slice(run.position(run.len() - 1));
                     if forward {
-                        // Positions are prefix-free: nothing lies between.
+                        // Positions are prefix-free, so there is nothing in between.
                         resume.push(0);
                     }
                     return false;
                 }
-                // The whole leaf was given: all that lies before the fence.
+                // The whole leaf was returned: everything before the fence.
                 (None, Some(fence)) if run.len() > 0 => {
                     *resume = fence;
                     return false;
                 }
-                // A leaf without an entry for the scan: an empty run would say that there is none.
+                // The leaf has no entry for the scan. Continue, since an empty run would mean the
+                // end.
                 (None, Some(fence)) => cursor.go_on(fence),
             }
         }
     }
 }
 
-/// Why the copying of a leaf's entries stopped before its end.
+/// The reason why copying the entries of a leaf stopped before its end.
 enum Stop {
     /// The batch is full.
     Full,
-    /// An entry is beyond what the scan wants.
+    /// An entry is beyond what the scan requests.
     Outside,
 }
 
-/// The entries of a leaf that a scan has before it.
+/// The entries of a leaf that a scan has not passed.
 struct Span {
     /// Their numbers.
     entries: Range<usize>,
-    /// Whether the leaf has others behind them, which the scan doesn't want.
+    /// Whether the leaf has others behind them, which the scan doesn't request.
     cut: bool,
 }
 
-/// How far a scan has come.
+/// The progress of a scan.
 struct Cursor<'a> {
     start: Start<'a>,
     forward: bool,
-    /// The fence that it goes on from, once it has left the first leaf.
+    /// The fence at which it continues, once it has left the first leaf.
     fence: Option<Vec<u8>>,
 }
 
@@ -222,7 +227,7 @@ impl<'a> Cursor<'a> {
         self.fence = Some(fence);
     }
 
-    /// The leaf to look at.
+    /// The next leaf.
     fn seek(&self) -> Seek<'_> {
         match (&self.fence, self.start, self.forward) {
             (Some(fence), _, true) => Seek::At(fence),
@@ -234,13 +239,13 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// The entries of the leaf that the scan has before it, up to `until`.
+    /// The entries of the leaf that the scan has not passed, up to `until`.
     fn span(&self, view: &TreeView<'_>, until: Bound<&[u8]>) -> Result<Span, Torn> {
         let (mut from, mut to) = self.range(view)?;
         let (position, included) = match until {
             Bound::Included(position) if from < to => (position, true),
             Bound::Excluded(position) if from < to => (position, false),
-            // No bound, or nothing that it could shorten.
+            // There is no bound, or nothing that it could shorten.
             _ => {
                 let entries = from..to;
                 return Ok(Span {
@@ -249,9 +254,9 @@ impl<'a> Cursor<'a> {
                 });
             }
         };
-        // Where `until` is or would be among the leaf's entries.
+        // The place where `until` is or would be among the leaf's entries.
         let (i, found) = view.search_any(position)?;
-        // `until` only shortens what lies before the scan, and never to less than nothing.
+        // `until` only shortens the span, and never below zero.
         let whole = (from, to);
         if self.forward {
             to = to.min(i + usize::from(found && included)).max(from);
@@ -264,12 +269,13 @@ impl<'a> Cursor<'a> {
         })
     }
 
-    /// As `span`, without a bound: the first, and the one behind the last.
+    /// Like `span`, without a bound: the first entry, and the one behind the last.
     fn range(&self, view: &TreeView<'_>) -> Result<(usize, usize), Torn> {
         let n = view.len();
         let start = match &self.fence {
-            // A leaf that begins at the fence lies before the scan as a whole. A leaf that took its
-            // place since may begin before the fence, and has entries that were given.
+            // A leaf that begins at the fence has only entries that were not returned. A leaf that
+            // has replaced it since may begin before the fence, and have entries that were
+            // returned.
             Some(fence) if self.forward => Start::At(fence),
             Some(fence) => Start::Past(fence),
             None => self.start,
@@ -288,7 +294,7 @@ impl<'a> Cursor<'a> {
     }
 }
 
-/// Copies the entries that the scan wants from a leaf. None: up to its end.
+/// Copies the requested entries from a leaf. `None`: up to its end.
 fn collect(
     view: &TreeView<'_>,
     cursor: &Cursor<'_>,
@@ -297,14 +303,14 @@ fn collect(
 ) -> Result<Option<Stop>, Torn> {
     let Span { entries, cut } = cursor.span(view, request.until)?;
     run.reserve(entries.len().min(request.limit));
-    // One entry more, or why the scan stops before it. A batch that is full says so before it is
-    // known whether entry `i` is wanted: if it isn't, the next batch is empty and says the end.
+    // Copy one more entry, or return why the scan stops before it. A full batch stops before it is
+    // known whether entry `i` is requested. If it isn't, the next batch is empty and ends the scan.
     let mut one = |i: usize| {
         if run.len() >= request.limit || run.bytes.len() > BATCH_BYTES {
             return Ok(Some(Stop::Full));
         }
         view.collect_whole(i, run)?;
-        // Only the copy has the whole position, of which the leaf keeps the prefix apart.
+        // Only the copy has the whole position, because the leaf stores the prefix separately.
         let within = request.within.is_empty() || run.last_begins_with(request.within);
         if !within {
             run.pop();
@@ -312,7 +318,8 @@ fn collect(
         }
         Ok(None)
     };
-    // In the scan's direction: the first that is not within ends it, as positions are ordered.
+    // In the scan's direction, the first entry that is not within the prefix ends the scan, because
+    // positions are ordered.
     let mut in_order = entries;
     loop {
         let next = if cursor.forward {

@@ -203,7 +203,7 @@ impl Layer {
         self.wheel.lock().turn(until)
     }
 
-    /// As of [`Wheel::next`].
+    /// See [`Wheel::next`].
     pub(crate) fn next(&self) -> Option<u64> {
         self.wheel.lock().next()
     }

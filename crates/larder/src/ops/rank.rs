@@ -1,12 +1,10 @@
 //! Ranks: rank, nth, count_range, slice.
 //!
-//! 1. The right to read, and the state word, as any read.
-//! 2. The index says how many objects lie before the key, or which is the n-th. It may have to
-//!    count leaves first. After [`LEAVES`] of them the call is `Busy`: it did a slice of the work,
-//!    and the next call has less to do.
-//!
-//! Ranks are those of the order in which the table's scans go. What was counted is work that the
-//! host may have to be told of: [`Local::unreported`].
+//! 1. Check the right to read, and load the state word, as any read does.
+//! 2. Ask the index how many objects are before the key, or which is the n-th. It may have to count
+//!    leaves first. After [`LEAVES`] of them the call returns `Busy`: it has done a slice of the
+//!    work, and the next call has less to do.
+//! report: [`Local::unreported`].
 
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
@@ -20,13 +18,13 @@ use larder_index::{Batch, Direction, Guard, Ranked};
 use larder_term::object::ObjectView;
 use std::sync::Arc;
 
-/// Leaves that a call counts at most: some hundred microseconds.
+/// The maximum number of leaves that a call counts: some hundred microseconds.
 const LEAVES: usize = 4096;
-/// Leaves that are counted in a host's unit of work, half a microsecond.
+/// The number of leaves that are counted in the host's unit of work, half a microsecond.
 const LEAVES_A_UNIT: usize = 4;
 
 impl Table {
-    /// Runs `f` with what answers questions about ranks.
+    /// Runs `f` with the interface for rank queries.
     fn with_ranks<R>(
         &self,
         local: &Local,
@@ -46,26 +44,25 @@ impl Table {
         answer.ok_or(Error::Busy)
     }
 
-    /// The rank of the object under an index key, from 1; none if there is none. O(log n), and O(1)
-    /// for each leaf that has changed since the last question about ranks.
+    /// Returns the rank of the object under an index key, from 1, or `None` if there is none. O(log
+    /// n), and O(1) for each leaf that has changed since the last query of a rank.
     ///
     /// # Errors
-    /// `NoTable`, `Access`; `Unranked` for a table that is no ordered_set, or is built on a
-    /// structure of its own; `Busy`, also while leaves are being counted: each call does a slice of
-    /// that.
+    /// `NoTable`, `Access`; `Unranked` if the table isn't an ordered_set, or is on a structure of
+    /// the studies; `Busy`, also while leaves are being counted: each call does a slice of that.
     ///
     /// # Consistency
-    /// An object before it that is there throughout the call counts once; one that comes or goes
-    /// meanwhile may count or not. Of a snapshot it is exact, and of a transaction's view, too,
-    /// which reads all that it counts.
+    /// An object before it that is in the table throughout the call counts once. An object that is
+    /// inserted or deleted meanwhile may count or not. In a snapshot the result is exact. So it is
+    /// in a transaction's view, where all objects that are counted are added to the read set.
     pub fn rank(&self, who: OwnerId, key: &[u8]) -> Result<Option<u64>, Error> {
         with_local(|local| self.rank_in(local, who, key))
     }
 
-    /// As `rank`, for hosts.
+    /// Like `rank`, for hosts.
     ///
     /// # Errors
-    /// As `rank`.
+    /// Those of `rank`.
     pub fn rank_in(
         &self,
         local: &mut Local,
@@ -80,18 +77,19 @@ impl Table {
         Ok(counted.high_is_there.then_some(counted.entries + 1))
     }
 
-    /// How many objects have keys from `low` on and before `high`, both index keys. As `rank`.
+    /// Counts the objects whose keys, as index keys, are at or above `low` and below `high`. See
+    /// `rank`.
     ///
     /// # Errors
-    /// As `rank`.
+    /// Those of `rank`.
     pub fn count_range(&self, who: OwnerId, low: &[u8], high: &[u8]) -> Result<u64, Error> {
         with_local(|local| self.count_range_in(local, who, low, high))
     }
 
-    /// As `count_range`, for hosts.
+    /// Like `count_range`, for hosts.
     ///
     /// # Errors
-    /// As `rank`.
+    /// Those of `rank`.
     pub fn count_range_in(
         &self,
         local: &mut Local,
@@ -110,11 +108,11 @@ impl Table {
         })
     }
 
-    /// Visits the n-th object: from 1 on from the first, from -1 on from the last. False if there
-    /// are fewer, and for 0. As `rank`.
+    /// Visits the n-th object: from 1 counted from the first, from -1 counted from the last.
+    /// Returns `false` if there are fewer objects, and for 0. See `rank`.
     ///
     /// # Errors
-    /// As `rank`.
+    /// Those of `rank`.
     pub fn nth(
         &self,
         who: OwnerId,
@@ -124,10 +122,10 @@ impl Table {
         with_local(|local| self.nth_in(local, who, n, |stored| visit(&stored.view())))
     }
 
-    /// As `nth`, for hosts.
+    /// Like `nth`, for hosts.
     ///
     /// # Errors
-    /// As `rank`.
+    /// Those of `rank`.
     pub fn nth_in(
         &self,
         local: &mut Local,
@@ -167,12 +165,11 @@ impl Table {
         })
     }
 
-    /// Begins a scan of the objects from the n-th on, counted as by `nth`, in the order of the
-    /// table: `most` of them, or, if there are not so many, all. The scan goes on from the object
-    /// that was the n-th when it began.
+    /// Begins a scan of at most `most` objects, from the n-th one, in the order of the table. `n`
+    /// counts as in `nth`. The scan starts with the object that was the n-th when it began.
     ///
     /// # Errors
-    /// As `rank`.
+    /// Those of `rank`.
     pub fn slice(self: &Arc<Self>, who: OwnerId, n: i64, most: usize) -> Result<SelectJob, Error> {
         let mut job = self.each(who, Direction::Forward)?;
         job.set_limit(Some(most));

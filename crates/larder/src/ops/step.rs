@@ -1,15 +1,15 @@
 //! Going from key to key: first, next, last, prev.
 //!
-//! A step asks the index for the entry next to a key; it needs nothing to be fixed. Hash order and
-//! key order both survive whatever else happens to the table: a key that is there throughout is met
-//! exactly once.
+//! A step asks the index for the entry next to a key. The table needs not be fixed. Both orders
+//! stay the same whatever else happens to the table: a key that is in the table throughout is
+//! visited exactly once.
 //!
-//! Steps that follow each other are answered from the thread's read-ahead cursor, while the table,
-//! or the leaf, does not change (see `read_ahead`).
+//! Successive steps are answered from the thread's read-ahead cursor, as long as the table, or the
+//! leaf, doesn't change (see `read_ahead`).
 //!
-//! Linearisation point: the load of the leaf's version that the index's check confirms; for an
-//! answer that was read ahead, the load of the change stamp, or of the version that says that the
-//! leaf is as it was.
+//! Linearisation point: the load of the leaf's version that the index then validates. For an answer
+//! that was read ahead, it is the load of the change stamp, or of the version that shows that the
+//! leaf is unchanged.
 
 use super::begin::Operation;
 use crate::error::Error;
@@ -22,7 +22,7 @@ use larder_index::{Direction, Key};
 use larder_term::TermRef;
 
 impl Table {
-    /// Calls `visit` with the first key; false if the table is empty.
+    /// Calls `visit` with the first key. Returns `false` if the table is empty.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -30,16 +30,17 @@ impl Table {
         self.step(who, None, Direction::Forward, visit)
     }
 
-    /// Calls `visit` with the last key; for the unordered types, as `first`.
+    /// Calls `visit` with the last key. In an unordered table, the same as `first`.
     ///
     /// # Errors
-    /// As `first`.
+    /// Those of `first`.
     pub fn last(&self, who: OwnerId, visit: &mut dyn FnMut(TermRef<'_>)) -> Result<bool, Error> {
         self.step(who, None, Direction::Backward, visit)
     }
 
-    /// Calls `visit` with the key after this one; false if it is the last. An ordered_set takes any
-    /// key; the others one that is there, or was deleted since the table was fixed.
+    /// Calls `visit` with the key after this one. Returns `false` if it is the last one. In an
+    /// ordered_set the key need not be in the table. In the others it must be, or must have been
+    /// deleted since the table was fixed.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`, `BadKey`.
@@ -52,10 +53,10 @@ impl Table {
         self.step(who, Some(key), Direction::Forward, visit)
     }
 
-    /// Calls `visit` with the key before this one; for the unordered types, as `next`.
+    /// Calls `visit` with the key before this one. In an unordered table, the same as `next`.
     ///
     /// # Errors
-    /// As `next`.
+    /// Those of `next`.
     pub fn prev(
         &self,
         who: OwnerId,
@@ -65,7 +66,7 @@ impl Table {
         self.step(who, Some(key), Direction::Backward, visit)
     }
 
-    /// The way a traversal really goes: unordered tables know only one.
+    /// The actual direction of a traversal: unordered tables have only one.
     pub(crate) fn way(&self, direction: Direction) -> Direction {
         if self.kind().is_ordered() {
             direction
@@ -88,14 +89,15 @@ impl Table {
         with_local(|local| self.step_in(local, who, from, (direction, false), visit))
     }
 
-    /// One step, for hosts: from a key, or from the edge for none, to the next key in a direction.
-    /// Calls `visit` with the first object under it, or with `all` each. Its answer is a number
-    /// that stands for the key for ever, or 0 for none: see [`Local::has_shown`].
+    /// Takes one step, for hosts: from a key, or from the edge if there is none, to the next key in
+    /// a direction. Calls `visit` with the first object under it, or if `all` is set, with each.
+    /// `visit` returns a number that stands for the key for ever, or 0 for none: see
+    /// [`Local::has_shown`].
     ///
-    /// 1. A step that continues the last is answered from what was read ahead, if that is current.
-    /// 2. Otherwise the index is asked for the entry next to the key and, if the step continues the
-    ///    last, for some more.
-    /// 3. In a table without order the key must be there, or have been deleted since the table was
+    /// 1. Answer a step that continues the last one from the read-ahead batch, if that is current.
+    /// 2. Otherwise ask the index for the entry next to the key. If the step continues the last
+    ///    one, also read some entries behind it.
+    /// 3. In an unordered table, check that the key is there, or was deleted since the table was
     ///    fixed.
     ///
     /// # Errors
@@ -112,8 +114,8 @@ impl Table {
         self.may_read(who)?;
         let way = self.way(direction);
         let mut continues = false;
-        // (1) No epoch is pinned, and no leaf looked at. All objects of a bag's key are never
-        // answered so.
+        // (1) This pins no epoch, and reads no leaf. It never answers with all objects of a bag's
+        // key.
         if let Some(key) = from.filter(|_| self.reads_ahead(all)) {
             continues = self.continues(&local.read_ahead, StepFrom::Key(key), way);
             if !continues {
@@ -126,8 +128,8 @@ impl Table {
         self.look(local, (from, continues), (way, all), &mut visit)
     }
 
-    /// A step from the key that was shown as this number. It is answered from what was read ahead,
-    /// or None, and nothing was done.
+    /// Takes a step from the key that was shown as this number. Answers it from the read-ahead
+    /// batch, or returns `None` and does nothing.
     #[inline]
     pub fn step_on(
         &self,
@@ -150,30 +152,31 @@ impl Table {
         Some(note_shown(&mut local.read_ahead, shown))
     }
 
-    /// Whether a step may be answered from what was read ahead.
+    /// Whether a step may be answered from the read-ahead batch.
     #[inline(always)]
     fn reads_ahead(&self, all: bool) -> bool {
         !all || self.kind().is_unique()
     }
 
-    /// Whether a step continues the last of this thread.
+    /// Whether a step continues the last one of this thread.
     #[inline(always)]
     fn continues(&self, ahead: &ReadAhead, from: StepFrom<'_>, way: Direction) -> bool {
         ahead.continues(self.changes.number(), from, way)
     }
 
-    /// What comes after the last answer, from what was read ahead. It has no handles, so nobody has
-    /// to be kept from releasing them meanwhile.
+    /// The entry after the last answer, from the read-ahead batch. It has no handles, so nothing
+    /// has to be kept from being released meanwhile.
     #[inline(always)]
     fn read_ahead<'l>(&self, ahead: &'l mut ReadAhead) -> Option<NextEntry<'l>> {
         if self.state.tag() != 0 {
-            // Dead or busy: `begin` says which.
+            // The table is dead or busy. `begin` returns the right error.
             return None;
         }
         ahead.next(|stamp| self.changes.holds(stamp))
     }
 
-    /// Shows what comes after a key. None at the end, else what the key was shown as.
+    /// Shows the entry after a key. `None` at the end, otherwise the number that its key was shown
+    /// as.
     #[inline(always)]
     fn show(
         &self,
@@ -189,7 +192,7 @@ impl Table {
         }
     }
 
-    /// (2), (3) A step that looks at leaves: from a key, and whether it continues the last.
+    /// (2), (3) Takes a step that reads leaves: from a key, and whether it continues the last one.
     #[inline(never)]
     fn look(
         &self,
@@ -202,7 +205,7 @@ impl Table {
         let op = self.begin(&guard)?;
         let changes = &self.changes;
         let (mut stamp, mut more) = (None, 0);
-        // What is read ahead of a bounded table may be expired when it is asked for.
+        // Entries that are read ahead from a bounded table may have expired when they are needed.
         let lasts = op.store.bounded().is_none();
         let same = |key: &[u8], seen| op.store.index.unchanged(&guard, self.key(key), seen);
         if from.is_none() && lasts && self.reads_ahead(all) {
@@ -213,26 +216,27 @@ impl Table {
             }
         }
         if continues && lasts {
-            // The table was changed: perhaps the leaf that was read was not. Then the next entry
-            // of the cursor is current, although its stamp is not.
+            // The table was changed, but maybe not the leaf that was read. In that case the next
+            // entry of the cursor is current, although its stamp isn't.
             if let Some(next) = local.read_ahead.next_unchanged(same) {
                 let shown = self.show(next, &mut local.plain, visit);
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
             let with_stamp;
             (more, with_stamp) = local.read_ahead.wanted();
-            // Armed before the leaf is read. Changes of a store that was replaced before note
-            // nothing that this stamp would see: it is kept for the current store alone.
+            // Arm the stamp before the leaf is read. Changes of a store that was replaced earlier
+            // aren't recorded in a way that this stamp detects. So it is only kept for the current
+            // store.
             stamp = with_stamp
                 .then(|| changes.arm())
                 .filter(|_| self.state.holds(op.state, &guard));
         }
-        // The entries go to the cursor's spare batch, so that the last answer stays until there is
-        // another.
+        // Read the entries into the cursor's spare batch, so that the last answer stays until there
+        // is another one.
         let is_first = from.is_none();
         let from = from.map(|key| self.key(key));
         let here = op.go(from, way, more, &mut local.read_ahead);
-        // (3) The key need not be there in an ordered_set.
+        // (3) In an ordered_set the key need not be there.
         if let (Some(key), false, false) = (from, here, self.kind().is_ordered()) {
             self.check_deleted(&op, key)?;
         }
@@ -246,7 +250,7 @@ impl Table {
         };
         let shown = self.show(next, &mut local.plain, visit);
         if shown.is_some() {
-            // What lies behind the answer is kept, for a step that continues it.
+            // Keep the entries behind the answer, for a step that continues it.
             let unique = self.kind().is_unique();
             local
                 .read_ahead
@@ -255,7 +259,7 @@ impl Table {
         Ok(note_shown(&mut local.read_ahead, shown))
     }
 
-    /// Whether a key that is not in the table, which has no order, was deleted since it was fixed.
+    /// Checks that a key which is not in an unordered table was deleted since it was fixed.
     ///
     /// # Errors
     /// `BadKey` if it was not.
@@ -265,8 +269,8 @@ impl Table {
             return Err(Error::BadKey);
         }
         if !self.kind().is_unique() {
-            // A writer that is taking its last objects out remembers the key before this returns.
-            // If the key is back meanwhile, it is remembered all the same.
+            // A writer that is removing the last objects of the key records the key before this
+            // returns. If the key is inserted again meanwhile, it is recorded nevertheless.
             let _ = op.store.index.contains(op.guard, key);
         }
         match self.fixation.was_deleted(op.guard, key) {
@@ -275,7 +279,8 @@ impl Table {
         }
     }
 
-    /// Visits all objects of a bag under the key that was read, or under the next that has some.
+    /// Visits all objects of a bag under the key that was read. If it has none any more, those of
+    /// the next key that has some.
     fn give_all(
         &self,
         op: &Operation<'_>,
@@ -283,7 +288,8 @@ impl Table {
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> bool {
         loop {
-            // Lent away, as the look-up of the key's objects needs the rest of `local`.
+            // Move the batch out, because the lookup of the key's objects needs the rest of
+            // `local`.
             let batch = std::mem::take(&mut local.read_ahead.spare);
             let key = (!batch.is_empty()).then(|| self.key(batch.key(0)));
             let see = |stored: Stored<'_>| {
@@ -291,7 +297,7 @@ impl Table {
             };
             let some = key.map(|key| self.visit_in(local, op, key, see) > 0);
             if some == Some(false) {
-                // The key went between the step and the look-up: on to the next.
+                // The key was removed between the step and the lookup. Continue with the next one.
                 op.go(key, Direction::Forward, 0, &mut local.read_ahead);
                 continue;
             }
@@ -301,7 +307,7 @@ impl Table {
     }
 }
 
-/// Notes what the key of an answer was shown as. Whether there was an answer.
+/// Records the number that the key of an answer was shown as. Returns whether there was an answer.
 #[inline(always)]
 fn note_shown(ahead: &mut ReadAhead, shown: Option<u64>) -> bool {
     if let Some(number) = shown {
@@ -311,8 +317,9 @@ fn note_shown(ahead: &mut ReadAhead, shown: Option<u64>) -> bool {
 }
 
 impl Operation<'_> {
-    /// Reads the entry next to a key, or the first of the direction for none, into the cursor's
-    /// spare batch, and if `more` is not 0, about so many after it. Whether the key is there.
+    /// Reads the entry next to a key, or the first one in the direction if there is no key, into
+    /// the cursor's spare batch. If `more` is not 0, also reads about this number of entries after
+    /// it. Returns whether the key is there.
     #[inline]
     fn go(&self, key: Option<Key<'_>>, way: Direction, more: usize, ahead: &mut ReadAhead) -> bool {
         let batch = &mut ahead.spare;
@@ -324,8 +331,8 @@ impl Operation<'_> {
 
     fn go_far(&self, key: Key<'_>, way: Direction, want: usize, ahead: &mut ReadAhead) -> bool {
         let (index, guard) = (&self.store.index, self.guard);
-        // Not of the same instant as what follows: a key that goes in between was there when the
-        // step began.
+        // This is not of the same instant as the next read. If the key is removed in between, it
+        // was there when the step began.
         let here = index.contains(guard, key);
         ahead.spare.want = want;
         ahead.spare.firsts = true;

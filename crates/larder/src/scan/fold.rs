@@ -1,13 +1,13 @@
-//! Folds: the next objects of a table, many at once, and whether they still are what the table has.
+//! Folds: reading the next objects of a table in chunks, and checking that they are still current.
 //!
-//! The caller takes a chunk from a key on, shows its objects one by one, and before each asks
-//! [`Table::is_unchanged`]. If the table has changed, what is left of the chunk is thrown away and
-//! the next chunk begins behind the key that was shown last. So every object is shown as it is at
-//! its turn, although hundreds were read in one call: exactly what going from key to key shows.
-//!
-//! The objects of one key belong together: a chunk has all of them or none. Of a bag's key that is
-//! just being changed in several objects it may show a part of the change, as every scan; then it
-//! does not stay unchanged.
+//! The caller reads a chunk from a key on, shows its objects one by one, and calls
+//! [`Table::is_unchanged`] before each. If the table has changed, the caller discards the rest of
+//! the chunk, and the next chunk begins behind the last key that was shown. So every object is
+//! shown as it is at its turn, although hundreds were read in one call. The result is exactly that
+//! of steps from key to key.
+//! A chunk has all objects of a key or none. If a bag's key is just being changed in several
+//! objects, the chunk may have a part of the change, as in every scan. In that case `is_unchanged`
+//! returns `false`.
 
 use crate::buffers::{Buffers, Lent};
 use crate::change_stamp::Stamp;
@@ -19,13 +19,13 @@ use crate::table::Table;
 use larder_index::{Direction, Key, Start};
 use larder_term::object::ObjectView;
 
-/// A chunk ends when its objects take so many bytes.
+/// A chunk ends when its objects take this number of bytes.
 const CHUNK_BYTES: usize = 64 << 10;
 
 /// Called with each object of a chunk, and whether it is the first of its key.
 pub type Show<'f> = dyn FnMut(&ObjectView<'_>, bool) + 'f;
 
-/// What is still wanted of a chunk.
+/// The rest of the budget of a chunk.
 struct Wanted {
     objects: usize,
     bytes: usize,
@@ -44,17 +44,17 @@ impl Wanted {
 }
 
 impl Table {
-    /// Shows the next objects behind a key, or from the beginning for none: about `count` of them,
-    /// at least one unless the fold is over. The key need not be in the table. The answer is for
-    /// `is_unchanged`.
+    /// Shows the next objects behind a key, or from the beginning if there is no key: about `count`
+    /// of them, and at least one unless the fold is at its end. The key need not be in the table.
+    /// The result is an argument of `is_unchanged`.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
     ///
     /// # Consistency
-    /// The object of a key is of one instant; of the objects under a bag's key a change under way
-    /// may be shown in part. While `is_unchanged` the table has all of them as they were shown, and
-    /// none between them.
+    /// The object of a key is of one instant. The objects of a bag's key may show a part of a
+    /// concurrent change. While `is_unchanged` returns `true`, the table has all objects as they
+    /// were shown, and no others between them.
     pub fn fold(
         &self,
         who: OwnerId,
@@ -65,8 +65,8 @@ impl Table {
     ) -> Result<Stamp, Error> {
         self.may_read(who)?;
         let guard = larder_index::pin();
-        // Armed before anything is read, and before the state word is loaded: a change from here on
-        // ends the stamp.
+        // Arm the stamp before anything is read, and before the state word is loaded. Any change
+        // from here on ends the stamp.
         let stamp = self.changes.arm();
         let op = self.begin(&guard)?;
         let way = self.way(direction);
@@ -89,14 +89,15 @@ impl Table {
         Ok(stamp)
     }
 
-    /// Whether the table has not changed since a chunk was taken. False for a table that is gone.
+    /// Whether the table has not changed since a chunk was read. `false` for a table that was
+    /// dropped.
     #[inline]
     pub fn is_unchanged(&self, stamp: Stamp) -> bool {
-        // The end of a table is noted as a change (`Catalog::unlink`).
+        // The end of a table is recorded as a change (`Catalog::unlink`).
         self.changes.holds(stamp)
     }
 
-    /// Shows the entries of a batch, and of those behind it: each is all there is of its key.
+    /// Shows the entries of a batch, and of the following ones. Each is the only one of its key.
     fn show_each(
         &self,
         op: &Operation<'_>,
@@ -124,8 +125,8 @@ impl Table {
         }
     }
 
-    /// The same for a bag: key by key. Only the last key of a batch may have objects that the batch
-    /// has not.
+    /// The same for a bag, key by key. Only the last key of a batch may have objects that are not
+    /// in the batch.
     fn show_keys(
         &self,
         op: &Operation<'_>,
@@ -138,8 +139,8 @@ impl Table {
             for i in 0..whole {
                 let (key, value) = (s.batch.key(i), s.batch.value(i));
                 let first = i == 0 || s.batch.key(i - 1) != key;
-                // A chunk ends between two keys: if it ended within one, the next would begin
-                // behind the key's last object, or show the first ones again.
+                // A chunk must end between two keys. If it ended within one, the next chunk would
+                // begin behind the key's last object, or show the first ones again.
                 if first && wanted.is_over() {
                     return;
                 }
@@ -150,15 +151,16 @@ impl Table {
                 return;
             }
             if whole > 0 {
-                // The last key's objects are read again with those that the batch did not have.
+                // Read the last key's objects again, including those that the batch didn't have.
                 let last = s.batch.key(whole - 1).to_vec();
                 s.batch.want = wanted.objects;
                 past(op, self.key(&last), Direction::Forward, s);
                 continue;
             }
-            // More objects under one key than a batch has.
+            // The key has more objects than a batch.
             let key = s.batch.key(0).to_vec();
-            // All of them at one instant, however many: a chunk has all of a key or none.
+            // Read all of them at one instant, however many there are, because a chunk has all
+            // objects of a key or none.
             op.store.index.copy(op.guard, self.key(&key), &mut s.values);
             for (i, value) in s.values.iter().enumerate() {
                 let object = raw::view(&key, value, self.keypos(), &mut s.plain);
@@ -174,21 +176,21 @@ impl Table {
     }
 }
 
-/// How many of a batch's entries surely are all that their keys have.
+/// The number of entries of a batch whose keys surely have no further objects.
 fn whole_keys(s: &Buffers) -> usize {
     let batch = &s.batch;
     if batch.done || batch.is_empty() {
         return batch.len();
     }
     let last = batch.key(batch.len() - 1);
-    // Up to the last key, which may go on behind the batch.
+    // Up to the last key, which may continue behind the batch.
     (0..batch.len())
         .rev()
         .find(|&i| batch.key(i) != last)
         .map_or(0, |i| i + 1)
 }
 
-/// Scans on from behind a key.
+/// Continues the scan behind a key.
 fn past(op: &Operation<'_>, key: Key<'_>, way: Direction, s: &mut Buffers) {
     let index = &op.store.index;
     index.scan_past(op.guard, key, way, &mut s.position, &mut s.batch);

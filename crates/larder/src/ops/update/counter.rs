@@ -1,8 +1,9 @@
 //! Counters: `update_counter` (step 2 of the module above).
 //!
-//! 1. The operations are taken one by one, in the order in which they came.
+//! 1. Take the operations one by one, in their order.
 //! 2. The first operation on an element reads it from the old value as a [`Counter`]. Later ones on
 //!    the same element add to that.
+//! 3. After the last operation, write each counter once, in the order of positions.
 //! 3. After the last operation each counter is written once, in the order of positions.
 //!
 //! Nearly all calls have one operation, or several on one element. So the counter that is being
@@ -22,8 +23,8 @@ use larder_term::{MapEdit, Term, TermRef};
 use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
-/// Where the new values of counters go: for each operation, what its counter is after it. That is
-/// a sum, or the value that takes the place of a sum beyond the threshold.
+/// The destination of the new values of counters: for each operation, the value of its counter
+/// after it. That is a sum, or the value that replaces a sum beyond the threshold.
 pub trait Sums {
     /// Drops all values: the operations are applied from the first one again.
     fn clear(&mut self);
@@ -41,7 +42,7 @@ impl Sums for Vec<Number> {
     }
 }
 
-/// Keeps the value of the last operation alone.
+/// Only keeps the value of the last operation.
 impl Sums for Option<Number> {
     fn clear(&mut self) {
         *self = None;
@@ -54,9 +55,9 @@ impl Sums for Option<Number> {
 }
 
 impl Table {
-    /// Adds to elements of the object under the index key; the new value for each op goes to
-    /// `sums`. With `default`, an object that is not there is made of it first. Ops are applied in
-    /// order; all or none.
+    /// Adds to elements of the object under the index key. The new value for each op goes to
+    /// `sums`. If the key is absent and `default` is given, the object is first made from it. Ops
+    /// are applied in order, all or none.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `BadKey`, `BadDefault`, `Keypos`,
@@ -90,13 +91,13 @@ impl Table {
 
     /// As `update_counter`, for hosts. `default` is an object of the table with the key.
     ///
-    /// The host decodes its operations while they are applied, so that a long list takes no memory:
-    /// `ops` is iterated under the leaf's lock, and from the start again if the write begins anew.
-    /// An item that is an error ends the call when its turn comes, unless an earlier operation is
+    /// The host decodes its operations while they are applied, so that a long list takes no memory.
+    /// `ops` is iterated under the leaf's lock, and again from the start if the write is repeated.
+    /// An item that is an error ends the call when it is reached, unless an earlier operation is
     /// wrong.
     ///
     /// # Errors
-    /// As `update_counter`; the first op that is an error.
+    /// Those of `update_counter`; the first op that is an error.
     #[inline]
     pub fn update_counter_in<O: Borrow<CounterOp>>(
         &self,
@@ -107,13 +108,14 @@ impl Table {
         default: Option<ObjectRef<'_>>,
         (sums, host): (&mut impl Sums, &mut dyn MapHost),
     ) -> Result<(), Error> {
-        // Asked for only if the value is compressed.
+        // Only needed if the value is compressed.
         let last = || {
             let ops = ops.clone().flatten();
             ops.map(|op| op.borrow().pos).max().unwrap_or(0)
         };
         let found = self.edit(local, who, key, (default, last), |value, out| {
-            // What an attempt before this one has pushed is of another old value.
+            // Discard what a previous attempt has pushed, which was computed from another old
+            // value.
             sums.clear();
             self.count(value, ops.clone(), (sums, host), out)
         })?;
@@ -201,7 +203,7 @@ impl Table {
     }
 }
 
-/// The counters of a call but the current one, by position.
+/// The counters of a call except the current one, by position.
 type Others<'v> = BTreeMap<usize, Counter<'v>>;
 
 /// An element to which operations add: an integer, or a map whose values are integers.
@@ -234,7 +236,7 @@ impl<'v> Counter<'v> {
         Ok(())
     }
 
-    /// Writes the new element in the place of the old one.
+    /// Writes the new element in place of the old one.
     #[inline(always)]
     fn put(self, patch: &mut Patch<'v, '_>, host: &mut dyn MapHost) -> Result<(), Error> {
         match self.new {
@@ -269,8 +271,8 @@ impl CountersInMap {
     fn count(&mut self, op: &CounterOp) -> Result<Number, Error> {
         let counter = op.in_map_of().ok_or(Error::NotInteger)?;
         let key = counter.key.as_ref();
-        // The counter's value so far: what an earlier operation has made of it, or what the map in
-        // the object has.
+        // The counter's current value: the result of an earlier operation, or the value in the
+        // object's map.
         let earlier = self
             .changed
             .iter()

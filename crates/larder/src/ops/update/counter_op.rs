@@ -13,18 +13,18 @@ pub struct CounterOp {
     step: Increment,
 }
 
-/// What an operation adds. Integers of 64 bits lie in the operation itself. Anything else is boxed,
-/// so that an operation takes few bytes: there may be a million of them.
+/// What an operation adds. Integers of 64 bits are stored in the operation itself. Anything else is
+/// boxed, so that an operation takes few bytes: there may be a million of them.
 #[derive(Clone, Debug)]
 enum Increment {
     Add(i64),
-    /// `value` takes the place of a sum that passes `threshold`.
+    /// `value` replaces a sum that passes `threshold`.
     AddUpTo {
         incr: i64,
         threshold: i64,
         value: i64,
     },
-    /// With an integer of more than 64 bits, or a number that is none: then it is an error.
+    /// With an integer of more than 64 bits, or a number that isn't an integer, which is an error.
     Any(Box<AnyIncrement>),
     InMap(Box<InMap>),
 }
@@ -33,7 +33,7 @@ enum Increment {
 #[derive(Clone, Debug)]
 pub(super) struct InMap {
     pub(super) key: Term,
-    /// What the counter begins with if the map doesn't have the key.
+    /// The initial value of the counter if the map doesn't have the key.
     initial: Option<Number>,
     pub(super) op: CounterOp,
 }
@@ -41,7 +41,7 @@ pub(super) struct InMap {
 #[derive(Clone, Debug)]
 struct AnyIncrement {
     incr: Number,
-    /// The threshold, and the value that takes the place of a sum that passes it.
+    /// The threshold, and the value that replaces a sum that passes it.
     limit: Option<(Number, Number)>,
 }
 
@@ -56,7 +56,7 @@ impl CounterOp {
         CounterOp { pos, step }
     }
 
-    /// As `new`. Where the sum passes the threshold (in the direction of the increment, up for 0),
+    /// Like `new`. If the sum passes the threshold (in the direction of the increment, up for 0),
     /// the element becomes the value.
     #[inline]
     pub fn limited(pos: usize, incr: Number, threshold: Number, value: Number) -> Self {
@@ -113,7 +113,7 @@ impl CounterOp {
         self.apply_large(number)
     }
 
-    /// The new value of a counter; None if 64 bits don't do.
+    /// The new value of a counter; `None` if 64 bits don't suffice.
     #[inline]
     fn small_sum(&self, n: i64) -> Option<i64> {
         match self.step {
@@ -153,7 +153,7 @@ impl CounterOp {
             }
             Increment::Any(step) if !step.is_integral() => Err(Error::NotInteger),
             Increment::Any(step) => AnyIncrement::sum(number, &step.incr, step.limit.as_ref()),
-            // The element is an integer, where the operation needs a map.
+            // The element is an integer, but the operation needs a map.
             Increment::InMap(_) => Err(Error::NotMap),
         };
         *number = sum?;

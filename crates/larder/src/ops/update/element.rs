@@ -10,9 +10,10 @@ use larder_term::object::ObjectRef;
 use larder_term::TermRef;
 
 impl Table {
-    /// Replaces elements of the object under the index key; false if there is none. With `default`,
-    /// an object that is not there is made of it first. The last of several for one position
-    /// counts; all or none.
+    /// Replaces elements of the object under the index key. Returns `false` if there is no such
+    /// object and no `default`. If the key is absent and `default` is given, the object is first
+    /// made from it. If there are several elements for one position, the last one counts. All are
+    /// replaced, or none.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `BadDefault`, `Keypos`, `Position`.
@@ -38,7 +39,7 @@ impl Table {
         })
     }
 
-    /// As `update_element`, with the default as an object of the table that has the key.
+    /// Like `update_element`, with the default as an object of the table that has the key.
     ///
     /// # Errors
     /// As `update_element`.
@@ -70,15 +71,15 @@ impl Table {
     ) -> Result<Edited, Error> {
         let order = Order::of(ops, |op| op.0);
         let mut patch = Patch::new(value, self.keypos(), out);
-        // All positions are looked at before an element is replaced, in the order in which they
-        // came: the first wrong one is reported.
+        // Check all positions before an element is replaced, in the order in which they came. The
+        // first wrong one is reported.
         if let Some((pos, _)) = ops.iter().find(|(pos, _)| !patch.has(*pos)) {
             return Err(self.no_element(*pos));
         }
         let mut i = 0;
         while let Some(&(pos, term)) = order.get(ops, i) {
             i += 1;
-            // Of several for one position the last counts.
+            // If there are several for one position, the last one counts.
             if order.get(ops, i).is_some_and(|next| next.0 == pos) {
                 continue;
             }

@@ -16,17 +16,17 @@ pub struct MapOp<'a> {
     pub pos: usize,
     /// A key of the map.
     pub key: TermRef<'a>,
-    /// The key's new value; with none, the key is removed.
+    /// The key's new value; `None` removes the key.
     pub value: Option<TermRef<'a>>,
 }
 
-/// A key of a map, and its new value; with none, the key is removed.
+/// A key of a map, and its new value; `None` removes the key.
 pub type Pair<'a> = (TermRef<'a>, Option<TermRef<'a>>);
 
-/// What a host knows of large maps: it keeps them as trees, whose form only it can write.
+/// The host's part in large maps: it stores them as trees, in a form that only it can write.
 pub trait MapHost {
-    /// A map with some changes, made in order, as the host writes it, if it can. Its handles are
-    /// good as long as the host is.
+    /// Returns a map with some changes, made in order, in the host's form, if it can write it. Its
+    /// handles are valid as long as the host is.
     fn changed<'s>(&'s mut self, map: TermRef<'_>, changes: &[Pair<'_>]) -> Option<TermRef<'s>>;
 }
 
@@ -41,20 +41,20 @@ impl MapHost for Sorted {
 }
 
 impl Table {
-    /// Changes maps that are elements of the object under the index key; false if there is none.
-    /// Changes of one map are made in order; all or none.
+    /// Changes maps that are elements of the object under the index key. Returns `false` if there
+    /// is no such object. Changes of one map are made in order, all or none.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`, `TableType` (bags), `Keypos`, `Position`, `NotMap`.
     ///
     /// # Complexity
-    /// Linear in the object, for each change in its map. O(n log n) where a key comes into a tree
-    /// or goes.
+    /// Linear in the size of the object; for each change, in that of its map. O(n log n) if a key
+    /// is added to or removed from a tree.
     pub fn update_map(&self, who: OwnerId, key: &[u8], ops: &[MapOp<'_>]) -> Result<bool, Error> {
         with_local(|local| self.update_map_in(local, who, key, ops, &mut Sorted))
     }
 
-    /// As `update_map`. `host` writes maps that it would keep as trees.
+    /// Like `update_map`. `host` writes the maps that it stores as trees.
     ///
     /// # Errors
     /// As `update_map`.
@@ -85,7 +85,7 @@ impl Table {
     ) -> Result<Edited, Error> {
         let order = Order::of(ops, |op| op.pos);
         let mut patch = Patch::new(value, self.keypos(), out);
-        // Positions are looked at first, in the order in which they came.
+        // Check the positions first, in the order in which they came.
         if let Some(op) = ops.iter().find(|op| !patch.has(op.pos)) {
             return Err(self.no_element(op.pos));
         }
@@ -103,7 +103,7 @@ impl Table {
     }
 }
 
-/// Puts a map with some changes in the place of an element behind the last one that was put.
+/// Puts a changed map in place of an element behind the last one that was put.
 ///
 /// # Errors
 /// `NotMap`.
@@ -117,7 +117,7 @@ pub(super) fn put_changed<'v>(
     let mut is_hosted = true;
     for &(key, value) in changes {
         if is_hosted && map.leaves_tree(key, value) {
-            // All changes are the host's then.
+            // The host then makes all changes.
             if let Some(map) = host.changed(old.term, changes) {
                 patch.put(old, map);
                 return Ok(());

@@ -60,12 +60,12 @@ pub struct NewRow<'a> {
 }
 
 impl Table {
-    /// Replaces the object under the index key by what `f` makes of it; if there is none, inserts
-    /// what `f` makes of `default`. Returns false if there was neither.
+    /// Replaces the object under the index key by the result of `f` for it. If there is none,
+    /// inserts the result of `f` for `default`. Returns `false` if there was neither.
     ///
     /// `f` gets a value and an empty buffer, and writes the new value to the buffer, under the
     /// leaf's lock. It changes no element behind position `last()`. It may be called several times,
-    /// as a write may begin anew, and only its last result counts.
+    /// because a write may be repeated. Only its last result counts.
     #[inline]
     fn edit(
         &self,
@@ -81,9 +81,9 @@ impl Table {
         // The buffers are the thread's own, so an update allocates nothing in the common case. The
         // new value is written to `spare`; a compressed value is unpacked to `plain`.
         let (spare, plain) = (&mut local.value, &mut local.plain);
-        // (1) Runs the closure anew for as long as the state word has changed under the lock.
+        // (1) Repeat the closure as long as the state word has changed under the lock.
         self.writing_under(&guard, key, |op| {
-            // A bag's key has no one object that could be meant.
+            // A key of a bag may have several objects.
             let Index::Unique(ix) = &op.store.index else {
                 return Err(Error::TableType);
             };
@@ -134,7 +134,7 @@ impl Table {
         })
     }
 
-    /// What is wrong with a position at which nothing may be replaced.
+    /// The error for a position at which nothing may be replaced.
     #[cold]
     fn no_element(&self, pos: usize) -> Error {
         if pos == self.keypos() {
@@ -153,8 +153,8 @@ impl Table {
         }
         let elements = tuple.iter().enumerate();
         let others = elements.filter(|(i, _)| i + 1 != self.keypos());
-        // The tuple's own element at the key's position is left out: the key that was asked for is
-        // put there.
+        // Leave out the tuple's own element at the key's position. The key of the call is put
+        // there.
         Ok(self.object_of(row.key, arity, others.map(|(_, element)| element)))
     }
 
@@ -182,8 +182,8 @@ impl Table {
     /// Compresses a value that was put together.
     #[cold]
     fn pack(&self, key: &[u8], value: &mut Vec<u8>) {
-        // Bytes alone may be compressed as they are. Where there are handles, the object is encoded
-        // anew, as it would be on insertion.
+        // Bytes without handles can be compressed as they are. If there are handles, encode the
+        // object again, as on insertion.
         if !object::value_has_handles(value) {
             if let Some(packed) = object::compressed(value) {
                 *value = packed;
