@@ -36,7 +36,6 @@ pub use batch::{Batch, Seen};
 pub(crate) use key::HASH;
 pub use key::{Direction, Key, Start};
 pub use lookup::{Lookup, Shorts, SHORT, TOGETHER};
-pub(crate) use multi::step_keys_by_scan;
 pub use multi::{Multi, ObjectHash, Objects};
 pub use stats::Stats;
 pub(crate) use unique::step_by_scan;

@@ -179,7 +179,7 @@ pub trait Multi: Send + Sync {
 }
 
 /// Implements [`Multi::step`] by a scan.
-pub(crate) fn step_keys_by_scan<M: Multi + ?Sized>(
+fn step_keys_by_scan<M: Multi + ?Sized>(
     index: &M,
     guard: &Guard,
     key: Option<Key<'_>>,

@@ -1,7 +1,8 @@
 //! The trait of an index with at most one value per key.
 
 use super::{
-    Batch, Change, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start, Stats, Updater, SHORT,
+    Batch, Change, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start, Stats,
+    Updater, SHORT,
 };
 use crate::ranked::Ranked;
 use crate::scratch::with_scratch;
