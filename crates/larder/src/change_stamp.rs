@@ -3,6 +3,7 @@
 //! A fold passes object after object to a function that may change the table, each as it is at its
 //! turn. It reads them in chunks, and checks before each object whether the chunk is still current.
 //! A step from key to key that is answered from the read-ahead batch does the same.
+//!
 //! ```text
 //!   word = number of changes noted << 1 | armed
 //!

@@ -31,9 +31,11 @@
 //! unchanged, the third asks whether it is still unchanged (`first_unchanged`). So `first` of a
 //! table that is polled, and not consumed, only finds its leaf.
 //!
-//! A host may have a number that stands for a key for ever, such as that of an atom. If it has
-//! shown the key of an answer as such a number, it may ask for the next step by the number. The key
-//! is then neither encoded nor compared.
+//! A host may have a number of its own that stands for a key for ever. If it has shown the key of
+//! an answer as such a number, it may ask for the next step by the number. The key is then neither
+//! encoded nor compared.
+//!
+//! # Invariants
 //!
 //! 1. An entry whose value holds handles is never answered from the batch. The batch is a copy, and
 //!    owns no counts of the handles.

@@ -27,6 +27,8 @@
 //!    refresh clears the bit of an inner node *before* it reads the node's own bits. So a writer
 //!    that comes later sets the bit again.
 //! 4. All nodes above a counted leaf have counts.
+//!
+//! Source: counts in inner nodes are those of order-statistic trees (Cormen and others, chapter
 //! 14). Deviation: all writers would contend for the root's counts, so they only mark them as
 //! stale. The first query after a change pays for it, once.
 

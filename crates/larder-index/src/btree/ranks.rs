@@ -24,6 +24,7 @@
 //! 2. A count that isn't stale includes all changes that were over when it was read (`counts`).
 //! 3. A thread that holds `changing` never waits for a leaf. If a writer has the leaf, the thread
 //!    releases `changing`, for which the writer may wait, and starts again.
+//!
 //! Cost, for n entries: O(log n), and O(1) for each leaf that has changed since the last query.
 
 use super::BPlusTree;

@@ -1,5 +1,6 @@
 //! Lifetimes in bounded tables: inserts with a lifetime of their own, the remaining lifetime of an
 //! object, and the removal of expired objects (steps 2 and 3 of `bounds`).
+//!
 //! Linearisation point: the store with which the index unlocks the leaf. The operations work below
 //! the table's bounds, on values with stamps, by way of the table's own commit.
 

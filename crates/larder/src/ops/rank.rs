@@ -4,6 +4,8 @@
 //! 2. Ask the index how many objects are before the key, or which is the n-th. It may have to count
 //!    leaves first. After [`LEAVES`] of them the call returns `Busy`: it has done a slice of the
 //!    work, and the next call has less to do.
+//!
+//! Ranks are those in the order of the table's scans. Counting is work that the host may have to
 //! report: [`Local::unreported`].
 
 use crate::buffers::{Buffers, Lent};

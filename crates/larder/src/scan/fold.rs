@@ -5,6 +5,7 @@
 //! the chunk, and the next chunk begins behind the last key that was shown. So every object is
 //! shown as it is at its turn, although hundreds were read in one call. The result is exactly that
 //! of steps from key to key.
+//!
 //! A chunk has all objects of a key or none. If a bag's key is just being changed in several
 //! objects, the chunk may have a part of the change, as in every scan. In that case `is_unchanged`
 //! returns `false`.

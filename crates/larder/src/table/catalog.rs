@@ -3,6 +3,7 @@
 //!
 //! Locks are taken in this order: a table's `admin`, which guards its place in the lists; `passing`
 //! of the owners; one owner's record. Operations that read or write objects take none of them.
+//!
 //! A table is *dropped* in these steps:
 //!
 //! 1. Set the `DEAD` bit of the state word (the linearisation point). Every operation that begins
