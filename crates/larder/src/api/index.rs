@@ -142,9 +142,9 @@ impl Table {
     /// # Errors
     /// `BadSpec`, `NoIndex`, `NoTable`.
     ///
+    /// # Consistency
     /// A tuple that is in the table throughout with the same value is visited once. A tuple whose
     /// value changes meanwhile may be visited twice or not at all.
-    /// meanwhile may be met twice or not at all.
     pub fn index_select(&self, name: &str, spec: impl MatchSpec) -> Result<Vec<Term>, Error> {
         let (name, table) = (Self::index_name(name)?, self.engine_table());
         let program = spec.program()?;

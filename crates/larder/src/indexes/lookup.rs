@@ -195,8 +195,8 @@ impl Table {
     /// Resumes an `index_select` at the `continuation` of another job. Table, index and program
     /// must be the same.
     ///
+    /// # Errors
     /// Those of `index_lookup`; `BadContinuation`.
-    /// As of `index_lookup`; `BadContinuation`.
     pub fn index_select_resume(
         self: &Arc<Self>,
         who: OwnerId,

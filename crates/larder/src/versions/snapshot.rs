@@ -118,7 +118,6 @@ impl Engine {
 
     /// Like `snapshot`. Also calls `before` between the steps *register* and *cut*, as often as
     /// they are repeated.
-    /// are repeated.
     pub(super) fn snapshot_after(
         &self,
         tables: &[&Arc<Table>],
