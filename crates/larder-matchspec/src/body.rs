@@ -13,17 +13,17 @@ use crate::{
 use larder_term::tags;
 use smallvec::SmallVec;
 
-/// What a body gives.
+/// The form of a body.
 #[derive(Debug, Default)]
 pub(crate) enum Gives {
-    /// What the machine makes of the instructions.
+    /// The machine must run the instructions.
     #[default]
     Computed,
     True,
     Object,
     Constant(Constant),
     Element(usize),
-    /// What these pieces make, one behind the other.
+    /// A term whose encoding is the concatenation of these pieces.
     Built(SmallVec<[Piece; 4]>),
 }
 
@@ -39,7 +39,8 @@ pub(crate) enum Piece {
 }
 
 impl Gives {
-    /// What the instructions of a body give. `places`: where each variable is bound.
+    /// The form of a body with these instructions. `places` has the position of each variable that
+    /// is an element.
     pub(crate) fn of(ops: &Ops, places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
         match ops[..] {
             [Op::Push(Operand::Object)] => Gives::Object,
@@ -60,7 +61,7 @@ impl Gives {
         !matches!(self, Gives::Computed)
     }
 
-    /// The result for a row that fits; None if it is to be computed.
+    /// The result for a row that matches. `None` if it must be computed.
     #[inline]
     pub(crate) fn give<'s>(
         &self,
@@ -89,7 +90,7 @@ impl Gives {
         })
     }
 
-    /// Whether the result is `true`; None if it is to be computed.
+    /// Whether the result is `true`. `None` if it must be computed.
     #[inline]
     pub(crate) fn is_true(
         &self,

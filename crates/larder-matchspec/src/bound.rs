@@ -1,18 +1,19 @@
-//! How the host takes keys that hold maps.
+//! The meaning of keys that contain maps, in the host.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 
 /// See [`set_exact_map_keys`].
 static EXACT_MAP_KEYS: AtomicBool = AtomicBool::new(false);
 
-/// Says how the host takes a key without variables that holds a map, where every clause names its
-/// key: for the key itself (`true`), as releases of Erlang did until 2024, or for a pattern.
+/// Sets how the host treats a key in a head that has no variables but contains a map, if all
+/// clauses have such keys: as an exact key (`true`), as releases of Erlang did until 2024, or as a
+/// pattern.
 pub fn set_exact_map_keys(exact: bool) {
-    // Ordering: Relaxed; said once, before anything is compiled.
+    // Ordering: Relaxed; set once, before anything is compiled.
     EXACT_MAP_KEYS.store(exact, Ordering::Relaxed);
 }
 
-/// What `set_exact_map_keys` said.
+/// The value that was set by `set_exact_map_keys`.
 pub(crate) fn exact_map_keys() -> bool {
     // Ordering: Relaxed, as above.
     EXACT_MAP_KEYS.load(Ordering::Relaxed)

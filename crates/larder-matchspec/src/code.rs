@@ -3,7 +3,7 @@
 use crate::{
     body::Gives,
     clause::Clause,
-    demand::Demands,
+    demand::{Demands, Element},
     error::{CompileError, Fault},
     gen::{Gen, Op},
     head::{self, Shape},
@@ -18,22 +18,22 @@ use larder_term::{tags, Term};
 use smallvec::{smallvec, SmallVec};
 use std::sync::OnceLock;
 
-/// Room for what a small specification's constants are put together to.
+/// Additional capacity of the pool, for constants that are assembled at compile time.
 const POOL_ROOM: usize = 32;
 
-/// What is the same in all specifications of one template: a program without its arguments. It is
-/// immutable and may be shared by any number of threads.
+/// What all specifications with the same template have in common: a program without its arguments.
+/// It is immutable, and any number of threads may share it.
 #[derive(Debug)]
 pub struct Code {
-    /// Holds the counts for the handles in the template, if there are any. Of a specification with
-    /// parameters, the specification.
+    /// Owns the counts of the handles in the template, if there are any. With parameters, it is the
+    /// specification.
     pub(crate) held: Option<Term>,
-    /// Whether it has parameters.
+    /// Whether the specification has parameters.
     pub(crate) is_prepared: bool,
     pub(crate) template: Template,
-    /// The way around in the template.
+    /// The map of the template's bytes.
     map: Map,
-    /// The template's bytes, then everything that was put together of them.
+    /// The template's bytes, followed by all constants that were assembled at compile time.
     pub(crate) pool: Vec<u8>,
     pub(crate) ir: Ir,
     pub(crate) clauses: Vec<Clause>,
@@ -43,7 +43,7 @@ pub struct Code {
     pub(crate) cost: usize,
     /// See [`crate::Program::asks_context`].
     pub(crate) asks_context: bool,
-    /// What is demanded of keys, for the position that was asked for first.
+    /// The demands on keys, for the position of the first call.
     demands: OnceLock<Demands>,
 }
 
@@ -59,7 +59,7 @@ impl Code {
         Code::of(template, None)
     }
 
-    /// As `compile`, of a specification with parameters, whose arguments their values make.
+    /// As `compile`, for a specification with parameters, whose arguments are made of their values.
     pub(crate) fn of_prepared(template: Template, spec: Term) -> Result<Code, CompileError> {
         let code = Code::of(template, Some(spec))?;
         Ok(Code {
@@ -68,7 +68,7 @@ impl Code {
         })
     }
 
-    /// The same. `held` holds the counts for the handles in the template.
+    /// As `compile`. `held` owns the counts of the handles in the template.
     pub(crate) fn of(template: Template, held: Option<Term>) -> Result<Code, CompileError> {
         let map = Map::of(&template.bytes);
         let source = Source::new(&template, &map);
@@ -79,7 +79,7 @@ impl Code {
         for (index, at) in source.each(0).enumerate() {
             clauses.push(Clause::default());
             let clause = &mut clauses[index];
-            compile_clause(&source, at, (&mut ir, &mut pool), clause)
+            compile_clause(&source, at, &mut ir, &mut pool, clause)
                 .map_err(|fault| fault.in_clause(index))?;
         }
         let asks =
@@ -100,16 +100,21 @@ impl Code {
         })
     }
 
-    /// What is demanded of keys at a position, from 1. What is asked first is kept: a program
-    /// mostly serves one table, or several of one kind.
-    /// Others are put into `others`.
+    /// The demands on keys at a position, counted from 1. Those of the first call are kept, since a
+    /// program usually serves one table, or several of one kind. Those for another position are put
+    /// into `others`.
     #[inline]
     pub(crate) fn demands<'s>(
         &'s self,
         keypos: usize,
         others: &'s mut Option<Demands>,
     ) -> &'s Demands {
-        let work_out = || self.work_out(Some((keypos, true)));
+        let work_out = || {
+            self.work_out(Some(Element {
+                position: keypos,
+                is_key: true,
+            }))
+        };
         let kept = self.demands.get_or_init(work_out);
         if kept.keypos == keypos {
             kept
@@ -118,34 +123,36 @@ impl Code {
         }
     }
 
-    /// What is demanded of an element that is no key.
+    /// The demands on an element that isn't the key.
     pub(crate) fn demands_of_element(&self, position: usize) -> Demands {
-        self.work_out(Some((position, false)))
+        self.work_out(Some(Element {
+            position,
+            is_key: false,
+        }))
     }
 
-    /// What guards alone demand, of no element.
+    /// The facts of the guards alone.
     pub(crate) fn demands_of_guards(&self) -> Demands {
         self.work_out(None)
     }
 
-    /// For the element at a position, and whether it is the key; None for none.
-    fn work_out(&self, element: Option<(usize, bool)>) -> Demands {
-        let clauses = (&self.clauses[..], &self.ir);
-        Demands::of(clauses, &self.source(), &self.pool, element)
+    /// Derives the demands on an element.
+    fn work_out(&self, element: Option<Element>) -> Demands {
+        Demands::of(&self.clauses, &self.ir, &self.source(), &self.pool, element)
     }
 
-    /// Whether it is the code of this template.
+    /// Whether this is the code of a template.
     pub fn is_of(&self, template: &Template) -> bool {
         self.template == *template
     }
 
-    /// How many arguments it wants.
+    /// The number of arguments.
     #[inline]
     pub(crate) fn holes(&self) -> usize {
         self.template.holes.len()
     }
 
-    /// The way around in the template.
+    /// The map of the template's bytes.
     pub(crate) fn source(&self) -> Source<'_> {
         Source::new(&self.template, &self.map)
     }
@@ -158,7 +165,7 @@ struct Parts {
     body: usize,
 }
 
-/// Takes a clause apart.
+/// Finds the parts of a clause.
 fn parts(source: &Source<'_>, at: usize) -> Option<Parts> {
     let mut each = source.each(at);
     match (source.head(at), each.next(), each.next(), each.next()) {
@@ -169,7 +176,7 @@ fn parts(source: &Source<'_>, at: usize) -> Option<Parts> {
     }
 }
 
-/// Looks at the shape of every clause, before any is compiled; how many there are.
+/// Checks the shape of all clauses before any is compiled. Returns their number.
 fn look_over(source: &Source<'_>) -> Result<usize, CompileError> {
     let count = match source.head(0) {
         Head::List(count) => count,
@@ -194,7 +201,7 @@ fn look_over(source: &Source<'_>) -> Result<usize, CompileError> {
     Ok(count)
 }
 
-/// How many elements a proper list has.
+/// The number of elements of a proper list.
 fn list(source: &Source<'_>, at: usize, otherwise: Fault) -> Result<usize, Fault> {
     match source.head(at) {
         Head::List(count) => Ok(count),
@@ -204,11 +211,12 @@ fn list(source: &Source<'_>, at: usize, otherwise: Fault) -> Result<usize, Fault
     }
 }
 
-/// Compiles the clause at `at` into one that is new.
+/// Compiles the clause at `at` into `clause`, which is empty.
 fn compile_clause(
     source: &Source<'_>,
     at: usize,
-    (ir, pool): (&mut Ir, &mut Vec<u8>),
+    ir: &mut Ir,
+    pool: &mut Vec<u8>,
     clause: &mut Clause,
 ) -> Result<(), Fault> {
     let Parts { head, guards, body } = parts(source, at).ok_or(Fault::NotAClause)?;
@@ -251,7 +259,7 @@ fn compile_clause(
     }
     clause.tests.sort_by_key(|test| test.position);
     clause.least = clause.tests.last().map_or(0, |test| test.position);
-    // All but the last expression of a body have neither effect nor use.
+    // Only the last expression of a body has an effect.
     if let Some(last) = last {
         Gen {
             reader,
@@ -264,7 +272,7 @@ fn compile_clause(
     Ok(())
 }
 
-/// Of each variable, whether a node from `first` on reads it.
+/// Whether a node from `first` on reads a variable, for each variable.
 fn used(ir: &Ir, first: usize, variables: usize) -> SmallVec<[bool; 8]> {
     let mut used: SmallVec<[bool; 8]> = smallvec![false; variables];
     for node in ir.since(first) {

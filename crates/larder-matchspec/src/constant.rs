@@ -1,14 +1,15 @@
-//! Constants: the terms that a program compares with and builds of.
+//! Constants: terms that a program compares with, or builds terms of.
 //!
-//! Most are *arguments*: they are no part of the program, each call brings its own (`template` says
-//! which). The others are fixed: they lie in the program's pool.
+//! Most constants are *arguments*. They aren't part of the code, and each call supplies its own
+//! (`template` says which constants are arguments). The others are fixed, and are in the code's
+//! pool.
 
 use crate::{raw, wire};
 use larder_term::{Term, TermRef};
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// A run of bytes: of the pool, whose first part is the template, or of a run's arena.
+/// A range of bytes: of the pool, which begins with the template, or of a run's arena.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     pub(crate) from: usize,
@@ -21,33 +22,33 @@ impl Span {
     }
 }
 
-/// Where a constant is found.
+/// The place of a constant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Constant {
     /// In the pool.
     Fixed(Span),
-    /// Among the arguments, by its number.
+    /// Among the arguments, at this index.
     Argument(u32),
 }
 
-/// What is known of an argument before there is one: all that a compiler's choices depend on.
+/// What is known about an argument at compile time. The compiler's choices depend on it alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Class {
     /// An integer of 64 bits.
     Int,
     /// A float.
     Float,
-    /// An atom, or a binary of at most 64 bytes: no term with other bytes is equal to it.
+    /// An atom, or a binary of at most 64 bytes. No term with other bytes is equal to it.
     Plain,
     /// Any term.
     Other,
 }
 
-/// The longest binary of the class `Plain`, in bytes. Every encoder has one form for so short a
-/// binary.
+/// The length of the longest binary of the class `Plain`, in bytes. Such a short binary has only
+/// one encoding.
 pub const LONGEST_PLAIN: usize = 64;
 
-/// What a program has for an argument: where its bytes lie, and what is asked of it often.
+/// The place of an argument's bytes, and properties that are often needed.
 #[derive(Debug, Clone, Copy)]
 struct Argument {
     /// Its value, if it is an integer of 64 bits.
@@ -55,33 +56,33 @@ struct Argument {
     from: u32,
     to: u32,
     is_int: bool,
-    /// Its first byte, by which nearly all other terms differ from it.
+    /// Its first byte, which differs from that of nearly all other terms.
     first: u8,
     /// Whether terms with other bytes may be identical to it.
     other_forms: bool,
 }
 
-/// The arguments of a program, in the order in which the specification has them.
+/// The arguments of a program, in the order of the specification.
 #[derive(Debug, Clone, Default)]
 pub struct Arguments {
     bytes: SmallVec<[u8; 32]>,
     list: SmallVec<[Argument; 3]>,
-    /// What holds the counts of the handles in `bytes`, if there are any.
+    /// Owns the counts of the handles in `bytes`, if there are any.
     held: Option<Box<Held>>,
 }
 
-/// Terms that are kept for the counts of their handles.
+/// Terms that are kept because they own the counts of handles.
 #[derive(Debug, Clone, Default)]
 struct Held(Vec<Term>);
 
 impl Arguments {
-    /// None.
+    /// No arguments.
     #[inline]
     pub fn new() -> Arguments {
         Arguments::default()
     }
 
-    /// How many there are.
+    /// The number of arguments.
     #[inline]
     pub fn len(&self) -> usize {
         self.list.len()
@@ -134,7 +135,7 @@ impl Arguments {
     }
 }
 
-/// All constants of a program that runs.
+/// All constants of a running program.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Constants<'a> {
     pool: &'a Vec<u8>,
@@ -142,7 +143,7 @@ pub(crate) struct Constants<'a> {
 }
 
 impl<'a> Constants<'a> {
-    /// Those of a pool and of arguments.
+    /// The constants of a pool and of arguments.
     #[inline(always)]
     pub(crate) fn of(pool: &'a Vec<u8>, arguments: &'a Arguments) -> Constants<'a> {
         Constants { pool, arguments }
@@ -176,7 +177,7 @@ impl<'a> Constants<'a> {
         }
     }
 
-    /// The term that a constant is.
+    /// The constant as a term.
     #[inline]
     pub(crate) fn term(&self, constant: Constant) -> TermRef<'a> {
         raw::whole(self.get(constant))
@@ -191,7 +192,7 @@ impl<'a> Constants<'a> {
         }
     }
 
-    /// The integer that an argument is, if it is one of 64 bits.
+    /// The argument as an integer, if it is one of 64 bits.
     #[inline]
     pub(crate) fn int(&self, index: u32) -> Option<i64> {
         let argument = &self.arguments.list[index as usize];
@@ -200,7 +201,7 @@ impl<'a> Constants<'a> {
 }
 
 impl Constant {
-    /// Its bytes, if it is fixed.
+    /// The bytes of the constant, if it is fixed.
     pub(crate) fn fixed(self, pool: &[u8]) -> Option<&[u8]> {
         match self {
             Constant::Fixed(span) => Some(&pool[span.range()]),

@@ -100,20 +100,33 @@ impl Fact {
     }
 }
 
+/// The element of an object on which demands are derived.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Element {
+    /// Counted from 1.
+    pub(crate) position: usize,
+    /// Whether the element is the key. Only there a map in a pattern may have to equal the map in
+    /// the object.
+    pub(crate) is_key: bool,
+}
+
 impl Demands {
-    /// Derives the demands of `clauses` on `element`, which is a position and whether the key is
-    /// there: a map in a pattern may have to equal the map in the object only if it is in the key.
-    /// Without an element only the facts of the guards are collected.
+    /// Derives the demands of `clauses` on an element. Without one, only the facts of the guards
+    /// are collected.
     ///
     /// # Complexity
     /// O(n log n) in the specification.
     pub(crate) fn of(
-        (clauses, ir): (&[Clause], &Ir),
+        clauses: &[Clause],
+        ir: &Ir,
         source: &Source<'_>,
         pool: &[u8],
-        element: Option<(usize, bool)>,
+        element: Option<Element>,
     ) -> Demands {
-        let (keypos, is_key) = element.unwrap_or_default();
+        let Element {
+            position: keypos,
+            is_key,
+        } = element.unwrap_or_default();
         let names_key = |clause: &Clause| {
             let place = key_place(source, clause, keypos);
             place.is_some_and(|at| source.is_closed(at))
@@ -128,7 +141,7 @@ impl Demands {
                 pool,
                 written: &mut written,
             };
-            analysis.demand(element.map(|_| keypos), exact)
+            analysis.demand(element.map(|element| element.position), exact)
         });
         Demands {
             keypos,

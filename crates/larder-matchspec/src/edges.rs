@@ -6,8 +6,8 @@ use std::{cmp::Ordering, ops::Bound};
 /// An end of a range of order keys.
 pub(crate) type Edge = Bound<Vec<u8>>;
 
-/// A range of what comes after a prefix, as one of whole order keys. (None of them begins with
-/// 0xFF, so what comes after an end within the prefix is within it, too.)
+/// Turns a range of what follows a prefix into a range of order keys. (No order key begins with
+/// 0xFF. So what follows an end within the prefix also begins with the prefix.)
 pub(crate) fn within(prefix: Vec<u8>, (low, high): (Edge, Edge)) -> (Edge, Edge) {
     if let (Bound::Unbounded, Bound::Unbounded, false) = (&low, &high, prefix.is_empty()) {
         return (Bound::Included(prefix.clone()), after(prefix));
@@ -26,7 +26,7 @@ pub(crate) fn within(prefix: Vec<u8>, (low, high): (Edge, Edge)) -> (Edge, Edge)
     (low, high)
 }
 
-/// The upper end of everything that begins with a prefix.
+/// The upper end of all order keys that begin with a prefix.
 pub(crate) fn after(mut prefix: Vec<u8>) -> Edge {
     match order_key::successor(&mut prefix) {
         true => Bound::Excluded(prefix),
@@ -34,7 +34,7 @@ pub(crate) fn after(mut prefix: Vec<u8>) -> Edge {
     }
 }
 
-/// The lower end of everything beyond such an end.
+/// The lower end of all order keys beyond such an end.
 pub(crate) fn from_beyond(end: Edge) -> Edge {
     match end {
         Bound::Excluded(bytes) => Bound::Included(bytes),
@@ -85,7 +85,7 @@ pub(crate) fn higher(a: Edge, b: Edge) -> Edge {
     }
 }
 
-/// What two ranges have in common.
+/// The intersection of two ranges.
 pub(crate) fn tighter(a: (Edge, Edge), b: (Edge, Edge)) -> (Edge, Edge) {
     let low = if low_order(&a.0, &b.0).is_ge() {
         a.0

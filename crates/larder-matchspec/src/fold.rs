@@ -5,14 +5,15 @@ use crate::{
     gen::{Gen, Ops},
     head::Match,
     ir::{Ir, NodeId},
-    machine::Machine,
+    machine::{Environment, Input, Machine, Memory},
     outcome::Context,
     row::{Fields, Row},
     test::Reader,
     value::Scratch,
 };
 
-/// The bytes of the value of an expression that looks at no row; `None` if it fails.
+/// Evaluates an expression that doesn't read the row. Returns the encoded value; `None` if the
+/// evaluation fails.
 pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8>> {
     let mut ops = Ops::new();
     let reader = Reader {
@@ -33,10 +34,18 @@ pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8
     let (head, arguments) = (Match::default(), Arguments::new());
     Machine::on(
         &head,
-        (&row, &mut fields),
-        Constants::of(pool, &arguments),
-        &context,
-        (&mut scratch, false),
+        Input {
+            row: &row,
+            fields: &mut fields,
+        },
+        Environment {
+            constants: Constants::of(pool, &arguments),
+            context: &context,
+        },
+        Memory {
+            scratch: &mut scratch,
+            many: false,
+        },
         |machine| {
             machine.run(&ops).ok()?;
             let value = machine.pop();

@@ -1,12 +1,11 @@
-//! The functions that guards and bodies may call, and how their names are found.
+//! The functions that guards and bodies may call, and looking them up by name.
 //!
-//! The set is the one of the newest OTP release: `floor`, `ceil`, `max`, `min`, `tuple_size`,
-//! `is_boolean`, `is_bitstring` and `is_function/2` are there on every release, older ones
-//! included. What only tracing may call is not here at all, and so it is refused as unknown, as
-//! `ets` refuses it.
+//! The set is that of the newest OTP release: `floor`, `ceil`, `max`, `min`, `tuple_size`,
+//! `is_boolean`, `is_bitstring` and `is_function/2` are available on every release, including older
+//! ones. Functions for tracing only are not included. They are refused as unknown, as by `ets`.
 
-/// A function that a guard or a body may call. Each takes a fixed number of arguments; `and`, `or`,
-/// `andalso` and `orelse`, which do not, are not functions but forms of their own.
+/// A function that a guard or a body may call. Each has a fixed number of arguments. `and`, `or`,
+/// `andalso` and `orelse` take any number, so they aren't functions but have nodes of their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Func {
     IsAtom,
@@ -64,12 +63,12 @@ pub(crate) enum Cmp {
 }
 
 impl Cmp {
-    /// Whether it tells 1 and 1.0 apart.
+    /// Whether the comparison distinguishes 1 and 1.0.
     pub(crate) fn is_exact(self) -> bool {
         matches!(self, Cmp::Same | Cmp::NotSame)
     }
 
-    /// The comparison that says the same with its operands exchanged.
+    /// The comparison that is equivalent if the operands are exchanged.
     pub(crate) fn flipped(self) -> Cmp {
         match self {
             Cmp::Gt => Cmp::Lt,
@@ -112,7 +111,8 @@ pub(crate) enum Unary {
 }
 
 impl Func {
-    /// The comparison with its sides exchanged; any other function as it is.
+    /// The comparison that is equivalent if the operands are exchanged; any other function
+    /// unchanged.
     pub(crate) fn turned(self) -> Func {
         match self {
             Func::Cmp(cmp) => Func::Cmp(cmp.flipped()),
@@ -131,13 +131,13 @@ impl Func {
         }
     }
 
-    /// Whether the result depends on the surroundings.
+    /// Whether the result depends on the context.
     pub(crate) fn asks_context(self) -> bool {
         matches!(self, Func::SelfPid | Func::NodeName | Func::NodeOf)
     }
 
-    /// Whether the result depends on the arguments alone (and so may be computed once, at compile
-    /// time).
+    /// Whether the result depends on the arguments alone, so that it may be computed once, at
+    /// compile time.
     pub(crate) fn is_pure(self) -> bool {
         !matches!(self, Func::SelfPid | Func::NodeName | Func::NodeOf)
     }

@@ -197,29 +197,7 @@ impl Gen<'_> {
                 if let Some(test) = self.reader.value(self.pool, id) {
                     return self.ops.push(Op::Test(test));
                 }
-                // Calls of one or two operands have instructions that read them in place. Only the
-                // others go by way of the stack.
-                let parts = self.reader.ir.of(parts);
-                match *parts {
-                    [a] => match self.direct(a) {
-                        Some(a) => return self.ops.push(Op::CallOne(func, a)),
-                        None => tasks.push(Task::Op(Op::Call(func, 1))),
-                    },
-                    [a, b] => match (self.direct(a), self.direct(b)) {
-                        (Some(a), Some(b)) => return self.ops.push(Op::CallTwo(func, a, b)),
-                        (None, Some(b)) => {
-                            tasks.push(Task::Op(Op::CallTop(func, b)));
-                            return tasks.push(Task::Value(a));
-                        }
-                        (Some(a), None) if matches!(func, Func::Cmp(_)) => {
-                            tasks.push(Task::Op(Op::CallTop(func.turned(), a)));
-                            return tasks.push(Task::Value(b));
-                        }
-                        _ => tasks.push(Task::Op(Op::Call(func, 2))),
-                    },
-                    _ => tasks.push(Task::Op(Op::Call(func, parts.len() as u8))),
-                }
-                value_all(tasks, parts);
+                self.call(func, self.reader.ir.of(parts), tasks);
             }
             Node::And(parts) => {
                 tasks.push(Task::Op(Op::And(self.reader.ir.of(parts).len() as u32)));
@@ -243,6 +221,32 @@ impl Gen<'_> {
                 value_all(tasks, &waiting);
             }
         }
+    }
+
+    /// Emits the instruction of a call whose operands need no instructions. Otherwise pushes tasks:
+    /// for the operands, and for the call. Calls of one or two operands have instructions that read
+    /// these in place. Only the others take all operands from the stack.
+    fn call(&mut self, func: Func, parts: &[NodeId], tasks: &mut Tasks) {
+        match *parts {
+            [a] => match self.direct(a) {
+                Some(a) => return self.ops.push(Op::CallOne(func, a)),
+                None => tasks.push(Task::Op(Op::Call(func, 1))),
+            },
+            [a, b] => match (self.direct(a), self.direct(b)) {
+                (Some(a), Some(b)) => return self.ops.push(Op::CallTwo(func, a, b)),
+                (None, Some(b)) => {
+                    tasks.push(Task::Op(Op::CallTop(func, b)));
+                    return tasks.push(Task::Value(a));
+                }
+                (Some(a), None) if matches!(func, Func::Cmp(_)) => {
+                    tasks.push(Task::Op(Op::CallTop(func.turned(), a)));
+                    return tasks.push(Task::Value(b));
+                }
+                _ => tasks.push(Task::Op(Op::Call(func, 2))),
+            },
+            _ => tasks.push(Task::Op(Op::Call(func, parts.len() as u8))),
+        }
+        value_all(tasks, parts);
     }
 
     /// Pushes tasks for a short-circuit operator: the operands, with a jump behind each but the

@@ -246,7 +246,7 @@ impl Walk<'_, '_> {
             self.steps.push(step);
             return;
         }
-        let mut parts = self.source.each(at);
+        let parts = self.source.each(at);
         match self.source.head(at) {
             Head::Tuple(n) => {
                 self.steps.push(Step::Tuple(n as u32));
@@ -256,34 +256,42 @@ impl Walk<'_, '_> {
                 self.steps.push(Step::List(n as u32));
                 visit_all(&mut self.tasks, parts);
             }
-            Head::Improper(n) => {
-                let Some(tail) = parts.clone().nth(n) else {
-                    return;
-                };
-                // The tail may match a list if it is a variable or an argument. Any other tail is
-                // known not to be a list.
-                let is_any = matches!(self.source.argument(tail), Some((_, Class::Other)));
-                if is_any || self.source.atom(tail).is_some_and(wire::is_loose) {
-                    self.steps.push(Step::OpenList(n as u32));
-                    self.tasks.push(Task::Rest(tail));
-                    visit_all(&mut self.tasks, parts.take(n));
-                } else {
-                    self.steps.push(Step::Improper(n as u32));
-                    visit_all(&mut self.tasks, parts);
-                }
-            }
-            Head::Map(_) | Head::Leaf => {
-                let mut keys = parts.clone().step_by(2);
-                let in_order = keys.all(|key| self.source.argument(key).is_none());
-                self.steps.push(Step::OpenMap(in_order));
-                self.tasks.push(Task::CloseMap);
-                let first = self.tasks.len();
-                while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
-                    self.tasks.extend([Task::Key(key), Task::Visit(value)]);
-                }
-                self.tasks[first..].reverse();
-            }
+            Head::Improper(n) => self.improper(at, n),
+            Head::Map(_) | Head::Leaf => self.map(at),
         }
+    }
+
+    /// Emits the step that opens an improper list of `n` elements, and pushes tasks for its parts.
+    fn improper(&mut self, at: usize, n: usize) {
+        let parts = self.source.each(at);
+        let Some(tail) = parts.clone().nth(n) else {
+            return;
+        };
+        // The tail may match a list if it is a variable or an argument. Any other tail is known not
+        // to be a list.
+        let is_any = matches!(self.source.argument(tail), Some((_, Class::Other)));
+        if is_any || self.source.atom(tail).is_some_and(wire::is_loose) {
+            self.steps.push(Step::OpenList(n as u32));
+            self.tasks.push(Task::Rest(tail));
+            visit_all(&mut self.tasks, parts.take(n));
+        } else {
+            self.steps.push(Step::Improper(n as u32));
+            visit_all(&mut self.tasks, parts);
+        }
+    }
+
+    /// Emits the step that opens a map, and pushes tasks for its keys, values and end.
+    fn map(&mut self, at: usize) {
+        let mut parts = self.source.each(at);
+        let mut keys = parts.clone().step_by(2);
+        let in_order = keys.all(|key| self.source.argument(key).is_none());
+        self.steps.push(Step::OpenMap(in_order));
+        self.tasks.push(Task::CloseMap);
+        let first = self.tasks.len();
+        while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
+            self.tasks.extend([Task::Key(key), Task::Visit(value)]);
+        }
+        self.tasks[first..].reverse();
     }
 
     /// The step of a variable or of `'_'`. The first occurrence of a variable binds it.

@@ -1,13 +1,13 @@
-//! Guards and bodies as trees in flat vectors: what lowering makes and code generation and planning
-//! read.
+//! Guards and bodies as trees in flat vectors. Lowering makes them; code generation and planning
+//! read them.
 
 use crate::{constant::Constant, func::Func};
 use smallvec::SmallVec;
 
-/// A node, by its place in [`Ir`].
+/// The index of a node in [`Ir`].
 pub(crate) type NodeId = u32;
 
-/// The parts of a node: a run of [`Ir`]'s edges.
+/// The parts of a node: a range of the edges of [`Ir`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Parts {
     from: u32,
@@ -27,9 +27,10 @@ pub(crate) enum Node {
     Bindings,
     /// A tuple to build.
     Tuple(Parts),
-    /// A list to build: the elements, then the tail.
+    /// A list to build. Its parts are the elements and then the tail.
     List(Parts),
-    /// A map to build: keys and values by turns, in the order in which they are put in.
+    /// A map to build. In its parts keys and values alternate, in the order in which the pairs are
+    /// inserted.
     Map(Parts),
     /// A call.
     Call(Func, Parts),
@@ -67,17 +68,17 @@ impl Ir {
         }
     }
 
-    /// The node of this id.
+    /// The node with this id.
     pub(crate) fn node(&self, id: NodeId) -> Node {
         self.nodes[id as usize]
     }
 
-    /// The nodes that a run of edges leads to.
+    /// The nodes to which a range of edges leads.
     pub(crate) fn of(&self, parts: Parts) -> &[NodeId] {
         &self.edges[parts.from as usize..(parts.from + parts.count) as usize]
     }
 
-    /// The constant that a node is, if it is one.
+    /// The constant, if the node is one.
     pub(crate) fn constant(&self, id: NodeId) -> Option<Constant> {
         match self.node(id) {
             Node::Const(constant) => Some(constant),
@@ -87,12 +88,12 @@ impl Ir {
 }
 
 impl Ir {
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// The nodes from one place on.
+    /// The nodes from `first` on.
     pub(crate) fn since(&self, first: usize) -> &[Node] {
         &self.nodes[first..]
     }

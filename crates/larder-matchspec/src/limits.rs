@@ -82,6 +82,14 @@ pub(crate) struct Expression<'p> {
     pub(crate) id: NodeId,
 }
 
+/// A clause of a program, by its index, and the demands of all its clauses.
+pub(crate) struct DemandingClause<'p> {
+    pub(crate) code: &'p Code,
+    pub(crate) constants: Constants<'p>,
+    pub(crate) demands: &'p Demands,
+    pub(crate) index: usize,
+}
+
 /// A clause and its demand, with the arguments of the program.
 struct Analysis<'p> {
     subject: Subject<'p>,
@@ -93,14 +101,18 @@ struct Analysis<'p> {
     demand: &'p Demand,
 }
 
-/// The keys, or the values of an expression, that objects which match the clause with this index
-/// can have.
+/// The keys, or the values of an expression, that objects which match the clause can have.
 pub(crate) fn of_clause<'p>(
-    (code, constants): (&'p Code, Constants<'p>),
-    (demands, index): (&'p Demands, usize),
+    clause: DemandingClause<'p>,
     subject: Subject<'p>,
     order: KeyOrder,
 ) -> Limit {
+    let DemandingClause {
+        code,
+        constants,
+        demands,
+        index,
+    } = clause;
     let Some(demand) = &demands.each[index] else {
         return Limit::Nothing;
     };

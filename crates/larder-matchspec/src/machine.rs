@@ -56,17 +56,34 @@ pub(crate) struct Machine<'a, 's> {
     catching: bool,
 }
 
+/// The row that a machine runs on, and what finds its elements.
+pub(crate) struct Input<'r, 'a> {
+    pub(crate) row: &'r Row<'a>,
+    pub(crate) fields: &'r mut Fields<'a>,
+}
+
+/// What instructions read besides the row.
+pub(crate) struct Environment<'r, 'a> {
+    pub(crate) constants: Constants<'a>,
+    pub(crate) context: &'r Context<'a>,
+}
+
+/// The memory from which a machine borrows.
+pub(crate) struct Memory<'r> {
+    pub(crate) scratch: &'r mut Scratch,
+    /// Whether the program may need more values than the inline arrays hold.
+    pub(crate) many: bool,
+}
+
 /// Setting up a run.
 impl<'a> Machine<'a, '_> {
-    /// Runs `work` on a machine for one row, which borrows its memory from `scratch`. `many` says
-    /// that the program may need more values than the inline arrays hold.
+    /// Runs `work` on a machine for one row. `head` is that of the first clause.
     #[inline]
     pub(crate) fn on<R>(
         head: &Match,
-        (row, fields): (&Row<'a>, &mut Fields<'a>),
-        constants: Constants<'a>,
-        context: &Context<'a>,
-        (scratch, many): (&mut Scratch, bool),
+        Input { row, fields }: Input<'_, 'a>,
+        Environment { constants, context }: Environment<'_, 'a>,
+        Memory { scratch, many }: Memory<'_>,
         work: impl FnOnce(&mut Machine<'a, '_>) -> R,
     ) -> R {
         scratch.arena.clear();

@@ -1,12 +1,11 @@
-//! Putting maps together: the order that the encoding wants, and which pair is kept of two with one
-//! key.
+//! Building maps: the order of the pairs in the encoding, and which of several pairs with the same
+//! key is kept.
 
 use crate::{raw, wire};
 use larder_term::{key_order, tags, Encoder, Mode};
 use std::borrow::Cow;
 
-/// Sorts pairs by their keys as the encoding of maps has them, and keeps the last one given of
-/// those with one key.
+/// Sorts pairs into the order of the encoding. Of pairs with the same key, keeps the last one.
 pub(crate) fn in_order<T>(pairs: &mut Vec<T>, key: impl Fn(&T) -> &[u8]) {
     let mut keyed: Vec<(Cow<'_, [u8]>, usize)> = pairs
         .iter()
@@ -20,7 +19,7 @@ pub(crate) fn in_order<T>(pairs: &mut Vec<T>, key: impl Fn(&T) -> &[u8]) {
     pairs.extend(order.into_iter().filter_map(|i| slots[i].take()));
 }
 
-/// A key's bytes without handles.
+/// The inline encoding of a key.
 fn inline(key: &[u8]) -> Cow<'_, [u8]> {
     let term = raw::whole(key);
     if !wire::may_hold_handles(key) || !term.has_handles() {
@@ -31,7 +30,7 @@ fn inline(key: &[u8]) -> Cow<'_, [u8]> {
     Cow::Owned(bytes)
 }
 
-/// Appends the map of these pairs, the last one given of those with one key.
+/// Appends the map of these pairs. Of pairs with the same key, the last one is used.
 pub(crate) fn write(mut pairs: Vec<(&[u8], &[u8])>, out: &mut Vec<u8>) {
     in_order(&mut pairs, |pair| pair.0);
     wire::push_head(out, tags::MAP, pairs.len());

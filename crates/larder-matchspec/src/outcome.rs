@@ -1,19 +1,19 @@
-//! What a program is given besides the row, and what it gives.
+//! What a program reads besides the row, and what it returns.
 
 use crate::raw;
 use larder_term::{atoms, tags, Atom, TermRef};
 
-/// What a program may ask of its surroundings.
+/// What a program may read besides the row and the constants.
 #[derive(Debug, Clone, Copy)]
 pub struct Context<'a> {
-    /// What `{self}` is.
+    /// The value of `{self}`.
     pub self_pid: TermRef<'a>,
-    /// What `{node}` is, and `{node,X}` of something local.
+    /// The value of `{node}`, and of `{node,X}` if X is local.
     pub node: Atom,
 }
 
 impl Context<'_> {
-    /// The surroundings for a program that asks nothing of them ([`crate::Program::asks_context`]).
+    /// A context for programs that don't use it ([`crate::Program::asks_context`]).
     pub fn none() -> Context<'static> {
         Context {
             self_pid: raw::whole(&[tags::NIL]),
@@ -22,14 +22,14 @@ impl Context<'_> {
     }
 }
 
-/// What a row gave.
+/// The result for a row.
 #[derive(Debug, Clone, Copy)]
 pub enum Outcome<'s> {
-    /// The row itself: the body was `'$_'`.
+    /// The row itself, since the body is `'$_'`.
     Object,
-    /// A term. Its bytes lie in the row, in the program or in the scratch memory, and so do the
-    /// counts of the handles in them (a handle in the scratch memory is counted by the row or by
-    /// the program): who keeps the term encodes it anew.
+    /// A term. Its bytes are in the row, in the program or in the scratch memory. The counts of its
+    /// handles belong to the row or to the program, also if its bytes are in the scratch memory. A
+    /// caller that keeps the term must encode it again.
     Term(TermRef<'s>),
 }
 
@@ -40,7 +40,7 @@ impl Outcome<'_> {
     }
 }
 
-/// What `match`, `match_object` and `match_delete` do with the rows that fit a pattern.
+/// What `match`, `match_object` and `match_delete` return for rows that match a pattern.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
     /// `'$$'`: the list of the variables.
@@ -52,7 +52,7 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// The body of the specification that it stands for.
+    /// The body of the equivalent specification.
     pub const fn body(self) -> Atom {
         match self {
             Pattern::Bindings => atoms::DOLLAR_DOLLAR,

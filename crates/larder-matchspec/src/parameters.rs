@@ -95,9 +95,9 @@ impl Values for &[Term] {
 /// More or fewer values than a specification has parameters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct WrongCount {
-    /// How many parameters it has.
+    /// The number of parameters.
     pub parameters: usize,
-    /// How many values were given.
+    /// The number of values.
     pub values: usize,
 }
 

@@ -11,7 +11,7 @@ use crate::{
     func::Func,
     head::Shape,
     ir::Node,
-    limits::{self, Expression, KeyOrder, Limit, Subject},
+    limits::{self, DemandingClause, Expression, KeyOrder, Limit, Subject},
     program::Program,
     wire,
 };
@@ -138,7 +138,13 @@ impl Program {
         let mut keys = Vec::new();
         let mut range: Option<(Edge, Edge)> = None;
         for index in 0..demands.each.len() {
-            match limits::of_clause((code, constants), (demands, index), subject, order) {
+            let clause = DemandingClause {
+                code,
+                constants,
+                demands,
+                index,
+            };
+            match limits::of_clause(clause, subject, order) {
                 Limit::Nothing => {}
                 Limit::Keys(found) => keys.extend(found),
                 Limit::Range(low, high) => {

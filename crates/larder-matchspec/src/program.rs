@@ -12,7 +12,7 @@ use crate::{
     constant::{Arguments, Constant, Constants},
     error::CompileError,
     gen::{Op, Operand},
-    machine::{Found, Machine},
+    machine::{Environment, Found, Input, Machine, Memory},
     outcome::{Context, Outcome, Pattern},
     raw,
     row::{Fields, Row},
@@ -133,7 +133,11 @@ impl Program {
             }
         }
         // 3. Run the machine.
-        self.run_machine(at, (&row, &mut fields), (constants, context), scratch)
+        let input = Input {
+            row: &row,
+            fields: &mut fields,
+        };
+        self.run_machine(at, input, Environment { constants, context }, scratch)
             .is_some_and(|outcome| outcome.is_true())
     }
 
@@ -190,7 +194,9 @@ impl Program {
             return clause.gives.give(&mut fields, &constants, scratch);
         }
         // 3. Run the machine.
-        self.run_machine(at, (row, &mut fields), (constants, context), scratch)
+        let fields = &mut fields;
+        let environment = Environment { constants, context };
+        self.run_machine(at, Input { row, fields }, environment, scratch)
     }
 
     /// Step 3: runs the clauses from `at` on. The row has passed the tests of clause `at`.
@@ -198,16 +204,20 @@ impl Program {
     fn run_machine<'s>(
         &'s self,
         at: usize,
-        (row, fields): (&Row<'s>, &mut Fields<'s>),
-        (constants, context): (Constants<'s>, &Context<'s>),
+        input: Input<'_, 's>,
+        environment: Environment<'_, 's>,
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
+        let (row, constants) = (input.row, environment.constants);
+        let memory = Memory {
+            scratch: &mut *scratch,
+            many: self.code.many,
+        };
         let found = Machine::on(
             &self.code.clauses[at].head,
-            (row, fields),
-            constants,
-            context,
-            (&mut *scratch, self.code.many),
+            input,
+            environment,
+            memory,
             |machine| {
                 // Run one clause after the other until one matches. Those whose tests fail are
                 // skipped.

@@ -2,15 +2,15 @@
 //!
 //! Invariant of the crate: every slice that it passes around as a term is one of
 //!
-//! 1. a part of a term or of an object that the caller gave as trusted, for as long as the slice
+//! 1. a part of a term or of an object that the caller passed as trusted, for as long as the slice
 //!    lives;
 //! 2. a part of a program's constants: the template's bytes and the arguments, whose counts the
-//!    program's `Term`s hold, and what was put together of parts of them;
-//! 3. a part of the arena of one run: heads that the crate wrote itself and whole terms copied from
-//!    1 and 2, which outlive the run's result by the signature of `run`.
+//!    program's `Term`s own, and terms that were assembled of parts of them;
+//! 3. a part of the arena of one run: heads that the crate wrote itself, and complete terms copied
+//!    from 1 and 2, which outlive the run's result by the signature of `run`.
 //!
-//! So it begins with a whole term that an encoder could have written, and the counts of the handles
-//! in it are held by the object or by the program. Slices are cut only where a head says that a
+//! So each slice begins with a complete term that an encoder could have written, and the object or
+//! the program owns the counts of the handles in it. Slices are cut only where a head says that a
 //! term begins.
 
 use larder_term::TermRef;

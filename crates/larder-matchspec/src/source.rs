@@ -1,16 +1,16 @@
-//! A specification's bytes, with the way around in them.
+//! The bytes of a specification, with a map of its terms.
 //!
-//! Compiling visits terms from the outside inwards and must know where each ends. Finding an end by
-//! walking would cost the size of the term at every level of nesting; so one pass notes the ends of
-//! all compound terms first. A term is named by the place where it begins.
+//! The compiler visits terms from the outside inwards, and must know where each ends. Finding an
+//! end by walking over the term would cost its size at each level of nesting. So one pass records
+//! the ends of all compound terms first. A term is identified by the place where it begins.
 //!
 //! ```text
 //!   bytes   [{ {'$1',[b]} , [] , ['$_'] }]        ends    (begin, end) of every list, tuple and map, by begin
 //!                ^                                loose   the places of variables, of '_' and of maps
 //! ```
 //!
-//! A term without a loose place inside is *ground*: it matches exactly what is identical to it. An
-//! argument's hole is ground; a compound term with one inside is not.
+//! A term without a loose place in it is *ground*: it matches exactly the terms that are identical
+//! to it. The hole of an argument is ground, but a compound term that contains one isn't.
 
 use crate::{
     constant::{Class, Constant, Span},
@@ -23,14 +23,14 @@ use smallvec::SmallVec;
 /// The places of a few terms.
 pub(crate) type Places = SmallVec<[usize; 8]>;
 
-/// Where the compound terms of a specification end, and where it has loose places (see the module).
+/// The ends of the compound terms of a specification, and its loose places (see the module).
 #[derive(Debug, Default)]
 pub(crate) struct Map {
     ends: SmallVec<[(usize, usize); 6]>,
     loose: SmallVec<[usize; 8]>,
 }
 
-/// A specification's bytes with their map, and with the holes where arguments belong.
+/// The bytes of a specification, with their map and the holes of arguments.
 #[derive(Clone, Copy)]
 pub(crate) struct Source<'a> {
     bytes: &'a [u8],
@@ -39,10 +39,11 @@ pub(crate) struct Source<'a> {
 }
 
 impl Map {
-    /// One pass over one whole term.
+    /// Makes the map of one complete term, in one pass.
     pub(crate) fn of(bytes: &[u8]) -> Map {
         let mut map = Map::default();
-        // Compounds that are open: their index in `ends`, and the parts still to come.
+        // The open compound terms: the index of each in `ends`, and the number of parts that it
+        // lacks.
         let mut open: SmallVec<[(usize, usize); 8]> = SmallVec::new();
         let mut at = 0;
         loop {
@@ -69,7 +70,7 @@ impl Map {
         }
     }
 
-    /// Notes the term at `at`; the number of its parts and the place after its head.
+    /// Records the term at `at`. Returns the number of its parts, and the place behind its head.
     #[inline]
     fn enter(&mut self, bytes: &[u8], at: usize) -> (usize, usize) {
         let run = &bytes[at..];
@@ -103,7 +104,7 @@ impl<'a> Source<'a> {
         self.holes
     }
 
-    /// The number and the class of the argument at `at`, if one belongs there.
+    /// The index and the class of the argument at `at`, if there is one.
     pub(crate) fn argument(&self, at: usize) -> Option<(u32, Class)> {
         let found = self.holes.partition_point(|hole| (hole.at as usize) < at);
         let hole = self.holes.get(found)?;
@@ -118,7 +119,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Where the term at `at` ends.
+    /// The end of the term at `at`.
     #[inline]
     pub(crate) fn end(&self, at: usize) -> usize {
         match self.bytes[at] {
@@ -139,7 +140,7 @@ impl<'a> Source<'a> {
         &self.bytes[from..to]
     }
 
-    /// The places of all compound terms, ascending.
+    /// The places of all compound terms, in ascending order.
     pub(crate) fn compounds(&self) -> impl Iterator<Item = usize> + use<'a> {
         self.map.ends.iter().map(|&(begin, _)| begin)
     }
@@ -149,13 +150,13 @@ impl<'a> Source<'a> {
         wire::open(&self.bytes[at..]).0
     }
 
-    /// The places of all parts of the term at `at`: elements, elements and the tail, or keys and
-    /// values by turns.
+    /// The places of all parts of the term at `at`: the elements; the elements and the tail; or
+    /// keys and values, which alternate.
     pub(crate) fn parts(&self, at: usize) -> Places {
         self.each(at).collect()
     }
 
-    /// As `parts`, one after the other.
+    /// As `parts`, as an iterator.
     #[inline]
     pub(crate) fn each(self, at: usize) -> Each<'a> {
         let (head, body) = wire::open(&self.bytes[at..]);
@@ -181,7 +182,7 @@ impl<'a> Source<'a> {
         &self.bytes[at..self.end(at)]
     }
 
-    /// Where the bytes of the term at `at` lie.
+    /// The range of the bytes of the term at `at`.
     pub(crate) fn span(&self, at: usize) -> Span {
         Span {
             from: at,
@@ -189,8 +190,8 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether the term at `at` is an argument, or holds no variable, no `'_'` and no argument. It
-    /// may hold maps.
+    /// Whether the term at `at` is an argument, or contains no variable, no `'_'` and no argument.
+    /// It may contain maps.
     pub(crate) fn is_closed(&self, at: usize) -> bool {
         let end = self.end(at);
         let hole = self.holes.partition_point(|hole| (hole.at as usize) < at);
@@ -202,7 +203,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// Whether the term at `at` is a map, or holds one.
+    /// Whether the term at `at` is a map, or contains one.
     pub(crate) fn has_map(&self, at: usize) -> bool {
         self.loose_in(at).any(|place| self.is_map(place))
     }
@@ -219,8 +220,8 @@ impl<'a> Source<'a> {
         inside.take_while(move |&place| place < end)
     }
 
-    /// Whether the term at `at` holds no variable, no `'_'`, no map, and no argument unless it is
-    /// one.
+    /// Whether the term at `at` is an argument, or contains no variable, no `'_'`, no map and no
+    /// argument.
     pub(crate) fn is_ground(&self, at: usize) -> bool {
         let run = &self.bytes[at..];
         match run[0] {
@@ -249,7 +250,7 @@ impl Iterator for Each<'_> {
     fn next(&mut self) -> Option<usize> {
         self.left = self.left.checked_sub(1)?;
         let here = self.next;
-        // What lies behind the last part is nobody's business.
+        // The place behind the last part isn't used.
         if self.left > 0 {
             self.next = self.source.end(here);
         }

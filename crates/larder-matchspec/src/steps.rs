@@ -8,12 +8,13 @@ use crate::{
     wire::{self, Head},
 };
 
-/// A key that is looked for in a map.
+/// A key that is searched for in a map.
 struct MapKey<'k> {
     key: &'k [u8],
-    /// Whether it is an integer or an atom: then it has one form, and its bytes are compared alone.
+    /// Whether the key is an integer or an atom of at most eight bytes. Then only its bytes are
+    /// compared.
     plain: bool,
-    /// Its first eight bytes, and how many bits of these aren't its own; of a plain key.
+    /// The first eight bytes of a plain key, and the number of their bits that don't belong to it.
     eight: u64,
     unused: u32,
 }
@@ -31,12 +32,12 @@ impl<'k> MapKey<'k> {
         }
     }
 
-    /// What comes behind the key, if it is the one that a run begins with; else what comes behind
-    /// that one.
+    /// Returns what follows the key, if the run begins with it; otherwise, as an error, what
+    /// follows the key that the run begins with.
     #[inline]
     fn behind<'a>(&self, run: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
         if let (true, Some(&eight)) = (self.plain, run.first_chunk()) {
-            // No key's bytes begin with another's.
+            // No encoding of a key is a prefix of another.
             if (u64::from_le_bytes(eight) ^ self.eight) << self.unused == 0 {
                 return Ok(&run[self.key.len()..]);
             }
@@ -50,11 +51,13 @@ impl<'k> MapKey<'k> {
     }
 }
 
-/// The largest map whose keys come in order; those of larger ones may come as a tree has them.
+/// The size of the largest map whose keys are always in order. Keys of larger maps may be in the
+/// order of a tree.
 const LARGEST_IN_ORDER: usize = 32;
 
 impl MapKey<'_> {
-    /// What comes behind the key among so many pairs, and how many are left behind it.
+    /// Searches for the key among `left` pairs. Returns what follows it, and updates `left` to the
+    /// number of pairs behind it.
     #[inline]
     fn find<'a>(&self, mut run: &'a [u8], left: &mut usize) -> Option<&'a [u8]> {
         while *left > 0 {
@@ -69,7 +72,7 @@ impl MapKey<'_> {
 }
 
 impl<'a> Machine<'a, '_> {
-    /// Whether the row matches; the variables that are read have their values then.
+    /// Whether the row matches. If so, the variables that are read have their values.
     #[inline]
     pub(crate) fn matches(&mut self, head: &'a Match) -> bool {
         self.frames.clear();
@@ -85,7 +88,7 @@ impl<'a> Machine<'a, '_> {
                 .row
                 .whole()
                 .is_some_and(|whole| self.steps(&head.steps, whole).is_some()),
-            // Its arity is right: the clause's tests come after that.
+            // The tests have checked the arity.
             Shape::Tuple { elements, .. } => elements.iter().all(|element| {
                 let run = self.fields.run(element.position);
                 self.steps(&head.steps[element.steps.clone()], run)
@@ -101,7 +104,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// Takes the steps from the begin of a run; what is left of it, if all hold.
+    /// Runs the steps from the beginning of a run. Returns the rest of the run, if all steps match.
     fn steps(&mut self, steps: &'a [Step], run: &'a [u8]) -> Option<&'a [u8]> {
         let mut run = run;
         for step in steps {
@@ -119,7 +122,7 @@ impl<'a> Machine<'a, '_> {
                 self.bind(slot, Val::Term(term));
                 Some(left)
             }
-            // The encoding is free of prefixes: a run that begins with the bytes begins with the
+            // The encoding is prefix-free, so a run that begins with the bytes begins with the
             // term.
             Step::Eq(constant) => run.strip_prefix(self.constants.get(constant)),
             Step::EqTerm(constant) => {
@@ -197,8 +200,8 @@ impl<'a> Machine<'a, '_> {
                 }
                 _ => None,
             },
-            // The keys of small maps come in one order: a key that was passed is not asked for
-            // again. Those of large ones may have been passed, and so may be arguments.
+            // The keys of small maps are in order, so a key that was passed isn't searched for
+            // again. Keys of large maps, and arguments, may have been passed.
             Step::Key(key) => {
                 let wanted = MapKey::new(self.constants.get(key));
                 let (left, in_order) = self.frames.last_mut()?;
@@ -223,7 +226,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// The rest of the list that is open, which begins here, and what comes after it.
+    /// The rest of the open list, which begins here, and what follows the list.
     fn rest(&mut self, run: &'a [u8]) -> Option<(Val<'a>, &'a [u8])> {
         let (count, proper) = self.frames.pop()?;
         let left = skip_terms(run, count + usize::from(!proper));

@@ -102,6 +102,7 @@ enum Part {
 }
 
 impl Part {
+    /// What a term contains that has both as parts.
     fn with(self, other: Part) -> Part {
         match (self, other) {
             (Part::Map, _) | (_, Part::Map) => Part::Map,
@@ -150,7 +151,8 @@ impl Template {
     pub fn read_pattern<T: Terms>(
         &mut self,
         terms: &T,
-        (head, body): (T::Term, Atom),
+        head: T::Term,
+        body: Atom,
         found: &mut Found<T::Term>,
     ) -> bool {
         self.clear();
@@ -277,11 +279,12 @@ impl<T: Terms> Reader<'_, T> {
         written.then_some(()).ok_or(Whole)
     }
 
-    /// Reads a list, given its first cell. `each` reads an element. Returns the tail, unless that
-    /// is `[]`.
+    /// Reads a list, given the head and the tail of its first cell. `each` reads an element.
+    /// Returns the tail of the last cell, unless that is `[]`.
     fn list(
         &mut self,
-        (mut head, mut rest): (T::Term, T::Term),
+        mut head: T::Term,
+        mut rest: T::Term,
         mut each: impl FnMut(&mut Self, T::Term) -> Result<(), Whole>,
     ) -> Result<Option<T::Term>, Whole> {
         // Reserve one byte for the count, which isn't known yet. If a list has more elements, and
@@ -317,7 +320,7 @@ impl<T: Terms> Reader<'_, T> {
         match self.terms.look(list) {
             Look::Nil => self.template.bytes.push(tags::NIL),
             Look::Cell(head, rest) => {
-                if self.list((head, rest), each)?.is_some() {
+                if self.list(head, rest, each)?.is_some() {
                     return Err(Whole);
                 }
             }
@@ -404,7 +407,7 @@ impl<T: Terms> Reader<'_, T> {
             }
             Look::Cell(head, rest) => {
                 let mut all = Part::Ground;
-                let tail = self.list((head, rest), |reader, element| {
+                let tail = self.list(head, rest, |reader, element| {
                     all = all.with(reader.pattern(element, depth)?);
                     Ok(())
                 })?;
@@ -444,7 +447,7 @@ impl<T: Terms> Reader<'_, T> {
             Look::Cell(head, rest) => {
                 let mark = self.mark();
                 let mut all = Expression::Literal;
-                let tail = self.list((head, rest), |reader, element| {
+                let tail = self.list(head, rest, |reader, element| {
                     all = all.with(reader.expression(element, leaves, depth)?);
                     Ok(())
                 })?;
@@ -457,13 +460,13 @@ impl<T: Terms> Reader<'_, T> {
                 }
                 return Ok(all);
             }
-            Look::Tuple(arity) => return self.tuple((term, arity), depth),
+            Look::Tuple(arity) => return self.tuple(term, arity, depth),
         }
         Ok(Expression::Literal)
     }
 
-    /// A tuple in a guard or a body: `{{…}}`, `{const,X}`, or a call.
-    fn tuple(&mut self, (term, arity): (T::Term, usize), depth: u32) -> Result<Expression, Whole> {
+    /// Reads a tuple in a guard or a body: `{{…}}`, `{const,X}`, or a call.
+    fn tuple(&mut self, term: T::Term, arity: usize, depth: u32) -> Result<Expression, Whole> {
         let mark = self.mark();
         let mut parts = self.terms.elements(term);
         let first = parts.next().ok_or(Whole)?;
@@ -471,7 +474,7 @@ impl<T: Terms> Reader<'_, T> {
         let name = match self.terms.look(first) {
             Look::Tuple(inner) if arity == 1 => {
                 drop(parts);
-                return self.built((first, inner), depth);
+                return self.built(first, inner, depth);
             }
             Look::Atom(name) => name,
             _ => return Err(Whole),
@@ -481,12 +484,8 @@ impl<T: Terms> Reader<'_, T> {
             let (Some(constant), 2) = (parts.next(), arity) else {
                 return Err(Whole);
             };
-            match self.terms.look(constant) {
-                Look::Atom(_) | Look::Nil | Look::Map => self.whole(constant)?,
-                Look::Leaf(class) => self.hole(class, constant),
-                Look::Cell(..) | Look::Tuple(_) => self.hole(Class::Other, constant),
-            }
-            return Ok(Expression::Constant);
+            drop(parts);
+            return self.constant(constant);
         }
         let leaves = takes_arguments(name);
         let mut all = Expression::Constant;
@@ -494,15 +493,25 @@ impl<T: Terms> Reader<'_, T> {
             all = all.with(self.expression(part, leaves, depth)?);
         }
         if all != Expression::Open && self.template.holes.len() > mark.holes {
-            // Constants alone: to be computed once.
+            // All operands are constants: the call is computed once, so it stays in the template.
             self.back(mark);
             self.whole(term)?;
         }
         Ok(all)
     }
 
-    /// The tuple in double braces, of which the outer ones are read.
-    fn built(&mut self, (term, arity): (T::Term, usize), depth: u32) -> Result<Expression, Whole> {
+    /// Reads the X of `{const,X}`.
+    fn constant(&mut self, constant: T::Term) -> Result<Expression, Whole> {
+        match self.terms.look(constant) {
+            Look::Atom(_) | Look::Nil | Look::Map => self.whole(constant)?,
+            Look::Leaf(class) => self.hole(class, constant),
+            Look::Cell(..) | Look::Tuple(_) => self.hole(Class::Other, constant),
+        }
+        Ok(Expression::Constant)
+    }
+
+    /// Reads the inner tuple of one in double braces.
+    fn built(&mut self, term: T::Term, arity: usize, depth: u32) -> Result<Expression, Whole> {
         let mark = self.mark();
         wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
         let mut all = Expression::Literal;
@@ -518,6 +527,7 @@ impl<T: Terms> Reader<'_, T> {
 }
 
 impl Expression {
+    /// The kind of a term or a call that has both as parts.
     fn with(self, other: Expression) -> Expression {
         match (self, other) {
             (Expression::Open, _) | (_, Expression::Open) => Expression::Open,
@@ -527,7 +537,7 @@ impl Expression {
     }
 }
 
-/// Whether an atom in a guard or a body is something else than itself.
+/// Whether an atom in a guard or a body stands for something other than itself.
 fn is_variable(atom: Atom) -> bool {
     matches!(atom, atoms::DOLLAR_UNDERSCORE | atoms::DOLLAR_DOLLAR)
         || atom != atoms::UNDERSCORE && wire::is_loose(atom)
@@ -538,28 +548,38 @@ fn takes_arguments(name: Atom) -> bool {
     (atoms::EQ.id()..=atoms::BSR.id()).contains(&name.id())
 }
 
-/// A specification's bytes as a host's terms.
+/// The bytes of an encoded specification, as the terms of a host.
 struct Bytes<'a>(&'a [u8]);
 
-/// A term among bytes.
+/// A term in the bytes.
 #[derive(Clone, Copy)]
 enum Place {
     Term(usize),
-    /// What is left of a list: where, how many elements (one at least), and whether a proper list
-    /// ends there.
-    Rest(usize, usize, bool),
+    /// The rest of a list that isn't at its end.
+    Rest {
+        /// The place of its first element.
+        at: usize,
+        /// The number of elements that are left, at least one.
+        left: usize,
+        /// Whether the list is a proper one.
+        is_proper: bool,
+    },
     /// The end of a proper list.
     End,
 }
 
 impl Bytes<'_> {
-    /// A list from its first element on.
+    /// The list whose first element is at `at`. It has `left` elements.
     fn cell(&self, at: usize, left: usize, is_proper: bool) -> Look<Place> {
         let next = at + larder_term::skip(&self.0[at..]);
         let rest = match (left - 1, is_proper) {
             (0, true) => Place::End,
             (0, false) => Place::Term(next),
-            (left, is_proper) => Place::Rest(next, left, is_proper),
+            (left, is_proper) => Place::Rest {
+                at: next,
+                left,
+                is_proper,
+            },
         };
         Look::Cell(Place::Term(at), rest)
     }
@@ -571,7 +591,11 @@ impl Terms for Bytes<'_> {
     fn look(&self, place: Place) -> Look<Place> {
         let at = match place {
             Place::Term(at) => at,
-            Place::Rest(at, left, is_proper) => return self.cell(at, left, is_proper),
+            Place::Rest {
+                at,
+                left,
+                is_proper,
+            } => return self.cell(at, left, is_proper),
             Place::End => return Look::Nil,
         };
         let run = &self.0[at..];

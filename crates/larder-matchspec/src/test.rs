@@ -188,6 +188,7 @@ impl Type {
         })
     }
 
+    /// Whether a term with this tag is of the type.
     #[inline]
     fn has(self, tag: u8) -> bool {
         let integer = matches!(
@@ -370,12 +371,13 @@ impl Reader<'_> {
         self.test(pool, id, true)
     }
 
+    /// A call as a test, if it is one. If `sure` is set, it must be certain that the row has its
+    /// elements.
     fn test(&self, pool: &[u8], id: NodeId, sure: bool) -> Option<Test> {
         let Node::Call(func, parts) = self.ir.node(id) else {
             return None;
         };
         let position = |id: NodeId| self.position(pool, id, sure);
-        let constant = |id: NodeId| self.ir.constant(id);
         match (func, self.ir.of(parts)) {
             (Func::Cmp(cmp), &[a, b]) => match (position(a), position(b)) {
                 // The test is at the later position: a row that has this element has the other one,
@@ -390,11 +392,11 @@ impl Reader<'_> {
                 }),
                 (Some(position), None) => Some(Test {
                     position,
-                    is: self.compares(pool, cmp, constant(b)?),
+                    is: self.compares(pool, cmp, self.ir.constant(b)?),
                 }),
                 (None, Some(position)) => Some(Test {
                     position,
-                    is: self.compares(pool, cmp.flipped(), constant(a)?),
+                    is: self.compares(pool, cmp.flipped(), self.ir.constant(a)?),
                 }),
                 (None, None) => None,
             },
@@ -402,21 +404,24 @@ impl Reader<'_> {
                 position: position(a)?,
                 is: Is::Type(Type::of(func)?),
             }),
-            (Func::IsRecord, &[a, tag, arity]) => {
-                // Templates leave the operands of `is_record` in place, so they are not arguments.
-                let Constant::Fixed(tag) = constant(tag)? else {
-                    return None;
-                };
-                let arity = wire::int(constant(arity)?.fixed(pool)?)
-                    .filter(|n| (0..MOST_ARITY).contains(n))?;
-                wire::atom(&pool[tag.range()])?;
-                Some(Test {
-                    position: position(a)?,
-                    is: Is::Record(tag, usize::try_from(arity).unwrap_or(0)),
-                })
-            }
+            (Func::IsRecord, &[a, tag, arity]) => Some(Test {
+                position: position(a)?,
+                is: self.record(pool, tag, arity)?,
+            }),
             _ => None,
         }
+    }
+
+    /// The test of a call of `is_record/3` with these operands.
+    fn record(&self, pool: &[u8], tag: NodeId, arity: NodeId) -> Option<Is> {
+        // Templates leave the operands of `is_record` in place, so they are not arguments.
+        let Constant::Fixed(tag) = self.ir.constant(tag)? else {
+            return None;
+        };
+        wire::atom(&pool[tag.range()])?;
+        let arity = wire::int(self.ir.constant(arity)?.fixed(pool)?)
+            .filter(|n| (0..MOST_ARITY).contains(n))?;
+        Some(Is::Record(tag, usize::try_from(arity).unwrap_or(0)))
     }
 
     /// The fastest test for a comparison with a constant.

@@ -16,16 +16,16 @@ pub(crate) const NIL: &[u8] = &[tags::NIL];
 /// A value.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Val<'a> {
-    /// A boolean that was computed.
+    /// A computed boolean.
     Bool(bool),
-    /// An integer that was computed, or a constant one.
+    /// A computed integer, or a constant one.
     Int(i64),
-    /// Exactly one term: a part of the row, of the constants or of the context.
+    /// Exactly one term, which is a part of the row, of the constants or of the context.
     Term(&'a [u8]),
     /// Exactly one term, in the arena.
     Arena(Span),
-    /// What is left of a list: at least one element, at the begin of a run; then, if it is not
-    /// proper, the tail.
+    /// The rest of a list: at least one element, at the beginning of a run; then the tail, if the
+    /// list isn't proper.
     Rest {
         count: u32,
         proper: bool,
@@ -37,7 +37,7 @@ pub(crate) enum Val<'a> {
     Bindings,
 }
 
-/// Neighbouring terms.
+/// Adjacent terms.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Run<'a> {
     /// Exactly the terms.
@@ -47,7 +47,7 @@ pub(crate) enum Run<'a> {
 }
 
 impl Val<'_> {
-    /// The boolean that it is, if it is one.
+    /// The boolean, if the value is one.
     #[inline]
     pub(crate) fn truth(self) -> Option<bool> {
         match self {
@@ -59,22 +59,22 @@ impl Val<'_> {
     }
 }
 
-/// How many values a run keeps without the scratch memory's help.
+/// The number of values that a run keeps inline, without the scratch memory.
 pub(crate) const FEW: usize = 8;
 
-/// The values of a run: a few of them in place; more of them, or all if many are expected, in lent
-/// memory.
+/// The values of a run. A few of them are inline. If there are more, or many are expected, all are
+/// in memory that is borrowed from the scratch memory.
 #[derive(Debug)]
 pub(crate) struct Values<'a>(SmallVec<[Val<'a>; FEW]>);
 
 impl<'a> Values<'a> {
-    /// How many there are.
+    /// The number of values.
     #[inline]
     pub(crate) fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// The value at a place; `false` where there is none.
+    /// The value at a place; `false` if there is none.
     #[inline]
     pub(crate) fn at(&self, place: usize) -> Val<'a> {
         self.0.get(place).copied().unwrap_or(Val::Bool(false))
@@ -86,31 +86,31 @@ impl<'a> Values<'a> {
         &self.0
     }
 
-    /// All values, to change them.
+    /// All values, mutably.
     #[inline]
     pub(crate) fn as_mut_slice(&mut self) -> &mut [Val<'a>] {
         &mut self.0
     }
 
-    /// Adds one.
+    /// Pushes a value.
     #[inline]
     pub(crate) fn push(&mut self, value: Val<'a>) {
         self.0.push(value);
     }
 
-    /// Takes the last one; `false` where there is none.
+    /// Pops the last value; `false` if there is none.
     #[inline]
     pub(crate) fn pop(&mut self) -> Val<'a> {
         self.0.pop().unwrap_or(Val::Bool(false))
     }
 
-    /// Keeps the first `len`, if there are more.
+    /// Keeps the first `len` values, if there are more.
     #[inline]
     pub(crate) fn truncate(&mut self, len: usize) {
         self.0.truncate(len);
     }
 
-    /// Drops what there is, and puts in so many placeholders.
+    /// Replaces the values by this number of placeholders.
     #[inline]
     pub(crate) fn reset(&mut self, len: usize) {
         self.0.clear();
@@ -120,10 +120,10 @@ impl<'a> Values<'a> {
     }
 }
 
-/// Memory that runs of programs use again and again: a run allocates only where it needs more than
-/// any before.
+/// Memory that is reused by runs of programs. A run allocates only if it needs more memory than any
+/// run before it.
 ///
-/// Any program may use any scratch, one run at a time.
+/// Any program may use any scratch memory, but only one run at a time.
 #[derive(Debug, Default)]
 pub struct Scratch {
     pub(crate) stack: Vec<Val<'static>>,
@@ -133,7 +133,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// Bytes of memory that it has.
+    /// The size of the memory, in bytes.
     pub fn memory(&self) -> usize {
         (self.stack.capacity() + self.vars.capacity()) * size_of::<Val<'static>>()
             + self.arena.capacity()
@@ -145,7 +145,8 @@ impl Scratch {
     }
 }
 
-/// Room for the values of a run, in memory that others had if they may be many.
+/// Makes room for the values of a run. If they may be many, takes the memory from that of earlier
+/// runs.
 #[inline]
 pub(crate) fn take<'a>(memory: &mut Vec<Val<'static>>, many: bool) -> Values<'a> {
     if many {
@@ -154,7 +155,7 @@ pub(crate) fn take<'a>(memory: &mut Vec<Val<'static>>, many: bool) -> Values<'a>
     Values(SmallVec::new())
 }
 
-/// Gives the memory back.
+/// Gives back the memory.
 #[inline]
 pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: Values<'_>) {
     if values.0.spilled() {
@@ -162,8 +163,8 @@ pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: Values<'_>) {
     }
 }
 
-/// The same memory, for values of another lifetime. The vector is emptied; its memory stays (an
-/// in-place collect allocates nothing).
+/// Returns the same memory for values of another lifetime. The vector is emptied, but keeps its
+/// memory, since an in-place `collect` allocates nothing.
 fn recycle<'b>(mut values: Vec<Val<'_>>) -> Vec<Val<'b>> {
     values.clear();
     values.into_iter().map(|_| Val::Bool(false)).collect()

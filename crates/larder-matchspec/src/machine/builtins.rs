@@ -1,7 +1,7 @@
-//! What the functions of guards and bodies do.
+//! The functions of guards and bodies.
 //!
-//! A value that needs no term to be decided is decided as it is: small integers, the row's arity
-//! and elements, the ends of lists. Everything else is asked of the term layer.
+//! Small integers, the arity and the elements of the row, and the ends of lists are handled here
+//! directly. The term layer does everything else.
 
 use super::{Fail, Machine};
 use crate::{
@@ -19,7 +19,7 @@ use larder_term::{
 
 type Outcome<'a> = Result<Val<'a>, Fail>;
 
-/// The integers that the host keeps in one word: sizes and positions are among them.
+/// The integers that the host stores in one word. Sizes and positions are such integers.
 const SMALL_BITS: u32 = 59;
 
 /// Arithmetic of two small integers, if the result is one.
@@ -38,7 +38,7 @@ fn small_arithmetic(arith: Arith, a: i64, b: i64) -> Option<i64> {
     }
 }
 
-/// A function of two small integers, if it is one whose result needs no more than a value.
+/// Applies a function to two small integers, if the result fits in a value.
 #[inline]
 pub(crate) fn of_ints<'a>(func: Func, a: i64, b: i64) -> Option<Val<'a>> {
     match func {
@@ -48,7 +48,7 @@ pub(crate) fn of_ints<'a>(func: Func, a: i64, b: i64) -> Option<Val<'a>> {
     }
 }
 
-/// What a function gives of the first term of a run, if its head says it.
+/// Applies a function to the first term of a run, if the head of the term is sufficient.
 #[inline]
 pub(crate) fn part_of<'a>(func: Func, run: &'a [u8]) -> Option<Val<'a>> {
     let count = |n: usize| Some(Val::Int(n as i64));
@@ -75,7 +75,8 @@ pub(crate) fn part_of<'a>(func: Func, run: &'a [u8]) -> Option<Val<'a>> {
     }
 }
 
-/// The element at a position, from 1, of the tuple that a run begins with, if it has one.
+/// The element at a position, counted from 1, of the tuple at the beginning of a run, if it has
+/// one.
 pub(crate) fn element_of<'a>(position: i64, run: &'a [u8]) -> Option<Val<'a>> {
     let (Head::Tuple(arity), mut at) = wire::open(run) else {
         return None;
@@ -134,7 +135,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// A comparison of two values.
+    /// Compares two values.
     #[inline]
     pub(crate) fn compare(&mut self, cmp: Cmp, a: Val<'a>, b: Val<'a>) -> bool {
         if let (Some(a), Some(b)) = (small(&a), small(&b)) {
@@ -152,7 +153,7 @@ impl<'a> Machine<'a, '_> {
         self.with(a, |a| self.with(b, |b| compare_flat(cmp, a, b)))
     }
 
-    /// Whether two values are the same term.
+    /// Whether two values are identical terms.
     pub(crate) fn identical(&mut self, a: Val<'a>, b: Val<'a>) -> bool {
         let (a, b) = (self.flat(a), self.flat(b));
         self.with(a, |a| self.with(b, |b| a.identical(b)))
@@ -202,7 +203,7 @@ impl<'a> Machine<'a, '_> {
             Unary::Plus => Ok(n),
             Unary::Minus => n.neg(),
             Unary::Bnot => n.bnot(),
-            // Releases that take the zeros for one leave the sign of a zero alone.
+            // Releases in which both zeros are identical don't change the sign of a zero.
             Unary::Abs if n == Number::Float(0.0) && larder_term::legacy_zero() => Ok(n),
             Unary::Abs => n.abs(),
             Unary::Round => n.round(),
@@ -231,7 +232,7 @@ impl<'a> Machine<'a, '_> {
         self.store(short.bytes())
     }
 
-    /// An integer that the host has in one word.
+    /// An integer that the host stores in one word.
     fn index(&mut self, value: Val<'a>) -> Result<i64, Fail> {
         let n = small(&value).ok_or(Fail)?;
         let limit = 1i64 << SMALL_BITS;
@@ -259,7 +260,7 @@ impl<'a> Machine<'a, '_> {
         Ok(self.part(tuple, arena, range))
     }
 
-    /// The bytes of a flat term, and where it begins if it is in the arena.
+    /// The bytes of a flat term, and its place if it is in the arena.
     fn bytes_of(&self, value: Val<'a>) -> Option<(&[u8], Option<usize>)> {
         match value {
             Val::Term(term) => Some((term, None)),
@@ -268,8 +269,8 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// A term of the arena as a value: booleans and small integers as such, since functions look
-    /// for them there.
+    /// A term of the arena as a value. Booleans and small integers become values of their own, as
+    /// functions expect them.
     fn settled(&self, span: Span) -> Val<'a> {
         match &self.arena[span.range()] {
             TRUE => Val::Bool(true),
@@ -278,7 +279,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// A part of a term, which lies in the arena from `arena` on if that is given.
+    /// A part of a term. If `arena` is given, the term is in the arena from there on.
     fn part(&self, whole: Val<'a>, arena: Option<usize>, range: std::ops::Range<usize>) -> Val<'a> {
         match (whole, arena) {
             (Val::Term(term), _) => Val::Term(&term[range]),
@@ -290,7 +291,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// A list as what is left of it: how many elements, whether it is proper, and their run.
+    /// A list as the rest of a list: the number of elements, whether it is proper, and its run.
     fn open_list(&mut self, value: Val<'a>) -> Result<(usize, bool, Run<'a>), Fail> {
         let value = match value {
             Val::Rest { count, proper, run } => return Ok((count as usize, proper, run)),
@@ -365,7 +366,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// The arity of a tuple, whether it lies in one piece or is the row.
+    /// The arity of a tuple, which may be contiguous or the row.
     fn arity(&self, value: Val<'a>) -> Option<usize> {
         if let Val::Object = value {
             return self.row.tuple_arity();
@@ -414,8 +415,8 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    /// `is_record(Term, Tag, Size)`: the tag an atom and the size an integer, or it fails; whatever
-    /// the term is.
+    /// `is_record(Term, Tag, Size)`. Fails unless the tag is an atom and the size an integer,
+    /// whatever the term is.
     fn is_record(&mut self, value: Val<'a>, tag: Val<'a>, size: Val<'a>) -> Outcome<'a> {
         let size = self.index(size)?;
         let tag = self.flat(tag);
@@ -431,8 +432,8 @@ impl<'a> Machine<'a, '_> {
         Ok(Val::Bool(self.identical(first, tag)))
     }
 
-    /// `binary_part(Binary, {Start, Length})` and `binary_part(Binary, Start, Length)`; a length
-    /// below zero counts backwards.
+    /// `binary_part(Binary, {Start, Length})` and `binary_part(Binary, Start, Length)`. A negative
+    /// length counts backwards.
     fn binary_part(&mut self, func: Func, value: Val<'a>, b: Val<'a>, c: Val<'a>) -> Outcome<'a> {
         let (start, length) = match func {
             Func::BinaryPartFromTo => (b, c),
@@ -487,7 +488,7 @@ impl<'a> Machine<'a, '_> {
             return Ok(Val::Bool(found.is_some()));
         }
         let found = found.ok_or(Fail)?;
-        // The value is a part of the map, so the distance of their begins is where it lies in it.
+        // The value is a part of the map's bytes, so the difference of the addresses is its offset.
         let from = found.as_ptr() as usize - bytes.as_ptr() as usize;
         let range = from..from + found.len();
         Ok(self.part(map, arena, range))
@@ -519,7 +520,7 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// The small integer that a value is, if it is one.
+/// The value as a small integer, if it is one.
 #[inline]
 pub(crate) fn small(value: &Val<'_>) -> Option<i64> {
     match value {

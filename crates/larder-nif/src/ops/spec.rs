@@ -227,8 +227,8 @@ impl Thread {
         let is_read = match what {
             None => self.template.read(&words, word, &mut found),
             Some(pattern) => {
-                let read = (word, pattern.body());
-                self.template.read_pattern(&words, read, &mut found)
+                let body = pattern.body();
+                self.template.read_pattern(&words, word, body, &mut found)
             }
         };
         if !is_read {
