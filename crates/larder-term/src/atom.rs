@@ -1,24 +1,24 @@
-//! Atoms: texts interned once for the whole process.
+//! Atoms: interned texts of the whole process.
 //!
 //! ```text
 //!  text ──papaya (lock-free map)──▶ id ──boxcar (append-only, lock-free)──▶ &'static str
 //! ```
 //!
-//! Invariants: an id, once given out, names the same text for ever; ids are dense from 0; a text
-//! has one id. Reads take no lock either way; a new text takes one mutex, so that no text gets two
+//! Invariants: an id always stands for the same text; ids are dense from 0; a text has only one id.
+//! Look-ups in both directions take no lock. Adding a text takes a mutex, so that no text gets two
 //! ids. Nothing is ever removed.
 
 use parking_lot::Mutex;
 use std::{fmt, sync::LazyLock};
 
-/// An interned text. Two atoms are equal when their texts are. `Ord` is Erlang's: by the text.
+/// An interned text. Two atoms are equal if their texts are. `Ord` is Erlang's order, by the text.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Atom(u32);
 
-/// A text that cannot be an atom.
+/// The reason why a text can't be an atom.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AtomError {
-    /// It has more than 255 characters.
+    /// The text has more than 255 characters.
     #[error("an atom has at most 255 characters")]
     TooLong,
     /// All four billion ids are in use.
@@ -26,7 +26,7 @@ pub enum AtomError {
     Full,
 }
 
-/// The most characters that an atom may have.
+/// The greatest number of characters of an atom.
 pub const MAX_CHARS: usize = 255;
 
 struct Interner {
@@ -69,7 +69,7 @@ impl Interner {
         Ok(self.add(Box::leak(Box::from(text))))
     }
 
-    /// The text is new, and no other thread adds one.
+    /// Adds a text. The caller makes sure that the text is new, and that no other thread adds one.
     fn add(&self, text: &'static str) -> u32 {
         let id = self.texts.push(text) as u32;
         self.ids.pin().insert(text, id);
@@ -78,24 +78,25 @@ impl Interner {
 }
 
 impl Atom {
-    /// The atom of a text.
+    /// The atom with this text.
     ///
     /// # Panics
-    /// Panics if the text cannot be an atom: for texts that a program does not choose, use
+    /// Panics if the text can't be an atom. For texts that the program doesn't choose, use
     /// [`Atom::try_new`].
     pub fn new(text: &str) -> Atom {
         Atom::try_new(text).expect("text of an atom")
     }
 
-    /// The atom of a text, or why it cannot be one.
+    /// The atom with this text, or the reason why it can't be one.
     ///
     /// # Errors
-    /// [`AtomError::TooLong`] over 255 characters, [`AtomError::Full`] when there are no more ids.
+    /// [`AtomError::TooLong`] if the text has more than 255 characters. [`AtomError::Full`] if all
+    /// ids are in use.
     pub fn try_new(text: &str) -> Result<Atom, AtomError> {
         INTERNER.find_or_add(text).map(Atom)
     }
 
-    /// The atom of a text that already has one. Makes none.
+    /// The atom with this text, if there is one already. Adds none.
     pub fn existing(text: &str) -> Option<Atom> {
         INTERNER.find(text).map(Atom)
     }
@@ -106,8 +107,7 @@ impl Atom {
         INTERNER.texts.get(self.0 as usize).copied().unwrap_or("")
     }
 
-    /// The number under which the text is interned: the same for the life of the process, not
-    /// longer.
+    /// The id of the atom. It stays the same until the process ends, but not longer.
     #[inline]
     pub const fn id(self) -> u32 {
         self.0
@@ -119,14 +119,14 @@ impl Atom {
         INTERNER.texts.get(id as usize).map(|_| Atom(id))
     }
 
-    /// The atom with an id that is known to be one's, as ids in encoded bytes are. Of any other id
-    /// comes an atom whose text is empty.
+    /// The atom with an id that is known to be valid, as ids in encoded bytes are. If it isn't, the
+    /// atom's text is empty.
     #[inline]
     pub const fn trusted(id: u32) -> Atom {
         Atom(id)
     }
 
-    /// How many atoms there are.
+    /// The number of atoms.
     pub fn count() -> usize {
         INTERNER.texts.count()
     }
@@ -159,7 +159,7 @@ impl Ord for Atom {
 }
 
 impl fmt::Display for Atom {
-    /// As Erlang writes it, in quotes where needed.
+    /// The atom as Erlang prints it, in quotes if necessary.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         crate::text::write_atom(f, self.text())
     }
@@ -171,7 +171,7 @@ impl fmt::Debug for Atom {
     }
 }
 
-/// Atoms that every process has, under ids known when compiling.
+/// Atoms that every process has, with ids that are known at compile time.
 pub mod atoms {
     use super::Atom;
 

@@ -1,4 +1,4 @@
-//! Term order (`==`, `<`), without recursion.
+//! The order of terms (`==`, `<`), without recursion.
 //!
 //! ```text
 //!  a   {x, [1, 2]}     TUPLE 2 │ x │ LIST 2 │ 1 │ 2       i ─▶
@@ -6,17 +6,18 @@
 //!  open                        (tuple, 2 left) (list, 2 left)
 //! ```
 //!
-//! 1. The kinds at both cursors decide if their ranks differ: number < atom < reference < fun < …
+//! 1. If the kinds at both cursors have different ranks, these decide: number < atom < reference <
+//!    fun < …
 //! 2. Two leaves are compared, and both cursors move behind them.
-//! 3. Of two containers, tuples and maps compare their sizes first. Their children are then
-//!    compared in turn: what they have in common is noted as open.
-//! 4. When that is used up, what is left decides: of lists, the end of one against the rest of the
-//!    other.
+//! 3. Two tuples or two maps first compare their sizes. Then the children of two containers are
+//!    compared one by one. The number of children that both have is pushed onto a stack.
+//! 4. When all common children are equal, the rest decides. For two lists of different lengths, the
+//!    end of one is compared with the rest of the other.
 //!
-//! Two terms are compared in lockstep: one cursor in each, and a stack of what the open containers
-//! still have in common. A difference ends the walk, so neither cursor ever has to skip a subterm.
-//! Two maps of one size (over 1) and different bytes are compared by their order keys, which list
-//! all keys before all values.
+//! Two terms are compared in lockstep, with a cursor in each, and a stack of the common children
+//! that the open containers still have. The first difference ends the walk, so no cursor ever has
+//! to skip a subterm. Two maps of the same size (of more than one pair) and different bytes are
+//! compared by their order keys, which have all keys in front of all values.
 
 use crate::{
     node::Node,
@@ -31,17 +32,17 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 
 impl TermRef<'_> {
-    /// Whether both are equal: Erlang's `==`, by which 1 and 1.0 are.
+    /// Whether both are equal: Erlang's `==`, by which 1 and 1.0 are equal.
     #[inline]
     pub fn eq_term(self, other: TermRef<'_>) -> bool {
         self.bytes() == other.bytes() || self.cmp_term(other).is_eq()
     }
 
-    /// Erlang's order of terms, by which 1 and 1.0 tie.
+    /// Compares both in Erlang's order of terms, in which 1 and 1.0 are equal.
     ///
     /// # Complexity
-    /// Linear in what both have in common; for two maps with more than one pair, linear in the maps
-    /// and O(n log n) in their keys.
+    /// Linear in the common beginning of both terms. For two maps of more than one pair, linear in
+    /// the maps and O(n log n) in their keys.
     #[inline]
     pub fn cmp_term(self, other: TermRef<'_>) -> Ordering {
         if let (Some(a), Some(b)) = (self.as_int(), other.as_int()) {
@@ -50,15 +51,16 @@ impl TermRef<'_> {
         compare(self.bytes(), other.bytes(), false)
     }
 
-    /// The order of the keys of a map: as [`TermRef::cmp_term`], but every integer is less than
-    /// every float, at any depth. Ties only what is identical; −0.0 is less than 0.0 unless they
-    /// are identical.
+    /// Compares both in the order of keys of a map: as [`TermRef::cmp_term`], but all integers
+    /// precede all floats, at any depth. Only identical terms are equal. −0.0 precedes 0.0 unless
+    /// they are identical.
     pub fn cmp_exact(self, other: TermRef<'_>) -> Ordering {
         compare(self.bytes(), other.bytes(), true)
     }
 }
 
-/// What an open pair of containers still has in common, and what is compared after that.
+/// A pair of open containers: the number of common children that are still to be compared, and what
+/// is compared after them.
 struct OpenPair {
     left: u64,
     exact: bool,
@@ -67,7 +69,7 @@ struct OpenPair {
 
 enum Then {
     Nothing,
-    /// What is left of the first list, and of the second.
+    /// The rest of the first list, and of the second.
     Tails(Rest, Rest),
 }
 
@@ -89,17 +91,17 @@ fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
     });
     while let Some(top) = open.last_mut() {
         if top.left == 0 {
-            // 4. The common children are equal. What stands behind them decides.
+            // 4. The common children are equal. What follows them decides.
             let tails = match top.then {
                 Then::Nothing => Ordering::Equal,
                 Then::Tails(Rest::Nil, Rest::Nil) => Ordering::Equal,
-                // Both have a tail, in the place of one more child.
+                // Both have a tail. Compare the tails like one more child.
                 Then::Tails(Rest::Tail, Rest::Tail) => {
                     top.left = 1;
                     top.then = Then::Nothing;
                     continue;
                 }
-                // Different kinds: never equal, since a tail is no list.
+                // The rests are of different kinds, and never equal, since a tail isn't a list.
                 Then::Tails(x, y) => rest_rank(x, a, i).cmp(&rest_rank(y, b, j)),
             };
             if tails.is_ne() {
@@ -149,7 +151,7 @@ fn rest_rank(rest: Rest, bytes: &[u8], at: usize) -> u8 {
 
 type OpenPairs = SmallVec<[OpenPair; 8]>;
 
-/// The count after the tag, with the cursor moved behind it.
+/// Reads the count behind the tag, and moves the cursor behind it.
 fn count(bytes: &[u8], at: &mut usize) -> u64 {
     let (n, next) = varint::read(bytes, *at + 1);
     *at = next;
@@ -185,7 +187,7 @@ fn open_lists(
     let end = |tag| if tag == LIST { Rest::Nil } else { Rest::Tail };
     let (a_end, b_end) = (end(a[*i]), end(b[*j]));
     let (n, m) = (count(a, i), count(b, j));
-    // The longer one goes on with elements where the shorter one has its end.
+    // The longer list continues with elements where the shorter one has its end.
     let then = match n.cmp(&m) {
         Ordering::Less => Then::Tails(a_end, Rest::Elements),
         Ordering::Equal => Then::Tails(a_end, b_end),
@@ -210,8 +212,8 @@ fn open_maps(
         return n.cmp(&m);
     }
     if n == 1 {
-        // The key is compared exactly, then the value as the map is. The last to be pushed comes
-        // first.
+        // Compare the keys with `exact`, and then the values as the maps are compared. The last
+        // pair that is pushed is compared first.
         open.extend([exact, true].map(|exact| OpenPair {
             left: 1,
             exact,
@@ -219,7 +221,8 @@ fn open_maps(
         }));
         return Ordering::Equal;
     }
-    // Several pairs: all keys count before any value, which the order key has side by side.
+    // Several pairs: all keys are compared before all values. The order keys have them in this
+    // order.
     (*i, *j) = (end_of(a, start_a), end_of(b, start_b));
     let (a, b) = (&a[start_a..*i], &b[start_b..*j]);
     if a == b {
@@ -282,7 +285,7 @@ fn open_funs(
     order
 }
 
-/// Two terms of one rank that have no children.
+/// Compares two terms of the same rank that have no children.
 pub(crate) fn compare_leaves(a: TermRef<'_>, b: TermRef<'_>, exact: bool) -> Ordering {
     match (a.view(), b.view()) {
         (View::Atom(x), View::Atom(y)) => x.cmp(&y),
@@ -303,19 +306,19 @@ fn compare_nodes(x: Node, y: Node) -> Ordering {
     x.name.cmp(&y.name).then(x.creation.cmp(&y.creation))
 }
 
-/// The numbers count before the node.
+/// The numbers are compared before the nodes.
 fn compare_pids(x: PidRef, y: PidRef) -> Ordering {
     (x.serial, x.id)
         .cmp(&(y.serial, y.id))
         .then_with(|| compare_nodes(x.node, y.node))
 }
 
-/// The node counts before the number.
+/// The nodes are compared before the numbers.
 fn compare_ports(x: PortRef, y: PortRef) -> Ordering {
     compare_nodes(x.node, y.node).then(x.id.cmp(&y.id))
 }
 
-/// The node counts first, then the last words.
+/// The nodes are compared first, then the lengths, then the words from the last one on.
 fn compare_refs(x: RefRef<'_>, y: RefRef<'_>) -> Ordering {
     compare_nodes(x.node, y.node)
         .then(x.words().len().cmp(&y.words().len()))
@@ -331,7 +334,7 @@ fn bits(view: View<'_>) -> (&[u8], usize) {
     }
 }
 
-/// Bit by bit; a bitstring comes before those that begin with it.
+/// Compares bit by bit. A bitstring precedes those that begin with it.
 fn compare_bits((x, n): (&[u8], usize), (y, m): (&[u8], usize)) -> Ordering {
     let common = n.min(m);
     let (whole, rest) = (common / 8, common % 8);

@@ -4,10 +4,10 @@
 //!  begin_tuple(2)  atom  begin_map(1)  key  value  end_map(token)        a container's head, then as many terms as it has children
 //! ```
 //!
-//! Invariants: `pending` is how many terms the open containers still lack. `boundary` is the value
-//! of `pending` at which the next term to begin is a direct child of the innermost open map (0 when
-//! there is no map: the next term is a new outermost one), so that a map learns where its keys and
-//! values begin from one comparison a term.
+//! Invariants: `pending` is the number of terms that the open containers still lack. `boundary` is
+//! the value of `pending` at which the next term to begin is a direct child of the innermost open
+//! map. (It is 0 when no map is open: the next term is then a new outermost one.) So one comparison
+//! for each term tells a map where its keys and values begin.
 
 use crate::{
     atom::Atom,
@@ -23,26 +23,26 @@ use crate::{
 use num_bigint::{BigInt, Sign};
 use smallvec::SmallVec;
 
-/// What may lie outside the bytes.
+/// What an encoding may keep outside its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// Nothing: index keys are written so.
+    /// Nothing. This is the mode of index keys.
     Inline,
-    /// Anchors, but no binary: compressed objects are written so.
+    /// Anchors, but no binaries. This is the mode of compressed objects.
     Anchored,
-    /// Anchors, and binaries over 127 bytes: values are written so.
+    /// Anchors, and binaries of more than 127 bytes. This is the mode of values.
     Shared,
 }
 
-/// Proof that a map was begun; [`Encoder::end_map`] takes it back.
+/// Proof that a map was begun, which [`Encoder::end_map`] takes.
 #[derive(Debug)]
 #[must_use = "a map that is not ended is not sorted"]
 pub struct MapToken(usize);
 
 /// Appends terms to a buffer.
 ///
-/// The caller pushes a container's head and then its children; [`Encoder::is_complete`] tells
-/// whether everything begun has all its children. The bytes own one count for each handle in them
+/// The caller pushes a container's head and then its children. [`Encoder::is_complete`] says
+/// whether each container has all its children. The bytes own one count for each handle in them
 /// (see [`crate::blob`]).
 pub struct Encoder<'b> {
     out: &'b mut Vec<u8>,
@@ -59,8 +59,8 @@ pub struct Encoder<'b> {
 /// No shorter term holds a handle, a float or a long binary.
 const SHORTEST_OF_NOTE: usize = 9;
 
-/// The open maps, where their keys and values begin, and what is to be moved when the outermost
-/// ends.
+/// The open maps, the places of their keys and values, and the moves that are due when the
+/// outermost map ends.
 #[derive(Default)]
 struct Maps {
     frames: Vec<MapFrame>,
@@ -75,7 +75,7 @@ struct MapFrame {
 }
 
 impl<'b> Encoder<'b> {
-    /// Appends to `out` in `mode`.
+    /// An encoder that appends to `out` in `mode`.
     #[inline]
     pub fn new(out: &'b mut Vec<u8>, mode: Mode) -> Self {
         Encoder {
@@ -91,17 +91,17 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// The mode.
+    /// The mode of the encoding.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// How many outermost terms were begun.
+    /// The number of outermost terms that were begun.
     pub fn terms(&self) -> usize {
         self.terms
     }
 
-    /// Whether every term begun has all its children, and every map was ended.
+    /// Whether each term that was begun has all its children, and each map was ended.
     pub fn is_complete(&self) -> bool {
         self.pending == 0 && !self.broken && self.open_maps() == 0
     }
@@ -120,7 +120,7 @@ impl<'b> Encoder<'b> {
         self.maps.as_ref().map_or(0, |maps| maps.frames.len())
     }
 
-    /// A term with this many children begins here.
+    /// Begins a term with this number of children.
     #[inline]
     fn begin(&mut self, children: u64) {
         if self.pending == self.boundary {
@@ -137,36 +137,36 @@ impl<'b> Encoder<'b> {
             self.pending = 1;
             return;
         };
-        // A child of the innermost open map begins here, unless that has all of its pairs.
+        // A child of the innermost open map begins here, unless the map already has all its pairs.
         let full = match maps.frames.last() {
             Some(frame) => maps.marks.len() - frame.first_mark == 2 * frame.pairs,
             None => true,
         };
         if full {
-            // A map has all its pairs and was not ended. What follows is accepted, and the whole is
-            // never complete.
+            // The map has all its pairs but was not ended. Accept what follows, but never report
+            // the encoding as complete.
             self.broken = true;
             self.pending += 1;
             self.boundary = self.boundary.wrapping_add(1);
             return;
         }
-        // Keys and values in turn. The next one begins when this one is complete: `pending` is one
-        // less then.
+        // Record where this key or value begins. The next one begins when this one is complete, and
+        // `pending` is then one less.
         maps.marks.push(here);
         self.boundary = self.boundary.wrapping_sub(1);
     }
 
-    /// An integer.
+    /// Pushes an integer.
     #[inline]
     pub fn int(&mut self, n: i64) {
         self.begin(0);
         push_int(self.out, n);
     }
 
-    /// An integer of any size: its sign and its magnitude, low bytes first.
+    /// Pushes an integer of any size, given its sign and its magnitude, little endian.
     pub fn big(&mut self, negative: bool, magnitude: &[u8]) {
-        // Identical integers have identical bytes: no zeros on top, and none as a large one that
-        // fits into 64 bits.
+        // Identical integers must have identical bytes. So cut off leading zeros, and write an
+        // integer that fits into 64 bits as such.
         let used = magnitude.iter().rposition(|&b| b != 0).map_or(0, |i| i + 1);
         let magnitude = &magnitude[..used];
         if let Some(n) = as_i64(negative, magnitude) {
@@ -178,13 +178,13 @@ impl<'b> Encoder<'b> {
         self.out.extend_from_slice(magnitude);
     }
 
-    /// An integer of any size.
+    /// Pushes an integer of any size.
     pub fn bigint(&mut self, n: &BigInt) {
         let (sign, magnitude) = n.to_bytes_le();
         self.big(sign == Sign::Minus, &magnitude);
     }
 
-    /// A float. Erlang has finite ones only, so the caller passes no other.
+    /// Pushes a float. The caller passes only finite ones, since Erlang has no others.
     #[inline]
     pub fn float(&mut self, x: f64) {
         debug_assert!(x.is_finite());
@@ -194,21 +194,21 @@ impl<'b> Encoder<'b> {
         self.out.extend_from_slice(&x.to_bits().to_le_bytes());
     }
 
-    /// An atom.
+    /// Pushes an atom.
     #[inline]
     pub fn atom(&mut self, atom: Atom) {
         self.begin(0);
         push_atom(self.out, atom);
     }
 
-    /// `[]`.
+    /// Pushes `[]`.
     #[inline]
     pub fn nil(&mut self) {
         self.begin(0);
         self.out.push(NIL);
     }
 
-    /// A proper list: `n` terms follow.
+    /// Begins a proper list. Its `n` elements follow.
     #[inline]
     pub fn begin_list(&mut self, n: usize) {
         if n == 0 {
@@ -219,8 +219,8 @@ impl<'b> Encoder<'b> {
         varint::push(self.out, n as u64);
     }
 
-    /// An improper list: `n` terms (at least one) follow, then the tail, which is no list (the
-    /// caller adds a list's elements to `n` instead).
+    /// Begins an improper list. Its `n` elements (at least one) and its tail follow. The tail must
+    /// not be a list: the caller pushes the elements of that list as elements of this one.
     #[inline]
     pub fn begin_improper(&mut self, n: usize) {
         self.begin(n as u64 + 1);
@@ -228,7 +228,7 @@ impl<'b> Encoder<'b> {
         varint::push(self.out, n as u64);
     }
 
-    /// A tuple: `n` terms follow.
+    /// Begins a tuple. Its `n` elements follow.
     #[inline]
     pub fn begin_tuple(&mut self, n: usize) {
         self.begin(n as u64);
@@ -236,8 +236,8 @@ impl<'b> Encoder<'b> {
         varint::push(self.out, n as u64);
     }
 
-    /// A map: `n` keys follow, each with its value behind it, in any order; then
-    /// [`Encoder::end_map`].
+    /// Begins a map. Its `n` keys follow, each with its value behind it, in any order of keys. Then
+    /// the caller calls [`Encoder::end_map`].
     pub fn begin_map(&mut self, n: usize) -> MapToken {
         self.begin(2 * n as u64);
         self.out.push(MAP);
@@ -253,23 +253,23 @@ impl<'b> Encoder<'b> {
         MapToken(maps.frames.len())
     }
 
-    /// A map whose `n` pairs follow in the order that the encoding wants, as another encoded map
-    /// has them. There is no end to call.
+    /// Begins a map whose `n` pairs follow in the order of the encoding, as in another encoded map.
+    /// `end_map` must not be called for it.
     pub fn begin_sorted_map(&mut self, n: usize) {
         self.begin(2 * n as u64);
         self.out.push(MAP);
         varint::push(self.out, n as u64);
     }
 
-    /// Ends the innermost map: sorts its pairs into the order of the encoding.
+    /// Ends the innermost map, and sorts its pairs into the order of the encoding.
     ///
     /// # Errors
-    /// [`DuplicateKey`] if two keys are identical; the map then has both, and the caller drops what
-    /// it was writing.
+    /// [`DuplicateKey`] if two keys are identical. The map then contains both, and the caller must
+    /// discard the term.
     ///
     /// # Complexity
-    /// O(n log n) comparisons of keys; if pairs were out of order, one move of the bytes of the
-    /// outermost map, and one of a key's for each level of maps that are nested in keys.
+    /// O(n log n) comparisons of keys. If pairs were out of order, the bytes of the outermost map
+    /// are moved once, and those of a key once for each level of maps that are nested in keys.
     pub fn end_map(&mut self, token: MapToken) -> Result<(), DuplicateKey> {
         let Some(maps) = self.maps.as_mut() else {
             self.broken = true;
@@ -280,7 +280,7 @@ impl<'b> Encoder<'b> {
             self.broken = true;
             return Ok(());
         };
-        // The places of this map's keys and values. A map around it goes on with its own.
+        // Take the places of this map's keys and values. A map around it keeps its own.
         let marks = maps.marks.split_off(frame.first_mark);
         let complete = marks.len() == 2 * frame.pairs && self.pending == self.boundary;
         self.boundary = frame.outer_boundary;
@@ -290,12 +290,13 @@ impl<'b> Encoder<'b> {
         if self.broken {
             return Ok(());
         }
-        // Only the outermost map has its bytes moved; see `map_order`.
+        // Bytes are moved only when the outermost map ends; see `map_order`.
         let outermost = maps.frames.is_empty();
         maps.moves.end_map(self.out, &marks, outermost)
     }
 
-    /// A binary. In shared mode one over 127 bytes is put outside, which copies it once.
+    /// Pushes a binary. In shared mode, the bytes of a binary of more than 127 bytes are copied
+    /// once, to the outside.
     #[inline]
     pub fn binary(&mut self, bytes: &[u8]) {
         if self.mode == Mode::Shared && bytes.len() > INLINE_BINARY {
@@ -307,7 +308,8 @@ impl<'b> Encoder<'b> {
         self.out.extend_from_slice(bytes);
     }
 
-    /// A binary that is already counted. In shared mode, over 127 bytes, it is not copied.
+    /// Pushes a binary that is already reference-counted. In shared mode, a binary of more than 127
+    /// bytes is not copied.
     pub fn blob(&mut self, blob: Blob) {
         if self.mode == Mode::Shared && blob.len() > INLINE_BINARY {
             self.put_outside(blob);
@@ -316,6 +318,7 @@ impl<'b> Encoder<'b> {
         }
     }
 
+    /// Pushes a binary as a handle, which takes over the count.
     fn put_outside(&mut self, blob: Blob) {
         self.begin(0);
         self.handles = true;
@@ -324,8 +327,8 @@ impl<'b> Encoder<'b> {
         self.out.extend_from_slice(&blob.into_handle());
     }
 
-    /// The first `bits` bits of `bytes`: a binary if they are whole bytes. Bits beyond the end of
-    /// `bytes` are not there.
+    /// Pushes the first `bits` bits of `bytes`: a binary, if they are whole bytes. If `bytes` has
+    /// fewer bits, pushes all of them.
     pub fn bits(&mut self, bytes: &[u8], bits: usize) {
         let bits = bits.min(bytes.len().saturating_mul(8));
         let (whole, rest) = (bits / 8, bits % 8);
@@ -339,6 +342,7 @@ impl<'b> Encoder<'b> {
         self.out.push(bytes[whole] & (0xFFu8 << (8 - rest)));
     }
 
+    /// Writes the tag of an identifier, and its node if it is another one.
     fn identifier(&mut self, node: Node, local: u8, external: u8) {
         self.begin(0);
         match node {
@@ -351,27 +355,28 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// A pid.
+    /// Pushes a pid.
     pub fn pid(&mut self, node: Node, id: u32, serial: u32) {
         self.identifier(node, PID, PID_EXT);
         varint::push(self.out, u64::from(id));
         varint::push(self.out, u64::from(serial));
     }
 
-    /// A port.
+    /// Pushes a port.
     pub fn port(&mut self, node: Node, id: u64) {
         self.identifier(node, PORT, PORT_EXT);
         varint::push(self.out, id);
     }
 
-    /// A reference, its words in the order of the external format. Zero words at the end do not
-    /// count beyond the third, and are added up to it.
+    /// Pushes a reference, given its words in the order of the external format. Zero words at the
+    /// end are removed beyond the third word, and added up to it.
     pub fn reference(&mut self, node: Node, words: &[u32]) {
         self.identifier(node, REF, REF_EXT);
         self.words(words);
     }
 
-    /// A reference of this node that keeps something alive. In inline mode it keeps nothing.
+    /// Pushes a reference of this node that keeps something alive. In inline mode, the written
+    /// reference keeps nothing alive.
     pub fn reference_kept(&mut self, words: &[u32], anchor: Anchor) {
         if self.mode == Mode::Inline {
             return self.reference(Node::Local, words);
@@ -393,7 +398,7 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// A local fun: `free` terms follow, its free variables.
+    /// Begins a local fun. Its `free` free variables follow.
     #[allow(clippy::too_many_arguments)]
     pub fn begin_fun(
         &mut self,
@@ -416,7 +421,7 @@ impl<'b> Encoder<'b> {
         varint::push(self.out, free as u64);
     }
 
-    /// `fun M:F/A`.
+    /// Pushes `fun M:F/A`.
     pub fn export(&mut self, module: Atom, function: Atom, arity: u8) {
         self.begin(0);
         self.out.push(EXPORT);
@@ -425,10 +430,10 @@ impl<'b> Encoder<'b> {
         varint::push(self.out, u64::from(arity));
     }
 
-    /// A whole term, in this encoder's mode. Takes counts of its own on what it shares.
+    /// Pushes a whole term, in this encoder's mode. Takes counts of what the written term shares.
     ///
     /// # Complexity
-    /// Linear; a copy of the bytes when they are short.
+    /// Linear. A short term is only copied.
     #[inline]
     pub fn term(&mut self, term: TermRef<'_>) {
         let bytes = term.bytes();
@@ -440,15 +445,16 @@ impl<'b> Encoder<'b> {
         }
     }
 
-    /// Copies runs of heads as they are; only what the mode keeps elsewhere is written anew.
+    /// Copies a term. Only binaries and references that this mode stores in another way are encoded
+    /// anew; the bytes between them are copied.
     fn long_term(&mut self, bytes: &[u8]) {
         if self.mode == Mode::Inline && has_tree_map(bytes) {
             return self.sorted(bytes);
         }
         let mut copied = 0;
         for (start, end) in Heads::new(bytes) {
-            // What the mode keeps elsewhere: handles in inline mode become bytes, long binaries in
-            // shared mode become handles.
+            // Decide whether the term is encoded anew: in inline mode, handles become bytes; in
+            // shared mode, long binaries become handles.
             let moves = match bytes[start] {
                 BLOB | REF_KEPT => true,
                 BIN => self.mode == Mode::Shared && end - start > INLINE_BINARY + 2,
@@ -467,12 +473,11 @@ impl<'b> Encoder<'b> {
         self.out.extend_from_slice(&bytes[copied..]);
     }
 
-    /// As `long_term`, with the pairs of all maps sorted, whose order in the bytes may be that of a
-    /// tree.
+    /// As `long_term`, but sorts the pairs of all maps, which may be in the order of a tree.
     #[cold]
     fn sorted(&mut self, bytes: &[u8]) {
         let mut inner = Encoder::new(self.out, self.mode);
-        // The open maps: their token, and how many terms were pending around them.
+        // For each open map: its token, and the number of terms that were pending around it.
         let mut maps = Vec::new();
         let mut pending = 1;
         for (at, end) in Heads::new(bytes) {
@@ -484,7 +489,7 @@ impl<'b> Encoder<'b> {
                 _ => inner.raw_head(&bytes[at..end], children),
             }
             while maps.last().is_some_and(|&(_, around)| around == pending) {
-                // The keys of a map of the host's are all different.
+                // The keys of a map of the host are all different.
                 let _ended = maps.pop().map(|(token, _)| inner.end_map(token));
             }
         }
@@ -492,12 +497,12 @@ impl<'b> Encoder<'b> {
         self.negative_zero |= zero;
     }
 
-    /// Takes over one whole term that was written elsewhere, with the counts of its handles.
+    /// Appends one whole term that was encoded elsewhere, and takes over the counts of its handles.
     ///
     /// # Safety
-    /// The bytes are what an encoder of this mode would have written in this process; the caller
-    /// owns one count for each handle in them and gives it up. `handles` and `negative_zero` say
-    /// whether a handle and a −0.0 are among them.
+    /// The bytes are what an encoder of this mode would have written in this process. The caller
+    /// owns one count for each handle in them, and gives it up. `handles` and `negative_zero` say
+    /// whether the term contains a handle and a −0.0.
     pub unsafe fn adopt(&mut self, term: &[u8], handles: bool, negative_zero: bool) {
         self.begin(0);
         self.out.extend_from_slice(term);
@@ -505,13 +510,13 @@ impl<'b> Encoder<'b> {
         self.negative_zero |= negative_zero;
     }
 
-    /// A head that an encoder wrote in inline mode, and that is no map's.
+    /// Appends a head that an encoder wrote in inline mode. It must not be that of a map.
     pub(crate) fn raw_head(&mut self, head: &[u8], children: u64) {
         self.begin(children);
         self.out.extend_from_slice(head);
     }
 
-    /// A leaf inside a term that is being copied, in this mode; the outermost term has been
+    /// Encodes anew a leaf of a term that is being copied. The outermost term has already been
     /// counted.
     fn moved(&mut self, leaf: TermRef<'_>) {
         let mut inner = Encoder::new(self.out, self.mode);
@@ -539,10 +544,10 @@ pub(crate) fn push_int(out: &mut Vec<u8>, n: i64) {
     push_tagged(out, INT1 + len as u8 - 1, n as u64, len);
 }
 
-/// Appends a tag and the low bytes of a payload, so many.
+/// Appends a tag and the `len` low bytes of a payload.
 #[inline]
 fn push_tagged(out: &mut Vec<u8>, tag: u8, payload: u64, len: usize) {
-    // All eight, and then not those behind: a copy of known length is two instructions.
+    // Append all eight bytes, then cut off the rest: a copy of constant length is two instructions.
     let mut bytes = [tag, 0, 0, 0, 0, 0, 0, 0, 0];
     bytes[1..].copy_from_slice(&payload.to_le_bytes());
     let end = out.len() + 1 + len;
@@ -557,7 +562,7 @@ pub(crate) fn push_atom(out: &mut Vec<u8>, atom: Atom) {
     push_tagged(out, ATOM1 + len as u8 - 1, u64::from(id), len);
 }
 
-/// The number, if it fits; the magnitude has no leading zero byte.
+/// The integer, if it fits into 64 bits. The magnitude has no leading zero byte.
 fn as_i64(negative: bool, magnitude: &[u8]) -> Option<i64> {
     if magnitude.len() > 8 {
         return None;

@@ -6,15 +6,15 @@ use std::hash::{BuildHasher, RandomState};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::LazyLock;
 
-/// A random member of a family of hash functions over bytes, one for each table: keys that are bad
-/// for one seed are good for the next.
+/// A random member of a family of hash functions over bytes. Each table has its own. Keys that
+/// collide often with one seed don't with another.
 #[derive(Clone)]
 pub struct Seed(RapidSecrets);
 
 impl Seed {
-    /// A seed that nobody can foresee, from the system's random numbers. The multipliers, which
-    /// take long to make, are the same for all seeds of the program; what they are mixed with is
-    /// not.
+    /// An unpredictable seed, made of the system's random numbers. The multipliers take long to
+    /// compute, and are the same for all seeds of the process. The value with which they are mixed
+    /// differs.
     pub fn random() -> Seed {
         static STATE: LazyLock<(RandomState, RapidSecrets)> = LazyLock::new(|| {
             let state = RandomState::new();
@@ -24,18 +24,18 @@ impl Seed {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let (state, secrets) = &*STATE;
         Seed(RapidSecrets {
-            // Ordering: Relaxed; only the numbers' being different matters.
+            // Ordering: Relaxed; it only matters that the numbers are different.
             seed: state.hash_one(NEXT.fetch_add(1, Ordering::Relaxed)),
             ..*secrets
         })
     }
 
-    /// The seed of a number, for tests that must do the same twice.
+    /// The seed that a number determines, for tests that must be repeatable.
     pub fn from_number(number: u64) -> Seed {
         Seed(RapidSecrets::seed(number))
     }
 
-    /// The hash of a run of bytes. All 64 bits are good.
+    /// The hash of some bytes. All 64 bits are well distributed.
     #[inline(always)]
     pub fn hash(&self, bytes: &[u8]) -> u64 {
         match bytes.len() {
@@ -49,8 +49,8 @@ impl Seed {
         rapidhash_v3_micro_inline::<true, true>(bytes, &self.0)
     }
 
-    /// The same for at most `SHORT` bytes, where it is two multiplications: small enough to be
-    /// written where it is used.
+    /// The same for at most `SHORT` bytes. It takes two multiplications, and is small enough to be
+    /// inlined.
     #[inline(always)]
     fn hash_short(&self, bytes: &[u8]) -> u64 {
         let len = bytes.len() as u64;
@@ -80,16 +80,17 @@ impl Seed {
     }
 }
 
-/// The longest run of bytes that [`Seed::hash`] takes as a whole.
+/// The length of the longest bytes that [`Seed::hash`] handles inline.
 const SHORT: usize = 16;
 
-/// The first and the last so many bytes, if there are as many.
+/// The first and the last `N` bytes, if there are as many.
 #[inline(always)]
 fn ends<const N: usize>(bytes: &[u8]) -> Option<([u8; N], [u8; N])> {
     Some((*bytes.first_chunk()?, *bytes.last_chunk()?))
 }
 
-/// Both halves of a product, with the factors in them: so a factor of 0 doesn't swallow the other.
+/// Both halves of a product, each mixed with a factor. So the result depends on both factors, even
+/// if one is 0.
 #[inline(always)]
 fn multiply(a: u64, b: u64) -> (u64, u64) {
     let product = u128::from(a) * u128::from(b);
@@ -97,7 +98,7 @@ fn multiply(a: u64, b: u64) -> (u64, u64) {
 }
 
 impl fmt::Debug for Seed {
-    /// Keeps the seed to itself.
+    /// Doesn't show the seed.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Seed(..)")
     }

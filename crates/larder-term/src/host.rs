@@ -1,4 +1,4 @@
-//! What the host says of itself: switches of the whole process, set before its first table is made.
+//! Properties of the host: settings of the whole process, made before its first table.
 
 use crate::atom::Atom;
 use std::{
@@ -11,8 +11,8 @@ use std::{
 
 static LEGACY_ZERO: AtomicBool = AtomicBool::new(false);
 
-/// Says whether 0.0 and −0.0 are identical in this process, as the host has it (OTP before 27). At
-/// first they are not.
+/// Sets whether 0.0 and −0.0 are identical in this process, as they are in OTP before 27. By
+/// default they aren't.
 pub fn set_legacy_zero(legacy: bool) {
     // Ordering: Relaxed; a switch that the host sets before it makes its first table.
     LEGACY_ZERO.store(legacy, Memory::Relaxed);
@@ -25,24 +25,24 @@ pub fn legacy_zero() -> bool {
     LEGACY_ZERO.load(Memory::Relaxed)
 }
 
-/// How the host orders two atoms as keys of one map, where it isn't by their texts.
+/// How the host orders two atoms that are keys of one map, if not by their texts.
 pub type AtomOrder = fn(Atom, Atom) -> Ordering;
 
 static ATOM_ORDER: OnceLock<AtomOrder> = OnceLock::new();
 static TREE_MAPS: AtomicBool = AtomicBool::new(false);
 
-/// Says how the host orders atoms that are keys of one map. To be called before any map is encoded;
-/// a later call changes nothing. Until then, and by default, their texts are compared.
+/// Sets how the host orders atoms that are keys of one map. Must be called before any map is
+/// encoded; only the first call has an effect. By default their texts are compared.
 pub fn set_atom_order(order: AtomOrder) {
     let _the_first_counts = ATOM_ORDER.set(order);
 }
 
-/// How the host orders them, if it has said so.
+/// How the host orders atoms that are keys of one map, if that was set.
 pub(crate) fn atom_order() -> Option<AtomOrder> {
     ATOM_ORDER.get().copied()
 }
 
-/// Says that maps are written in the order of the host's tree from now on.
+/// From now on, large maps may be written in the order of the host's tree.
 pub fn set_tree_maps() {
     // Ordering: Relaxed; a switch that the host sets before it makes its first table.
     TREE_MAPS.store(true, Memory::Relaxed);

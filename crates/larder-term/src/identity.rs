@@ -1,13 +1,13 @@
-//! Identity, `=:=`: whether two terms are the same, where their bytes alone don't say it.
+//! Identity, `=:=`: whether two terms are the same, even if their bytes differ.
 //!
-//! Terms in inline mode are identical if their bytes are. Three things make identical terms differ
-//! in their bytes:
+//! Two terms in inline mode are identical if their bytes are equal. Otherwise, identical terms may
+//! have different bytes for three reasons:
 //!
-//! * what is kept outside, by a handle;
-//! * a map of many pairs, which has one of two forms: sorted (`MAP`), or in the order of the host's
-//!   tree (`TREE_MAP`). Two maps of one form are identical if their bytes are; of different forms,
-//!   if the sorted forms are;
-//! * zeros of either sign, where the host takes them for one.
+//! * A binary or a reference may be stored by a handle.
+//! * A large map has one of two forms: sorted (`MAP`), or in the order of the host's tree
+//!   (`TREE_MAP`). Two maps of the same form are identical if their bytes are equal. Two maps of
+//!   different forms are identical if their sorted forms are.
+//! * The host may take 0.0 and −0.0 for one number.
 
 use crate::{
     compare::compare_leaves,
@@ -23,21 +23,22 @@ impl TermRef<'_> {
     /// Whether both are the same term: Erlang's `=:=`.
     ///
     /// # Complexity
-    /// One comparison of bytes; a walk only if they differ and something in them is kept outside,
-    /// or is a map in the order of a tree (or legacy zeros are about).
+    /// One comparison of bytes. If they differ, a walk over both terms follows only if one of them
+    /// contains a handle or a map in the order of a tree, or if a −0.0 is identical to 0.0.
     #[inline]
     pub fn identical(self, other: TermRef<'_>) -> bool {
         self.bytes() == other.bytes() || identical_apart(self.bytes(), other.bytes())
     }
 }
 
+/// The inline encoding of a term.
 fn inline(bytes: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(bytes.len());
     Encoder::new(&mut out, Mode::Inline).term(TermRef::within(bytes));
     out
 }
 
-/// Whether two terms whose bytes differ are identical all the same.
+/// Whether two terms are identical although their bytes differ.
 fn identical_apart(a: &[u8], b: &[u8]) -> bool {
     let handles = |t: &[u8]| crate::blob::has_handles(t);
     if legacy_zero() && (has_negative_zero(a) || has_negative_zero(b)) {
@@ -47,16 +48,16 @@ fn identical_apart(a: &[u8], b: &[u8]) -> bool {
     (handles(a) || handles(b) || has_tree_map(a) || has_tree_map(b)) && in_step(a, b)
 }
 
-/// The inline bytes of a term with 0.0 for every −0.0.
+/// The inline encoding of a term in which each −0.0 is replaced by 0.0.
 ///
-/// The size of a float does not change, so only the order of a map's pairs may: the term is encoded
+/// The size of a float doesn't change, but the order of a map's pairs may. So the term is encoded
 /// anew, head by head.
 pub fn without_negative_zero(term: TermRef<'_>) -> Vec<u8> {
     let bytes = term.bytes();
     let plain = inline(bytes);
     let mut out = Vec::with_capacity(plain.len());
     let mut enc = Encoder::new(&mut out, Mode::Inline);
-    // The open maps: their token, and how many terms were pending around them.
+    // For each open map: its token, and the number of terms that were pending around it.
     let mut maps = Vec::new();
     let mut pending = 1u64;
     for (at, end) in Heads::new(&plain) {
@@ -68,16 +69,16 @@ pub fn without_negative_zero(term: TermRef<'_>) -> Vec<u8> {
             _ => enc.raw_head(&plain[at..end], children),
         }
         while maps.last().is_some_and(|&(_, around)| around == pending) {
-            // Two keys that differ by the sign of a zero stay two: the host that takes them for one
-            // never sends both.
+            // Two keys that differ only in the sign of a zero stay two keys. A host that takes them
+            // for one key never sends both.
             let _both_kept = maps.pop().map(|(token, _)| enc.end_map(token));
         }
     }
     out
 }
 
-/// Whether two terms of the same shape are identical when what is kept outside is taken for what it
-/// is.
+/// Whether two terms of the same shape are identical: walks over both, and compares what handles
+/// refer to.
 fn in_step(a: &[u8], b: &[u8]) -> bool {
     let (mut i, mut j, mut pending) = (0, 0, 1u64);
     while pending > 0 {

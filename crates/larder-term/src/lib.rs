@@ -1,12 +1,13 @@
 //! Erlang's terms as bytes: identity, order, hash, text and the external format.
 //!
-//! This is the lowest layer of Larder. It knows no table; what is stored in tables is made and read
-//! here.
+//! This is the lowest layer of Larder. It has no notion of a table, but encodes and decodes all
+//! that tables store.
 //!
 //! # Terms
 //!
-//! [`Term`] owns a term, [`TermRef`] borrows one, [`View`] is the opened head of one. The macro
-//! [`term!`] writes them, [`text`] prints and parses them, [`etf`] speaks Erlang's external format.
+//! [`Term`] owns a term, [`TermRef`] borrows one, and [`View`] is the opened head of one. The macro
+//! [`term!`] makes a term of a literal. [`text`] prints and parses terms, and [`etf`] reads and
+//! writes Erlang's external format.
 //!
 //! ```
 //! use larder_term::{term, Term, View};
@@ -27,12 +28,12 @@
 //!
 //! # Bytes
 //!
-//! A term is one run of bytes that says where it ends; no encoding is a prefix of another. An
-//! [`Encoder`] writes it head by head. The encoding is canonical in inline mode: two terms are
-//! identical exactly when their bytes are. In shared mode a binary over 127 bytes lies outside,
-//! counted, and the bytes hold a handle to it ([`blob`] tells who owns which count); a large map
-//! may have its pairs in the order of the host's tree. An [`order_key`] is another run of bytes for
-//! the same term, which compares as terms do.
+//! A term is a run of bytes that determines its own end: no encoding is a prefix of another. An
+//! [`Encoder`] writes it head by head. In inline mode the encoding is canonical: two terms are
+//! identical if and only if their bytes are. In shared mode a binary of more than 127 bytes is
+//! outside, reference-counted, and the bytes contain a handle to it ([`blob`] says who owns which
+//! count). A large map may have its pairs in the order of the host's tree. An [`order_key`] is
+//! another encoding of a term; order keys compare as terms do.
 //!
 //! ```
 //! use larder_term::{order_key, term};
@@ -48,8 +49,8 @@
 //!
 //! # Objects
 //!
-//! A table keeps tuples. [`object`] splits one into the key and the value that an index stores, and
-//! reads it where it lies.
+//! A table stores tuples. [`object`] splits a tuple into the key and the value that an index
+//! stores, and reads it in place.
 //!
 //! ```
 //! use larder_term::{object::{self, KeyForm, ObjectBuf}, term};
@@ -66,18 +67,18 @@
 //!
 //! # Promises
 //!
-//! * Nothing here recurses over the depth of a term: a million nested lists are as good as one.
-//! * Nothing that a stranger sends panics: [`etf`] and [`text`] check what they read.
-//!   [`TermRef::trusted`] and its kin are `unsafe`, because they do not.
-//! * Atoms are for ever ([`atom`]), and so is what parsing an untrusted text costs.
-//! * Some switches belong to the whole process, and the host sets them when it is loaded:
-//!   [`set_legacy_zero`] (hosts that take −0.0 for 0.0), [`set_atom_order`] and [`set_tree_maps`]
-//!   (how the host keeps its maps), [`blob::set_host_binaries`] (how it counts its binaries).
-//!   [`node::set_local`] says what this node is called, which only comparing its identifiers with
-//!   other nodes' asks for.
+//! * No function recurses over the depth of a term: a million nested lists are no problem.
+//! * No untrusted input causes a panic: [`etf`] and [`text`] check what they read.
+//!   [`TermRef::trusted`] and similar functions don't check, and are `unsafe`.
+//! * Atoms are never removed ([`atom`]). So parsing untrusted text can use up memory for good.
+//! * Some settings are global to the process. The host makes them when it is loaded:
+//!   [`set_legacy_zero`] (−0.0 is identical to 0.0), [`set_atom_order`] and [`set_tree_maps`] (how
+//!   the host orders the pairs of its maps), [`blob::set_host_binaries`] (how it counts its
+//!   binaries). [`node::set_local`] sets the name of this node, which matters only when identifiers
+//!   of this node are compared with those of others.
 //!
-//! `unsafe` code lives in [`blob`], where handles become pointers, and in [`object`], which passes
-//! the handles of values to it.
+//! `unsafe` code is only in [`blob`], where handles become pointers, and in [`object`], which
+//! passes the handles of values to it.
 
 pub mod atom;
 pub mod blob;

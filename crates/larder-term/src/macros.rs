@@ -2,11 +2,12 @@
 
 use crate::Term;
 
-/// A term in Erlang's syntax, as far as Rust's tokens go.
+/// Makes a term of a literal in Erlang's syntax, as far as Rust's tokens permit.
 ///
-/// A lower-case name is an atom, a literal a number or a binary, `{…}` a tuple, `[…]` and
-/// `[…|tail]` a list, `#{k => v}` a map, and `(expression)` whatever [`Term`] has a `From` for. An
-/// atom that is no Rust name is `(Atom::new("such as this"))`.
+/// A lower-case name is an atom, and a literal is a number or a binary. `{…}` is a tuple, `[…]` and
+/// `[…|tail]` are lists, and `#{k => v}` is a map. `(expression)` is a Rust expression of any type
+/// for which [`Term`] implements `From`. An atom that isn't a name in Rust is written as
+/// `(Atom::new("such as this"))`.
 ///
 /// ```
 /// use larder_term::{term, Atom, Term};
@@ -16,7 +17,7 @@ use crate::Term;
 /// ```
 ///
 /// # Panics
-/// Panics if a map has two identical keys, or an atom over 255 characters.
+/// Panics if a map has two identical keys, or an atom has more than 255 characters.
 #[macro_export]
 macro_rules! term {
     ({ $($items:tt)* }) => { $crate::__term_items!(tuple [] $($items)*) };
@@ -77,7 +78,7 @@ macro_rules! __term_pairs {
     };
 }
 
-/// What a Rust literal is as a term.
+/// Conversion of a Rust literal to a term.
 #[doc(hidden)]
 pub trait Literal {
     fn term(self) -> Term;

@@ -1,18 +1,18 @@
-//! Changing some pairs of a map without taking it apart.
+//! Changing pairs of a map without decoding it.
 //!
 //! ```text
 //!   head │ k1 v1 │ k2 v2 │ k3 v3          put k2 ⇒ w: w in the place of v2
 //!                ▲                        put k  ⇒ v: where the order has it; one pair more in the head
 //! ```
 //!
-//! 1. A key is looked for from the left, by identity.
-//! 2. A value is put in its place. All else stays, and so does the form: the shape of a tree says
-//!    nothing of values.
-//! 3. A pair that comes or goes does so at its place in a map of sorted form. A map of tree form is
-//!    first written in the sorted form, as only the host knows the tree. Where that would not be
-//!    what the host would write, it can do the change itself ([`MapEdit::leaves_tree`]).
+//! 1. A key is searched from the left, by identity.
+//! 2. A value is replaced in place. The other pairs and the form of the map stay the same, since
+//!    the shape of a tree doesn't depend on values.
+//! 3. A pair is inserted or removed at its place in a map of sorted form. A map of tree form is
+//!    first rewritten in the sorted form, since only the host knows the shape of the new tree. If
+//!    the host would write another form, it can make the change itself ([`MapEdit::leaves_tree`]).
 //!
-//! An edit owns no counts: the handles in it are those of the map and of the terms that were put.
+//! An edit owns no counts. The handles in it are those of the map and of the terms that were put.
 
 use crate::{
     map_order::key_order,
@@ -23,27 +23,27 @@ use crate::{
 };
 use std::ops::Range;
 
-/// The emulator keeps maps of more pairs as trees.
+/// The emulator stores maps of more pairs than this as trees.
 const MOST_SORTED: usize = 32;
 
 /// A map that is being changed.
 #[derive(Debug)]
 pub struct MapEdit {
     bytes: Vec<u8>,
-    /// Whether pairs came or went.
+    /// Whether pairs were inserted or removed.
     is_reshaped: bool,
 }
 
-/// Where a key is, or would be.
+/// The place of a key.
 struct Found {
-    /// Of the pair, or where it belongs in the sorted form.
+    /// The place of the pair, or the place where it would be inserted in the sorted form.
     at: usize,
-    /// Of the key's value, if it is there.
+    /// The bytes of the value, if the map has the key.
     value: Option<Range<usize>>,
 }
 
 impl MapEdit {
-    /// Begins with a map; None for what is none.
+    /// Begins to change a map. `None` if the term isn't a map.
     pub fn new(map: TermRef<'_>) -> Option<MapEdit> {
         let bytes = map.bytes();
         matches!(bytes.first(), Some(&(MAP | TREE_MAP))).then(|| MapEdit {
@@ -57,15 +57,16 @@ impl MapEdit {
         TermRef::within(&self.bytes)
     }
 
-    /// Whether a change would take the map out of the form that a host has for it which keeps large
-    /// maps as trees: a pair comes or goes, and the map is large before or after.
+    /// Whether a change would lose the tree form that the host has for large maps. That is so if a
+    /// pair is inserted or removed, and the map is large before or afterwards. `value` is the new
+    /// value, or `None` if the key is to be removed.
     pub fn leaves_tree(&self, key: TermRef<'_>, value: Option<TermRef<'_>>) -> bool {
         let most = MOST_SORTED - usize::from(value.is_some());
         let is_large = self.bytes[0] == TREE_MAP || self.len() > most;
         is_large && crate::tree_maps() && self.find(key).value.is_some() != value.is_some()
     }
 
-    /// How many pairs there are.
+    /// The number of pairs.
     fn len(&self) -> usize {
         match self.term().view() {
             View::Map(map) => map.len(),
@@ -82,10 +83,10 @@ impl MapEdit {
         Some(TermRef::within(&self.bytes[value]))
     }
 
-    /// Gives a key this value.
+    /// Sets the value of a key.
     ///
     /// # Complexity
-    /// O(n) in the map; O(n log n) for a new key of a map of tree form.
+    /// O(n) in the map. O(n log n) for a new key of a map of tree form.
     pub fn put(&mut self, key: TermRef<'_>, value: TermRef<'_>) {
         if let Some(old) = self.find(key).value {
             self.bytes.splice(old, value.bytes().iter().copied());
@@ -98,7 +99,7 @@ impl MapEdit {
         self.count(self.len() + 1);
     }
 
-    /// Removes a key; whether it was there.
+    /// Removes a key. Returns whether the map had it.
     ///
     /// # Complexity
     /// As [`MapEdit::put`].
@@ -139,7 +140,7 @@ impl MapEdit {
         Found { at, value: None }
     }
 
-    /// Pairs are to come or go: now the form is the sorted one.
+    /// Rewrites the map in the sorted form, before a pair is inserted or removed.
     fn reshape(&mut self) {
         self.is_reshaped = true;
         if self.bytes[0] == MAP {
@@ -160,7 +161,7 @@ impl MapEdit {
         self.bytes = bytes;
     }
 
-    /// Writes another number of pairs in the head of a map of sorted form.
+    /// Writes the new number of pairs into the head of a map of sorted form.
     fn count(&mut self, pairs: usize) {
         let mut head = vec![MAP];
         varint::push(&mut head, pairs as u64);

@@ -1,13 +1,13 @@
-//! Where the keys and values of a term's maps begin, found in one pass.
+//! Where the keys and values of all maps of a term begin, found in one pass.
 //!
-//! Order keys and texts have all of a map's keys in term order, but its pairs are stored side by
-//! side, perhaps as the host's tree has them, so its values are visited out of order. Skipping to
-//! them map by map would cost the square of the depth of nested maps; this pass costs the term
-//! once.
+//! Order keys and texts have the keys of a map in term order. But pairs are stored side by side, in
+//! another order, possibly that of the host's tree. So keys and values are visited out of order. If
+//! each map were searched for them separately, the costs would be quadratic in the depth of nested
+//! maps. This pass walks over the term once.
 //!
-//! Invariant of the pass: `boundary` is the value of `pending` at which the next term to begin is a
-//! child of the innermost map (or comes right after it, once all its places are filled), as in the
-//! encoder.
+//! Invariant of the pass: as in the encoder, `boundary` is the value of `pending` at which the next
+//! term to begin is a child of the innermost map, or is directly behind it if all its places have
+//! been recorded.
 
 use crate::{
     skip::head,
@@ -16,9 +16,9 @@ use crate::{
 
 /// The places of all maps with more than one pair.
 pub(crate) struct MapIndex {
-    /// Where each map begins, ascending, and its first place.
+    /// For each map: where it begins, and the index of its first place. Ascending.
     maps: Vec<(usize, usize)>,
-    /// For each map: key, value, key, value, …, end.
+    /// The places of all maps. Each has: key, value, key, value, …, end.
     places: Vec<usize>,
 }
 
@@ -37,7 +37,7 @@ impl MapIndex {
         let mut frames: Vec<Frame> = Vec::new();
         let (mut at, mut pending, mut boundary) = (0, 1u64, u64::MAX);
         while pending > 0 {
-            // The next term begins a key or a value of the innermost map, or comes right behind the
+            // The next term is a key or a value of the innermost map, or is directly behind the
             // map.
             while pending == boundary {
                 boundary = index.mark(&mut frames, at, boundary);
@@ -64,7 +64,7 @@ impl MapIndex {
         Frame { next, last, outer }
     }
 
-    /// Notes a place of the innermost map; returns the boundary from then on.
+    /// Records a place of the innermost map. Returns the new boundary.
     fn mark(&mut self, frames: &mut Vec<Frame>, at: usize, boundary: u64) -> u64 {
         let Some(frame) = frames.last_mut() else {
             return u64::MAX;
@@ -76,7 +76,8 @@ impl MapIndex {
             return outer;
         }
         frame.next += 1;
-        // At 0 the whole term ends with this map's last value.
+        // This wraps around if `boundary` is 0: the whole term then ends with the last value of
+        // this map.
         boundary.wrapping_sub(1)
     }
 

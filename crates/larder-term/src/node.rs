@@ -1,36 +1,36 @@
-//! Nodes: where a pid, port or reference comes from.
+//! Nodes: the origin of a pid, port or reference.
 
 use crate::atom::{atoms, Atom};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// A node's name and creation.
+/// The name and the creation of a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct NodeName {
     /// The name, such as `nonode@nohost`.
     pub name: Atom,
-    /// Which life of the node it is.
+    /// The creation, which distinguishes the incarnations of a node.
     pub creation: u32,
 }
 
 impl NodeName {
-    /// The name of a node that has none yet: `nonode@nohost`, creation 0.
+    /// The name of a node that isn't alive: `nonode@nohost`, creation 0.
     pub const NONE: NodeName = NodeName {
         name: atoms::NONODE,
         creation: 0,
     };
 }
 
-/// Whose pid, port or reference it is.
+/// The node of a pid, port or reference.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Node {
-    /// This node's, whatever its name is now.
+    /// This node, whatever its name is now.
     Local,
-    /// Another node's.
+    /// Another node.
     External(NodeName),
 }
 
 impl Node {
-    /// The node's name now: that of [`local`] for this node.
+    /// The current name of the node. That of this node is [`local`].
     pub fn name(self) -> NodeName {
         match self {
             Node::Local => local(),
@@ -41,17 +41,17 @@ impl Node {
 
 static LOCAL: AtomicU64 = AtomicU64::new((atoms::NONODE.id() as u64) << 32);
 
-/// Says what this node is called. Term order reads it when it compares a local identifier with
-/// another node's, nothing else does.
+/// Sets the name of this node. It is read only when the order of terms compares a local identifier
+/// with one of another node.
 pub fn set_local(name: NodeName) {
-    // Ordering: Relaxed; both halves travel in one word and nothing else is published with it.
+    // Ordering: Relaxed; both halves are in one word, and nothing else is published with it.
     LOCAL.store(
         u64::from(name.name.id()) << 32 | u64::from(name.creation),
         Ordering::Relaxed,
     );
 }
 
-/// What this node is called: what was last said to [`set_local`], at first [`NodeName::NONE`].
+/// The name of this node, as last set by [`set_local`]. Initially [`NodeName::NONE`].
 pub fn local() -> NodeName {
     // Ordering: Relaxed; pairs with the store of `set_local`, see there.
     let word = LOCAL.load(Ordering::Relaxed);

@@ -1,15 +1,15 @@
 //! Walking over encoded terms without recursion.
 //!
-//! A term is a head (tag and the payload that is no term) followed by its children. The encoding is
-//! in prefix order, so "one term" is `pending = 1; while pending > 0 { pending -= 1; advance over a
-//! head; pending += its children }`.
+//! A term is a head (a tag, and the part of the payload that isn't terms) followed by its children.
+//! The encoding is in prefix order. So this skips one term: `pending = 1; while pending > 0 {
+//! pending -= 1; skip a head; pending += number of its children }`.
 
 use crate::{tags::*, varint};
 
-/// The place after the head at `at`, and the number of terms that follow as its children.
+/// The place behind the head at `at`, and the number of its children, which follow.
 ///
 /// # Panics
-/// Panics on bytes that no encoder wrote.
+/// Panics on bytes that no encoder has written.
 #[inline]
 pub fn head(bytes: &[u8], at: usize) -> (usize, u64) {
     let tag = bytes[at];
@@ -82,7 +82,7 @@ fn skip_varints(bytes: &[u8], mut at: usize, n: usize) -> usize {
     at
 }
 
-/// Over a node's atom and creation.
+/// Skips the atom and the creation of a node.
 fn skip_node(bytes: &[u8], at: usize) -> usize {
     head(bytes, at).0 + 4
 }
@@ -95,22 +95,22 @@ fn skip_words(bytes: &[u8], at: usize) -> usize {
 /// The length of the first term of `bytes`, which an encoder wrote.
 ///
 /// # Panics
-/// Panics on bytes that no encoder wrote.
+/// Panics on bytes that no encoder has written.
 ///
 /// # Complexity
-/// Linear in the heads of the term; no recursion.
+/// Linear in the heads of the term. No recursion.
 #[inline]
 pub fn skip(bytes: &[u8]) -> usize {
     end_of(bytes, 0)
 }
 
-/// The length of a term whose tag alone tells it; 0 of another.
+/// The length of a term, if the tag alone determines it; otherwise 0.
 #[inline]
 pub(crate) fn fixed(tag: u8) -> usize {
     usize::from(FIXED[usize::from(tag)])
 }
 
-/// The lengths of terms whose tags alone tell them; 0 of others.
+/// The lengths of terms whose tags alone determine them; 0 for all others.
 const FIXED: [u8; 256] = {
     let mut lengths = [0; 256];
     let mut tag = 0;
@@ -127,7 +127,7 @@ const FIXED: [u8; 256] = {
     lengths
 };
 
-/// The place after the term at `at`.
+/// The place behind the term at `at`.
 #[inline]
 pub fn end_of(bytes: &[u8], at: usize) -> usize {
     match fixed(bytes[at]) {
@@ -136,11 +136,11 @@ pub fn end_of(bytes: &[u8], at: usize) -> usize {
     }
 }
 
-/// `end_of` where the tag alone doesn't tell the length.
+/// `end_of`, if the tag alone doesn't determine the length.
 fn end_of_other(bytes: &[u8], at: usize) -> usize {
     let (mut at, mut pending) = head(bytes, at);
     while pending > 0 {
-        // Most children tell their lengths by their tags.
+        // The tags of most children determine their lengths.
         let (next, children) = match fixed(bytes[at]) {
             0 => head(bytes, at),
             len => (at + len, 0),
@@ -151,21 +151,21 @@ fn end_of_other(bytes: &[u8], at: usize) -> usize {
     at
 }
 
-/// The places of all heads of a run of whole terms, in order.
+/// An iterator over the heads of a run of complete terms, in order.
 pub struct Heads<'a> {
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Heads<'a> {
-    /// Those of a run.
+    /// The heads of a run.
     pub fn new(bytes: &'a [u8]) -> Self {
         Heads { bytes, at: 0 }
     }
 }
 
 impl Iterator for Heads<'_> {
-    /// Where the head begins, and where it ends.
+    /// The beginning and the end of a head.
     type Item = (usize, usize);
 
     #[inline]

@@ -1,9 +1,9 @@
-//! The tag bytes that open every encoded term (`docs/design.md` §2.1 has the table of payloads).
+//! The tag bytes with which encoded terms begin. `docs/design.md` §2.1 has the table of payloads.
 
 /// `SMALL + n` is the integer `n`, for `n` in `0..=127`.
 pub const SMALL: u8 = 0x80;
-/// An integer in one byte; `INT1 + k` has `k + 1` bytes, two's complement, little endian, as few as
-/// carry it.
+/// An integer in one byte. `INT1 + k` has `k + 1` bytes, in two's complement, little endian; as few
+/// as possible.
 pub const INT1: u8 = 0x01;
 /// An integer in eight bytes.
 pub const INT8: u8 = 0x08;
@@ -11,9 +11,9 @@ pub const INT8: u8 = 0x08;
 pub const BIG_POS: u8 = 0x09;
 /// An integer below `i64::MIN`.
 pub const BIG_NEG: u8 = 0x0A;
-/// A float: eight bytes, IEEE bits, little endian.
+/// A float: its IEEE bits in eight bytes, little endian.
 pub const FLOAT: u8 = 0x0B;
-/// An atom whose id takes one byte; `ATOM1 + k` has an id of `k + 1` bytes.
+/// An atom whose id takes one byte. `ATOM1 + k` has an id of `k + 1` bytes.
 pub const ATOM1: u8 = 0x0C;
 /// An atom whose id takes four bytes.
 pub const ATOM4: u8 = 0x0F;
@@ -27,11 +27,11 @@ pub const ILIST: u8 = 0x12;
 pub const TUPLE: u8 = 0x13;
 /// A map.
 pub const MAP: u8 = 0x14;
-/// A binary kept inline.
+/// A binary whose bytes are inline.
 pub const BIN: u8 = 0x15;
-/// A binary kept outside, by handle.
+/// A binary whose bytes are outside, stored as a handle.
 pub const BLOB: u8 = 0x16;
-/// A bitstring whose length is no multiple of eight.
+/// A bitstring whose length isn't a multiple of eight.
 pub const BITS: u8 = 0x17;
 /// A pid of this node.
 pub const PID: u8 = 0x18;
@@ -45,20 +45,21 @@ pub const PORT_EXT: u8 = 0x1B;
 pub const REF: u8 = 0x1C;
 /// A reference of another node.
 pub const REF_EXT: u8 = 0x1D;
-/// A reference of this node that keeps something alive, by handle.
+/// A reference of this node that keeps something alive, stored with a handle.
 pub const REF_KEPT: u8 = 0x1E;
 /// A local fun.
 pub const FUN: u8 = 0x1F;
 /// `fun M:F/A`.
 pub const EXPORT: u8 = 0x20;
-/// A map of many pairs, in the order of the host's tree: the number of pairs, the length of what
-/// says how the tree branches, that, and the pairs. Index keys never hold one.
+/// A map of many pairs, in the order of the host's tree. The tag is followed by the number of
+/// pairs, the length of the tree's shape, the shape (how the tree branches), and the pairs. Index
+/// keys never contain one.
 pub const TREE_MAP: u8 = 0x21;
 
-/// The bytes of a handle.
+/// The size of a handle in bytes.
 pub const HANDLE: usize = 8;
-/// The longest binary that shared mode still keeps inline: to copy so much costs less than to count
-/// it, and its length is one byte.
+/// The longest binary that is inline in shared mode. Copying it costs less than counting
+/// references, and its length takes one byte.
 pub const INLINE_BINARY: usize = 127;
-/// The shortest term that can hold a handle: tag, length, handle.
+/// The size of the shortest term that has a handle: tag, length, handle.
 pub const SHORTEST_WITH_HANDLE: usize = 2 + HANDLE;

@@ -12,10 +12,10 @@ use crate::{
 use num_bigint::BigInt;
 use std::{cmp::Ordering, fmt, hash, str::FromStr};
 
-/// A term that owns its bytes. Long binaries in it are kept once and counted; cloning shares them.
+/// A term that owns its bytes. Long binaries in it are reference-counted, and shared by clones.
 ///
-/// `==` and `Hash` are identity (`=:=` of Erlang). `Ord` is Erlang's order, with what ties there (1
-/// and 1.0) ordered as the keys of maps are, so that it agrees with `==`.
+/// `==` and `Hash` are by identity (Erlang's `=:=`). `Ord` is Erlang's order of terms. Terms that
+/// are equal there, such as 1 and 1.0, are ordered as keys of maps, so that `Ord` agrees with `==`.
 ///
 /// ```
 /// use larder_term::{term, Term};
@@ -29,28 +29,28 @@ pub struct Term {
     run: Counted<Box<[u8]>>,
 }
 
-/// A float that no term can be: infinite or not a number.
+/// The error that a float is infinite or NaN, which no term is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a float must be finite")]
 pub struct NotFinite;
 
-/// What was pushed is not one complete term.
+/// The error that what was pushed isn't exactly one complete term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what was pushed is not one complete term")]
 pub struct Incomplete;
 
 impl Term {
-    /// The term that a closure pushes, in shared mode.
+    /// Builds the term that a closure pushes, in shared mode.
     ///
     /// # Errors
-    /// [`Incomplete`] if it pushes less or more than one term, or leaves a map open.
+    /// [`Incomplete`] if the closure pushes less or more than one term, or doesn't end a map.
     pub fn build(push: impl FnOnce(&mut Encoder<'_>)) -> Result<Term, Incomplete> {
         let mut buf = TermBuf::new(Mode::Shared);
         buf.encode(push);
         buf.into_term().ok_or(Incomplete)
     }
 
-    /// As `build`, for closures of this crate that push one term.
+    /// As `build`, for closures of this crate, which push one term.
     fn of(push: impl FnOnce(&mut Encoder<'_>)) -> Term {
         let built = Term::build(push);
         debug_assert!(built.is_ok());
@@ -70,7 +70,7 @@ impl Term {
     /// A float.
     ///
     /// # Errors
-    /// [`NotFinite`] if it is infinite or not a number.
+    /// [`NotFinite`] if the float is infinite or NaN.
     pub fn float(x: f64) -> Result<Term, NotFinite> {
         match x.is_finite() {
             true => Ok(Term::of(|enc| enc.float(x))),
@@ -78,10 +78,10 @@ impl Term {
         }
     }
 
-    /// The atom of a text.
+    /// The atom with this text.
     ///
     /// # Panics
-    /// Panics over 255 characters, as [`Atom::new`].
+    /// Panics if the text has more than 255 characters, like [`Atom::new`].
     pub fn atom(text: &str) -> Term {
         Term::from(Atom::new(text))
     }
@@ -114,8 +114,8 @@ impl Term {
         })
     }
 
-    /// A list with a tail: `[a, b | tail]`. A tail that is a list itself makes one longer list, as
-    /// in Erlang; no elements make the tail.
+    /// A list with a tail: `[a, b | tail]`. If the tail is a list itself, the result is one longer
+    /// list, as in Erlang. If there are no elements, the result is the tail.
     pub fn improper<T: AsTerm>(
         elements: impl IntoIterator<Item = T, IntoIter: ExactSizeIterator>,
         tail: TermRef<'_>,
@@ -169,7 +169,7 @@ impl Term {
         Term::of(|enc| enc.binary(bytes))
     }
 
-    /// The first `bits` bits of `bytes`.
+    /// The bitstring of the first `bits` bits of `bytes`.
     pub fn bits(bytes: &[u8], bits: usize) -> Term {
         Term::of(|enc| enc.bits(bytes, bits))
     }
@@ -206,14 +206,14 @@ impl Term {
         self.run.bytes()
     }
 
-    /// Opens the head.
+    /// Opens the head of the term.
     #[inline]
     pub fn view(&self) -> View<'_> {
         self.as_ref().view()
     }
 }
 
-/// What can be pushed as a term.
+/// A value that can be pushed as a term.
 pub trait AsTerm {
     /// The term, borrowed.
     fn as_term(&self) -> TermRef<'_>;
@@ -280,7 +280,7 @@ impl From<usize> for Term {
 }
 
 impl From<&str> for Term {
-    /// The text as a binary, as Elixir has it. For an atom see [`Term::atom`].
+    /// The text as a binary, like a string in Elixir. For atoms, see [`Term::atom`].
     fn from(text: &str) -> Term {
         Term::binary(text.as_bytes())
     }
@@ -331,7 +331,7 @@ impl Ord for Term {
 }
 
 impl fmt::Display for Term {
-    /// As Erlang writes it, on one line.
+    /// The term as Erlang prints it, on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(&self.as_ref(), f)
     }
@@ -344,7 +344,7 @@ impl fmt::Debug for Term {
 }
 
 impl fmt::Display for TermRef<'_> {
-    /// As Erlang writes it, on one line.
+    /// The term as Erlang prints it, on one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&text::print(*self))
     }
@@ -364,7 +364,7 @@ impl FromStr for Term {
     }
 }
 
-/// A buffer in which terms are built, one after another. Reusing it reuses its memory.
+/// A buffer in which terms are built, one after another. Its memory is reused.
 #[derive(Debug)]
 pub struct TermBuf {
     run: Counted<Vec<u8>>,
@@ -388,20 +388,20 @@ impl TermBuf {
         }
     }
 
-    /// Gives up what it holds, keeping the memory.
+    /// Drops the contents, and keeps the memory.
     #[inline]
     pub fn clear(&mut self) {
         self.run.clear();
         self.complete = false;
     }
 
-    /// Bytes of memory that it has taken.
+    /// The memory that the buffer has allocated, in bytes.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.run.capacity()
     }
 
-    /// Replaces what it holds by what a closure pushes.
+    /// Replaces the contents by what a closure pushes.
     #[inline]
     pub fn encode<R>(&mut self, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
         self.complete = false;
@@ -416,7 +416,7 @@ impl TermBuf {
         self.complete.then(|| TermRef::within(self.run.bytes()))
     }
 
-    /// The term as a value of its own, if what was pushed is one complete term.
+    /// Converts the buffer into an owned term, if what was pushed is one complete term.
     pub fn into_term(self) -> Option<Term> {
         let run = self.run.into_boxed();
         self.complete.then_some(Term { run })

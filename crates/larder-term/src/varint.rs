@@ -1,7 +1,7 @@
-//! LEB128 varints: seven bits a byte, low ones first, the top bit set on all but the last byte;
-//! minimal.
+//! LEB128 varints: seven bits in each byte, the lowest first. The top bit is set in all bytes but
+//! the last one. The encoding is as short as possible.
 
-/// Appends `n`.
+/// Appends a number.
 #[inline]
 pub fn push(out: &mut Vec<u8>, mut n: u64) {
     while n >= 0x80 {
@@ -11,10 +11,10 @@ pub fn push(out: &mut Vec<u8>, mut n: u64) {
     out.push(n as u8);
 }
 
-/// The number at `at` and the place after it.
+/// Reads the number at `at`. Also returns the place behind it.
 ///
 /// # Panics
-/// Panics if the bytes end inside the number; bytes that an encoder wrote do not.
+/// Panics if the bytes end inside the number, which never happens for bytes that an encoder wrote.
 #[inline]
 pub fn read(bytes: &[u8], at: usize) -> (u64, usize) {
     let first = bytes[at];

@@ -12,12 +12,12 @@ use num_bigint::{BigInt, Sign};
 
 /// One term as a borrowed run of encoded bytes. Copying it copies no term.
 ///
-/// A handle inside is good while the bytes are: who makes a `TermRef` of bytes of their own says so
-/// ([`TermRef::trusted`]).
+/// The handles in the bytes are valid for `'a`. Whoever makes a `TermRef` of bytes of its own
+/// promises this ([`TermRef::trusted`]).
 #[derive(Clone, Copy)]
 pub struct TermRef<'a>(&'a [u8]);
 
-/// What a term is, ranked as Erlang orders terms (integers and floats share a rank).
+/// The kind of a term. Kinds are in Erlang's order of types, and integers and floats share a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[allow(missing_docs)]
 pub enum Kind {
@@ -49,7 +49,7 @@ impl Kind {
 pub enum View<'a> {
     /// An integer that fits into 64 bits.
     Int(i64),
-    /// An integer that does not.
+    /// An integer that doesn't fit into 64 bits.
     Big(BigRef<'a>),
     /// A float.
     Float(f64),
@@ -57,20 +57,20 @@ pub enum View<'a> {
     Atom(Atom),
     /// The empty list.
     Nil,
-    /// A list of at least one element.
+    /// A list of at least one element, proper or improper.
     List(ListRef<'a>),
     /// A tuple.
     Tuple(TupleRef<'a>),
     /// A map.
     Map(MapRef<'a>),
-    /// A binary, wherever it is kept.
+    /// A binary, whether its bytes are inline or outside.
     Bin(&'a [u8]),
-    /// A bitstring whose length in bits is no multiple of eight; the last byte's unused low bits
-    /// are zero.
+    /// A bitstring whose length in bits isn't a multiple of eight. The unused low bits of the last
+    /// byte are zero.
     Bits {
-        /// The bits, high ones first.
+        /// The bits, from the highest bit of each byte.
         bytes: &'a [u8],
-        /// How many there are.
+        /// The number of bits.
         bits: usize,
     },
     /// A pid.
@@ -92,17 +92,17 @@ pub enum View<'a> {
     },
 }
 
-/// An integer beyond 64 bits.
+/// An integer that doesn't fit into 64 bits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BigRef<'a> {
-    /// Whether it is below zero.
+    /// Whether the integer is negative.
     pub negative: bool,
-    /// The magnitude, low bytes first, the last one not zero.
+    /// The magnitude, little endian. The last byte isn't zero.
     pub magnitude: &'a [u8],
 }
 
 impl BigRef<'_> {
-    /// The number.
+    /// The integer.
     pub fn to_bigint(self) -> BigInt {
         let sign = if self.negative {
             Sign::Minus
@@ -116,9 +116,9 @@ impl BigRef<'_> {
 /// A pid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PidRef {
-    /// Whose it is.
+    /// The node that it belongs to.
     pub node: Node,
-    /// The number.
+    /// The id.
     pub id: u32,
     /// The serial.
     pub serial: u32,
@@ -127,30 +127,30 @@ pub struct PidRef {
 /// A port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PortRef {
-    /// Whose it is.
+    /// The node that it belongs to.
     pub node: Node,
-    /// The number.
+    /// The id.
     pub id: u64,
 }
 
 /// A reference.
 #[derive(Clone, Copy)]
 pub struct RefRef<'a> {
-    /// Whose it is.
+    /// The node that it belongs to.
     pub node: Node,
     words: &'a [u8],
     kept: bool,
 }
 
 impl<'a> RefRef<'a> {
-    /// The words, in the order of the external format.
+    /// The words of the id, in the order of the external format.
     pub fn words(self) -> impl DoubleEndedIterator<Item = u32> + ExactSizeIterator + 'a {
         self.words
             .chunks_exact(4)
             .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
     }
 
-    /// Whether it keeps something of the host alive ([`TermRef::anchor`] gives it).
+    /// Whether the reference keeps something of the host alive. [`TermRef::anchor`] returns that.
     pub fn is_kept(self) -> bool {
         self.kept
     }
@@ -165,11 +165,11 @@ pub struct FunRef<'a> {
     pub arity: u64,
     /// The module's digest.
     pub uniq: [u8; 16],
-    /// The index.
+    /// The index of the fun in its module.
     pub index: u32,
-    /// The old index: an integer.
+    /// The old index, which is an integer.
     pub old_index: TermRef<'a>,
-    /// The old digest: an integer.
+    /// The old digest, which is an integer.
     pub old_uniq: TermRef<'a>,
     free: Terms<'a>,
 }
@@ -181,31 +181,31 @@ impl<'a> FunRef<'a> {
     }
 }
 
-/// A tuple's elements.
+/// The elements of a tuple.
 #[derive(Clone, Copy)]
 pub struct TupleRef<'a>(Terms<'a>);
 
 impl<'a> TupleRef<'a> {
-    /// How many elements there are.
+    /// The number of elements.
     #[inline]
     pub fn arity(self) -> usize {
         self.0.left
     }
 
-    /// The element at `index`, from 0. Linear in what stands before it.
+    /// The element at `index`, from 0. Linear in the elements before it.
     #[inline]
     pub fn get(self, index: usize) -> Option<TermRef<'a>> {
         self.0.clone().nth(index)
     }
 
-    /// The elements in order.
+    /// The elements, in order.
     #[inline]
     pub fn iter(self) -> Terms<'a> {
         self.0
     }
 }
 
-/// A list's elements, at least one.
+/// The elements of a list that isn't empty.
 #[derive(Clone, Copy)]
 pub struct ListRef<'a> {
     elements: Terms<'a>,
@@ -215,7 +215,7 @@ pub struct ListRef<'a> {
 static NIL_BYTES: [u8; 1] = [NIL];
 
 impl<'a> ListRef<'a> {
-    /// How many elements stand before the tail.
+    /// The number of elements, without the tail.
     #[allow(clippy::len_without_is_empty)]
     pub fn len(self) -> usize {
         self.elements.left
@@ -226,12 +226,13 @@ impl<'a> ListRef<'a> {
         self.proper
     }
 
-    /// The elements in order, without the tail.
+    /// The elements, in order, without the tail.
     pub fn iter(self) -> Terms<'a> {
         self.elements
     }
 
-    /// The tail: `[]` for a proper list. Linear for an improper one.
+    /// The tail, which is `[]` in a proper list. Constant for a proper list, and linear for an
+    /// improper one.
     pub fn tail(self) -> TermRef<'a> {
         if self.proper {
             return TermRef(&NIL_BYTES);
@@ -242,35 +243,35 @@ impl<'a> ListRef<'a> {
     }
 }
 
-/// A map's pairs, in the order of their encoding (no order that a person would expect, but the same
-/// for equal maps).
+/// The pairs of a map, in the order of the encoding. The order is arbitrary to users, and may
+/// differ between the two forms of a map (`MAP` and `TREE_MAP`).
 #[derive(Clone, Copy)]
 pub struct MapRef<'a>(Terms<'a>);
 
 impl<'a> MapRef<'a> {
-    /// How many pairs there are.
+    /// The number of pairs.
     pub fn len(self) -> usize {
         self.0.left / 2
     }
 
-    /// Whether there is none.
+    /// Whether the map is empty.
     pub fn is_empty(self) -> bool {
         self.0.left == 0
     }
 
-    /// The value under the key that is identical to `key`. Linear in the map.
+    /// The value of the key that is identical to `key`. Linear in the map.
     pub fn get(self, key: TermRef<'_>) -> Option<TermRef<'a>> {
         self.iter()
             .find_map(|(k, value)| k.identical(key).then_some(value))
     }
 
-    /// The pairs.
+    /// The pairs, in the order of the encoding.
     pub fn iter(self) -> Pairs<'a> {
         Pairs(self.0)
     }
 }
 
-/// Neighbouring terms, in order.
+/// A sequence of terms whose bytes are adjacent.
 #[derive(Clone, Copy)]
 pub struct Terms<'a> {
     bytes: &'a [u8],
@@ -278,14 +279,13 @@ pub struct Terms<'a> {
 }
 
 impl<'a> Terms<'a> {
-    /// `left` terms that begin at the start of `bytes`, which an encoder wrote and whose handles
-    /// are good.
+    /// The first `left` terms of `bytes`, which an encoder wrote and whose handles are valid for
+    /// `'a`.
     pub(crate) fn new(bytes: &'a [u8], left: usize) -> Self {
         Terms { bytes, left }
     }
 
-    /// The bytes from the next term on; what follows the last term is undefined.
-    /// The bytes that the terms lie in, one after another.
+    /// The bytes from the next term on. Those behind the last term are unspecified.
     pub fn rest(self) -> &'a [u8] {
         self.bytes
     }
@@ -329,46 +329,46 @@ impl<'a> Iterator for Pairs<'a> {
 impl ExactSizeIterator for Pairs<'_> {}
 
 impl<'a> TermRef<'a> {
-    /// The term that these bytes are.
+    /// A term, given its bytes.
     ///
     /// # Safety
-    /// The bytes are exactly one term that an [`crate::Encoder`] wrote in this process, and the
-    /// counts of the handles in them are held by somebody for all of `'a`.
+    /// The bytes are exactly one term that an [`crate::Encoder`] wrote in this process. For all of
+    /// `'a`, somebody holds the counts of the handles in them.
     #[inline]
     pub unsafe fn trusted(bytes: &'a [u8]) -> TermRef<'a> {
         TermRef(bytes)
     }
 
-    /// The first of a run of terms, and the bytes after it.
+    /// Splits a run of terms into the first one and the bytes of the others.
     ///
     /// # Safety
-    /// As for [`TermRef::trusted`], for a run of at least one term.
+    /// As for [`TermRef::trusted`], but the bytes are a run of at least one term.
     #[inline]
     pub unsafe fn split_first(run: &'a [u8]) -> (TermRef<'a>, &'a [u8]) {
         let (term, rest) = run.split_at(end_of(run, 0));
         (TermRef(term), rest)
     }
 
-    /// As `trusted`, within this crate: every caller takes the bytes from a whole that was trusted,
-    /// or that it encoded.
+    /// As `trusted`, for this crate. Every caller passes bytes that it encoded, or a part of bytes
+    /// that were trusted.
     #[inline]
     pub(crate) fn within(bytes: &'a [u8]) -> TermRef<'a> {
         TermRef(bytes)
     }
 
-    /// The bytes.
+    /// The encoded bytes.
     #[inline]
     pub fn bytes(self) -> &'a [u8] {
         self.0
     }
 
-    /// What it is.
+    /// The kind of the term.
     #[inline]
     pub fn kind(self) -> Kind {
         kind_at(self.0, 0)
     }
 
-    /// Opens the head.
+    /// Opens the head of the term.
     #[inline]
     pub fn view(self) -> View<'a> {
         let bytes = self.0;
@@ -390,6 +390,7 @@ impl<'a> TermRef<'a> {
         }
     }
 
+    /// `view`, for the less common kinds.
     fn rare_view(self) -> View<'a> {
         let bytes = self.0;
         match bytes[0] {
@@ -423,6 +424,7 @@ impl<'a> TermRef<'a> {
         }
     }
 
+    /// `view`, for pids, ports, references and funs.
     fn identifier_view(self) -> View<'a> {
         let bytes = self.0;
         let tag = bytes[0];
@@ -462,7 +464,7 @@ impl<'a> TermRef<'a> {
         }
     }
 
-    /// The integer, if it is one that fits.
+    /// The integer, if the term is one that fits into 64 bits.
     #[inline]
     pub fn as_int(self) -> Option<i64> {
         match self.0[0] {
@@ -472,20 +474,20 @@ impl<'a> TermRef<'a> {
         }
     }
 
-    /// The atom, if it is one.
+    /// The atom, if the term is one.
     #[inline]
     pub fn as_atom(self) -> Option<Atom> {
         let is_atom = (ATOM1..=ATOM4).contains(&self.0[0]);
         is_atom.then(|| atom(self.0, 0).0)
     }
 
-    /// The tuple, if it is one.
+    /// The tuple, if the term is one.
     #[inline]
     pub fn as_tuple(self) -> Option<TupleRef<'a>> {
         (self.0[0] == TUPLE).then(|| TupleRef(terms(self.0)))
     }
 
-    /// The bytes of a binary, if it is one.
+    /// The bytes of the binary, if the term is one.
     #[inline]
     pub fn as_binary(self) -> Option<&'a [u8]> {
         match self.view() {
@@ -494,7 +496,7 @@ impl<'a> TermRef<'a> {
         }
     }
 
-    /// The elements of a proper list (none for `[]`), if it is one.
+    /// The elements, if the term is a proper list. `[]` has none.
     pub fn as_list(self) -> Option<Terms<'a>> {
         match self.0[0] {
             NIL => Some(Terms::new(&[], 0)),
@@ -503,13 +505,13 @@ impl<'a> TermRef<'a> {
         }
     }
 
-    /// A count of one's own on a binary that is kept outside; `None` for everything else, inline
-    /// binaries too.
+    /// Takes a count of the binary, if its bytes are outside. `None` for all other terms, and for
+    /// inline binaries.
     pub fn blob(self) -> Option<Blob> {
         (self.0[0] == BLOB).then(|| Blob(blob::owned(self)))
     }
 
-    /// The host's owner of a binary that is kept outside, if there is one of this type.
+    /// The host's owner of the binary, if its bytes are outside and have an owner of this type.
     #[inline]
     pub fn blob_owner<T: std::any::Any>(self) -> Option<&'a T> {
         if self.0[0] != BLOB {
@@ -518,8 +520,7 @@ impl<'a> TermRef<'a> {
         blob::payload(self)?.owner()
     }
 
-    /// The address of the host's binary that a binary is, if it is kept outside as one
-    /// ([`Blob::of_host`]).
+    /// The address of the host's binary, if the term is stored as one ([`Blob::of_host`]).
     #[inline]
     pub fn host_binary(self) -> Option<usize> {
         if self.0[0] != BLOB {
@@ -528,7 +529,7 @@ impl<'a> TermRef<'a> {
         blob::host_address(self)
     }
 
-    /// A count of one's own on what a reference keeps alive; `None` for everything else.
+    /// Takes a count of what the reference keeps alive. `None` for all other terms.
     pub fn anchor(self) -> Option<Anchor> {
         if self.0[0] != REF_KEPT {
             return None;
@@ -539,12 +540,12 @@ impl<'a> TermRef<'a> {
         }
     }
 
-    /// Whether a handle lies somewhere in it.
+    /// Whether the term contains a handle.
     pub fn has_handles(self) -> bool {
         blob::has_handles(self.0)
     }
 
-    /// Bytes of the binaries that are kept outside of it. O(n) in the term.
+    /// The total size of the binaries that are outside. O(n) in the term.
     pub fn outside_bytes(self) -> usize {
         blob::outside_bytes(self.0)
     }
@@ -557,25 +558,27 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
     array
 }
 
-/// The value of an `INT1..=INT8`.
+/// The value of an integer with a tag of `INT1..=INT8`.
 #[inline(never)]
 fn small_int(bytes: &[u8]) -> i64 {
     let n = (bytes[0] - INT1) as usize + 1;
     little_endian(&bytes[1..1 + n])
 }
 
-/// The signed number that one to eight bytes are, low ones first; 0 for no bytes or more.
+/// Reads a signed little-endian number of one to eight bytes. 0 if there are no bytes, or more than
+/// eight.
 #[inline]
 pub fn little_endian(bytes: &[u8]) -> i64 {
-    // Loads of fixed widths: bytes gathered one by one would have to be stored before they could be
-    // loaded as a word.
+    // Each length has loads of fixed widths. Bytes that are gathered one by one would have to be
+    // stored before they could be loaded as a word.
     match *bytes {
         [a] => i64::from(a as i8),
         [a, b] => i64::from(i16::from_le_bytes([a, b])),
         [a, b, c] => i64::from(c as i8) << 16 | i64::from(u16::from_le_bytes([a, b])),
         [a, b, c, d] => i64::from(i32::from_le_bytes([a, b, c, d])),
         [a, b, c, d, .., w, x, y, z] if bytes.len() <= 8 => {
-            // The two may overlap: where they do, they agree.
+            // The two loads overlap if there are fewer than eight bytes. They have the same bits
+            // there.
             let high = i64::from(i32::from_le_bytes([w, x, y, z]));
             high << (8 * (bytes.len() - 4)) | i64::from(u32::from_le_bytes([a, b, c, d]))
         }
@@ -593,14 +596,14 @@ pub fn little_endian(bytes: &[u8]) -> i64 {
     }
 }
 
-/// The terms after a tag and a count.
+/// The terms behind a tag and a count.
 #[inline]
 fn terms(bytes: &[u8]) -> Terms<'_> {
     let (n, at) = varint::read(bytes, 1);
     Terms::new(&bytes[at..], n as usize)
 }
 
-/// The atom at `at` and the place after it.
+/// The atom at `at`, and the place behind it.
 #[inline]
 pub(crate) fn atom(bytes: &[u8], at: usize) -> (Atom, usize) {
     let n = (bytes[at] - ATOM1) as usize + 1;
@@ -608,6 +611,7 @@ pub(crate) fn atom(bytes: &[u8], at: usize) -> (Atom, usize) {
     (Atom::trusted(id), at + 1 + n)
 }
 
+/// The name of another node at `at`, and the place behind it.
 fn external(bytes: &[u8], at: usize) -> (Node, usize) {
     let (name, at) = atom(bytes, at);
     let creation = u32::from_le_bytes(array(bytes, at));
@@ -634,7 +638,7 @@ fn fun(bytes: &[u8]) -> FunRef<'_> {
     }
 }
 
-/// What the term at `at` is.
+/// The kind of the term at `at`.
 #[inline]
 pub(crate) fn kind_at(bytes: &[u8], at: usize) -> Kind {
     let tag = bytes[at];

@@ -1,41 +1,42 @@
-//! Handles apart from the bytes that they were in, for those who take bytes out of use long before
-//! their counts may be given back.
+//! Handles that are separated from their bytes, for callers that remove bytes long before they may
+//! give back the counts.
 //!
 //! ```text
 //!  stored bytes ──note──▶ Handles ──own──▶ Counts ──drop──▶ what nobody counts any more is dropped
 //!                         own nothing      own the counts
 //! ```
 //!
-//! The two steps are for those who learn what goes before it is certain to go: handles that were
-//! noted and are forgotten leak nothing, since the bytes own the counts still.
+//! There are two steps, since a caller may learn which handles will be removed before the removal
+//! is certain. If handles were noted and are then dropped, nothing is leaked, since the bytes still
+//! own the counts.
 
 use super::raw;
 use super::Kept;
 use crate::tags::HANDLE;
 use smallvec::SmallVec;
 
-/// Copies of handles, which own nothing, each with the bytes that it leads to.
+/// Copies of handles, which own no counts. Each has the size of the blob that it refers to.
 #[derive(Debug, Default)]
 pub struct Handles(SmallVec<[([u8; HANDLE], usize); 4]>);
 
 impl Handles {
-    /// Copies the handles of a run of whole terms that an encoder wrote.
+    /// Copies the handles of a run of complete terms that an encoder wrote.
     pub fn note(&mut self, run: &[u8]) {
         self.0.extend(raw::handles(run));
     }
 
-    /// Whether none was noted.
+    /// Whether there are no handles.
     #[inline]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Puts the counts of these handles with others.
+    /// Takes over the counts of the handles, and adds them to `counts`.
     ///
     /// # Safety
-    /// Each was noted from a run that an encoder wrote in this process and whose counts somebody
-    /// owns who gives them up, and lets nobody take the handles of that run for counted once
-    /// `counts` has been dropped.
+    /// Each handle was noted from a run that an encoder wrote in this process. The owner of the
+    /// run's counts gives them up, and makes sure that nobody relies on the handles of the run
+    /// after `counts` has been dropped.
     pub unsafe fn own(self, counts: &mut Counts) {
         for (handle, len) in self.0 {
             // SAFETY: 1. the handle came out of a run that an encoder wrote; 2. its count is the
@@ -46,7 +47,7 @@ impl Handles {
     }
 }
 
-/// Counts on blobs and anchors, given back when dropped.
+/// Counts of blobs and anchors. They are given back when this is dropped.
 #[derive(Default)]
 pub struct Counts {
     all: Vec<Kept>,
@@ -54,7 +55,7 @@ pub struct Counts {
 }
 
 impl Counts {
-    /// None.
+    /// No counts.
     pub const fn new() -> Self {
         Counts {
             all: Vec::new(),
@@ -62,17 +63,17 @@ impl Counts {
         }
     }
 
-    /// How many.
+    /// The number of counts.
     pub fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Whether there is none.
+    /// Whether there are no counts.
     pub fn is_empty(&self) -> bool {
         self.all.is_empty()
     }
 
-    /// The bytes that they keep alive, if nobody else does.
+    /// The number of bytes that would be freed with the counts, if nobody else holds any.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,4 +1,5 @@
-//! What lies outside the bytes of a term: shared binaries and anchors, counted.
+//! What terms refer to outside of their bytes: shared binaries and anchors, which are
+//! reference-counted.
 //!
 //! ```text
 //!  ... BLOB  length  handle ─┐     ... BLOB  length  handle ─┐
@@ -7,11 +8,11 @@
 //!  ... BLOB  length  handle | 1 ───▶ a binary of the host's         counted as the host counts it (see [`HostBinaries`])
 //! ```
 //!
-//! Invariants: a handle in bytes that an [`crate::Encoder`] wrote owns one count. Whoever owns the
-//! bytes owns those counts: [`crate::Term`], [`crate::TermBuf`] and [`crate::object::ObjectBuf`]
-//! give them back when dropped; whoever copies bytes to keep them takes counts of its own with
-//! [`retain_all`] and gives them back with [`release_all`]. Bytes that are lost without it leak
-//! what they refer to, and nothing worse.
+//! Invariants: a handle in bytes that an [`crate::Encoder`] wrote owns one count. The owner of the
+//! bytes owns these counts. [`crate::Term`], [`crate::TermBuf`] and [`crate::object::ObjectBuf`]
+//! give them back when they are dropped. Whoever stores a copy of bytes takes counts of its own by
+//! [`retain_all`], and gives them back by [`release_all`]. If bytes are lost without that, what
+//! they refer to is leaked; nothing worse happens.
 
 mod handles;
 mod owner;
@@ -38,13 +39,13 @@ use std::{
 static LIVE_COUNT: AtomicUsize = AtomicUsize::new(0);
 static LIVE_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// How many blobs and anchors are alive in this process.
+/// The number of blobs and anchors that are alive in this process.
 pub fn live_count() -> usize {
     // Ordering: Relaxed; a statistic. Tests that need it exact join their threads first.
     LIVE_COUNT.load(Ordering::Relaxed)
 }
 
-/// How many bytes the living blobs hold.
+/// The total size of the blobs that are alive.
 pub fn live_bytes() -> usize {
     // Ordering: Relaxed; a statistic, as in `live_count`.
     LIVE_BYTES.load(Ordering::Relaxed)
@@ -75,7 +76,7 @@ impl Payload {
         Arc::new(Payload { content, len })
     }
 
-    /// The bytes of a blob; none for an anchor.
+    /// The bytes of a blob. An anchor has none.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
         match &self.content {
@@ -87,7 +88,7 @@ impl Payload {
 }
 
 impl Payload {
-    /// The host's owner of a blob's bytes, if it is of this type.
+    /// The owner of a blob's bytes, if it is of this type.
     #[inline]
     pub(crate) fn owner<T: Any>(&self) -> Option<&T> {
         match &self.content {
@@ -105,45 +106,47 @@ impl Drop for Payload {
     }
 }
 
-/// A binary that is counted, by this library or by the host. Cloning takes a count, no copy. Derefs
-/// to its bytes.
+/// A binary that is reference-counted, by this library or by the host. Cloning takes a count, and
+/// copies no bytes. Derefs to the bytes.
 #[derive(Clone)]
 pub struct Blob(pub(crate) Kept);
 
 /// One count.
 #[derive(Clone)]
 pub(crate) enum Kept {
-    /// On something of this library's.
+    /// A count of this library.
     Payload(Arc<Payload>),
-    /// On a binary of the host's.
+    /// A count of a binary of the host.
     Host(HostBinary),
 }
 
-/// How a host counts binaries of its own, which are named by their addresses, even numbers.
+/// How the host counts references to its binaries. Their addresses, which are even numbers,
+/// identify them.
 #[derive(Clone, Copy, Debug)]
 pub struct HostBinaries {
-    /// Takes one more count of a binary that somebody holds.
+    /// Takes a count of a binary, of which somebody holds a count.
     pub hold: unsafe fn(usize),
-    /// Gives one count back.
+    /// Gives back a count.
     pub release: unsafe fn(usize),
-    /// Where the bytes of a binary begin, for as long as somebody holds it.
+    /// The address of the bytes of a binary. It is valid as long as somebody holds a count.
     pub bytes: unsafe fn(usize) -> *const u8,
 }
 
 static HOST: OnceLock<HostBinaries> = OnceLock::new();
 
-/// Says how the host of this process counts its binaries. A later call changes nothing.
+/// Sets how the host of this process counts references to its binaries. Only the first call has an
+/// effect.
 ///
 /// # Safety
-/// The functions do what is said of them, for addresses that [`Blob::of_host`] was given, on any
-/// thread.
+/// The functions do what their descriptions say, for addresses that were passed to
+/// [`Blob::of_host`], on any thread.
 pub unsafe fn set_host_binaries(host: HostBinaries) {
     let _the_first_counts = HOST.set(host);
 }
 
-/// A count on a binary of the host's.
+/// A count of a binary of the host.
 ///
-/// Invariant: it is this value's to give back; the binary has so many bytes at least.
+/// Invariant: this value owns the count, and the binary has at least `len` bytes.
 pub(crate) struct HostBinary {
     address: usize,
     len: usize,
@@ -155,25 +158,25 @@ impl Blob {
         Blob(Kept::Payload(Payload::new(Content::Slice(bytes.into()))))
     }
 
-    /// The first bytes of a binary that the host counts.
+    /// A blob of the first `len` bytes of a binary of the host.
     ///
     /// # Safety
-    /// The host counts a binary at this even address (see [`set_host_binaries`]), which has so many
-    /// bytes at least; the caller gives one count of it up.
+    /// The host has a binary at this even address (see [`set_host_binaries`]), which has at least
+    /// `len` bytes. The caller owns a count of it, and gives it up.
     #[inline]
     pub unsafe fn of_host(address: usize, len: usize) -> Blob {
         Blob(Kept::Host(HostBinary { address, len }))
     }
 
-    /// A blob whose bytes lie in something that the host owns. Its `as_ref` must give the same
-    /// bytes each time: they are the term's value.
+    /// A blob of bytes that `owner` owns. Its `as_ref` must always return the same bytes: they are
+    /// the value of the term.
     pub fn from_owner<T: AsRef<[u8]> + Any + Send + Sync>(owner: T) -> Blob {
         Blob(Kept::Payload(Payload::new(Content::Owner(Owner::new(
             owner,
         )))))
     }
 
-    /// The owner that [`Blob::from_owner`] was given, if it is of this type.
+    /// The owner that was passed to [`Blob::from_owner`], if it is of this type.
     pub fn owner<T: Any>(&self) -> Option<&T> {
         match &self.0 {
             Kept::Payload(payload) => payload.owner(),
@@ -181,14 +184,14 @@ impl Blob {
         }
     }
 
-    /// The handle of the blob, for those who write bytes themselves: it owns the count that this
-    /// was.
+    /// Converts the blob into a handle, which takes over the count. For callers that write encoded
+    /// bytes themselves.
     #[inline]
     pub fn into_handle(self) -> [u8; HANDLE] {
         handle_of(self.0)
     }
 
-    /// Whether both are the same blob, not only equal bytes.
+    /// Whether both are the same blob, not just blobs of equal bytes.
     pub fn same(&self, other: &Blob) -> bool {
         match (&self.0, &other.0) {
             (Kept::Payload(a), Kept::Payload(b)) => Arc::ptr_eq(a, b),
@@ -221,22 +224,22 @@ impl fmt::Debug for Blob {
     }
 }
 
-/// Something of the host that a stored reference keeps alive.
+/// An object of the host that a stored reference keeps alive.
 #[derive(Clone)]
 pub struct Anchor(pub(crate) Arc<Payload>);
 
 impl Anchor {
-    /// An anchor that holds `kept` until the last term with it is gone.
+    /// An anchor that keeps `kept` alive as long as there is a term with this anchor.
     pub fn new(kept: Arc<dyn Any + Send + Sync>) -> Anchor {
         Anchor(Payload::new(Content::Anchor(kept)))
     }
 
-    /// The handle of the anchor, as [`Blob::into_handle`].
+    /// Converts the anchor into a handle, like [`Blob::into_handle`].
     pub fn into_handle(self) -> [u8; HANDLE] {
         handle_of(Kept::Payload(self.0))
     }
 
-    /// What it holds.
+    /// The object that the anchor keeps alive.
     pub fn kept(&self) -> Option<&Arc<dyn Any + Send + Sync>> {
         match &self.0.content {
             Content::Anchor(kept) => Some(kept),
@@ -251,10 +254,10 @@ impl fmt::Debug for Anchor {
     }
 }
 
-/// Whether a run of whole terms that an encoder wrote holds a handle.
+/// Whether a run of complete terms, which an encoder wrote, contains a handle.
 ///
 /// # Complexity
-/// Linear in the heads of the run; constant when it is too short to hold one.
+/// Linear in the heads of the run. Constant if the run is too short to contain a handle.
 pub fn has_handles(run: &[u8]) -> bool {
     run.len() >= SHORTEST_WITH_HANDLE && Heads::new(run).any(|(at, _)| is_handle_tag(run[at]))
 }

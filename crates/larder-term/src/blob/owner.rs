@@ -1,15 +1,15 @@
-//! What a host gives as the owner of a blob's bytes: a value of any type, kept in place if it is
-//! small.
+//! The owner of a blob's bytes, which the host passes: a value of any type, stored in place if it
+//! is small.
 //!
-//! Invariant: `storage` holds a `T` (or, if that is too large, a `Box<T>`) of the type that
-//! `functions` was made for, until it is dropped.
+//! Invariant: until it is dropped, `storage` contains a `T` (or a `Box<T>`, if that is too large)
+//! of the type of which `functions` was made.
 
 use std::{
     any::{Any, TypeId},
     mem::MaybeUninit,
 };
 
-/// Words that are kept in place.
+/// The number of words that are stored in place.
 const WORDS_IN_PLACE: usize = 3;
 
 /// A value that owns the bytes of a blob.

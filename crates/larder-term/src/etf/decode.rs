@@ -1,4 +1,4 @@
-//! From the external format.
+//! Decoding the external format.
 
 use super::{
     tag::COMPRESSED,
@@ -16,18 +16,19 @@ use flate2::read::ZlibDecoder;
 use smallvec::SmallVec;
 use std::io::Read;
 
-/// Appends the term that `bytes` begin with to `out`, in `mode`; gives how many bytes it took.
-/// Identifiers of `local` become this node's.
+/// Decodes the term at the beginning of `bytes`, and appends it to `out` in `mode`. Returns the
+/// number of bytes that it took. Identifiers of the node `local` become those of this node.
 ///
-/// What is written in a mode with handles owns their counts (see [`crate::blob`]). On an error
+/// In a mode with handles, the appended bytes own their counts (see [`crate::blob`]). On an error
 /// nothing is appended.
 ///
 /// # Errors
 /// [`EtfError`] says what is wrong with the bytes.
 ///
 /// # Complexity
-/// Two passes over the bytes, plus the sorting of maps; no recursion. Maps whose keys are out of
-/// order are moved once, when the outermost ends; in the keys of maps, once for each such level.
+/// Two passes over the bytes, plus the sorting of maps. No recursion. If keys of maps are out of
+/// order, their bytes are moved once, when the outermost map ends; maps within keys are moved once
+/// for each such level.
 pub fn decode(
     bytes: &[u8],
     local: &NodeName,
@@ -46,7 +47,7 @@ pub fn decode(
     Ok(length)
 }
 
-/// The term that `bytes` begin with, and how many bytes it took.
+/// Decodes the term at the beginning of `bytes`. Returns it, and the number of bytes that it took.
 ///
 /// # Errors
 /// [`EtfError`] says what is wrong with the bytes.
@@ -61,7 +62,8 @@ pub fn decode_term(
     Ok((term, length))
 }
 
-/// Pushes the term that `bytes` begin with; gives how many bytes it took.
+/// Decodes the term at the beginning of `bytes`, and pushes it. Returns the number of bytes that it
+/// took.
 ///
 /// # Errors
 /// [`EtfError`] says what is wrong with the bytes; what was pushed until then is no whole term.
@@ -77,7 +79,7 @@ pub fn decode_to(
     }
     match rest.first() {
         Some(&COMPRESSED) => {
-            // Compressed data holds one whole term, and nothing behind it.
+            // Compressed data must contain exactly one term.
             let (plain, length) = unfold(&rest[1..], options)?;
             let used = decode_plain(&plain, local, options, enc)?;
             match used == plain.len() {
@@ -89,15 +91,15 @@ pub fn decode_to(
     }
 }
 
-/// The most that one byte of compressed data unfolds to.
+/// The greatest number of bytes to which one byte of compressed data can expand.
 const MOST_UNFOLDED: usize = 1040;
 
-/// The plain bytes of a compressed term, and how many bytes it took: its size in four bytes, then
-/// the compressed data.
+/// Decompresses a term: its size in four bytes, then the compressed data. Returns the bytes, and
+/// the number of bytes that were read.
 fn unfold(bytes: &[u8], options: &EtfOptions) -> Result<(Vec<u8>, usize), EtfError> {
     let (size, data) = bytes.split_first_chunk::<4>().ok_or(EtfError::Truncated)?;
     let size = u32::from_be_bytes(*size) as usize;
-    // The size that is claimed is within the limit, and within what so much data can unfold to.
+    // Check that the declared size is within the limit, and that this much data can expand to it.
     if size > options.max_plain {
         return Err(EtfError::TooLarge);
     }
@@ -105,7 +107,7 @@ fn unfold(bytes: &[u8], options: &EtfOptions) -> Result<(Vec<u8>, usize), EtfErr
         return Err(EtfError::Compression);
     }
     let mut plain = Vec::new();
-    // One byte more is asked for than there may be, so that too long a result is seen.
+    // Ask for one byte more than allowed, to notice a result that is too long.
     let mut unfolding = ZlibDecoder::new(data);
     let read = unfolding
         .by_ref()
@@ -123,7 +125,7 @@ fn decode_plain(
     options: &EtfOptions,
     enc: &mut Encoder<'_>,
 ) -> Result<usize, EtfError> {
-    // 1. All is checked, and how long each list is with its tails is learnt.
+    // 1. Check everything, and find out how long each list is with the lists in its tail.
     let mut lists = Lists::default();
     walk(bytes, &mut lists)?;
     let mut writer = TermWriter {
@@ -133,19 +135,19 @@ fn decode_plain(
         local: *local,
         safe: options.safe,
     };
-    // 2. The same walk writes.
+    // 2. Walk again, and write.
     walk(bytes, &mut writer)
 }
 
-/// A list's elements with those of the lists in its tail.
+/// The number of elements of a list, including those of the lists in its tail.
 struct ListHead {
     elements: u64,
-    /// It is the tail of another: that one's head counts its elements.
+    /// The list is the tail of another one, whose head counts its elements.
     merged: bool,
     improper: bool,
 }
 
-/// The first walk: how long the lists are, by number.
+/// The first walk: collects the lengths of the lists, by their numbers.
 #[derive(Default)]
 struct Lists(Vec<ListHead>);
 
@@ -172,7 +174,7 @@ impl<'a> HeadSink<'a> for Lists {
         let (more, improper) = match tail {
             Tail::Nil => (0, false),
             Tail::String(n) => (n as u64, false),
-            // The tail ended before, so its own elements are counted already.
+            // The tail has ended before, so its own elements are already counted.
             Tail::List(tail) => (self.0[tail].elements, self.0[tail].improper),
             Tail::Other => (0, true),
         };
@@ -248,7 +250,7 @@ impl<'a> HeadSink<'a> for TermWriter<'_, '_> {
     fn list(&mut self, number: usize, _elements: u64, _tail: bool) {
         let list = &self.lists[number];
         match (list.merged, list.improper, list.elements as usize) {
-            // No elements before a tail that is no list: the tail alone.
+            // There are no elements before a tail that isn't a list. Write the tail alone.
             (true, ..) | (_, true, 0) => {}
             (_, false, n) => self.enc.begin_list(n),
             (_, true, n) => self.enc.begin_improper(n),

@@ -1,4 +1,4 @@
-//! To the external format.
+//! Encoding the external format.
 
 use super::{tag, VERSION};
 use crate::{
@@ -9,11 +9,11 @@ use crate::{
     view::{BigRef, FunRef, TermRef, View},
 };
 
-/// Appends a term in the external format, version byte and all. `local` is the name of this node,
-/// which its identifiers get.
+/// Appends a term in the external format, beginning with the version byte. `local` is the name of
+/// this node, which is written in its identifiers.
 ///
-/// The format's lengths have 32 bits: a binary, list or tuple beyond them is written as something
-/// that no decoder takes.
+/// Lengths in the format have 32 bits. A longer binary, list or tuple is written as something that
+/// all decoders refuse.
 ///
 /// # Complexity
 /// Linear; no recursion.
@@ -29,25 +29,25 @@ pub fn encode(term: TermRef<'_>, local: &NodeName, out: &mut Vec<u8>) {
     let mut heads = Heads::new(bytes);
     while let Some((at, end)) = heads.next() {
         let swallowed = writer.head(bytes, at, end);
-        // The elements of a string were written with its head.
+        // The elements of a string have been written with its head.
         heads.by_ref().take(swallowed).for_each(drop);
         writer.close();
     }
 }
 
-/// What is written when a container is complete.
+/// What must be written when a container is complete.
 enum End {
     Nil,
-    /// The length of a fun, at this place.
+    /// The length of a fun, which is written at this place.
     Fun(usize),
 }
 
 struct EtfWriter<'o> {
     out: &'o mut Vec<u8>,
     local: NodeName,
-    /// How many terms the open containers still lack.
+    /// The number of terms that the open containers still lack.
     pending: u64,
-    /// The open containers with an end, and what `pending` is when they are complete.
+    /// The open containers with such an end, and the value of `pending` when they are complete.
     ends: Vec<(u64, End)>,
 }
 
@@ -57,7 +57,8 @@ fn length(n: usize) -> [u8; 4] {
 }
 
 impl EtfWriter<'_> {
-    /// Writes the head at `at..end`; gives how many of the heads after it were written with it.
+    /// Writes the head at `at..end`. Returns the number of following heads that were written with
+    /// it.
     fn head(&mut self, bytes: &[u8], at: usize, end: usize) -> usize {
         let children = crate::skip::head(bytes, at).1;
         self.pending -= 1;
@@ -149,8 +150,8 @@ impl EtfWriter<'_> {
             View::Ref(reference) => {
                 self.out.push(tag::NEWER_REFERENCE);
                 let words = reference.words();
-                // A reference that names a process has five words, zeros at the end among them, and
-                // its node takes no fewer.
+                // A reference that contains a pid has five words, including zeros at the end. Its
+                // node accepts no fewer.
                 let count = if words.len() > 3 { 5 } else { 3 };
                 self.out.extend_from_slice(&[0, count]);
                 let creation = self.node(reference.node);
@@ -179,7 +180,7 @@ impl EtfWriter<'_> {
         }
     }
 
-    /// A tag and a node's name; gives its creation, which comes later.
+    /// Writes a tag and the name of a node. Returns the node's creation, which is written later.
     fn named(&mut self, tag: u8, node: Node) -> u32 {
         self.out.push(tag);
         self.node(node)
@@ -232,8 +233,8 @@ impl EtfWriter<'_> {
         self.out.extend_from_slice(text);
     }
 
-    /// The head of a fun. The process that made it is not kept: it is written as one that never
-    /// was.
+    /// Writes the head of a fun. The process that made it isn't stored, so a pid that never existed
+    /// is written.
     fn fun(&mut self, fun: FunRef<'_>, around: u64) {
         self.out.push(tag::NEW_FUN);
         self.ends.push((around, End::Fun(self.out.len())));
@@ -249,7 +250,7 @@ impl EtfWriter<'_> {
     }
 }
 
-/// `n` integers that fit into a byte each, if the next `n` terms are that.
+/// The next `n` terms, if they are integers that fit into a byte each.
 fn string(bytes: &[u8], n: usize) -> Option<Vec<u8>> {
     if n > usize::from(u16::MAX) {
         return None;

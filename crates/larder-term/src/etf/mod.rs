@@ -1,9 +1,9 @@
-//! Erlang's external term format, in and out.
+//! Erlang's external term format: encoding and decoding.
 //!
-//! Out: what `term_to_binary` writes today (identifiers with 32-bit creations, UTF-8 atoms),
-//! without compression. In: that, and every older form that is still read (Latin-1 atoms, short
-//! creations, float texts), compressed terms too. Bytes from strangers give an error, never a
-//! panic, and never ask for more memory than they justify.
+//! The encoder writes what `term_to_binary` writes today (identifiers with creations of 32 bits,
+//! atoms in UTF-8), without compression. The decoder also reads older forms that are still valid
+//! (Latin-1 atoms, short creations, floats as texts), and compressed terms. Untrusted bytes cause
+//! an error, never a panic, and never an allocation larger than they justify.
 
 mod decode;
 mod encode;
@@ -12,13 +12,12 @@ mod walk;
 pub use decode::{decode, decode_term, decode_to};
 pub use encode::encode;
 
-/// What decoding may do.
+/// Options for decoding.
 #[derive(Clone, Copy, Debug)]
 pub struct EtfOptions {
-    /// Makes no atom that is not there yet, and no fun of another node's making: for bytes from
-    /// strangers.
+    /// Create no new atoms, and no funs of other nodes. For untrusted bytes.
     pub safe: bool,
-    /// The most bytes that a compressed term may unfold to.
+    /// The greatest size of a compressed term after decompression, in bytes.
     pub max_plain: usize,
 }
 
@@ -31,7 +30,7 @@ impl Default for EtfOptions {
     }
 }
 
-/// Why bytes are no term.
+/// The reason why bytes aren't a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EtfError {
@@ -41,22 +40,22 @@ pub enum EtfError {
     /// The bytes end inside the term.
     #[error("the bytes end inside the term")]
     Truncated,
-    /// A tag that means nothing here.
+    /// An unknown tag, or one that isn't allowed here.
     #[error("no term begins with tag {0}")]
     Tag(u8),
-    /// Something other than an atom stands where an atom must.
+    /// There is another term where an atom must be.
     #[error("an atom is missing")]
     NoAtom,
-    /// An atom's text is no UTF-8, or too long, or there is no room for more atoms.
+    /// The text of an atom isn't UTF-8, or is too long, or there is no room for more atoms.
     #[error("an atom's text is malformed")]
     BadAtom,
-    /// The atom does not exist, and none may be made.
+    /// The atom doesn't exist, and none may be created.
     #[error("an unknown atom")]
     UnknownAtom,
-    /// A fun that another node made, and none may be taken.
+    /// A fun of another node, and none may be created.
     #[error("a fun of another node's making")]
     ForeignFun,
-    /// A float that is none, or not finite.
+    /// A float is malformed, or not finite.
     #[error("a malformed float")]
     BadFloat,
     /// A bitstring or a reference with an impossible length.
@@ -65,11 +64,11 @@ pub enum EtfError {
     /// A map has two identical keys.
     #[error("a map has two identical keys")]
     DuplicateKey,
-    /// The compressed bytes do not unfold to what they say.
+    /// The decompressed bytes don't have the declared size, or are invalid.
     #[error("malformed compression")]
     Compression,
-    /// The compressed bytes would unfold to more than is allowed, or a tuple has more elements than
-    /// Erlang allows.
+    /// The compressed bytes would exceed the allowed size when they are decompressed, or a tuple
+    /// has more elements than Erlang allows.
     #[error("the term is too large")]
     TooLarge,
 }

@@ -1,15 +1,15 @@
-//! One walk over a term in the external format: what stands there, head by head, without recursion.
+//! Walking over a term in the external format, head by head, without recursion.
 //!
-//! Decoding walks twice. The first walk checks everything and learns how long each list really is:
-//! a list whose tail is a list is one longer list, and its head comes first. The second walk
-//! writes. Both see the same heads, through a [`HeadSink`].
+//! Decoding walks twice. The first walk checks everything, and finds the length of each list: a
+//! list whose tail is a list is one longer list, and its head must be written first. The second
+//! walk writes. Both receive the same heads, through a [`HeadSink`].
 
 use super::{tag::*, EtfError};
 
-/// The most elements that a tuple has in Erlang.
+/// The greatest number of elements of a tuple in Erlang.
 const MAX_ARITY: u32 = (1 << 24) - 1;
 
-/// An atom's text as it stands there.
+/// The text of an atom, as it is encoded.
 #[derive(Clone, Copy)]
 pub(super) enum Text<'a> {
     Utf8(&'a [u8]),
@@ -23,7 +23,7 @@ pub(super) struct Creator<'a> {
     pub(super) creation: u32,
 }
 
-/// A head, with the number of terms that follow as its children where it has some.
+/// A head, with the number of its children, if it has any.
 pub(super) enum Head<'a> {
     Int(i64),
     Big {
@@ -60,32 +60,32 @@ pub(super) struct FunHead<'a> {
     pub(super) creator: Creator<'a>,
 }
 
-/// Whoever looks on during a walk.
+/// The receiver of the heads of a walk.
 pub(super) trait HeadSink<'a> {
-    /// A term that is no list, and no tail that a list swallows.
+    /// A term that isn't a list, or a tail that continues a list.
     fn head(&mut self, head: Head<'a>) -> Result<(), EtfError>;
-    /// The list with this number begins; `elements` before its tail. `tail`: it is the tail of the
-    /// list that is open.
+    /// A list with this number begins. It has `elements` elements before its tail. `tail` says that
+    /// it is the tail of the innermost open list.
     fn list(&mut self, number: usize, elements: u64, tail: bool);
     /// The tail of the innermost list is a run of small integers.
     fn string_tail(&mut self, bytes: &'a [u8]) -> Result<(), EtfError>;
-    /// The list with this number ends; a tail that is a list with a number of its own ended just
-    /// before.
+    /// The list with this number ends. If its tail is a list with a number of its own, that list
+    /// has just ended.
     fn end_list(&mut self, number: usize, tail: Tail);
     /// The innermost map has all its pairs.
     fn end_map(&mut self) -> Result<(), EtfError>;
 }
 
-/// What the tail of a list turned out to be.
+/// The tail of a list.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Tail {
     /// `[]`.
     Nil,
-    /// So many small integers.
+    /// A string of this number of small integers.
     String(usize),
     /// The list with this number.
     List(usize),
-    /// No list.
+    /// A term that isn't a list.
     Other,
 }
 
@@ -99,17 +99,18 @@ struct OpenHead {
 enum Container {
     Plain,
     Map,
-    /// A list's number, and what its tail is as far as is known.
+    /// The number of a list, and its tail, as far as it is known.
     List(usize, Tail),
 }
 
-/// Walks over the term at the start of `bytes` (behind the version byte). Gives its length.
+/// Walks over the term at the beginning of `bytes`, which follow the version byte. Returns its
+/// length.
 pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl HeadSink<'a>) -> Result<usize, EtfError> {
     let mut reader = EtfReader { bytes, at: 0 };
     let mut open: Vec<OpenHead> = Vec::new();
     let mut lists = 0;
     loop {
-        // Whether the next term is the tail of a list: the one that is still lacking.
+        // Whether the next term is the tail of a list, which is the last one that the list lacks.
         let tail_of = match open.last_mut() {
             Some(OpenHead {
                 left: 1,
@@ -117,18 +118,19 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl HeadSink<'a>) -> Result<
             }) => Some(tail),
             _ => None,
         };
-        // Every length is checked against the bytes before anything is made of it.
+        // Check each length against the bytes before it is used.
         let head = reader.head()?;
         let (children, kind) = match (head, tail_of) {
-            // `[]` ends the list, and is no term of its own.
+            // `[]` ends the list, and isn't a term of its own.
             (Head::Nil, Some(_)) => (0, Container::Plain),
-            // Small integers go on with the elements.
+            // A string continues the elements.
             (Head::String(bytes), Some(tail)) => {
                 *tail = Tail::String(bytes.len());
                 sink.string_tail(bytes)?;
                 (0, Container::Plain)
             }
-            // A list, or more of the list whose tail it is. The number lets the sink know it again.
+            // A list, or the continuation of the list whose tail it is. The sink recognizes it by
+            // its number.
             (Head::List(n), tail) => {
                 let number = lists;
                 lists += 1;
@@ -153,17 +155,18 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl HeadSink<'a>) -> Result<
                 opened
             }
         };
-        // Each child takes a byte at least: a count that lies is found here, before memory is asked
-        // for.
+        // Each child takes at least one byte. So a count that is too large is noticed here, before
+        // memory is allocated.
         if children > reader.left() as u64 {
             return Err(EtfError::Truncated);
         }
-        // A term that opens a container counts for its parent when the container is complete.
+        // A container is counted as a child of its parent when it is complete.
         open.push(OpenHead {
             left: children,
             kind,
         });
-        // What is complete ends, innermost first, and counts for what is around it.
+        // End the containers that are complete, the innermost first. Each is then counted as a
+        // child of its parent.
         while let Some(OpenHead { left: 0, kind }) = open.last() {
             match *kind {
                 Container::Plain => {}
@@ -179,7 +182,7 @@ pub(super) fn walk<'a>(bytes: &'a [u8], sink: &mut impl HeadSink<'a>) -> Result<
     }
 }
 
-/// The bytes, and how far they were read.
+/// The bytes, and the place up to which they were read.
 struct EtfReader<'a> {
     bytes: &'a [u8],
     at: usize,
@@ -215,7 +218,7 @@ impl<'a> EtfReader<'a> {
         self.array().map(u32::from_be_bytes)
     }
 
-    /// A length of 32 bits, and that many bytes.
+    /// Reads a length of 32 bits, and that number of bytes.
     fn long(&mut self) -> Result<&'a [u8], EtfError> {
         let n = self.u32()? as usize;
         self.take(n)
@@ -254,7 +257,7 @@ impl<'a> EtfReader<'a> {
         })
     }
 
-    /// A head with an atom in it.
+    /// Reads a head that contains an atom.
     fn named(&mut self, tag: u8) -> Result<Head<'a>, EtfError> {
         Ok(match tag {
             ATOM | SMALL_ATOM | ATOM_UTF8 | SMALL_ATOM_UTF8 => Head::Atom(self.text(tag)?),
@@ -402,7 +405,7 @@ fn finite(x: f64) -> Result<f64, EtfError> {
     }
 }
 
-/// A float as decimal text, filled up with zero bytes.
+/// Reads a float that is a decimal text, padded with zero bytes.
 fn float_text(text: &[u8]) -> Result<f64, EtfError> {
     let end = text.iter().position(|&b| b == 0).unwrap_or(text.len());
     let text = std::str::from_utf8(&text[..end]).map_err(|_| EtfError::BadFloat)?;

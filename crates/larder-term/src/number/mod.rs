@@ -24,13 +24,13 @@ use std::sync::atomic::{AtomicU64, Ordering as Memory};
 pub enum Number {
     /// An integer that fits into 64 bits.
     Int(i64),
-    /// An integer that does not.
+    /// An integer that doesn't fit into 64 bits.
     Big(BigInt),
     /// A finite float.
     Float(f64),
 }
 
-/// Why an operation has no result.
+/// The reason why an operation has no result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NumberError {
     /// `badarith`: an operand of the wrong kind, a division by zero, a float that overflows.
@@ -49,7 +49,7 @@ pub fn set_max_bits(bits: u64) {
     MAX_BITS.store(bits, Memory::Relaxed);
 }
 
-/// The most bits that the result of an operation may have.
+/// The greatest number of bits that the result of an operation may have.
 pub fn max_bits() -> u64 {
     // Ordering: Relaxed; pairs with the store of `set_max_bits`, see there.
     MAX_BITS.load(Memory::Relaxed)
@@ -65,7 +65,7 @@ impl From<i64> for Number {
 }
 
 impl From<BigInt> for Number {
-    /// Small if it fits.
+    /// The number as a small one, if it fits.
     fn from(n: BigInt) -> Number {
         match n.to_i64() {
             Some(small) => Number::Int(small),
@@ -94,7 +94,7 @@ impl Number {
         }
     }
 
-    /// Whether it is an integer.
+    /// Whether the number is an integer.
     pub fn is_integer(&self) -> bool {
         !matches!(self, Number::Float(_))
     }
@@ -123,7 +123,7 @@ impl Number {
         }
     }
 
-    /// The exact order of values, by which 1 and 1.0 tie.
+    /// Compares the values exactly; 1 and 1.0 are equal.
     pub fn compare(&self, other: &Number) -> Ordering {
         use Number::*;
         match (self, other) {
@@ -150,7 +150,7 @@ impl Number {
     /// The nearest float.
     ///
     /// # Errors
-    /// `BadArith` if it is too large for one.
+    /// `BadArith` if the number is too large for a float.
     pub fn to_float(&self) -> std::result::Result<f64, NumberError> {
         match self {
             Number::Int(n) => Ok(*n as f64),

@@ -7,7 +7,7 @@ use num_traits::{FromPrimitive, Signed, ToPrimitive, Zero};
 use Number::{Big, Float, Int};
 use NumberError::{BadArith, SystemLimit};
 
-/// A float result: an overflow fails.
+/// Makes a result of a float. An overflow is an error.
 fn float(x: f64) -> Result {
     match x.is_finite() {
         true => Ok(Float(x)),
@@ -15,7 +15,7 @@ fn float(x: f64) -> Result {
     }
 }
 
-/// An integer result, not too large.
+/// Makes a result of an integer. It is an error if the integer is too large.
 fn integer(n: BigInt) -> Result {
     match n.bits() <= max_bits() {
         true => Ok(Number::from(n)),
@@ -23,7 +23,7 @@ fn integer(n: BigInt) -> Result {
     }
 }
 
-/// Two operands of any kind: integers stay integers, with a float both are floats.
+/// Prepares two operands. If one is a float, the other is converted to a float.
 fn arithmetic(
     a: &Number,
     b: &Number,
@@ -42,12 +42,12 @@ fn arithmetic(
     }
 }
 
-/// Two operands that must be integers.
+/// Prepares two operands that must be integers.
 fn integers(a: &Number, b: &Number) -> std::result::Result<(BigInt, BigInt), NumberError> {
     a.to_bigint().zip(b.to_bigint()).ok_or(BadArith)
 }
 
-/// A float turned into an integer by a rounding.
+/// Converts a float into an integer by a rounding function.
 fn whole(n: &Number, rounding: fn(f64) -> f64) -> Result {
     match n {
         Float(x) => BigInt::from_f64(rounding(*x))
@@ -57,7 +57,7 @@ fn whole(n: &Number, rounding: fn(f64) -> f64) -> Result {
     }
 }
 
-/// `a` times two to the `by`, rounded down.
+/// `a` times two to the power of `by`, rounded down.
 fn shift(a: BigInt, by: &BigInt) -> Result {
     if by.is_negative() {
         let by = by.abs().to_u64().unwrap_or(u64::MAX).min(a.bits() + 1);
@@ -146,7 +146,7 @@ impl Number {
     /// `a band b`.
     ///
     /// # Errors
-    /// `BadArith` if one of them is a float; so for all operations on bits.
+    /// `BadArith` if one of them is a float, as for all bit operations.
     pub fn band(&self, b: &Number) -> Result {
         integers(self, b).and_then(|(a, b)| integer(a & b))
     }
@@ -219,7 +219,8 @@ impl Number {
     /// `round(a)`: to the nearest integer, halves away from zero.
     ///
     /// # Errors
-    /// `BadArith` for a float that is not finite, which no term is; so for the other roundings.
+    /// `BadArith` for a float that isn't finite, which no term is. The same holds for the other
+    /// rounding functions.
     pub fn round(&self) -> Result {
         whole(self, f64::round)
     }

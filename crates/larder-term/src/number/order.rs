@@ -1,4 +1,4 @@
-//! The order of numbers by value: an integer and a float are never rounded to one another.
+//! Comparing numbers by value. Integers and floats are never rounded to one another.
 
 use crate::{
     host::legacy_zero,
@@ -8,7 +8,7 @@ use num_bigint::BigInt;
 use num_traits::{FromPrimitive, Signed};
 use std::cmp::Ordering;
 
-/// The order of two finite floats; 0.0 and −0.0 tie.
+/// Compares two finite floats; 0.0 and −0.0 are equal.
 pub(super) fn compare_floats(a: f64, b: f64) -> Ordering {
     a.partial_cmp(&b).unwrap_or_else(|| a.total_cmp(&b))
 }
@@ -16,7 +16,7 @@ pub(super) fn compare_floats(a: f64, b: f64) -> Ordering {
 /// 2^63: the least float above every `i64`.
 const ABOVE_I64: f64 = 9_223_372_036_854_775_808.0;
 
-/// An integer against a float, by value.
+/// Compares an integer with a float, by value.
 #[inline]
 pub fn int_float(n: i64, x: f64) -> Ordering {
     if x >= ABOVE_I64 {
@@ -39,7 +39,7 @@ pub(super) fn big_float(n: &BigInt, x: f64) -> Ordering {
     }
 }
 
-/// An integer beyond 64 bits against anything within them.
+/// Compares an integer that doesn't fit into 64 bits with any number that does.
 pub(super) fn big_int(negative: bool) -> Ordering {
     match negative {
         true => Ordering::Less,
@@ -61,8 +61,8 @@ fn compare_bigs(a: BigRef<'_>, b: BigRef<'_>) -> Ordering {
     }
 }
 
-/// Two numbers; `exact`: every integer before every float, and −0.0 before 0.0 unless they are
-/// identical.
+/// Compares two numbers. If `exact` is set, all integers precede all floats, and −0.0 precedes 0.0,
+/// unless they are identical.
 pub(crate) fn compare_views(a: View<'_>, b: View<'_>, exact: bool) -> Ordering {
     use View::{Big, Float, Int};
     match (a, b) {

@@ -1,4 +1,4 @@
-//! Making a key and a value of a tuple's elements.
+//! Encoding the elements of a tuple as a key and a value.
 
 use super::{
     packed, KeyForm, ObjectBuf, ObjectError, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
@@ -39,8 +39,8 @@ pub struct ObjectEncoder<'b> {
 }
 
 impl<'b> ObjectEncoder<'b> {
-    /// An object of `arity` elements, of which that at `keypos` (from 1) is the key. Empties the
-    /// buffer first.
+    /// Begins an object of `arity` elements. The one at `keypos`, counted from 1, is the key.
+    /// Empties the buffer first.
     #[inline]
     pub fn new(
         object: &'b mut ObjectBuf,
@@ -72,10 +72,11 @@ impl<'b> ObjectEncoder<'b> {
         }
     }
 
-    /// The key: the closure pushes one term. Comes before the first element, once.
+    /// Encodes the key, of which the closure pushes the one term. Must be called once, before the
+    /// first element.
     #[inline]
     pub fn key<R>(&mut self, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
-        // In the right place, and once.
+        // Check that this is the first call, before any element.
         self.complete &= !self.keyed && self.object.value.len() == self.header;
         self.keyed = true;
         self.missing = self.missing.wrapping_sub(1);
@@ -87,7 +88,7 @@ impl<'b> ObjectEncoder<'b> {
 
     #[inline]
     fn hash_key<R>(&mut self, legacy_zero: bool, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
-        // What the index key has anyway need not be kept outside, too.
+        // The index key contains the bytes of binaries in any case. So they are not put outside.
         let mode = Mode::Anchored;
         let key = &mut self.object.key;
         let mut enc = Encoder::new(key, mode);
@@ -100,7 +101,8 @@ impl<'b> ObjectEncoder<'b> {
         result
     }
 
-    /// What was pushed as the key becomes the exact key, and the index key is made of it.
+    /// Moves what was pushed as the key to the value, as the exact key, and makes the index key of
+    /// it.
     #[cold]
     fn keep_exact(&mut self, handles: bool, zero: bool) {
         let ObjectBuf { key, value } = &mut *self.object;
@@ -129,7 +131,7 @@ impl<'b> ObjectEncoder<'b> {
             let exact = TermRef::within(&value[self.header..]);
             order_key::encode(exact, key);
             if order_key::comes_back(exact) {
-                // The order key says all of the key: the value need not have it.
+                // The key can be decoded from its order key. So the value doesn't contain it.
                 self.flags |= FROM_ORDER;
                 value.truncate(self.header);
                 return result;
@@ -141,14 +143,14 @@ impl<'b> ObjectEncoder<'b> {
         result
     }
 
-    /// One element: the closure pushes one term.
+    /// Encodes an element, of which the closure pushes the one term.
     #[inline]
     pub fn element<R>(&mut self, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
         self.elements(1, push)
     }
 
-    /// So many neighbouring elements (with the key left out between them, if it stands there): the
-    /// closure pushes that many terms.
+    /// Encodes `n` consecutive elements, of which the closure pushes the terms. If the key is among
+    /// them, it is left out.
     #[inline]
     pub fn elements<R>(&mut self, n: usize, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
         let mode = self.mode();
@@ -160,8 +162,8 @@ impl<'b> ObjectEncoder<'b> {
         result
     }
 
-    /// Ends the object. `false`, and an empty buffer, if the closures did not push just the key and
-    /// all other elements.
+    /// Ends the object. Returns `false`, and leaves the buffer empty, unless the closures pushed
+    /// exactly the key and all other elements.
     #[inline]
     pub fn finish(mut self) -> bool {
         self.object.value[0] |= self.flags;
@@ -169,14 +171,15 @@ impl<'b> ObjectEncoder<'b> {
             self.missing = usize::MAX;
             return false;
         }
-        // Handles are looked for in the bytes when the value goes, so those stay plain.
+        // A value with handles isn't compressed: the handles must be found in its bytes when it is
+        // dropped.
         if self.compress && self.flags & HAS_HANDLES == 0 {
             self.pack();
         }
         true
     }
 
-    /// Compresses what follows the header, if that makes it smaller.
+    /// Compresses the value behind its header, if that makes it smaller.
     fn pack(&mut self) {
         if let Some(packed) = packed::compressed(&self.object.value) {
             self.object.value = packed;
@@ -185,7 +188,7 @@ impl<'b> ObjectEncoder<'b> {
 }
 
 impl Drop for ObjectEncoder<'_> {
-    /// An object that was not finished leaves an empty buffer, whatever its closures pushed.
+    /// Empties the buffer if the object wasn't finished.
     #[inline]
     fn drop(&mut self) {
         if self.missing != 0 || !self.complete {
@@ -195,6 +198,7 @@ impl Drop for ObjectEncoder<'_> {
 }
 
 impl ObjectEncoder<'_> {
+    /// Empties the buffer, and gives back the counts of the handles that were pushed.
     #[cold]
     fn abandon(&mut self) {
         let ObjectBuf { key, value } = &mut *self.object;
@@ -209,10 +213,10 @@ impl ObjectEncoder<'_> {
 /// Encodes a tuple as an object.
 ///
 /// # Errors
-/// [`ObjectError::NotTuple`] and [`ObjectError::TooShort`]; the buffer is then empty.
+/// [`ObjectError::NotTuple`] and [`ObjectError::TooShort`]. The buffer is empty then.
 ///
 /// # Complexity
-/// Linear in the tuple, plus what the order key costs.
+/// Linear in the tuple, plus the costs of the order key.
 pub fn encode(
     tuple: TermRef<'_>,
     keypos: usize,

@@ -1,4 +1,4 @@
-//! Objects: tuples as an index keeps them, a key and a value.
+//! Objects: tuples as an index stores them, a key and a value.
 //!
 //! ```text
 //!  key    hash order: the key's inline bytes          key order: its order key
@@ -7,10 +7,12 @@
 //!         (`object/packed.rs`)
 //! ```
 //!
-//! Invariants: a value without `HAS_HANDLES` holds no handle; a compressed one never does. In key
-//! order either `FROM_ORDER` is set, and the key is worked out from its order key, or `EXACT_KEY`
-//! is; which of them depends on the key alone. In hash order `EXACT_KEY` is set where the key's
-//! inline bytes are not the key itself: it holds a handle, or a −0.0 that was taken for 0.0.
+//! Invariants:
+//! * A value without `HAS_HANDLES` has no handle. A compressed value never has one.
+//! * In key order, either `FROM_ORDER` or `EXACT_KEY` is set. With `FROM_ORDER`, the key is decoded
+//!   from its order key. Which flag is set depends on the key alone.
+//! * In hash order, `EXACT_KEY` is set if the inline bytes of the key are not the key itself: it
+//!   has a handle, or a −0.0 that was replaced by 0.0.
 
 mod encode;
 mod hash;
@@ -26,41 +28,41 @@ pub use view::{beside_key, index_key_is_key, ordered_int, ObjectElements, Object
 
 use crate::blob::{self, Handles};
 
-/// The exact key is in the value.
+/// The value begins with the exact key.
 pub const EXACT_KEY: u8 = 1;
-/// The value holds handles.
+/// The value has handles.
 pub const HAS_HANDLES: u8 = 2;
-/// What follows the header is compressed.
+/// The value is compressed behind its header.
 pub const COMPRESSED: u8 = 4;
-/// The index key is an order key from which the key comes back.
+/// The index key is an order key from which the key can be decoded.
 pub const FROM_ORDER: u8 = 8;
-/// How many bits of a value's head are flags; the arity stands above them.
+/// The number of bits of a value's header that are flags. The arity is above them.
 pub const FLAG_BITS: u32 = 4;
 
-/// What an index key is made of.
+/// The encoding of index keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum KeyForm {
-    /// The key's inline bytes: set, bag, duplicate_bag.
+    /// The inline bytes of the key: set, bag, duplicate_bag.
     Hash {
-        /// Whether the host's `=:=` takes −0.0 for 0.0.
+        /// Whether −0.0 and 0.0 are identical in the host.
         legacy_zero: bool,
     },
-    /// The key's order key: ordered_set.
+    /// The order key of the key: ordered_set.
     Ordered,
 }
 
-/// Why a term is no object of a table.
+/// The reason why a term isn't an object of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ObjectError {
-    /// It is no tuple.
+    /// The term isn't a tuple.
     #[error("an object must be a tuple")]
     NotTuple,
-    /// It has no element at the key's position.
+    /// The tuple has no element at the position of the key.
     #[error("the tuple is too short to have a key")]
     TooShort,
 }
 
-/// An object as an index keeps it. Owns the counts of its handles.
+/// An object as an index stores it. Owns the counts of its handles.
 #[derive(Debug, Default)]
 pub struct ObjectBuf {
     key: Vec<u8>,
@@ -95,30 +97,30 @@ impl ObjectBuf {
         }
     }
 
-    /// Empties it, keeping the memory. What its handles refer to loses their counts.
+    /// Empties the buffer, and gives back the counts of its handles. Keeps the memory.
     #[inline]
     pub fn clear(&mut self) {
         blob::clear_value(&mut self.value);
         self.key.clear();
     }
 
-    /// Bytes of memory that it has taken.
+    /// The memory that the buffer has allocated, in bytes.
     #[inline]
     pub fn capacity(&self) -> usize {
         self.key.capacity() + self.value.capacity()
     }
 
-    /// Puts an index key in place of what it holds, without a value.
+    /// Replaces the contents by an index key without a value.
     pub fn set_key(&mut self, key: &[u8]) {
         self.clear();
         self.key.extend_from_slice(key);
     }
 
-    /// Replaces what it holds by a copy of a stored object, with counts of its own.
+    /// Replaces the contents by a copy of a stored object, with counts of its own.
     ///
     /// # Safety
-    /// `value` is a value of this module's making, made in this process; somebody holds the counts
-    /// of its handles during the call.
+    /// This module made `value` in this process. Somebody holds the counts of its handles during
+    /// the call.
     pub unsafe fn copy_from(&mut self, key: &[u8], value: &[u8]) {
         self.set_key(key);
         self.value.extend_from_slice(value);
@@ -127,8 +129,9 @@ impl ObjectBuf {
         unsafe { retain_value(value) }
     }
 
-    /// The object, to be read. `scratch` takes the plain bytes of a compressed one; `keypos` is the
-    /// one it was encoded with.
+    /// Opens the object for reading. `scratch` is used for the unpacked bytes of a compressed
+    /// object, and for a key that is decoded. `keypos` must be that with which the object was
+    /// encoded.
     ///
     /// # Panics
     /// Panics if the buffer holds no object.
@@ -138,7 +141,7 @@ impl ObjectBuf {
     }
 }
 
-/// An object as an index keeps it, owned by somebody else, who holds the counts of its handles.
+/// An object as an index stores it, borrowed. Its owner holds the counts of its handles.
 #[derive(Clone, Copy, Debug)]
 pub struct ObjectRef<'a> {
     key: &'a [u8],
@@ -147,11 +150,11 @@ pub struct ObjectRef<'a> {
 }
 
 impl<'a> ObjectRef<'a> {
-    /// The object that these bytes are.
+    /// An object, given its bytes.
     ///
     /// # Safety
-    /// Key and value are what an [`ObjectEncoder`] would have made in this process of some object,
-    /// and the counts of the handles in the value are held by somebody for all of `'a`.
+    /// Key and value are what an [`ObjectEncoder`] would have made of some object in this process.
+    /// For all of `'a`, somebody holds the counts of the handles in the value.
     #[inline]
     pub unsafe fn trusted(key: &'a [u8], value: &'a [u8]) -> Self {
         ObjectRef {
@@ -161,8 +164,8 @@ impl<'a> ObjectRef<'a> {
         }
     }
 
-    /// The same object, whose owner gives the counts of its handles to whoever keeps the value, and
-    /// takes them back if nobody does.
+    /// The same object, with the counts of its handles offered: whoever stores the value takes them
+    /// over. If nobody stores it, its owner takes them back.
     #[inline]
     pub fn giving(self) -> Self {
         ObjectRef {
@@ -171,7 +174,7 @@ impl<'a> ObjectRef<'a> {
         }
     }
 
-    /// Whether the counts are given.
+    /// Whether the counts are offered.
     #[inline]
     pub fn is_given(&self) -> bool {
         self.given
@@ -197,11 +200,11 @@ impl Drop for ObjectBuf {
     }
 }
 
-/// Takes counts for a copy of a value that is to be kept. Constant if it has no handles.
+/// Takes counts for a copy of a value that is to be stored. Constant if the value has no handles.
 ///
 /// # Safety
-/// `value` is a value of this module's making, made in this process; somebody holds the counts of
-/// its handles during the call.
+/// This module made `value` in this process. Somebody holds the counts of its handles during the
+/// call.
 #[inline]
 pub unsafe fn retain_value(value: &[u8]) {
     if let Some(run) = counted(value) {
@@ -211,11 +214,11 @@ pub unsafe fn retain_value(value: &[u8]) {
     }
 }
 
-/// Gives back the counts of a kept value. Constant if it has no handles.
+/// Gives back the counts of a stored value. Constant if the value has no handles.
 ///
 /// # Safety
-/// `value` is a value of this module's making, made in this process; the caller owns the counts of
-/// its handles, gives them up, and lets nobody read them afterwards.
+/// This module made `value` in this process. The caller owns the counts of its handles and gives
+/// them up. Nobody reads the handles afterwards.
 #[inline]
 pub unsafe fn release_value(value: &[u8]) {
     if let Some(run) = counted(value) {
@@ -225,7 +228,7 @@ pub unsafe fn release_value(value: &[u8]) {
     }
 }
 
-/// Copies the handles of a value. Constant if it has none.
+/// Copies the handles of a value to `handles`. Constant if it has none.
 #[inline]
 pub fn note_handles(value: &[u8], handles: &mut Handles) {
     if let Some(run) = counted(value) {
@@ -233,19 +236,19 @@ pub fn note_handles(value: &[u8], handles: &mut Handles) {
     }
 }
 
-/// Bytes of the binaries that a value leads to. Constant if it holds no handles, in proportion to
-/// its length if it does.
+/// The total size of the binaries to which a value has handles. Constant if it has none, otherwise
+/// linear in its length.
 pub fn outside_bytes(value: &[u8]) -> usize {
     counted(value).map_or(0, blob::outside_bytes)
 }
 
-/// Whether a value holds handles.
+/// Whether a value has handles.
 #[inline]
 pub fn value_has_handles(value: &[u8]) -> bool {
     value.first().is_some_and(|&flags| flags & HAS_HANDLES != 0)
 }
 
-/// The terms of a value that holds handles.
+/// The terms of a value that has handles. `None` if it has none.
 #[inline]
 pub(crate) fn counted(value: &[u8]) -> Option<&[u8]> {
     value_has_handles(value).then(|| &value[crate::varint::read(value, 0).1..])

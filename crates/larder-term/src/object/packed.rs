@@ -1,17 +1,17 @@
-//! Packed values: those of compressed tables.
+//! Packed values: the values of compressed tables.
 //!
 //! ```text
 //!  value    head | n | n bytes: the run | plain length of the rest | the rest, as one block
 //! ```
 //!
-//! * The *run* is the exact key, if there is one, and the first elements behind it, up to
-//!   [`MOST`], as long as they are integers of 64 bits, floats, atoms or `[]`. So counters and
-//!   states at a row's front are read and changed where they lie. An exact key of more than
-//!   [`LONGEST_KEY`] bytes begins the rest, and then the run is empty.
-//! * `n` is one byte.
-//! * What is packed and where the run ends depends on which elements the run has, not on their
-//!   values, so an element of it may take another's place (if it is of these kinds, too), and the
-//!   value is the one that the changed row has.
+//! * The *run* is the exact key, if there is one, and up to [`MOST`] of the first elements, as long
+//!   as they are integers of 64 bits, floats, atoms or `[]`. So counters and states at the
+//!   beginning of a row are read and changed in place. If the exact key has more than
+//!   [`LONGEST_KEY`] bytes, it is part of the rest, and the run is empty.
+//! * `n`, the length of the run, is one byte.
+//! * What is packed, and where the run ends, depends on the kinds of the elements in the run, not
+//!   on their values. So an element of the run may be replaced by another one of these kinds, and
+//!   the value is the same as that of the changed row.
 
 use super::{lz, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::skip::{end_of, fixed};
@@ -21,22 +21,23 @@ use crate::varint;
 const MOST: usize = 3;
 /// The longest exact key in a run.
 const LONGEST_KEY: usize = 32;
-/// No rest shorter than this is worth packing.
+/// A shorter rest isn't packed.
 const SHORTEST: usize = 40;
 
-/// A value without handles, compressed; None if that does not make it smaller.
+/// Compresses a value without handles. `None` if that doesn't make it smaller.
 pub fn compressed(value: &[u8]) -> Option<Vec<u8>> {
     debug_assert_eq!(value[0] & (COMPRESSED | HAS_HANDLES), 0);
     let header = varint::read(value, 0).1;
     let plain = &value[header..];
-    // The run stays as it is; the rest is packed, if there is enough of it.
+    // The run isn't packed. The rest is packed if it is long enough.
     let (run, rest) = plain.split_at(run_of(plain, value[0]));
     if rest.len() < SHORTEST {
         return None;
     }
     let mut whole = Vec::with_capacity(value.len());
     whole.extend_from_slice(&value[..header]);
-    // The header as before, but for the flag; then the run with its length in front.
+    // The header stays the same except for the flag. It is followed by the length of the run, and
+    // the run.
     whole[0] |= COMPRESSED;
     whole.push(run.len() as u8);
     whole.extend_from_slice(run);
@@ -45,12 +46,12 @@ pub fn compressed(value: &[u8]) -> Option<Vec<u8>> {
     (whole.len() < value.len()).then_some(whole)
 }
 
-/// How many bytes of what follows a head the run is.
+/// The length of the run in `plain`, the bytes behind the header.
 fn run_of(plain: &[u8], flags: u8) -> usize {
     let mut end = 0;
     if flags & EXACT_KEY != 0 {
         end = end_of(plain, 0);
-        // A longer key is worth packing, and the run's length stays within one byte.
+        // Longer keys are packed. So the length of the run always fits in one byte.
         if end > LONGEST_KEY {
             return 0;
         }
@@ -64,14 +65,14 @@ fn run_of(plain: &[u8], flags: u8) -> usize {
     end
 }
 
-/// Where the run of a packed value begins and ends.
+/// The beginning and the end of the run of a packed value.
 #[inline]
 fn run(value: &[u8]) -> (usize, usize) {
     let at = varint::read(value, 0).1;
     (at + 1, at + 1 + usize::from(value[at]))
 }
 
-/// Appends what followed the head of a value before it was packed.
+/// Appends the unpacked bytes that followed the header of a value.
 pub(super) fn unpack(value: &[u8], out: &mut Vec<u8>) {
     let (start, end) = run(value);
     let (length, at) = varint::read(value, end);
@@ -80,7 +81,7 @@ pub(super) fn unpack(value: &[u8], out: &mut Vec<u8>) {
     lz::unpack(&value[at..], length as usize, out);
 }
 
-/// Whether the run of a packed value has all elements up to a position, but for the key.
+/// Whether the run of a packed value contains all elements up to a position, except the key.
 pub(super) fn has_in_run(value: &[u8], keypos: usize, position: usize) -> bool {
     let (mut at, end) = run(value);
     let arity = (varint::read(value, 0).0 >> FLAG_BITS) as usize;
@@ -90,7 +91,7 @@ pub(super) fn has_in_run(value: &[u8], keypos: usize, position: usize) -> bool {
     if value[0] & EXACT_KEY != 0 {
         at = end_of(value, at);
     }
-    // The key has no bytes among the elements.
+    // The key isn't stored among the elements.
     let mut others = position - usize::from(position >= keypos);
     while others > 0 && at < end {
         at += fixed(value[at]);
@@ -99,11 +100,12 @@ pub(super) fn has_in_run(value: &[u8], keypos: usize, position: usize) -> bool {
     others == 0
 }
 
-/// Says how long the run of a packed value has become, by so many bytes more than in `before`.
-/// Whether it is a run still.
+/// Updates the length of the run of a packed value that was changed in it. `before` is the former
+/// length of the value. Returns whether the run has only the kinds of elements that a run may have.
 pub(super) fn close_run(value: &mut [u8], before: usize) -> bool {
     let (mut at, end) = run(value);
-    // Only the run has changed, so the value's length says how much the run has.
+    // Only the run has changed. So the length of the run has changed by as much as the length of
+    // the value.
     let Some(end) = (end + value.len()).checked_sub(before) else {
         return false;
     };

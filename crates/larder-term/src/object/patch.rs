@@ -1,4 +1,4 @@
-//! Changing some elements of a stored value without taking the object apart.
+//! Replacing elements of a stored value, without decoding the object.
 //!
 //! ```text
 //!  value     head [exact key] | e1 | e2 | e4 | e5 …        (the key is the third element)
@@ -7,20 +7,21 @@
 //!  out       head [exact key]
 //! ```
 //!
-//! 1. [`Patch::new`] reads the head and stands before the first element. Nothing is written yet.
-//! 2. [`Patch::element`] walks to a position and gives the element there. The walk is by heads: no
-//!    element on the way is read. It goes on where the last one ended, or begins anew.
-//! 3. [`Patch::put`] copies what lies between `done` and an element in one run, and writes the new
-//!    term in its place.
-//! 4. [`Patch::finish`] copies the rest, and says whether the value's handles are the same.
+//! 1. [`Patch::new`] reads the header, and is then before the first element. Nothing is written
+//!    yet.
+//! 2. [`Patch::element`] walks to a position, and returns the element there. It skips elements by
+//!    their heads, without decoding them. It continues from the last position, or starts again.
+//! 3. [`Patch::put`] copies the bytes between `done` and an element in one run, and writes the new
+//!    term in place of the element.
+//! 4. [`Patch::finish`] copies the rest, and returns whether the value's handles are unchanged.
 //!
-//! Invariants: `out` is what the value's first `done` bytes have become; elements are put in the
-//! order of their positions. A [`Patch`] owns no counts: who stores the result takes those of the
-//! handles that came, and drops those that went.
+//! Invariants: `out` is the new form of the first `done` bytes of the value. Elements are put in
+//! ascending order of their positions. A [`Patch`] owns no counts: whoever stores the result takes
+//! counts of the added handles, and gives back those of the removed ones.
 //!
-//! Of a compressed value the run at its front is plain (see `object/packed.rs`), and is patched
-//! where it lies; [`close`] then writes the run's new length. Elements behind the run need the
-//! value unpacked first ([`patchable`]).
+//! The run at the beginning of a compressed value is plain (see `object/packed.rs`), and is patched
+//! in place. [`close`] then writes the new length of the run. For elements behind the run, the
+//! value must be unpacked first ([`patchable`]).
 
 use super::{packed, COMPRESSED, EXACT_KEY, FLAG_BITS, HAS_HANDLES};
 use crate::blob;
@@ -28,55 +29,56 @@ use crate::skip::{end_of, skip};
 use crate::varint;
 use crate::view::TermRef;
 
-/// An element of a value that is written anew.
+/// An element of a value that is being patched.
 #[derive(Clone, Copy)]
 pub struct Element<'v> {
     at: usize,
-    /// What it is.
+    /// The element's term.
     pub term: TermRef<'v>,
 }
 
-/// A walk over the elements of a value, which writes the value anew. Of a packed one only its run
-/// is walked over.
+/// A walk over the elements of a value, which writes the new value. In a packed value it walks only
+/// over the run.
 pub struct Patch<'v, 'o> {
     value: &'v [u8],
     arity: usize,
     keypos: usize,
-    /// Where the first element begins.
+    /// The place of the first element.
     first: usize,
-    /// The element that begins at `at`; the key has no bytes there.
+    /// The position of the element that begins at `at`. If it is that of the key, the element has
+    /// no bytes.
     position: usize,
     at: usize,
-    /// How often an element was asked for that had been passed.
+    /// How often an element was requested that had been passed.
     steps_back: usize,
-    /// Where elements begin, from the first, as far as that was noted.
+    /// The places of the elements, from the first, as far as they were recorded.
     starts: Vec<usize>,
-    /// How much of the value is written, or was put otherwise.
+    /// How many bytes of the value have been copied or replaced.
     done: usize,
-    /// Whether a term with a handle went or came.
+    /// Whether a term that has a handle was replaced.
     changed: bool,
-    /// Whether a term with a handle came.
+    /// Whether a new term has a handle.
     handles: bool,
     out: &'o mut Vec<u8>,
 }
 
 impl<'v, 'o> Patch<'v, 'o> {
-    /// Begins to write a value to `out`, which is empty; `keypos` is the one it was encoded with.
-    /// Of a packed value only elements in its run may be asked for.
+    /// Begins to patch a value. `out` is empty. `keypos` must be that with which the value was
+    /// encoded. In a packed value, only elements in its run may be requested.
     #[inline(always)]
     pub fn new(value: &'v [u8], keypos: usize, out: &'o mut Vec<u8>) -> Self {
-        // The head is mostly one byte: the arity, and four flags.
+        // The header is usually one byte: the arity, and four flags.
         let (header, mut at) = match value[0] {
             header @ 0..0x80 => (u64::from(header), 1),
             _ => varint::read(value, 0),
         };
-        // Before a run stands its length.
+        // The run of a packed value has its length in front of it.
         at += usize::from(header as u8 & COMPRESSED != 0);
-        // The exact key is no element: it is copied along with the head.
+        // Skip the exact key. It is copied along with the header.
         if header as u8 & EXACT_KEY != 0 {
             at = end_of(value, at);
         }
-        // Counters grow by a few bytes at the most, so this is mostly all that is needed.
+        // Counters grow by a few bytes at most, so this capacity is usually sufficient.
         out.reserve(value.len() + 16);
         Patch {
             value,
@@ -94,17 +96,17 @@ impl<'v, 'o> Patch<'v, 'o> {
         }
     }
 
-    /// Whether there is an element at a position, from 1, that may be replaced: the key may not.
+    /// Whether there is an element at a position, from 1, that may be replaced. The key may not.
     #[inline]
     pub fn has(&self, position: usize) -> bool {
         position.wrapping_sub(1) < self.arity && position != self.keypos
     }
 
-    /// The element at a position that the value has.
+    /// The element at a position, which the value must have.
     ///
     /// # Complexity
-    /// Linear in the heads of the terms between it and the last one that was asked for, if that is
-    /// before it. All elements, asked for in any order: linear in the value.
+    /// If the position is behind the last one that was requested, linear in the heads of the terms
+    /// between them. Requesting all elements, in any order, is linear in the value.
     #[inline(always)]
     pub fn element(&mut self, position: usize) -> Element<'v> {
         debug_assert!(self.has(position));
@@ -114,7 +116,7 @@ impl<'v, 'o> Patch<'v, 'o> {
         while self.position < position {
             self.step();
         }
-        // `at` is where the element begins. It is skipped once more to know its end.
+        // The element begins at `at`. Skip it once more to find its end.
         let rest = &self.value[self.at..];
         Element {
             at: self.at,
@@ -122,17 +124,17 @@ impl<'v, 'o> Patch<'v, 'o> {
         }
     }
 
-    /// Goes on to the next position.
+    /// Moves to the next position.
     #[inline(always)]
     fn step(&mut self) {
-        // The key takes a position and no bytes.
+        // The key has a position but no bytes.
         if self.position != self.keypos {
             self.at += skip(&self.value[self.at..]);
         }
         self.position += 1;
     }
 
-    /// Goes back to a position that was passed, or to one before it.
+    /// Moves back to a position that was passed, or to one before it.
     #[cold]
     fn step_back(&mut self, position: usize) {
         const FEW: usize = 4;
@@ -142,7 +144,7 @@ impl<'v, 'o> Patch<'v, 'o> {
             (self.position, self.at) = (1, self.first);
             return;
         }
-        // Often: where the elements begin that were passed is noted, once for each.
+        // This happens often. Record the places of the passed elements, once each.
         let noted = self.starts.last().copied();
         (self.position, self.at) = match noted {
             Some(at) => (self.starts.len(), at),
@@ -158,32 +160,33 @@ impl<'v, 'o> Patch<'v, 'o> {
         (self.position, self.at) = (position, self.starts[position - 1]);
     }
 
-    /// Has `write` append one term, which holds no handle, in the place of an element behind the
-    /// last one that was put.
+    /// Replaces an element behind the last one that was replaced. `write` appends the new term,
+    /// which must not have a handle.
     #[inline(always)]
     pub fn put_with(&mut self, old: Element<'v>, write: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(self.done <= old.at);
-        // All that lies before the old element is kept, in one copy.
+        // Copy the bytes before the old element in one run.
         self.copy(old.at);
         write(self.out);
-        // Whether a handle goes is looked for only where the value says it has any.
+        // Search the old element for a handle only if the value has any.
         let old_bytes = old.term.bytes();
         self.changed |= super::value_has_handles(self.value) && blob::has_handles(old_bytes);
-        // The old element is done with: it is not copied.
+        // Skip the old element.
         self.done = old.at + old_bytes.len();
     }
 
-    /// Puts a term in the place of an element behind the last one that was put.
+    /// Replaces an element behind the last one that was replaced.
     #[inline(always)]
     pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>) {
         self.handles |= new.has_handles();
         self.put_with(old, |out| out.extend_from_slice(new.bytes()));
     }
 
-    /// Writes the rest. Whether the handles are those of before, each as often.
+    /// Copies the rest. Returns whether no element with handles was replaced or written, so that
+    /// the handles are unchanged.
     #[inline(always)]
     pub fn finish(mut self) -> bool {
-        // Elements behind the last that was put.
+        // Copy the elements behind the last one that was replaced.
         self.copy(self.value.len());
         if self.handles {
             self.out[0] |= HAS_HANDLES;
@@ -193,7 +196,7 @@ impl<'v, 'o> Patch<'v, 'o> {
 
     #[inline(always)]
     fn copy(&mut self, to: usize) {
-        // Neighbouring counters have nothing between them, or a byte: no call for those.
+        // Between adjacent counters there is nothing, or one byte. Avoid a call for those.
         match &self.value[self.done..to] {
             [] => {}
             &[byte] => self.out.push(byte),
@@ -202,8 +205,8 @@ impl<'v, 'o> Patch<'v, 'o> {
     }
 }
 
-/// The value as a [`Patch`] up to position `last()` can be made of it: itself, or what is unpacked
-/// to `plain`.
+/// The value in a form in which a [`Patch`] can replace elements up to position `last()`: the value
+/// itself, or its unpacked form, which is written to `plain`.
 #[inline]
 pub fn patchable<'v>(
     value: &'v [u8],
@@ -217,7 +220,8 @@ pub fn patchable<'v>(
     }
 }
 
-/// The value without compression: itself, or what is unpacked to `plain`.
+/// The value without compression: the value itself, or its unpacked form, which is written to
+/// `plain`.
 #[inline]
 pub fn plain_value<'v>(value: &'v [u8], plain: &'v mut Vec<u8>) -> &'v [u8] {
     match value[0] & COMPRESSED {
@@ -226,8 +230,9 @@ pub fn plain_value<'v>(value: &'v [u8], plain: &'v mut Vec<u8>) -> &'v [u8] {
     }
 }
 
-/// Makes a value of this length whole again that a [`Patch`] wrote. Whether it is what an encoder
-/// would write; else the work is to be done on the plain value.
+/// Completes a value that a [`Patch`] wrote. `before` is the length of the old value. Returns
+/// whether the result is what an encoder would write. If not, the caller must start again with the
+/// plain value.
 #[inline]
 pub fn close(patched: &mut [u8], before: usize) -> bool {
     patched[0] & COMPRESSED == 0 || packed::close_run(patched, before)

@@ -1,4 +1,4 @@
-//! Reading objects where they lie.
+//! Reading objects in place.
 
 use super::{packed, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES};
 use crate::{
@@ -11,11 +11,12 @@ use crate::{
 };
 use std::fmt;
 
-/// The arity, the flags and what follows, of an object of up to 1,023 elements.
+/// The arity, the flags and the bytes behind the header. `None` for an object of more than 1,023
+/// elements.
 #[inline(always)]
 fn head_of(value: &[u8]) -> Option<(usize, u8, &[u8])> {
     let (&first, rest) = value.split_first()?;
-    // A header of one byte has an arity of up to 7, one of two bytes of up to 1,023.
+    // A header of one byte has an arity of up to 7, and one of two bytes an arity of up to 1,023.
     let low = usize::from(first & 0x7F) >> FLAG_BITS;
     if first < 0x80 {
         return Some((low, first, rest));
@@ -28,17 +29,17 @@ fn head_of(value: &[u8]) -> Option<(usize, u8, &[u8])> {
     }
 }
 
-/// The arity and the elements without the key, of an object whose value says nothing of its key and
-/// is not compressed: its key is the term of the index key that is written like it (`1`, not
-/// `1.0`).
+/// The arity and the elements without the key. `None` if the object is compressed, or its value has
+/// an exact key. So the index key determines the key of the object. If two equal numbers share the
+/// index key, the key has the integer (`1`, not `1.0`).
 #[inline(always)]
 pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
     let (arity, flags, others) = head_of(value)?;
     (flags & (EXACT_KEY | COMPRESSED) == 0).then_some((arity, others))
 }
 
-/// Whether the key of an object is its index key, as in hash order it mostly is. Sometimes it is,
-/// and this can't tell.
+/// Whether the index key of an object is the inline encoding of its key, as it usually is in hash
+/// order. May return `false` although it is.
 #[inline]
 pub fn index_key_is_key(value: &[u8]) -> bool {
     value
@@ -46,7 +47,7 @@ pub fn index_key_is_key(value: &[u8]) -> bool {
         .is_some_and(|header| header & (0x80 | EXACT_KEY | FROM_ORDER) == 0)
 }
 
-/// The key of an object that a table in key order keeps, if it is an integer.
+/// The key of an object of a table in key order, if it is an integer.
 #[inline]
 pub fn ordered_int(index_key: &[u8], value: &[u8]) -> Option<i64> {
     let &header = value.first()?;
@@ -56,7 +57,7 @@ pub fn ordered_int(index_key: &[u8], value: &[u8]) -> Option<i64> {
     order_key::to_int(index_key)
 }
 
-/// A stored object, open for reading.
+/// A stored object that is open for reading.
 #[derive(Clone, Copy)]
 pub struct ObjectView<'a> {
     arity: usize,
@@ -68,12 +69,12 @@ pub struct ObjectView<'a> {
 }
 
 impl<'a> ObjectView<'a> {
-    /// Opens an object by its index key and value. `scratch` takes the plain bytes of a compressed
-    /// one, and a key that is worked out from its order key.
+    /// Opens an object, given its index key and value. `scratch` is used for the unpacked bytes of
+    /// a compressed object, and for a key that is decoded from its order key.
     ///
     /// # Safety
-    /// Key and value are those of an object that this module encoded in this process with this
-    /// `keypos`, and the counts of the handles in the value are held by somebody for all of `'a`.
+    /// This module encoded key and value in this process, with this `keypos`. For all of `'a`,
+    /// somebody holds the counts of the handles in the value.
     #[inline(always)]
     pub unsafe fn open(
         index_key: &'a [u8],
@@ -84,31 +85,31 @@ impl<'a> ObjectView<'a> {
         open(index_key, value, keypos, scratch)
     }
 
-    /// How many elements the tuple has.
+    /// The number of elements.
     #[inline]
     pub fn arity(&self) -> usize {
         self.arity
     }
 
-    /// Which of them is the key, from 1.
+    /// The position of the key, from 1.
     #[inline]
     pub fn keypos(&self) -> usize {
         self.keypos
     }
 
-    /// The key, as it was stored.
+    /// The key, as it was inserted.
     #[inline]
     pub fn key(&self) -> TermRef<'a> {
         self.key
     }
 
-    /// Whether a handle lies in it.
+    /// Whether the value has a handle.
     #[inline]
     pub fn has_handles(&self) -> bool {
         self.flags & HAS_HANDLES != 0
     }
 
-    /// The element at `position`, from 1. Linear in what stands before it.
+    /// The element at `position`, from 1. Linear in the elements before it.
     #[inline]
     pub fn element(&self, position: usize) -> Option<TermRef<'a>> {
         if position == self.keypos {
@@ -117,7 +118,7 @@ impl<'a> ObjectView<'a> {
         if position == 0 || position > self.arity {
             return None;
         }
-        // The key has no bytes among the others.
+        // The key isn't stored among the other elements.
         let skipped = position - 1 - usize::from(position > self.keypos);
         Terms::new(self.others, self.arity - 1).nth(skipped)
     }
@@ -138,14 +139,14 @@ impl<'a> ObjectView<'a> {
         Terms::new(self.others, self.arity - 1)
     }
 
-    /// The bytes of the elements without the key, one after the other.
+    /// The adjacent bytes of the elements without the key.
     #[inline]
     pub fn others_bytes(&self) -> &'a [u8] {
         self.others
     }
 
-    /// Appends the tuple's bytes. Handles are copied without counts: the bytes are good while the
-    /// object is.
+    /// Appends the encoding of the tuple. Handles are copied without counts, so the bytes are valid
+    /// only as long as the object.
     pub fn to_tuple(&self, out: &mut Vec<u8>) {
         out.push(TUPLE);
         varint::push(out, self.arity as u64);
@@ -157,7 +158,7 @@ impl<'a> ObjectView<'a> {
         }
     }
 
-    /// Pushes the tuple, with counts of the encoder's own.
+    /// Pushes the tuple. The encoder takes counts of its own.
     pub fn encode(&self, enc: &mut Encoder<'_>) {
         enc.begin_tuple(self.arity);
         self.iter().for_each(|e| enc.term(e));
@@ -178,11 +179,11 @@ impl<'a> ObjectView<'a> {
             && (self.others == other.others || self.same_others(other))
     }
 
-    /// Whether the other elements are identical, though not of the same bytes.
+    /// Whether the other elements are identical, although their bytes differ.
     fn same_others(&self, other: &ObjectView<'_>) -> bool {
         let pairs = self.others.iter().zip(other.others);
         let same = pairs.take_while(|(a, b)| a == b).count();
-        // Before the first byte that differs both have the same elements.
+        // Skip the elements before the first byte that differs.
         let (mut at, mut left) = (0, self.arity - 1);
         while left > 0 {
             let end = at + skip(&self.others[at..]);
@@ -233,7 +234,7 @@ impl<'a> Iterator for ObjectElements<'a> {
 
 impl ExactSizeIterator for ObjectElements<'_> {}
 
-/// Opens what a buffer owns: its counts are held while it is borrowed.
+/// Opens the object of a buffer, which holds the counts while it is borrowed.
 #[inline]
 pub(super) fn open_owned<'a>(
     object: &'a ObjectBuf,
@@ -250,7 +251,7 @@ fn open<'a>(
     keypos: usize,
     scratch: &'a mut Vec<u8>,
 ) -> ObjectView<'a> {
-    // A header of one byte without a flag: nothing has to be worked out.
+    // The fast path: the header is one byte, and no flag is set. Or `FROM_ORDER` is the only one.
     match value.split_first() {
         Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == 0 => ObjectView {
             arity: usize::from(header >> FLAG_BITS),
@@ -272,7 +273,7 @@ fn open<'a>(
     }
 }
 
-/// The key of an order key, which `scratch` takes.
+/// Decodes an order key to `scratch`.
 #[inline]
 fn from_order<'a>(index_key: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
     scratch.clear();
@@ -280,6 +281,7 @@ fn from_order<'a>(index_key: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
     scratch
 }
 
+/// Opens an object with a longer header, or with other flags.
 fn open_flagged<'a>(
     index_key: &'a [u8],
     value: &'a [u8],
@@ -290,8 +292,8 @@ fn open_flagged<'a>(
     let flags = header as u8 & ((1 << FLAG_BITS) - 1);
     let arity = (header >> FLAG_BITS) as usize;
     if flags & (COMPRESSED | FROM_ORDER) == 0 {
-        // Nothing to unpack, and the key is there: the index key, or the exact key in front of the
-        // elements.
+        // Nothing is packed, and the key is not decoded: it is the index key, or the exact key in
+        // front of the elements.
         let (mut key, mut others) = (index_key, &value[at..]);
         if flags & EXACT_KEY != 0 {
             (key, others) = others.split_at(end_of(others, 0));
@@ -306,14 +308,14 @@ fn open_flagged<'a>(
     }
     scratch.clear();
     if flags & COMPRESSED != 0 {
-        // One buffer for both: first what was packed, behind it the key that the order key is of.
+        // Use one buffer for both: first the unpacked elements, then the decoded key.
         packed::unpack(value, scratch);
     }
     let plain = scratch.len();
     if flags & FROM_ORDER != 0 {
         order_key::decode(index_key, scratch);
     }
-    // Now that the buffer grows no more, what lies in it can be borrowed.
+    // The buffer doesn't grow any more. So its contents can be borrowed.
     let (plain, decoded) = scratch.split_at(plain);
     let mut others = match flags & COMPRESSED {
         0 => &value[at..],

@@ -5,30 +5,30 @@
 //!  more              FA the first 512, as above, 01, group FF … group FF, group, bits in it
 //! ```
 //!
-//! Escapes cost where bytes are zero, and each byte has to be looked at. So what is behind the
-//! first [`ESCAPED`] bytes is copied in *groups*: a group's size follows from where it begins, the
-//! last one is filled up with zeros, and behind each stands `FF`, or how many bits of the last one
-//! count.
+//! Escaping makes zero bytes longer, and each byte must be examined. So the bytes behind the first
+//! [`ESCAPED`] ones are copied in *groups*. The size of a group depends only on its place, and the
+//! last group is padded with zeros. Each group is followed by `FF`, or by the number of bits that
+//! count in the last group.
 //!
-//! Two that agree up to a group's start have a group of the same size there, whatever follows, so
-//! the groups are compared as bytes. If they are equal, the one that ends there, or has fewer bits,
-//! is less: what it lacks, the other has as zeros. A group's size grows as the square root of its
-//! place, so that the marks and the zeros at the end take a tenth at the most, and the less the
-//! longer it is.
+//! If two bitstrings are equal up to the beginning of a group, both have a group of the same size
+//! there, so the groups compare as bytes. If these are equal, the bitstring that ends in the group,
+//! or has fewer bits there, is less: the other one has zeros in place of the padding. The size of
+//! groups grows with the square root of the place. So marks and padding take a tenth at most, and a
+//! smaller part of longer bitstrings.
 
 use super::counts::{count, push_count};
 use super::{sink::Sink, BITSTRING};
 use crate::{tags::*, varint};
 
-/// How many bytes have marks for zeros.
+/// The number of bytes that are escaped.
 const ESCAPED: usize = 512;
-/// Groups follow. What ends here has 00 there.
+/// Groups follow. A bitstring that ends here has 00 in this place.
 const LONGER: u8 = 1;
-/// Another group follows; greater than any number of bits.
+/// Another group follows. Greater than any number of bits.
 const MORE: u8 = 0xFF;
-/// The mark behind a byte that is zero.
+/// The mark behind a zero byte.
 const ZERO_MARK: u8 = 0xFF;
-/// Eight bytes that are zero, each with its mark.
+/// Eight zero bytes, each with its mark.
 const EIGHT_ZEROS: [u8; 16] = [
     0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF,
 ];
@@ -78,7 +78,7 @@ fn push_escaped(bytes: &[u8], out: &mut impl Sink) {
 fn push_marked(bytes: &[u8], out: &mut impl Sink) {
     let (mut marked, mut at) = ([0; 16], 0);
     for &byte in bytes {
-        // The mark is written in any case: behind another byte the next one takes its place.
+        // Write the mark in any case. If the byte isn't zero, the next byte overwrites it.
         marked[at] = byte;
         marked[at + 1] = ZERO_MARK;
         at += 1 + usize::from(byte == 0);
@@ -104,18 +104,17 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
     push_count(bits as u64, out);
 }
 
-/// The highest bit of each byte that is zero, up to the lowest such byte; above that it may be
-/// wrong.
+/// The highest bit of each zero byte, up to the lowest such byte. Bits above that may be wrong.
 #[inline]
 fn zeros(word: u64) -> u64 {
     const ONES: u64 = u64::MAX / 0xFF;
     word.wrapping_sub(ONES) & !word & (ONES << 7)
 }
 
-/// Appends the term of a bitstring whose key begins at `at`, behind its tag; gives the place behind
-/// it.
+/// Appends the term of a bitstring whose order key continues at `at`, behind its tag. Returns the
+/// place behind the order key.
 pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
-    // 1. The bytes that have marks.
+    // 1. Read the escaped bytes.
     let (mut first, mut len) = ([0; ESCAPED + 8], 0);
     let mut at = at;
     while len < ESCAPED {
@@ -127,7 +126,7 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
         }
         let plain = match rest.first_chunk::<8>() {
             Some(eight) => {
-                // What is behind the first zero is written over by what follows.
+                // Copy eight bytes. Those from the first zero on are overwritten later.
                 first[len..len + 8].copy_from_slice(eight);
                 (zeros(u64::from_le_bytes(*eight)).trailing_zeros() / 8) as usize
             }
@@ -150,17 +149,17 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     if key[at] == LONGER && len == ESCAPED {
         return read_groups(first, key, at + 1, out);
     }
-    // 2. The end.
+    // 2. Read the end.
     let bits = 8 * len.saturating_sub(1) + usize::from(key[at + 1]);
     push_head(bits, out);
     out.extend_from_slice(first);
     at + 2
 }
 
-/// As `read`, for groups that begin at `start`, behind these bytes.
+/// Continues `read` with groups, which begin at `start`. `first` are the bytes in front of them.
 #[cold]
 fn read_groups(first: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> usize {
-    // 1. How many bits there are.
+    // 1. Find the number of bits.
     let (mut at, mut len) = (start, ESCAPED);
     while key[at + group(len)] == MORE {
         let size = group(len);
@@ -170,7 +169,7 @@ fn read_groups(first: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> usi
     let in_last = count(key, &mut end, 0) as usize;
     let bits = 8 * len + in_last;
     push_head(bits, out);
-    // 2. The bytes.
+    // 2. Copy the bytes.
     out.reserve(bits.div_ceil(8));
     out.extend_from_slice(first);
     let (mut from, mut done) = (start, ESCAPED);

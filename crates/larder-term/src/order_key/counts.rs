@@ -1,9 +1,9 @@
-//! Counts in order keys: bytes that compare as the numbers do.
+//! Counts in order keys: byte strings that compare as the numbers do.
 
 use super::sink::Sink;
 
-/// A count: itself up to `0xF7`, else the number of its bytes above that, and them, high ones
-/// first.
+/// Writes a count. Up to `0xF7`, it is one byte. A greater one is `0xF7` plus the number of its
+/// bytes, and then these bytes, big endian.
 #[inline]
 pub(super) fn push_count(n: u64, out: &mut impl Sink) {
     let (first, rest, used) = count_parts(n);
@@ -13,7 +13,7 @@ pub(super) fn push_count(n: u64, out: &mut impl Sink) {
     }
 }
 
-/// The first byte of a count, and what follows it: so many of eight bytes.
+/// The first byte of a count, and what follows it: eight bytes, and how many of them count.
 #[inline]
 pub(super) fn count_parts(n: u64) -> (u8, [u8; 8], usize) {
     if n <= 0xF7 {
@@ -24,7 +24,8 @@ pub(super) fn count_parts(n: u64) -> (u8, [u8; 8], usize) {
     (0xF7 + used as u8, high.to_be_bytes(), used)
 }
 
-/// The inverse of `push_count`, all bits turned or not, at a place, which moves behind it.
+/// Reads a count that `push_count` wrote, and moves `at` behind it. `turned` is 0, or 0xFF if all
+/// its bits are inverted.
 pub(super) fn count(key: &[u8], at: &mut usize, turned: u8) -> u64 {
     match word(key, at, 1, turned) {
         n @ 0..=0xF7 => n,
@@ -32,7 +33,8 @@ pub(super) fn count(key: &[u8], at: &mut usize, turned: u8) -> u64 {
     }
 }
 
-/// A number of so many bytes (up to eight), high ones first, with all its bits turned or not.
+/// Reads a big-endian number of this number of bytes, up to eight, and moves `at` behind it.
+/// `turned` is 0, or 0xFF if all its bits are inverted.
 #[inline]
 pub(super) fn word(key: &[u8], at: &mut usize, bytes: usize, turned: u8) -> u64 {
     let run = &key[*at..*at + bytes];

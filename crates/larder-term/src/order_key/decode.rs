@@ -1,10 +1,10 @@
-//! From order keys back to terms, where there is only one term of a key.
+//! Decoding order keys, for terms that don't share their order key with another term.
 //!
-//! Numbers that are `==` share an order key, so a float without a fraction can't come back, nor
-//! what holds one; an integer can, and a float with a fraction. Of the other terms those come back
-//! whose order keys hold all of them: binaries, bitstrings, this node's pids, ports and references,
-//! `[]`, and tuples of what comes back. Lists could, but their elements would have to be counted
-//! first; atoms could, but would have to be looked up.
+//! Numbers that are `==` share an order key. So a float without a fraction can't be decoded, and
+//! neither can a term that contains one. Integers and floats with a fraction can. The other terms
+//! that can be decoded are binaries, bitstrings, this node's pids, ports and references, `[]`, and
+//! tuples of such terms. Lists could be decoded, but their elements would have to be counted first.
+//! Atoms could, but would have to be looked up.
 
 use super::counts::{count, word};
 use super::{bits, BITSTRING, NIL_KEY, PID_KEY, PORT_KEY, REFERENCE, TUPLE_KEY};
@@ -17,11 +17,11 @@ use crate::{
     view::TermRef,
 };
 
-/// Bytes that say that an identifier is this node's.
+/// The number of bytes that say that an identifier is of this node.
 const LOCAL: usize = 1;
 
-/// Whether [`decode`] gives a term back from its order key, in the very bytes that it has: so that
-/// they need not be kept.
+/// Whether [`decode`] restores a term from its order key with exactly the same bytes, so that the
+/// term need not be stored.
 ///
 /// # Complexity
 /// Linear in the heads of the term; no recursion.
@@ -43,12 +43,13 @@ fn all_come_back(bytes: &[u8]) -> bool {
     })
 }
 
-/// Appends the term of an order key, in inline mode: the exact inverse of
-/// [`encode`](super::encode()) for all terms that [`comes_back`] holds for, and for no others; of
-/// numbers that are equal it gives the integer.
+/// Appends the term of an order key, in inline mode. This is the exact inverse of
+/// [`encode`](super::encode()) for all terms for which [`comes_back`] holds, and for no others. Of
+/// equal numbers, the integer is returned.
 ///
 /// # Panics
-/// Panics on bytes that are no order key; what the order key of another term gives is not said.
+/// Panics on bytes that aren't an order key. The result for the order key of any other term is
+/// unspecified.
 ///
 /// # Complexity
 /// Linear in the key; no recursion.
@@ -80,7 +81,8 @@ impl KeyReader<'_> {
         self.key[self.at - 1]
     }
 
-    /// A number of so many bytes (up to eight), high ones first, with all its bits turned or not.
+    /// Reads a big-endian number of this number of bytes, up to eight. `turned` is 0, or 0xFF if
+    /// all its bits are inverted.
     #[inline]
     fn word(&mut self, bytes: usize, turned: u8) -> u64 {
         word(self.key, &mut self.at, bytes, turned)
@@ -91,7 +93,7 @@ impl KeyReader<'_> {
         count(self.key, &mut self.at, 0)
     }
 
-    /// One head; gives how many terms follow as its children.
+    /// Decodes one head. Returns the number of terms that follow as its children.
     #[inline]
     fn term(&mut self, out: &mut Vec<u8>) -> u64 {
         match self.key[self.at] {
@@ -126,7 +128,7 @@ impl KeyReader<'_> {
                 out.push(REF);
                 varint::push(out, words as u64);
                 let end = self.at + 4 * words;
-                // Their bytes in reverse.
+                // Copy the bytes of the words in reverse order.
                 out.extend(self.key[self.at..end].iter().rev());
                 self.at = end;
             }
@@ -138,36 +140,36 @@ impl KeyReader<'_> {
 
     #[inline]
     fn number(&mut self, out: &mut Vec<u8>) {
-        // All negative numbers are below zero's byte, with all bits turned.
+        // Negative numbers begin with a byte below that of zero, and have all bits inverted.
         let negative = self.key[self.at] < ZERO;
         let turned = if negative { 0xFF } else { 0 };
         let first = self.byte() ^ turned;
         if first == LONG {
             return self.long(negative, turned, out);
         }
-        // Twice the magnitude, and one more where a fraction follows.
+        // `w` is twice the whole part of the magnitude, plus one if a fraction follows.
         let w = match first {
             first if first <= LENGTHS => u64::from(first - ZERO),
             first => self.word(usize::from(first - LENGTHS), turned),
         };
-        // Half of eight bytes is an i64's magnitude.
+        // Half of `w`, which has at most eight bytes, fits into an `i64`.
         let whole = (w >> 1) as i64;
         if w & 1 == 0 {
             return push_int(out, if negative { -whole } else { whole });
         }
-        // A fraction: a float, the sum of two parts that share no bit.
+        // A float with a fraction: the sum of two parts that share no bit.
         let fraction = f64::from_bits(self.word(8, turned));
         let magnitude = whole as f64 + fraction;
         let mut enc = Encoder::new(out, Mode::Inline);
         enc.float(if negative { -magnitude } else { magnitude });
     }
 
-    /// A whole number of more than eight bytes when doubled.
+    /// Decodes a whole number whose double has more than eight bytes.
     fn long(&mut self, negative: bool, turned: u8, out: &mut Vec<u8>) {
         let length = count(self.key, &mut self.at, turned) as usize;
         let doubled = &self.key[self.at..self.at + length];
         self.at += length;
-        // Half of it, low bytes first: each byte with the lowest bit of the one above it.
+        // Halve it, and reverse the bytes: each byte gets the lowest bit of the one above it.
         let above = |i: usize| match i {
             0 => 0,
             _ => (doubled[i - 1] ^ turned) << 7,

@@ -1,7 +1,7 @@
-//! Order keys of terms without maps, by one walk.
+//! Order keys of terms without maps, written in one walk.
 //!
-//! Such an order key has the pieces in the order of the encoding, and nothing behind a tuple's last
-//! element:
+//! The parts of such an order key are in the order of the encoding, and nothing follows the last
+//! element of a tuple:
 //!
 //! ```text
 //!  {user, <<"ab">>, 7}    TUPLE 3  ATOM u s e r    BIN 2 a b           7
@@ -10,9 +10,9 @@
 //!                         F6 2     F0 x 00            F9 82  F9 84  F8
 //! ```
 //!
-//! Only within a list something is written between the pieces and behind the last. So the walk
-//! remembers what is open from the outermost list on, and nothing outside of lists.
-//! [`encode_general`](super::encode_general()) knows all terms.
+//! Only lists have marks between their elements and at their end. So the walk keeps a stack of open
+//! containers only from the outermost list on. [`encode_general`](super::encode_general()) knows
+//! all terms.
 
 use super::{
     bits, count_parts, numbers, push_count, push_leaf, push_text,
@@ -27,13 +27,13 @@ use crate::{
     view::{little_endian, TermRef},
 };
 
-/// The most containers that may be open from the outermost list on.
+/// The greatest number of open containers, counted from the outermost list on.
 const DEPTH: usize = 8;
 
-/// Writes the order key of a term to the front of `out`: the bytes that [`encode`](super::encode())
-/// appends. Gives how many they are, and whether [`comes_back`](super::comes_back()) holds for the
-/// term. `None` where it is not so simple (a map, lists within lists within lists) or where
-/// `out` is too short; some of `out` may be written then.
+/// Writes the order key of a term to the beginning of `out`: the same bytes that
+/// [`encode`](super::encode()) appends. Returns their number, and whether
+/// [`comes_back`](super::comes_back()) holds for the term. `None` if the term has a map or deeply
+/// nested lists, or if `out` is too short. Some of `out` may have been written then.
 ///
 /// # Complexity
 /// Linear in the term; no recursion.
@@ -43,8 +43,8 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
     let mut open = OpenLists::default();
     let (mut at, mut comes_back) = (0, true);
     while at < bytes.len() {
-        // Each turn writes one head. Small integers first: they are the commonest, and their tag is
-        // all of them.
+        // Write one head in each iteration. Small integers come first: they are the most common
+        // terms, and have no bytes behind their tags.
         let tag = bytes[at];
         at = match tag {
             SMALL.. => {
@@ -58,7 +58,7 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
             }
             ATOM1..=ATOM4 => {
                 let end = at + 2 + usize::from(tag - ATOM1);
-                // Atoms compare by their texts, so the text is written.
+                // Write the text, since atoms compare by their texts.
                 let id = bytes[at + 1..end].iter().rev();
                 let id = id.fold(0, |id, &byte| id << 8 | u32::from(byte));
                 sink.byte(ATOM);
@@ -68,7 +68,7 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
             }
             TUPLE => {
                 let (arity, next) = varint::read(bytes, at + 1);
-                // The arity precedes the elements, as it does in term order.
+                // The arity precedes the elements, as in term order.
                 let (first, rest, used) = count_parts(arity);
                 sink.run([TUPLE_KEY, first], 2);
                 sink.run(rest, used);
@@ -83,8 +83,8 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
                 } else {
                     Ends::Improper
                 };
-                // Texts are lists of small integers: their run is written without a look at what is
-                // open.
+                // Texts are lists of small integers. Write a run of them at the beginning without
+                // updating the stack for each.
                 let short = short_ints(&bytes[next..], count, &mut sink);
                 open.push(count - short as u64, ends)?;
                 next + short
@@ -95,7 +95,7 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
                 sink.byte(PID_KEY);
                 push_count(serial, &mut sink);
                 push_count(id, &mut sink);
-                // This node's, which stands before the others.
+                // The node is this one, which precedes the others.
                 sink.byte(0);
                 next
             }
@@ -109,21 +109,21 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
                 end
             }
         };
-        // What was written may have been the last child of containers that are open.
+        // The term may have been the last child of open containers.
         open.end(&mut sink);
     }
     Some((sink.finish()?, comes_back))
 }
 
-/// As [`encode_flat`], of a binary of these bytes, which comes back.
+/// As [`encode_flat`], for a binary of these bytes. It can always be decoded from its order key.
 pub fn encode_binary<P: OutputByte>(bytes: &[u8], out: &mut [P]) -> Option<usize> {
     let mut sink = SliceSink::new(out);
     bits::push(bytes, 8 * bytes.len(), &mut sink);
     sink.finish()
 }
 
-/// Writes the first elements of a list, up to one that is no integer of one byte; gives how many
-/// they were.
+/// Writes the first elements of a list, up to one that isn't an integer of one byte. Returns their
+/// number.
 #[inline]
 fn short_ints(elements: &[u8], count: u64, out: &mut impl Sink) -> usize {
     let count = elements.len().min(count as usize);
@@ -133,19 +133,20 @@ fn short_ints(elements: &[u8], count: u64, out: &mut impl Sink) -> usize {
         .count()
 }
 
-/// What stands behind the last of some terms.
+/// What follows the last of some terms.
 #[derive(Clone, Copy, Default)]
 enum Ends {
-    /// Nothing: they are the elements of a tuple, or the free variables of a fun.
+    /// Nothing. The terms are the elements of a tuple, or the free variables of a fun.
     #[default]
     Tuple,
-    /// The end of a list; each is announced.
+    /// The end mark of a list. Each element has a mark in front of it.
     List,
-    /// One more, which is not announced.
+    /// The tail, which has no mark in front of it.
     Improper,
 }
 
-/// What is open from the outermost list on: how many terms are still to come, innermost last.
+/// The open containers from the outermost list on: the number of terms that they still lack. The
+/// innermost is the last.
 #[derive(Default)]
 struct OpenLists {
     all: [(u64, Ends); DEPTH],
@@ -153,7 +154,7 @@ struct OpenLists {
 }
 
 impl OpenLists {
-    /// So many terms follow.
+    /// Opens a container of this number of terms. `None` if too many are open.
     #[inline]
     fn push(&mut self, left: u64, ends: Ends) -> Option<()> {
         *self.all.get_mut(self.depth)? = (left, ends);
@@ -161,24 +162,26 @@ impl OpenLists {
         Some(())
     }
 
-    /// So many terms follow, with nothing between them and behind.
+    /// Opens a container that has no marks between its terms and behind them.
     #[inline]
     fn tuple(&mut self, arity: u64) -> Option<()> {
         match self.depth {
-            // Outside of lists nothing follows a tuple's last element: it need not be remembered.
+            // Outside of lists nothing follows the last element of a tuple. So the tuple need not
+            // be on the stack.
             0 => Some(()),
             _ => self.push(arity, Ends::Tuple),
         }
     }
 
-    /// A term or a head was written: writes what stands before the next one.
+    /// Called when a term or the head of a container has been written. Writes the marks in front of
+    /// the next term.
     #[inline(always)]
     fn end(&mut self, out: &mut impl Sink) {
         while let Some(depth) = self.depth.checked_sub(1) {
             let (left, ends) = &mut self.all[depth];
             match (*left, *ends) {
-                // The last element of an improper list is written. The tail comes next, without an
-                // announcement.
+                // The last element of an improper list is written. The tail comes next, without a
+                // mark.
                 (0, Ends::Improper) => {
                     *ends = Ends::Tuple;
                     return;

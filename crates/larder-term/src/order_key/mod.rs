@@ -1,4 +1,4 @@
-//! Order keys: bytes that compare as Erlang's terms do, with `==`.
+//! Order keys: byte strings that compare as Erlang's terms do, with `==`.
 //!
 //! ```text
 //!  number   0x10..=0x7F negative   0x80..=0xEE not negative
@@ -9,20 +9,21 @@
 //!                             map    F7 size, keys, values    bits   FA bytes…, end
 //! ```
 //!
-//! Invariants: byte order is term order; no order key is a prefix of another; only what is `==`
-//! shares bytes. `0xFF` begins nothing.
+//! Invariants: byte order is term order; no order key is a prefix of another; two terms have the
+//! same order key only if they are `==`. No order key begins with `0xFF`.
 //!
-//! * *Numbers.* A number's magnitude is its whole part `i` and its fraction. `w = 2i + (1 if there
-//!   is a fraction)` is written in as few bytes as it takes, its length in the first byte (`w < 96`
-//!   is the first byte alone), and then the fraction as eight IEEE bytes, high ones first, if there
-//!   is one. The magnitude of a negative number has all its bits turned. In the keys of maps
-//!   integers precede floats, so there a float is `EF` and its IEEE bits, turned so that they
-//!   compare.
-//! * *Texts* end with 00; inside, 00 is `01 01` and 01 is `01 02`. *Bits*: see `order_key/bits.rs`.
-//! * *Maps* have their keys in term order, then the values in that order.
-//! * *This node's* pids, ports and references sort before all other nodes' of the same number
-//!   (pids) and before all other nodes' (ports and references). Erlang would place them by the
-//!   node's name, which a node may change while its tables stay.
+//! * *Numbers.* The magnitude of a number is its whole part `i` and its fraction. `w = 2i + (1 if
+//!   there is a fraction)` is written in as few bytes as possible. The first byte says how many
+//!   there are; if `w < 96`, it is the whole of `w`. If there is a fraction, it follows as eight
+//!   bytes of an IEEE float, big endian. In a negative number, all bits of the magnitude are
+//!   inverted. In keys of maps, all integers precede all floats. So a float there is `EF` and its
+//!   IEEE bits, changed so that they compare.
+//! * *Texts* end with 00. Inside a text, 00 is written as `01 01`, and 01 as `01 02`. *Bits*: see
+//!   `order_key/bits.rs`.
+//! * *Maps* have their keys in term order, and then their values in the order of the keys.
+//! * Identifiers of *this node* precede those of all other nodes: ports and references in any case,
+//!   pids among those with the same numbers. Erlang would order them by the name of the node. But a
+//!   node's name may change while its tables exist.
 
 mod bits;
 mod counts;
@@ -60,26 +61,27 @@ const NIL_KEY: u8 = 0xF8;
 const CONS: u8 = 0xF9;
 const BITSTRING: u8 = 0xFA;
 
-/// Where this node stands among the others.
+/// How the identifiers of this node are ordered among those of others.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum LocalNode {
-    /// Before them, whatever its name.
+    /// Before the others, whatever the name of this node is.
     First,
-    /// Where its name puts it now.
+    /// By the current name of this node.
     ByName,
 }
 
 /// Appends the order key of a term.
 ///
 /// # Complexity
-/// Linear in the term, O(n log n) in the keys of its maps; no recursion.
+/// Linear in the term, and O(n log n) in the keys of its maps. No recursion.
 #[inline]
 pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
     if let View::Int(n) = term.view() {
         return numbers::push_int(n, out);
     }
-    // Most terms have an order key that one walk writes, of at most two bytes for each of theirs
-    // and the texts of their atoms. Where that is not enough the general way begins anew.
+    // Try the fast encoder first. It writes the order keys of most terms in one walk: at most two
+    // bytes for each byte of the term, and the texts of its atoms. If it fails, start again with
+    // the general encoder.
     let start = out.len();
     out.resize(start + 2 * term.bytes().len() + TEXT_ROOM, 0);
     match encode_flat(term, &mut out[start..]) {
@@ -91,25 +93,25 @@ pub fn encode(term: TermRef<'_>, out: &mut Vec<u8>) {
     }
 }
 
-/// As [`encode`](encode()), by the way that knows all terms: for those of which [`encode_flat`]
-/// gives none.
+/// As [`encode`](encode()), with the general encoder, which knows all kinds of terms. For terms for
+/// which [`encode_flat`] returns `None`.
 pub fn encode_general(term: TermRef<'_>, out: &mut Vec<u8>) {
     encode_as(term, false, LocalNode::First, out);
 }
 
-/// Room for the texts of a term's atoms.
+/// Additional space for the texts of a term's atoms.
 const TEXT_ROOM: usize = 64;
 
-/// Appends a run of bytes with which exactly the order keys of tuples of this arity begin that have
-/// these first elements.
+/// Appends a prefix that exactly the order keys of certain tuples have: those of this arity whose
+/// first elements are these.
 pub fn tuple_prefix(arity: usize, firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
     out.push(TUPLE_KEY);
     push_count(arity as u64, out);
     firsts.iter().for_each(|&first| encode(first, out));
 }
 
-/// Appends a run of bytes with which exactly the order keys of lists begin that have these first
-/// elements (and any tail after them).
+/// Appends a prefix that exactly the order keys of certain lists have: those whose first elements
+/// are these, with any tail behind them.
 pub fn list_prefix(firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
     for &first in firsts {
         out.push(CONS);
@@ -117,9 +119,9 @@ pub fn list_prefix(firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
     }
 }
 
-/// Turns a prefix into the least run of bytes that is greater than everything that begins with it;
-/// `false` if there is none (the prefix is empty or all `FF`, which no order key is), and then
-/// `prefix` is empty.
+/// Turns a prefix into the least byte string that is greater than all byte strings with this
+/// prefix. If there is none, because the prefix is empty or all `FF`, returns `false` and leaves
+/// `prefix` empty. No order key is such a prefix.
 pub fn successor(prefix: &mut Vec<u8>) -> bool {
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {
@@ -130,24 +132,26 @@ pub fn successor(prefix: &mut Vec<u8>) -> bool {
     false
 }
 
-/// What is still to be written, innermost last.
+/// A part of an open container that is still to be written. The innermost container is the last in
+/// the stack.
 enum Pending {
-    /// So many terms, from the cursor on.
+    /// This number of terms, from the cursor on.
     Terms { left: u64, exact: bool },
-    /// A list: so many elements, from the cursor on, then the end or the tail.
+    /// A list: this number of elements, from the cursor on, then the end or the tail.
     List {
         left: u64,
         improper: bool,
         exact: bool,
     },
-    /// A map's keys, which are being written in the order of the encoding.
+    /// The keys of a map, which are being written in the order of the encoding.
     Keys {
         map: usize,
         done: usize,
         starts: Vec<usize>,
         exact: bool,
     },
-    /// A map's values: where they begin, in the order of the keys; the next one last.
+    /// The values of a map: their places in the order of the keys. The next one is the last in the
+    /// vector.
     Values {
         places: Vec<usize>,
         end: usize,
@@ -164,7 +168,8 @@ struct KeyWriter<'a, 'o> {
     maps: Option<MapIndex>,
 }
 
-/// Appends the order key of a term. `exact`: integers before floats, as in the keys of maps.
+/// Appends the order key of a term. If `exact` is set, integers precede floats, as in the keys of
+/// maps.
 pub(crate) fn encode_as(term: TermRef<'_>, exact: bool, local: LocalNode, out: &mut Vec<u8>) {
     let mut writer = KeyWriter {
         bytes: term.bytes(),
@@ -181,7 +186,7 @@ pub(crate) fn encode_as(term: TermRef<'_>, exact: bool, local: LocalNode, out: &
 }
 
 impl KeyWriter<'_, '_> {
-    /// Writes the next piece of an open container, and opens it again if it has more.
+    /// Writes the next part of an open container. Pushes the container again if it has more parts.
     fn step(&mut self, open: Pending) {
         match open {
             Pending::Terms { left: 0, .. } => {}
@@ -194,7 +199,8 @@ impl KeyWriter<'_, '_> {
                 left: 0,
                 improper,
                 exact,
-                // No element is left: an end mark, or the tail, which is announced by nothing.
+                // No element is left. Write the end mark, or the tail, which has no mark in front
+                // of it.
             } => match improper {
                 true => self.term(exact),
                 false => self.out.push(NIL_KEY),
@@ -210,8 +216,8 @@ impl KeyWriter<'_, '_> {
                     improper,
                     exact,
                 });
-                // Each element is announced. So a list that ends earlier has the end mark, which is
-                // less, in the place of the announcement.
+                // Write a mark in front of each element. A list that ends earlier has the end mark
+                // in this place, which is less.
                 self.out.push(CONS);
                 self.term(exact);
             }
@@ -226,7 +232,7 @@ impl KeyWriter<'_, '_> {
                 end,
                 exact,
             } => match places.pop() {
-                // All values are written: on behind the map.
+                // All values are written. Continue behind the map.
                 None => self.at = end,
                 Some(place) => {
                     self.open.push(Pending::Values { places, end, exact });
@@ -237,10 +243,10 @@ impl KeyWriter<'_, '_> {
         }
     }
 
-    /// Writes the head at the cursor and opens what has children.
+    /// Writes the head at the cursor. If it has children, pushes the container.
     fn term(&mut self, exact: bool) {
         let start = self.at;
-        // The cursor moves behind the head; children are written by later steps.
+        // Move the cursor behind the head. Later steps write the children.
         let (end, children) = head(self.bytes, start);
         self.at = end;
         match kind_at(self.bytes, start) {
@@ -253,7 +259,8 @@ impl KeyWriter<'_, '_> {
                 });
             }
             Kind::List => {
-                // A list has no count in its key: its elements decide before its length does.
+                // The order key of a list has no count: the elements of two lists are compared
+                // before their lengths.
                 let improper = self.bytes[start] == ILIST;
                 let left = children - u64::from(improper);
                 self.open.push(Pending::List {
@@ -271,16 +278,18 @@ impl KeyWriter<'_, '_> {
         }
     }
 
+    /// Pushes the free variables of a fun, if it has any.
     fn open_free_variables(&mut self, left: u64, exact: bool) {
         if left > 0 {
             self.open.push(Pending::Terms { left, exact });
         }
     }
 
+    /// Writes the head of a map, and pushes its keys and values.
     fn map(&mut self, start: usize, pairs: u64, exact: bool) {
         self.out.push(MAP_KEY);
         push_count(pairs, self.out);
-        // One pair is in order as it is: the key, exact, and then the value.
+        // The order of a single pair is known. Write the key, with `exact`, and then the value.
         if pairs < 2 {
             self.open.push(Pending::Terms { left: pairs, exact });
             self.open.push(Pending::Terms {
@@ -290,8 +299,8 @@ impl KeyWriter<'_, '_> {
             return;
         }
         let bytes = self.bytes;
-        // Others are written key by key and sorted afterwards. Where they begin is found once for
-        // all maps of the term.
+        // Write the keys one by one, and sort them afterwards. Find the places of the keys and
+        // values of all maps of the term once.
         let map = self
             .maps
             .get_or_insert_with(|| MapIndex::new(bytes))
@@ -305,8 +314,9 @@ impl KeyWriter<'_, '_> {
         });
     }
 
+    /// Writes the next key of a map, or sorts the keys if all are written.
     fn next_key(&mut self, map: usize, done: usize, mut starts: Vec<usize>, exact: bool) {
-        // Where this key begins, or the last one ended.
+        // Record where this key begins, or where the last one ended.
         starts.push(self.out.len());
         let Some(index) = &self.maps else { return };
         let places = index.places(map);
@@ -321,8 +331,8 @@ impl KeyWriter<'_, '_> {
             });
             return self.term(true);
         }
-        // All keys are written: they are sorted as bytes, which is term order, and the values
-        // follow in the same order.
+        // All keys are written. Sort them as bytes, which is term order. The values follow in the
+        // same order.
         let order = sort_runs(self.out, &starts);
         let end = places.end();
         let places = order.into_iter().rev().map(|i| places.value(i)).collect();
@@ -330,7 +340,7 @@ impl KeyWriter<'_, '_> {
     }
 }
 
-/// Writes what has no children, or the head of a fun.
+/// Writes a term without children, or the head of a fun.
 fn push_leaf(leaf: TermRef<'_>, exact: bool, local: LocalNode, out: &mut impl Sink) {
     match leaf.view() {
         View::Int(n) => numbers::push_int(n, out),
@@ -377,6 +387,7 @@ fn push_leaf(leaf: TermRef<'_>, exact: bool, local: LocalNode, out: &mut impl Si
     }
 }
 
+/// Writes the node of an identifier.
 fn push_node(node: Node, local: LocalNode, out: &mut impl Sink) {
     let name = match (node, local) {
         (Node::Local, LocalNode::First) => return out.byte(0),
@@ -388,7 +399,7 @@ fn push_node(node: Node, local: LocalNode, out: &mut impl Sink) {
     out.run(creation.to_be_bytes(), 4);
 }
 
-/// A fun without its free variables.
+/// Writes a fun without its free variables.
 fn push_fun(fun: FunRef<'_>, out: &mut impl Sink) {
     out.byte(LOCAL_FUN);
     push_text(fun.module, out);
@@ -401,14 +412,15 @@ fn push_fun(fun: FunRef<'_>, out: &mut impl Sink) {
     push_count(fun.free().len() as u64, out);
 }
 
+/// Writes the escaped text of an atom, and its end mark.
 fn push_text(atom: Atom, out: &mut impl Sink) {
     let mut rest = atom.text().as_bytes();
-    // Few texts have bytes of another form, and most are short: eight bytes are looked at together.
+    // The fast path: the text has no byte that must be escaped. Check eight bytes at a time.
     if is_plain(rest) {
         out.slice(rest);
         return out.byte(0);
     }
-    // Whole runs between bytes that have another form.
+    // Copy the runs between escaped bytes.
     while let Some(at) = rest.iter().position(|&byte| byte <= 1) {
         out.slice(&rest[..at]);
         out.run([1, rest[at] + 1], 2);
@@ -418,11 +430,12 @@ fn push_text(atom: Atom, out: &mut impl Sink) {
     out.byte(0);
 }
 
-/// Whether no byte is 0 or 1.
+/// Whether no byte is 0 or 1, which are escaped.
 #[inline]
 fn is_plain(bytes: &[u8]) -> bool {
     const ONES: u64 = u64::MAX / 0xFF;
-    // Without bit 0 both are 0. A borrow begins at the lowest byte that is 0, and only there.
+    // Clear bit 0 of each byte, so that both become 0. Then find a zero byte: in the subtraction,
+    // borrows begin at the lowest byte that is 0, and only there.
     let plain = |word: u64| {
         let word = word & !ONES;
         word.wrapping_sub(ONES) & !word & (ONES << 7) == 0
@@ -434,12 +447,12 @@ fn is_plain(bytes: &[u8]) -> bool {
     plain(rest) && words.all(plain)
 }
 
-/// Sorts neighbouring runs of `out` that begin at `starts` (the last of which is the end), and says
-/// in which order they were.
+/// Sorts adjacent runs of `out`. They begin at `starts`, whose last element is the end. Returns the
+/// former indexes of the runs, in the new order.
 fn sort_runs(out: &mut Vec<u8>, starts: &[usize]) -> Vec<usize> {
     let run = |i: usize| &out[starts[i]..starts[i + 1]];
     let mut order: Vec<usize> = (0..starts.len() - 1).collect();
-    // Often they are in order already.
+    // Often they are already sorted.
     if order.is_sorted_by(|&a, &b| run(a) <= run(b)) {
         return order;
     }

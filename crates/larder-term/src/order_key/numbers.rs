@@ -9,45 +9,51 @@
 //!  a fraction    behind any of these: its eight IEEE bytes
 //! ```
 //!
-//! Why this compares: a longer `w` has a greater first byte; of equal length the bytes decide, high
-//! ones first; of equal whole part the one with a fraction has the odd `w`, and two fractions
-//! compare as their IEEE bits do. Turned bits put larger magnitudes first among negative numbers,
-//! and all of them below 80. An integer and the float of its value have the same `w` and no
-//! fraction: the same bytes.
+//! Why these bytes compare as the numbers do:
+//! * A longer `w` has a greater first byte. If two are equally long, their bytes decide, as they
+//!   are big endian.
+//! * Of two numbers with the same whole part, the one with a fraction has the odd `w`. Two
+//!   fractions compare as their IEEE bits do.
+//! * Inverted bits put larger magnitudes first among negative numbers, and all negative numbers
+//!   below 80.
+//!
+//! An integer and the float of the same value have the same `w` and no fraction, and so the same
+//! bytes.
 
 use super::sink::Sink;
 use crate::{host::legacy_zero, view::BigRef};
 
-/// The first byte of zero, and of `w = 0`.
+/// The first byte of the order key of zero, whose `w` is 0.
 pub(super) const ZERO: u8 = 0x80;
-/// The `w` that are a first byte alone.
+/// A `w` below this is written as the first byte alone.
 pub(super) const ALONE: u64 = 0x60;
-/// `LENGTHS + n` is the first byte of a `w` of n bytes, n from 1 to 8.
+/// `LENGTHS + n` is the first byte of a `w` of `n` bytes, for `n` from 1 to 8.
 pub(super) const LENGTHS: u8 = ZERO + ALONE as u8 - 1;
-/// The first byte of a longer `w`, whose length follows.
+/// The first byte of a longer `w`. The length follows.
 pub(super) const LONG: u8 = LENGTHS + 9;
-/// A float where integers and floats are apart.
+/// The first byte of a float if integers precede floats.
 const EXACT_FLOAT: u8 = 0xEF;
 
-/// The order key of an integer, in registers: its first byte, the bytes behind that as they lie in
-/// memory, and how many of these count. `None` for −2^63, whose key is longer.
+/// The order key of an integer, in registers: its first byte, eight bytes, and how many of these
+/// follow the first one. `None` for −2^63, whose order key is longer.
 #[inline]
 pub fn of_int(n: i64) -> Option<(u8, [u8; 8], usize)> {
     let magnitude = n.unsigned_abs();
     if magnitude >= 1 << 63 {
         return None;
     }
-    // Below 2^63, so twice the magnitude fits into eight bytes.
+    // The magnitude is below 2^63, so twice the magnitude fits into eight bytes.
     let w = 2 * magnitude;
-    // All ones for a negative number, whose bits are turned.
+    // All ones for a negative number, whose bits are inverted.
     let turned = n >> 63;
     let (first, used) = head_of(w);
-    // The bytes that count come first; a shift by all bits happens for none, which don't matter.
+    // Shift the bytes that count to the front. If there are none, the shift wraps around, and the
+    // result isn't used.
     let high = w.wrapping_shl(8 * (8 - used) as u32) ^ turned as u64;
     Some((first ^ turned as u8, high.to_be_bytes(), used))
 }
 
-/// The order key of an integer of 64 bits whose highest bit is set, in registers.
+/// The order key of an unsigned integer of 64 bits whose highest bit is set, in registers.
 #[inline]
 pub fn of_large(n: u64) -> [u8; 11] {
     debug_assert!(n >> 63 == 1);
@@ -56,7 +62,7 @@ pub fn of_large(n: u64) -> [u8; 11] {
     [LONG, 9, 1, a, b, c, d, e, f, g, h]
 }
 
-/// The integer whose order key these bytes are, if it is one that [`of_int`] writes.
+/// The integer whose order key this is, if it is one for which [`of_int`] returns an order key.
 #[inline]
 pub fn to_int(key: &[u8]) -> Option<i64> {
     let (&first, rest) = key.split_first()?;
@@ -66,17 +72,17 @@ pub fn to_int(key: &[u8]) -> Option<i64> {
         let w = u64::from(first.wrapping_sub(ZERO));
         return (rest.is_empty() && w & 1 == 0).then(|| signed(w, turned));
     }
-    // The first byte is a length: exactly so many bytes follow, or it is another term.
+    // The first byte is a length. Unless exactly this number of bytes follows, it is another term.
     let used = usize::from(first - LENGTHS);
     if used > 8 || rest.len() != used {
         return None;
     }
-    // An odd `w` is a float's whole part.
+    // If `w` is odd, the term is a float with a fraction.
     let w = (big_endian(rest) ^ turned) & (u64::MAX >> (64 - 8 * used as u32));
     (w & 1 == 0).then(|| signed(w, turned))
 }
 
-/// Half of a `w`, negative if its bits were turned.
+/// Half of a `w`, negated if its bits were inverted.
 #[inline]
 fn signed(w: u64, turned: u64) -> i64 {
     let whole = (w >> 1) as i64;
@@ -87,10 +93,10 @@ fn signed(w: u64, turned: u64) -> i64 {
     }
 }
 
-/// The number that one to eight bytes are, high ones first.
+/// Reads a big-endian number of one to eight bytes.
 #[inline]
 fn big_endian(bytes: &[u8]) -> u64 {
-    // Two loads that may overlap, and agree where they do.
+    // The two loads may overlap. They have the same bits there.
     match *bytes {
         [a, b, c, d, .., w, x, y, z] => {
             let high = u64::from(u32::from_be_bytes([a, b, c, d]));
@@ -119,14 +125,14 @@ fn short_big_endian(bytes: &[u8]) -> u64 {
 pub(super) fn push_int(n: i64, out: &mut impl Sink) {
     match of_int(n) {
         Some((first, rest, used)) => push_tagged(first, rest, used, out),
-        // Twice 2^63: a one and eight zero bytes.
+        // Twice 2^63 is a byte of 1 and eight bytes of 0.
         None => push_long(9, u8::MAX, out, |out| {
             out.run([!1, !0, !0, !0, !0, !0, !0, !0, !0], 9)
         }),
     }
 }
 
-/// A byte and behind it an integer that is less than 128.
+/// Writes a byte, and behind it the order key of an integer that is less than 128.
 #[inline(always)]
 pub(super) fn push_small(before: u8, n: u8, out: &mut impl Sink) {
     let w = 2 * n;
@@ -136,19 +142,19 @@ pub(super) fn push_small(before: u8, n: u8, out: &mut impl Sink) {
     }
 }
 
-/// A first byte, and those of eight that count.
+/// Writes a first byte, and the first `used` of eight bytes.
 #[inline(always)]
 fn push_tagged(first: u8, rest: [u8; 8], used: usize, out: &mut impl Sink) {
     let [a, b, c, d, e, f, g, h] = rest;
     out.run([first, a, b, c, d, e, f, g, h], 1 + used);
 }
 
-/// An integer beyond 64 bits.
+/// Writes the order key of an integer that doesn't fit into 64 bits.
 pub(super) fn push_big(n: BigRef<'_>, out: &mut impl Sink) {
     let (turned, turned_word) = turns(n.negative);
-    // Twice the magnitude, high bytes first: what is above its words, then those, each with the bit
-    // that comes up from the next one.
-    // The highest word may be part of one.
+    // Write twice the magnitude, big endian. First come the highest bytes that aren't a whole word,
+    // then the words. Each is shifted by one bit, with the bit that is carried from the next lower
+    // word.
     let words = n.magnitude.chunks_exact(8);
     let above = words.remainder();
     let mut high = above
@@ -159,9 +165,9 @@ pub(super) fn push_big(n: BigRef<'_>, out: &mut impl Sink) {
     let carry = |at: usize| u64::from(n.magnitude[at - 1] >> 7);
     let whole = n.magnitude.len() - used;
     high = high << 1 | carry(whole);
-    // Doubling may have carried into one more byte.
+    // The shift may have carried into one more byte.
     used += usize::from(high >> (8 * used) != 0);
-    // The high bytes, then the words downwards.
+    // Write the high bytes, then the words from the highest to the lowest.
     push_long(whole + used, turned, out, |out| {
         let bytes = (high << (64 - 8 * used.max(1)) ^ turned_word).to_be_bytes();
         out.run(bytes, used);
@@ -177,7 +183,7 @@ pub(super) fn push_float(x: f64, out: &mut impl Sink) {
     let (turned, turned_word) = turns(x < 0.0);
     let magnitude = x.abs();
     let (whole, fraction) = (magnitude.trunc(), magnitude.fract());
-    // From here on a float has no fraction and may have more than eight bytes.
+    // Floats from 2^63 on have no fraction, and their `w` may have more than eight bytes.
     if whole >= (1u64 << 63) as f64 {
         return push_large_float(magnitude, turned, out);
     }
@@ -190,13 +196,14 @@ pub(super) fn push_float(x: f64, out: &mut impl Sink) {
     }
 }
 
-/// A float of 2^63 or more: a whole number.
+/// Writes the order key of a float of 2^63 or more, which is a whole number.
 #[cold]
 fn push_large_float(magnitude: f64, turned: u8, out: &mut impl Sink) {
     const DIGITS: u64 = f64::MANTISSA_DIGITS as u64 - 1;
     let bits = magnitude.to_bits();
     let mantissa = bits & ((1 << DIGITS) - 1) | 1 << DIGITS;
-    // Twice the number is the mantissa and so many zero bits, of which whole bytes lie behind.
+    // Twice the number is the mantissa followed by this number of zero bits. Whole zero bytes are
+    // written behind the others.
     let zeros = (bits >> DIGITS) - 1023 - DIGITS + 1;
     let high = mantissa << (zeros % 8);
     let (used, behind) = (8 - high.leading_zeros() as usize / 8, zeros as usize / 8);
@@ -208,8 +215,8 @@ fn push_large_float(magnitude: f64, turned: u8, out: &mut impl Sink) {
 }
 
 pub(super) fn push_exact_float(x: f64, out: &mut impl Sink) {
-    // IEEE bits compare as magnitudes; with the sign turned, and all bits of a negative float, they
-    // compare as floats.
+    // IEEE bits compare as the magnitudes do. Invert the sign bit, and all bits of a negative
+    // float: then they compare as floats do.
     let bits = match x == 0.0 && legacy_zero() {
         true => 0,
         false => x.to_bits(),
@@ -219,8 +226,8 @@ pub(super) fn push_exact_float(x: f64, out: &mut impl Sink) {
     push_tagged(EXACT_FLOAT, turned.to_be_bytes(), 8, out);
 }
 
-/// What turns the bits of a negative number's magnitude, so that larger ones come first: of a byte,
-/// and of a word.
+/// The masks that invert the bits of a negative number's magnitude, so that larger ones come first:
+/// for a byte, and for a word.
 #[inline(always)]
 fn turns(negative: bool) -> (u8, u64) {
     match negative {
@@ -229,7 +236,7 @@ fn turns(negative: bool) -> (u8, u64) {
     }
 }
 
-/// The first byte of a `w` of up to eight bytes, and how many follow.
+/// The first byte of a `w` of up to eight bytes, and the number of bytes that follow.
 #[inline(always)]
 fn head_of(w: u64) -> (u8, usize) {
     if w < ALONE {
@@ -239,8 +246,8 @@ fn head_of(w: u64) -> (u8, usize) {
     (LENGTHS + used as u8, used)
 }
 
-/// A `w` of more than eight bytes: how many, as a count that compares, and them, which `push`
-/// writes.
+/// Writes a `w` of more than eight bytes: its length, as a count that compares, and its bytes,
+/// which `push` writes.
 fn push_long<S: Sink>(bytes: usize, turned: u8, out: &mut S, push: impl FnOnce(&mut S)) {
     out.byte(LONG ^ turned);
     let (first, rest, used) = super::count_parts(bytes as u64);

@@ -1,16 +1,16 @@
-//! Where order keys are written: the end of a vector, or a slice of the caller's.
+//! Destinations of order keys: the end of a vector, or a slice of the caller's.
 
 use std::mem::MaybeUninit;
 
-/// Takes bytes, one run behind the other.
+/// A destination to which bytes are appended.
 pub(super) trait Sink {
-    /// The first `used` of some bytes.
+    /// Appends the first `used` of these bytes.
     fn run<const N: usize>(&mut self, bytes: [u8; N], used: usize);
 
-    /// Some bytes.
+    /// Appends bytes.
     fn slice(&mut self, bytes: &[u8]);
 
-    /// Bytes that are zero.
+    /// Appends this number of zero bytes.
     fn zeros(&mut self, count: usize) {
         const SOME: [u8; 64] = [0; 64];
         let mut left = count;
@@ -21,7 +21,7 @@ pub(super) trait Sink {
         }
     }
 
-    /// A byte.
+    /// Appends a byte.
     #[inline(always)]
     fn byte(&mut self, byte: u8) {
         self.run([byte], 1);
@@ -40,9 +40,9 @@ impl Sink for Vec<u8> {
     }
 }
 
-/// A byte of a slice of the caller's; it may be unwritten before.
+/// A byte of a slice of the caller's, which may be uninitialized.
 pub trait OutputByte {
-    /// Writes it.
+    /// Writes the byte.
     fn put(&mut self, byte: u8);
 }
 
@@ -60,10 +60,10 @@ impl OutputByte for MaybeUninit<u8> {
     }
 }
 
-/// A slice of the caller's, filled from its front on.
+/// A slice of the caller's, filled from its beginning.
 ///
-/// Invariant: the first `len` bytes of `out` are written. What did not fit was left out, and
-/// `is_full` says so for ever.
+/// Invariant: the first `len` bytes of `out` are written. If any bytes didn't fit, `is_full` is
+/// set, and stays so.
 pub(super) struct SliceSink<'o, P> {
     out: &'o mut [P],
     len: usize,
@@ -71,7 +71,7 @@ pub(super) struct SliceSink<'o, P> {
 }
 
 impl<'o, P: OutputByte> SliceSink<'o, P> {
-    /// Nothing is written yet.
+    /// A destination into which nothing is written yet.
     #[inline]
     pub(super) fn new(out: &'o mut [P]) -> Self {
         SliceSink {
@@ -81,13 +81,14 @@ impl<'o, P: OutputByte> SliceSink<'o, P> {
         }
     }
 
-    /// How many bytes were written; None if some did not fit.
+    /// The number of bytes that were written. `None` if some did not fit.
     #[inline]
     pub(super) fn finish(self) -> Option<usize> {
         (!self.is_full).then_some(self.len)
     }
 
-    /// Writes bytes behind those that count.
+    /// Writes bytes behind the first `len` ones, without changing `len`. Returns `false`, and
+    /// writes nothing, if they don't fit.
     #[inline(always)]
     fn put(&mut self, bytes: &[u8]) -> bool {
         let free = self.out.get_mut(self.len..).unwrap_or_default();
@@ -103,7 +104,8 @@ impl<'o, P: OutputByte> SliceSink<'o, P> {
 impl<P: OutputByte> Sink for SliceSink<'_, P> {
     #[inline(always)]
     fn run<const N: usize>(&mut self, bytes: [u8; N], used: usize) {
-        // All of them at once, where those that don't count fit, too.
+        // The fast path: write all `N` bytes at once, if there is space for those that don't count,
+        // too.
         if self.put(&bytes) {
             self.len += used;
         } else {

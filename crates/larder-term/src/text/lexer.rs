@@ -1,4 +1,4 @@
-//! Erlang's tokens, as far as terms need them.
+//! A lexer for those of Erlang's tokens that terms consist of.
 
 use super::ParseError;
 use num_bigint::BigInt;
@@ -31,7 +31,7 @@ pub(super) enum Token {
 }
 
 impl Token {
-    /// How an error message calls it.
+    /// The name of the token in error messages.
     pub(super) fn describe(&self) -> String {
         match self {
             Token::Integer(n) => format!("the integer {n}"),
@@ -67,7 +67,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// An error at the place where the lexer stands.
+    /// An error at the current place.
     pub(super) fn error(&self, what: impl Into<String>) -> ParseError {
         ParseError {
             line: self.line,
@@ -92,7 +92,7 @@ impl<'t> Lexer<'t> {
         Some(c)
     }
 
-    /// Takes `text` if it comes next.
+    /// Skips `text`, if it comes next. Returns whether it did.
     fn eat(&mut self, text: &str) -> bool {
         let there = self.rest.starts_with(text);
         if there {
@@ -121,7 +121,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// The next token; [`Token::End`] at the end, as often as asked.
+    /// The next token. At the end it is always [`Token::End`].
     pub(super) fn next(&mut self) -> Result<Token, ParseError> {
         self.skip_blanks();
         let Some(c) = self.peek() else {
@@ -170,7 +170,7 @@ impl<'t> Lexer<'t> {
         Err(self.error(format!("'{c}' begins no term")))
     }
 
-    /// Numbers with dots between, up to `>`.
+    /// Reads numbers with dots between them, up to `>`.
     fn dotted(&mut self) -> Result<Vec<u64>, ParseError> {
         let mut numbers = Vec::new();
         loop {
@@ -216,7 +216,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// After `base#`.
+    /// Reads the rest of an integer behind `base#`.
     fn based(&mut self, base: &str) -> Result<Token, ParseError> {
         let base = match base.parse::<u32>() {
             Ok(base @ 2..=36) => base,
@@ -227,7 +227,8 @@ impl<'t> Lexer<'t> {
         Ok(Token::Integer(parse_int(&digits, base)))
     }
 
-    /// Digits of a base, at least one, with single underscores between, which are left out.
+    /// Reads the digits of a number in a base, at least one. There may be single underscores
+    /// between them, which are left out.
     fn digits(&mut self, base: u32) -> Result<String, ParseError> {
         let mut digits = self.take_while(|c| c.is_digit(base)).to_owned();
         if digits.is_empty() {
@@ -244,7 +245,7 @@ impl<'t> Lexer<'t> {
         Ok(digits)
     }
 
-    /// `$a`, `$\n`
+    /// Reads a character literal: `$a`, `$\n`.
     fn character(&mut self) -> Result<Token, ParseError> {
         self.bump();
         let c = match self.bump() {
@@ -269,7 +270,7 @@ impl<'t> Lexer<'t> {
         }
     }
 
-    /// What follows a backslash.
+    /// Reads what follows a backslash.
     fn escape(&mut self) -> Result<char, ParseError> {
         let Some(c) = self.bump() else {
             return Err(self.error("expected a character after '\\'"));
@@ -336,12 +337,12 @@ impl<'t> Lexer<'t> {
     }
 }
 
-/// Whether a character may stand in an unquoted atom after its first.
+/// Whether a character may be in an unquoted atom behind the first one.
 pub(super) fn in_name(c: char) -> bool {
     matches!(c, 'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '@' | 'À'..='Ö' | 'Ø'..='ö' | 'ø'..='ÿ')
 }
 
-/// The digits are known to be of the base.
+/// The value of digits, which are known to be valid in the base.
 fn parse_int(digits: &str, base: u32) -> BigInt {
     BigInt::parse_bytes(digits.as_bytes(), base).unwrap_or_default()
 }

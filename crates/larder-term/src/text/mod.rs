@@ -10,7 +10,7 @@ pub use parse::parse;
 pub use print::print;
 pub(crate) use print::write_atom;
 
-/// Why a text is no term.
+/// The reason why a text isn't a term.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: {what}")]
 pub struct ParseError {

@@ -1,7 +1,8 @@
-//! Reading a term from text.
+//! Parsing the text of a term.
 //!
-//! Two passes, neither recursive: tokens become events in order (a container's head is patched with
-//! its count when it closes), then the events drive an [`Encoder`], which wants counts first.
+//! There are two passes, without recursion. The first turns tokens into events, in order; the head
+//! of a container gets its count when the container is closed. The second passes the events to an
+//! [`Encoder`], which needs the counts first.
 
 use super::{
     lexer::{Lexer, Token},
@@ -16,7 +17,7 @@ use crate::{
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::ToPrimitive;
 
-/// A step of writing the term.
+/// An event: a step of writing the term.
 enum Event {
     Integer(BigInt),
     Float(f64),
@@ -31,18 +32,18 @@ enum Event {
     Improper(usize),
     Map(usize),
     EndMap,
-    /// The head of a list that became part of the list whose tail it was.
+    /// The former head of a list that has become part of the list whose tail it was.
     Merged,
 }
 
-/// A container that is being read.
+/// An open container.
 struct OpenContainer {
     kind: Bracket,
-    /// Its head among the events.
+    /// The index of its head among the events.
     head: usize,
-    /// The terms in it so far.
+    /// The number of terms in it so far.
     count: usize,
-    /// Where a list's tail begins among the events, once its `|` was read.
+    /// The index of the first event of a list's tail, once its `|` has been read.
     tail: Option<usize>,
 }
 
@@ -53,19 +54,19 @@ enum Bracket {
     Map,
 }
 
-/// What the parser waits for.
+/// What the parser expects next.
 enum Wanted {
-    /// A term; the flag allows the container to close instead.
+    /// A term. The flag says whether the container may also be closed.
     Term(bool),
     /// `,` or `|` or `=>` or the end of the container.
     Separator,
 }
 
-/// Reads one term, with an optional full stop behind it.
+/// Parses one term, with an optional full stop behind it.
 ///
 /// # Errors
-/// [`ParseError`] says where and why. Atoms named in the text are made: parse no text from
-/// strangers.
+/// [`ParseError`] says where and why. Atoms in the text are created, and never removed. So don't
+/// parse untrusted text.
 ///
 /// # Complexity
 /// Linear in the text, without recursion.
@@ -147,7 +148,7 @@ impl Parser<'_> {
         Ok(self.complete())
     }
 
-    /// A term is complete.
+    /// Called when a term is complete.
     fn complete(&mut self) -> Wanted {
         if let Some(open) = self.open.last_mut() {
             open.count += 1;
@@ -156,7 +157,7 @@ impl Parser<'_> {
     }
 
     fn begin(&mut self, kind: Bracket) -> Wanted {
-        // The count is not known yet: the event is replaced when the container closes.
+        // The count isn't known yet. The event is replaced when the container is closed.
         let head = self.events.len();
         self.events.push(match kind {
             Bracket::Tuple => Event::Tuple(0),
@@ -172,7 +173,7 @@ impl Parser<'_> {
         Wanted::Term(true)
     }
 
-    /// `[` text as characters `]`.
+    /// Adds the events of a string literal: a list of characters.
     fn string(&mut self, text: Vec<char>) -> Result<Wanted, ParseError> {
         self.events.push(Event::List(text.len()));
         let codes = text
@@ -186,14 +187,14 @@ impl Parser<'_> {
         let Some(open) = self.open.last_mut() else {
             return Err(self.unexpected("the end of the text", &token));
         };
-        // In a map every other term is a key, and `=>` has to follow.
+        // In a map every other term is a key, which `=>` must follow.
         let is_key = open.kind == Bracket::Map && open.count % 2 == 1;
         match token {
             Token::Arrow if is_key => Ok(Wanted::Term(false)),
             found if is_key => Err(self.unexpected("'=>'", &found)),
             Token::Punctuation(',') if open.tail.is_none() => Ok(Wanted::Term(false)),
             Token::Punctuation('|') if open.kind == Bracket::List && open.tail.is_none() => {
-                // One more term, and nothing behind it but the bracket.
+                // One more term follows, and then only the bracket.
                 open.tail = Some(self.events.len());
                 Ok(Wanted::Term(false))
             }
@@ -222,13 +223,13 @@ impl Parser<'_> {
         Ok(self.complete())
     }
 
-    /// The head of a list that is complete. A tail that is a list itself becomes part of it.
+    /// The head of a complete list. If the tail is a list itself, it becomes part of this list.
     fn list_head(&mut self, open: &OpenContainer) -> Event {
         let Some(tail) = open.tail else {
             return Event::List(open.count);
         };
-        // The last term is the tail. If it is a list, its elements are this list's, and its head
-        // goes.
+        // The last term is the tail. If it is a list, its elements become those of this list, and
+        // its head is removed.
         let before = open.count - 1;
         match self.events[tail] {
             Event::List(n) => {
@@ -269,7 +270,7 @@ impl Parser<'_> {
         }
     }
 
-    /// `m:f/1` after `fun`.
+    /// Parses `m:f/1` behind `fun`.
     fn export(&mut self) -> Result<Event, ParseError> {
         let module = self.name("a module's name after 'fun'")?;
         self.expect(Token::Punctuation(':'))?;
@@ -316,7 +317,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Printed high word first, kept low word first.
+    /// The words are printed from the highest one on, and stored from the lowest one on.
     fn reference(&self, numbers: &[u64]) -> Result<Event, ParseError> {
         let words = self.own_node(numbers, "a reference")?;
         let words: Option<Vec<u32>> = words.iter().rev().map(|&n| u32::try_from(n).ok()).collect();
@@ -328,7 +329,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The segments up to `>>`.
+    /// Parses the segments up to `>>`.
     fn binary(&mut self) -> Result<Event, ParseError> {
         let mut bits = Bits::default();
         let mut token = self.lexer.next()?;
@@ -345,7 +346,7 @@ impl Parser<'_> {
         }
     }
 
-    /// One segment; gives the token after it.
+    /// Parses one segment. Returns the token behind it.
     fn segment(&mut self, first: Token, bits: &mut Bits) -> Result<Token, ParseError> {
         match first {
             Token::String(text) => self.string_segment(&text, bits),
@@ -398,10 +399,10 @@ impl Parser<'_> {
     }
 }
 
-/// A segment's most bits: a small text must not ask for a large memory.
+/// The greatest number of bits of a segment, so that a short text can't cause a large allocation.
 const MAX_SEGMENT: usize = 1 << 24;
 
-/// Bits that grow at their end.
+/// A bitstring to which bits are appended.
 #[derive(Default)]
 struct Bits {
     bytes: Vec<u8>,
@@ -409,7 +410,7 @@ struct Bits {
 }
 
 impl Bits {
-    /// The low `size` bits of `value`, high bit first; `size` at most 64.
+    /// Appends the low `size` bits of `value`, from the highest one on. `size` is at most 64.
     fn push(&mut self, value: u64, size: usize) {
         for i in (0..size).rev() {
             if self.len.is_multiple_of(8) {
@@ -423,7 +424,7 @@ impl Bits {
         }
     }
 
-    /// The low `size` bits of an integer of any size.
+    /// Appends the low `size` bits of an integer of any size.
     fn push_int(&mut self, n: &BigInt, size: usize) {
         let modulus = BigUint::from(1u8) << size;
         let low = match n.sign() {
@@ -443,7 +444,7 @@ impl Bits {
     }
 }
 
-/// Drives the encoder. The error names what no encoder takes.
+/// Passes the events to the encoder. The error says what can't be encoded.
 fn replay(events: &[Event], encoder: &mut Encoder<'_>) -> Result<(), String> {
     let mut maps: Vec<MapToken> = Vec::new();
     for event in events {
