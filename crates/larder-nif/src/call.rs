@@ -1,4 +1,4 @@
-//! How every call from Erlang begins and ends.
+//! How each call from Erlang begins and ends.
 //!
 //! ```text
 //!  Erlang ─▶ extern "C" entry (made by `natives!`) ─▶ enter() ─▶ the function: fn(&Call) -> Reply
@@ -21,38 +21,39 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 /// A call that is running.
 pub struct Call<'a> {
-    /// Its environment.
+    /// The environment of the call.
     pub env: *mut Env,
-    /// Its arguments.
+    /// The arguments.
     pub args: &'a [Word],
-    /// Where its result is written.
+    /// The heap on which the result is written.
     pub heap: Heap,
-    /// What the cause of an error names, if it names something.
+    /// The name that is raised with the cause of an error, if there is one.
     pub name: &'a Cell<Option<Atom>>,
 }
 
 /// A function that can be scheduled.
 #[derive(Clone, Copy)]
 pub struct Native {
-    /// Its name, ended by a zero byte.
+    /// The name, terminated by a zero byte.
     pub name: &'static std::ffi::CStr,
-    /// Its code.
+    /// The code.
     pub code: Nif,
-    /// `DIRTY_*` or 0: on which schedulers it runs.
+    /// The schedulers that it runs on: `DIRTY_*`, or 0.
     pub flags: c_uint,
 }
 
-/// How a call ends other than with its result.
+/// The outcome of a call that has no result.
 #[derive(Debug)]
 pub enum Raise {
-    /// error:{larder, Cause}, or error:{larder, {Cause, Name}} if the call has a name. With the
-    /// name in here, no result would fit in two registers.
+    /// error:{larder, Cause}, or error:{larder, {Cause, Name}} if the call has a name. The name
+    /// isn't part of this value, so that a result fits in two registers.
     Cause(Known),
-    /// The same call, later: something was in the way and a slice of work against it was done.
+    /// The same call is scheduled again. Something was in its way, and a slice of work has been
+    /// done to remove it.
     Again,
 }
 
-/// What a function of the library gives.
+/// The result of a function of the library.
 pub type Reply = Result<Word, Raise>;
 
 /// A plain badarg.
@@ -61,7 +62,7 @@ pub const BADARG: Raise = Raise::Cause(atoms::NONE);
 /// Runs a function of the library.
 ///
 /// # Safety
-/// `env`, `argc` and `argv` are those that the emulator gave the running function.
+/// `env`, `argc` and `argv` are those that the emulator has passed to the running function.
 #[inline]
 pub unsafe fn enter(
     entry: Native,
@@ -73,7 +74,7 @@ pub unsafe fn enter(
     let args: &[Word] = if argc <= 0 {
         &[]
     } else {
-        // SAFETY: the emulator gives `argc` words at `argv`.
+        // SAFETY: the emulator passes `argc` words at `argv`.
         unsafe { std::slice::from_raw_parts(argv, argc as usize) }
     };
     let name = Cell::new(None);
@@ -83,7 +84,7 @@ pub unsafe fn enter(
         heap: Heap::new(env),
         name: &name,
     };
-    // No panic passes. What is half made on the heap was made whole by the slots that were dropped.
+    // Catch panics. When the panic dropped the slots of unfinished terms, these were completed.
     match catch_unwind(AssertUnwindSafe(|| f(&call))) {
         Ok(Ok(word)) => word,
         Ok(Err(Raise::Cause(cause))) => call.raise(cause),
@@ -104,7 +105,7 @@ impl Call<'_> {
         unsafe { enif_raise_exception(self.env, reason) }
     }
 
-    /// Goes on with `entry` and these arguments after other processes have run.
+    /// Schedules `entry` with these arguments, to run after other processes.
     pub fn later(&self, entry: Native, args: &[Word]) -> Word {
         self.spent_all();
         // SAFETY: the environment is the running call's, the name ends with a zero byte, the terms
@@ -121,13 +122,13 @@ impl Call<'_> {
         }
     }
 
-    /// Tells the emulator that the call used its slice up.
+    /// Tells the emulator that the call has used all of its time slice.
     pub fn spent_all(&self) {
         // SAFETY: the environment is the running call's.
         unsafe { enif_consume_timeslice(self.env, 100) };
     }
 
-    /// Tells the emulator that the call used `units` of the 2,000 that a slice has.
+    /// Tells the emulator that the call has used `units` of the 2,000 units of a time slice.
     pub fn spent(&self, units: u64) {
         let percent = (units / 20).clamp(1, 100) as c_int;
         if units >= 20 {
@@ -147,12 +148,12 @@ impl Call<'_> {
         self.heap.int(value)
     }
 
-    /// A list, in order.
+    /// A list of these terms, in order.
     pub fn list(&self, terms: &[Word]) -> Word {
         self.list_before(terms, layout::NIL)
     }
 
-    /// A list that begins with these, in order, before what `tail` has.
+    /// A list that begins with these terms, in order, and continues with `tail`.
     pub fn list_before(&self, terms: &[Word], tail: Word) -> Word {
         self.heap.list(terms, tail)
     }
@@ -188,7 +189,7 @@ pub fn boolean(value: bool) -> Word {
     }
 }
 
-/// What the engine refused, as it is raised; see `cause`.
+/// The exception for an error of the engine; see `cause`.
 pub fn raised(call: &Call<'_>, error: &Error) -> Raise {
     if let Error::NotUnique(index) | Error::NoIndex(index) = error {
         call.name.set(Some(*index));
@@ -196,8 +197,8 @@ pub fn raised(call: &Call<'_>, error: &Error) -> Raise {
     Raise::Cause(cause(error))
 }
 
-/// Why an operation of the engine was refused, as the causes that `ets` has. `Busy` never comes
-/// here: `tables::answer` helps the batch and schedules the call again.
+/// The cause of an exception for an error of the engine, as `ets` names it. `Busy` never gets here:
+/// `tables::answer` helps the list batch and schedules the call again.
 pub fn cause(error: &Error) -> Known {
     match error {
         Error::NoTable => atoms::ID,
@@ -225,12 +226,12 @@ pub fn cause(error: &Error) -> Known {
     }
 }
 
-/// Defines native functions: for each, an `extern "C"` function and its [`Native`]; and the list of
-/// those that Erlang sees.
+/// Defines native functions. For each, makes an `extern "C"` function and its [`Native`]. Also
+/// makes the list of those that Erlang can call.
 #[macro_export]
 macro_rules! natives {
     ($($name:ident $(($($argument:ident),*))? => $area:ident::$function:ident $(@ $flags:expr)?;)*) => {
-        /// The entries, for those who schedule themselves.
+        /// The entries, for functions that schedule themselves.
         #[allow(non_upper_case_globals, missing_docs)]
         pub mod entry {
             use $crate::sys;
@@ -254,7 +255,7 @@ macro_rules! natives {
                 unsafe { $crate::call::enter(super::entry::$name, env, argc, argv, $crate::ops::$area::$function) }
             })*
         }
-        /// The list that the emulator reads; made once, when it loads the library.
+        /// The list that the emulator reads. It is made once, when the library is loaded.
         fn functions() -> Vec<$crate::sys::Func> {
             let mut functions = Vec::new();
             $($(

@@ -1,34 +1,35 @@
 //! Larder's host interface for Erlang and Elixir: the native functions behind the Erlang modules
 //! `larder_nif` and `larder`.
 //!
-//! Terms of the BEAM become stored bytes and bytes become terms ([`terms`]); everything between is
-//! the engine's.
+//! [`terms`] encodes terms of the BEAM as stored bytes, and decodes them. The engine does
+//! everything in between.
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`sys`] | the C interface of the BEAM, as far as used; callbacks; the external term format |
-//! | [`layout`] | how terms lie in memory, kind by kind, proved at load |
-//! | [`heap`] | memory on the heap of a process, where results are written |
+//! | [`sys`] | the part of the BEAM's C interface that is used; callbacks; the external term format |
+//! | [`layout`] | the layout of terms in memory, kind by kind, verified when the library is loaded |
+//! | [`heap`] | memory on the heap of a process, in which results are written |
 //! | [`resource`] | Rust values that the BEAM's garbage collector owns |
-//! | [`terms`] | terms to bytes and back: one writer, one reader |
-//! | [`call`] | how every call begins and ends: no panic passes |
+//! | [`terms`] | encoding and decoding terms: one writer, one reader |
+//! | [`call`] | how each call begins and ends; catching panics |
 //! | [`tables`] | table ids; processes as owners |
 //! | [`ops`] | the functions |
 //! | [`load`] | what is done once, when the library is loaded |
 //!
-//! Each imports those above it alone.
+//! Each module imports only those above it.
 //!
 //! # Time
 //!
-//! No call runs for much longer than half a millisecond, whatever the size of a table: long work is
-//! done in slices, each of which schedules the next. A call that finds a table busy with a list
-//! insert does a slice of that insert and is scheduled again.
+//! No call runs for much longer than half a millisecond, whatever the size of a table. Long work is
+//! done in slices, each of which schedules the next one. If a call finds that a list insert is
+//! under way in its table, it runs a slice of that insert, and is scheduled again.
 //!
 //! # Loading and upgrading
 //!
-//! The library refuses to load where the layout of terms is not what it knows. It is never
-//! unloaded. Loading it again (a new version of the Erlang module, say) keeps all tables; another
-//! build of the library is refused, because tables cannot move between two.
+//! The library refuses to load if the basic layout of terms isn't the expected one. It is never
+//! unloaded. If it is loaded again, by a new version of the Erlang module for example, all tables
+//! are kept. Another build of the library is refused, because tables can't be moved between two
+//! builds.
 //!
 //! # Version of the NIF interface
 //!
@@ -49,8 +50,8 @@ mod terms;
 use std::ffi::{c_int, CStr};
 use sys::Entry;
 
-/// Terms are freed by other threads than those that took their memory, which the C library's
-/// allocator would seldom give back to the system.
+/// Terms are freed by other threads than those that allocated them. The allocator of the C library
+/// would seldom give such memory back to the system.
 #[global_allocator]
 static HEAP: larder::Allocator = larder::Allocator;
 
@@ -162,11 +163,11 @@ natives! {
 
 const MODULE: &CStr = c"larder_nif";
 
-/// What the emulator calls to learn what the library has.
+/// Called by the emulator to get the list of native functions.
 #[no_mangle]
 pub extern "C" fn nif_init() -> *const Entry {
     let functions = Box::leak(functions().into_boxed_slice());
-    // Once for each load of the module, for as long as the emulator runs.
+    // This memory is never freed. It is allocated once for each load of the module.
     Box::leak(Box::new(Entry {
         major: 2,
         minor: 15,

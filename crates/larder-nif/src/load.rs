@@ -1,4 +1,5 @@
-//! What is done once, when the emulator loads the library: proofs, resource types, atoms.
+//! What is done once, when the emulator loads the library: verifying layouts, and registering
+//! resource types and atoms.
 
 use crate::layout::{self, Samples};
 use crate::sys::callback;
@@ -8,15 +9,15 @@ use crate::terms::{self, atoms, binaries};
 use crate::{heap, ops, resource};
 use std::ffi::{c_int, c_void};
 
-/// What tells this copy of the library from another.
+/// Its address identifies this copy of the library.
 static IDENTITY: u8 = 0;
 
 fn identity() -> *mut c_void {
     std::ptr::addr_of!(IDENTITY).cast_mut().cast()
 }
 
-/// Makes ready: looks at the layout of terms, then registers resources and atoms. False: the
-/// library must not be used.
+/// Prepares the library: verifies the layout of terms, then registers resource types and atoms. If
+/// it returns `false`, the library must not be used.
 fn prepare(env: *mut Env, info: Word) -> bool {
     if let Err(why) = layout::prove(env) {
         eprintln!("larder: this Erlang release is not supported: {why}");
@@ -43,7 +44,7 @@ fn prepare(env: *mut Env, info: Word) -> bool {
     true
 }
 
-/// Resources of several types and sizes, for the time of the call.
+/// Resources of several types and sizes, which live until the call ends.
 fn samples(env: *mut Env) -> Vec<resource::Sample> {
     let blob = || binaries::BLOBS.sample(env, larder_term::blob::Blob::from_slice(&[]));
     vec![blob(), owners::sample(env), blob(), owners::sample(env)]
@@ -63,26 +64,26 @@ fn open_resources(env: *mut Env) -> bool {
         && ops::spec::PREPARED.open(env, c"larder_prepared", None)
 }
 
-/// The library is loaded for the first time.
+/// Called when the library is loaded for the first time.
 pub unsafe extern "C" fn load(env: *mut Env, data: *mut *mut c_void, info: Word) -> c_int {
     let mut ready = false;
     callback::run(env, || ready = prepare(env, info));
     if !ready {
         return 1;
     }
-    // SAFETY: the emulator gives a place for the library's data.
+    // SAFETY: the emulator passes the place of the library's data.
     unsafe { *data = identity() };
     0
 }
 
-/// A newer version of the Erlang module loads the library again.
+/// Called when a newer version of the Erlang module loads the library again.
 pub unsafe extern "C" fn upgrade(
     env: *mut Env,
     data: *mut *mut c_void,
     old: *mut *mut c_void,
     _info: Word,
 ) -> c_int {
-    // SAFETY: the emulator gives the place where the old code's library put its data.
+    // SAFETY: the emulator passes the place where the library of the old code has put its data.
     if unsafe { *old } != identity() {
         eprintln!(
             "larder: another build of the native library is in use; restart the node to change it"
@@ -96,11 +97,11 @@ pub unsafe extern "C" fn upgrade(
     c_int::from(!ready)
 }
 
-/// The code of a module goes; the library stays.
+/// Called when the code of a module is unloaded. The library stays.
 pub unsafe extern "C" fn unload(_env: *mut Env, _data: *mut c_void) {}
 
-/// The samples of `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys]`, and whether `ets`
-/// takes a key with a map for itself, not for a pattern.
+/// The samples in `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys]`, and whether `ets`
+/// takes a key with a map as an exact key, not as a pattern.
 fn given(list: Word) -> (Samples, bool) {
     let mut rest = list;
     let mut next = || {

@@ -1,9 +1,9 @@
-//! Memory on the heap of an environment, filled in with terms where they will lie.
+//! Memory on the heap of an environment, in which terms are written in place.
 //!
-//! The official functions make one tuple, cell, map or binary a call, out of words that were
-//! gathered first. A row of twenty elements is a hundred calls. So memory is taken from what the
-//! environment has left ([`top`](top)), and terms are written there as [`layout`] knows
-//! that they lie:
+//! Each official function makes one tuple, cell, map or binary, of words that must be gathered
+//! first. A row of twenty elements would take a hundred calls. So this module takes free memory of
+//! the environment's heap ([`top`](top)), and writes terms there in the [`layout`] that the
+//! emulator uses:
 //!
 //! ```text
 //!   [ 2<<6 | • | • ][ • | •][ header | size | bytes.. ]     free
@@ -11,22 +11,22 @@
 //!            ╰───────────────────────╯                 ╰ what is taken next
 //! ```
 //!
-//! Where there is nothing left, or it isn't known how to take it, the emulator makes a tuple of
-//! `[]`s and knows no more of it: a *block*, in which the terms are written. A [`Slot`] is a word
-//! that waits for its term; until it is filled it is `[]`.
+//! If the heap has no free memory, or it isn't known how to take it, the emulator makes a tuple of
+//! `[]`s, whose memory is then overwritten: a *block*. A [`Slot`] is a word that still lacks its
+//! term. Until it is filled, it is `[]`.
 //!
 //! # Invariants
 //!
-//! 1. What was taken is memory of one environment, and belongs to nobody else. It neither moves nor
-//!    goes while the call runs (or the environment lives): nothing that the library calls collects
-//!    garbage.
-//! 2. What was taken belongs to the term for which it was, and is that term, whole, when the call
-//!    ends. If a panic passes, words that wait become `[]`.
-//! 3. So whenever the emulator may collect garbage, the heap is a row of whole terms, one behind
-//!    the other: it walks over them.
+//! 1. Memory that was taken belongs to one environment, and nobody else uses it. It is neither
+//!    moved nor freed while the call runs (or the environment lives), because no function that the
+//!    library calls collects garbage.
+//! 2. When the call ends, memory that was taken is the complete term for which it was taken. If
+//!    there is a panic, unfilled slots become `[]`.
+//! 3. So whenever the emulator may collect garbage, the heap is a sequence of complete terms, as it
+//!    expects.
 //!
-//! What lies otherwise than this library knows, or on top of memory that is counted (a binary over
-//! 64 bytes), is made by the official functions.
+//! The official functions make terms whose layout isn't known, and those that refer to
+//! reference-counted memory (binaries of more than 64 bytes).
 
 mod top;
 
@@ -36,25 +36,25 @@ use std::cell::Cell;
 
 pub use top::prove;
 
-/// The largest block that is taken from the sample; larger ones need a sample of their own.
+/// The largest block that is made of the static sample. Larger ones need a sample of their own.
 const LARGEST: usize = 1024;
-/// What a block is filled with to begin with.
+/// The initial contents of a block.
 static SAMPLE: [Word; LARGEST] = [NIL; LARGEST];
-/// The most words that a block has beyond those that are needed.
+/// The greatest number of words that a block has in addition to those that are needed.
 const AHEAD: usize = 512;
-/// The longest binary that lies on a heap whole.
+/// The length of the longest binary whose bytes are on the heap.
 const WHOLE: usize = 64;
-/// Bytes of a word.
+/// The size of a word in bytes.
 const WORD: usize = size_of::<Word>();
-/// Bytes of a binary that are copied at once.
+/// The number of bytes of a short binary that are copied at once.
 const AT_ONCE: usize = 32;
 
-/// A word that waits for its term.
+/// A word that still lacks its term.
 #[derive(Clone, Copy)]
 pub struct Slot(*mut Word);
 
 impl Slot {
-    /// The term that `f` fills in, at once.
+    /// The term that `f` puts into a slot before it returns.
     #[inline(always)]
     pub fn root(f: impl FnOnce(Slot)) -> Word {
         let mut word = NIL;
@@ -62,7 +62,7 @@ impl Slot {
         word
     }
 
-    /// Puts its term there.
+    /// Puts the term into the slot.
     #[inline(always)]
     pub fn fill(self, word: Word) {
         // SAFETY: slots are made here alone: of words of a block, which live as long as the
@@ -72,15 +72,15 @@ impl Slot {
     }
 }
 
-/// Slots, one after the other, each `[]` until it is filled. Those that were not asked for, because
-/// a panic passes, become `[]` when this is dropped.
+/// Adjacent slots, each `[]` until it is filled. Dropping this fills those that weren't requested,
+/// as after a panic, with `[]`.
 pub struct Slots {
     first: *mut Word,
     left: usize,
 }
 
 impl Slots {
-    /// So many of them, the first ones, by themselves.
+    /// Splits off the first `count` slots, or all if there are fewer.
     #[inline(always)]
     pub fn first(&mut self, count: usize) -> Slots {
         let count = count.min(self.left);
@@ -115,8 +115,8 @@ impl Drop for Slots {
     }
 }
 
-/// The cells of a list, one after the other, each with its tail. Those that were not asked for,
-/// because a panic passes, become cells of `[]`.
+/// The adjacent cells of a list, each with its tail. Dropping this fills those that weren't
+/// requested, as after a panic, with `[]`.
 pub struct Cells {
     next: *mut Word,
     left: usize,
@@ -150,16 +150,16 @@ impl Drop for Cells {
     }
 }
 
-/// The slots of a small map's pairs: a key's, then its value's.
+/// The slots of the pairs of a small map: those of a key and of its value alternate.
 pub struct Pairs {
     keys: Slots,
     values: Slots,
-    /// A value's is next.
+    /// Whether the next slot is that of a value.
     value: bool,
 }
 
 impl Pairs {
-    /// Those of keys and of values, which lie apart, each in the order of the keys.
+    /// The pairs of these keys and values, which are stored apart, both in the order of the keys.
     #[inline(always)]
     pub fn new(keys: Slots, values: Slots) -> Self {
         Pairs {
@@ -187,13 +187,13 @@ impl Iterator for Pairs {
 pub struct ListBuilder<'h> {
     heap: &'h Heap,
     list: Word,
-    /// The tail of its last cell.
+    /// The tail of the last cell.
     tail: Option<Slot>,
     len: usize,
 }
 
 impl<'h> ListBuilder<'h> {
-    /// No element.
+    /// An empty list.
     #[inline(always)]
     pub fn new(heap: &'h Heap) -> Self {
         ListBuilder {
@@ -204,7 +204,7 @@ impl<'h> ListBuilder<'h> {
         }
     }
 
-    /// The slot of a further element.
+    /// Adds an element. Returns its slot.
     #[inline(always)]
     pub fn next(&mut self) -> Slot {
         let (cell, head, tail) = self.heap.open_cell();
@@ -216,7 +216,7 @@ impl<'h> ListBuilder<'h> {
         head
     }
 
-    /// The heap that it lies on.
+    /// The heap that the list is on.
     #[inline(always)]
     pub fn heap(&self) -> &'h Heap {
         self.heap
@@ -228,25 +228,25 @@ impl<'h> ListBuilder<'h> {
         self.list
     }
 
-    /// How many elements it has.
+    /// The number of elements.
     #[inline(always)]
     pub fn len(&self) -> usize {
         self.len
     }
 }
 
-/// The heap of an environment, as one call fills it.
+/// The heap of an environment, as used by one call.
 pub struct Heap {
     env: *mut Env,
-    /// Words of all blocks.
+    /// The total size of all blocks, in words.
     taken: Cell<usize>,
 }
 
 impl Heap {
-    /// The heap of this environment. Nothing is asked for yet.
+    /// The heap of this environment. Nothing is allocated yet.
     ///
-    /// The environment is the one that was given to the running callback, or one that no other
-    /// thread uses; the heap is of use no longer than that.
+    /// The environment must be the one that was passed to the running callback, or one that no
+    /// other thread uses. The heap must not be used after that.
     #[inline]
     pub fn new(env: *mut Env) -> Self {
         Heap {
@@ -255,32 +255,32 @@ impl Heap {
         }
     }
 
-    /// Its environment.
+    /// The environment.
     #[inline]
     pub fn env(&self) -> *mut Env {
         self.env
     }
 
-    /// So many words, two at least.
+    /// Takes this number of words, at least two.
     #[inline(always)]
     fn take(&self, words: usize) -> *mut Word {
-        // Mostly the heap has so many words left: a comparison and a store.
+        // The fast path: the heap has enough free words. It is a comparison and a store.
         match top::take(self.env, words) {
             Some(place) => place,
             None => self.take_block(words),
         }
     }
 
-    /// So many words of a block.
+    /// Takes this number of words of a new block.
     #[inline(never)]
     fn take_block(&self, words: usize) -> *mut Word {
-        // A call that has taken much probably goes on: blocks grow, and what is left of one is
-        // taken next.
+        // A call that has taken much will probably take more. So blocks get larger, and the rest of
+        // a block is taken next.
         let ahead = match top::is_known() {
             true => (self.taken.get() / 4).min(AHEAD),
             false => 0,
         };
-        // The emulator makes a tuple, which may mean a new piece of heap.
+        // The emulator makes a tuple, for which it may allocate another part of the heap.
         let block = self.block(words + ahead);
         self.taken.set(self.taken.get() + words + ahead);
         // SAFETY: the block has more words, or as many; it was just made, and nobody uses those
@@ -289,7 +289,8 @@ impl Heap {
         block
     }
 
-    /// A block of so many words, two at least: a tuple without elements may lie anywhere.
+    /// Makes a block of this number of words, at least two: a tuple without elements may be
+    /// anywhere.
     fn block(&self, size: usize) -> *mut Word {
         let own;
         let sample = match SAMPLE.get(..size - 1) {
@@ -305,10 +306,10 @@ impl Heap {
         layout::pointer(tuple).cast_mut()
     }
 
-    /// A tuple, and the slots of its elements, one at least.
+    /// Makes a tuple of at least one element. Returns the slots of its elements.
     #[inline(always)]
     pub fn tuple(&self, arity: usize) -> (Word, Slots) {
-        // The header says how many words follow. They are filled one by one, `[]` meanwhile.
+        // The header has the number of words that follow. They are `[]` until they are filled.
         let place = self.take(arity + 1);
         // SAFETY: as many words were taken.
         unsafe { place.write(layout::arity_header(arity)) };
@@ -320,7 +321,7 @@ impl Heap {
         (layout::boxed(place), slots)
     }
 
-    /// A tuple of these elements, one at least.
+    /// Makes a tuple of these elements, at least one.
     #[inline]
     pub fn tuple_of(&self, elements: &[Word]) -> Word {
         let (word, mut slots) = self.tuple(elements.len());
@@ -332,16 +333,16 @@ impl Heap {
         word
     }
 
-    /// A list of so many cells, one at least.
+    /// Makes a list of this number of cells, at least one.
     #[inline(always)]
     pub fn cells(&self, count: usize) -> (Word, Cells) {
-        // One run: each cell's tail is the cell behind it, so only heads are left open.
+        // All cells are adjacent, and linked by their tails. Only the heads are to be filled.
         let next = self.take(2 * count);
         (layout::cell_word(next), Cells { next, left: count })
     }
 
-    /// A list of so many cells, one at least, and the slot of what is behind the last, to be filled
-    /// after all others.
+    /// Makes a list of this number of cells, at least one. Also returns the slot of the tail of the
+    /// last cell, which is to be filled after all others.
     #[inline]
     pub fn improper(&self, count: usize) -> (Word, Cells, Slot) {
         let next = self.take(2 * count);
@@ -350,7 +351,7 @@ impl Heap {
         (layout::cell_word(next), Cells { next, left: count }, tail)
     }
 
-    /// A cell, and the slots of its head and its tail.
+    /// Makes a cell. Returns the slots of its head and its tail.
     #[inline(always)]
     pub fn open_cell(&self) -> (Word, Slot, Slot) {
         let place = self.take(2);
@@ -361,7 +362,7 @@ impl Heap {
         (layout::cell_word(place), head, tail)
     }
 
-    /// Puts a cell in each of these places, and gives the slots of their heads and tails, in order.
+    /// Puts a cell into each of these slots. Returns the slots of their heads and tails, in order.
     #[inline]
     pub fn pairs(&self, places: Slots) -> Slots {
         let left = 2 * places.left;
@@ -382,7 +383,7 @@ impl Heap {
         word
     }
 
-    /// A list of these, in order, before what `tail` has.
+    /// Makes a list of these terms, in order, that continues with `tail`.
     pub fn list(&self, terms: &[Word], tail: Word) -> Word {
         terms
             .iter()
@@ -390,17 +391,18 @@ impl Heap {
             .fold(tail, |list, &term| self.cell(term, list))
     }
 
-    /// A binary with a copy of the first `len` bytes; those behind may be read, too.
+    /// Makes a binary with a copy of the first `len` bytes. The bytes behind them may be read, too.
     #[inline]
     pub fn binary(&self, bytes: &[u8], len: usize) -> Word {
         let wanted = &bytes[..len];
-        // Short binaries lie on the heap whole; others are counted, which the emulator does.
+        // Short binaries are on the heap. The emulator makes the others, which are
+        // reference-counted.
         let head = layout::heap_binary_head(wanted.len()).filter(|_| wanted.len() <= WHOLE);
         let Some((header, size)) = head else {
             return self.official_binary(wanted);
         };
-        // Up to 32 bytes are copied by two instructions of fixed length, whatever lies behind them,
-        // if that may be read and the heap may be written there.
+        // Copy up to 32 bytes by two instructions of fixed length, with the bytes behind them, if
+        // those may be read, and if the heap has the space.
         let place = match bytes.first_chunk() {
             Some(most) if wanted.len() <= AT_ONCE => self.at_once(most, wanted.len()),
             _ => None,
@@ -414,11 +416,12 @@ impl Heap {
         layout::boxed(place)
     }
 
-    /// Takes two words and those of the first `len` bytes, and copies these behind the two: all
-    /// that are given, whatever `len` is, if the heap has so many words left.
+    /// Takes two words, and words for the first `len` bytes. Copies all bytes that are given behind
+    /// the two words, whatever `len` is, if the heap has the space.
     #[inline(always)]
     fn at_once(&self, most: &[u8; AT_ONCE], len: usize) -> Option<*mut Word> {
-        // As many words as its bytes take; those up to 32 bytes are written and not taken.
+        // Take only the words for the first `len` bytes. The others of the 32 bytes are written to
+        // free words, which stay free.
         let words = len.div_ceil(WORD);
         let place = top::take_before(self.env, 2 + words, AT_ONCE / WORD)?;
         // SAFETY: behind the two words there are so many words, which nobody uses: the binary's,
@@ -433,7 +436,7 @@ impl Heap {
         Some(place)
     }
 
-    /// As `at_once`, byte by byte.
+    /// As `at_once`, but copies exactly the bytes of the binary.
     #[inline(never)]
     fn copied(&self, bytes: &[u8]) -> *mut Word {
         let words = bytes.len().div_ceil(WORD);
@@ -478,13 +481,13 @@ impl Heap {
         layout::boxed(place)
     }
 
-    /// A map of a few pairs, and the slots of its keys and of its values, both in the order of the
-    /// keys. None if it isn't known how one lies.
+    /// Makes a small map. Returns the slots of its keys and of its values, both in the order of the
+    /// keys. `None` if the layout of maps isn't known, or the map is too large.
     #[inline]
     pub fn map(&self, count: usize) -> Option<(Word, Slots, Slots)> {
-        // Larger maps are trees, or the emulator's business.
+        // Larger maps are trees, or are made by the emulator.
         let header = layout::flatmap_header().filter(|_| count <= layout::MOST_IN_ORDER)?;
-        // Map and tuple of keys in one run, the keys behind the values.
+        // Take the map and the tuple of its keys in one run. The keys are behind the values.
         let place = self.take(4 + 2 * count);
         // SAFETY: as many words were taken: header, size, keys, values; then the keys, which are a
         // tuple.
@@ -500,8 +503,8 @@ impl Heap {
         Some((layout::boxed(place), slots(keys), slots(values)))
     }
 
-    /// Puts the root of a large map in a slot: its header, the number of its pairs, and the slots
-    /// of its children.
+    /// Puts the root of a large map into a slot: its header and the number of its pairs. Returns
+    /// the slots of its children.
     pub fn root(&self, slot: Slot, header: Word, pairs: usize, children: usize) -> Slots {
         let place = self.take(2 + children);
         // SAFETY: as many words were taken.
@@ -516,7 +519,7 @@ impl Heap {
         }
     }
 
-    /// As `root`, for another node, which has no number of pairs.
+    /// As `root`, for another node, which doesn't have the number of pairs.
     #[inline]
     pub fn node(&self, slot: Slot, header: Word, children: usize) -> Slots {
         let place = self.take(1 + children);
@@ -531,12 +534,12 @@ impl Heap {
         }
     }
 
-    /// An integer of more than 60 bits, by the bytes of its magnitude, low ones first; None if it
-    /// isn't known how one lies.
+    /// Makes an integer of more than 60 bits of the bytes of its magnitude, little endian. `None`
+    /// if the layout isn't known.
     #[inline]
     pub fn integer(&self, negative: bool, magnitude: &[u8]) -> Option<Word> {
-        // Digits of 64 bits, low ones first: the magnitude's bytes as they are, filled up with
-        // zeros.
+        // The digits have 64 bits, the lowest first. So they are the bytes of the magnitude, padded
+        // with zeros.
         let digits = magnitude.len().div_ceil(WORD);
         let header = layout::integer_header(negative, digits)?;
         let place = self.take(1 + digits);
@@ -563,10 +566,11 @@ impl Heap {
         })
     }
 
-    /// A reference of this node that keeps nothing alive; None if it isn't known how one lies.
+    /// Makes a reference of this node that doesn't keep anything alive. `None` if the layout isn't
+    /// known.
     #[inline]
     pub fn reference(&self, numbers: layout::Numbers) -> Option<Word> {
-        // All of its words are known from its numbers.
+        // The numbers of the reference determine all of its words.
         let words = layout::reference_words(numbers)?;
         let place = self.take(words.len());
         // SAFETY: as many words were taken.
@@ -574,8 +578,8 @@ impl Heap {
         Some(layout::boxed(place))
     }
 
-    /// The bits of a binary that lies on a heap whole, but for those of its last byte that are too
-    /// many; None if it isn't known how they lie.
+    /// Makes a bitstring of a binary on the heap: `whole` bytes of it, and the first `more` bits of
+    /// the next one. `None` if the layout isn't known.
     pub fn bits(&self, binary: Word, whole: usize, more: usize) -> Option<Word> {
         let header = layout::part_header()?;
         let place = self.take(5);
@@ -593,7 +597,7 @@ impl Heap {
         Slots { first, left: count }
     }
 
-    /// A map of these keys and values.
+    /// Makes a map of these keys and values by official functions.
     pub fn official_map(&self, keys: &[Word], values: &[Word]) -> Word {
         let mut map = NIL;
         // SAFETY: the arrays have as many words as said, all terms of the environment.
@@ -609,8 +613,8 @@ impl Heap {
         if made != 0 {
             return map;
         }
-        // Two keys that differ for us and not for the host (0.0 and -0.0 before OTP 27): the later
-        // wins. SAFETY: as above; the first call makes the map that the others extend.
+        // Two keys differ only for this library, not for the host (0.0 and -0.0 before OTP 27). The
+        // later one wins. SAFETY: as above; the first call makes the map that the others extend.
         unsafe {
             map = enif_make_new_map(self.env);
             for (key, value) in keys.iter().zip(values) {
@@ -621,12 +625,12 @@ impl Heap {
     }
 }
 
-/// Words that wait for a map that the emulator makes.
+/// The keys and values of a map that the emulator will make.
 pub struct PendingMap(Box<[Word]>);
 
 impl PendingMap {
-    /// Room for so many pairs, and their slots, each key's and then its value's, which are to be
-    /// filled while this lives.
+    /// Makes room for this number of pairs. Returns their slots, in which keys and values
+    /// alternate, and which must be filled before this is dropped.
     pub fn new(pairs: usize) -> (Self, Slots) {
         let mut words = vec![NIL; 2 * pairs].into_boxed_slice();
         let slots = Slots {
@@ -636,7 +640,7 @@ impl PendingMap {
         (PendingMap(words), slots)
     }
 
-    /// The map, once all slots were filled.
+    /// Makes the map, when all slots have been filled.
     pub fn map(&self, heap: &Heap) -> Word {
         let half = |odd: usize| self.0.iter().skip(odd).step_by(2).copied().collect();
         let (keys, values): (Vec<Word>, Vec<Word>) = (half(0), half(1));

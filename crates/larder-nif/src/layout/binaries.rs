@@ -12,16 +12,16 @@ use crate::sys::external::from_external_format;
 use crate::sys::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// What they are for a binary that lies on a heap whole; 0, which is a tuple's, before that was
-/// looked at.
+/// The bits of the header of a binary on a heap that identify its kind; 0, which are those of a
+/// tuple, if they aren't known.
 static HEAP_BINARY: AtomicUsize = AtomicUsize::new(0);
-/// How many of these units, as a power of two, its size has in a byte: releases differ.
+/// The number of units of size in a byte, as a power of two. It differs between releases.
 static HEAP_BINARY_UNIT: AtomicUsize = AtomicUsize::new(0);
-/// As `HEAP_BINARY`, if the rest of the header is how many words follow it.
+/// As `HEAP_BINARY`, if the rest of the header is the number of words that follow it.
 static HEAP_BINARY_HEAD: AtomicUsize = AtomicUsize::new(0);
 
-/// The header of a binary of so many bytes that lies on a heap whole, and the word behind it; None
-/// if that is not known.
+/// The header of a binary of this number of bytes on a heap, and the word behind it. `None` if they
+/// aren't known.
 #[inline]
 pub fn heap_binary_head(bytes: usize) -> Option<(Word, Word)> {
     // Ordering: Relaxed, both, as in `heap_binary`.
@@ -31,8 +31,8 @@ pub fn heap_binary_head(bytes: usize) -> Option<(Word, Word)> {
     (kind != 0).then_some((words << 6 | kind, bytes << unit))
 }
 
-/// The bytes of a binary that lies on a heap whole; None for another term, also for another binary.
-/// They live as long as the term.
+/// The bytes of a binary on a heap. They live as long as the term. `None` for any other term,
+/// including other binaries.
 #[inline]
 pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
     // Ordering: Relaxed, both; written at load, before any other function of the library can run.
@@ -42,7 +42,7 @@ pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
         return None;
     }
     // SAFETY: a boxed term of the running call points at its header. That of such a binary is
-    // followed by its size and its bytes. `prove_heap_binaries` saw it.
+    // followed by its size and its bytes. `prove_heap_binaries` has verified it.
     unsafe {
         let header = *pointer(word);
         if header & HEADER != kind {
@@ -54,10 +54,10 @@ pub fn heap_binary<'a>(word: Word) -> Option<&'a [u8]> {
     }
 }
 
-/// Looks how binaries lie on a heap. Where it is not as in any release known, they are asked for
-/// one by one.
+/// Verifies the layout of binaries on a heap. If it isn't that of any known release, each binary is
+/// read through an official function.
 pub fn prove_heap_binaries(env: *mut Env) {
-    // Of no byte, of a part of a word, of whole words, and the longest.
+    // Test binaries of no bytes, of part of a word, of whole words, and the longest ones.
     let samples = [0, 1, 8, 13, 64].map(|size| {
         let (mut word, bytes) = (NIL, vec![0x5A_u8; size]);
         // SAFETY: `env` is the environment of the running load callback; the call gives memory for
@@ -72,7 +72,7 @@ pub fn prove_heap_binaries(env: *mut Env) {
     let kind = unsafe { *pointer(samples[0].0) } & HEADER;
     // Ordering: Relaxed, all, as in `heap_binary`.
     HEAP_BINARY.store(kind, Ordering::Relaxed);
-    // Older releases have the size in bytes, newer ones in bits.
+    // Older releases store the size in bytes, newer ones in bits.
     let fits = |unit: usize| {
         HEAP_BINARY_UNIT.store(unit, Ordering::Relaxed);
         samples
@@ -83,7 +83,7 @@ pub fn prove_heap_binaries(env: *mut Env) {
         HEAP_BINARY.store(0, Ordering::Relaxed);
         return;
     }
-    // They can be read. They are written, too, if the header is known in full.
+    // They can be read. They can also be written, if the whole header is known.
     HEAP_BINARY_HEAD.store(kind, Ordering::Relaxed);
     let heads = samples.iter().all(|(word, bytes)| {
         // SAFETY: a binary that was just made is a boxed term; a size follows the header, as was
@@ -96,25 +96,25 @@ pub fn prove_heap_binaries(env: *mut Env) {
     }
 }
 
-/// A binary that is counted, or a part of one.
+/// A reference-counted binary, or a part of one.
 #[derive(Clone, Copy)]
 pub struct SharedBinary {
-    /// What is counted.
+    /// The emulator's object that has the count.
     pub binary: *mut Counted,
-    /// Where all its bytes are, and how many.
+    /// The address of all bytes of the binary, and their number.
     pub whole: (*const u8, usize),
-    /// The emulator may write behind its bytes, or move them.
+    /// Whether the emulator may write behind its bytes, or move them.
     pub is_written: bool,
 }
 
-/// The emulator's own header of a binary.
+/// The emulator's header of a reference-counted binary.
 #[repr(C)]
 pub struct Counted {
     _opaque: [u8; 0],
 }
 
-/// A run of bits: whole bytes, then so many bits of the byte behind them; and the shared binary it
-/// is of.
+/// A run of bits: whole bytes, then `more` bits of the next byte. Also the shared binary that
+/// contains them, if there is one.
 #[derive(Clone, Copy)]
 pub struct Bits<'a> {
     pub bytes: &'a [u8],
@@ -124,8 +124,8 @@ pub struct Bits<'a> {
 
 #[inline]
 fn shared<'a>(word: Word) -> Bits<'a> {
-    // SAFETY: five words lie behind the header, saw `prove_shared`; the bytes are there while the
-    // term is.
+    // SAFETY: five words lie behind the header, as `prove_shared` has verified; the bytes are there
+    // while the term is.
     unsafe {
         let words = words(word, 5);
         let (start, size) = (words[3] as *const u8, words[0]);
@@ -141,8 +141,8 @@ fn shared<'a>(word: Word) -> Bits<'a> {
     }
 }
 
-/// The bits of a binary or bitstring; None for another term, and for one that does not begin with a
-/// whole byte.
+/// The bits of a binary or bitstring. `None` for any other term, and if they don't begin at a byte
+/// boundary.
 #[inline]
 pub fn bits<'a>(word: Word) -> Option<Bits<'a>> {
     match kind(word) {
@@ -159,7 +159,7 @@ pub fn bits<'a>(word: Word) -> Option<Bits<'a>> {
 
 #[inline]
 fn part<'a>(word: Word) -> Option<Bits<'a>> {
-    // SAFETY: four words lie behind the header, saw `prove_parts`.
+    // SAFETY: four words lie behind the header, as `prove_parts` has verified.
     let words = unsafe { words(word, 4) };
     let (size, offset, whole) = (words[0], words[1], words[3]);
     let (more, skipped) = (words[2] & 0xFF, words[2] >> 8 & 0xFF);
@@ -181,46 +181,46 @@ fn part<'a>(word: Word) -> Option<Bits<'a>> {
     })
 }
 
-/// What the header of a part says: the binary that it is of is not counted.
+/// The number of words that follow the header of a part, according to it. The binary isn't counted.
 const PART_ARITY: usize = 3;
-/// The header of a part of a binary; 0 if that is not known.
+/// The header of a part of a binary; 0 if it isn't known.
 static PART: AtomicUsize = AtomicUsize::new(0);
 
-/// The header of a part of a binary; None if that is not known.
+/// The header of a part of a binary. `None` if it isn't known.
 #[inline]
 pub fn part_header() -> Option<Word> {
     // Ordering: Relaxed, as in `kind`.
     Some(PART.load(Ordering::Relaxed)).filter(|&header| header != 0)
 }
 
-/// Where the count of a counted binary lies, in words; `usize::MAX` if that is not known.
+/// The offset of the count in a reference-counted binary, in words; `usize::MAX` if it isn't known.
 static COUNT: AtomicUsize = AtomicUsize::new(usize::MAX);
 
-/// How many bytes a counted binary's own bytes lie behind its beginning.
+/// The offset of the binary's own bytes in a reference-counted binary.
 static OWN_BYTES: AtomicUsize = AtomicUsize::new(0);
 
-/// Where the own bytes of a counted binary begin.
+/// The address of the own bytes of a reference-counted binary.
 #[inline]
 pub fn own_bytes(address: usize) -> *const u8 {
     // Ordering: Relaxed, as in `kind`.
     (address + OWN_BYTES.load(Ordering::Relaxed)) as *const u8
 }
 
-/// Whether the bytes that begin at `start` are the binary's own, from the first on.
+/// Whether `start` is the address of the binary's own bytes.
 #[inline]
 pub fn is_whole(binary: *mut Counted, start: *const u8) -> bool {
     // Ordering: Relaxed, as in `kind`.
     start as usize == binary as usize + OWN_BYTES.load(Ordering::Relaxed)
 }
 
-/// Whether counted binaries can be taken and given back.
+/// Whether counts of binaries can be taken and given back.
 #[inline]
 pub fn is_counted_known() -> bool {
     // Ordering: Relaxed, as in `kind`.
     COUNT.load(Ordering::Relaxed) != usize::MAX
 }
 
-/// Counts one more holder of a binary.
+/// Takes a count of a binary.
 ///
 /// # Safety
 /// Somebody holds the binary during the call; `is_counted_known`.
@@ -229,7 +229,7 @@ pub unsafe fn retain(binary: *mut Counted) {
     // Ordering: Relaxed, the first, as in `kind`; the second, because whoever holds the binary
     // keeps it alive meanwhile, and its bytes were seen through that holder: as `Arc` does.
     unsafe {
-        // SAFETY: the count lies there, saw `prove_shared`.
+        // SAFETY: the count lies there, as `prove_shared` has verified.
         let count = binary
             .cast::<AtomicUsize>()
             .add(COUNT.load(Ordering::Relaxed));
@@ -237,17 +237,17 @@ pub unsafe fn retain(binary: *mut Counted) {
     }
 }
 
-/// Gives one count of a binary back.
+/// Gives back a count of a binary.
 ///
 /// # Safety
 /// The caller holds it, and uses it no more; `is_counted_known`. The bytes are those of the binary.
 pub unsafe fn release(counted: *mut Counted, data: *const u8, size: usize) {
     let mut binary = Binary::of(size, data.cast_mut(), counted.cast());
-    // SAFETY: as `enif_alloc_binary` would have filled it in, saw `prove_shared`.
+    // SAFETY: as `enif_alloc_binary` would have filled it in, as `prove_shared` has verified.
     unsafe { enif_release_binary(&mut binary) }
 }
 
-/// The term of a whole binary, which takes the caller's count over.
+/// Makes a term of a whole binary, which takes over the caller's count.
 ///
 /// # Safety
 /// As for `release`.
@@ -263,17 +263,20 @@ pub unsafe fn counted_term(
     unsafe { enif_make_binary(env, &mut binary) }
 }
 
-/// Makes a counted binary of 1,000 bytes and looks how its term lies and where its count is.
+/// Makes a reference-counted binary of 1,000 bytes, and verifies the layout of its term and the
+/// place of its count.
 ///
-/// 1. The term has five words, of which size, counted binary and bytes are as the official
-///    functions say.
-/// 2. Of the words between the binary's beginning and its bytes, one rises by one while a copy of
-///    the term exists, and no other changes: that is the count.
-/// 3. A count that is added there can be given back officially, and can become that of a term.
+/// 1. The term has five words. Size, counted object and bytes are those that the official functions
+///    return.
+/// 2. Of the words between the beginning of the binary and its bytes, one is greater by one while a
+///    copy of the term exists, and no other changes. That is the count.
+/// 3. A count that is added there can be given back by an official function, and can be taken over
+///    by a term.
 pub fn prove_shared(env: *mut Env) -> Option<()> {
     const SIZE: usize = 1000;
     let mut binary = Binary::empty();
-    // A binary whose bytes and counted part are known, as it was allocated officially.
+    // The binary is allocated by an official function, so its bytes and its counted object are
+    // known.
     // SAFETY: the call fills in the binary, whose bytes are then written once, before anybody can
     // see them. It is turned into a term of the load callback's environment, which holds it from
     // then on.
@@ -316,7 +319,7 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
         during
     };
     let after = look();
-    // Exactly one differs, by one, and is as before when the copy is gone.
+    // Exactly one word differs, by one, and has its old value after the copy is gone.
     let changed: Vec<usize> = (0..head).filter(|&i| before[i] != during[i]).collect();
     let &[at] = &changed[..] else { return None };
     if before != after || during[at] != before[at] + 1 {
@@ -324,7 +327,7 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
     }
     // Ordering: Relaxed, as in `kind`; forgotten again below if it can't be used.
     COUNT.store(at, Ordering::Relaxed);
-    // 3. Counts are taken and given back.
+    // 3. Take counts and give them back.
     // SAFETY: the term holds the binary; what is counted here is given back, or given to another
     // term.
     let works = unsafe {
@@ -349,7 +352,7 @@ pub fn prove_shared(env: *mut Env) -> Option<()> {
 
 pub fn prove_parts(env: *mut Env) {
     let (mut heap, mut large) = (NIL, NIL);
-    // A part of a binary on the heap, and one of a counted binary.
+    // Make a part of a binary on the heap, and a part of a reference-counted binary.
     // SAFETY: `env` is the environment of the running load callback; the calls give memory for as
     // many bytes as asked.
     let parts = unsafe {
@@ -375,7 +378,7 @@ pub fn prove_parts(env: *mut Env) {
             return;
         }
     }
-    // Two bytes and five bits.
+    // Make a bitstring of two bytes and five bits.
     let Some(word) = from_external_format(env, &[131, 77, 0, 0, 0, 3, 5, 1, 2, 0xF8]) else {
         return;
     };

@@ -10,8 +10,8 @@ use super::Samples;
 use crate::sys::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The number of the word behind the header of a fun that is its first free variable; 0 if that
-/// isn't known.
+/// The index of the first free variable among the words behind the header of a fun; 0 if it isn't
+/// known.
 static FREE: AtomicUsize = AtomicUsize::new(0);
 
 /// The free variables of a fun, of which there are `free`.
@@ -23,8 +23,8 @@ pub fn fun<'a>(word: Word, free: usize) -> &'a [Word] {
     }
     // Ordering: Relaxed, as in `kind`.
     let first = FREE.load(Ordering::Relaxed);
-    // SAFETY: the free variables lie behind the other words, saw `prove_funs`; the caller knows how
-    // many this one has.
+    // SAFETY: the free variables lie behind the other words, as `prove_funs` has verified; the
+    // caller knows how many this one has.
     unsafe { &words(word, first + free)[first..] }
 }
 
@@ -39,7 +39,7 @@ pub fn is_fun_known() -> bool {
 /// this code is alive.
 #[inline]
 pub fn fun_entry(word: Word) -> Word {
-    // SAFETY: the word behind the header of a term that has one, saw `prove_funs`.
+    // SAFETY: the word behind the header of a term that has one, as `prove_funs` has verified.
     unsafe { words(word, 1)[0] }
 }
 

@@ -1,22 +1,23 @@
-//! Boxed terms: which kind a header begins.
+//! The kinds of boxed terms, by their headers.
 //!
 //! ```text
 //!  boxed ─▶ header | …            header: ……arity…… | 6 bits, by which the kind is known
 //! ```
 //!
-//! Each kind is proved at load on samples that the emulator makes (OTP 25 has them as the modules
-//! beside this one say; later releases differ in some). A kind whose proof fails is [`Kind::Other`]
-//! for ever: its terms go through official functions, and the other kinds don't notice.
+//! Each kind is verified on samples that the emulator makes when the library is loaded. (OTP 25 has
+//! the layouts that the modules beside this one describe. Some differ in later releases.) A kind
+//! whose proof fails is [`Kind::Other`] until the node ends: its terms go through official
+//! functions. Other kinds aren't affected.
 
 use super::words::*;
 use crate::sys::*;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 
-/// What a boxed term is.
+/// The kind of a boxed term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Kind {
-    /// Something else, or of a kind that was not proved.
+    /// Any other kind, or one that wasn't verified.
     Other,
     Tuple,
     Float,
@@ -44,7 +45,7 @@ const KINDS: [Kind; 11] = [
     Kind::Fun,
 ];
 
-/// By the bits of a header that say what it is the header of.
+/// The kinds, by the bits of a header that identify them.
 static BY_HEADER: [AtomicU8; 64] = [const { AtomicU8::new(Kind::Other as u8) }; 64];
 
 /// The kind of a boxed term.
@@ -57,7 +58,7 @@ pub fn kind(word: Word) -> Kind {
     KINDS[usize::from(BY_HEADER[at].load(Ordering::Relaxed)) % KINDS.len()]
 }
 
-/// Notes that headers like that of this term begin terms of this kind.
+/// Records that terms with a header like that of this term are of this kind.
 pub fn note(word: Word, kind: Kind) {
     // SAFETY: a sample is a boxed term that was just made.
     let at = unsafe { *pointer(word) } & HEADER;
@@ -65,7 +66,7 @@ pub fn note(word: Word, kind: Kind) {
     BY_HEADER[at].store(kind as u8, Ordering::Relaxed);
 }
 
-/// Takes back what was noted of a kind.
+/// Removes what was recorded about a kind.
 pub fn forget(kind: Kind) {
     for place in &BY_HEADER {
         // Ordering: Relaxed, as in `kind`.
@@ -75,29 +76,29 @@ pub fn forget(kind: Kind) {
     }
 }
 
-/// The words of a boxed term behind its header, so many.
+/// The first `count` words of a boxed term behind its header.
 ///
 /// # Safety
-/// The term has so many, and lives for `'a`.
+/// The term has as many words, and lives for `'a`.
 #[inline(always)]
 pub unsafe fn words<'a>(word: Word, count: usize) -> &'a [Word] {
     // SAFETY: the caller's promise.
     unsafe { std::slice::from_raw_parts(pointer(word).add(1), count) }
 }
 
-/// How many words a header says follow it.
+/// The number of words that follow the header, according to it.
 #[inline(always)]
 pub fn arity(word: Word) -> usize {
     // SAFETY: a boxed term of the running call points at its header.
     unsafe { *pointer(word) >> 6 }
 }
 
-/// Which headers, by the bits of `HEADER`, begin terms of the commonest kinds: tuples, numbers,
-/// binaries, maps and references of this node.
+/// A bit for each header, by the bits of `HEADER`, with which terms of the most common kinds begin:
+/// tuples, numbers, binaries, maps and references of this node.
 static COMMON: AtomicU64 = AtomicU64::new(0);
 
-/// Whether the word points at a term that is of none of the commonest kinds: a port, a fun, an
-/// identifier of another node, or something that came with a later release.
+/// Whether the word points at a term that isn't of one of the most common kinds: a port, a fun, an
+/// identifier of another node, or a kind that was added in a later release.
 #[inline]
 pub fn is_strange(word: Word) -> bool {
     // SAFETY: a boxed term of the running call points at its header.
@@ -106,7 +107,7 @@ pub fn is_strange(word: Word) -> bool {
         && COMMON.load(Ordering::Relaxed) >> (unsafe { *pointer(word) } & HEADER) & 1 == 0
 }
 
-/// Remembers the headers of samples of the common kinds.
+/// Records the headers of samples of the common kinds.
 pub fn note_common(env: *mut Env) {
     let (mut large, mut small) = (NIL, NIL);
     // SAFETY: `env` is the environment of the running load callback. The binary has a kilobyte,

@@ -5,27 +5,27 @@
 //!                             ╰──▶ arity | key | key …
 //! ```
 //!
-//! In which order the keys lie, and how larger maps lie, is looked at by `terms::trees`.
+//! `terms::trees` finds out the order of the keys, and the layout of larger maps.
 
 use super::words::*;
 use crate::sys::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The largest map whose keys lie in order.
+/// The size of the largest map whose keys are in order.
 pub const MOST_IN_ORDER: usize = 32;
 
-/// The header of a small map; None if that is not known.
+/// The header of a small map. `None` if it isn't known.
 #[inline]
 pub fn flatmap_header() -> Option<Word> {
     // Ordering: Relaxed, as in `kind`.
     Some(FLATMAP.load(Ordering::Relaxed)).filter(|&header| header != 0)
 }
 
-/// The header of a small map; 0 if that is not known.
+/// The header of a small map; 0 if it isn't known.
 static FLATMAP: AtomicUsize = AtomicUsize::new(0);
 
-/// The keys of a small map and their values, in the emulator's order; None for another term. They
-/// live as long as the term.
+/// The keys of a small map and their values, in the emulator's order. They live as long as the
+/// term. `None` for any other term.
 #[inline]
 pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
     // Ordering: Relaxed, as in `kind`.
@@ -34,7 +34,7 @@ pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
         return None;
     }
     // SAFETY: a boxed term of the running call points at its header. That of a small map is
-    // followed by its size, a tuple of its keys, and its values. `prove_flatmaps` saw it.
+    // followed by its size, a tuple of its keys, and its values. `prove_flatmaps` has verified it.
     unsafe {
         if *pointer(word) != header {
             return None;
@@ -45,10 +45,10 @@ pub fn flatmap<'a>(word: Word) -> Option<(&'a [Word], &'a [Word])> {
     }
 }
 
-/// Looks how small maps lie on a heap. Where it is not as in any release known, the emulator walks
+/// Verifies the layout of small maps. If it isn't that of any known release, the emulator iterates
 /// over them.
 pub fn prove_flatmaps(env: *mut Env) {
-    // The largest is the largest that is written here.
+    // The largest size is that of the largest map that this library writes.
     let samples = [0, 1, 3, 8, MOST_IN_ORDER as i64].map(|size| {
         let keys: Vec<Word> = (0..size).filter_map(small_word).collect();
         let values: Vec<Word> = keys.iter().map(|key| key + (1 << 10)).collect();
@@ -60,7 +60,7 @@ pub fn prove_flatmaps(env: *mut Env) {
         };
         (map, keys, values)
     });
-    // One header for all sizes, and the size behind it.
+    // The header is the same for all sizes, and the size follows it.
     // SAFETY: a map that was just made is a boxed term.
     let header = unsafe { *pointer(samples[0].0) };
     // SAFETY: as above; behind the header of a small map, of any layout, lie at least two words.

@@ -1,21 +1,21 @@
-//! What this crate knows about how the emulator lays terms out, and the proofs, made at load, that
-//! the running emulator agrees.
+//! The emulator's layout of terms, and the proofs, made when the library is loaded, that the
+//! running emulator uses it.
 //!
-//! The official functions answer everything, at a few nanoseconds a call. Words and boxed terms are
-//! so common that reading and writing them where they lie pays. Each file has one layout: its
-//! drawing, the functions that read it, and the function that proves it on samples that the
+//! The official functions can do everything, at a few nanoseconds a call. Words and boxed terms are
+//! so common that it pays to read and write them in place. Each file describes one layout: a
+//! drawing, the functions that read it, and the function that verifies it on samples that the
 //! emulator makes.
 //!
 //! | file | what | if the proof fails |
 //! |---|---|---|
 //! | [`words`] | immediates, lists, tuples | the library refuses to load |
-//! | [`kinds`] | which kind a header begins | |
+//! | [`kinds`] | the kind of a term, by its header | |
 //! | [`numbers`], [`binaries`], [`maps`], [`references`], [`funs`] | boxed terms, kind by kind | official functions, for that kind alone |
 //! | [`pids`] | pids and ports of this node | external term format |
-//! | [`node`] | the name of this node, as identifiers carry it | |
+//! | [`node`] | the name of this node in its identifiers | |
 //!
 //! The environment variable `LARDER_UNPROVED`, a list of kinds separated by commas, makes the
-//! proofs of these fail; it is for tests.
+//! proofs of these kinds fail. It is for tests.
 
 mod binaries;
 mod funs;
@@ -38,8 +38,8 @@ pub use words::*;
 
 use crate::sys::*;
 
-/// Proves what is known of words, and of the boxed terms that are met most. An error, in words: the
-/// library can't be used on this emulator.
+/// Verifies the layout of words and of the most common boxed terms. After an error, which is a
+/// text, the library can't be used on this emulator.
 pub fn prove(env: *mut Env) -> Result<(), &'static str> {
     prove_words(env)?;
     prove_floats(env);
@@ -50,8 +50,8 @@ pub fn prove(env: *mut Env) -> Result<(), &'static str> {
     Ok(())
 }
 
-/// Terms that the Erlang module gives to look at, as far as its release has them: an alias, a fun
-/// with two free variables, these, and two times `fun M:F/A`, for different functions.
+/// Terms that the Erlang module passes as samples, as far as its release has them: an alias; a fun
+/// with two free variables, and these; and two funs `fun M:F/A` for different functions.
 #[derive(Default)]
 pub struct Samples {
     pub alias: Option<Word>,
@@ -60,12 +60,12 @@ pub struct Samples {
     pub exports: [Option<Word>; 2],
 }
 
-/// Whether the proof of something is to be tried.
+/// Whether the proof of a kind is to be tried.
 pub fn is_wanted(kind: &str) -> bool {
     std::env::var("LARDER_UNPROVED").map_or(true, |kinds| kinds.split(',').all(|k| k != kind))
 }
 
-/// Proves the kinds of boxed terms, one by one.
+/// Verifies the kinds of boxed terms, one by one.
 pub fn prove_kinds(env: *mut Env, samples: &Samples) {
     // SAFETY: `env` is the environment of the running load callback.
     unsafe {

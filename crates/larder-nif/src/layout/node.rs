@@ -1,9 +1,9 @@
-//! How this node is called, as its identifiers say it in the external term format.
+//! The name of this node, as its identifiers contain it in the external term format.
 //!
-//! An identifier of this node carries the node's name in the external format, and the name may
-//! change while we run. What the name was when last looked at is remembered; a name that differs
-//! makes us look again, and what we write carries a *canary*, a pid of this node: if it comes back
-//! as a foreign pid, the name has changed.
+//! In the external format, an identifier of this node contains the node's name, which may change
+//! while the node runs. This module remembers the last known name. It asks for the name again when
+//! it reads another one. A term that it writes is accompanied by a *canary*, a pid of this node: if
+//! that is read back as a pid of another node, the name has changed.
 
 use super::words::*;
 use crate::sys::external::{atom_at, external_format, from_external_format, u32_at};
@@ -12,7 +12,7 @@ use larder_term::{Atom, Node, NodeName};
 use parking_lot::RwLock;
 use std::sync::Arc;
 
-/// How this node is called, and its name as an atom of the external format.
+/// The name of this node, also as an atom in the external format.
 pub struct Here {
     /// Name and creation.
     pub name: NodeName,
@@ -21,7 +21,7 @@ pub struct Here {
 
 static HERE: RwLock<Option<Arc<Here>>> = RwLock::new(None);
 
-/// The name of this node as it was when last looked at.
+/// The last known name of this node.
 pub fn here(env: *mut Env) -> Arc<Here> {
     if let Some(here) = HERE.read().as_ref() {
         return Arc::clone(here);
@@ -29,7 +29,7 @@ pub fn here(env: *mut Env) -> Arc<Here> {
     look_here(env)
 }
 
-/// Looks at the name of this node.
+/// Asks for the name of this node, and remembers it.
 #[cold]
 pub fn look_here(env: *mut Env) -> Arc<Here> {
     // SAFETY: `env` is the running call's.
@@ -59,7 +59,7 @@ pub fn look_here(env: *mut Env) -> Arc<Here> {
     here
 }
 
-/// Whose an identifier is, by the node name that its external format carries.
+/// The node of an identifier, given the node name in its external format.
 pub fn node_of(env: *mut Env, text: &str, creation: u32) -> Node {
     let is = |here: &Here| here.name.creation == creation && here.name.name.text() == text;
     if is(&here(env)) || is(&look_here(env)) {
@@ -69,7 +69,7 @@ pub fn node_of(env: *mut Env, text: &str, creation: u32) -> Node {
     Node::External(NodeName { name, creation })
 }
 
-/// The word of the pid of this node with this id and serial, through the external format.
+/// Makes the pid of this node with this id and serial, through the external format.
 pub fn make_local_pid(env: *mut Env, id: u32, serial: u32) -> Option<Word> {
     [here(env), look_here(env)].into_iter().find_map(|here| {
         let mut etf = vec![131];
@@ -86,7 +86,7 @@ fn push_local_pid(etf: &mut Vec<u8>, here: &Here, id: u32, serial: u32) {
     }
 }
 
-/// The word of the port of this node with this number, through the external format.
+/// Makes the port of this node with this number, through the external format.
 pub fn make_local_port(env: *mut Env, number: u32) -> Option<Word> {
     [here(env), look_here(env)].into_iter().find_map(|here| {
         let mut etf = vec![131, 89];
@@ -98,8 +98,8 @@ pub fn make_local_port(env: *mut Env, number: u32) -> Option<Word> {
     })
 }
 
-/// Makes a term of this node from external format that `write` puts together with the node's name,
-/// whatever the name is now.
+/// Makes a term of this node of the external format that `write` writes with the node's name. If
+/// the name has changed, tries again with the new one.
 pub fn of_this_node(env: *mut Env, write: &dyn Fn(&Here, &mut Vec<u8>)) -> Option<Word> {
     let mut here = here(env);
     for _ in 0..3 {

@@ -11,10 +11,10 @@ use crate::sys::external::from_external_format;
 use crate::sys::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The header of a float; 0 if that is not known.
+/// The header of a float; 0 if it isn't known.
 static FLOAT: AtomicUsize = AtomicUsize::new(0);
 
-/// The header of a float, behind which its bits lie; None if that is not known.
+/// The header of a float, which is followed by its bits. `None` if it isn't known.
 #[inline]
 pub fn float_header() -> Option<Word> {
     // Ordering: Relaxed, as in `kind`.
@@ -25,22 +25,22 @@ pub fn float_header() -> Option<Word> {
 #[inline(always)]
 pub fn float_bits(word: Word) -> u64 {
     debug_assert_eq!(kind(word), Kind::Float);
-    // SAFETY: behind the header lie the bits, saw `prove_floats`.
+    // SAFETY: behind the header lie the bits, as `prove_floats` has verified.
     unsafe { words(word, 1)[0] as u64 }
 }
 
-/// The digits of a large integer, of 64 bits, low ones first.
+/// The digits of a large integer. They have 64 bits each, and the lowest is first.
 #[inline]
 pub fn digits<'a>(word: Word) -> &'a [Word] {
     debug_assert!(matches!(kind(word), Kind::Positive | Kind::Negative));
-    // SAFETY: as many digits lie behind the header as it says, saw `prove_integers`.
+    // SAFETY: as many digits lie behind the header as it says, as `prove_integers` has verified.
     unsafe { words(word, arity(word)) }
 }
 
 static POSITIVE: AtomicUsize = AtomicUsize::new(0);
 static NEGATIVE: AtomicUsize = AtomicUsize::new(0);
 
-/// The header of a large integer of so many digits; None if that is not known.
+/// The header of a large integer of this number of digits. `None` if it isn't known.
 #[inline]
 pub fn integer_header(negative: bool, digits: usize) -> Option<Word> {
     let sign = if negative { &NEGATIVE } else { &POSITIVE };
@@ -49,7 +49,7 @@ pub fn integer_header(negative: bool, digits: usize) -> Option<Word> {
     (sign != 0).then_some(digits << 6 | sign)
 }
 
-/// Looks how floats lie.
+/// Verifies the layout of floats.
 pub fn prove_floats(env: *mut Env) {
     // SAFETY: `env` is the environment of the running load callback.
     let float = unsafe { enif_make_double(env, 0.5) };
@@ -71,7 +71,7 @@ pub fn prove_integers(env: *mut Env) {
             .for_each(|digit| etf.extend_from_slice(&digit.to_le_bytes()));
         from_external_format(env, &etf)
     };
-    // Of each sign, integers of one, two, three and 31 digits.
+    // For each sign, test integers of one, two, three and 31 digits.
     for (negative, sign) in [(false, &POSITIVE), (true, &NEGATIVE)] {
         let mut heads = Vec::new();
         for digits in samples {
@@ -80,7 +80,7 @@ pub fn prove_integers(env: *mut Env) {
             };
             // SAFETY: a large integer has as many words as its digits take, in any layout.
             let (header, words) = unsafe { (*pointer(word), words(word, digits.len())) };
-            // The header says how many digits there are, and these lie behind it, low ones first.
+            // The header has the number of digits, which follow it, the lowest first.
             if header >> 6 != digits.len()
                 || !words
                     .iter()
@@ -90,7 +90,7 @@ pub fn prove_integers(env: *mut Env) {
             }
             heads.push((word, header & HEADER));
         }
-        // The rest of the header is the sign, whatever the size.
+        // The rest of the header is the sign, for all sizes.
         if heads.iter().any(|head| head.1 != heads[0].1) {
             return;
         }
@@ -107,11 +107,11 @@ pub fn prove_integers(env: *mut Env) {
     }
 }
 
-/// How many words the largest integers of the host's releases have.
+/// The numbers of words of the largest integers, in different releases of the host.
 const LARGEST_INTEGERS: [usize; 2] = [(1 << 16) - 1, (1 << 19) - 1];
 
-/// Tells the engine how large the host's integers may be, if it is a limit that is known: what is
-/// larger could be stored and not be given back.
+/// Tells the engine the size of the host's largest integers, if it is one of the known limits. A
+/// larger integer could be stored, but not returned.
 pub fn find_largest_integer() {
     let is_largest = |words: &usize| is_integer(*words) && !is_integer(words + 1);
     if let Some(words) = LARGEST_INTEGERS.into_iter().find(is_largest) {
@@ -119,7 +119,7 @@ pub fn find_largest_integer() {
     }
 }
 
-/// Whether the host has integers of so many words.
+/// Whether the host has integers of this number of words.
 fn is_integer(words: usize) -> bool {
     let bytes = words * size_of::<Word>();
     let mut etf = vec![131, 111];

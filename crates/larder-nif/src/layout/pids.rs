@@ -1,32 +1,33 @@
-//! Pids and ports of this node: how a word holds the numbers of one.
+//! Pids and ports of this node: how a word contains their numbers.
 //!
 //! ```text
 //!  ……serial……  ……id……  0011   pid        ……number……  0111   port
 //! ```
 //!
-//! How many bits each number has, and in which order they lie, depends on the emulator's release
-//! and settings. So a formula is looked for at load, with pids that are made for the purpose
-//! through the external term format. Where none fits, every pid goes through that format, which is
-//! slower and right.
+//! The number of bits of each number, and their order, depend on the emulator's release and
+//! settings. So a formula is searched for when the library is loaded, with pids that are made
+//! through the external term format. If none fits, all pids go through that format, which is slower
+//! but correct.
 
 use super::is_wanted;
 use super::node::{make_local_pid, make_local_port};
 use crate::sys::*;
 use std::sync::OnceLock;
 
-/// How a local pid's word holds its id and serial, or a local port's its number.
+/// How the word of a local pid contains its id and serial, or that of a local port its number.
 pub struct Pids {
     /// The bits of the id, in the lowest part of the pid's data.
     id_bits: u32,
-    /// The bits of the serial, above.
+    /// The bits of the serial, above the id.
     serial_bits: u32,
-    /// The word of the pid with neither, and what each byte of id and serial adds to it.
+    /// The word of the pid whose id and serial are 0, and what each byte of id and serial adds to
+    /// it.
     zero: Word,
     bytes: Box<[[Word; 256]; 8]>,
 }
 
 impl Pids {
-    /// Id and serial of a local pid's word.
+    /// The id and the serial of a local pid's word.
     #[inline]
     pub fn parts(&self, word: Word) -> (u32, u32) {
         let data = word as u64 >> 4;
@@ -35,7 +36,7 @@ impl Pids {
         (id as u32, serial as u32)
     }
 
-    /// The word of the local pid with this id and serial; None if the emulator has no such pid.
+    /// The word of the local pid with this id and serial. `None` if the emulator has no such pid.
     #[inline]
     pub fn word(&self, id: u32, serial: u32) -> Option<Word> {
         if u64::from(id) >> self.id_bits != 0 || u64::from(serial) >> self.serial_bits != 0 {
@@ -48,8 +49,8 @@ impl Pids {
         Some(self.zero ^ id ^ of[4][e] ^ of[5][f] ^ of[6][g] ^ of[7][h])
     }
 
-    /// Looks for the formula among those with so many bits of id and serial. `make` gives the word
-    /// of the local pid with an id and serial, through the external format.
+    /// Searches for the formula among those with these numbers of bits of id and serial. `make`
+    /// returns the word of the local pid with an id and serial, through the external format.
     fn find(sizes: &[(u32, u32)], make: &dyn Fn(u32, u32) -> Option<Word>) -> Option<Pids> {
         let zero = make(0, 0)?;
         sizes
@@ -64,7 +65,7 @@ impl Pids {
         serial_bits: u32,
         make: &dyn Fn(u32, u32) -> Option<Word>,
     ) -> Option<Pids> {
-        // What each bit of id and serial adds to the word of the pid with neither.
+        // What each bit of id and serial adds to the word of the pid whose id and serial are 0.
         let mut bits = [0; 64];
         for bit in 0..id_bits {
             bits[bit as usize] = make(1 << bit, 0)? ^ zero;
@@ -72,7 +73,7 @@ impl Pids {
         for bit in 0..serial_bits {
             bits[32 + bit as usize] = make(0, 1 << bit)? ^ zero;
         }
-        // The same for whole bytes: eight look-ups make a word.
+        // The same for whole bytes, so that eight look-ups make a word.
         let mut bytes = Box::new([[0; 256]; 8]);
         for (table, bits) in bytes.iter_mut().zip(bits.chunks(8)) {
             for (byte, sum) in table.iter_mut().enumerate() {
@@ -88,7 +89,7 @@ impl Pids {
         })
     }
 
-    /// Tries the formula both ways on a spread of pids.
+    /// Tests the formula in both directions on a variety of pids.
     fn holds(&self, make: &dyn Fn(u32, u32) -> Option<Word>) -> bool {
         let mut x = 0x9E37_79B9_7F4A_7C15u64;
         (0..64).all(|_| {
@@ -129,7 +130,7 @@ pub fn local_pid_word(env: *mut Env, id: u32, serial: u32) -> Option<Word> {
     }
 }
 
-/// Looks for the formulas, while the library loads.
+/// Searches for the formulas. Called when the library is loaded.
 pub fn prove_pids(env: *mut Env) {
     PIDS.get_or_init(|| {
         let make = |id, serial| make_local_pid(env, id, serial);

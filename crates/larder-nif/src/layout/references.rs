@@ -4,10 +4,10 @@
 //!  reference  header, mark | number 0 << 32, number 1 | number 2 << 32; of an alias its pid behind them
 //! ```
 //!
-//! *References that keep something alive* (NIF resources, atomics, table ids) are *magic*: the
-//! emulator finds the thing by the reference's numbers while somebody holds it. They have bit 17 of
-//! their second number set. That is tried at load; should it be otherwise, all references are taken
-//! for magic.
+//! *References that keep something alive* (NIF resources, atomics, table ids) are *magic*: as long
+//! as somebody holds the reference, the emulator finds the object by the reference's numbers. Bit
+//! 17 of their second number is set. This is tested when the library is loaded. If it isn't so, all
+//! references are taken for magic ones.
 
 use super::kinds::*;
 use super::words::*;
@@ -18,10 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 /// The numbers of a reference of this node.
 pub type Numbers = [u32; 3];
 
-/// The header of a reference and the mark behind it, of one that is nothing else and of an alias.
+/// The header and the mark behind it: of an ordinary reference, and of an alias.
 static REFERENCE: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
 static ALIAS: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
-/// What the second number of an alias has, and no other reference's.
+/// A bit that is set in the second number of aliases, and of no other references.
 const ALIAS_BIT: u32 = 1 << 16;
 
 fn load_pair(pair: &[AtomicUsize; 2]) -> (Word, Word) {
@@ -38,12 +38,13 @@ fn store_pair(pair: &[AtomicUsize; 2], first: Word, second: Word) {
     pair[1].store(second, Ordering::Relaxed);
 }
 
-/// The numbers of a reference of this node that keeps nothing alive; None of another.
+/// The numbers of a reference of this node that doesn't keep anything alive. `None` for any other
+/// reference.
 #[inline]
 pub fn reference(word: Word) -> Option<Numbers> {
     debug_assert_eq!(kind(word), Kind::Reference);
-    // SAFETY: a reference points at its header, behind which lie two words at least, saw
-    // `prove_references`.
+    // SAFETY: a reference points at its header, behind which lie two words at least, as
+    // `prove_references` has verified.
     let (header, words) = unsafe { (*pointer(word), words(word, 2)) };
     let seen = (header, words[0] & 0xFFFF_FFFF);
     (seen == load_pair(&REFERENCE) || seen == load_pair(&ALIAS)).then_some([
@@ -53,8 +54,8 @@ pub fn reference(word: Word) -> Option<Numbers> {
     ])
 }
 
-/// The words of a reference of this node that keeps nothing alive, as it lies; None of an alias,
-/// whose pid is not among its numbers, and if it is not known.
+/// The words of a reference of this node that doesn't keep anything alive. `None` if the layout
+/// isn't known, and for an alias, which also contains a pid.
 #[inline]
 pub fn reference_words(numbers: Numbers) -> Option<[Word; 3]> {
     let (header, mark) = load_pair(&REFERENCE);
@@ -63,7 +64,7 @@ pub fn reference_words(numbers: Numbers) -> Option<[Word; 3]> {
     is_plain.then_some([header, mark | a << 32, b | c << 32])
 }
 
-/// The mark of a magic reference, in its second number.
+/// The bit that marks a magic reference, in its second number.
 const MAGIC: u32 = 1 << 17;
 static MAGIC_KNOWN: AtomicBool = AtomicBool::new(false);
 
@@ -76,8 +77,8 @@ pub fn may_be_magic(words: &[u32]) -> bool {
 pub fn prove_references(env: *mut Env, alias: Option<Word>) {
     let numbers = |word| external_format(env, word, parse_reference).map(|parsed| parsed.2);
     let mut first = None;
-    // Eight in a row, since their numbers differ: what is the same in all of them is the header and
-    // the mark.
+    // Test eight references with different numbers. What all of them have in common is the header
+    // and the mark.
     for _ in 0..8 {
         // SAFETY: `env` is the environment of the running load callback.
         let word = unsafe { enif_make_ref(env) };
@@ -92,7 +93,7 @@ pub fn prove_references(env: *mut Env, alias: Option<Word>) {
         }
         note(word, Kind::Reference);
     }
-    // References are known. What follows is about aliases alone, which some releases have.
+    // Ordinary references are known now. The rest is about aliases, which only some releases have.
     let Some((header, mark)) = first else { return };
     store_pair(&REFERENCE, header, mark);
     let Some(word) = alias.filter(|&word| is_boxed(word)) else {
@@ -112,7 +113,7 @@ pub fn prove_references(env: *mut Env, alias: Option<Word>) {
     }
 }
 
-/// Tries the mark of magic references on one that is magic and one that is not.
+/// Tests the mark of magic references on one that is magic and on one that isn't.
 pub fn prove_magic(env: *mut Env, magic: Word) {
     let marked = |word| {
         external_format(env, word, |etf| {

@@ -1,5 +1,5 @@
-//! Words: what the bits of a term say without a look at memory, and the terms of two kinds that
-//! have no rare form, lists and tuples.
+//! Words: what the bits of a term say without access to memory; and lists and tuples, the two kinds
+//! of terms that have no rare form.
 //!
 //! ```text
 //!  ......value......  1111   small integer (60 bits)
@@ -14,8 +14,8 @@
 //!  cell     head, tail                        tuple    arity << 6, elements…
 //! ```
 //!
-//! These have looked like this since R13. The library refuses to load where [`prove_words`] finds
-//! them otherwise, so nothing else asks whether they are known.
+//! This layout hasn't changed since R13. The library refuses to load if [`prove_words`] finds
+//! another one. So no other function checks whether it is known.
 
 use crate::sys::*;
 
@@ -40,29 +40,29 @@ pub fn atom_word(index: u32) -> Word {
     (index as Word) << 6 | 0x0B
 }
 
-/// Whether the word is a whole term, which points nowhere.
+/// Whether the word is a complete term, and not a pointer.
 #[inline]
 pub fn is_immediate(word: Word) -> bool {
     word & 3 == 3
 }
 
-/// Those bits of a header that say what it is the header of.
+/// The bits of a header that identify the kind of the term.
 pub const HEADER: Word = 0x3F;
 
-/// Where a term that lies on a heap lies. All three low bits are for tags: some emulators mark
-/// literals with the third.
+/// The address of a term on a heap. All three low bits are tags: some emulators mark literals with
+/// the third.
 #[inline]
 pub fn pointer(word: Word) -> *const Word {
     (word & !7) as *const Word
 }
 
-/// The term that lies there and begins with its header.
+/// The term at this address, which begins with its header.
 #[inline]
 pub fn boxed(address: *const Word) -> Word {
     address as Word | 2
 }
 
-/// The list whose first cell lies there.
+/// The list whose first cell is at this address.
 #[inline]
 pub fn cell_word(address: *const Word) -> Word {
     address as Word | 1
@@ -74,14 +74,14 @@ pub fn arity_header(arity: usize) -> Word {
     arity << 6
 }
 
-/// The elements of a tuple; None for another term. They live as long as the term.
+/// The elements of a tuple. They live as long as the term. `None` for any other term.
 #[inline]
 pub fn tuple<'a>(word: Word) -> Option<&'a [Word]> {
     if !is_boxed(word) {
         return None;
     }
     // SAFETY: a boxed term of the running call points at its header; a tuple's elements lie behind
-    // that, as many as it says. `prove_words` saw it.
+    // that, as many as it says. `prove_words` has verified it.
     unsafe {
         let header = *pointer(word);
         let elements = || std::slice::from_raw_parts(pointer(word).add(1), header >> 6);
@@ -89,10 +89,11 @@ pub fn tuple<'a>(word: Word) -> Option<&'a [Word]> {
     }
 }
 
-/// Head and tail of a list that is not empty; None for another term.
+/// The head and the tail of a list that isn't empty. `None` for any other term.
 #[inline]
 pub fn cell(word: Word) -> Option<(Word, Word)> {
-    // SAFETY: a cell of the running call is two words, the head and the tail. `prove_words` saw it.
+    // SAFETY: a cell of the running call is two words, the head and the tail. `prove_words` has
+    // verified it.
     is_cell(word).then(|| unsafe { (*pointer(word), *pointer(word).add(1)) })
 }
 
@@ -102,7 +103,7 @@ pub fn is_cell(word: Word) -> bool {
     word & 3 == 1
 }
 
-/// Whether the word points at something else than a list cell.
+/// Whether the word points at any term but a list cell.
 #[inline]
 pub fn is_boxed(word: Word) -> bool {
     word & 3 == 2
@@ -114,7 +115,7 @@ pub fn small(word: Word) -> Option<i64> {
     (word & 0xF == 0xF).then_some(word as i64 >> 4)
 }
 
-/// The word of an integer, if it is small enough to be one.
+/// The word of an integer, if it is a small one.
 #[inline]
 pub fn small_word(value: i64) -> Option<Word> {
     let word = (value as Word) << 4 | 0xF;
@@ -136,8 +137,7 @@ pub fn is_local_port(word: Word) -> bool {
 /// The low bits of a local port's word.
 const PORT: Word = 0x7;
 
-/// Looks whether words are as this module says on the running emulator; what is otherwise, in
-/// words.
+/// Verifies the layout of words on the running emulator. An error says what differs.
 pub fn prove_words(env: *mut Env) -> Result<(), &'static str> {
     check_integers(env)?;
     check_atoms(env)?;

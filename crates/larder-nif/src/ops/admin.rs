@@ -1,4 +1,4 @@
-//! Tables as wholes: made, dropped, renamed, given away, fixed, listed.
+//! Whole tables: making, dropping, renaming, giving away, fixing and listing them.
 
 use super::options;
 use crate::call::{self, Call, Raise, Reply, BADARG};
@@ -25,7 +25,7 @@ pub fn new(call: &Call<'_>) -> Reply {
     }
 }
 
-/// Runs `f` with a table that may turn out to be left by its owner.
+/// Runs `f` with a table whose owner may turn out to have ended.
 fn with_owner_there<R>(
     call: &Call<'_>,
     id: Word,
@@ -71,8 +71,8 @@ pub fn delete(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-/// The name by which the call's first argument calls a table, if it is one: the table may have
-/// another by now, and then isn't meant.
+/// The name in the call's first argument, if it is a name. If the table has been renamed meanwhile,
+/// it isn't the one that is meant.
 fn called(call: &Call<'_>) -> Option<Atom> {
     let id = call.args[0];
     layout::is_atom(id).then(|| atoms::from_word(call.env, id))
@@ -119,8 +119,8 @@ pub fn give_away(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-/// setopts(Table, Opts) -> true. The heir, and (undocumented in `ets`, and there) the protection;
-/// the bounds of a table that has some.
+/// setopts(Table, Opts) -> true. Sets the heir; the protection, which is undocumented, as in `ets`;
+/// and the bounds of a bounded table.
 pub fn setopts(call: &Call<'_>) -> Reply {
     let wanted = settings(call, call.args[1]);
     let table = tables::get(call, call.args[0])?;
@@ -161,7 +161,7 @@ pub fn setopts(call: &Call<'_>) -> Reply {
     }
 }
 
-/// What setopts/2 is to set.
+/// The options that setopts/2 sets.
 #[derive(Default)]
 struct Settings {
     heir: Option<options::Heir>,
@@ -171,7 +171,7 @@ struct Settings {
     limits: Option<NewLimits>,
 }
 
-/// Which limits it is to set.
+/// The limits that it sets.
 #[derive(Default)]
 struct NewLimits {
     max_size: Option<Option<usize>>,
@@ -179,7 +179,7 @@ struct NewLimits {
     evict: Option<Evict>,
 }
 
-/// One option, or a list of options that says each at most once.
+/// Reads one option, or a list of options without duplicates.
 fn settings(call: &Call<'_>, options: Word) -> Result<Settings, Raise> {
     let mut settings = Settings::default();
     if layout::tuple(options).is_some() {
@@ -272,15 +272,15 @@ pub fn delete_all_objects(call: &Call<'_>) -> Reply {
     Ok(atoms::TRUE.word())
 }
 
-/// guard_wanted() -> reference() | false. A reference to be put where the process's exit drops it
-/// first; false if there are enough.
+/// guard_wanted() -> reference() | false. Returns a guard, which the caller must keep where its
+/// exit drops it first; `false` if it has enough of them.
 pub fn guard_wanted(call: &Call<'_>) -> Reply {
     Ok(guard(call, call.self_pid()))
 }
 
-/// guard_of_next(Table, Pid) -> reference() | false. As `guard_wanted`, for a process that the
-/// caller is about to give its table to: false also if the table has no heir, is not the caller's,
-/// or the process is gone. Giving away says what is wrong.
+/// guard_of_next(Table, Pid) -> reference() | false. Like `guard_wanted`, for a process to which
+/// the caller is about to give its table. Also `false` if the table has no heir or isn't the
+/// caller's, or if the process has ended. In these cases `give_away` reports the error.
 pub fn guard_of_next(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0]);
     let wanted = table.is_ok_and(|table| table.owner() == who(call) && table.heir().is_some());

@@ -1,4 +1,4 @@
-//! How long objects of a bounded table live. Times are in milliseconds, or `infinity`.
+//! The time that objects of bounded tables live, in milliseconds, or `infinity`.
 
 use super::options::time;
 use super::single::{with_key, with_object};

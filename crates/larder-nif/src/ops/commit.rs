@@ -1,7 +1,7 @@
-//! `larder:commit/1`: operations that take effect together, or not at all.
+//! `larder:commit/1`: operations that take effect together or not at all.
 //!
-//! An operation is a tuple of a name and of the arguments of the function with that name. It is run
-//! as a call of that function, on a view of its table:
+//! An operation is a tuple of the name of a function and its arguments. It is run like a call of
+//! that function, on a view of its table:
 //!
 //! ```text
 //!  [{check, T, K, Objects}, {insert, T, Row}, …]
@@ -28,11 +28,11 @@ use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;
 
-/// Keys of a commit that is run on the scheduler that asks for it. More take a dirty one: the locks
-/// of the keys are held throughout, so it is not done in slices.
+/// The greatest number of keys of a commit that runs on a normal scheduler. One with more keys runs
+/// on a dirty scheduler: it holds the locks of the keys throughout, so it can't be run in slices.
 const FEW: usize = 250;
 
-/// What an operation does.
+/// The kind of an operation.
 #[derive(Clone, Copy)]
 enum Kind {
     Check,
@@ -44,28 +44,28 @@ enum Kind {
     UpdateElement,
 }
 
-/// A tuple of the list.
+/// An operation of the list.
 struct Operation<'c> {
     kind: Kind,
-    /// Its table, by its place among the commit's.
+    /// The index of its table among the commit's.
     table: usize,
-    /// The arguments of the function: a table, and what follows it.
+    /// The arguments of the function: a table, and the others.
     args: &'c [Word],
 }
 
-/// What a commit is to do.
+/// The operations of a commit.
 #[derive(Default)]
 struct Plan<'c> {
     tables: SmallVec<[Arc<Table>; 2]>,
     operations: SmallVec<[Operation<'c>; 8]>,
-    /// The keys that they use, each with the place of its table.
+    /// The keys that they use, each with the index of its table.
     keys: SmallVec<[(usize, Range<usize>); 8]>,
-    /// The keys' bytes.
+    /// The bytes of the keys.
     bytes: SmallVec<[u8; 128]>,
 }
 
-/// commit(Operations, Urgent) -> true | {false, N} | lost | wait. As of `begin_transaction`; after
-/// `lost` and `wait` it is called again.
+/// commit(Operations, Urgent) -> true | {false, N} | lost | wait. Urgent is that of
+/// `begin_transaction`. After `lost` and `wait`, the caller must call it again.
 pub fn commit(call: &Call<'_>) -> Reply {
     run(call, FEW)
 }
@@ -142,7 +142,7 @@ impl<'c> Plan<'c> {
         Ok(())
     }
 
-    /// The place of the table that an id leads to.
+    /// The index of the table with this id.
     fn table(&mut self, call: &Call<'_>, id: Word) -> Result<usize, Raise> {
         tables::with(call, id, |table| {
             let is_same = |own: &Arc<Table>| Arc::ptr_eq(own, table);
@@ -153,14 +153,14 @@ impl<'c> Plan<'c> {
         })
     }
 
-    /// Notes the key of an object.
+    /// Records the key of an object.
     fn key_of(&mut self, call: &Call<'_>, table: usize, object: Word) -> Result<(), Raise> {
         let place = self.tables[table].keypos() - 1;
         let elements = layout::tuple(object).unwrap_or(&[]);
         self.key(call, table, *elements.get(place).ok_or(BADARG)?)
     }
 
-    /// Notes a key.
+    /// Records a key.
     fn key(&mut self, call: &Call<'_>, table: usize, key: Word) -> Result<(), Raise> {
         let bytes = &mut self.bytes;
         let from = bytes.len();
@@ -172,8 +172,8 @@ impl<'c> Plan<'c> {
         Ok(())
     }
 
-    /// Runs the operations, each of which sees what those before it did. The number of the first
-    /// that doesn't hold, or what it raises; None if all hold.
+    /// Runs the operations. Each sees the effects of those before it. Returns the number of the
+    /// first whose condition doesn't hold, or its exception; `None` if all hold.
     fn first_that_fails(
         &self,
         call: &Call<'_>,
@@ -192,7 +192,7 @@ impl<'c> Plan<'c> {
 }
 
 impl Operation<'_> {
-    /// Runs it on a view of its table; whether it holds.
+    /// Runs the operation on a view of its table. Returns whether its condition holds.
     fn run(&self, call: &Call<'_>, view: &Arc<Table>, local: &mut Local) -> Result<bool, Raise> {
         let own = &with_args(call, self.args);
         let holds = match self.kind {
@@ -232,7 +232,7 @@ impl Operation<'_> {
         })
     }
 
-    /// `insert_new` of a list, which may have several objects of a key.
+    /// `insert_new` of a list, which may have several objects with the same key.
     fn insert_all_new(
         &self,
         call: &Call<'_>,
@@ -253,7 +253,7 @@ impl Operation<'_> {
     }
 }
 
-/// The running call, as one with these arguments.
+/// The running call with other arguments.
 fn with_args<'a>(call: &Call<'a>, args: &'a [Word]) -> Call<'a> {
     Call {
         env: call.env,
@@ -263,7 +263,7 @@ fn with_args<'a>(call: &Call<'a>, args: &'a [Word]) -> Call<'a> {
     }
 }
 
-/// Calls `f` with each object of a list, or the one.
+/// Calls `f` with each object of a list, or with the single object.
 fn each_object(objects: Word, mut f: impl FnMut(Word) -> Result<(), Raise>) -> Result<(), Raise> {
     if !layout::is_cell(objects) && objects != layout::NIL {
         return f(objects);

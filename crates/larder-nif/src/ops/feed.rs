@@ -1,13 +1,14 @@
-//! Feeds: what changes in a table, for the process that passes it on.
+//! Feeds: the changes of a table, for the process that passes them on.
 //!
 //! ```text
 //!  a writer ─▶ the engine's queue ─▶ feed_next, called by the relay ─▶ messages to the subscriber
 //!      └─▶ NOTIFIER ─▶ 'larder_wake' to the relay, if it sleeps
 //! ```
 //!
-//! A subscription is a resource, and ends with its relay, which is the process that the module
-//! `larder_feed` makes for it. A writer can't send a message from wherever it writes, and a send
-//! would take as long as the write: so it leaves the relay's pid to a thread of the library's own.
+//! A subscription is a resource, and ends when its relay ends, a process that the module
+//! `larder_feed` starts for it. A writer can't send messages in all places where it writes, and
+//! sending one would take as long as the write. So it passes the relay's pid to a thread of the
+//! library, which sends the message.
 
 use super::options::local_pid;
 use super::spec::{self, Surroundings};
@@ -28,26 +29,26 @@ use std::sync::{Arc, LazyLock};
 
 /// A subscription.
 pub struct Feed {
-    /// Who alone may end it.
+    /// The process that may end it.
     subscriber: Pid,
-    /// Who alone may fetch what it tells.
+    /// The process that may fetch its changes.
     relay: Pid,
-    /// What its filter asks of the host.
+    /// What its filter needs to know about the host.
     around: Surroundings,
-    /// None when it has ended.
+    /// `None` when it has ended.
     subscription: Mutex<Option<Subscription>>,
 }
 
-/// Subscriptions.
+/// The resource type of subscriptions.
 pub static FEEDS: Registered<Feed> = Registered::new();
 
-/// Who is to be woken, and the thread that does it.
+/// The relays to be woken up, and the thread that does it.
 struct Notifier {
     sleepers: Mutex<Vec<Pid>>,
     signal: Condvar,
 }
 
-/// None if the system has no thread for it.
+/// `None` if the system has no thread for it.
 static NOTIFIER: LazyLock<Option<Notifier>> = LazyLock::new(|| {
     let thread = std::thread::Builder::new().name("larder-feeds".to_owned());
     let started = thread.spawn(|| {
@@ -88,10 +89,10 @@ impl Notifier {
     }
 }
 
-/// The emulator's word that a relay is gone.
+/// Called by the emulator when a relay has ended.
 ///
 /// # Safety
-/// Called by the emulator alone, with a resource of `FEEDS`.
+/// Only the emulator calls this, with a resource of `FEEDS`.
 pub unsafe extern "C" fn down(
     env: *mut Env,
     object: *mut c_void,
@@ -156,7 +157,7 @@ fn open(
         waker,
     };
     let subscription = match with_env(call.env, || subscribe(&table, wishes)) {
-        // A snapshot, or a structure of the studies.
+        // The table is a snapshot, or has a structure of the studies.
         Err(Error::TableType) => {
             let is_snapshot = table.is_snapshot();
             let cause = if is_snapshot {
@@ -188,8 +189,8 @@ fn filter(call: &Call<'_>, spec: Word) -> Result<Option<Program>, Raise> {
     }
 }
 
-/// feed_next(Feed, Most, Sleeps) -> {some | nothing | waits | over, [{Seq, Event | [Event]}]}, the
-/// last first.
+/// feed_next(Feed, Most, Sleeps) -> {some | nothing | waits | over, [{Seq, Event | [Event]}]}, in
+/// reverse order.
 pub fn feed_next(call: &Call<'_>) -> Reply {
     let feed = FEEDS.get(call.env, call.args[0]).ok_or(BADARG)?;
     if feed.relay != call.self_pid() {
@@ -222,12 +223,12 @@ pub fn feed_next(call: &Call<'_>) -> Reply {
     Ok(call.tuple(&[told.word(), events.done]))
 }
 
-/// The events that were found, as terms.
+/// The events of a slice, as terms.
 struct Commits<'c> {
     call: &'c Call<'c>,
-    /// The commits that are whole.
+    /// The complete commits.
     done: Word,
-    /// The one that isn't.
+    /// The incomplete commit.
     seq: u64,
     events: Vec<Word>,
     count: u64,
@@ -260,7 +261,7 @@ impl Commits<'_> {
         self.count += 1;
     }
 
-    /// The commit is whole.
+    /// Adds the commit, which is complete.
     fn end(&mut self) {
         let events = match self.events[..] {
             [] => return,

@@ -1,5 +1,5 @@
-//! Tables to files and back. These run on the dirty schedulers for files, a step at a time, and
-//! give up when their process is gone.
+//! Saving tables to files, and loading them. These functions run on the dirty schedulers for I/O,
+//! in steps, and stop when the calling process ends.
 
 use super::{info, options};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
@@ -16,7 +16,7 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// A path, as the file system's own bytes.
+/// A path, as the bytes of the file system.
 fn path(call: &Call<'_>, word: Word) -> Result<PathBuf, Raise> {
     let bytes = binary_bytes(call.env, word).ok_or(BADARG)?;
     #[cfg(unix)]
@@ -26,7 +26,7 @@ fn path(call: &Call<'_>, word: Word) -> Result<PathBuf, Raise> {
     Ok(path)
 }
 
-/// Steps a job to its end, unless the calling process ends first.
+/// Runs the steps of a job, until it is done or the calling process ends.
 fn finish(
     call: &Call<'_>,
     mut step: impl FnMut(&mut Budget) -> Result<Step, Error>,
@@ -54,7 +54,7 @@ pub fn save(call: &Call<'_>) -> Reply {
     };
     let saved = SaveJob::begin(&table, who(call), &path, options).and_then(|mut job| {
         finish(call, |budget| match job.step(budget) {
-            // A list is being inserted: the save goes on where it was, not anew.
+            // A list is being inserted. The save continues where it was.
             Err(Error::Busy) => {
                 table.help_batch(budget);
                 Ok(Step::More)
@@ -69,8 +69,8 @@ pub fn save(call: &Call<'_>) -> Reply {
     }
 }
 
-/// load_table(Path, Verify, NewAtoms) -> {ok, Table} | {error, Why}. At most so many atoms may be
-/// new.
+/// load_table(Path, Verify, NewAtoms) -> {ok, Table} | {error, Why}. NewAtoms is the greatest
+/// number of new atoms.
 pub fn load_table(call: &Call<'_>) -> Reply {
     let path = path(call, call.args[0])?;
     let options = LoadOptions {
@@ -91,12 +91,12 @@ pub fn load_table(call: &Call<'_>) -> Reply {
         Ok(table) => Ok(call.tuple(&[atoms::OK.word(), table])),
         Err(Error::File(error)) => Ok(failed(call, &error)),
         Err(Error::AlreadyExists) if !holds_name(call, &path) => Err(Raise::Again),
-        // Its name is in use, or its options are none that a table can have.
+        // Its name is in use, or its options are invalid.
         Err(_) => Ok(call.tuple(&[atoms::ERROR.word(), atoms::ALREADY_EXISTS.word()])),
     }
 }
 
-/// Whether a process that runs has a table of the name in a file.
+/// Whether a living process has a table with the name in a file.
 fn holds_name(call: &Call<'_>, path: &Path) -> bool {
     read_header(path).is_ok_and(|header| owners::holds_name(call.env, header.options.name))
 }
@@ -125,7 +125,7 @@ fn described(call: &Call<'_>, header: &Header) -> Word {
     ])
 }
 
-/// {error, Why}, for the Erlang side to put in the words of `ets`.
+/// {error, Why}, which the Erlang side expresses as `ets` does.
 fn failed(call: &Call<'_>, error: &FileError) -> Word {
     let why = match error {
         FileError::NotLarder => atoms::NOT_LARDER.word(),
@@ -142,7 +142,7 @@ fn failed(call: &Call<'_>, error: &FileError) -> Word {
     call.tuple(&[atoms::ERROR.word(), why])
 }
 
-/// The name that Erlang has for what the system answered.
+/// Erlang's name of an error of the system.
 fn posix(kind: ErrorKind) -> Known {
     match kind {
         ErrorKind::NotFound => atoms::ENOENT,

@@ -72,8 +72,8 @@ pub fn index_select_some(call: &Call<'_>) -> Reply {
     select::begin(call, table, around, job)
 }
 
-/// index_select_again(Table, Name, Limit, Place, Program) -> as index_select_some. The arguments
-/// are a continuation's elements.
+/// index_select_again(Table, Name, Limit, Place, Program) -> the same as index_select_some. The
+/// arguments are the elements of a continuation.
 pub fn index_select_again(call: &Call<'_>) -> Reply {
     let &[id, index, amount, place, program] = call.args else {
         return Err(BADARG);

@@ -1,4 +1,4 @@
-//! What is known of a table.
+//! Information about tables.
 
 use super::index;
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
@@ -10,8 +10,8 @@ use crate::terms::atoms::{self, Known};
 use larder::{Access, Concurrency, Evict, Fixed, OwnerId, Table, TableKind};
 use std::sync::Arc;
 
-/// info(Table, Item) -> Fact | undefined. Of a table that is gone nothing is known, whatever is
-/// asked.
+/// info(Table, Item) -> Fact | undefined. `undefined` if the table doesn't exist, whatever the item
+/// is.
 pub fn info(call: &Call<'_>) -> Reply {
     about(call, |table| fact(call, table, call.args[1]))
 }
@@ -46,11 +46,11 @@ pub fn huge_pages(call: &Call<'_>) -> Reply {
     Ok(atoms::OK.word())
 }
 
-/// Runs `f` with the call's table, whose owner lives; `undefined` if there is none.
+/// Runs `f` with the call's table, whose owner must be alive; `undefined` if there is none.
 #[inline(always)]
 fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {
     let found = tables::with(call, call.args[0], |table| {
-        // Who asks lives.
+        // The caller is alive.
         if table.owner() != tables::who(call) && owners::settle(call.env, table) {
             return Err(Raise::Again);
         }
@@ -65,8 +65,8 @@ fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {
     }
 }
 
-/// What is known of a table by this name. Most facts are as `info/2` gives them; the Erlang side
-/// makes those items of the others.
+/// The information about a table with this name. Most items are those of `info/2`. The Erlang side
+/// derives the others from them.
 fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
     let is = |known: Known| item == known.word();
     let int = |n: usize| call.int(n as i64);
@@ -142,14 +142,14 @@ fn snapshot(call: &Call<'_>, table: &Table) -> Word {
     call.tuple(&[source, call.int(of.number as i64), call.int(age)])
 }
 
-/// The heir, if there is one that lives.
+/// The heir, if there is one and it is alive.
 fn heir(call: &Call<'_>, table: &Table) -> Word {
     let heir = table.heir().map(owners::pid);
     heir.filter(|&heir| owners::is_alive(call.env, heir))
         .map_or(atoms::NONE.word(), |heir| heir.pid)
 }
 
-/// Who has the table fixed, of those that live.
+/// The living processes that have fixed the table.
 fn fixation(call: &Call<'_>, table: &Table) -> Result<Option<Fixed>, Raise> {
     if settle_fixers(call, table) {
         return Err(Raise::Again);
@@ -157,7 +157,7 @@ fn fixation(call: &Call<'_>, table: &Table) -> Result<Option<Fixed>, Raise> {
     Ok(table.fixed())
 }
 
-/// Sees to processes that have fixed the table and are gone.
+/// Ends owners that have fixed the table and whose processes have ended.
 fn settle_fixers(call: &Call<'_>, table: &Table) -> bool {
     let mut gone: Vec<OwnerId> = table.fixers();
     gone.retain(|&owner| !owners::is_alive(call.env, owners::pid(owner)));
@@ -208,7 +208,7 @@ fn fixed(call: &Call<'_>, fixed: Option<Fixed>) -> Word {
     ])
 }
 
-/// A table's type.
+/// The type of a table.
 pub fn kind(kind: TableKind) -> Known {
     match kind {
         TableKind::Set => atoms::SET,
@@ -218,7 +218,7 @@ pub fn kind(kind: TableKind) -> Known {
     }
 }
 
-/// Who may read and write.
+/// The protection of a table.
 pub fn access(access: Access) -> Known {
     match access {
         Access::Public => atoms::PUBLIC,

@@ -72,12 +72,12 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
     })
 }
 
-/// Objects of a list that are looked at before any is encoded.
+/// The greatest number of objects of a list that are examined before any is encoded.
 const LOOK: usize = 256;
 
-/// Whether the key of the first object is in the table: then an `insert_new` of the list need not
-/// encode the others. False also for a list that isn't one of objects alone, and for a long one:
-/// those are found out about on the usual way.
+/// Whether the key of the first object exists in the table. Then an `insert_new` of the list
+/// needn't encode the others. Also `false` if the list contains anything but objects, or is long:
+/// the usual path handles these.
 fn is_first_there(call: &Call<'_>, table: &Arc<Table>, list: Word) -> bool {
     let (mut rest, mut first) = (list, None);
     for _ in 0..LOOK {
@@ -94,7 +94,7 @@ fn is_first_there(call: &Call<'_>, table: &Arc<Table>, list: Word) -> bool {
     let Some(key) = first.filter(|_| rest == layout::NIL) else {
         return false;
     };
-    // The instant of this look is the one at which the call has its result.
+    // This look-up is the instant at which the call takes effect.
     let found = with_key(call, table, key, |key| {
         Ok(larder::with_local(|local| {
             table.member_in(local, asker(call), key)

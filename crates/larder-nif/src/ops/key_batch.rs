@@ -1,8 +1,8 @@
-//! Batches of keys: several keys in one call, whose waits for memory overlap.
+//! Batches of keys: several keys in one call, whose cache misses overlap.
 //!
-//! A slice encodes the next keys of the list, has the engine go through them, and puts what each
-//! key gave behind what was found before. A list that is done within its first slice is the answer;
-//! what other slices find is put onto what was found before, back to front.
+//! A slice encodes the next keys of the list and passes them to the engine. It adds the objects of
+//! each key to the results so far. If the list is done in the first slice, its result is in order.
+//! The results of further slices are put in front of the earlier ones, in reverse order.
 
 use super::single::with_key;
 use crate::call::{Call, Native, Raise, Reply, BADARG};
@@ -16,16 +16,17 @@ use larder::{KeyList, Local, Stored, Table, TOGETHER};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Keys a slice.
+/// The greatest number of keys in a slice.
 const KEYS: usize = 1000;
-/// Bytes of keys a slice, if there is one key at least.
+/// The greatest size of the keys in a slice, in bytes. A single key may be longer.
 const BYTES: usize = 64 << 10;
-/// Bytes of found objects after which a slice ends.
+/// The size of found objects, in bytes, after which a slice ends.
 const FOUND: usize = 128 << 10;
-/// Bytes of found objects that are one unit of the 2,000 that the emulator gives a slice.
+/// The size of found objects, in bytes, that counts as one of the 2,000 units of a time slice.
 const UNIT: usize = 256;
 
-/// Puts the first of a list in `words` and their index keys in `keys`; gives the rest of the list.
+/// Puts the first terms of a list into `words`, and their index keys into `keys`. Returns the rest
+/// of the list.
 fn gather(
     call: &Call<'_>,
     table: &Table,
@@ -49,9 +50,9 @@ fn gather(
     is_list.then_some(rest).ok_or(BADARG)
 }
 
-/// What was found so far: a list of lists, and the list of the key that is being looked at.
+/// The results so far: a list of lists, and the list of the current key.
 struct FoundLists<'c> {
-    /// The lists of the slice's keys that are done.
+    /// The lists of those keys of the slice that are done.
     lists: ListBuilder<'c>,
     objects: ListBuilder<'c>,
     bytes: usize,
@@ -66,7 +67,8 @@ impl<'c> FoundLists<'c> {
         }
     }
 
-    /// An object under the key that is `asked`, or the key's end; false when the slice should end.
+    /// Adds an object under the key `asked`, or ends the list of that key. Returns `false` if the
+    /// slice should end.
     #[inline]
     fn see(&mut self, asked: Word, object: Option<Stored<'_>>) -> bool {
         let heap = self.lists.heap();
@@ -88,9 +90,9 @@ impl<'c> FoundLists<'c> {
     }
 }
 
-/// lookup_many(Table, Keys, Done) -> the objects of each key, as a list of lists: in the order of
-/// the keys if Done is `[]` and it took one slice; else `{more, List}` with the list reversed onto
-/// Done.
+/// lookup_many(Table, Keys, Done) -> the objects of each key, as a list of lists in the order of
+/// the keys, if Done is `[]` and one slice was sufficient. Otherwise `{more, List}`, with the lists
+/// in reverse order in front of Done.
 pub fn lookup_many(call: &Call<'_>) -> Reply {
     let again = entry::lookup_many;
     slice(call, again, again, |table, local, at, see| {
@@ -98,12 +100,12 @@ pub fn lookup_many(call: &Call<'_>) -> Reply {
     })
 }
 
-/// What is behind so many cells of a list.
+/// The rest of a list behind this number of cells.
 fn behind_cells(list: Word, count: usize) -> Option<Word> {
     (0..count).try_fold(list, |rest, _| layout::cell(rest).map(|(_, tail)| tail))
 }
 
-/// take_many(Table, Keys, Done): as lookup_many, but the objects go. Each key by itself is atomic.
+/// take_many(Table, Keys, Done): like lookup_many, but deletes the objects. Atomic for each key.
 pub fn take_many(call: &Call<'_>) -> Reply {
     let (again, more) = (entry::take_many, entry::take_more);
     slice(call, again, more, |table, local, keys, see| {
@@ -111,8 +113,9 @@ pub fn take_many(call: &Call<'_>) -> Reply {
     })
 }
 
-/// The slices of `take_many` after one that has taken something: in the owner's name, as the caller
-/// had the right then. What was taken is never lost to a right that is gone.
+/// Runs a slice of `take_many` after one that has deleted something. It acts in the owner's name,
+/// since the caller had the right to write then. So objects that were deleted are always returned,
+/// even if the caller has lost the right since.
 pub fn take_more(call: &Call<'_>) -> Reply {
     let more = entry::take_more;
     slice(call, more, more, |table, local, keys, see| {
@@ -120,11 +123,12 @@ pub fn take_more(call: &Call<'_>) -> Reply {
     })
 }
 
-/// What a slice calls with each object, by the number of its key, and with none at the key's end;
-/// it says whether to go on.
+/// The function that a slice calls with the number of a key and each of its objects, and with
+/// `None` at the end of each key. It returns whether to continue.
 type See<'s> = dyn FnMut(usize, Option<Stored<'_>>) -> bool + 's;
 
-/// One slice. It is followed by one of `again` if nothing was found yet, else of `more`.
+/// Runs a slice. It is followed by a slice of `again` if nothing was found yet, and of `more`
+/// otherwise.
 fn slice(
     call: &Call<'_>,
     again: Native,
@@ -133,21 +137,22 @@ fn slice(
 ) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         let mut found = FoundLists::new(call);
-        // The thread's own list of keys is used, so that nothing is allocated.
+        // Use the thread's own list of keys, so that nothing is allocated.
         let mut keys = std::mem::take(&mut local.keys);
         keys.clear();
         let mut asked = SmallVec::new();
         let rest = gather(call, table, call.args[1], &mut keys, &mut asked);
-        // 1. The slice's keys are encoded. 2. The engine goes through them. 3. What is left is
-        // another slice's.
+        // 1. Encode the keys of the slice. 2. Pass them to the engine. 3. Schedule another slice
+        //    for the rest.
         let result = rest.and_then(|rest| {
             let mut see = |i: usize, object: Option<Stored<'_>>| found.see(asked[i], object);
             let outcome = answer(call, table, go(table, local, &keys, &mut see));
-            // A slice may end between two keys: those that are done are those whose list is.
+            // A slice may end between two keys. The keys that are done are those whose lists are
+            // complete.
             let whole = found.lists.len() == keys.len();
             match outcome {
                 Ok(()) | Err(Raise::Again) if !whole || rest != NIL => {
-                    // What was found for the first keys stays found.
+                    // Keep the results for the first keys.
                     let rest = behind_cells(call.args[1], found.lists.len()).ok_or(BADARG)?;
                     let id = tables::reference(call.env, table);
                     let args = [id, rest, reversed(call, &found)];
@@ -162,7 +167,7 @@ fn slice(
     })
 }
 
-/// What was found, onto what was found before.
+/// Puts the results in front of the earlier ones.
 fn reversed(call: &Call<'_>, found: &FoundLists) -> Word {
     let (mut done, mut rest) = (call.args[2], found.lists.list());
     while let Some((list, tail)) = layout::cell(rest) {

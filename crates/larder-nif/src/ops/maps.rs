@@ -1,4 +1,4 @@
-//! update_map.
+//! `update_map`.
 
 use super::single::{spend, with_key};
 use super::trees::Trees;
@@ -13,14 +13,14 @@ use larder::{Error, MapOp};
 use larder_term::{TermBuf, TermRef};
 use smallvec::SmallVec;
 
-/// Where changes go: positions, and whether there is a value behind the key.
+/// The places of changes: positions, and whether a value follows the key.
 type Places = SmallVec<[(usize, bool); 4]>;
 
 /// update_map(Table, Key, [{Pos, MapKey, Value} | {Pos, MapKey}]) -> boolean().
 pub fn update_map(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         answer(call, table, table.check_write(who(call)))?;
-        // 1. Keys and values, as one tuple of the engine's.
+        // 1. Encode keys and values, as one tuple of the engine.
         let (mut terms, mut places) = (TermBuf::default(), Places::new());
         let count = changes(call.args[2], &mut places).ok_or(BADARG)?;
         let pushed: Result<(), Unreadable> = terms.encode(|out| {
@@ -58,7 +58,7 @@ pub fn update_map(call: &Call<'_>) -> Reply {
     })
 }
 
-/// Reads positions; how many keys and values there are. None if it is no such list.
+/// Reads positions. Returns the number of keys and values. `None` if the list is malformed.
 fn changes(list: Word, places: &mut Places) -> Option<usize> {
     let (mut rest, mut count) = (list, 0);
     while let Some((op, tail)) = layout::cell(rest) {

@@ -1,22 +1,22 @@
-//! The functions that Erlang calls, by what they are about. Each takes its arguments apart, asks
-//! the engine, and makes a term of the answer.
+//! The functions that Erlang calls, by topic. Each reads its arguments, calls the engine, and makes
+//! a term of the result.
 //!
 //! | file | functions |
 //! |---|---|
 //! | [`single`] | on the objects of one key |
 //! | [`key_batch`] | on several keys in one call |
 //! | [`insert`] | lists of objects |
-//! | [`bounds`] | how long objects live |
+//! | [`bounds`] | the time that objects live |
 //! | [`update`] | counters and elements |
-//! | [`traverse`] | from key to key, folds |
+//! | [`traverse`] | traversals by key, folds |
 //! | [`rank`] | by rank |
 //! | [`index`] | secondary indexes |
-//! | [`select`], [`spec`] | scans by match specifications, and these compiled |
-//! | [`admin`], [`options`], [`info`], [`structures`] | tables as wholes |
+//! | [`select`], [`spec`] | scans by match specifications, and compiling these |
+//! | [`admin`], [`options`], [`info`], [`structures`] | whole tables |
 //! | [`transaction`] | transactions |
-//! | [`feed`] | what changes in a table |
+//! | [`feed`] | feeds of changes |
 //! | [`files`] | saving and loading |
-//! | [`snapshot`] | snapshots, and what differs between two |
+//! | [`snapshot`] | snapshots, and differences between them |
 
 pub mod admin;
 pub mod bounds;

@@ -1,4 +1,4 @@
-//! The options of new/2 and setopts/2.
+//! Options of new/2 and setopts/2.
 
 use crate::call::{Call, Raise, BADARG};
 use crate::layout;
@@ -13,10 +13,10 @@ use larder::{
 use larder_term::{Mode, Term, TermBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Whether the host's `=:=` takes 0.0 for -0.0.
+/// Whether 0.0 and -0.0 are identical in the host.
 static LEGACY_ZERO: AtomicBool = AtomicBool::new(false);
 
-/// Looks how the host compares zeroes. While the library loads.
+/// Finds out how the host compares zeros. Called when the library is loaded.
 pub fn load(env: *mut Env) {
     // SAFETY: `env` is the environment of the running load callback.
     let legacy =
@@ -26,13 +26,13 @@ pub fn load(env: *mut Env) {
     larder_term::set_legacy_zero(legacy);
 }
 
-/// Whether the host's `=:=` takes 0.0 for -0.0.
+/// Whether 0.0 and -0.0 are identical in the host.
 pub fn legacy_zero() -> bool {
     // Ordering: Relaxed, see `load`.
     LEGACY_ZERO.load(Ordering::Relaxed)
 }
 
-/// A term of the host as the engine's own.
+/// Encodes a term of the host for the engine.
 pub fn owned(call: &Call<'_>, word: Word) -> Result<Term, Raise> {
     let mut buffer = TermBuf::new(Mode::Shared);
     buffer
@@ -41,12 +41,12 @@ pub fn owned(call: &Call<'_>, word: Word) -> Result<Term, Raise> {
     buffer.into_term().ok_or(BADARG)
 }
 
-/// An heir and what it is told: `{data, Data}` as a 1-tuple, or `none` if there is to be no
-/// message.
+/// An heir, and the data for its message: `{data, Data}` as a 1-tuple, or `none` if there is to be
+/// no message.
 pub type Heir = Option<(OwnerId, Term)>;
 
-/// What `{heir, ...}` says. The heir is watched from now on; one that is gone already counts as
-/// none when the time comes.
+/// Reads the option `{heir, ...}`. The heir is monitored from now on. If it has already ended, it
+/// is treated as no heir when the time comes.
 pub fn heir(call: &Call<'_>, parts: &[Word]) -> Result<Heir, Raise> {
     match parts {
         [none] if *none == atoms::NONE.word() => Ok(None),
@@ -82,8 +82,8 @@ pub fn flag(word: Word) -> Result<bool, Raise> {
     }
 }
 
-/// The options of new/2: the last of several that contradict each other counts, but `set` and
-/// `protected` say nothing, as in `ets`.
+/// Reads the options of new/2. Of contradictory options the last one counts. But `set` and
+/// `protected` have no effect, as in `ets`.
 pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> {
     if !layout::is_atom(name) {
         return Err(BADARG);
@@ -108,16 +108,16 @@ pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> 
     Ok(parsed.finish())
 }
 
-/// What the options say so far.
+/// The options that were read so far.
 struct Parsed {
     options: Options,
     counters: Option<bool>,
 }
 
 impl Parsed {
-    /// Tuning means nothing for a private table. Counters are in one place without
-    /// write_concurrency; with it they are where was parsed, or else in many places for `auto` and
-    /// for an ordered_set.
+    /// Tuning options have no effect on a private table. Without write_concurrency the counters are
+    /// centralized. With it they are as the options say; by default they are decentralized for
+    /// `auto` and for an ordered_set.
     fn finish(self) -> Options {
         let mut options = self.options;
         if options.access == Access::Private {
@@ -199,7 +199,7 @@ pub fn most(value: Word) -> Result<Option<usize>, Raise> {
     most.map(Some).ok_or(BADARG)
 }
 
-/// What a table evicts.
+/// The policy by which a table evicts.
 pub fn policy(value: Word) -> Result<Evict, Raise> {
     match value {
         _ if value == atoms::NONE.word() => Ok(Evict::None),
@@ -254,7 +254,7 @@ pub fn index(call: &Call<'_>, entry: Word) -> Result<IndexDefinition, Raise> {
         match () {
             _ if choice == atoms::UNIQUE.word() => definition.unique = true,
             _ if choice == atoms::EACH.word() => definition.each = true,
-            // Every index is.
+            // Every index is ordered.
             _ if choice == atoms::ORDERED.word() => {}
             _ => return Err(BADARG),
         }
@@ -263,7 +263,7 @@ pub fn index(call: &Call<'_>, entry: Word) -> Result<IndexDefinition, Raise> {
     Ok(definition)
 }
 
-/// What `f` makes of the elements of a list.
+/// Maps the elements of a list by `f`.
 fn list<R>(list: Word, f: impl FnMut(Word) -> Result<R, Raise>) -> Result<Vec<R>, Raise> {
     let mut rest = list;
     let elements = std::iter::from_fn(|| {

@@ -1,7 +1,8 @@
-//! Ranks of the objects of an ordered_set. The table's error comes before that of other arguments.
+//! Ranks of the objects of an ordered_set. An error of the table takes precedence over one of
+//! another argument.
 //!
-//! A question that has to count many leaves first is `Busy` after a slice of them, and is asked
-//! again when others have run.
+//! A function that must first count many leaves is `Busy` after a slice of them, and is called
+//! again after other processes have run.
 
 use super::single::{report, with_key};
 use crate::call::{Call, Raise, Reply, BADARG};
@@ -49,8 +50,8 @@ pub fn count_range(call: &Call<'_>) -> Reply {
     })
 }
 
-/// A place in the order, from 1 on from the first or from -1 on from the last. No table has as many
-/// objects as what is no small integer would say.
+/// A place in the order, counted from the first object from 1 on, or from the last from -1 on. No
+/// table has so many objects that the place wouldn't be a small integer.
 pub fn place(word: Word) -> Result<i64, Raise> {
     layout::small(word).ok_or(BADARG)
 }

@@ -1,4 +1,4 @@
-//! Snapshots: taken, released, compared.
+//! Taking, releasing and comparing snapshots.
 
 use crate::call::{self, Call, Raise, Reply, BADARG};
 use crate::entry;
@@ -33,7 +33,7 @@ pub fn snapshot(call: &Call<'_>) -> Reply {
                 .collect();
             Ok(call.list(&ids))
         }
-        // A list is being inserted into one of them.
+        // A list is being inserted into one of the tables.
         Err(Error::Busy) => {
             let mut budget = Budget::slice();
             for table in tables {
@@ -41,7 +41,7 @@ pub fn snapshot(call: &Call<'_>) -> Reply {
             }
             Err(Raise::Again)
         }
-        // A structure of the studies, or a transaction's view.
+        // A table has a structure of the studies, or is a transaction's view.
         Err(Error::TableType) => Err(Raise::Cause(atoms::STRUCTURE)),
         Err(error) => Err(Raise::Cause(call::cause(&error))),
     }
@@ -62,7 +62,7 @@ pub struct Diff {
     job: Mutex<DiffJob>,
 }
 
-/// Comparisons.
+/// The resource type of comparisons.
 pub static DIFFS: Registered<Diff> = Registered::new();
 
 /// diff(Old, New) -> [{insert, Object} | {replace, OldObject, NewObject} | {delete, Object}], in no
@@ -90,7 +90,7 @@ pub fn diff(call: &Call<'_>) -> Reply {
     }
 }
 
-/// diff_more(Diff, Found): the slices after the first.
+/// diff_more(Diff, Found): runs a slice after the first.
 pub fn diff_more(call: &Call<'_>) -> Reply {
     let diff = DIFFS.get(call.env, call.args[0]).ok_or(BADARG)?;
     match slice(call, diff, call.args[1])? {
@@ -99,7 +99,7 @@ pub fn diff_more(call: &Call<'_>) -> Reply {
     }
 }
 
-/// One slice; what it found is put in front of what was found before.
+/// Runs a slice. Its results are put in front of the earlier ones.
 fn slice(call: &Call<'_>, diff: &Diff, mut found: Word) -> Result<(Step, Word), Raise> {
     let mut budget = Budget::slice();
     let step = diff.job.lock().step(&mut budget, &mut |difference| {

@@ -1,4 +1,4 @@
-//! The structures that tables can be built on, and what is wrong with a table's options.
+//! The structures of tables, and errors in a table's options.
 
 use super::options;
 use crate::call::{boolean, Call, Reply, BADARG};

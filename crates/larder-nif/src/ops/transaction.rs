@@ -1,7 +1,8 @@
-//! Transactions: begun, committed, ended. What runs between is Erlang's (`larder_transaction`).
+//! Beginning, committing and ending transactions. Erlang runs what is in between
+//! (`larder_transaction`).
 //!
-//! A transaction is a resource. If its process dies, the resource goes, and with it the views and
-//! the snapshots: nothing of it was seen.
+//! A transaction is a resource. If its process dies, the resource is dropped, with the views and
+//! the snapshots, and the transaction has had no effect.
 
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::entry;
@@ -13,21 +14,22 @@ use larder::{Error, Outcome, Table, Transaction, Turn};
 use parking_lot::Mutex;
 use std::sync::Arc;
 
-/// Keys that are written by a commit on the scheduler that asks for it. More take a dirty one.
+/// The greatest number of written keys of a commit that runs on a normal scheduler. One with more
+/// keys runs on a dirty scheduler.
 const FEW: usize = 500;
 
-/// A transaction, and the turn, if it has it.
+/// A transaction, and its turn, if it has one.
 pub struct Running {
     tables: Vec<Arc<Table>>,
     transaction: Transaction,
     turn: Mutex<Option<Turn>>,
 }
 
-/// Transactions.
+/// The resource type of transactions.
 pub static TRANSACTIONS: Registered<Running> = Registered::new();
 
-/// begin_transaction(Tables, Urgent) -> {Transaction, Views} | wait. It is urgent when it has lost
-/// so often that others have to wait for it.
+/// begin_transaction(Tables, Urgent) -> {Transaction, Views} | wait. Urgent says that the
+/// transaction has failed so often that others must wait for it.
 pub fn begin(call: &Call<'_>) -> Reply {
     let tables = tables::get_all(call, call.args[0], |_| Ok(()))?;
     let turn = if call.args[1] == atoms::TRUE.word() {
@@ -54,7 +56,8 @@ pub fn begin(call: &Call<'_>) -> Reply {
     Ok(call.tuple(&[running.term(call.env), call.list(&views)]))
 }
 
-/// What the engine refused for some tables: each may be in the way of the call.
+/// The exception for an error of the engine about some tables. Each of the tables may be what is in
+/// the way of the call.
 pub(super) fn refused(call: &Call<'_>, tables: &[Arc<Table>], error: &Error) -> Raise {
     for table in tables {
         if let Raise::Again = tables::refused(call, table, error) {
@@ -71,10 +74,10 @@ fn running<'c>(call: &'c Call<'_>) -> Result<&'c Running, Raise> {
     TRANSACTIONS.get(call.env, call.args[0]).ok_or(BADARG)
 }
 
-/// commit_transaction(Transaction) -> boolean(): false if it has lost.
+/// commit_transaction(Transaction) -> boolean(). `false` if there was a conflict.
 pub fn commit(call: &Call<'_>) -> Reply {
     if running(call)?.transaction.keys_written() > FEW {
-        // The locks of its keys are held throughout, so it is not done in slices.
+        // The commit holds the locks of its keys throughout, so it can't be run in slices.
         return Ok(call.later(entry::commit_large, call.args));
     }
     commit_large(call)
@@ -92,7 +95,7 @@ pub fn commit_large(call: &Call<'_>) -> Reply {
     }
 }
 
-/// end_transaction(Transaction) -> true. It had no effect, unless it was committed.
+/// end_transaction(Transaction) -> true. Unless the transaction was committed, it has no effect.
 pub fn end(call: &Call<'_>) -> Reply {
     let running = running(call)?;
     running.transaction.end();

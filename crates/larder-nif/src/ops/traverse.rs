@@ -1,4 +1,4 @@
-//! Going from key to key, and slots.
+//! Traversals by key, folds, and slots.
 
 use super::select;
 use super::single::{spend, with_key, Shown};
@@ -13,8 +13,8 @@ use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// From the edge of a table, or from the key that the call names, to the next key; `see` is shown
-/// the first object under it, or all, and answers as that of [`Table::step_in`].
+/// Steps from the edge of a table, or from the call's key, to the next key. `see` is called with
+/// the first object under that key, or with all. Its result is that for [`Table::step_in`].
 #[inline(always)]
 fn step(
     call: &Call<'_>,
@@ -28,7 +28,7 @@ fn step(
             return answer(call, table, stepped);
         }
         let asked = call.args[1];
-        // A key that is a word, which is the same term for ever, is known again as that word.
+        // A key that is an immediate is recognized by its word, which is always the same.
         if layout::is_immediate(asked) && local.has_shown(asked as u64) && !all {
             let stepped = table.step_on(local, asker(call), asked as u64, way, &mut see);
             if let Some(found) = stepped {
@@ -38,7 +38,8 @@ fn step(
         check_start(call, table)?;
         with_key(call, table, asked, |key| {
             match table.step_in(local, asker(call), Some(key), (way, all), &mut see) {
-                // A key that cannot be gone on from is a bad argument without a cause.
+                // If the traversal can't continue from the key, the error is a bad argument without
+                // a cause.
                 Err(Error::BadKey) => Err(BADARG),
                 other => answer(call, table, other),
             }
@@ -46,7 +47,7 @@ fn step(
     })
 }
 
-/// In an ordered_set a step may begin at any key but one.
+/// Checks the start of a step in an ordered_set: any key except '$end_of_table'.
 #[inline(always)]
 fn check_start(call: &Call<'_>, table: &Arc<Table>) -> Result<(), Raise> {
     if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
@@ -68,13 +69,13 @@ fn shown_key(call: &Call<'_>, stored: Stored<'_>) -> Word {
     }
 }
 
-/// The first key, the last, or that next to the one that the call names.
+/// Returns the first key, the last one, or the one next to the call's key.
 #[inline(always)]
 fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     let mut key = atoms::END_OF_TABLE.word();
     step(call, from_key, (way, false), |stored| {
         key = shown_key(call, stored);
-        // The end of the table isn't gone on from, even if it is a key.
+        // A traversal doesn't continue from '$end_of_table', even if that is a key.
         let known = layout::is_immediate(key) && key != atoms::END_OF_TABLE.word();
         if known {
             key as u64
@@ -163,7 +164,7 @@ impl<'c> KeyAndObjects<'c> {
     }
 }
 
-/// The most objects of a chunk of a fold.
+/// The greatest number of objects in a chunk of a fold.
 const CHUNK: usize = 256;
 
 /// fold_first(Table, Way) -> see `fold`.
@@ -173,11 +174,12 @@ pub fn fold_first(call: &Call<'_>) -> Reply {
     })
 }
 
-/// The objects of a fold's first chunk: a table may be small, or the function may change it.
+/// The number of objects in the first chunk of a fold. It is small, since the table may be small,
+/// or the fold's function may change it.
 const FIRST_CHUNK: usize = 16;
 
 /// fold_next(Table, Way, Key, Stamp, Count) -> see `fold`. The next chunk is larger, unless the
-/// table changed since the last one was taken.
+/// table has changed since the last one was read.
 pub fn fold_next(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let count = if table.is_unchanged(stamp(call.args[3])?) {
@@ -191,8 +193,8 @@ pub fn fold_next(call: &Call<'_>) -> Reply {
     })
 }
 
-/// fold_holds(Table, Stamp) -> boolean(): whether the objects of a chunk still are what the table
-/// has.
+/// fold_holds(Table, Stamp) -> boolean(): whether the table still has the same objects as when a
+/// chunk was read.
 pub fn fold_holds(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         answer(call, table, table.check_read(who(call)))?;
@@ -205,8 +207,9 @@ fn stamp(word: Word) -> Result<Stamp, Raise> {
     Ok(Stamp(word as u64))
 }
 
-/// A chunk of a fold: {Objects, Stamp, Count, KeyPos}. `Objects` are a list of objects, in a bag
-/// of lists of all objects of a key; [] at the end. `Count` and `Stamp` are for those who go on.
+/// Reads a chunk of a fold: {Objects, Stamp, Count, KeyPos}. `Objects` is a list of objects; in a
+/// bag, a list of lists of all objects of a key; [] at the end. `Count` and `Stamp` are arguments
+/// of the next call.
 fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -> Reply {
     let direction = select::direction(call.args[1]);
     let mut shown = Shown::new(call);

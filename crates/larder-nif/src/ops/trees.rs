@@ -1,4 +1,4 @@
-//! How the emulator has large maps that the engine has changed.
+//! Changing large maps, whose trees only the emulator can make.
 
 use crate::call::Call;
 use crate::sys::*;
@@ -7,15 +7,15 @@ use crate::terms::encode;
 use larder::{MapHost, Pair};
 use larder_term::{Mode, TermBuf, TermRef};
 
-/// The emulator, which has the trees of large maps.
+/// The emulator, as the engine uses it to change large maps.
 pub struct Trees<'c, 'a> {
     call: &'c Call<'a>,
-    /// The maps that it wrote, with the counts of their handles.
+    /// The maps that were made, with the counts of their handles.
     made: Vec<TermBuf>,
 }
 
 impl<'c, 'a> Trees<'c, 'a> {
-    /// That of the running call.
+    /// The emulator of the running call.
     pub fn new(call: &'c Call<'a>) -> Self {
         let made = Vec::new();
         Trees { call, made }
@@ -42,7 +42,7 @@ impl MapHost for Trees<'_, '_> {
                 return None;
             }
         }
-        // The map that the emulator made is written as it lies.
+        // Encode the map that the emulator has made.
         let mut buffer = TermBuf::new(Mode::Shared);
         buffer.encode(|out| encode::term(env, word, out)).ok()?;
         self.made.push(buffer);

@@ -22,7 +22,7 @@ use larder_term::{Mode, Term, TermBuf, TermRef};
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// A term of the emulator's, encoded to a buffer of its own.
+/// A term of the emulator, encoded in a buffer of its own.
 struct CopiedTerm(TermBuf);
 
 impl CopiedTerm {
@@ -58,14 +58,14 @@ fn large_integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
 /// The operations of `update_counter`, as an iterator that decodes them: Increment |
 /// {Pos, Increment} | {Pos, Increment, Threshold, SetValue} | a list of such tuples.
 ///
-/// A term that is no operation is an item that is an error, and so is an improper list's tail. So
+/// If a term isn't a valid operation, or is the tail of an improper list, the item is an error. So
 /// the engine reports the first wrong operation, as `ets` does. A clone iterates from the same
 /// place.
 #[derive(Clone)]
 struct CounterOps<'c, 'a> {
     call: &'c Call<'a>,
     keypos: usize,
-    /// What is yet to be decoded: the argument at first, `[]` at the end.
+    /// The rest that is still to be decoded: the whole argument at first, and `[]` at the end.
     rest: Word,
     is_list: bool,
 }
@@ -81,8 +81,8 @@ impl<'c, 'a> CounterOps<'c, 'a> {
         }
     }
 
-    /// Decodes an operation that is no element of a list. Behind the cells of a list it is an
-    /// improper tail, and an error.
+    /// Decodes an operation that isn't an element of a list. Behind the cells of a list it is an
+    /// improper tail, which is an error.
     #[inline]
     fn single(&self, word: Word) -> Result<CounterOp, Raise> {
         match layout::tuple(word) {
@@ -111,13 +111,13 @@ impl Iterator for CounterOps<'_, '_> {
                 self.single(word)
             }
         };
-        // The engine's errors have no plain `badarg`; this one is raised as that.
+        // The engine has no error for a plain `badarg`. This one is raised as that.
         Some(op.map_err(|_| Error::NotInteger))
     }
 }
 
-/// The result of `update_counter`: a list of new values if the operations are a list, else the one
-/// new value. It is built on the caller's heap while the engine applies the operations.
+/// The result of `update_counter`: a list of new values if the operations are a list, and otherwise
+/// the single new value. It is built on the caller's heap while the engine applies the operations.
 struct NewValues<'c, 'a> {
     call: &'c Call<'a>,
     is_list: bool,
@@ -190,7 +190,8 @@ fn counter_in_map(call: &Call<'_>, op: CounterOp, parts: &[Word]) -> Result<Coun
     Ok(op.in_map(key, initial))
 }
 
-/// A position. A negative one becomes 0: no object has an element there, so the engine refuses it.
+/// Reads a position. A negative one becomes 0: no object has an element there, so the engine
+/// refuses it.
 #[inline]
 pub fn position(word: Word) -> Result<usize, Raise> {
     let position = layout::small(word).ok_or(BADARG)?;
@@ -221,8 +222,8 @@ pub(super) fn counter_of(
     (table, local): (&Arc<Table>, &mut Local),
     default: Option<Word>,
 ) -> Reply {
-    // 1. A default that is no tuple is refused before the operations are looked at, but after a
-    // table that doesn't exist or may not be written.
+    // 1. Refuse a default that isn't a tuple before the operations are read, but after the table
+    //    was found and may be written.
     if !is_row(default) {
         return answer(call, table, table.check_write(who(call))).and(Err(BADARG));
     }
@@ -234,7 +235,8 @@ pub(super) fn counter_of(
     with_key(call, table, call.args[1], |key| {
         let out = (&mut values, &mut host as &mut dyn MapHost);
         match table.update_counter_in(local, asker(call), key, ops.clone(), None, out) {
-            // 3. No object: again, with one made of the default, in case there is none still.
+            // 3. If there is no object, try again with one made of the default, which is inserted
+            //    if there still is none.
             Err(Error::BadKey) if default.is_some() => with_row(call, table, default, |row| {
                 let out = (&mut values, &mut host as &mut dyn MapHost);
                 let (ops, row) = (ops.clone(), Some(row));
@@ -271,7 +273,7 @@ fn is_row(default: Option<Word>) -> bool {
     default.is_none_or(|default| layout::tuple(default).is_some())
 }
 
-/// Runs `f` with the default, under the call's key, as an object of the table.
+/// Runs `f` with the default as an object of the table. Its key is replaced by that of the call.
 #[inline(never)]
 fn with_row<R>(
     call: &Call<'_>,
@@ -284,7 +286,7 @@ fn with_row<R>(
     let Some(key) = elements.get_mut(table.keypos() - 1) else {
         return Err(Raise::Cause(atoms::DEFAULT));
     };
-    // As in `ets`, the call's key takes the place of the default's own.
+    // As in `ets`, the call's key replaces that of the default.
     *key = call.args[1];
     let (mut key, mut value) = (stack_bytes(), stack_bytes());
     let mut row = Row::at([&mut key, &mut value], call.env);
@@ -316,7 +318,7 @@ pub(super) fn elements_of(
     (table, local): (&Arc<Table>, &mut Local),
     default: Option<Word>,
 ) -> Reply {
-    // 1. The positions, and the new elements, which are written on the stack, one behind the other.
+    // 1. Read the positions, and write the new elements on the stack, one behind the other.
     let mut given = ElementOps::new();
     let count = read_elements(call.args[2], &mut given);
     let mut stack = stack_bytes();
@@ -329,17 +331,17 @@ pub(super) fn elements_of(
     for (&(place, _), term) in given.iter().zip(terms.terms()) {
         ops.push((place, term));
     }
-    // 2. The engine replaces them, all or none.
+    // 2. The engine replaces all elements, or none.
     let done = with_key(call, table, call.args[1], |key| {
         let mut done = table.update_element_in(local, asker(call), key, &ops, None);
-        // 3. No object: one is made of the default.
+        // 3. If there is no object, make one of the default.
         if let (Ok(false), Some(_)) = (&done, default) {
             done = with_row(call, table, default, |row| {
                 Ok(table.update_element_in(local, asker(call), key, &ops, Some(row)))
             })?;
         }
         done.or_else(|error| match error {
-            // 4. Errors as `ets` has them.
+            // 4. Raise errors as `ets` does.
             Error::Position if given.iter().any(|op| op.0 == NO_PLACE) => Err(BADARG),
             Error::TableType => Err(Raise::Cause(atoms::NONE)),
             error => answer(call, table, Err(error)),
@@ -363,12 +365,12 @@ fn refuse_element(call: &Call<'_>, table: &Arc<Table>) -> Result<bool, Raise> {
 /// Positions and the new elements for them.
 type ElementOps = SmallVec<[(usize, Word); 4]>;
 
-/// A position that no object has, for what is no pair of a position and an element: the engine
-/// refuses it when it comes to it.
+/// A position that no object has. It stands for a malformed operation, and the engine refuses it
+/// when it gets there.
 const NO_PLACE: usize = usize::MAX;
 
-/// Reads {Pos, Value} | [{Pos, Value}]; gives how many operations there are. Of several for one
-/// position the last counts.
+/// Reads {Pos, Value} | [{Pos, Value}]. Returns the number of operations. If several have the same
+/// position, the last one counts.
 #[inline]
 fn read_elements(ops: Word, given: &mut ElementOps) -> usize {
     let (mut count, mut rest) = (0, ops);
@@ -376,14 +378,14 @@ fn read_elements(ops: Word, given: &mut ElementOps) -> usize {
         note_element(given, op);
         (count, rest) = (count + 1, tail);
     }
-    // An operation that is no list, or an improper tail, which is noted as a wrong one.
+    // A single operation, or an improper tail, which is recorded as a malformed operation.
     if rest != layout::NIL {
         note_element(given, if rest == ops { ops } else { layout::NIL });
     }
     count
 }
 
-/// Notes an operation. If one of the last few is for the same position, its value is replaced. So a
+/// Records an operation. If one of the last few has the same position, replaces its value. So a
 /// long list that changes few elements stays short for the engine, which drops other duplicates.
 #[inline(always)]
 fn note_element(given: &mut ElementOps, op: Word) {

@@ -1,8 +1,8 @@
-//! Values of ours that the emulator's garbage collector owns: *resources*.
+//! *Resources*: values of this library that the emulator's garbage collector owns.
 //!
-//! A resource is a Rust value in memory that the emulator allocates. Terms refer to it; when the
-//! last is gone, the emulator calls the destructor, on any of its threads. [`Registered<T>`] ties a
-//! registered type to the Rust type of its values, once.
+//! A resource is a Rust value in memory that the emulator allocates. Terms refer to it. When the
+//! last reference is gone, the emulator calls the destructor, on any of its threads.
+//! [`Registered<T>`] ties a registered resource type to the Rust type of its values.
 
 mod pointer;
 
@@ -14,10 +14,10 @@ use std::ffi::{c_uint, c_void, CStr};
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// What `Registered::open` registers as the callback for processes that go.
+/// The callback for the end of monitored processes, which `Registered::open` registers.
 pub type Down = unsafe extern "C" fn(*mut Env, *mut c_void, *mut Pid, *mut Monitor);
 
-/// A registered type of resource whose values are `T`s.
+/// A registered resource type whose values are `T`s.
 pub struct Registered<T> {
     registered: AtomicPtr<ResourceType>,
     values: PhantomData<fn(T)>,
@@ -40,8 +40,8 @@ impl<T: Send + Sync + 'static> Registered<T> {
         }
     }
 
-    /// Registers the type, or takes it over from the module's old code. To be called while the
-    /// library loads.
+    /// Registers the type, or takes it over from old code of the module. Must be called when the
+    /// library is loaded.
     pub fn open(&self, env: *mut Env, name: &CStr, down: Option<Down>) -> bool {
         const { assert!(std::mem::align_of::<T>() <= 8) };
         let init = ResourceTypeInit {
@@ -72,7 +72,7 @@ impl<T: Send + Sync + 'static> Registered<T> {
         self.registered.load(Ordering::Relaxed)
     }
 
-    /// Puts a value under the emulator's care.
+    /// Moves a value to a new resource.
     pub fn make(&'static self, value: T) -> ResourceRef<T> {
         // SAFETY: the type is registered; the memory holds a `T`, is aligned to 8 bytes, and
         // is written before anybody can see it.
@@ -84,8 +84,8 @@ impl<T: Send + Sync + 'static> Registered<T> {
         ResourceRef { object }
     }
 
-    /// The value that a term refers to, if it is of this type. It lives as long as the term: for
-    /// the running call, if the term is an argument.
+    /// The value that a term refers to, if it is of this type. It lives as long as the term. If the
+    /// term is an argument, that is until the call ends.
     #[inline]
     pub fn get<'a>(&self, env: *mut Env, word: Word) -> Option<&'a T> {
         match pointer::value(word, self.kind()) {
@@ -109,7 +109,7 @@ impl<T: Send + Sync + 'static> Registered<T> {
         Some(unsafe { &*object.cast::<T>() })
     }
 
-    /// A resource to look at: where the library learns how resources lie.
+    /// A resource that serves as a sample for finding out the layout of resources.
     pub fn sample(&'static self, env: *mut Env, value: T) -> pointer::Sample {
         let held = self.make(value);
         pointer::Sample {
@@ -132,23 +132,25 @@ unsafe impl<T: Send + Sync> Send for ResourceRef<T> {}
 unsafe impl<T: Send + Sync> Sync for ResourceRef<T> {}
 
 impl<T> ResourceRef<T> {
-    /// The term that refers to the resource; equal for the same resource, always.
+    /// The term that refers to the resource. All terms of the same resource are equal.
     pub fn term(&self, env: *mut Env) -> Word {
         // SAFETY: the object is alive, since we hold a count; `env` is the running call's or a
         // message's.
         unsafe { enif_make_resource(env, self.object.cast()) }
     }
 
-    /// A binary that is `bytes`, which the resource keeps alive.
+    /// Makes a binary of these bytes, which the resource keeps alive.
     ///
     /// # Safety
-    /// The bytes lie in something that the resource's value owns, do not move and do not change.
+    /// The bytes belong to something that the resource's value owns. They are neither moved nor
+    /// changed.
     pub unsafe fn binary(&self, env: *mut Env, bytes: *const u8, size: usize) -> Word {
         // SAFETY: the object is alive, and the caller answers for the bytes.
         unsafe { enif_make_resource_binary(env, self.object.cast(), bytes.cast(), size) }
     }
 
-    /// Has the resource's type told when the process goes; false if it is gone already.
+    /// Monitors a process: the callback of the resource's type is called when the process ends.
+    /// Returns `false` if it has already ended.
     pub fn monitor(&self, env: *mut Env, pid: &Pid) -> bool {
         let mut monitor = Monitor::empty();
         // SAFETY: the object is alive and its type was opened with a `down` callback (the caller's

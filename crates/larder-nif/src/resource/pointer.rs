@@ -1,5 +1,5 @@
-//! Where the resource that a reference keeps alive lies, and the proof, made at load, that the
-//! running emulator agrees.
+//! The place of the resource that a reference keeps alive, and the proof, made when the library is
+//! loaded, that the running emulator has it there.
 //!
 //! ```text
 //!  reference   header | what it keeps | …         ordinary   header | odd | …
@@ -10,32 +10,33 @@
 //!                       ╰──── VALUE ───╯   both counted from there
 //! ```
 //!
-//! A reference that keeps nothing alive has the same header, and a word that is no address in the
-//! place of the address. [`prove`] looks at references of both sorts for where the address, the
-//! type and the value are. What it can't find, or a reference that is otherwise, is left to the
-//! emulator.
+//! A reference that doesn't keep anything alive has the same header. In place of the address it has
+//! a word that can't be an address. [`prove`] searches references of both sorts for the places of
+//! the address, the type and the value. If it doesn't find them, or if a reference is of another
+//! form, official functions are used.
 //!
-//! What other things are kept alive by references (atomics, tables of `ets`) has no type there, but
-//! nothing that may be chosen by a program either: a pointer of the emulator's or a small number.
+//! References also keep other objects alive (atomics, tables of `ets`). These have no type at that
+//! place, but a pointer of the emulator's or a small number, which programs can't choose.
 
 use crate::layout;
 use crate::sys::*;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// The header of a reference that keeps something alive; none has this one, if that is not known.
+/// The header of a reference that keeps something alive. If it isn't known, a value that no header
+/// has.
 static HEADER: AtomicUsize = AtomicUsize::new(usize::MAX);
-/// How many bytes behind the address the type is.
+/// The distance between the address and the type, in bytes.
 static TYPE: AtomicUsize = AtomicUsize::new(0);
-/// How many bytes behind the address the value is.
+/// The distance between the address and the value, in bytes.
 static VALUE: AtomicUsize = AtomicUsize::new(0);
 
-/// Which word of a reference is the address.
+/// The index of the address among the words of a reference.
 const ADDRESS: usize = 1;
-/// The most bytes between an address and a value.
+/// The greatest distance between an address and a value, in bytes.
 const FURTHEST: usize = 128;
 
-/// The value of a resource of this type that the term refers to; None for another term, and if it
-/// is not known where that is.
+/// The value of the resource of this type that the term refers to. `None` for any other term, and
+/// if its place isn't known.
 #[inline(always)]
 pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
     if !layout::is_boxed(word) {
@@ -50,7 +51,7 @@ pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
     let header_at = layout::pointer(word);
     // SAFETY: 1. a boxed term of the running call points at its header; 2. that of a reference is
     // followed by an address, if its low bits say so; 3. what lies there begins with the emulator's
-    // own words, then the type. `prove` saw all three.
+    // own words, then the type. `prove` has verified all three.
     unsafe {
         if *header_at != header {
             return None;
@@ -63,7 +64,7 @@ pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
     }
 }
 
-/// A resource that was made for a look: its term, its type, and its value.
+/// A resource that was made as a sample: its term, its type, and its value.
 pub struct Sample {
     /// The term.
     pub word: Word,
@@ -73,12 +74,12 @@ pub struct Sample {
     pub value: *mut u8,
 }
 
-/// Looks where resources lie, on samples of several types.
+/// Finds the places in samples of several types.
 pub fn prove(env: *mut Env, samples: &[Sample]) {
     let Some((header, to_type, to_value)) = find(samples) else {
         return;
     };
-    // Those that keep nothing alive: the word is no address.
+    // In references that don't keep anything alive, the word isn't an address.
     let ordinary = (0..64).all(|_| {
         // SAFETY: `env` is the environment of the running load callback; a reference is a boxed
         // term, of three words at least.
@@ -96,14 +97,14 @@ pub fn prove(env: *mut Env, samples: &[Sample]) {
     HEADER.store(header, Ordering::Relaxed);
 }
 
-/// Header, way to the type and way to the value, if they are the same for all samples, and types
-/// are not all the same.
+/// The header, and the distances to the type and to the value. `None` unless they are the same for
+/// all samples, and the samples have different types.
 fn find(samples: &[Sample]) -> Option<(Word, usize, usize)> {
     let first = samples.first()?;
     if samples.iter().all(|sample| sample.kind == first.kind) {
         return None;
     }
-    // 1. The word behind the header is an address, and the value lies behind it, near by.
+    // 1. The word behind the header is an address, and the value is behind it, near by.
     let (header, address) = parts(first);
     let to_value = (first.value as usize).wrapping_sub(address);
     if to_value == 0 || to_value > FURTHEST || to_value % 8 != 0 {

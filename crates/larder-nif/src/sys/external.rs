@@ -1,5 +1,5 @@
-//! The external term format, which every release reads and writes: what has no proved layout goes
-//! through it.
+//! The external term format, which every release reads and writes. Terms whose layout wasn't
+//! verified are converted through it.
 
 use super::*;
 use smallvec::SmallVec;
@@ -19,7 +19,7 @@ pub fn external_format<R>(env: *mut Env, word: Word, f: impl FnOnce(&[u8]) -> R)
     result
 }
 
-/// The term of a run of external format.
+/// Makes a term of its external format.
 pub fn from_external_format(env: *mut Env, etf: &[u8]) -> Option<Word> {
     let mut word = 0;
     // SAFETY: the bytes and their length belong together; `env` is the running call's.
@@ -30,13 +30,13 @@ pub fn from_external_format(env: *mut Env, etf: &[u8]) -> Option<Word> {
 /// The numbers of a reference.
 pub type ReferenceNumbers = SmallVec<[u32; 5]>;
 
-/// The number of four bytes at a place, high ones first.
+/// Reads a big-endian number of four bytes.
 pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
     let word = bytes.get(at..at + 4)?;
     Some(u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
 }
 
-/// Over an atom of the external format: its text and the place behind it.
+/// Reads an atom of the external format. Returns its text and the place behind it.
 pub fn atom_at(etf: &[u8], at: usize) -> Option<(String, usize)> {
     let wide = usize::from(*etf.get(at + 1)?) << 8 | usize::from(*etf.get(at + 2)?);
     let narrow = usize::from(*etf.get(at + 1)?);
@@ -56,7 +56,7 @@ pub fn atom_at(etf: &[u8], at: usize) -> Option<(String, usize)> {
     Some((text, start + length))
 }
 
-/// The node's name and creation and the numbers of a reference.
+/// Reads a reference: the name and the creation of its node, and its numbers.
 pub fn parse_reference(etf: &[u8]) -> Option<(String, u32, ReferenceNumbers)> {
     if etf.get(1) != Some(&90) {
         return None;

@@ -1,14 +1,13 @@
 //! The C interface of the BEAM that this crate uses: types and functions of `erl_nif.h`, NIF
 //! version 2.15 (OTP 22 and newer).
 //!
-//! Our own declarations, because only some sixty of the functions are needed, and because the
-//! walkers of [`crate::terms::encode`] and [`crate::terms::decode`] work on the plain words.
-//! Everything here is the edge: the rest of the crate calls it through small safe functions where
-//! there is something to make safe.
+//! These are our own declarations, because only some sixty of the functions are needed, and because
+//! [`crate::terms::encode`] and [`crate::terms::decode`] work on plain words. The rest of the crate
+//! calls them through small safe functions where possible.
 //!
-//! The functions that take an environment require that it is the one given to the running callback,
-//! or one that `enif_alloc_env` made and that no other thread uses meanwhile; terms must belong to
-//! the environment they are used with (immediate terms belong to all).
+//! Functions that take an environment require that it is the one that was passed to the running
+//! callback, or one that `enif_alloc_env` made and that no other thread uses meanwhile. Terms must
+//! belong to the environment with which they are used; immediate terms belong to all.
 #![allow(non_camel_case_types)]
 
 pub mod callback;
@@ -19,7 +18,7 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 #[cfg(not(target_pointer_width = "64"))]
 compile_error!("Larder's NIF knows the term layout of 64-bit emulators only");
 
-/// An Erlang term as the BEAM's NIF interface gives it: one machine word.
+/// An Erlang term in the BEAM's NIF interface: one machine word.
 pub type Word = usize;
 
 /// The environment of a call, a callback or a message.
@@ -50,7 +49,7 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Memory for a monitor that is yet to be made.
+    /// Memory for a monitor that hasn't been made yet.
     pub const fn empty() -> Self {
         Monitor { data: [0; 4] }
     }
@@ -59,11 +58,11 @@ impl Monitor {
 /// `ErlNifBinary`.
 #[repr(C)]
 pub struct Binary {
-    /// Bytes in it.
+    /// The number of bytes.
     pub size: usize,
-    /// Where they lie.
+    /// The address of the bytes.
     pub data: *mut u8,
-    /// What is counted, of one that was allocated or that a call made.
+    /// The reference-counted object of a binary that was allocated, or that a call made.
     pub counted: *mut c_void,
     spare: [*mut c_void; 2],
 }
@@ -155,7 +154,7 @@ pub struct Entry {
     pub minor: c_int,
     /// The Erlang module.
     pub name: *const c_char,
-    /// How many functions.
+    /// The number of functions.
     pub num_of_funcs: c_int,
     /// The functions.
     pub funcs: *mut Func,
@@ -166,7 +165,7 @@ pub struct Entry {
     /// A load while old code is there.
     pub upgrade:
         Option<unsafe extern "C" fn(*mut Env, *mut *mut c_void, *mut *mut c_void, Word) -> c_int>,
-    /// The code goes.
+    /// Called when the code is unloaded.
     pub unload: Option<unsafe extern "C" fn(*mut Env, *mut c_void)>,
     /// "beam.vanilla".
     pub vm_variant: *const c_char,

@@ -1,7 +1,7 @@
-//! Table ids: an atom for a named table, a reference to a resource for others.
+//! Table ids: an atom for a named table, and a reference to a resource for any other.
 //!
-//! The resource of a table is made once and kept beside it until the table dies, so that the same
-//! table always gives equal references, also to those who have none any more (`all/0`) or only its
+//! The resource of a table is made once and kept with it until the table is deleted. So references
+//! to the same table are always equal, even if the caller has none any more (`all/0`), or only its
 //! text (`binary_to_term/1`).
 
 use crate::resource::{Registered, ResourceRef};
@@ -13,10 +13,10 @@ use std::sync::Arc;
 /// A table as a resource.
 pub struct TableRef(pub Arc<Table>);
 
-/// Tables.
+/// The resource type of tables.
 pub static TABLES: Registered<TableRef> = Registered::new();
 
-/// The reference to a table, whatever its id is.
+/// The reference to a table, also if the table is named.
 pub fn reference(env: *mut Env, table: &Arc<Table>) -> Word {
     table.with_beside(|kept| {
         let held = kept.as_ref().and_then(|kept| kept.downcast_ref());
@@ -25,7 +25,7 @@ pub fn reference(env: *mut Env, table: &Arc<Table>) -> Word {
         }
         let held = TABLES.make(TableRef(Arc::clone(table)));
         let word = held.term(env);
-        // That of a table which died meanwhile is not kept, or it would be for ever.
+        // If the table was deleted meanwhile, don't keep its resource, which would never be freed.
         if table.is_alive() {
             *kept = Some(Box::new(held));
         }

@@ -1,7 +1,8 @@
-//! Processes as owners of tables: how we learn that one is gone, and what its heirs are told.
+//! Processes as owners of tables: how this library learns that one has ended, and what it tells the
+//! heirs.
 //!
-//! An owner's number is its pid's word. A process becomes an owner when it makes, fixes or is given
-//! a table, or is named as an heir; then a resource of ours monitors it.
+//! An owner's number is the word of its pid. A process becomes an owner when it creates, fixes or
+//! is given a table, or is named as an heir. From then on a resource monitors it.
 //!
 //! ```text
 //!  the process exits     1. its timers are cancelled  ─▶  a guard's reference goes  ─▶  GUARDS' destructor ─┐
@@ -10,19 +11,23 @@
 //!  somebody meets its table  (whereis, info, a name in use, a right refused)   ─▶  `settle`  ───────────────┘
 //! ```
 //!
-//! `ets` promises that an heir's 'ETS-TRANSFER' comes before any 'EXIT' or 'DOWN' of the owner. A
-//! monitor of ours fires too late for that, and the destructor of a resource runs on the scheduler
-//! only after the exiting process has yielded. So an owner of a table with an heir is given
-//! *guards*: timers that will never fire, a few of which hold the only references to a resource
-//! each. At exit their cancellation comes first, and costs so many reductions that the process has
-//! to yield after each of them; the destructor runs, the heir is told, and only then do links and
-//! monitors fire. A scheduler that the system stops between the yield and the destructor can lose
-//! the process to another scheduler, which goes on with it: there the next guard's destructor runs.
-//! To hear too late an heir would have to see as many schedulers stopped there as there are guards,
-//! and one more go on; `settle` makes what is seen right even then.
-//! Timers belong to the process that they would wake, whoever starts them: so who gives a table
-//! with an heir away guards the new owner beforehand. An heir that has inherited needs no guard:
-//! the table's heir is then itself, until it names another.
+//! `ets` guarantees that an heir receives 'ETS-TRANSFER' before any 'EXIT' or 'DOWN' of the owner.
+//! A monitor of this library fires too late for that. The destructor of a resource runs on the
+//! scheduler, but only after the exiting process has yielded.
+//!
+//! So the owner of a table with an heir is given a few *guards*. A guard is a timer that never
+//! fires, and holds the only reference to a resource. When the process exits, its timers are
+//! cancelled first. Each cancellation costs so many reductions that the process must yield. Then
+//! the destructor of the resource runs, and the heir is told. Only then do links and monitors fire.
+//!
+//! If the system stops a scheduler between the yield and the destructor, another scheduler may
+//! continue the process. There the destructor of the next guard runs. So the message is late only
+//! if as many schedulers are stopped at that point as there are guards, and yet another one
+//! continues the process. Even then, `settle` makes the effects visible in order.
+//!
+//! Timers belong to the process that they would wake, whoever starts them. So a process that gives
+//! away a table with an heir first makes guards for the new owner. An heir that has inherited a
+//! table needs no guard: the table's heir is then the process itself, until it names another.
 
 use super::ids;
 use crate::call;
@@ -40,26 +45,26 @@ use std::ffi::c_void;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::sync::{Arc, LazyLock};
 
-/// A process that is watched.
+/// A monitored process.
 pub struct Owner {
     pid: Pid,
     guards: Guards,
 }
 
-/// What the destructor of which tells that a process is going.
+/// A resource whose destructor tells that a process is exiting.
 pub struct Guard {
     pid: Pid,
 }
 
-/// Guards of a process: see the module.
+/// The number of guards of a process; see the module.
 const GUARDS_PER_OWNER: u8 = 3;
 
-/// How many guards a process has.
+/// The number of guards that a process has.
 #[derive(Default)]
 struct Guards(AtomicU8);
 
 impl Guards {
-    /// Counts one more, unless there are enough.
+    /// Counts one more guard. Returns `false` if there are already enough.
     fn take_place(&self) -> bool {
         let one_more = |n| (n < GUARDS_PER_OWNER).then_some(n + 1);
         // Ordering: Relaxed; a count, which orders nothing: of several that ask for the last place,
@@ -78,9 +83,9 @@ impl Guards {
     }
 }
 
-/// Watched processes.
+/// The resource type of monitored processes.
 pub static OWNERS: Registered<Owner> = Registered::new();
-/// Guards.
+/// The resource type of guards.
 pub static GUARDS: Registered<Guard> = Registered::new();
 
 /// All tables of the node.
@@ -99,42 +104,42 @@ fn shard(pid: Pid) -> &'static Shard {
     &WATCHED[number(pid)]
 }
 
-/// The owner that a process is, whether or not it has anything.
+/// The owner's id of a process, whether it owns anything or not.
 #[inline]
 pub fn id(pid: Pid) -> OwnerId {
     OwnerId::from_raw(pid.pid as u64)
 }
 
-/// A resource to look at.
+/// A sample of a resource.
 pub fn sample(env: *mut Env) -> Sample {
     let pid = Pid { pid: layout::NIL };
     let guards = Guards::default();
     OWNERS.sample(env, Owner { pid, guards })
 }
 
-/// The process that an owner is.
+/// The process with this owner's id.
 pub fn pid(owner: OwnerId) -> Pid {
     Pid {
         pid: owner.raw() as Word,
     }
 }
 
-/// Whether the process runs.
+/// Whether the process is alive.
 pub fn is_alive(env: *mut Env, pid: Pid) -> bool {
     let mut pid = pid;
     // SAFETY: `env` is the running callback's or null on a thread of ours; the pid is a local one.
     unsafe { enif_is_process_alive(env, &mut pid) != 0 }
 }
 
-/// Sees to it that the end of the process is noticed; false if it is gone already.
+/// Monitors a process. Returns `false` if it has already ended.
 pub fn watch(env: *mut Env, pid: Pid) -> bool {
-    // The lock is held until the monitor is in place: whoever comes meanwhile finds the process
-    // watched, or gone.
+    // Hold the lock until the process is monitored. Another thread then finds that the process is
+    // monitored, or has ended.
     let mut watched = shard(pid).lock();
     if watched.contains_key(&pid.pid) {
         return true;
     }
-    // The engine knows the owner before the monitor can fire.
+    // Tell the engine about the owner before the monitor can fire.
     ENGINE.register_as(pid.pid as u64);
     let owner = OWNERS.make(Owner {
         pid,
@@ -149,10 +154,10 @@ pub fn watch(env: *mut Env, pid: Pid) -> bool {
     false
 }
 
-/// The emulator's word that a watched process is gone.
+/// Called by the emulator when a monitored process has ended.
 ///
 /// # Safety
-/// Called by the emulator alone, with a resource of `OWNERS`.
+/// Only the emulator calls this, with a resource of `OWNERS`.
 pub unsafe extern "C" fn down(
     env: *mut Env,
     object: *mut c_void,
@@ -166,18 +171,18 @@ pub unsafe extern "C" fn down(
     });
 }
 
-/// Ends an owner whose process is gone; to do so again is no error. A thread that comes while
-/// another is at it waits: when this returns, the heirs have been told. Nothing called here calls
-/// this.
+/// Ends an owner whose process has ended. Doing so again is harmless. If another thread is doing
+/// it, waits for that thread: when this returns, the heirs have been told. No function that is
+/// called here calls this one.
 pub fn end(pid: Pid) {
     static ENDING: [Mutex<()>; SHARDS] = [const { Mutex::new(()) }; SHARDS];
-    // 1. Nobody finds the process watched any more. The resource is dropped last, outside of the
-    // lock.
+    // 1. Remove the process from the monitored ones. Drop its resource at the end, without the
+    //    lock.
     let watched = shard(pid).lock().remove(&pid.pid);
-    // 2. One thread at a time ends owners of a shard, so a second one waits until the first has
-    // told the heirs.
+    // 2. Only one thread at a time ends owners of a shard. A second one waits until the first has
+    //    told the heirs.
     let ending = ENDING[number(pid)].lock();
-    // 3. The engine passes the tables on, or drops them. A second time finds none.
+    // 3. The engine passes on the tables, or drops them. The second time it finds none.
     ENGINE.down(id(pid));
     drop(ending);
     drop(watched);
@@ -186,8 +191,8 @@ pub fn end(pid: Pid) {
 impl Drop for Guard {
     fn drop(&mut self) {
         if is_alive(current_env(), self.pid) {
-            // Whoever was to put it into its place has died before it could: the process has one
-            // less.
+            // The process that was to keep the guard has ended before it could. So the owner has
+            // one guard less.
             with_owner(self.pid, |owner| owner.guards.leave_place());
         } else {
             end(self.pid);
@@ -195,10 +200,10 @@ impl Drop for Guard {
     }
 }
 
-/// If the table's owner is gone and nobody has said so yet, sees to the tables that it left. True
-/// if there was something to see to.
+/// If the table's owner has ended and the engine doesn't know yet, ends the owner. Returns whether
+/// that was the case.
 pub fn settle(env: *mut Env, table: &Table) -> bool {
-    // The owner first: a table that is passed on meanwhile has another one, who runs.
+    // Read the owner first. If the table is passed on meanwhile, its new owner is alive.
     let owner = table.owner();
     let gone = table.is_alive() && !is_alive(env, pid(owner));
     if gone {
@@ -207,17 +212,17 @@ pub fn settle(env: *mut Env, table: &Table) -> bool {
     gone
 }
 
-/// Whether a process that runs has a table of this name. One that was left by its owner is seen to;
-/// one that is going may keep its name for a moment.
+/// Whether a living process has a table of this name. If an owner has ended, its tables are passed
+/// on or dropped first. A table that is just being dropped may keep its name for a moment.
 pub fn holds_name(env: *mut Env, name: Atom) -> bool {
     let holds = |table: &Arc<Table>| !settle(env, table) && table.is_alive();
     ENGINE.with_named(name, holds) == Some(true)
 }
 
-/// A resource whose destruction tells that the process is going, for Erlang to keep where the
-/// process's exit drops it first; None if the process is gone, or has enough of them.
+/// Makes a guard for a process, which Erlang must keep where the exit of the process drops it
+/// first. `None` if the process has ended, or has enough guards.
 pub fn guard(env: *mut Env, pid: Pid) -> Option<Word> {
-    // Watched first, so that the guard has an owner to count for.
+    // Monitor the process first, so that it has an owner that counts the guard.
     let wanted =
         watch(env, pid) && with_owner(pid, |owner| owner.guards.take_place()).unwrap_or(false);
     wanted.then(|| GUARDS.make(Guard { pid }).term(env))
@@ -227,12 +232,12 @@ fn with_owner<R>(pid: Pid, f: impl FnOnce(&Owner) -> R) -> Option<R> {
     shard(pid).lock().get(&pid.pid).map(|owner| f(owner))
 }
 
-/// What the engine tells us.
+/// Receives the notifications of the engine.
 struct BeamHost;
 
 impl Host for BeamHost {
     fn transfer(&self, table: &Arc<Table>, from: OwnerId, to: OwnerId, data: &Term) {
-        // The data is in a 1-tuple; anything else says that the heir wants no message.
+        // The data is in a 1-tuple. Any other term means that the heir wants no message.
         if let Some(data) = data.as_ref().as_tuple().and_then(|tuple| tuple.get(0)) {
             send_transfer(table, pid(from), pid(to), |env| {
                 decode::term(&Heap::new(env), data)
@@ -247,7 +252,7 @@ pub fn send_transfer(table: &Arc<Table>, from: Pid, to: Pid, data: impl FnOnce(*
     // caller's is that of the running callback, or null on a thread of our own, as `enif_send`
     // wants it.
     unsafe {
-        // A message is made in an environment of its own, which the send empties.
+        // A message is made in an environment of its own, which sending empties.
         let env = enif_alloc_env();
         let data = data(env);
         let message = call::tuple(

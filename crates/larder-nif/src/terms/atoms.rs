@@ -1,8 +1,8 @@
-//! Atoms both ways: the emulator's numbers and the engine's.
+//! Mapping between the emulator's atoms and the engine's.
 //!
-//! Both sides number their atoms densely and never take one back, so a pair of growing arrays maps
-//! each to the other. Reading is one load; a pair that is not there yet is looked up by the atom's
-//! text and noted. Noting the same pair twice writes the same values.
+//! Both sides number their atoms densely and never remove one. So two growing arrays map the
+//! numbers of each side to those of the other. A look-up is one load. If a pair isn't there yet, it
+//! is found by the atom's text and recorded. Recording a pair twice writes the same values.
 
 use crate::layout;
 use crate::sys::external::{external_format, from_external_format};
@@ -15,8 +15,8 @@ const CHUNK: usize = 1 << 14;
 
 type Chunk = [AtomicU32; CHUNK];
 
-/// Numbers to numbers, in chunks that are made when first written and never go. 0 stands for
-/// none, so values are kept plus one.
+/// Maps numbers to numbers, in chunks that are allocated when they are first written, and never
+/// freed. Values are stored plus one, as 0 stands for none.
 struct NumberMap<const CHUNKS: usize> {
     chunks: [AtomicPtr<Chunk>; CHUNKS],
 }
@@ -71,12 +71,12 @@ impl<const CHUNKS: usize> NumberMap<CHUNKS> {
     }
 }
 
-/// By the emulator's number; 2³¹ of them.
+/// The engine's numbers, by the emulator's; up to 2³¹.
 static TO_ENGINE: NumberMap<{ 1 << 17 }> = NumberMap::new();
-/// By the engine's number; 2³² of them.
+/// The emulator's numbers, by the engine's; up to 2³².
 static TO_HOST: NumberMap<{ 1 << 18 }> = NumberMap::new();
 
-/// The engine's atom for an atom's word.
+/// The engine's atom of an atom's word.
 #[inline]
 pub fn from_word(env: *mut Env, word: Word) -> Atom {
     match TO_ENGINE
@@ -109,13 +109,14 @@ fn note(word: Word, atom: Atom) {
     TO_HOST.set(atom.id(), layout::atom_index(word));
 }
 
-/// An atom's text. Version 2.15 gives Latin-1 texts only; others come out of the external format.
+/// The text of an atom. Version 2.15 of the interface only has Latin-1 texts. All others are read
+/// through the external format.
 fn text(env: *mut Env, word: Word) -> String {
     let mut latin1 = [0u8; 256];
     // SAFETY: the buffer has the size given; `env` is the caller's.
     let written =
         unsafe { enif_get_atom(env, word, latin1.as_mut_ptr().cast::<c_char>(), 256, LATIN1) };
-    // One byte a character, and a zero byte at the end.
+    // Each character takes one byte, and there is a zero byte at the end.
     if written > 0 {
         return latin1[..written as usize - 1]
             .iter()
@@ -142,8 +143,8 @@ pub fn to_word(env: *mut Env, atom: Atom) -> Word {
     }
 }
 
-/// The emulator's number of an engine's atom. One that the emulator doesn't know comes after all
-/// others, by its text.
+/// The emulator's number of an atom of the engine. Atoms that the emulator doesn't have follow all
+/// others, in the order of their texts.
 pub fn index(atom: Atom) -> (u32, Option<&'static str>) {
     match TO_HOST.get(atom.id()) {
         Some(index) => (index, None),
@@ -151,7 +152,7 @@ pub fn index(atom: Atom) -> (u32, Option<&'static str>) {
     }
 }
 
-/// The word of the atom with this engine number, which is one's.
+/// The word of the atom with this number of the engine's. There must be such an atom.
 #[inline]
 pub fn id_to_word(env: *mut Env, id: u32) -> Word {
     match TO_HOST.get(id) {
@@ -160,7 +161,7 @@ pub fn id_to_word(env: *mut Env, id: u32) -> Word {
     }
 }
 
-/// As `id_to_word`, of an atom that the emulator did not name to this library yet.
+/// As `id_to_word`, for an atom that isn't in the map yet.
 #[cold]
 #[inline(never)]
 fn unmet(env: *mut Env, id: u32) -> Word {
@@ -185,11 +186,12 @@ fn make(env: *mut Env, atom: Atom) -> Word {
     word
 }
 
-/// Defines the atoms that the library itself speaks of, each with its word, made at load.
+/// Defines the atoms that the library itself uses, each with its word, which is made when the
+/// library is loaded.
 macro_rules! known {
     ($($name:ident $text:literal),* $(,)?) => {
         #[allow(non_camel_case_types, clippy::upper_case_acronyms, missing_docs)]
-        // As wide as a word, so that results that hold one travel in registers.
+        // This is as wide as a word, so that results that contain it are passed in registers.
         #[repr(usize)]
         #[derive(Clone, Copy, PartialEq, Eq, Debug)]
         pub enum Known { $($name),* }
@@ -230,7 +232,7 @@ known! {
 }
 
 impl Known {
-    /// Its word.
+    /// The atom's word.
     #[inline]
     pub fn word(self) -> Word {
         // Ordering: Relaxed; written at load, before any other function of the library can run.

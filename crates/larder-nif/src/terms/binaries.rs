@@ -1,10 +1,10 @@
 //! Binaries that rows share with the emulator.
 //!
-//! A binary of more than 127 bytes that the emulator counts already is not copied into a table: the
-//! table holds a count of it, and gives terms that refer to the same bytes. Two are copied all the
-//! same: a small part of a large binary, which would keep all of it alive, and one that the
-//! emulator may still append to. Copies are the emulator's binaries, too, so they come back without
-//! another copy.
+//! If a binary of more than 127 bytes is already reference-counted by the emulator, it isn't copied
+//! into a table. The table takes a count of it, and returns terms that refer to the same bytes.
+//! There are two exceptions, which are copied: a small part of a large binary, which would keep all
+//! of it alive; and a binary to which the emulator may still append. Copies are also binaries of
+//! the emulator, so they are returned without another copy.
 
 use crate::layout::{self, Bits, Counted, SharedBinary};
 use crate::resource::Registered;
@@ -12,15 +12,15 @@ use crate::sys::*;
 use larder_term::blob::{Blob, HostBinaries};
 use larder_term::TermRef;
 
-/// The blobs of the engine's own that binaries of the host refer to.
+/// The resource type of the engine's own blobs, to which binaries of the host refer.
 pub static BLOBS: Registered<Blob> = Registered::new();
 
-/// A part is copied if the whole has more than so many times its bytes.
+/// A part of a binary is copied if the whole has more than this many times its bytes.
 const MOST_OF_WHOLE: usize = 2;
 
-/// Some bytes of a counted binary.
+/// Some bytes of a reference-counted binary.
 ///
-/// Invariant: this holds one count; the bytes lie in the binary.
+/// Invariant: this owns one count, and the bytes belong to the binary.
 struct CountedBytes {
     counted: *mut Counted,
     bytes: *const u8,
@@ -47,14 +47,14 @@ impl Drop for CountedBytes {
     }
 }
 
-/// A blob of these bytes, which are those of the shared binary, if there is one.
+/// Makes a blob of these bytes, which belong to the shared binary, if there is one.
 pub fn blob(bytes: &[u8], shared: Option<SharedBinary>) -> Blob {
     match shared {
         Some(shared) if is_kept(bytes, &shared) => {
             // SAFETY: the term that was read holds the binary during the call.
             unsafe { layout::retain(shared.binary) }
-            // The beginning of the whole needs nothing beside the count: where it begins is known
-            // from the binary.
+            // For the beginning of the binary, the count is sufficient: the address of its bytes is
+            // known from the binary.
             if bytes.as_ptr() == shared.whole.0 {
                 // SAFETY: the bytes are the binary's first, and the count is the blob's.
                 return unsafe { Blob::of_host(shared.binary as usize, bytes.len()) };
@@ -69,9 +69,8 @@ pub fn blob(bytes: &[u8], shared: Option<SharedBinary>) -> Blob {
     }
 }
 
-/// A binary to which the emulator may still append, after it was told not to: it copies what is
-/// appended to from then on, as it does after an insert into a table of `ets`. The bytes may have
-/// moved.
+/// Tells the emulator not to append to a binary any more. From then on it copies the bytes when it
+/// appends, as after an insert into a table of `ets`. The bytes may have moved.
 #[cold]
 pub fn no_longer_written<'a>(env: *mut Env, word: Word) -> Option<Bits<'a>> {
     let mut binary = Binary::empty();
@@ -85,12 +84,12 @@ fn is_kept(bytes: &[u8], shared: &SharedBinary) -> bool {
     let (start, size) = shared.whole;
     !shared.is_written
         && size <= bytes.len().saturating_mul(MOST_OF_WHOLE)
-        // Otherwise a term made of the count would have other bytes: those of a resource are
-        // elsewhere.
+        // Otherwise a term that is made of the count would have other bytes: those of a resource
+        // are elsewhere.
         && layout::is_whole(shared.binary, start)
 }
 
-/// Whether a binary or bitstring holds on to hardly more than its bytes.
+/// Whether a binary or bitstring keeps hardly more than its own bytes alive.
 #[inline]
 pub fn is_most_of_its_binary(word: Word) -> bool {
     layout::bits(word).is_some_and(|bits| {
@@ -99,7 +98,7 @@ pub fn is_most_of_its_binary(word: Word) -> bool {
     })
 }
 
-/// A blob of a copy.
+/// Makes a blob of a copy.
 fn copy(bytes: &[u8]) -> Blob {
     if !layout::is_counted_known() {
         return Blob::from_slice(bytes);
@@ -119,7 +118,7 @@ fn copy(bytes: &[u8]) -> Blob {
     unsafe { Blob::of_host(binary.counted as usize, bytes.len()) }
 }
 
-/// The binary that a stored term refers to, which is a blob.
+/// Makes the binary to which a stored blob refers.
 pub fn term(env: *mut Env, term: TermRef<'_>, len: usize) -> Option<Word> {
     if let Some(address) = term.host_binary() {
         // SAFETY: the stored term holds the binary during the call, and its bytes are so many.
@@ -139,10 +138,10 @@ pub fn term(env: *mut Env, term: TermRef<'_>, len: usize) -> Option<Word> {
     }
 }
 
-/// A binary of some bytes of a counted one.
+/// Makes a binary of some bytes of a reference-counted one.
 ///
 /// # Safety
-/// Somebody holds the counted binary during the call, and the bytes lie in it.
+/// Somebody holds the reference-counted binary during the call, and the bytes belong to it.
 unsafe fn of_counted(
     env: *mut Env,
     counted: *mut Counted,
@@ -154,7 +153,7 @@ unsafe fn of_counted(
         layout::retain(counted);
         layout::counted_term(env, counted, bytes, len)
     };
-    // A term of the count is the whole binary; of a part a part is made.
+    // A term of the count is the whole binary. For a part, make a part of that term.
     let whole = layout::bits(word)?.bytes;
     if whole.len() == len {
         return Some(word);
@@ -164,7 +163,7 @@ unsafe fn of_counted(
     Some(unsafe { enif_make_sub_binary(env, word, offset, len) })
 }
 
-/// Tells the term layer how the emulator's binaries are counted, if that is known.
+/// Tells the term layer how the emulator counts references to binaries, if that is known.
 pub fn share_counts() {
     unsafe fn hold(address: usize) {
         // SAFETY: the caller's promise: somebody holds it.
@@ -190,7 +189,7 @@ pub fn share_counts() {
     }
 }
 
-/// A binary that refers to a blob of the engine's own.
+/// Makes a binary that refers to a blob of the engine's own.
 #[cold]
 fn resource_binary(env: *mut Env, blob: Blob) -> Word {
     let (data, size) = (blob.as_ptr(), blob.len());
@@ -199,8 +198,7 @@ fn resource_binary(env: *mut Env, blob: Blob) -> Word {
     unsafe { held.binary(env, data, size) }
 }
 
-/// The bytes of a binary; None if the term is no whole number of bytes. They live as long as the
-/// running call.
+/// The bytes of a binary. They live until the running call ends. `None` if the term isn't a binary.
 #[inline]
 pub fn bytes<'a>(env: *mut Env, word: Word) -> Option<&'a [u8]> {
     match layout::heap_binary(word) {

@@ -1,28 +1,28 @@
-//! A run of bytes that begins on the stack and moves to the heap when it outgrows that.
+//! A growing buffer that begins on the stack, and moves to the heap when it outgrows that.
 //!
-//! Keys and rows are mostly short. Their bytes are written to [`StackBytes`] of the caller's, and
-//! no allocator is asked. A write reserves what it needs first, so the stores themselves check
-//! nothing.
+//! Most keys and rows are short. Their bytes are written to [`StackBytes`] of the caller, without
+//! an allocation. Each write first reserves the capacity that it needs, so the stores themselves
+//! check nothing.
 
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
-/// Bytes on the stack.
+/// The capacity on the stack.
 const ON_STACK: usize = 2048;
 
-/// Where a buffer begins: on the stack, unwritten.
+/// The uninitialized memory on the stack in which a buffer begins.
 pub type StackBytes = MaybeUninit<[u8; ON_STACK]>;
 
-/// Unwritten bytes, for a buffer to begin with.
+/// Makes uninitialized memory for a buffer to begin in.
 #[inline(always)]
 pub fn stack_bytes() -> StackBytes {
     MaybeUninit::uninit()
 }
 
-/// Bytes, on the stack or the heap.
+/// A growing buffer on the stack or the heap.
 ///
-/// Invariant: `start` leads to `capacity` bytes, on the stack or of `heap`, which nobody else uses;
-/// the first `len` of them are written.
+/// Invariant: `start` points to `capacity` bytes, on the stack or of `heap`, which nobody else
+/// uses. The first `len` of them are initialized.
 pub struct Buffer<'p> {
     start: *mut u8,
     len: usize,
@@ -41,7 +41,7 @@ impl std::ops::Deref for Buffer<'_> {
 }
 
 impl<'p> Buffer<'p> {
-    /// Nothing yet.
+    /// An empty buffer.
     #[inline(always)]
     pub fn at(stack: &'p mut StackBytes) -> Self {
         Buffer {
@@ -71,7 +71,7 @@ impl<'p> Buffer<'p> {
         (self.start, self.capacity) = (self.heap.as_mut_ptr(), self.heap.capacity());
     }
 
-    /// Bytes that may be written behind those that are, so many at least.
+    /// The spare capacity behind the bytes, at least this number of bytes.
     #[inline]
     pub fn spare(&mut self, at_least: usize) -> &mut [MaybeUninit<u8>] {
         self.reserve(at_least);
@@ -83,31 +83,31 @@ impl<'p> Buffer<'p> {
         }
     }
 
-    /// Counts bytes that were written to `spare`.
+    /// Adds bytes that were written to `spare`.
     ///
     /// # Safety
-    /// So many of them were.
+    /// This number of bytes was written.
     #[inline]
     pub unsafe fn written(&mut self, count: usize) {
         self.len += count;
     }
 
-    /// A tag, and eight bytes, low ones first, of which the first `used` count.
+    /// Appends a tag, and the first `used` bytes of a little-endian payload.
     #[inline(always)]
     pub fn tagged(&mut self, tag: u8, payload: u64, used: usize) {
         self.reserve(9);
         // SAFETY: nine bytes were reserved, and `used` is eight at most.
         unsafe {
             let end = self.start.add(self.len);
-            // One store for what mostly counts: a load of it then need not wait until it is in the
-            // cache.
+            // Write the tag and most of the payload by one store, so that a load of it soon
+            // afterwards needn't wait for the cache.
             (end.cast::<u64>()).write_unaligned((payload << 8 | u64::from(tag)).to_le());
             end.add(8).write((payload >> 56) as u8);
         }
         self.len += 1 + used.min(8);
     }
 
-    /// A byte.
+    /// Appends a byte.
     #[inline(always)]
     pub fn byte(&mut self, byte: u8) {
         self.reserve(1);
@@ -116,7 +116,7 @@ impl<'p> Buffer<'p> {
         self.len += 1;
     }
 
-    /// Some bytes.
+    /// Appends bytes.
     #[inline(always)]
     pub fn slice(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
@@ -128,14 +128,14 @@ impl<'p> Buffer<'p> {
         self.len += bytes.len();
     }
 
-    /// A tag and a count, as LEB128.
+    /// Appends a tag, and a count in LEB128.
     #[inline(always)]
     pub fn head(&mut self, tag: u8, count: usize) {
         self.byte(tag);
         self.varint(count as u64);
     }
 
-    /// A count as LEB128.
+    /// Appends a count in LEB128.
     #[inline(always)]
     pub fn varint(&mut self, count: u64) {
         if count < 0x80 {
@@ -154,7 +154,7 @@ impl<'p> Buffer<'p> {
         self.byte(count as u8);
     }
 
-    /// Writes a count as LEB128 in the place of the one byte at `at`.
+    /// Replaces the byte at `at` by a count in LEB128.
     #[inline]
     pub fn set_count(&mut self, at: usize, count: usize) {
         match count {
@@ -167,7 +167,7 @@ impl<'p> Buffer<'p> {
     #[inline(never)]
     fn set_long_count(&mut self, at: usize, count: usize) {
         let behind = at + 1..self.len;
-        // The count is written to the end first, which says how long it is.
+        // Write the count to the end first, to find its length.
         self.long_varint(count as u64);
         let length = self.len - behind.end;
         self.reserve(length);
@@ -184,7 +184,7 @@ impl<'p> Buffer<'p> {
         self.len = behind.end + length - 1;
     }
 
-    /// Makes another byte of one that was written.
+    /// Changes a byte.
     #[inline]
     pub fn change(&mut self, at: usize, f: impl FnOnce(u8) -> u8) {
         assert!(at < self.len);
@@ -195,13 +195,13 @@ impl<'p> Buffer<'p> {
         }
     }
 
-    /// Forgets all but the first bytes.
+    /// Removes all bytes except the first `len`.
     #[inline]
     pub fn truncate(&mut self, len: usize) {
         self.len = self.len.min(len);
     }
 
-    /// Has other bytes from now on.
+    /// Replaces the bytes.
     pub fn replace(&mut self, bytes: Vec<u8>) {
         self.heap = bytes;
         self.len = self.heap.len();

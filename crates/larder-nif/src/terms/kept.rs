@@ -1,17 +1,17 @@
-//! Terms of the host that are kept: copies in environments of their own.
+//! Terms of the host that are kept alive, as copies in environments of their own.
 //!
-//! So that a table is one of those who hold what a magic reference refers to, the reference is
-//! stored with an *anchor*, a kept copy of it or of the term that has it.
+//! A table must keep alive what a magic reference refers to. So the reference is stored with an
+//! *anchor*, which is a copy of it, or of a term that contains it.
 
 use crate::sys::*;
 use larder_term::blob::Anchor;
 use std::sync::Arc;
 
-/// A term of the host, kept in an environment of its own.
+/// A copy of a term of the host in an environment of its own.
 pub struct KeptTerm {
     env: *mut Env,
     word: Word,
-    /// It is the reference itself, and no term that has it.
+    /// Whether the term is the reference itself, not a term that contains it.
     pub reference: bool,
 }
 
@@ -49,7 +49,7 @@ impl Drop for KeptTerm {
     }
 }
 
-/// An anchor that is a copy of this term.
+/// Makes an anchor with a copy of this term.
 pub fn anchor(word: Word, reference: bool) -> Anchor {
     Anchor::new(Arc::new(KeptTerm::new(word, reference)))
 }

@@ -1,5 +1,5 @@
-//! Terms of the BEAM to stored bytes and back: one writer, one reader, and what is particular to
-//! some kinds of terms.
+//! Encoding terms of the BEAM as stored bytes, and decoding them: one writer, one reader, and
+//! modules for particular kinds of terms.
 
 pub mod atoms;
 pub mod binaries;
@@ -18,12 +18,12 @@ use crate::sys::*;
 use larder_term::tags::TREE_MAP;
 use larder_term::Mode;
 
-/// Proves how maps lie; `heap` is that of the load callback.
+/// Verifies the layout of maps. `heap` is that of the load callback.
 pub fn prove_maps(heap: &Heap) {
     trees::prove(heap, &|word| tree_comes_back(heap, word));
 }
 
-/// Whether a large map that is written and read again is the same.
+/// Whether a large map is the same after it has been encoded and decoded.
 fn tree_comes_back(heap: &Heap, word: Word) -> bool {
     let mut stack = buffer::stack_bytes();
     let mut writer = encode::Writer::at(&mut stack, heap.env(), Mode::Shared);

@@ -1,6 +1,6 @@
-//! Terms whose words are not read: identifiers of other nodes, references that keep something
-//! alive, and every kind whose layout was not proved (see [`layout`]). They pass
-//! through official functions, or the external term format, which every release reads and writes.
+//! Terms that aren't read in place: identifiers of other nodes, references that keep something
+//! alive, and all kinds whose layout wasn't verified (see [`layout`]). They are read and made by
+//! official functions, or through the external term format, which every release supports.
 //!
 //! A magic reference (see `layout::references`) is stored with an anchor, a copy of the reference
 //! in an environment of its own.
@@ -14,12 +14,12 @@ use crate::sys::*;
 use larder_term::etf;
 use larder_term::{Encoder, Mode, Node, TermRef, View};
 
-/// Something that could not be turned into bytes.
+/// The error that a term can't be encoded.
 #[derive(Debug)]
 pub struct Unreadable;
 
-/// Encodes a reference. In inline mode: whether it may keep something alive, which it does not
-/// there.
+/// Encodes a reference. In inline mode, returns whether it may keep something alive, which the
+/// encoding doesn't.
 pub fn encode_reference(
     env: *mut Env,
     word: Word,
@@ -36,11 +36,11 @@ pub fn encode_reference(
     Ok(kept)
 }
 
-/// Encodes a term by official functions. In inline mode: whether something in it may keep something
-/// alive, which it does not there.
+/// Encodes a term by official functions. In inline mode, returns whether the term may keep
+/// something alive, which the encoding doesn't.
 pub fn encode(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<bool, Unreadable> {
-    // Asked for the type of a kind of term that it was not written for (OTP 29's records), the
-    // emulator ends the node.
+    // The emulator would end the node if it were asked for the type of a kind that the function
+    // doesn't know (records of OTP 29).
     if layout::is_strange(word) {
         return encode_through_etf(env, word, out);
     }
@@ -75,8 +75,8 @@ pub fn encode(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<bool, 
     encode_through_etf(env, word, out)
 }
 
-/// Encodes any term by its external format, as `encode`. What it refers to inside is anchored as a
-/// whole.
+/// Like `encode`, encodes any term through its external format. References in it are anchored by a
+/// copy of the whole term.
 fn encode_through_etf(
     env: *mut Env,
     word: Word,
@@ -95,14 +95,14 @@ fn encode_through_etf(
     Ok(!places.is_empty())
 }
 
-/// Appends the bytes of a term, in inline mode, by its external format.
+/// Appends the encoding of a term, in inline mode, through its external format.
 pub fn to_bytes(env: *mut Env, word: Word, out: &mut Vec<u8>) -> Result<(), Unreadable> {
     external_format(env, word, |etf| decode_etf(env, etf, out))
 }
 
 fn decode_etf(env: *mut Env, etf: &[u8], out: &mut Vec<u8>) -> Result<(), Unreadable> {
-    // The name may have changed since it was last looked at; looking costs less than this path does
-    // anyway.
+    // The node's name may have changed since the last look. Asking for it costs less than this
+    // function in any case.
     let name = look_here(env).name;
     etf::decode(etf, &name, out, Mode::Inline)
         .map(|_| ())
@@ -119,7 +119,7 @@ fn magic_words(reference: TermRef<'_>) -> Option<ReferenceNumbers> {
     }
 }
 
-/// The magic references anywhere in a term, in the order of its bytes: where each begins and ends,
+/// All magic references in a term, in the order of its bytes: the beginning and the end of each,
 /// and its numbers.
 fn magic_places(term: TermRef<'_>) -> Vec<(usize, usize, ReferenceNumbers)> {
     let base = term.bytes().as_ptr() as usize;
@@ -146,8 +146,7 @@ fn magic_places(term: TermRef<'_>) -> Vec<(usize, usize, ReferenceNumbers)> {
     places
 }
 
-/// Writes a term again with each magic reference in it anchored by the whole term that the host
-/// gave.
+/// Writes a term again, with each magic reference in it anchored by the host's whole term.
 fn encode_anchored(
     word: Word,
     bytes: &[u8],
@@ -172,7 +171,7 @@ fn encode_anchored(
     }
 }
 
-/// The term of stored bytes, through the external format.
+/// Decodes a stored term through the external format.
 pub fn decode(env: *mut Env, term: TermRef<'_>) -> Option<Word> {
     if let Some(anchor) = term.anchor() {
         let kept = anchor

@@ -1,10 +1,10 @@
-//! Whether a term of the BEAM is a stored one (`=:=`), read where both lie.
+//! Comparing a term of the BEAM with a stored one (`=:=`), in place.
 //!
-//! Stored terms lie one behind the other, a container's head before its children. So both are
-//! walked over in step, and the first part that differs ends it. Small integers, atoms, tuples and
-//! lists are compared part by part. Any other term is encoded, and compared with the stored one; a
-//! term that cannot be encoded is no stored one. What lies deeper than [`DEPTH`] levels is encoded,
-//! too, as calls within calls would exhaust the thread's stack.
+//! Stored terms are in prefix order, so both terms are walked over in lockstep, up to the first
+//! difference. Small integers, atoms, tuples and lists are compared directly. Any other term is
+//! encoded, and the encodings are compared. A term that can't be encoded isn't identical to any
+//! stored one. Containers below [`DEPTH`] levels are also encoded, as recursion would exhaust the
+//! thread's stack.
 
 use super::atoms;
 use super::encode::{stack_bytes, Writer};
@@ -14,10 +14,10 @@ use larder_term::object::ObjectView;
 use larder_term::tags::{ILIST, LIST, TUPLE};
 use larder_term::{varint, Mode, TermRef};
 
-/// The most levels of containers that are compared by calls within calls.
+/// The most levels of containers that are compared recursively.
 const DEPTH: u32 = 64;
 
-/// Whether the elements of a tuple are those of a stored object.
+/// Whether a tuple with these elements is identical to a stored object.
 pub fn object(env: *mut Env, elements: &[Word], stored: &ObjectView<'_>) -> bool {
     let (mut key, mut others) = (Run(stored.key().bytes()), Run(stored.others_bytes()));
     elements.len() == stored.arity()
@@ -30,13 +30,13 @@ pub fn object(env: *mut Env, elements: &[Word], stored: &ObjectView<'_>) -> bool
         })
 }
 
-/// Stored terms that are yet to be compared, one behind the other.
+/// The adjacent stored terms that are still to be compared.
 ///
-/// Invariant: they are whole, as long as all that was compared is the same.
+/// Invariant: the terms are complete, as long as everything compared so far is identical.
 struct Run<'t>(&'t [u8]);
 
 impl<'t> Run<'t> {
-    /// Whether the first of them is this term. If so, goes on behind it.
+    /// Whether the first of the terms is identical to this one. If so, moves behind it.
     fn begins_with(&mut self, env: *mut Env, word: Word, depth: u32) -> bool {
         if let (Some(elements), Some(depth)) = (layout::tuple(word), depth.checked_sub(1)) {
             return self.head(TUPLE) == Some(elements.len())
@@ -67,14 +67,15 @@ impl<'t> Run<'t> {
                 _ => return false,
             }
         }
-        // An improper list's tail, which is no list, follows its elements.
+        // The tail of an improper list, which isn't a list, follows its elements.
         match proper {
             Some(_) => rest == layout::NIL,
             None => self.begins_with(env, rest, depth),
         }
     }
 
-    /// Goes on behind the head of a container of this kind, if there is one; how many children.
+    /// If the next term is a container of this kind, moves behind its head. Returns the number of
+    /// its children.
     #[inline]
     fn head(&mut self, tag: u8) -> Option<usize> {
         if self.0[0] != tag {
@@ -85,7 +86,8 @@ impl<'t> Run<'t> {
         Some(count as usize)
     }
 
-    /// The first of them, which there is: containers were found to have as many children.
+    /// The first of the terms. There is one: both containers were found to have the same number of
+    /// children.
     #[inline]
     fn next(&mut self) -> TermRef<'t> {
         // SAFETY: whole terms, says the invariant, of a view that keeps their handles alive.
@@ -98,7 +100,7 @@ impl<'t> Run<'t> {
 #[inline(never)]
 fn is_encoded(env: *mut Env, word: Word, stored: TermRef<'_>) -> bool {
     let mut stack = stack_bytes();
-    // As a value has it: large binaries are not copied.
+    // Encode it as in a value, so that large binaries aren't copied.
     let mut writer = Writer::at(&mut stack, env, Mode::Shared);
     writer.term(word).is_ok() && writer.as_term().identical(stored)
 }

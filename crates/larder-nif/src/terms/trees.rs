@@ -1,11 +1,13 @@
 //! Maps: whether the order of their pairs is known, and the trees of large ones.
 //!
-//! A small map has its keys in order (see [`larder_term::key_order`]). A large one is a tree by the
-//! hashes of its keys: a node has a bit for each of 16 children that is there, and a child is
-//! another node or a pair. Stored, such a map has its pairs as they are met from left to right, and
-//! in front its *shape*: for each node, from left to right and from the top, which children are
-//! there and which of these are nodes, as two numbers of 16 bits. So its tree is written as it was,
-//! and no key is hashed.
+//! A small map has its keys in order (see [`larder_term::key_order`]). A large map is a tree that
+//! is ordered by the hashes of the keys. A node has a bit for each of 16 possible children. A child
+//! is another node or a pair.
+//!
+//! The encoding of a large map has its pairs from left to right, and its *shape* in front of them:
+//! two numbers of 16 bits for each node, depth first from the left. The first says which children
+//! exist, and the second which of these are nodes. So the tree is restored as it was, without
+//! computing hashes.
 //!
 //! ```text
 //!  root  header | size | • | • | …        TREE_MAP 35 │ 4 │ 0b0011 0b0010  0b1001 0 │ k1 v1  k2 v2  k3 v3
@@ -22,22 +24,22 @@ use smallvec::SmallVec;
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-/// Whether the pairs of maps may be stored as they lie.
+/// Whether the pairs of maps may be stored in the emulator's order.
 static ORDER_KNOWN: AtomicBool = AtomicBool::new(false);
 
-/// The headers of a root with all children, of another root and of a node; the two latter without
-/// the bits that say which children are there.
+/// The headers of a root with all 16 children, of any other root, and of a node. The latter two are
+/// without the bits that say which children exist.
 static FULL_ROOT: AtomicUsize = AtomicUsize::new(0);
 static ROOT: AtomicUsize = AtomicUsize::new(0);
 static NODE: AtomicUsize = AtomicUsize::new(0);
 
-/// Where a header says which children are there.
+/// The position of the bits of a header that say which children exist.
 pub const PRESENT: u32 = 16;
 pub const ALL: Word = 0xFFFF;
-/// Levels of nodes; a tree is deeper only if many hashes of 32 bits are equal.
+/// The number of levels of nodes. A tree is deeper only if many hashes of 32 bits are equal.
 const LEVELS: u32 = 32;
 
-/// Whether the order in which a small map's keys lie is known.
+/// Whether the order of keys in small maps is known.
 #[inline(always)]
 pub fn is_order_known() -> bool {
     // Ordering: Relaxed; written at load, before any other function of the library can run.
@@ -57,7 +59,7 @@ pub struct Tree {
     pub pairs: SmallVec<[Word; 64]>,
 }
 
-/// Reads a large map; None if it is not known how it lies.
+/// Reads a large map. `None` if the layout isn't known.
 pub fn read(word: Word) -> Option<Tree> {
     let headers = headers();
     if headers[0] == 0 {
@@ -68,7 +70,7 @@ pub fn read(word: Word) -> Option<Tree> {
     if header != headers[0] && header & !(ALL << PRESENT) != headers[1] {
         return None;
     }
-    // It is a root: the header says which children are there.
+    // It is a root. The header says which children exist.
     let mut tree = Tree::default();
     // SAFETY: the size follows the header of a root.
     let size = unsafe { *pointer(word).add(1) };
@@ -77,18 +79,19 @@ pub fn read(word: Word) -> Option<Tree> {
 }
 
 impl Tree {
-    /// Adds the node that lies at `at`, whose children lie so many words behind.
+    /// Adds the node at `at`. Its children begin `first` words behind that.
     fn node(&mut self, node: Word, at: *const Word, first: usize, levels: u32) -> Option<()> {
         let levels = levels.checked_sub(1)?;
         // SAFETY: a node of a map of the running call: its header, and as many children as that has
-        // bits, saw `prove_trees`.
+        // bits, as `prove_trees` has verified.
         let children = unsafe {
             let present = *at >> PRESENT & ALL;
             std::slice::from_raw_parts(at.add(first), present.count_ones() as usize)
         };
         // SAFETY: as above.
         let present = unsafe { *at } >> PRESENT & ALL;
-        // One bit for each child that is there, lowest first; of these, the ones that are nodes.
+        // `present` has one bit for each child, the lowest first. Of these, `nodes` has those that
+        // are nodes.
         let (mut left, mut nodes) = (present, 0);
         for &child in children {
             let bit = left & left.wrapping_neg();
@@ -113,7 +116,8 @@ impl Tree {
     }
 }
 
-/// Looks how maps lie, by some that the emulator makes; `heap` is that of the load callback.
+/// Verifies the layout of maps on some that the emulator makes. `heap` is that of the load
+/// callback.
 pub fn prove(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) {
     if layout::flatmap_header().is_none() || !layout::is_wanted("map") {
         return;
@@ -133,8 +137,9 @@ pub fn prove(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) {
     }
 }
 
-/// Of two atoms, the first by its text and last by its number, which comes first in a map: `Less`
-/// if the first does. None if maps have another order of keys than is known.
+/// Finds out how maps order two atoms, of which the first has the lesser text and the greater
+/// number. Returns `Less` if the first precedes the other. `None` if the keys of maps aren't in any
+/// known order.
 fn atom_order(heap: &Heap) -> Option<Order> {
     let atom = |text: &str| {
         let atom = larder_term::Atom::new(text);
@@ -142,7 +147,7 @@ fn atom_order(heap: &Heap) -> Option<Order> {
     };
     let (last, first) = (atom("larder_z"), atom("larder_a"));
     let map = heap.official_map(&[last, first], &[NIL, NIL]);
-    // Two atoms whose texts and numbers are in different orders.
+    // The texts and the numbers of the two atoms are in different orders.
     let by_text = match layout::flatmap(map)?.0 {
         [a, _] => *a == first,
         _ => return None,
@@ -153,7 +158,7 @@ fn atom_order(heap: &Heap) -> Option<Order> {
     {
         return None;
     }
-    // Keys of other kinds, in the order in which they are to lie.
+    // Keys of other kinds, in their expected order.
     let float = heap.float(-1.0);
     let binary = heap.binary(b"k", 1);
     let keys = [
@@ -169,7 +174,7 @@ fn atom_order(heap: &Heap) -> Option<Order> {
         heap.cell(heap_int(heap, 1), NIL),
         binary,
     ];
-    // Given in another order, they have to come back in this one.
+    // Pass them in another order. The map must have them in this one.
     let mixed: Vec<Word> = (0..keys.len()).map(|i| keys[i * 7 % keys.len()]).collect();
     let map = heap.official_map(&mixed, &mixed);
     let in_order = layout::flatmap(map)?.0 == keys;
@@ -181,7 +186,8 @@ fn heap_int(heap: &Heap, n: i64) -> Word {
     layout::small_word(n).unwrap_or_else(|| unsafe { enif_make_int64(heap.env(), n) })
 }
 
-/// Learns the headers from maps of many sizes, each of which must come back as it was.
+/// Finds the headers in maps of many sizes, each of which must be the same after it was encoded and
+/// decoded.
 fn prove_trees(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) -> Option<()> {
     let map = |count: usize, seed: usize| {
         let number = |i: usize| heap_int(heap, (i * 7919 + seed * 104_729) as i64);
@@ -231,7 +237,7 @@ fn prove_trees(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) -> Option<()> {
         // Ordering: Relaxed, as in `is_order_known`.
         place.store(header, Ordering::Relaxed);
     }
-    // The last word has the whole way there and back.
+    // In the end, the complete encoding and decoding decides.
     if samples.iter().all(|&word| comes_back(word)) {
         return Some(());
     }

@@ -100,7 +100,7 @@ fn row(heap: &Heap, arity: usize, (keypos, key): (usize, Word), others: &[u8], p
     let (word, mut slots) = heap.tuple(arity);
     place.fill(word);
     let mut input = Reader::of(others);
-    // The bytes lack the key, which is put between the elements before and after it.
+    // The bytes don't contain the key, which is put between the elements before and after it.
     if keypos > 1 {
         input = fill(heap, input, slots.first(keypos - 1), DEPTH);
     }

@@ -1,0 +1,172 @@
+//! Writing a row: an object's key and value in the form in which a table stores them.
+//!
+//! [`Row::write`] writes an object's key and value in one pass over its elements:
+//!
+//! ```text
+//!  {user, 17, "Ann"}, keypos 2      key    17                          index key
+//!                                   value  head | user | "Ann"         head: arity and flags
+//!                                               ╰ or: exact key | …    if 17 can't be restored from
+//!                                                                      the index key
+//! ```
+//!
+//! 1. The value's head: the arity and the flags known so far.
+//! 2. The index key: the canonical bytes in a hash table, the order key in an ordered_set.
+//! 3. The exact key, in front of the other elements, if it can't be restored from the index key.
+//! 4. The other elements, in order.
+//! 5. The flags that depend on the elements (handles), and compression.
+
+use super::{Unreadable, Writer, Written};
+use crate::layout;
+use crate::sys::*;
+use crate::terms::buffer::StackBytes;
+use larder::Table;
+use larder_term::object::{
+    self, KeyForm, ObjectRef, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
+};
+use larder_term::{Mode, TermRef};
+
+/// An object's key and value in the form in which a table stores them.
+pub struct Row<'p> {
+    key: Writer<'p>,
+    value: Writer<'p>,
+}
+
+impl<'p> Row<'p> {
+    /// An empty row whose buffers begin on the stack.
+    #[inline(always)]
+    pub fn at([key, value]: [&'p mut StackBytes; 2], env: *mut Env) -> Self {
+        Row {
+            key: Writer::at(key, env, Mode::Inline),
+            value: Writer::at(value, env, Mode::Shared),
+        }
+    }
+
+    /// Discards the object, so that another one for the same table can be written.
+    #[inline(always)]
+    pub fn clear(&mut self) {
+        self.key.clear();
+        self.value.clear();
+    }
+
+    /// Writes the object with these elements. `Unreadable` also if it has no element at the
+    /// position of the key.
+    #[inline(always)]
+    pub fn write(&mut self, table: &Table, elements: &[Word]) -> Written {
+        // 1. The head: arity and flags. In an ordered_set the key is assumed to be restorable from
+        // its order key; `other_key` corrects the flag if it isn't.
+        let (keypos, form) = (table.keypos(), table.key_form());
+        let &word = elements.get(keypos - 1).ok_or(Unreadable)?;
+        let flags = match form {
+            KeyForm::Hash { .. } => 0,
+            KeyForm::Ordered => FROM_ORDER,
+        };
+        let value = &mut self.value;
+        if table.compressed() {
+            value.mode = Mode::Anchored;
+        }
+        value
+            .out
+            .varint((elements.len() << FLAG_BITS) as u64 | u64::from(flags));
+        value.first = value.out.len();
+        // 2, 3. The key.
+        match layout::small(word) {
+            Some(_) => self.key.key(word, form)?,
+            None => self.other_key(word, form)?,
+        }
+        let value = &mut self.value;
+        // 4. The other elements.
+        for (i, &element) in elements.iter().enumerate() {
+            if i + 1 != keypos {
+                value.term(element)?;
+            }
+        }
+        // 5. The flags that depend on the elements, and compression.
+        if value.handles.get() || table.compressed() {
+            self.finish(table);
+        }
+        Ok(())
+    }
+
+    /// The object that was written.
+    #[inline(always)]
+    pub fn object(&self) -> ObjectRef<'_> {
+        // SAFETY: key and value are as an encoder would have written them; the counts of its
+        // handles are held by the value's writer, or by those to whom they were given.
+        unsafe { ObjectRef::trusted(&self.key.out, &self.value.out) }
+    }
+
+    /// Passes the counts of the handles on to whoever has stored the object, and returns whether
+    /// there are any. The bytes stay as they are.
+    #[inline]
+    pub fn give_up(&self) -> bool {
+        self.value.handles.take()
+    }
+
+    /// Takes back the counts that were given up, because the object was not stored.
+    pub fn take_back(&self) {
+        self.value.handles.set(true);
+    }
+
+    /// Writes a key that is not a small integer: the index key and, if the key can't be restored
+    /// from that, the exact key in front of the value's elements.
+    #[inline(never)]
+    fn other_key(&mut self, word: Word, form: KeyForm) -> Written {
+        let Row { key, value } = self;
+        match form {
+            KeyForm::Hash { legacy_zero } => {
+                key.term(word)?;
+                // The index key differs from the key in two respects: it keeps no resource alive,
+                // and −0.0 in it may have become 0.0. If either matters, the value needs the exact
+                // key.
+                if key.has_magic || (legacy_zero && key.negative_zero) {
+                    self.keep_exact(word)?;
+                }
+            }
+            KeyForm::Ordered if key.binary_order_key(word) => {}
+            KeyForm::Ordered => {
+                let mode = std::mem::replace(&mut value.mode, Mode::Anchored);
+                value.term(word)?;
+                value.mode = mode;
+                // SAFETY: one whole term was written there; its handles' counts are the writer's.
+                let exact = unsafe { TermRef::trusted(&value.out[value.first..]) };
+                if key.order_key(exact) && !value.handles.get() {
+                    // The key can be restored from its order key: the value needs no copy.
+                    value.out.truncate(value.first);
+                } else {
+                    // The exact key stays in front of the elements, and the flags say so.
+                    value.out.change(0, |head| head ^ (FROM_ORDER | EXACT_KEY));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the exact key into the value, because the index key keeps no resource alive or lacks
+    /// the sign of a zero.
+    #[cold]
+    fn keep_exact(&mut self, word: Word) -> Written {
+        let Row { key, value } = self;
+        let mode = std::mem::replace(&mut value.mode, Mode::Anchored);
+        value.term(word)?;
+        value.mode = mode;
+        value.out.change(0, |head| head | EXACT_KEY);
+        if key.negative_zero {
+            key.without_negative_zero(0);
+        }
+        Ok(())
+    }
+
+    /// Sets the flag for handles in the value's head, or compresses a value that has none.
+    #[inline(never)]
+    fn finish(&mut self, table: &Table) {
+        let value = &mut self.value;
+        if value.handles.get() {
+            // Whoever drops the value later looks for handles only if this flag is set.
+            value.out.change(0, |head| head | HAS_HANDLES);
+        } else if table.compressed() {
+            if let Some(packed) = object::compressed(&value.out) {
+                value.out.replace(packed);
+            }
+        }
+    }
+}
