@@ -29,57 +29,57 @@
 #define LARDER_VERSION_NUMBER \
     (10000 * LARDER_VERSION_MAJOR + 100 * LARDER_VERSION_MINOR + LARDER_VERSION_PATCH)
 
-// How a call ended. `LARDER_OK` is 0 and `LARDER_NONE` 1; everything from 2 on is a failure, of
-// which nothing is left in the table unless its line says otherwise, and `larder_message` tells
-// more.
+// The result of a call. `LARDER_OK` is 0 and `LARDER_NONE` is 1. All others are failures, which
+// `larder_message` explains. A failed call has changed nothing in the table, unless the
+// description of its status says otherwise.
 typedef enum larder_status {
-  // Done.
+  // Success.
   LARDER_OK = 0,
-  // Done, and there is nothing: no such key, no next one, no more rows, or nothing was inserted
-  // by what inserts only what is new.
+  // Success, but there is nothing: no such key, no next key, or no more rows. Or nothing was
+  // inserted because the key exists.
   LARDER_NONE = 1,
   // The table was dropped.
   LARDER_NO_TABLE = 2,
-  // The name is another table's.
+  // Another table has the name.
   LARDER_ALREADY_EXISTS = 3,
-  // A key that has to be there is not.
+  // The key must exist, but doesn't.
   LARDER_BAD_KEY = 4,
-  // A row or default that is no tuple or too short to have a key, or a position that the row has
-  // not or that may not be changed.
+  // A row or a default isn't a tuple, or is too short to have a key. Or the row has no such
+  // position, or the element there may not be changed.
   LARDER_BAD_ROW = 5,
   // The element at the position is not an integer.
   LARDER_NOT_INTEGER = 6,
-  // Done; but the sum does not fit into 64 bits. It is in the table.
+  // The sum doesn't fit in 64 bits. The addition has taken effect.
   LARDER_BIG_SUM = 7,
   // The operation is not for tables of this type.
   LARDER_TABLE_TYPE = 8,
-  // An option that is out of range, or that the structure has not; or no such structure.
+  // An option is out of range, or the structure doesn't have it. Or there is no such structure.
   LARDER_BAD_OPTION = 9,
-  // A match specification that does not compile.
+  // The match specification doesn't compile.
   LARDER_BAD_SPEC = 10,
-  // Text or bytes that are no term, a term that is not finished, a view of nothing.
+  // A text or bytes are not a term, a term isn't complete, or a view is of nothing.
   LARDER_BAD_TERM = 11,
-  // A null pointer or a number out of range among the arguments.
+  // An argument is a null pointer, or a number that is out of range.
   LARDER_BAD_ARGUMENT = 12,
-  // The structure holds so many rows and no more.
+  // The table, or its structure, can't take another row.
   LARDER_FULL = 13,
-  // Beyond what the engine can represent.
+  // The operation exceeds what the engine can represent.
   LARDER_SYSTEM_LIMIT = 14,
-  // A file that can't be written or read, or is damaged.
+  // The file can't be written or read, or is damaged.
   LARDER_FILE = 15,
-  // A fault of the library. The process goes on; please report it, with the message.
+  // A bug in the library. The process continues. Please report it, with the message.
   LARDER_PANIC = 16,
-  // The table is a snapshot, which can't be written.
+  // The table is a snapshot, which can't be changed.
   LARDER_READ_ONLY = 17,
   // The element at the position is not a map.
   LARDER_NOT_MAP = 18,
-  // Another row has the value, and the index is unique.
+  // Another row already has the value in a unique index.
   LARDER_NOT_UNIQUE = 19,
   // The table has no such index.
   LARDER_NO_INDEX = 20,
-  // Others have changed what the transaction has read: it had no effect, and has begun anew.
+  // Others have changed what the transaction has read. It had no effect, and has been restarted.
   LARDER_CONFLICT = 21,
-  // The value under the key is of another type than the one that was asked for.
+  // The value under the key has another type than the requested one.
   LARDER_VALUE_TYPE = 22,
 } larder_status;
 
@@ -111,28 +111,28 @@ typedef enum larder_kind {
   LARDER_KIND_LIST = 11,
   // A binary.
   LARDER_KIND_BINARY = 12,
-  // A bitstring that isn't a binary: its number of bits is no multiple of eight.
+  // A bitstring that isn't a binary: its number of bits isn't a multiple of eight.
   LARDER_KIND_BITSTRING = 13,
 } larder_kind;
 
-// What happened to a row, or to a table.
+// What happened to a row, or to the table.
 typedef enum larder_event {
-  // A row is new: `after`.
+  // The row `after` was inserted.
   LARDER_EVENT_INSERT = 1,
-  // A row, `before`, was replaced by another with its key, `after`.
+  // The row `before` was replaced by the row `after`, which has the same key.
   LARDER_EVENT_REPLACE = 2,
-  // A row is gone: `before`.
+  // The row `before` was deleted.
   LARDER_EVENT_DELETE = 3,
-  // A row is gone as its time was over: `before`.
+  // The row `before` has expired.
   LARDER_EVENT_EXPIRE = 4,
-  // A row is gone as there was too much: `before`.
+  // The row `before` was evicted, because the table had reached its limit.
   LARDER_EVENT_EVICT = 5,
-  // All rows are gone.
+  // All rows were deleted.
   LARDER_EVENT_CLEAR = 6,
-  // The feed fell behind by more than its limit, and `lost` changes are lost. To follow the
-  // table again, subscribe anew, with a snapshot.
+  // The feed fell behind by more than its limit, and `lost` changes were lost. To follow the
+  // table again, subscribe again, with a snapshot.
   LARDER_EVENT_OVERFLOW = 7,
-  // The table was dropped. Nothing follows.
+  // The table was dropped. No change follows.
   LARDER_EVENT_GONE = 8,
 } larder_event;
 
@@ -160,41 +160,45 @@ typedef enum larder_evict {
   LARDER_EVICT_TINY_LFU = 2,
 } larder_evict;
 
-// What a secondary index is like: added up.
+// Properties of a secondary index, which may be added up.
 typedef enum larder_index_flags {
-  // No two rows may have values that are equal.
+  // No two rows may have equal values.
   LARDER_INDEX_UNIQUE = 1,
-  // The value is a list, each of whose elements is indexed. Rows with something else are not in
-  // the index.
+  // The value is a list, and each of its elements is indexed. Rows with any other value aren't
+  // in the index.
   LARDER_INDEX_EACH = 2,
 } larder_index_flags;
 
 // A world of tables. Any number of threads may use it at once.
 typedef struct larder larder;
 
-// A subscription to a table. For one thread at a time; it needs no handle of the table to stay.
+// A subscription to a table. Only one thread at a time may use it. It doesn't need the table's
+// handle to stay.
 typedef struct larder_feed larder_feed;
 
-// A list of operations that take effect at one instant, if all of them hold: less work than a
-// transaction, as the keys are known. For one thread at a time.
+// A list of operations that take effect at one instant, if the conditions of all hold. It costs
+// less than a transaction, but all keys must be known beforehand. Only one thread at a time may
+// use it.
 typedef struct larder_operations larder_operations;
 
-// A match specification with parameters, compiled. It is of no table and no world; any number of
-// threads may use it.
+// A compiled match specification with parameters. It doesn't belong to a table or a world. Any
+// number of threads may use it at once.
 typedef struct larder_prepared larder_prepared;
 
-// What a scan finds, as it is asked for. For one thread at a time; it needs no handle to stay.
+// A scan, whose results are returned page by page. Only one thread at a time may use it. It
+// doesn't need the table's handle to stay.
 typedef struct larder_rows larder_rows;
 
-// A handle of a table. Any number of threads may use one, or several of the same table, at once.
+// A handle of a table. A table may have several handles, and any number of threads may use a
+// handle at once.
 typedef struct larder_table larder_table;
 
-// A sequence of terms. Rows and keys are built in one, and results come in one; it may be used
-// again and again. Its terms stay where they are until it is cleared, filled by a call that gives
-// results, or freed: so long are views of them valid. For one thread at a time.
+// A sequence of terms. Rows and keys are built in one, and results are returned in one. It may be
+// reused. Views of its terms are valid until it is cleared, filled with results by a call, or
+// freed. Only one thread at a time may use it.
 typedef struct larder_terms larder_terms;
 
-// A transaction under way. For one thread at a time.
+// An open transaction. Only one thread at a time may use it.
 typedef struct larder_transaction larder_transaction;
 
 // The options of a table. If all fields except the size are zero, the table is a set, and the key
@@ -241,35 +245,36 @@ typedef struct larder_view {
   size_t len;
 } larder_view;
 
-// A key, or a bound of a range, made by a function `larder_key_…`; zeroed, nothing. It leads to
-// the text, the bytes or the term that it was made of, which have to stay as they are meanwhile.
+// A key, or a bound of a range, as made by a function `larder_key_…`. A zeroed key is a key of
+// nothing. It refers to the text, the bytes or the term of which it was made, which must stay
+// unchanged while the key is used.
 typedef struct larder_key {
-  // What it is.
+  // The form of the key, which is internal.
   uint32_t form;
   // The integer.
   int64_t integer;
   // The bytes of a binary or a view.
   const uint8_t *bytes;
-  // How many they are.
+  // The number of bytes.
   size_t len;
 } larder_key;
 
-// A change, as a feed gives it. It is the feed's, and valid until the next one is asked for, with
-// its views. Later versions of the library may add fields at the end.
+// A change. It belongs to the feed. It and its views are valid until the next one is requested.
+// Later versions of the library may add fields at the end.
 typedef struct larder_change {
   // What happened.
   enum larder_event event;
-  // Whether the next change is of the same commit: the two took effect together. A commit of
-  // over 500 changes comes in parts, with one number.
+  // Whether the next change belongs to the same commit: both took effect at the same instant. A
+  // commit of more than 500 changes is split into parts with the same number.
   bool more;
-  // The number of the commit. It only grows; a commit that changed several tables has the same
-  // in each.
+  // The number of the commit. Numbers never decrease. A commit that changed several tables has
+  // the same number in each of them.
   uint64_t seq;
-  // The row that was there, or nothing.
+  // The row before the change, or a view of nothing.
   struct larder_view before;
-  // The row that is there, or nothing.
+  // The row after the change, or a view of nothing.
   struct larder_view after;
-  // How many changes are lost.
+  // The number of changes that were lost.
   uint64_t lost;
 } larder_change;
 
@@ -279,37 +284,41 @@ extern "C" {
 
 /* --- Worlds; tables made and found --- */
 
-// Makes an empty world. Never null.
+// Makes an empty world. Never returns null.
 struct larder *larder_new(void);
 
-// Gives up a world. Its tables go with it, once their handles are given up, too. Null is nothing
-// to give up. O(1); memory is freed behind.
+// Frees a world. Its tables are dropped when all their handles are freed, too. Does nothing if
+// `world` is null. O(1); memory is freed in the background.
 //
 // Safety:
 // `world` is null, or came from `larder_new` and was not freed.
 void larder_free(struct larder *world);
 
-// Waits until all that was deleted, dropped or given up is freed, in all worlds, and ends the
-// library's threads; `LARDER_NONE` if that has not come about after so many milliseconds, as it
-// may be while others delete. The threads begin anew when there is something to do.
+// Waits until all memory of what was deleted, dropped or freed is given back, in all worlds, and
+// ends the library's threads. `LARDER_NONE` if that isn't achieved within `timeout_ms`
+// milliseconds, as may happen while others delete. The threads start again when they are needed.
 //
-// For orderly ends: after `larder_free` and this nothing of the library is left to a leak checker.
-// And before a `fork`, if the child is to use the library, too.
+// Call this after `larder_free` at the end of a program, so that a leak checker finds nothing of
+// the library. Also call it before a `fork`, if the child process is to use the library.
 enum larder_status larder_quiesce(uint64_t timeout_ms);
 
-// The version of the library that runs, such as "0.1.0": that of the header is `LARDER_VERSION`.
-// Static.
+// Returns the version of the library that runs, such as "0.1.0". The version of the header is
+// `LARDER_VERSION`. The text is never freed.
 const char *larder_version(void);
 
-// The same as a number, to be compared with `LARDER_VERSION_NUMBER`: 10000 times the major
-// version, 100 times the minor one, and the patch.
+// Returns the version of the library that runs as a number, for comparisons with
+// `LARDER_VERSION_NUMBER`: 10000 times the major version, plus 100 times the minor version, plus
+// the patch level.
 int32_t larder_version_number(void);
 
-// Makes a table, and a handle of it in `*table`: to be given up with `larder_table_free`.
+// Makes a table, and writes a handle of it to `*table`, which must be freed by
+// `larder_table_free`.
 //
-// `options` may be null: a set with the key in front. The table lives until it is dropped, or its
-// world and all its handles are given up. `LARDER_BAD_OPTION` (a name over 255 characters, an
-// option that is none, a size that is none), `LARDER_ALREADY_EXISTS` (the name of a named table).
+// If `options` is null, the table is a set, and the key is the first element of each row. The
+// table exists until it is dropped, or its world and all its handles are freed.
+// `LARDER_BAD_OPTION` if the name has more than 255 characters, if an option doesn't exist or is
+// out of range, or if the size is wrong. `LARDER_ALREADY_EXISTS` if the option `named` is set, and
+// another named table has the name.
 //
 // Safety:
 // `world` is null or alive; `name` and `options->structure` are null or end with a NUL; `options`
@@ -319,8 +328,8 @@ enum larder_status larder_table_new(const struct larder *world,
                                     const struct larder_options *options,
                                     struct larder_table **table);
 
-// Finds a table that was made with `named`, and makes another handle of it in `*table`.
-// `LARDER_NONE` if there is none.
+// Finds a table that was made with the option `named`, and writes another handle of it to
+// `*table`. `LARDER_NONE` if there is none with this name.
 //
 // Safety:
 // As for `larder_table_new`.
@@ -328,10 +337,12 @@ enum larder_status larder_table_find(const struct larder *world,
                                      const char *name,
                                      struct larder_table **table);
 
-// Makes the table that a file holds, with the options it was saved with, and a handle of it in
-// `*table`. The whole file is checked before the first row is taken from it. `LARDER_FILE` (no
-// table's file, cut short, damaged, or what the system said), `LARDER_ALREADY_EXISTS`: nothing is
-// left of the table then. The file's atoms are kept for ever: not for files from strangers.
+// Loads a table from a file, with the options with which it was saved, and writes a handle of it
+// to `*table`. The whole file is checked before the first row is loaded. `LARDER_FILE` if the file
+// isn't that of a table, is truncated or damaged, or if the system reports an error.
+// `LARDER_ALREADY_EXISTS` if the table was saved as a named one, and another named table has the
+// name. After an error no table is left. Atoms in the file are never freed, so don't load
+// untrusted files.
 //
 // Safety:
 // As for `larder_table_new`.
@@ -341,38 +352,39 @@ enum larder_status larder_table_load(const struct larder *world,
 
 /* --- Errors --- */
 
-// Why the last call of this thread that failed did so: a text in UTF-8, empty if none has failed.
-// Valid until another one of the thread fails or the thread ends.
+// Returns why the last failed call of this thread failed: a text in UTF-8, which is empty if none
+// has failed. It is valid until another call of the thread fails, or the thread ends.
 const char *larder_message(void);
 
-// The name of a status as it is in the header, for logs; "?" for a number that is none. Static.
+// Returns the name of a status as in the header, for logs; "?" if there is no such status. The
+// name is never freed.
 const char *larder_status_name(int32_t status);
 
 /* --- Terms, pushed --- */
 
-// Makes an empty sequence. Never null.
+// Makes an empty sequence. Never returns null.
 struct larder_terms *larder_terms_new(void);
 
-// Frees a sequence and its terms. Null is nothing to free.
+// Frees a sequence and its terms. Does nothing if `terms` is null.
 //
 // Safety:
 // `terms` is null, or came from `larder_terms_new` and was not freed; no view of its terms is used
 // any more.
 void larder_terms_free(struct larder_terms *terms);
 
-// Makes a sequence empty, and gives up what was begun.
+// Removes all terms from a sequence, and also a term that has been begun and isn't complete.
 //
 // Safety:
 // `terms` is null or a sequence that nobody else uses; no view of its terms is used any more.
 void larder_terms_clear(struct larder_terms *terms);
 
-// How many whole terms there are. O(1).
+// Returns the number of complete terms. O(1).
 //
 // Safety:
 // `terms` is null or a sequence that nobody changes meanwhile.
 size_t larder_terms_count(const struct larder_terms *terms);
 
-// A view of the term at `index`, from 0; nothing if there is none. O(1).
+// Returns a view of the term at `index`, counted from 0; a view of nothing if there is none. O(1).
 //
 // Safety:
 // As for `larder_terms_count`.
@@ -384,67 +396,69 @@ struct larder_view larder_terms_get(const struct larder_terms *terms, size_t ind
 // `terms` is null or a sequence that nobody else uses.
 enum larder_status larder_push_int(struct larder_terms *terms, int64_t value);
 
-// Pushes an integer that may be above 2^63.
+// Pushes an integer that may be 2^63 or more.
 //
 // Safety:
 // As for `larder_push_int`.
 enum larder_status larder_push_uint(struct larder_terms *terms, uint64_t value);
 
-// Pushes a float. `LARDER_BAD_TERM` for infinities and NaN, which Erlang has not.
+// Pushes a float. `LARDER_BAD_TERM` if it is infinite or NaN, which no term is.
 //
 // Safety:
 // As for `larder_push_int`.
 enum larder_status larder_push_float(struct larder_terms *terms, double value);
 
-// Pushes an atom of this name, at most 255 characters of UTF-8. Atoms are kept for ever: use them
-// for names, binaries for data.
+// Pushes the atom with this name, which has at most 255 characters of UTF-8. Atoms are never
+// freed: use them for names, and binaries for data.
 //
 // Safety:
 // As for `larder_push_int`; `name` is null or ends with a NUL.
 enum larder_status larder_push_atom(struct larder_terms *terms, const char *name);
 
-// Pushes a binary: a copy of these bytes, which may be anything.
+// Pushes a binary with a copy of `len` arbitrary bytes.
 //
 // Safety:
-// As for `larder_push_int`; `bytes` leads to `len` bytes, or `len` is 0.
+// As for `larder_push_int`; `bytes` points to `len` bytes, or `len` is 0.
 enum larder_status larder_push_binary(struct larder_terms *terms, const uint8_t *bytes, size_t len);
 
-// Begins a tuple: the next `size` terms pushed are its elements.
+// Begins a tuple. The next `size` terms that are pushed are its elements.
 //
 // Safety:
 // As for `larder_push_int`.
 enum larder_status larder_push_tuple(struct larder_terms *terms, size_t size);
 
-// Begins a list: the next `size` terms pushed are its elements. With 0, the empty list.
+// Begins a list. The next `size` terms that are pushed are its elements. If `size` is 0, pushes
+// the empty list.
 //
 // Safety:
 // As for `larder_push_int`.
 enum larder_status larder_push_list(struct larder_terms *terms, size_t size);
 
-// Begins a map: the next terms pushed are its `pairs` keys and values, each key before its value,
-// in any order of keys. Two identical keys make the push that would end the outermost term give
-// `LARDER_BAD_TERM`, and the term is given up.
+// Begins a map. The next terms that are pushed are its keys and values: `pairs` keys in any order,
+// each followed by its value. If two keys are identical, the push that completes the outermost
+// term returns `LARDER_BAD_TERM`, and the term is discarded.
 //
 // Safety:
 // As for `larder_push_int`.
 enum larder_status larder_push_map(struct larder_terms *terms, size_t pairs);
 
-// Pushes a copy of a term. It may be one of this sequence.
+// Pushes a copy of a term, which may be one of this sequence.
 //
 // Safety:
 // As for `larder_push_int`; the view's terms are as they were when it was made.
 enum larder_status larder_push_view(struct larder_terms *terms, struct larder_view view);
 
-// Pushes the term that a text in Erlang's syntax is, such as
-// `{apple, 3, <<"red">>, #{price => 1.5}}`. `LARDER_BAD_TERM`, with the place, for what is none.
-// The names in it become atoms, which are kept for ever: not for text from strangers.
+// Pushes the term that a text describes in Erlang's syntax, such as `{apple, 3, <<"red">>, #{price
+// => 1.5}}`. `LARDER_BAD_TERM` if the text isn't a term; the message says where. Names in the text
+// become atoms, which are never freed. So don't use this function for untrusted text.
 //
 // Safety:
 // As for `larder_push_atom`.
 enum larder_status larder_push_text(struct larder_terms *terms, const char *source);
 
-// Pushes the term that bytes in Erlang's external format are, all of them; `LARDER_BAD_TERM` for
-// what is none. `trusted`: whether it may make new atoms.
+// Pushes the term that `len` bytes encode in Erlang's external term format. `LARDER_BAD_TERM` if
+// they aren't exactly one term. Only if `trusted` is set may the bytes create new atoms, which are
+// never freed.
 //
 // Safety:
 // As for `larder_push_binary`.
@@ -564,22 +578,23 @@ size_t larder_view_etf(struct larder_view view, uint8_t *out, size_t capacity);
 
 /* --- Tables and their handles --- */
 
-// Gives up a handle. The table itself stays: `larder_table_drop` ends it, or the end of its world.
-// A snapshot ends with its handle. Null is nothing to give up.
+// Frees a handle. The table itself continues to exist until it is dropped by `larder_table_drop`,
+// or its world and all its handles are freed. A snapshot ends with its handle. Does nothing if
+// `table` is null.
 //
 // Safety:
-// `table` is null, or a handle that was not given up, and no `larder_rows` of it is used any more.
+// `table` is null, or a handle that was not freed; no `larder_rows` of it is used any more.
 void larder_table_free(struct larder_table *table);
 
-// Drops the table, for all its handles, which answer `LARDER_NO_TABLE` from then on and are still
-// to be given up. O(1); memory is freed behind.
+// Drops the table. From then on, all its handles return `LARDER_NO_TABLE`; they must still be
+// freed. O(1); memory is freed in the background.
 //
 // Safety:
-// `table` is null or a handle that was not given up.
+// `table` is null or a handle that was not freed.
 enum larder_status larder_table_drop(const struct larder_table *table);
 
-// Gives the table another name, at most 255 characters. `LARDER_ALREADY_EXISTS`: a named table,
-// and the name in use.
+// Renames the table. A name has at most 255 characters. `LARDER_ALREADY_EXISTS` if the table is a
+// named one, and another has the name.
 //
 // Safety:
 // As for `larder_table_drop`; `name` is null or ends with a NUL.
@@ -587,39 +602,41 @@ enum larder_status larder_table_rename(const struct larder_table *table, const c
 
 /* --- Rows by key --- */
 
-// Inserts a row, a tuple: in a set in place of the one with its key, in a bag beside the others.
-// Atomic. O(1), in an ordered_set O(log n). `LARDER_BAD_ROW` for what is no tuple or too short to
-// have a key; `LARDER_FULL` from structures of a fixed size.
+// Inserts a row, which is a tuple. In a set or ordered_set it replaces the row with the same key;
+// in a bag it is added to the others. Atomic. O(1), in an ordered_set O(log n). `LARDER_BAD_ROW`
+// if the row isn't a tuple, or is too short to have a key. `LARDER_FULL` if the structure has a
+// fixed size, or the table a limit, and there is no room.
 //
 // Safety:
 // As for `larder_table_drop`; the view's terms are as they were when it was made.
 enum larder_status larder_insert(const struct larder_table *table, struct larder_view row);
 
-// Inserts a row unless its key is there: then `LARDER_NONE`. Atomic. Else as `larder_insert`.
+// Inserts a row if its key doesn't exist. Otherwise returns `LARDER_NONE`. Atomic. Apart from that
+// like `larder_insert`.
 //
 // Safety:
 // As for `larder_insert`.
 enum larder_status larder_insert_new(const struct larder_table *table, struct larder_view row);
 
-// Inserts all rows of a sequence at once: nobody sees some of them without the others, and if one
-// is bad none is inserted.
+// Inserts all rows of a sequence at once: no reader sees some of them without the others. If one
+// of them is bad, none is inserted.
 //
 // Safety:
 // As for `larder_table_drop`; `rows` is null or a sequence that nobody changes meanwhile.
 enum larder_status larder_insert_all(const struct larder_table *table,
                                      const struct larder_terms *rows);
 
-// Inserts all rows of a sequence at once unless one of their keys is there: then none, and
-// `LARDER_NONE`.
+// Inserts all rows of a sequence at once, if none of their keys exists. Otherwise inserts none,
+// and returns `LARDER_NONE`.
 //
 // Safety:
 // As for `larder_insert_all`.
 enum larder_status larder_insert_all_new(const struct larder_table *table,
                                          const struct larder_terms *rows);
 
-// Fills `out` with the rows under a key, in order of arrival; `LARDER_NONE` and an empty `out` if
-// there are none. O(1), in an ordered_set O(log n), and the rows. `out` may be the sequence that
-// the key is viewed in.
+// Fills `out` with the rows under a key, in order of arrival. `LARDER_NONE`, and an empty `out`,
+// if there are none. O(1) plus the rows; in an ordered_set O(log n) plus the rows. `out` may be
+// the sequence that contains the key.
 //
 // Safety:
 // As for `larder_insert`; `out` is null or a sequence that nobody else uses.
@@ -627,11 +644,11 @@ enum larder_status larder_lookup(const struct larder_table *table,
                                  struct larder_view key,
                                  struct larder_terms *out);
 
-// Fills `out` with the elements at `count` positions, from 1, of the rows under a key: those of
-// one row after those of the other, in order of arrival, each in the order of the positions;
-// `LARDER_NONE` and an empty `out` if there is no such key. The rest of the rows is not copied.
-// Else as `larder_lookup`. `LARDER_BAD_ROW` if a position is 0, or past the end of one of the
-// rows.
+// Fills `out` with the elements at `count` positions, counted from 1, of the rows under a key.
+// Rows are in order of arrival, and the elements of each row are in the order of the positions.
+// The rest of the rows isn't copied. `LARDER_NONE`, and an empty `out`, if there is no such key.
+// `LARDER_BAD_ROW` if a position is 0, or one of the rows is shorter. Apart from that like
+// `larder_lookup`.
 //
 // Safety:
 // As for `larder_lookup`; `positions` is null or points to `count` numbers.
@@ -641,14 +658,14 @@ enum larder_status larder_lookup_elements(const struct larder_table *table,
                                           size_t count,
                                           struct larder_terms *out);
 
-// Whether there is a row under the key: `LARDER_OK` or `LARDER_NONE`.
+// Returns whether there is a row under the key: `LARDER_OK` or `LARDER_NONE`.
 //
 // Safety:
 // As for `larder_insert`.
 enum larder_status larder_contains(const struct larder_table *table, struct larder_view key);
 
-// Deletes what is under the key; how many rows went, in `*gone` unless that is null. `LARDER_NONE`
-// if there was none.
+// Deletes all rows under the key. Writes their number to `*gone`, unless `gone` is null.
+// `LARDER_NONE` if there was none.
 //
 // Safety:
 // As for `larder_insert`; `gone` is null or may be written to.
@@ -656,7 +673,8 @@ enum larder_status larder_delete(const struct larder_table *table,
                                  struct larder_view key,
                                  size_t *gone);
 
-// Deletes this very row, all its copies in a duplicate_bag; else as `larder_delete`.
+// Deletes the row that is identical to this one; in a duplicate_bag, all copies of it. Apart from
+// that like `larder_delete`.
 //
 // Safety:
 // As for `larder_delete`.
@@ -664,8 +682,8 @@ enum larder_status larder_delete_row(const struct larder_table *table,
                                      struct larder_view row,
                                      size_t *gone);
 
-// Deletes what is under the key and fills `out` with it, as `larder_lookup` does. Atomic: of
-// several takers one gets it. If `out` is null, nothing is taken.
+// Deletes all rows under the key, and fills `out` with them like `larder_lookup`. Atomic: if
+// several threads take the same row, only one gets it. If `out` is null, nothing is deleted.
 //
 // Safety:
 // As for `larder_lookup`.
@@ -673,11 +691,12 @@ enum larder_status larder_take(const struct larder_table *table,
                                struct larder_view key,
                                struct larder_terms *out);
 
-// Adds to the integer at a position, from 1, of the row under a key; the sum in `*sum` unless that
-// is null. Atomic. If there is no such key, the row `otherwise`, with the key put in, is inserted
-// first, unless it is a view of nothing: then `LARDER_BAD_KEY`. `LARDER_NOT_INTEGER`,
-// `LARDER_BAD_ROW` (no such position, the key's, or `otherwise` too short), `LARDER_TABLE_TYPE`
-// (bags); `LARDER_BIG_SUM`: it was added, and the sum is beyond 64 bits.
+// Adds to the integer at a position, counted from 1, of the row under a key. Writes the sum to
+// `*sum`, unless `sum` is null. Atomic. If the key doesn't exist, first inserts the row
+// `otherwise` with this key; if `otherwise` is a view of nothing, returns `LARDER_BAD_KEY`.
+// `LARDER_NOT_INTEGER` if the element isn't an integer. `LARDER_BAD_ROW` if there is no such
+// position, if it is the key's, or if `otherwise` is too short. `LARDER_TABLE_TYPE` for bags.
+// `LARDER_BIG_SUM` if the sum doesn't fit in 64 bits; the addition has taken effect.
 //
 // Safety:
 // As for `larder_insert`, for both views; `sum` is null or may be written to.
@@ -688,8 +707,9 @@ enum larder_status larder_add(const struct larder_table *table,
                               struct larder_view otherwise,
                               int64_t *sum);
 
-// Replaces the element at a position, from 1, of the row under a key; `LARDER_NONE` if there is no
-// such key. Atomic. `LARDER_BAD_ROW` (no such position, or the key's), `LARDER_TABLE_TYPE` (bags).
+// Replaces the element at a position, counted from 1, of the row under a key. `LARDER_NONE` if the
+// key doesn't exist. Atomic. `LARDER_BAD_ROW` if there is no such position, or if it is the key's.
+// `LARDER_TABLE_TYPE` for bags.
 //
 // Safety:
 // As for `larder_insert`, for both views.
@@ -700,22 +720,23 @@ enum larder_status larder_update(const struct larder_table *table,
 
 /* --- Keys in order --- */
 
-// Fills `out` with the first key, in key order for an ordered_set; `LARDER_NONE` if the table is
-// empty.
+// Fills `out` with the first key; in an ordered_set, with the least one. `LARDER_NONE` if the
+// table is empty.
 //
 // Safety:
 // As for `larder_table_drop`; `out` is null or a sequence that nobody else uses.
 enum larder_status larder_first(const struct larder_table *table, struct larder_terms *out);
 
-// Fills `out` with the last key of an ordered_set; for other tables, as `larder_first`.
+// Fills `out` with the greatest key of an ordered_set. For other tables like `larder_first`.
 //
 // Safety:
 // As for `larder_first`.
 enum larder_status larder_last(const struct larder_table *table, struct larder_terms *out);
 
-// Fills `out`, which may be the sequence that the key is viewed in, with the key after this one;
-// `LARDER_NONE` if it is the last. An ordered_set takes any key; other tables one that is there,
-// else `LARDER_BAD_KEY`. Keys that are there throughout are met once, whatever others write.
+// Fills `out` with the key after this one. `LARDER_NONE` if it is the last. `out` may be the
+// sequence that contains the key. In an ordered_set the key need not exist; in other tables,
+// `LARDER_BAD_KEY` if it doesn't. A traversal finds each key that exists throughout exactly once,
+// whatever others write.
 //
 // Safety:
 // As for `larder_lookup`.
@@ -723,7 +744,8 @@ enum larder_status larder_next(const struct larder_table *table,
                                struct larder_view key,
                                struct larder_terms *out);
 
-// As `larder_next`, towards the front of an ordered_set; for other tables, the same.
+// Like `larder_next`, but in descending order in an ordered_set. In other tables the same as
+// `larder_next`.
 //
 // Safety:
 // As for `larder_lookup`.
@@ -733,37 +755,37 @@ enum larder_status larder_prev(const struct larder_table *table,
 
 /* --- Tables as a whole --- */
 
-// Empties the table at one instant; how many rows went, in `*gone` unless that is null: exactly,
-// if nobody was writing at that moment. O(1); memory is freed behind.
+// Deletes all rows at one instant. Writes their number to `*gone`, unless `gone` is null. The
+// number is exact if nobody was writing at that instant. O(1); memory is freed in the background.
 //
 // Safety:
 // As for `larder_table_drop`; `gone` is null or may be written to.
 enum larder_status larder_clear(const struct larder_table *table, size_t *gone);
 
-// The number of rows; 0 for a table that was dropped. O(1).
+// Returns the number of rows; 0 for a table that was dropped. O(1).
 //
 // Safety:
 // As for `larder_table_drop`.
 size_t larder_size(const struct larder_table *table);
 
-// Bytes of memory that the table holds; binaries over 127 bytes are not among them. 0 for a table
-// that was dropped. O(1).
+// Returns the memory that the table takes, in bytes, without binaries of more than 127 bytes; 0
+// for a table that was dropped. O(1).
 //
 // Safety:
 // As for `larder_table_drop`.
 size_t larder_memory(const struct larder_table *table);
 
-// Fills `out` with one map with the properties of the table under the atoms `name`, `named`,
-// `type`, `keypos`, `size`, `memory`, `compressed`, `decentralized_counters`, `structure`, and
-// `stats`, a map of the structure's own figures.
+// Fills `out` with one map of the properties of the table. Its keys are the atoms `name`, `named`,
+// `type`, `keypos`, `size`, `memory`, `compressed`, `decentralized_counters`, `structure` and
+// `stats`. The value of `stats` is a map of figures of the structure.
 //
 // Safety:
 // As for `larder_first`.
 enum larder_status larder_info(const struct larder_table *table, struct larder_terms *out);
 
-// Writes the table to a file, in place of what is there: that stays until the new file is whole
-// and on the disk. The file has the table as of one moment of the call. `LARDER_FILE` with what
-// the system said.
+// Writes the table to a file, as of one instant during the call. An existing file is replaced when
+// the new one is complete and on the disk. `LARDER_FILE` if the system reports an error, which is
+// in the message.
 //
 // Safety:
 // As for `larder_table_drop`; `path` is null or ends with a NUL.
@@ -771,32 +793,34 @@ enum larder_status larder_table_save(const struct larder_table *table, const cha
 
 /* --- Keys and values, without terms --- */
 
-// The integer as a key.
+// Returns a key that is an integer.
 struct larder_key larder_key_i64(int64_t key);
 
-// The binary of a text's bytes, without the NUL, as a key. Null is nothing.
+// Returns a key that is the binary of a text's bytes, without the NUL. If `key` is null, it is a
+// key of nothing.
 //
 // Safety:
 // `key` is null or ends with a NUL.
 struct larder_key larder_key_str(const char *key);
 
-// The binary of `len` bytes, which may be anything, as a key.
+// Returns a key that is a binary of `len` arbitrary bytes.
 struct larder_key larder_key_bytes(const uint8_t *key, size_t len);
 
-// The term as a key; of a view of nothing, nothing.
+// Returns a key that is a term. Of a view of nothing, it is a key of nothing.
 struct larder_key larder_key_view(struct larder_view key);
 
-// Inserts the row `{Key, Value}`, as `larder_insert`: in a set in place of the one with the key.
-// `LARDER_TABLE_TYPE`, as for all functions on pairs: the table's key is not in front.
+// Inserts the row `{Key, Value}`, like `larder_insert`. In a set or ordered_set it replaces the
+// row with the same key. `LARDER_TABLE_TYPE`, as for all functions on pairs, if the key isn't the
+// first element of the table's rows.
 //
 // Safety:
-// As for `larder_table_drop`; the view's terms, and what the key leads to, are as they were when
-// they were made.
+// As for `larder_table_drop`; the view's terms, and what the key refers to, are as they were when
+// the view and the key were made.
 enum larder_status larder_put(const struct larder_table *table,
                               struct larder_key key,
                               struct larder_view value);
 
-// As `larder_put`; the value is an integer.
+// Like `larder_put`, but the value is an integer.
 //
 // Safety:
 // As for `larder_put`.
@@ -804,7 +828,7 @@ enum larder_status larder_put_i64(const struct larder_table *table,
                                   struct larder_key key,
                                   int64_t value);
 
-// As `larder_put`; the value is a float. `LARDER_BAD_TERM` for infinities and NaN.
+// Like `larder_put`, but the value is a float. `LARDER_BAD_TERM` if it is infinite or NaN.
 //
 // Safety:
 // As for `larder_put`.
@@ -812,7 +836,7 @@ enum larder_status larder_put_f64(const struct larder_table *table,
                                   struct larder_key key,
                                   double value);
 
-// As `larder_put`; the value is the binary of a text's bytes, without the NUL.
+// Like `larder_put`, but the value is the binary of a text's bytes, without the NUL.
 //
 // Safety:
 // As for `larder_put`; `value` is null or ends with a NUL.
@@ -820,28 +844,28 @@ enum larder_status larder_put_str(const struct larder_table *table,
                                   struct larder_key key,
                                   const char *value);
 
-// As `larder_put`; the value is the binary of `len` bytes, which may be anything.
+// Like `larder_put`, but the value is a binary of `len` arbitrary bytes.
 //
 // Safety:
-// As for `larder_put`; `value` leads to `len` bytes, or `len` is 0.
+// As for `larder_put`; `value` points to `len` bytes, or `len` is 0.
 enum larder_status larder_put_bytes(const struct larder_table *table,
                                     struct larder_key key,
                                     const uint8_t *value,
                                     size_t len);
 
-// Fills `out` with the value under a key: the second element of its row, in a bag of the row that
-// came first. `LARDER_NONE`, and an empty `out`, if there is none; `LARDER_BAD_ROW` if the row has
-// no second element. As `larder_lookup_elements`.
+// Fills `out` with the value under a key: the second element of its row; in a bag, that of the row
+// that arrived first. `LARDER_NONE`, and an empty `out`, if there is no such key. `LARDER_BAD_ROW`
+// if a row has no second element. Like `larder_lookup_elements`.
 //
 // Safety:
-// As for `larder_table_drop`; what the key leads to is as it was when it was made; `out` is null
-// or a sequence that nobody else uses.
+// As for `larder_table_drop`; what the key refers to is as it was when the key was made; `out` is
+// null or a sequence that nobody else uses.
 enum larder_status larder_get(const struct larder_table *table,
                               struct larder_key key,
                               struct larder_terms *out);
 
-// As `larder_get`; the integer, in `*value`, which else stays as it is. `LARDER_VALUE_TYPE` if it
-// is none of 64 bits.
+// Like `larder_get`, but writes the integer to `*value`. `LARDER_VALUE_TYPE` if the value isn't an
+// integer of 64 bits. If the status isn't `LARDER_OK`, `*value` is unchanged.
 //
 // Safety:
 // As for `larder_get`; `value` is null or may be written to.
@@ -849,8 +873,8 @@ enum larder_status larder_get_i64(const struct larder_table *table,
                                   struct larder_key key,
                                   int64_t *value);
 
-// As `larder_get`; the float, in `*value`, which else stays as it is. `LARDER_VALUE_TYPE` if it is
-// none.
+// Like `larder_get`, but writes the float to `*value`. `LARDER_VALUE_TYPE` if the value isn't a
+// float. If the status isn't `LARDER_OK`, `*value` is unchanged.
 //
 // Safety:
 // As for `larder_get_i64`.
@@ -858,9 +882,10 @@ enum larder_status larder_get_f64(const struct larder_table *table,
                                   struct larder_key key,
                                   double *value);
 
-// As `larder_get`; the binary's bytes, as `snprintf` writes: `capacity` at most, the last a NUL,
-// which is not the binary's; how many it has, in `*len` unless that is null. What is there was cut
-// if `*len` is `capacity` or more. `LARDER_VALUE_TYPE` if the value is no binary.
+// Like `larder_get`, but writes the bytes of a binary to `out`, as `snprintf` does: at most
+// `capacity` bytes, of which the last is a NUL that isn't part of the binary. Writes the length of
+// the binary to `*len`, unless `len` is null. If `*len` is `capacity` or more, the bytes were
+// truncated. `LARDER_VALUE_TYPE` if the value isn't a binary.
 //
 // Safety:
 // As for `larder_get`; `out` points to `capacity` bytes, or `capacity` is 0; `len` is null or may
@@ -871,8 +896,8 @@ enum larder_status larder_get_str(const struct larder_table *table,
                                   size_t capacity,
                                   size_t *len);
 
-// Adds to the integer under a key; the sum in `*sum` unless that is null. A counter that is not
-// there begins with 0. Atomic. As `larder_add`.
+// Adds to the integer under a key. Writes the sum to `*sum`, unless `sum` is null. A counter that
+// doesn't exist starts from 0. Atomic. Apart from that like `larder_add`.
 //
 // Safety:
 // As for `larder_put`; `sum` is null or may be written to.
@@ -881,13 +906,13 @@ enum larder_status larder_add_i64(const struct larder_table *table,
                                   int64_t increment,
                                   int64_t *sum);
 
-// Whether there is a row under a key: `LARDER_OK` or `LARDER_NONE`.
+// Returns whether there is a row under a key: `LARDER_OK` or `LARDER_NONE`.
 //
 // Safety:
-// As for `larder_table_drop`; what the key leads to is as it was when it was made.
+// As for `larder_table_drop`; what the key refers to is as it was when the key was made.
 enum larder_status larder_has(const struct larder_table *table, struct larder_key key);
 
-// Deletes what is under a key. `LARDER_NONE` if that is nothing.
+// Deletes all rows under a key. `LARDER_NONE` if there is none.
 //
 // Safety:
 // As for `larder_has`.
@@ -934,9 +959,9 @@ enum larder_status larder_map_add(const struct larder_table *table,
 
 /* --- Rows that expire --- */
 
-// Inserts a row, as `larder_insert`, that lives for so many milliseconds, whatever the table's
-// `ttl_ms`; a negative number stands for ever. `LARDER_TABLE_TYPE`: the table was made without
-// bounds.
+// Inserts a row, like `larder_insert`, that expires after `ttl_ms` milliseconds, whatever the
+// table's own `ttl_ms` is. If it is negative, the row doesn't expire. `LARDER_TABLE_TYPE` if the
+// table was made without bounds.
 //
 // Safety:
 // As for `larder_insert`.
@@ -944,8 +969,9 @@ enum larder_status larder_insert_for(const struct larder_table *table,
                                      struct larder_view row,
                                      int64_t ttl_ms);
 
-// Gives the row under a key so many milliseconds to live, from now on; a negative number stands
-// for ever. `LARDER_NONE` if there is no row. Feeds are not told. As `larder_insert_for`.
+// Sets the time to live of the row under a key to `ttl_ms` milliseconds from now. If it is
+// negative, the row doesn't expire. Feeds don't report this. `LARDER_NONE` if there is no row.
+// `LARDER_TABLE_TYPE` if the table was made without bounds.
 //
 // Safety:
 // As for `larder_insert`.
@@ -953,9 +979,9 @@ enum larder_status larder_expire(const struct larder_table *table,
                                  struct larder_view key,
                                  int64_t ttl_ms);
 
-// How many milliseconds the row under a key has left, in `*ttl_ms` unless that is null: -1 for
-// ever. `LARDER_NONE` if there is no row. It is no read that `idle_ms` counts. As
-// `larder_insert_for`.
+// Gets the remaining time of the row under a key in milliseconds, or -1 if the row doesn't expire.
+// Writes it to `*ttl_ms`, unless `ttl_ms` is null. This doesn't count as a read for `idle_ms`.
+// `LARDER_NONE` if there is no row. `LARDER_TABLE_TYPE` if the table was made without bounds.
 //
 // Safety:
 // As for `larder_insert`; `ttl_ms` is null or may be written to.
@@ -965,11 +991,12 @@ enum larder_status larder_time_left(const struct larder_table *table,
 
 /* --- Queries, ranges and scans --- */
 
-// Begins to look for what a match specification, written as in Erlang, gives:
-// `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. A handle in `*rows`, to be given up with
-// `larder_rows_free`; `larder_rows_next` gives results. `backward`: from the end of an
-// ordered_set. Guards on the key of an ordered_set, and a key that is known, limit what is looked
-// at. `LARDER_BAD_SPEC`, with the reason.
+// Begins a scan for the results of a match specification in Erlang's syntax, such as
+// `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. Writes a handle of the scan to `*rows`, which must be
+// freed by `larder_rows_free`. `larder_rows_next` returns the results. If `backward` is set, the
+// scan of an ordered_set is in descending order. If the key is known, or guards limit the key of
+// an ordered_set, only matching keys are examined. `LARDER_BAD_SPEC` if the specification doesn't
+// compile; the message has the reason.
 //
 // Safety:
 // As for `larder_table_drop`; `spec` is null or ends with a NUL; `rows` is null or may be written
@@ -979,7 +1006,7 @@ enum larder_status larder_select(const struct larder_table *table,
                                  bool backward,
                                  struct larder_rows **rows);
 
-// Begins to give every row: as `larder_select`.
+// Begins a scan of all rows. Apart from that like `larder_select`.
 //
 // Safety:
 // As for `larder_select`.
@@ -987,37 +1014,37 @@ enum larder_status larder_each(const struct larder_table *table,
                                bool backward,
                                struct larder_rows **rows);
 
-// Begins to give the rows of an ordered_set with keys from `low` on and before `high`, in order; a
-// key of nothing is no bound. As `larder_select`. `LARDER_TABLE_TYPE` for other tables. O(log n),
-// and the rows that are given.
+// Begins a scan of the rows of an ordered_set whose keys are at least `low` and less than `high`.
+// A key of nothing is no bound. Apart from that like `larder_select`. `LARDER_TABLE_TYPE` for
+// other tables. O(log n) plus the rows that are returned.
 //
 // Safety:
-// As for `larder_select`; what the keys lead to is as it was when they were made.
+// As for `larder_select`; what the keys refer to is as it was when they were made.
 enum larder_status larder_range(const struct larder_table *table,
                                 struct larder_key low,
                                 struct larder_key high,
                                 bool backward,
                                 struct larder_rows **rows);
 
-// Fills `out` with the next results, `most` or, at the end, fewer; `LARDER_NONE`, and an empty
-// `out`, when there are no more. Nothing is held between calls: others write, and a row that is
-// there throughout is met once. O(rows that are looked at).
+// Fills `out` with the next results: `most` of them, or fewer at the end. `LARDER_NONE`, and an
+// empty `out`, if there are no more. Nothing is locked between calls: others may write. A row that
+// exists throughout the scan is found exactly once. O(rows that are examined).
 //
 // Safety:
-// `rows` is null, or a scan that was not given up and nobody else uses; `out` is null or a
-// sequence that nobody else uses.
+// `rows` is null, or a scan that was not freed and nobody else uses; `out` is null or a sequence
+// that nobody else uses.
 enum larder_status larder_rows_next(struct larder_rows *rows,
                                     size_t most,
                                     struct larder_terms *out);
 
-// Gives up a scan, at its end or before. Null is nothing to give up.
+// Frees a scan, which need not be at its end. Does nothing if `rows` is null.
 //
 // Safety:
-// `rows` is null, or a scan that was not given up.
+// `rows` is null, or a scan that was not freed.
 void larder_rows_free(struct larder_rows *rows);
 
-// How many rows a match specification gives `true` for, in `*count` unless that is null.
-// `LARDER_BAD_SPEC`.
+// Counts the rows for which a match specification returns `true`. Writes their number to `*count`,
+// unless `count` is null. `LARDER_BAD_SPEC` if the specification doesn't compile.
 //
 // Safety:
 // As for `larder_table_drop`; `spec` is null or ends with a NUL; `count` is null or may be written
@@ -1026,8 +1053,9 @@ enum larder_status larder_select_count(const struct larder_table *table,
                                        const char *spec,
                                        uint64_t *count);
 
-// Deletes the rows that a match specification gives `true` for, each by itself; how many, in
-// `*count` unless that is null. `LARDER_BAD_SPEC`.
+// Deletes the rows for which a match specification returns `true`, each atomically. Writes their
+// number to `*count`, unless `count` is null. `LARDER_BAD_SPEC` if the specification doesn't
+// compile.
 //
 // Safety:
 // As for `larder_select_count`.
@@ -1035,10 +1063,10 @@ enum larder_status larder_select_delete(const struct larder_table *table,
                                         const char *spec,
                                         uint64_t *count);
 
-// Deletes the rows that a match specification matches, each by itself, and fills `out` with its
-// results for them, which are those that `larder_select` would give; `LARDER_NONE`, and an empty
-// `out`, if nothing matched. Atomic for each row: of several takers one gets it. If `out` is null,
-// nothing is taken. `LARDER_BAD_SPEC`.
+// Deletes the rows that a match specification matches, each atomically, and fills `out` with its
+// results for them, which are those that `larder_select` would return. If several threads take the
+// same row, only one gets it. `LARDER_NONE`, and an empty `out`, if nothing matched. If `out` is
+// null, nothing is deleted. `LARDER_BAD_SPEC` if the specification doesn't compile.
 //
 // Safety:
 // As for `larder_table_drop`; `spec` is null or ends with a NUL; `out` is null or a sequence that
@@ -1047,9 +1075,10 @@ enum larder_status larder_select_take(const struct larder_table *table,
                                       const char *spec,
                                       struct larder_terms *out);
 
-// Replaces the rows that a match specification matches by its results, which have to keep the key,
-// each atomically; how many, in `*count` unless that is null. `LARDER_BAD_SPEC`;
-// `LARDER_TABLE_TYPE` if a key might change, and for bags.
+// Replaces the rows that a match specification matches by its results, each atomically. A result
+// must have the key of its row. Writes the number of rows to `*count`, unless `count` is null.
+// `LARDER_BAD_SPEC` if the specification doesn't compile. `LARDER_TABLE_TYPE` if a key might
+// change, and for bags.
 //
 // Safety:
 // As for `larder_select_count`.
@@ -1060,40 +1089,42 @@ enum larder_status larder_select_replace(const struct larder_table *table,
 /* --- Queries with parameters --- */
 
 // Compiles a match specification in which `{bind, N}` stands for the Nth value, from 1 to 255:
-// `[{{{user,{bind,1}},'$1'},[{'<','$1',{bind,2}}],['$1']}]`. A handle in `*prepared`, to be given
-// up with `larder_prepared_free`. The functions `larder_…_prepared` take it with values, and
-// compile nothing. A value is a constant, whatever it is. `LARDER_BAD_SPEC`, with the reason.
+// `[{{{user,{bind,1}},'$1'},[{'<','$1',{bind,2}}],['$1']}]`. Writes a handle to `*prepared`, which
+// must be freed by `larder_prepared_free`. The functions `larder_…_prepared` take it with values,
+// and don't compile it again. Any term may be a value, and is taken as a constant.
+// `LARDER_BAD_SPEC` if the specification doesn't compile; the message has the reason.
 //
 // Safety:
 // `spec` is null or ends with a NUL; `prepared` is null or may be written to.
 enum larder_status larder_prepare(const char *spec, struct larder_prepared **prepared);
 
-// How many values it wants: the greatest number of a parameter.
+// Returns the number of values that the specification needs, which is the greatest number of a
+// parameter.
 //
 // Safety:
-// `prepared` is null, or a handle that was not given up.
+// `prepared` is null, or a handle that was not freed.
 size_t larder_prepared_parameters(const struct larder_prepared *prepared);
 
-// Gives up the handle. Scans that were begun with it go on. Null is nothing to give up.
+// Frees the handle. Scans that were begun with it continue. Does nothing if `prepared` is null.
 //
 // Safety:
-// `prepared` is null, or a handle that was not given up.
+// `prepared` is null, or a handle that was not freed.
 void larder_prepared_free(struct larder_prepared *prepared);
 
-// As `larder_select`, with a prepared specification and its values: all terms of `values`, which
-// is null for none. What is looked at is chosen for the values. `LARDER_BAD_SPEC` if there are
-// more or fewer than it has parameters.
+// Like `larder_select`, but with a prepared specification and its values, which are the terms of
+// `values`; none if `values` is null. The rows to examine are chosen for these values.
+// `LARDER_BAD_SPEC` if the number of values isn't that of the parameters.
 //
 // Safety:
-// As for `larder_table_drop`; `prepared` is null or a handle that was not given up; `values` is
-// null or a sequence that nobody changes meanwhile; `rows` is null or may be written to.
+// As for `larder_table_drop`; `prepared` is null or a handle that was not freed; `values` is null
+// or a sequence that nobody changes meanwhile; `rows` is null or may be written to.
 enum larder_status larder_select_prepared(const struct larder_table *table,
                                           const struct larder_prepared *prepared,
                                           const struct larder_terms *values,
                                           bool backward,
                                           struct larder_rows **rows);
 
-// As `larder_select_count`, with a prepared specification: see `larder_select_prepared`.
+// Like `larder_select_count`, but with a prepared specification; see `larder_select_prepared`.
 //
 // Safety:
 // As for `larder_select_prepared`; `count` is null or may be written to.
@@ -1102,7 +1133,7 @@ enum larder_status larder_select_count_prepared(const struct larder_table *table
                                                 const struct larder_terms *values,
                                                 uint64_t *count);
 
-// As `larder_select_delete`, with a prepared specification: see `larder_select_prepared`.
+// Like `larder_select_delete`, but with a prepared specification; see `larder_select_prepared`.
 //
 // Safety:
 // As for `larder_select_count_prepared`.
@@ -1111,7 +1142,7 @@ enum larder_status larder_select_delete_prepared(const struct larder_table *tabl
                                                  const struct larder_terms *values,
                                                  uint64_t *count);
 
-// As `larder_select_replace`, with a prepared specification: see `larder_select_prepared`.
+// Like `larder_select_replace`, but with a prepared specification; see `larder_select_prepared`.
 //
 // Safety:
 // As for `larder_select_count_prepared`.
@@ -1120,8 +1151,8 @@ enum larder_status larder_select_replace_prepared(const struct larder_table *tab
                                                   const struct larder_terms *values,
                                                   uint64_t *count);
 
-// As `larder_select_take`, with a prepared specification: see `larder_select_prepared`. `out` may
-// be `values`.
+// Like `larder_select_take`, but with a prepared specification; see `larder_select_prepared`.
+// `out` may be `values`.
 //
 // Safety:
 // As for `larder_select_prepared`; `out` is null or a sequence that nobody else uses.
@@ -1132,13 +1163,15 @@ enum larder_status larder_select_take_prepared(const struct larder_table *table,
 
 /* --- Ranks --- */
 
-// The rank of the row under a key of an ordered_set, 1 for the first, in `*rank` unless that is
-// null; `LARDER_NONE` if there is no such row. O(log n); the first question about ranks counts the
-// table once, each later one what has changed since.
+// Gets the rank of the row under a key of an ordered_set, which is 1 for the first row. Writes it
+// to `*rank`, unless `rank` is null. `LARDER_NONE` if there is no such row. O(log n). The first
+// call of a function about ranks also counts all rows of the table, and later calls count what has
+// changed since.
 //
-// Exact while nobody inserts or deletes, and of a snapshot. Otherwise a row that is there
-// throughout the call counts once; one that comes or goes meanwhile may count or not.
-// `LARDER_TABLE_TYPE`: a table that is no ordered_set, or on a structure other than the usual.
+// The rank is exact in a snapshot, and if nobody inserts or deletes meanwhile. Otherwise, a row
+// that exists throughout the call counts once, and a row that is inserted or deleted meanwhile may
+// count or not. `LARDER_TABLE_TYPE` if the table isn't an ordered_set, or has another structure
+// than the default.
 //
 // Safety:
 // As for `larder_insert`; `rank` is null or may be written to.
@@ -1146,8 +1179,9 @@ enum larder_status larder_rank(const struct larder_table *table,
                                struct larder_view key,
                                uint64_t *rank);
 
-// Fills `out` with the n-th row of an ordered_set: from 1 on from the first, from -1 on from the
-// last. `LARDER_NONE`, and an empty `out`, if there are fewer, and for 0. As `larder_rank`.
+// Fills `out` with the n-th row of an ordered_set. 1 is the first row, 2 the second, and so on; -1
+// is the last row, -2 the one before it, and so on. `LARDER_NONE`, and an empty `out`, if there is
+// no such row, as for 0. Apart from that like `larder_rank`.
 //
 // Safety:
 // As for `larder_first`.
@@ -1155,9 +1189,9 @@ enum larder_status larder_nth(const struct larder_table *table,
                               int64_t n,
                               struct larder_terms *out);
 
-// Fills `out` with rows of an ordered_set, in order, from the n-th on, which is counted as by
-// `larder_nth`: `most`, or as many as there are. `LARDER_NONE`, and an empty `out`, if that is
-// none. As `larder_rank`, and O(rows).
+// Fills `out` with `most` rows of an ordered_set, in order, from the n-th row on, or with fewer if
+// there are fewer. `n` is counted as by `larder_nth`. `LARDER_NONE`, and an empty `out`, if there
+// are none. Apart from that like `larder_rank`, plus O(rows).
 //
 // Safety:
 // As for `larder_first`.
@@ -1166,8 +1200,8 @@ enum larder_status larder_slice(const struct larder_table *table,
                                 size_t most,
                                 struct larder_terms *out);
 
-// How many rows of an ordered_set have keys from `low` on and before `high`, in `*count` unless
-// that is null. As `larder_rank`.
+// Counts the rows of an ordered_set whose keys are at least `low` and less than `high`. Writes the
+// number to `*count`, unless `count` is null. Apart from that like `larder_rank`.
 //
 // Safety:
 // As for `larder_insert`, for both views; `count` is null or may be written to.
@@ -1178,13 +1212,15 @@ enum larder_status larder_count_range(const struct larder_table *table,
 
 /* --- Secondary indexes --- */
 
-// Adds an index of the element at a position, from 1, of each row; rows that are shorter are not
-// in it. `flags` are `larder_index_flags`. Others read and write the table meanwhile; match
-// specifications find the index by themselves. `LARDER_BAD_OPTION` (a name that another index has,
-// a position or flags that are none), `LARDER_NOT_UNIQUE`, `LARDER_TABLE_TYPE` (a structure other
-// than the usual, a snapshot). O(n log n).
+// Adds an index on the element at a position, counted from 1, of each row. Shorter rows aren't in
+// the index. `flags` are `larder_index_flags`. Others may read and write the table meanwhile.
+// Match specifications use the index automatically. `LARDER_BAD_OPTION` if another index has the
+// name, or if the position or the flags are invalid. `LARDER_NOT_UNIQUE` if a unique index would
+// have a value twice. `LARDER_TABLE_TYPE` if the table is a snapshot, or has another structure
+// than the default. O(n log n).
 //
-// From then on a write that would give a unique index a value twice is `LARDER_NOT_UNIQUE`.
+// From then on, a write that would add a value to a unique index twice returns
+// `LARDER_NOT_UNIQUE`.
 //
 // Safety:
 // As for `larder_table_drop`; `name` is null or ends with a NUL.
@@ -1193,9 +1229,9 @@ enum larder_status larder_add_index(const struct larder_table *table,
                                     size_t position,
                                     uint32_t flags);
 
-// Adds an index of what an expression of match specifications gives for each row, `'$_'`:
-// `{map_get, zip, {element, 5, '$_'}}`. Rows for which it fails are not in it. As
-// `larder_add_index`.
+// Adds an index on the value of an expression of match specifications, in which `'$_'` is the row:
+// `{map_get, zip, {element, 5, '$_'}}`. Rows for which the expression fails aren't in the index.
+// Apart from that like `larder_add_index`.
 //
 // Safety:
 // As for `larder_add_index`; `expression` is null or ends with a NUL.
@@ -1204,15 +1240,16 @@ enum larder_status larder_add_index_on(const struct larder_table *table,
                                        const char *expression,
                                        uint32_t flags);
 
-// Drops an index. O(1). `LARDER_NO_INDEX`.
+// Drops an index. `LARDER_NO_INDEX` if there is none with this name. O(1).
 //
 // Safety:
 // As for `larder_add_index`.
 enum larder_status larder_drop_index(const struct larder_table *table, const char *name);
 
-// Fills `out` with the rows that have a value in an index; `LARDER_NONE`, and an empty `out`, if
-// there are none. A row that has it throughout the call is there once. `out` may be the sequence
-// that the value is viewed in. `LARDER_NO_INDEX`. O(log n), and O(log n) for each row.
+// Fills `out` with the rows that have a value in an index. `LARDER_NONE`, and an empty `out`, if
+// there are none. A row that has the value throughout the call is found exactly once. `out` may be
+// the sequence that contains the value. `LARDER_NO_INDEX` if there is no such index. O(log n),
+// plus O(log n) for each row.
 //
 // Safety:
 // As for `larder_lookup`; `name` is null or ends with a NUL.
@@ -1221,9 +1258,10 @@ enum larder_status larder_index_lookup(const struct larder_table *table,
                                        struct larder_view value,
                                        struct larder_terms *out);
 
-// Fills `out` with what a match specification gives for the rows of an index, in the order of
-// their values there; `LARDER_NONE`, and an empty `out`, if that is nothing. A row whose value
-// changes meanwhile may be met twice or not at all. `LARDER_NO_INDEX`, `LARDER_BAD_SPEC`.
+// Fills `out` with the results of a match specification for the rows of an index, in the order of
+// their values in the index. `LARDER_NONE`, and an empty `out`, if there are none. A row whose
+// value changes meanwhile may be found twice or not at all. `LARDER_NO_INDEX` if there is no such
+// index. `LARDER_BAD_SPEC` if the specification doesn't compile.
 //
 // Safety:
 // As for `larder_index_lookup`; `spec` is null or ends with a NUL.
@@ -1234,44 +1272,46 @@ enum larder_status larder_index_select(const struct larder_table *table,
 
 /* --- Snapshots and feeds --- */
 
-// Takes snapshots of `count` tables of one world, all of one moment, and puts a handle of each in
-// `snapshots`, in the tables' order: to be given up with `larder_table_free`, which ends it. O(1)
-// for each table; nothing is copied.
+// Takes snapshots of `count` tables of one world at one instant. Writes a handle of each to
+// `snapshots`, in the order of the tables. `larder_table_free` frees a handle and ends its
+// snapshot. O(1) for each table; nothing is copied.
 //
-// Every function that reads takes a snapshot for a table; those that write answer
-// `LARDER_READ_ONLY`. A snapshot stays as it is when its table is emptied or dropped. While it
-// lives, the first change of each key in the table keeps what was there. `larder_size` counts a
-// snapshot's rows the first time. `LARDER_TABLE_TYPE`: a snapshot, or a table on a structure other
-// than the usual.
+// All functions that read a table also accept a snapshot. Those that write return
+// `LARDER_READ_ONLY`. A snapshot doesn't change when its table is cleared or dropped. While it
+// exists, the first change of each key in the table preserves the old rows. The first call of
+// `larder_size` counts the rows of a snapshot. `LARDER_TABLE_TYPE` if a table is a snapshot
+// itself, or has another structure than the default.
 //
 // Safety:
-// `tables` is null or has `count` pointers, each null or a handle that was not given up;
-// `snapshots` is null or has room for `count` pointers.
+// `tables` is null or has `count` pointers, each null or a handle that was not freed; `snapshots`
+// is null or has room for `count` pointers.
 enum larder_status larder_snapshot(const struct larder_table *const *tables,
                                    size_t count,
                                    struct larder_table **snapshots);
 
-// Puts what has to be done to one snapshot's rows to get another's, both of one table, in place of
-// what `out` holds: `{insert, New}`, `{replace, Old, New}` and `{delete, Old}`, in no order.
-// `LARDER_NONE` if there is nothing. Takes the time of what changed since the oldest snapshot that
-// lives; keys that did not are not read, unless the table was cleared between the two.
-// `LARDER_TABLE_TYPE`: one is no snapshot, or they are of different tables.
+// Compares two snapshots of one table. Replaces the contents of `out` by the changes that turn the
+// rows of `old` into those of `new`: `{insert, New}`, `{replace, Old, New}` and `{delete, Old}`,
+// in no order. `LARDER_NONE` if there are none. O(changes since the oldest snapshot that exists):
+// keys that haven't changed aren't read, unless the table was cleared between the two.
+// `LARDER_TABLE_TYPE` if one isn't a snapshot, or they are of different tables.
 //
 // Safety:
-// `old` and `new` are null or handles that were not given up; `out` is null or a sequence that
-// nobody else uses, and no view of its terms is used any more.
+// `old` and `new` are null or handles that were not freed; `out` is null or a sequence that nobody
+// else uses, and no view of its terms is used any more.
 enum larder_status larder_diff(const struct larder_table *old,
                                const struct larder_table *new_,
                                struct larder_terms *out);
 
-// Subscribes to all that changes in a table from here on; a handle of the feed in `*feed`, to be
-// given up with `larder_feed_free`.
+// Subscribes to the changes of a table from this moment on. Writes a handle of the feed to
+// `*feed`, which must be freed by `larder_feed_free`.
 //
-// `filter` is null, or a match specification: the changes of rows, old or new, that match.
-// `limit`: so many changes the feed may fall behind, 0 for 10,000; older ones are lost, which it
-// says. `snapshot`, unless it is null, gets a handle of a snapshot of the moment at which the feed
-// begins: no change is in both, and none in neither. `LARDER_BAD_SPEC`; `LARDER_TABLE_TYPE`: a
-// snapshot, or a table on a structure other than the usual.
+// If `filter` isn't null, it is a match specification, and the feed only has changes of rows whose
+// old or new form matches. `limit` is the number of changes by which the feed may fall behind; 0
+// means 10,000. Beyond that, the oldest changes are lost, which the feed reports. If `snapshot`
+// isn't null, a handle of a snapshot of the moment at which the feed begins is written to it. Each
+// change is either in the snapshot or in the feed, and none is in both. `LARDER_BAD_SPEC` if the
+// filter doesn't compile. `LARDER_TABLE_TYPE` if the table is a snapshot, or has another structure
+// than the default.
 //
 // Safety:
 // As for `larder_table_drop`; `filter` is null or ends with a NUL; `snapshot` and `feed` are null
@@ -1282,61 +1322,62 @@ enum larder_status larder_subscribe(const struct larder_table *table,
                                     struct larder_table **snapshot,
                                     struct larder_feed **feed);
 
-// Puts the next change into `*change`; waits for it so many milliseconds: with 0 not at all, with
-// a negative number as long as it takes. `LARDER_NONE`, and null in `*change`, if none has come;
-// `LARDER_NO_TABLE` after `LARDER_EVENT_GONE`.
+// Writes the address of the next change to `*change`. Waits for it for `timeout_ms` milliseconds;
+// without a limit, if that is negative. `LARDER_NONE`, and null in `*change`, if there was no
+// change. `LARDER_NO_TABLE` after `LARDER_EVENT_GONE`.
 //
 // Safety:
-// `feed` is null, or a feed that was not given up and nobody else uses; `change` is null or may be
+// `feed` is null, or a feed that was not freed and nobody else uses; `change` is null or may be
 // written to.
 enum larder_status larder_feed_next(struct larder_feed *feed,
                                     int64_t timeout_ms,
                                     const struct larder_change **change);
 
-// Calls `f` with `data` and each change, on this thread, as it comes, until `f` answers false or
-// the table is dropped: `LARDER_OK`, or `LARDER_NO_TABLE` if the feed was over before. For a
-// thread of the program's own that follows a table. `f` may do everything with every table; it
-// must not use or give up this feed, leave by `longjmp`, or throw.
+// Calls `f` with `data` and each change, on this thread, as changes happen. Returns `LARDER_OK`
+// when `f` returns false, or when the table was dropped. `LARDER_NO_TABLE` if the feed had already
+// ended. This function is for a thread of the program that follows a table. `f` may use all
+// tables. It must not use or free this feed, call `longjmp` to leave, or throw an exception.
 //
 // Safety:
-// As for `larder_feed_next`; `f` is null or a function that takes these, and keeps the rules.
+// As for `larder_feed_next`; `f` is null or a function with these parameters that follows these
+// rules.
 enum larder_status larder_feed_each(struct larder_feed *feed,
                                     bool (*f)(void *data, const struct larder_change *change),
                                     void *data);
 
-// Ends a subscription. Null is nothing to end.
+// Ends a subscription, and frees its feed. Does nothing if `feed` is null.
 //
 // Safety:
-// `feed` is null, or a feed that was not given up; no change of it is used any more.
+// `feed` is null, or a feed that was not freed; no change of it is used any more.
 void larder_feed_free(struct larder_feed *feed);
 
 /* --- Several changes at one instant --- */
 
-// Makes an empty list. Never null.
+// Makes an empty list. Never returns null.
 struct larder_operations *larder_operations_new(void);
 
-// Gives up a list. Null is nothing to give up.
+// Frees a list. Does nothing if `operations` is null.
 //
 // Safety:
-// `operations` is null, or came from `larder_operations_new` and was not given up.
+// `operations` is null, or came from `larder_operations_new` and was not freed.
 void larder_operations_free(struct larder_operations *operations);
 
-// Makes a list empty.
+// Removes all operations from a list.
 //
 // Safety:
-// `operations` is null, or a list that was not given up and nobody else uses.
+// `operations` is null, or a list that was not freed and nobody else uses.
 void larder_operations_clear(struct larder_operations *operations);
 
-// Adds: insert a row, as `larder_insert`. The list copies it.
+// Adds an operation to a list: inserts a row, like `larder_insert`. The list copies the row.
 //
 // Safety:
-// `operations` is null, or a list that was not given up and nobody else uses; otherwise as for
+// `operations` is null, or a list that was not freed and nobody else uses; otherwise as for
 // `larder_insert`.
 enum larder_status larder_op_insert(struct larder_operations *operations,
                                     const struct larder_table *table,
                                     struct larder_view row);
 
-// Adds: insert a row. Holds if there is none under its key.
+// Adds an operation to a list: inserts a row. Its condition is that there is no row under the key.
 //
 // Safety:
 // As for `larder_op_insert`.
@@ -1344,8 +1385,8 @@ enum larder_status larder_op_insert_new(struct larder_operations *operations,
                                         const struct larder_table *table,
                                         struct larder_view row);
 
-// Adds: nothing. Holds if the rows under the key are those of the sequence, in their order; null
-// is none.
+// Adds a condition to a list: that the rows under the key are those of the sequence, in the same
+// order. If `rows` is null, there must be none.
 //
 // Safety:
 // As for `larder_op_insert`; `rows` is null or a sequence that nobody changes meanwhile.
@@ -1354,7 +1395,7 @@ enum larder_status larder_op_check(struct larder_operations *operations,
                                    struct larder_view key,
                                    const struct larder_terms *rows);
 
-// Adds: delete what is under a key, if there is something.
+// Adds an operation to a list: deletes all rows under a key, if there are any.
 //
 // Safety:
 // As for `larder_op_insert`.
@@ -1362,7 +1403,7 @@ enum larder_status larder_op_delete(struct larder_operations *operations,
                                     const struct larder_table *table,
                                     struct larder_view key);
 
-// Adds: delete this very row, if it is there.
+// Adds an operation to a list: deletes the row that is identical to this one, if there is one.
 //
 // Safety:
 // As for `larder_op_insert`.
@@ -1370,7 +1411,8 @@ enum larder_status larder_op_delete_row(struct larder_operations *operations,
                                         const struct larder_table *table,
                                         struct larder_view row);
 
-// Adds: add to the integer at a position, from 1, of the row under a key. Holds if there is a row.
+// Adds an operation to a list: adds to the integer at a position, counted from 1, of the row under
+// a key. Its condition is that there is a row.
 //
 // Safety:
 // As for `larder_op_insert`.
@@ -1380,8 +1422,8 @@ enum larder_status larder_op_add(struct larder_operations *operations,
                                  size_t position,
                                  int64_t increment);
 
-// Adds: replace the element at a position, from 1, of the row under a key. Holds if there is a
-// row.
+// Adds an operation to a list: replaces the element at a position, counted from 1, of the row
+// under a key. Its condition is that there is a row.
 //
 // Safety:
 // As for `larder_op_insert`.
@@ -1391,75 +1433,79 @@ enum larder_status larder_op_update(struct larder_operations *operations,
                                     size_t position,
                                     struct larder_view element);
 
-// Lets the operations of a list take effect, at one instant, in their order: each sees what those
-// before it did. `LARDER_OK` if all hold. `LARDER_NONE` if one doesn't: then nothing has happened,
-// and the number of the first, from 1, is in `*first` unless that is null. Errors are those of
-// `larder_begin` and of each operation's function; nothing has happened then.
+// Commits the operations of a list. They take effect at one instant, in their order: each sees the
+// effects of those before it. `LARDER_OK` if all conditions hold. `LARDER_NONE` if one doesn't;
+// the number of the first such operation, counted from 1, is then written to `*first`, unless
+// `first` is null. Errors are those of `larder_begin` and of the function of each operation.
+// Unless the status is `LARDER_OK`, nothing has changed.
 //
-// The list stays as it is, and may be tried again.
+// The list doesn't change, and may be committed again.
 //
 // Safety:
-// `operations` is null, or a list that was not given up and nobody changes meanwhile; `first` is
-// null or may be written to.
+// `operations` is null, or a list that was not freed and nobody changes meanwhile; `first` is null
+// or may be written to.
 enum larder_status larder_operations_commit(const struct larder_operations *operations,
                                             size_t *first);
 
-// Begins a transaction on `count` tables of one world, and puts a handle of it in `*transaction`,
-// to be given up with `larder_transaction_free`. O(1) for each table.
+// Begins a transaction on `count` tables of one world, and writes a handle of it to
+// `*transaction`, which must be freed by `larder_transaction_free`. O(1) for each table.
 //
-// Read and write the tables that `larder_transaction_table` gives in their stead: they are as of
-// one instant, with what the transaction has written itself; nobody else sees that yet. Then
-// `larder_commit`, in a loop: `do { … } while ((status = larder_commit(transaction)) ==
-// LARDER_CONFLICT);`
+// In the transaction, use the tables that `larder_transaction_table` returns in place of the
+// others. They have the contents of one instant, and what the transaction itself has written,
+// which nobody else sees yet. Then call `larder_commit`, in a loop: `do { … } while ((status =
+// larder_commit(transaction)) == LARDER_CONFLICT);`
 //
-// `LARDER_BAD_OPTION` (a table twice), `LARDER_TABLE_TYPE`: a snapshot, or a table on a structure
-// other than the usual.
+// `LARDER_BAD_OPTION` if a table occurs twice. `LARDER_TABLE_TYPE` if a table is a snapshot, or
+// has another structure than the default.
 //
 // Safety:
-// `tables` is null or has `count` pointers, each null or a handle that was not given up;
+// `tables` is null or has `count` pointers, each null or a handle that was not freed;
 // `transaction` is null or may be written to.
 enum larder_status larder_begin(const struct larder_table *const *tables,
                                 size_t count,
                                 struct larder_transaction **transaction);
 
-// The table to use within a transaction for the one at `index`, from 0, of those that it was begun
-// on; null if there is none. It belongs to the transaction: it is not to be given up, and is valid
-// as long as that one. When the transaction has ended it answers `LARDER_NO_TABLE`.
+// Returns the table to use in a transaction in place of the one at `index`, counted from 0, of
+// those on which it was begun; null if there is none. The table belongs to the transaction: it
+// must not be freed, and is valid as long as the transaction. After the transaction has ended, it
+// returns `LARDER_NO_TABLE`.
 //
 // Safety:
-// `transaction` is null, or one that was not given up.
+// `transaction` is null, or one that was not freed.
 const struct larder_table *larder_transaction_table(const struct larder_transaction *transaction,
                                                     size_t index);
 
-// Whether nobody has changed what was read or written so far: `LARDER_OK`, or `LARDER_CONFLICT` if
-// `larder_commit` would answer that. For one that takes long, and would rather begin anew at once,
-// by `larder_commit`, than at its end. If it is `LARDER_OK`, somebody may change it at any moment.
-// `LARDER_NO_TABLE`: one was dropped, or the transaction has ended.
+// Checks whether anybody has changed what the transaction has read or written so far. `LARDER_OK`
+// if not, and `LARDER_CONFLICT` if `larder_commit` would return that. Use this in a long
+// transaction, to call `larder_commit` early, and so restart it. After `LARDER_OK`, others may
+// change the data at any moment. `LARDER_NO_TABLE` if a table was dropped, or the transaction has
+// ended.
 //
 // Safety:
-// `transaction` is null, or one that was not given up and nobody else uses.
+// `transaction` is null, or one that was not freed and nobody else uses.
 enum larder_status larder_validate(const struct larder_transaction *transaction);
 
-// Makes what was written take effect, at one instant, if nobody has changed what was read: ranges
-// and absences count, too.
+// Commits a transaction. Its writes take effect at one instant, if nobody has changed what it has
+// read, including ranges and keys that don't exist.
 //
-// `LARDER_CONFLICT`: somebody has. Nothing has happened, and the transaction has begun anew, of
-// this moment: its tables are the same pointers, and what was read is to be read again. One that
-// loses again and again gets its turn before others.
+// `LARDER_CONFLICT` if somebody has. Then nothing has changed, and the transaction is restarted
+// with the contents of this moment. Its tables are the same pointers, and everything must be read
+// again. A transaction that fails again and again is given priority over others.
 //
-// After every other answer the transaction has ended, and is to be given up: `LARDER_OK`;
-// `LARDER_NO_TABLE` (one was dropped, or the transaction had ended), `LARDER_NOT_UNIQUE`,
-// `LARDER_FULL`: nothing has happened.
+// After any other status the transaction has ended, and must be freed. These are `LARDER_OK`, and
+// errors after which nothing has changed: `LARDER_NO_TABLE` (a table was dropped, or the
+// transaction had already ended), `LARDER_NOT_UNIQUE` and `LARDER_FULL`.
 //
 // Safety:
-// `transaction` is null, or one that was not given up and nobody else uses; scans of its tables
-// are not used any more.
+// `transaction` is null, or one that was not freed and nobody else uses; scans of its tables are
+// not used any more.
 enum larder_status larder_commit(struct larder_transaction *transaction);
 
-// Gives up a transaction; without `larder_commit` it had no effect. Null is nothing to give up.
+// Frees a transaction. If it wasn't committed, it has no effect. Does nothing if `transaction` is
+// null.
 //
 // Safety:
-// `transaction` is null, or one that was not given up; its tables are not used any more.
+// `transaction` is null, or one that was not freed; its tables are not used any more.
 void larder_transaction_free(struct larder_transaction *transaction);
 
 #ifdef __cplusplus

@@ -1,4 +1,4 @@
-//! Rows that expire, of tables that were made with bounds.
+//! Rows that expire, in tables that were made with bounds.
 
 use crate::status::{guarded, Status};
 use crate::table::{larder_table, on, whether};
@@ -7,14 +7,14 @@ use crate::view::{give, larder_view};
 use ::larder::TimeLeft;
 use std::time::Duration;
 
-/// A time of C's: a negative one is none.
+/// A time of C. A negative one means `None`.
 fn time(ms: i64) -> Option<Duration> {
     u64::try_from(ms).ok().map(Duration::from_millis)
 }
 
-/// Inserts a row, as `larder_insert`, that lives for so many milliseconds, whatever the table's
-/// `ttl_ms`; a negative number stands for ever. `LARDER_TABLE_TYPE`: the table was made without
-/// bounds.
+/// Inserts a row, like `larder_insert`, that expires after `ttl_ms` milliseconds, whatever the
+/// table's own `ttl_ms` is. If it is negative, the row doesn't expire. `LARDER_TABLE_TYPE` if the
+/// table was made without bounds.
 ///
 /// # Safety
 /// As for `larder_insert`.
@@ -33,8 +33,9 @@ pub unsafe extern "C" fn larder_insert_for(
     })
 }
 
-/// Gives the row under a key so many milliseconds to live, from now on; a negative number stands
-/// for ever. `LARDER_NONE` if there is no row. Feeds are not told. As `larder_insert_for`.
+/// Sets the time to live of the row under a key to `ttl_ms` milliseconds from now. If it is
+/// negative, the row doesn't expire. Feeds don't report this. `LARDER_NONE` if there is no row.
+/// `LARDER_TABLE_TYPE` if the table was made without bounds.
 ///
 /// # Safety
 /// As for `larder_insert`.
@@ -52,9 +53,9 @@ pub unsafe extern "C" fn larder_expire(
     })
 }
 
-/// How many milliseconds the row under a key has left, in `*ttl_ms` unless that is null: -1 for
-/// ever. `LARDER_NONE` if there is no row. It is no read that `idle_ms` counts. As
-/// `larder_insert_for`.
+/// Gets the remaining time of the row under a key in milliseconds, or -1 if the row doesn't expire.
+/// Writes it to `*ttl_ms`, unless `ttl_ms` is null. This doesn't count as a read for `idle_ms`.
+/// `LARDER_NONE` if there is no row. `LARDER_TABLE_TYPE` if the table was made without bounds.
 ///
 /// # Safety
 /// As for `larder_insert`; `ttl_ms` is null or may be written to.

@@ -1,4 +1,4 @@
-//! A term that is being pushed, outermost first.
+//! A term that is being pushed, the outermost container first.
 
 use crate::status::{Failure, Status};
 use larder_term::{Atom, DuplicateKey, Encoder, MapToken, Term};
@@ -17,7 +17,7 @@ pub(crate) enum Push {
 }
 
 impl Push {
-    /// How many terms it waits for.
+    /// The number of terms that must follow as its children.
     fn children(&self) -> usize {
         match self {
             Push::Tuple(n) | Push::List(n) => *n,
@@ -43,22 +43,21 @@ impl Push {
     }
 }
 
-/// What was pushed of a term, which is not whole: it is encoded when it is.
+/// The pushes of a term that isn't complete. The term is encoded when it is.
 #[derive(Default)]
 pub(crate) struct Open {
     pushes: Vec<Push>,
-    /// How many terms each container that was begun waits for, the innermost last. None waits
-    /// for 0.
+    /// The number of terms that each open container lacks, the innermost last. No number is 0.
     missing: Vec<usize>,
 }
 
 impl Open {
-    /// Whether something was begun.
+    /// Whether a term has been begun.
     pub(crate) fn is_open(&self) -> bool {
         !self.pushes.is_empty()
     }
 
-    /// Adds to the term; the whole of it, if it is that now.
+    /// Adds a push. Returns the term, if it is complete now.
     pub(crate) fn push(&mut self, push: Push) -> Result<Option<Term>, Failure> {
         match push.children() {
             0 => close(&mut self.missing, || Ok::<(), Failure>(()))?,
@@ -76,8 +75,8 @@ impl Open {
     }
 }
 
-/// A term is whole: so may be the containers that it was the last of. `ended` is called for each
-/// that is.
+/// Called when a term is complete. Closes the containers of which it is the last child, and calls
+/// `ended` for each of them.
 fn close<E>(missing: &mut Vec<usize>, mut ended: impl FnMut() -> Result<(), E>) -> Result<(), E> {
     while let Some(last) = missing.last_mut() {
         *last -= 1;
@@ -90,7 +89,7 @@ fn close<E>(missing: &mut Vec<usize>, mut ended: impl FnMut() -> Result<(), E>) 
     Ok(())
 }
 
-/// Encodes what is one whole term.
+/// Encodes the pushes of one complete term.
 fn encode(pushes: &[Push]) -> Result<Term, String> {
     let mut ended = Ok(());
     let term = Term::build(|enc| ended = replay(pushes, enc));

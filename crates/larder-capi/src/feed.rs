@@ -1,7 +1,7 @@
-//! Feeds: what changes in a table, as it changes.
+//! Feeds: the changes of a table as they happen.
 //!
-//! A feed gives its changes one by one: it keeps the one that C looks at, so that views of its rows
-//! are valid until the next is asked for, and the rest of the commit.
+//! A feed returns changes one by one. It keeps the current change, so that views of its rows are
+//! valid until the next one is requested, and the rest of its commit.
 
 use crate::status::{guarded, guarded_or, Failure, Status};
 use crate::table::larder_table;
@@ -12,56 +12,57 @@ use larder_term::Term;
 use std::ffi::{c_char, c_void};
 use std::time::Duration;
 
-/// What happened to a row, or to a table.
+/// What happened to a row, or to the table.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum larder_event {
-    /// A row is new: `after`.
+    /// The row `after` was inserted.
     Insert = 1,
-    /// A row, `before`, was replaced by another with its key, `after`.
+    /// The row `before` was replaced by the row `after`, which has the same key.
     Replace = 2,
-    /// A row is gone: `before`.
+    /// The row `before` was deleted.
     Delete = 3,
-    /// A row is gone as its time was over: `before`.
+    /// The row `before` has expired.
     Expire = 4,
-    /// A row is gone as there was too much: `before`.
+    /// The row `before` was evicted, because the table had reached its limit.
     Evict = 5,
-    /// All rows are gone.
+    /// All rows were deleted.
     Clear = 6,
-    /// The feed fell behind by more than its limit, and `lost` changes are lost. To follow the
-    /// table again, subscribe anew, with a snapshot.
+    /// The feed fell behind by more than its limit, and `lost` changes were lost. To follow the
+    /// table again, subscribe again, with a snapshot.
     Overflow = 7,
-    /// The table was dropped. Nothing follows.
+    /// The table was dropped. No change follows.
     Gone = 8,
 }
 
-/// A change, as a feed gives it. It is the feed's, and valid until the next one is asked for, with
-/// its views. Later versions of the library may add fields at the end.
+/// A change. It belongs to the feed. It and its views are valid until the next one is requested.
+/// Later versions of the library may add fields at the end.
 #[repr(C)]
 pub struct larder_change {
     /// What happened.
     pub event: larder_event,
-    /// Whether the next change is of the same commit: the two took effect together. A commit of
-    /// over 500 changes comes in parts, with one number.
+    /// Whether the next change belongs to the same commit: both took effect at the same instant. A
+    /// commit of more than 500 changes is split into parts with the same number.
     pub more: bool,
-    /// The number of the commit. It only grows; a commit that changed several tables has the same
-    /// in each.
+    /// The number of the commit. Numbers never decrease. A commit that changed several tables has
+    /// the same number in each of them.
     pub seq: u64,
-    /// The row that was there, or nothing.
+    /// The row before the change, or a view of nothing.
     pub before: larder_view,
-    /// The row that is there, or nothing.
+    /// The row after the change, or a view of nothing.
     pub after: larder_view,
-    /// How many changes are lost.
+    /// The number of changes that were lost.
     pub lost: u64,
 }
 
-/// A subscription to a table. For one thread at a time; it needs no handle of the table to stay.
+/// A subscription to a table. Only one thread at a time may use it. It doesn't need the table's
+/// handle to stay.
 pub struct larder_feed {
     feed: Feed,
     seq: u64,
-    /// What is left of a commit.
+    /// The rest of the commit.
     left: std::vec::IntoIter<Event>,
-    /// What `change` has views of.
+    /// The rows of which `change` has views.
     _rows: [Option<Term>; 2],
     change: larder_change,
 }
@@ -84,7 +85,8 @@ impl larder_feed {
         }
     }
 
-    /// The next change; waits for it so long, for ever if None. None if none has come.
+    /// The next change. Waits for it during the timeout, or without a limit if that is `None`.
+    /// `None` if there was no change.
     fn next(&mut self, timeout: Option<Duration>) -> Option<&larder_change> {
         while self.left.len() == 0 {
             let commit = match timeout {
@@ -111,7 +113,7 @@ impl larder_feed {
             Event::Overflow(lost) => (larder_event::Overflow, None, None, lost),
             Event::Gone => (larder_event::Gone, None, None, 0),
         };
-        // A term's bytes are on the heap: they stay where they are when it moves.
+        // The bytes of a term are on the heap, so they don't move with it.
         let view = |row: &Option<Term>| {
             let row = row.as_ref().map(Term::as_ref);
             row.map_or(larder_view::NOTHING, larder_view::of)
@@ -128,14 +130,16 @@ impl larder_feed {
     }
 }
 
-/// Subscribes to all that changes in a table from here on; a handle of the feed in `*feed`, to be
-/// given up with `larder_feed_free`.
+/// Subscribes to the changes of a table from this moment on. Writes a handle of the feed to
+/// `*feed`, which must be freed by `larder_feed_free`.
 ///
-/// `filter` is null, or a match specification: the changes of rows, old or new, that match.
-/// `limit`: so many changes the feed may fall behind, 0 for 10,000; older ones are lost, which it
-/// says. `snapshot`, unless it is null, gets a handle of a snapshot of the moment at which the feed
-/// begins: no change is in both, and none in neither. `LARDER_BAD_SPEC`; `LARDER_TABLE_TYPE`: a
-/// snapshot, or a table on a structure other than the usual.
+/// If `filter` isn't null, it is a match specification, and the feed only has changes of rows whose
+/// old or new form matches. `limit` is the number of changes by which the feed may fall behind; 0
+/// means 10,000. Beyond that, the oldest changes are lost, which the feed reports. If `snapshot`
+/// isn't null, a handle of a snapshot of the moment at which the feed begins is written to it. Each
+/// change is either in the snapshot or in the feed, and none is in both. `LARDER_BAD_SPEC` if the
+/// filter doesn't compile. `LARDER_TABLE_TYPE` if the table is a snapshot, or has another structure
+/// than the default.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `filter` is null or ends with a NUL; `snapshot` and `feed` are null
@@ -151,7 +155,7 @@ pub unsafe extern "C" fn larder_subscribe(
     guarded(|| {
         // SAFETY: as the caller says.
         let table = unsafe { at(table, "table") }?;
-        // Before anything is begun: a handle without a place could never be given up.
+        // Check this first. Otherwise the handle could never be freed.
         if feed.is_null() {
             return Err(Failure::null("feed"));
         }
@@ -178,12 +182,12 @@ pub unsafe extern "C" fn larder_subscribe(
     })
 }
 
-/// Puts the next change into `*change`; waits for it so many milliseconds: with 0 not at all, with
-/// a negative number as long as it takes. `LARDER_NONE`, and null in `*change`, if none has come;
-/// `LARDER_NO_TABLE` after `LARDER_EVENT_GONE`.
+/// Writes the address of the next change to `*change`. Waits for it for `timeout_ms` milliseconds;
+/// without a limit, if that is negative. `LARDER_NONE`, and null in `*change`, if there was no
+/// change. `LARDER_NO_TABLE` after `LARDER_EVENT_GONE`.
 ///
 /// # Safety
-/// `feed` is null, or a feed that was not given up and nobody else uses; `change` is null or may be
+/// `feed` is null, or a feed that was not freed and nobody else uses; `change` is null or may be
 /// written to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_feed_next(
@@ -211,13 +215,14 @@ pub unsafe extern "C" fn larder_feed_next(
     })
 }
 
-/// Calls `f` with `data` and each change, on this thread, as it comes, until `f` answers false or
-/// the table is dropped: `LARDER_OK`, or `LARDER_NO_TABLE` if the feed was over before. For a
-/// thread of the program's own that follows a table. `f` may do everything with every table; it
-/// must not use or give up this feed, leave by `longjmp`, or throw.
+/// Calls `f` with `data` and each change, on this thread, as changes happen. Returns `LARDER_OK`
+/// when `f` returns false, or when the table was dropped. `LARDER_NO_TABLE` if the feed had already
+/// ended. This function is for a thread of the program that follows a table. `f` may use all
+/// tables. It must not use or free this feed, call `longjmp` to leave, or throw an exception.
 ///
 /// # Safety
-/// As for `larder_feed_next`; `f` is null or a function that takes these, and keeps the rules.
+/// As for `larder_feed_next`; `f` is null or a function with these parameters that follows these
+/// rules.
 #[no_mangle]
 pub unsafe extern "C" fn larder_feed_each(
     feed: *mut larder_feed,
@@ -246,10 +251,10 @@ pub unsafe extern "C" fn larder_feed_each(
     })
 }
 
-/// Ends a subscription. Null is nothing to end.
+/// Ends a subscription, and frees its feed. Does nothing if `feed` is null.
 ///
 /// # Safety
-/// `feed` is null, or a feed that was not given up; no change of it is used any more.
+/// `feed` is null, or a feed that was not freed; no change of it is used any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_feed_free(feed: *mut larder_feed) {
     guarded_or((), || {

@@ -7,14 +7,14 @@ use crate::view::larder_view;
 use larder::api::Index;
 use std::ffi::c_char;
 
-/// What a secondary index is like: added up.
+/// Properties of a secondary index, which may be added up.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum larder_index_flags {
-    /// No two rows may have values that are equal.
+    /// No two rows may have equal values.
     Unique = 1,
-    /// The value is a list, each of whose elements is indexed. Rows with something else are not in
-    /// the index.
+    /// The value is a list, and each of its elements is indexed. Rows with any other value aren't
+    /// in the index.
     Each = 2,
 }
 
@@ -50,13 +50,15 @@ unsafe fn add(
     })
 }
 
-/// Adds an index of the element at a position, from 1, of each row; rows that are shorter are not
-/// in it. `flags` are `larder_index_flags`. Others read and write the table meanwhile; match
-/// specifications find the index by themselves. `LARDER_BAD_OPTION` (a name that another index has,
-/// a position or flags that are none), `LARDER_NOT_UNIQUE`, `LARDER_TABLE_TYPE` (a structure other
-/// than the usual, a snapshot). O(n log n).
+/// Adds an index on the element at a position, counted from 1, of each row. Shorter rows aren't in
+/// the index. `flags` are `larder_index_flags`. Others may read and write the table meanwhile.
+/// Match specifications use the index automatically. `LARDER_BAD_OPTION` if another index has the
+/// name, or if the position or the flags are invalid. `LARDER_NOT_UNIQUE` if a unique index would
+/// have a value twice. `LARDER_TABLE_TYPE` if the table is a snapshot, or has another structure
+/// than the default. O(n log n).
 ///
-/// From then on a write that would give a unique index a value twice is `LARDER_NOT_UNIQUE`.
+/// From then on, a write that would add a value to a unique index twice returns
+/// `LARDER_NOT_UNIQUE`.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `name` is null or ends with a NUL.
@@ -75,9 +77,9 @@ pub unsafe extern "C" fn larder_add_index(
     }
 }
 
-/// Adds an index of what an expression of match specifications gives for each row, `'$_'`:
-/// `{map_get, zip, {element, 5, '$_'}}`. Rows for which it fails are not in it. As
-/// `larder_add_index`.
+/// Adds an index on the value of an expression of match specifications, in which `'$_'` is the row:
+/// `{map_get, zip, {element, 5, '$_'}}`. Rows for which the expression fails aren't in the index.
+/// Apart from that like `larder_add_index`.
 ///
 /// # Safety
 /// As for `larder_add_index`; `expression` is null or ends with a NUL.
@@ -97,7 +99,7 @@ pub unsafe extern "C" fn larder_add_index_on(
     }
 }
 
-/// Drops an index. O(1). `LARDER_NO_INDEX`.
+/// Drops an index. `LARDER_NO_INDEX` if there is none with this name. O(1).
 ///
 /// # Safety
 /// As for `larder_add_index`.
@@ -114,9 +116,10 @@ pub unsafe extern "C" fn larder_drop_index(
     })
 }
 
-/// Fills `out` with the rows that have a value in an index; `LARDER_NONE`, and an empty `out`, if
-/// there are none. A row that has it throughout the call is there once. `out` may be the sequence
-/// that the value is viewed in. `LARDER_NO_INDEX`. O(log n), and O(log n) for each row.
+/// Fills `out` with the rows that have a value in an index. `LARDER_NONE`, and an empty `out`, if
+/// there are none. A row that has the value throughout the call is found exactly once. `out` may be
+/// the sequence that contains the value. `LARDER_NO_INDEX` if there is no such index. O(log n),
+/// plus O(log n) for each row.
 ///
 /// # Safety
 /// As for `larder_lookup`; `name` is null or ends with a NUL.
@@ -139,9 +142,10 @@ pub unsafe extern "C" fn larder_index_lookup(
     })
 }
 
-/// Fills `out` with what a match specification gives for the rows of an index, in the order of
-/// their values there; `LARDER_NONE`, and an empty `out`, if that is nothing. A row whose value
-/// changes meanwhile may be met twice or not at all. `LARDER_NO_INDEX`, `LARDER_BAD_SPEC`.
+/// Fills `out` with the results of a match specification for the rows of an index, in the order of
+/// their values in the index. `LARDER_NONE`, and an empty `out`, if there are none. A row whose
+/// value changes meanwhile may be found twice or not at all. `LARDER_NO_INDEX` if there is no such
+/// index. `LARDER_BAD_SPEC` if the specification doesn't compile.
 ///
 /// # Safety
 /// As for `larder_index_lookup`; `spec` is null or ends with a NUL.

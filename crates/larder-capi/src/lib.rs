@@ -1,40 +1,42 @@
 //! Larder for C: what `include/larder.h` declares.
 //!
-//! The header is made from these files (`make header`); a test compares the two. Everything here is
-//! translation: views to terms, results to statuses. What a function does, `larder::api` does.
+//! `make header` makes the header from these files, and a test checks that it is up to date. This
+//! crate only translates: views to terms, and results to statuses. `larder::api` implements the
+//! operations.
 //!
 //! # Rules
 //!
-//! * Every function that can fail gives a [`Status`]; [`larder_message`] says more.
-//! * No panic leaves the library: it becomes [`Status::Panic`].
-//! * A pointer that must not be null is checked and named in the message. What else a pointer has
-//!   to be, C has to keep: each function says it under "Safety", which the header has too.
-//! * `larder`, `larder_table`, `larder_prepared` may be used by many threads at once; everything
-//!   else by one at a time.
+//! * Every function that can fail returns a [`Status`]. [`larder_message`] explains it.
+//! * No panic leaves the library. It becomes [`Status::Panic`].
+//! * A pointer that must not be null is checked, and the message names it. All other requirements
+//!   on pointers are the caller's responsibility. Each function lists them under "Safety", which is
+//!   also in the header.
+//! * Many threads may use a `larder`, a `larder_table` or a `larder_prepared` at once. Only one
+//!   thread at a time may use any other object.
 //!
 //! # How it is built
 //!
 //! | module | what it has |
 //! |---|---|
-//! | `world` | worlds of tables, tables made, found, loaded; the version |
-//! | `options` | how a table is made |
-//! | `status` | statuses, messages, the guard that each entry runs under |
+//! | `world` | worlds of tables; making, finding and loading tables; the version |
+//! | `options` | options of tables |
+//! | `status` | statuses, messages, the guard under which each entry runs |
 //! | `build`, `terms` | sequences of terms: pushed by C, or filled with results |
-//! | `view` | terms as C sees them, and what can be asked of them |
+//! | `view` | views of terms, and reading them |
 //! | `table` | operations by key |
-//! | `pairs` | the same for rows of a key and a value, without terms |
+//! | `pairs` | the same for rows of a key and a value, without building terms |
 //! | `maps` | maps in rows |
 //! | `bounds` | rows that expire |
 //! | `rows` | match specifications, ranges and scans |
 //! | `prepared` | match specifications with parameters |
 //! | `rank` | ranks |
 //! | `index` | secondary indexes |
-//! | `snapshot` | tables as of one moment |
-//! | `feed` | what changes, as it changes |
-//! | `operations` | operations that take effect together |
-//! | `transaction` | reads and writes at one instant |
+//! | `snapshot` | tables as of one instant |
+//! | `feed` | the changes of a table as they happen |
+//! | `operations` | lists of operations that take effect at one instant |
+//! | `transaction` | transactions: reads and writes at one instant |
 //!
-//! The header has them in the order in which they stand below.
+//! The header has the modules in the order of their declarations below.
 
 // Names are C's.
 #![allow(non_camel_case_types)]
@@ -93,7 +95,7 @@ pub use transaction::*;
 pub use view::*;
 pub use world::*;
 
-/// Terms are freed by other threads than those that took their memory, which the C library's
-/// allocator would seldom give back to the system.
+/// Terms are freed by other threads than those that allocated them. The allocator of the C library
+/// would seldom give such memory back to the system.
 #[global_allocator]
 static HEAP: ::larder::Allocator = ::larder::Allocator;

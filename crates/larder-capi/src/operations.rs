@@ -1,4 +1,5 @@
-//! Operations on keys that are known beforehand, which take effect together or not at all.
+//! Lists of operations that take effect together or not at all. Their keys must be known
+//! beforehand.
 
 use crate::status::{guarded, guarded_or, Failure, Status};
 use crate::table::larder_table;
@@ -7,7 +8,7 @@ use crate::view::{give, larder_view};
 use larder::api::{Operations, Table};
 use larder_term::Term;
 
-/// What one operation does.
+/// One operation.
 enum Step {
     Check(Term, Vec<Term>),
     Insert(Term),
@@ -32,23 +33,24 @@ impl Step {
     }
 }
 
-/// A list of operations that take effect at one instant, if all of them hold: less work than a
-/// transaction, as the keys are known. For one thread at a time.
+/// A list of operations that take effect at one instant, if the conditions of all hold. It costs
+/// less than a transaction, but all keys must be known beforehand. Only one thread at a time may
+/// use it.
 #[derive(Default)]
 pub struct larder_operations {
     steps: Vec<(Table, Step)>,
 }
 
-/// Makes an empty list. Never null.
+/// Makes an empty list. Never returns null.
 #[no_mangle]
 pub extern "C" fn larder_operations_new() -> *mut larder_operations {
     Box::into_raw(Box::default())
 }
 
-/// Gives up a list. Null is nothing to give up.
+/// Frees a list. Does nothing if `operations` is null.
 ///
 /// # Safety
-/// `operations` is null, or came from `larder_operations_new` and was not given up.
+/// `operations` is null, or came from `larder_operations_new` and was not freed.
 #[no_mangle]
 pub unsafe extern "C" fn larder_operations_free(operations: *mut larder_operations) {
     guarded_or((), || {
@@ -60,10 +62,10 @@ pub unsafe extern "C" fn larder_operations_free(operations: *mut larder_operatio
     });
 }
 
-/// Makes a list empty.
+/// Removes all operations from a list.
 ///
 /// # Safety
-/// `operations` is null, or a list that was not given up and nobody else uses.
+/// `operations` is null, or a list that was not freed and nobody else uses.
 #[no_mangle]
 pub unsafe extern "C" fn larder_operations_clear(operations: *mut larder_operations) {
     guarded_or((), || {
@@ -91,7 +93,7 @@ unsafe fn push(
     })
 }
 
-/// A copy of a term of C's.
+/// A copy of a term of C.
 ///
 /// # Safety
 /// The view's terms are as they were when it was made.
@@ -100,10 +102,10 @@ unsafe fn own(view: larder_view, what: &str) -> Result<Term, Failure> {
     Ok(Term::from(unsafe { view.some(what) }?))
 }
 
-/// Adds: insert a row, as `larder_insert`. The list copies it.
+/// Adds an operation to a list: inserts a row, like `larder_insert`. The list copies the row.
 ///
 /// # Safety
-/// `operations` is null, or a list that was not given up and nobody else uses; otherwise as for
+/// `operations` is null, or a list that was not freed and nobody else uses; otherwise as for
 /// `larder_insert`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_op_insert(
@@ -115,7 +117,7 @@ pub unsafe extern "C" fn larder_op_insert(
     unsafe { push(operations, table, || Ok(Step::Insert(own(row, "row")?))) }
 }
 
-/// Adds: insert a row. Holds if there is none under its key.
+/// Adds an operation to a list: inserts a row. Its condition is that there is no row under the key.
 ///
 /// # Safety
 /// As for `larder_op_insert`.
@@ -129,8 +131,8 @@ pub unsafe extern "C" fn larder_op_insert_new(
     unsafe { push(operations, table, || Ok(Step::InsertNew(own(row, "row")?))) }
 }
 
-/// Adds: nothing. Holds if the rows under the key are those of the sequence, in their order; null
-/// is none.
+/// Adds a condition to a list: that the rows under the key are those of the sequence, in the same
+/// order. If `rows` is null, there must be none.
 ///
 /// # Safety
 /// As for `larder_op_insert`; `rows` is null or a sequence that nobody changes meanwhile.
@@ -150,7 +152,7 @@ pub unsafe extern "C" fn larder_op_check(
     }
 }
 
-/// Adds: delete what is under a key, if there is something.
+/// Adds an operation to a list: deletes all rows under a key, if there are any.
 ///
 /// # Safety
 /// As for `larder_op_insert`.
@@ -164,7 +166,7 @@ pub unsafe extern "C" fn larder_op_delete(
     unsafe { push(operations, table, || Ok(Step::Delete(own(key, "key")?))) }
 }
 
-/// Adds: delete this very row, if it is there.
+/// Adds an operation to a list: deletes the row that is identical to this one, if there is one.
 ///
 /// # Safety
 /// As for `larder_op_insert`.
@@ -178,7 +180,8 @@ pub unsafe extern "C" fn larder_op_delete_row(
     unsafe { push(operations, table, || Ok(Step::DeleteRow(own(row, "row")?))) }
 }
 
-/// Adds: add to the integer at a position, from 1, of the row under a key. Holds if there is a row.
+/// Adds an operation to a list: adds to the integer at a position, counted from 1, of the row under
+/// a key. Its condition is that there is a row.
 ///
 /// # Safety
 /// As for `larder_op_insert`.
@@ -198,8 +201,8 @@ pub unsafe extern "C" fn larder_op_add(
     }
 }
 
-/// Adds: replace the element at a position, from 1, of the row under a key. Holds if there is a
-/// row.
+/// Adds an operation to a list: replaces the element at a position, counted from 1, of the row
+/// under a key. Its condition is that there is a row.
 ///
 /// # Safety
 /// As for `larder_op_insert`.
@@ -220,16 +223,17 @@ pub unsafe extern "C" fn larder_op_update(
     }
 }
 
-/// Lets the operations of a list take effect, at one instant, in their order: each sees what those
-/// before it did. `LARDER_OK` if all hold. `LARDER_NONE` if one doesn't: then nothing has happened,
-/// and the number of the first, from 1, is in `*first` unless that is null. Errors are those of
-/// `larder_begin` and of each operation's function; nothing has happened then.
+/// Commits the operations of a list. They take effect at one instant, in their order: each sees the
+/// effects of those before it. `LARDER_OK` if all conditions hold. `LARDER_NONE` if one doesn't;
+/// the number of the first such operation, counted from 1, is then written to `*first`, unless
+/// `first` is null. Errors are those of `larder_begin` and of the function of each operation.
+/// Unless the status is `LARDER_OK`, nothing has changed.
 ///
-/// The list stays as it is, and may be tried again.
+/// The list doesn't change, and may be committed again.
 ///
 /// # Safety
-/// `operations` is null, or a list that was not given up and nobody changes meanwhile; `first` is
-/// null or may be written to.
+/// `operations` is null, or a list that was not freed and nobody changes meanwhile; `first` is null
+/// or may be written to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_operations_commit(
     operations: *const larder_operations,

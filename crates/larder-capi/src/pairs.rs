@@ -1,6 +1,7 @@
-//! Rows of a key and a value, `{Key, Value}`, without terms to build and take apart.
+//! Rows of a key and a value, `{Key, Value}`, without building and decoding terms.
 //!
-//! Rows may have more elements: what is got and added to is the second. The key is in front.
+//! The first element of a row must be the key. Rows may have more than two elements; these
+//! functions read and add to the second.
 
 use crate::status::{guarded, Failure, Status};
 use crate::table::{fill, larder_table, on, summed, whether};
@@ -12,24 +13,25 @@ use std::ffi::{c_char, CStr};
 /// The position of the value.
 const VALUE: usize = 2;
 
-/// What a `larder_key` is.
+/// The forms of a `larder_key`.
 const NOTHING: u32 = 0;
 const INTEGER: u32 = 1;
 const BINARY: u32 = 2;
 const TERM: u32 = 3;
 
-/// A key, or a bound of a range, made by a function `larder_key_…`; zeroed, nothing. It leads to
-/// the text, the bytes or the term that it was made of, which have to stay as they are meanwhile.
+/// A key, or a bound of a range, as made by a function `larder_key_…`. A zeroed key is a key of
+/// nothing. It refers to the text, the bytes or the term of which it was made, which must stay
+/// unchanged while the key is used.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub struct larder_key {
-    /// What it is.
+    /// The form of the key, which is internal.
     pub form: u32,
     /// The integer.
     pub integer: i64,
     /// The bytes of a binary or a view.
     pub bytes: *const u8,
-    /// How many they are.
+    /// The number of bytes.
     pub len: usize,
 }
 
@@ -41,10 +43,10 @@ impl larder_key {
         len: 0,
     };
 
-    /// The key as a term; None for nothing.
+    /// The key as a term; `None` for a key of nothing.
     ///
     /// # Safety
-    /// What the key leads to is as it was when it was made.
+    /// What the key refers to is as it was when the key was made.
     pub(crate) unsafe fn term(self) -> Result<Option<Term>, Failure> {
         let (bytes, len) = (self.bytes, self.len);
         Ok(Some(match self.form {
@@ -65,7 +67,7 @@ impl larder_key {
         }))
     }
 
-    /// The key, which has to be something.
+    /// The key as a term. An error for a key of nothing.
     ///
     /// # Safety
     /// As for `term`.
@@ -76,7 +78,7 @@ impl larder_key {
     }
 }
 
-/// The integer as a key.
+/// Returns a key that is an integer.
 #[no_mangle]
 pub extern "C" fn larder_key_i64(key: i64) -> larder_key {
     larder_key {
@@ -86,7 +88,8 @@ pub extern "C" fn larder_key_i64(key: i64) -> larder_key {
     }
 }
 
-/// The binary of a text's bytes, without the NUL, as a key. Null is nothing.
+/// Returns a key that is the binary of a text's bytes, without the NUL. If `key` is null, it is a
+/// key of nothing.
 ///
 /// # Safety
 /// `key` is null or ends with a NUL.
@@ -100,7 +103,7 @@ pub unsafe extern "C" fn larder_key_str(key: *const c_char) -> larder_key {
     larder_key_bytes(key.cast(), len)
 }
 
-/// The binary of `len` bytes, which may be anything, as a key.
+/// Returns a key that is a binary of `len` arbitrary bytes.
 #[no_mangle]
 pub extern "C" fn larder_key_bytes(key: *const u8, len: usize) -> larder_key {
     larder_key {
@@ -111,7 +114,7 @@ pub extern "C" fn larder_key_bytes(key: *const u8, len: usize) -> larder_key {
     }
 }
 
-/// The term as a key; of a view of nothing, nothing.
+/// Returns a key that is a term. Of a view of nothing, it is a key of nothing.
 #[no_mangle]
 pub extern "C" fn larder_key_view(key: larder_view) -> larder_key {
     match key.bytes.is_null() {
@@ -128,7 +131,7 @@ pub extern "C" fn larder_key_view(key: larder_view) -> larder_key {
 /// The table and the key of a pair.
 ///
 /// # Safety
-/// `table` is null or a handle that was not given up; what the key leads to is as it was when it
+/// `table` is null or a handle that was not freed; what the key refers to is as it was when the key
 /// was made.
 unsafe fn pair<'a>(
     table: *const larder_table,
@@ -166,12 +169,13 @@ unsafe fn put(
     })
 }
 
-/// Inserts the row `{Key, Value}`, as `larder_insert`: in a set in place of the one with the key.
-/// `LARDER_TABLE_TYPE`, as for all functions on pairs: the table's key is not in front.
+/// Inserts the row `{Key, Value}`, like `larder_insert`. In a set or ordered_set it replaces the
+/// row with the same key. `LARDER_TABLE_TYPE`, as for all functions on pairs, if the key isn't the
+/// first element of the table's rows.
 ///
 /// # Safety
-/// As for `larder_table_drop`; the view's terms, and what the key leads to, are as they were when
-/// they were made.
+/// As for `larder_table_drop`; the view's terms, and what the key refers to, are as they were when
+/// the view and the key were made.
 #[no_mangle]
 pub unsafe extern "C" fn larder_put(
     table: *const larder_table,
@@ -182,7 +186,7 @@ pub unsafe extern "C" fn larder_put(
     unsafe { put(table, key, || Ok(Term::from(value.some("value")?))) }
 }
 
-/// As `larder_put`; the value is an integer.
+/// Like `larder_put`, but the value is an integer.
 ///
 /// # Safety
 /// As for `larder_put`.
@@ -196,7 +200,7 @@ pub unsafe extern "C" fn larder_put_i64(
     unsafe { put(table, key, || Ok(Term::int(value))) }
 }
 
-/// As `larder_put`; the value is a float. `LARDER_BAD_TERM` for infinities and NaN.
+/// Like `larder_put`, but the value is a float. `LARDER_BAD_TERM` if it is infinite or NaN.
 ///
 /// # Safety
 /// As for `larder_put`.
@@ -220,7 +224,7 @@ pub unsafe extern "C" fn larder_put_f64(
     }
 }
 
-/// As `larder_put`; the value is the binary of a text's bytes, without the NUL.
+/// Like `larder_put`, but the value is the binary of a text's bytes, without the NUL.
 ///
 /// # Safety
 /// As for `larder_put`; `value` is null or ends with a NUL.
@@ -239,10 +243,10 @@ pub unsafe extern "C" fn larder_put_str(
     }
 }
 
-/// As `larder_put`; the value is the binary of `len` bytes, which may be anything.
+/// Like `larder_put`, but the value is a binary of `len` arbitrary bytes.
 ///
 /// # Safety
-/// As for `larder_put`; `value` leads to `len` bytes, or `len` is 0.
+/// As for `larder_put`; `value` points to `len` bytes, or `len` is 0.
 #[no_mangle]
 pub unsafe extern "C" fn larder_put_bytes(
     table: *const larder_table,
@@ -258,7 +262,7 @@ pub unsafe extern "C" fn larder_put_bytes(
     }
 }
 
-/// Looks a value up; `read` gives it to C, if it is of the type that C has asked for.
+/// Looks up a value. `read` passes it to C, if it has the requested type.
 ///
 /// # Safety
 /// As for `larder_get`.
@@ -290,13 +294,13 @@ fn value_of(table: &larder_table, key: &Term) -> Result<Option<Term>, Failure> {
     Ok(rows.into_iter().flatten().next())
 }
 
-/// Fills `out` with the value under a key: the second element of its row, in a bag of the row that
-/// came first. `LARDER_NONE`, and an empty `out`, if there is none; `LARDER_BAD_ROW` if the row has
-/// no second element. As `larder_lookup_elements`.
+/// Fills `out` with the value under a key: the second element of its row; in a bag, that of the row
+/// that arrived first. `LARDER_NONE`, and an empty `out`, if there is no such key. `LARDER_BAD_ROW`
+/// if a row has no second element. Like `larder_lookup_elements`.
 ///
 /// # Safety
-/// As for `larder_table_drop`; what the key leads to is as it was when it was made; `out` is null
-/// or a sequence that nobody else uses.
+/// As for `larder_table_drop`; what the key refers to is as it was when the key was made; `out` is
+/// null or a sequence that nobody else uses.
 #[no_mangle]
 pub unsafe extern "C" fn larder_get(
     table: *const larder_table,
@@ -312,8 +316,8 @@ pub unsafe extern "C" fn larder_get(
     })
 }
 
-/// As `larder_get`; the integer, in `*value`, which else stays as it is. `LARDER_VALUE_TYPE` if it
-/// is none of 64 bits.
+/// Like `larder_get`, but writes the integer to `*value`. `LARDER_VALUE_TYPE` if the value isn't an
+/// integer of 64 bits. If the status isn't `LARDER_OK`, `*value` is unchanged.
 ///
 /// # Safety
 /// As for `larder_get`; `value` is null or may be written to.
@@ -335,8 +339,8 @@ pub unsafe extern "C" fn larder_get_i64(
     }
 }
 
-/// As `larder_get`; the float, in `*value`, which else stays as it is. `LARDER_VALUE_TYPE` if it is
-/// none.
+/// Like `larder_get`, but writes the float to `*value`. `LARDER_VALUE_TYPE` if the value isn't a
+/// float. If the status isn't `LARDER_OK`, `*value` is unchanged.
 ///
 /// # Safety
 /// As for `larder_get_i64`.
@@ -358,9 +362,10 @@ pub unsafe extern "C" fn larder_get_f64(
     }
 }
 
-/// As `larder_get`; the binary's bytes, as `snprintf` writes: `capacity` at most, the last a NUL,
-/// which is not the binary's; how many it has, in `*len` unless that is null. What is there was cut
-/// if `*len` is `capacity` or more. `LARDER_VALUE_TYPE` if the value is no binary.
+/// Like `larder_get`, but writes the bytes of a binary to `out`, as `snprintf` does: at most
+/// `capacity` bytes, of which the last is a NUL that isn't part of the binary. Writes the length of
+/// the binary to `*len`, unless `len` is null. If `*len` is `capacity` or more, the bytes were
+/// truncated. `LARDER_VALUE_TYPE` if the value isn't a binary.
 ///
 /// # Safety
 /// As for `larder_get`; `out` points to `capacity` bytes, or `capacity` is 0; `len` is null or may
@@ -386,8 +391,8 @@ pub unsafe extern "C" fn larder_get_str(
     }
 }
 
-/// Adds to the integer under a key; the sum in `*sum` unless that is null. A counter that is not
-/// there begins with 0. Atomic. As `larder_add`.
+/// Adds to the integer under a key. Writes the sum to `*sum`, unless `sum` is null. A counter that
+/// doesn't exist starts from 0. Atomic. Apart from that like `larder_add`.
 ///
 /// # Safety
 /// As for `larder_put`; `sum` is null or may be written to.
@@ -409,10 +414,10 @@ pub unsafe extern "C" fn larder_add_i64(
     })
 }
 
-/// Whether there is a row under a key: `LARDER_OK` or `LARDER_NONE`.
+/// Returns whether there is a row under a key: `LARDER_OK` or `LARDER_NONE`.
 ///
 /// # Safety
-/// As for `larder_table_drop`; what the key leads to is as it was when it was made.
+/// As for `larder_table_drop`; what the key refers to is as it was when the key was made.
 #[no_mangle]
 pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key) -> Status {
     guarded(|| {
@@ -422,7 +427,7 @@ pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key)
     })
 }
 
-/// Deletes what is under a key. `LARDER_NONE` if that is nothing.
+/// Deletes all rows under a key. `LARDER_NONE` if there is none.
 ///
 /// # Safety
 /// As for `larder_has`.

@@ -1,4 +1,4 @@
-//! Match specifications with parameters: compiled once, and asked with other values each time.
+//! Match specifications with parameters: compiled once, and run with different values.
 
 use crate::rows::{begin, direction, larder_rows, over_all, taken};
 use crate::status::{guarded, guarded_or, Failure, Status};
@@ -9,14 +9,15 @@ use larder::api::{BoundSpec, Spec, Table};
 use larder::Error;
 use std::ffi::c_char;
 
-/// A match specification with parameters, compiled. It is of no table and no world; any number of
-/// threads may use it.
+/// A compiled match specification with parameters. It doesn't belong to a table or a world. Any
+/// number of threads may use it at once.
 pub struct larder_prepared(Spec);
 
 /// Compiles a match specification in which `{bind, N}` stands for the Nth value, from 1 to 255:
-/// `[{{{user,{bind,1}},'$1'},[{'<','$1',{bind,2}}],['$1']}]`. A handle in `*prepared`, to be given
-/// up with `larder_prepared_free`. The functions `larder_…_prepared` take it with values, and
-/// compile nothing. A value is a constant, whatever it is. `LARDER_BAD_SPEC`, with the reason.
+/// `[{{{user,{bind,1}},'$1'},[{'<','$1',{bind,2}}],['$1']}]`. Writes a handle to `*prepared`, which
+/// must be freed by `larder_prepared_free`. The functions `larder_…_prepared` take it with values,
+/// and don't compile it again. Any term may be a value, and is taken as a constant.
+/// `LARDER_BAD_SPEC` if the specification doesn't compile; the message has the reason.
 ///
 /// # Safety
 /// `spec` is null or ends with a NUL; `prepared` is null or may be written to.
@@ -28,7 +29,7 @@ pub unsafe extern "C" fn larder_prepare(
     guarded(|| {
         // SAFETY: as the caller says.
         let spec = unsafe { text_at(spec, "spec") }?;
-        // First: a handle without a place to put it could never be given up.
+        // Check this first. Otherwise the handle could never be freed.
         if prepared.is_null() {
             return Err(Failure::null("prepared"));
         }
@@ -39,10 +40,11 @@ pub unsafe extern "C" fn larder_prepare(
     })
 }
 
-/// How many values it wants: the greatest number of a parameter.
+/// Returns the number of values that the specification needs, which is the greatest number of a
+/// parameter.
 ///
 /// # Safety
-/// `prepared` is null, or a handle that was not given up.
+/// `prepared` is null, or a handle that was not freed.
 #[no_mangle]
 pub unsafe extern "C" fn larder_prepared_parameters(prepared: *const larder_prepared) -> usize {
     guarded_or(0, || {
@@ -52,10 +54,10 @@ pub unsafe extern "C" fn larder_prepared_parameters(prepared: *const larder_prep
     })
 }
 
-/// Gives up the handle. Scans that were begun with it go on. Null is nothing to give up.
+/// Frees the handle. Scans that were begun with it continue. Does nothing if `prepared` is null.
 ///
 /// # Safety
-/// `prepared` is null, or a handle that was not given up.
+/// `prepared` is null, or a handle that was not freed.
 #[no_mangle]
 pub unsafe extern "C" fn larder_prepared_free(prepared: *mut larder_prepared) {
     guarded_or((), || {
@@ -67,7 +69,7 @@ pub unsafe extern "C" fn larder_prepared_free(prepared: *mut larder_prepared) {
     });
 }
 
-/// The specification with all terms of a sequence for its values; null is none.
+/// Binds the specification to the terms of a sequence; to no values, if `values` is null.
 ///
 /// # Safety
 /// As for `larder_select_prepared`.
@@ -81,13 +83,13 @@ unsafe fn bound(
     Ok(prepared.0.bind(values)?)
 }
 
-/// As `larder_select`, with a prepared specification and its values: all terms of `values`, which
-/// is null for none. What is looked at is chosen for the values. `LARDER_BAD_SPEC` if there are
-/// more or fewer than it has parameters.
+/// Like `larder_select`, but with a prepared specification and its values, which are the terms of
+/// `values`; none if `values` is null. The rows to examine are chosen for these values.
+/// `LARDER_BAD_SPEC` if the number of values isn't that of the parameters.
 ///
 /// # Safety
-/// As for `larder_table_drop`; `prepared` is null or a handle that was not given up; `values` is
-/// null or a sequence that nobody changes meanwhile; `rows` is null or may be written to.
+/// As for `larder_table_drop`; `prepared` is null or a handle that was not freed; `values` is null
+/// or a sequence that nobody changes meanwhile; `rows` is null or may be written to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_select_prepared(
     table: *const larder_table,
@@ -104,8 +106,8 @@ pub unsafe extern "C" fn larder_select_prepared(
     }
 }
 
-/// Runs a prepared specification over all rows, with its values; a number in `*count` unless that
-/// is null.
+/// Runs a prepared specification with its values over all rows. Writes a number to `*count`, unless
+/// `count` is null.
 ///
 /// # Safety
 /// As for `larder_select_count_prepared`.
@@ -121,7 +123,7 @@ unsafe fn counted(
     unsafe { over_all(table, spec, count, run) }
 }
 
-/// As `larder_select_count`, with a prepared specification: see `larder_select_prepared`.
+/// Like `larder_select_count`, but with a prepared specification; see `larder_select_prepared`.
 ///
 /// # Safety
 /// As for `larder_select_prepared`; `count` is null or may be written to.
@@ -136,7 +138,7 @@ pub unsafe extern "C" fn larder_select_count_prepared(
     unsafe { counted(table, (prepared, values), count, Table::select_count) }
 }
 
-/// As `larder_select_delete`, with a prepared specification: see `larder_select_prepared`.
+/// Like `larder_select_delete`, but with a prepared specification; see `larder_select_prepared`.
 ///
 /// # Safety
 /// As for `larder_select_count_prepared`.
@@ -151,7 +153,7 @@ pub unsafe extern "C" fn larder_select_delete_prepared(
     unsafe { counted(table, (prepared, values), count, Table::select_delete) }
 }
 
-/// As `larder_select_replace`, with a prepared specification: see `larder_select_prepared`.
+/// Like `larder_select_replace`, but with a prepared specification; see `larder_select_prepared`.
 ///
 /// # Safety
 /// As for `larder_select_count_prepared`.
@@ -166,8 +168,8 @@ pub unsafe extern "C" fn larder_select_replace_prepared(
     unsafe { counted(table, (prepared, values), count, Table::select_replace) }
 }
 
-/// As `larder_select_take`, with a prepared specification: see `larder_select_prepared`. `out` may
-/// be `values`.
+/// Like `larder_select_take`, but with a prepared specification; see `larder_select_prepared`.
+/// `out` may be `values`.
 ///
 /// # Safety
 /// As for `larder_select_prepared`; `out` is null or a sequence that nobody else uses.

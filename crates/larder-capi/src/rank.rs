@@ -1,17 +1,19 @@
-//! Ranks of an ordered_set's rows.
+//! Ranks of the rows of an ordered_set.
 
 use crate::status::{guarded, Status};
 use crate::table::{fill, larder_table};
 use crate::terms::{at, larder_terms};
 use crate::view::{give, larder_view};
 
-/// The rank of the row under a key of an ordered_set, 1 for the first, in `*rank` unless that is
-/// null; `LARDER_NONE` if there is no such row. O(log n); the first question about ranks counts the
-/// table once, each later one what has changed since.
+/// Gets the rank of the row under a key of an ordered_set, which is 1 for the first row. Writes it
+/// to `*rank`, unless `rank` is null. `LARDER_NONE` if there is no such row. O(log n). The first
+/// call of a function about ranks also counts all rows of the table, and later calls count what has
+/// changed since.
 ///
-/// Exact while nobody inserts or deletes, and of a snapshot. Otherwise a row that is there
-/// throughout the call counts once; one that comes or goes meanwhile may count or not.
-/// `LARDER_TABLE_TYPE`: a table that is no ordered_set, or on a structure other than the usual.
+/// The rank is exact in a snapshot, and if nobody inserts or deletes meanwhile. Otherwise, a row
+/// that exists throughout the call counts once, and a row that is inserted or deleted meanwhile may
+/// count or not. `LARDER_TABLE_TYPE` if the table isn't an ordered_set, or has another structure
+/// than the default.
 ///
 /// # Safety
 /// As for `larder_insert`; `rank` is null or may be written to.
@@ -33,8 +35,9 @@ pub unsafe extern "C" fn larder_rank(
     })
 }
 
-/// Fills `out` with the n-th row of an ordered_set: from 1 on from the first, from -1 on from the
-/// last. `LARDER_NONE`, and an empty `out`, if there are fewer, and for 0. As `larder_rank`.
+/// Fills `out` with the n-th row of an ordered_set. 1 is the first row, 2 the second, and so on; -1
+/// is the last row, -2 the one before it, and so on. `LARDER_NONE`, and an empty `out`, if there is
+/// no such row, as for 0. Apart from that like `larder_rank`.
 ///
 /// # Safety
 /// As for `larder_first`.
@@ -52,9 +55,9 @@ pub unsafe extern "C" fn larder_nth(
     })
 }
 
-/// Fills `out` with rows of an ordered_set, in order, from the n-th on, which is counted as by
-/// `larder_nth`: `most`, or as many as there are. `LARDER_NONE`, and an empty `out`, if that is
-/// none. As `larder_rank`, and O(rows).
+/// Fills `out` with `most` rows of an ordered_set, in order, from the n-th row on, or with fewer if
+/// there are fewer. `n` is counted as by `larder_nth`. `LARDER_NONE`, and an empty `out`, if there
+/// are none. Apart from that like `larder_rank`, plus O(rows).
 ///
 /// # Safety
 /// As for `larder_first`.
@@ -73,8 +76,8 @@ pub unsafe extern "C" fn larder_slice(
     })
 }
 
-/// How many rows of an ordered_set have keys from `low` on and before `high`, in `*count` unless
-/// that is null. As `larder_rank`.
+/// Counts the rows of an ordered_set whose keys are at least `low` and less than `high`. Writes the
+/// number to `*count`, unless `count` is null. Apart from that like `larder_rank`.
 ///
 /// # Safety
 /// As for `larder_insert`, for both views; `count` is null or may be written to.

@@ -11,13 +11,14 @@ use larder_term::Term;
 use std::ffi::c_char;
 use std::ops::Bound;
 
-/// What a scan finds, as it is asked for. For one thread at a time; it needs no handle to stay.
+/// A scan, whose results are returned page by page. Only one thread at a time may use it. It
+/// doesn't need the table's handle to stay.
 pub struct larder_rows(Rows);
 
-/// Begins a scan, and a handle of it in `*rows`.
+/// Begins a scan, and writes a handle of it to `*rows`.
 ///
 /// # Safety
-/// `table` is null or a handle that was not given up; `rows` is null or may be written to.
+/// `table` is null or a handle that was not freed; `rows` is null or may be written to.
 pub(crate) unsafe fn begin(
     table: *const larder_table,
     rows: *mut *mut larder_rows,
@@ -26,7 +27,7 @@ pub(crate) unsafe fn begin(
     guarded(|| {
         // SAFETY: as the caller says.
         let table = unsafe { at(table, "table") }?;
-        // Before the scan begins: a handle without a place to put it could never be given up.
+        // Check this before the scan begins: its handle could never be freed.
         if rows.is_null() {
             return Err(Failure::null("rows"));
         }
@@ -44,11 +45,12 @@ pub(crate) fn direction(backward: bool) -> Direction {
     }
 }
 
-/// Begins to look for what a match specification, written as in Erlang, gives:
-/// `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. A handle in `*rows`, to be given up with
-/// `larder_rows_free`; `larder_rows_next` gives results. `backward`: from the end of an
-/// ordered_set. Guards on the key of an ordered_set, and a key that is known, limit what is looked
-/// at. `LARDER_BAD_SPEC`, with the reason.
+/// Begins a scan for the results of a match specification in Erlang's syntax, such as
+/// `[{{'$1','$2'},[{'<','$2',5}],['$1']}]`. Writes a handle of the scan to `*rows`, which must be
+/// freed by `larder_rows_free`. `larder_rows_next` returns the results. If `backward` is set, the
+/// scan of an ordered_set is in descending order. If the key is known, or guards limit the key of
+/// an ordered_set, only matching keys are examined. `LARDER_BAD_SPEC` if the specification doesn't
+/// compile; the message has the reason.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `spec` is null or ends with a NUL; `rows` is null or may be written
@@ -68,7 +70,7 @@ pub unsafe extern "C" fn larder_select(
     }
 }
 
-/// Begins to give every row: as `larder_select`.
+/// Begins a scan of all rows. Apart from that like `larder_select`.
 ///
 /// # Safety
 /// As for `larder_select`.
@@ -88,12 +90,12 @@ pub unsafe extern "C" fn larder_each(
     }
 }
 
-/// Begins to give the rows of an ordered_set with keys from `low` on and before `high`, in order; a
-/// key of nothing is no bound. As `larder_select`. `LARDER_TABLE_TYPE` for other tables. O(log n),
-/// and the rows that are given.
+/// Begins a scan of the rows of an ordered_set whose keys are at least `low` and less than `high`.
+/// A key of nothing is no bound. Apart from that like `larder_select`. `LARDER_TABLE_TYPE` for
+/// other tables. O(log n) plus the rows that are returned.
 ///
 /// # Safety
-/// As for `larder_select`; what the keys lead to is as it was when they were made.
+/// As for `larder_select`; what the keys refer to is as it was when they were made.
 #[no_mangle]
 pub unsafe extern "C" fn larder_range(
     table: *const larder_table,
@@ -114,13 +116,13 @@ pub unsafe extern "C" fn larder_range(
     }
 }
 
-/// Fills `out` with the next results, `most` or, at the end, fewer; `LARDER_NONE`, and an empty
-/// `out`, when there are no more. Nothing is held between calls: others write, and a row that is
-/// there throughout is met once. O(rows that are looked at).
+/// Fills `out` with the next results: `most` of them, or fewer at the end. `LARDER_NONE`, and an
+/// empty `out`, if there are no more. Nothing is locked between calls: others may write. A row that
+/// exists throughout the scan is found exactly once. O(rows that are examined).
 ///
 /// # Safety
-/// `rows` is null, or a scan that was not given up and nobody else uses; `out` is null or a
-/// sequence that nobody else uses.
+/// `rows` is null, or a scan that was not freed and nobody else uses; `out` is null or a sequence
+/// that nobody else uses.
 #[no_mangle]
 pub unsafe extern "C" fn larder_rows_next(
     rows: *mut larder_rows,
@@ -143,10 +145,10 @@ pub unsafe extern "C" fn larder_rows_next(
     })
 }
 
-/// Gives up a scan, at its end or before. Null is nothing to give up.
+/// Frees a scan, which need not be at its end. Does nothing if `rows` is null.
 ///
 /// # Safety
-/// `rows` is null, or a scan that was not given up.
+/// `rows` is null, or a scan that was not freed.
 #[no_mangle]
 pub unsafe extern "C" fn larder_rows_free(rows: *mut larder_rows) {
     guarded_or((), || {
@@ -158,7 +160,7 @@ pub unsafe extern "C" fn larder_rows_free(rows: *mut larder_rows) {
     });
 }
 
-/// Runs a match specification over all rows; a number in `*count` unless that is null.
+/// Runs a match specification over all rows. Writes a number to `*count`, unless `count` is null.
 ///
 /// # Safety
 /// As for `larder_select_count`.
@@ -178,8 +180,8 @@ pub(crate) unsafe fn over_all<S>(
     })
 }
 
-/// How many rows a match specification gives `true` for, in `*count` unless that is null.
-/// `LARDER_BAD_SPEC`.
+/// Counts the rows for which a match specification returns `true`. Writes their number to `*count`,
+/// unless `count` is null. `LARDER_BAD_SPEC` if the specification doesn't compile.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `spec` is null or ends with a NUL; `count` is null or may be written
@@ -196,8 +198,9 @@ pub unsafe extern "C" fn larder_select_count(
     unsafe { over_all(table, spec, count, |table, spec| table.select_count(spec)) }
 }
 
-/// Deletes the rows that a match specification gives `true` for, each by itself; how many, in
-/// `*count` unless that is null. `LARDER_BAD_SPEC`.
+/// Deletes the rows for which a match specification returns `true`, each atomically. Writes their
+/// number to `*count`, unless `count` is null. `LARDER_BAD_SPEC` if the specification doesn't
+/// compile.
 ///
 /// # Safety
 /// As for `larder_select_count`.
@@ -213,7 +216,7 @@ pub unsafe extern "C" fn larder_select_delete(
     unsafe { over_all(table, spec, count, |table, spec| table.select_delete(spec)) }
 }
 
-/// Fills `out` with what is taken by a match specification.
+/// Fills `out` with the results of a match specification that deletes rows.
 ///
 /// # Safety
 /// As for `larder_select_take`.
@@ -224,7 +227,7 @@ pub(crate) unsafe fn taken<S>(
     take: impl FnOnce(&Table, S) -> Result<Vec<Term>, larder::Error>,
 ) -> Status {
     guarded(|| {
-        // Before anything is taken: what can't be given would be lost.
+        // Check this before anything is deleted: the results would be lost.
         if out.is_null() {
             return Err(Failure::null("out"));
         }
@@ -241,10 +244,10 @@ pub(crate) unsafe fn taken<S>(
     })
 }
 
-/// Deletes the rows that a match specification matches, each by itself, and fills `out` with its
-/// results for them, which are those that `larder_select` would give; `LARDER_NONE`, and an empty
-/// `out`, if nothing matched. Atomic for each row: of several takers one gets it. If `out` is null,
-/// nothing is taken. `LARDER_BAD_SPEC`.
+/// Deletes the rows that a match specification matches, each atomically, and fills `out` with its
+/// results for them, which are those that `larder_select` would return. If several threads take the
+/// same row, only one gets it. `LARDER_NONE`, and an empty `out`, if nothing matched. If `out` is
+/// null, nothing is deleted. `LARDER_BAD_SPEC` if the specification doesn't compile.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `spec` is null or ends with a NUL; `out` is null or a sequence that
@@ -262,9 +265,10 @@ pub unsafe extern "C" fn larder_select_take(
     unsafe { taken(table, spec, out, take) }
 }
 
-/// Replaces the rows that a match specification matches by its results, which have to keep the key,
-/// each atomically; how many, in `*count` unless that is null. `LARDER_BAD_SPEC`;
-/// `LARDER_TABLE_TYPE` if a key might change, and for bags.
+/// Replaces the rows that a match specification matches by its results, each atomically. A result
+/// must have the key of its row. Writes the number of rows to `*count`, unless `count` is null.
+/// `LARDER_BAD_SPEC` if the specification doesn't compile. `LARDER_TABLE_TYPE` if a key might
+/// change, and for bags.
 ///
 /// # Safety
 /// As for `larder_select_count`.

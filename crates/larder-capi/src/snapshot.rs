@@ -1,4 +1,4 @@
-//! Tables as of one moment.
+//! Snapshots: tables as of one instant.
 
 use crate::status::{guarded, Failure, Status};
 use crate::table::larder_table;
@@ -6,19 +6,19 @@ use crate::terms::{at, at_mut, larder_terms};
 use larder::api::{Event, Snapshot, Table};
 use larder_term::{Atom, Term};
 
-/// Takes snapshots of `count` tables of one world, all of one moment, and puts a handle of each in
-/// `snapshots`, in the tables' order: to be given up with `larder_table_free`, which ends it. O(1)
-/// for each table; nothing is copied.
+/// Takes snapshots of `count` tables of one world at one instant. Writes a handle of each to
+/// `snapshots`, in the order of the tables. `larder_table_free` frees a handle and ends its
+/// snapshot. O(1) for each table; nothing is copied.
 ///
-/// Every function that reads takes a snapshot for a table; those that write answer
-/// `LARDER_READ_ONLY`. A snapshot stays as it is when its table is emptied or dropped. While it
-/// lives, the first change of each key in the table keeps what was there. `larder_size` counts a
-/// snapshot's rows the first time. `LARDER_TABLE_TYPE`: a snapshot, or a table on a structure other
-/// than the usual.
+/// All functions that read a table also accept a snapshot. Those that write return
+/// `LARDER_READ_ONLY`. A snapshot doesn't change when its table is cleared or dropped. While it
+/// exists, the first change of each key in the table preserves the old rows. The first call of
+/// `larder_size` counts the rows of a snapshot. `LARDER_TABLE_TYPE` if a table is a snapshot
+/// itself, or has another structure than the default.
 ///
 /// # Safety
-/// `tables` is null or has `count` pointers, each null or a handle that was not given up;
-/// `snapshots` is null or has room for `count` pointers.
+/// `tables` is null or has `count` pointers, each null or a handle that was not freed; `snapshots`
+/// is null or has room for `count` pointers.
 #[no_mangle]
 pub unsafe extern "C" fn larder_snapshot(
     tables: *const *const larder_table,
@@ -54,15 +54,15 @@ pub unsafe extern "C" fn larder_snapshot(
     })
 }
 
-/// Puts what has to be done to one snapshot's rows to get another's, both of one table, in place of
-/// what `out` holds: `{insert, New}`, `{replace, Old, New}` and `{delete, Old}`, in no order.
-/// `LARDER_NONE` if there is nothing. Takes the time of what changed since the oldest snapshot that
-/// lives; keys that did not are not read, unless the table was cleared between the two.
-/// `LARDER_TABLE_TYPE`: one is no snapshot, or they are of different tables.
+/// Compares two snapshots of one table. Replaces the contents of `out` by the changes that turn the
+/// rows of `old` into those of `new`: `{insert, New}`, `{replace, Old, New}` and `{delete, Old}`,
+/// in no order. `LARDER_NONE` if there are none. O(changes since the oldest snapshot that exists):
+/// keys that haven't changed aren't read, unless the table was cleared between the two.
+/// `LARDER_TABLE_TYPE` if one isn't a snapshot, or they are of different tables.
 ///
 /// # Safety
-/// `old` and `new` are null or handles that were not given up; `out` is null or a sequence that
-/// nobody else uses, and no view of its terms is used any more.
+/// `old` and `new` are null or handles that were not freed; `out` is null or a sequence that nobody
+/// else uses, and no view of its terms is used any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_diff(
     old: *const larder_table,

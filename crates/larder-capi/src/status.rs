@@ -1,4 +1,4 @@
-//! Statuses, messages, and the guard that each entry runs under.
+//! Statuses, messages, and the guard under which each entry runs.
 
 use larder::api::Table;
 use larder::Error;
@@ -8,59 +8,59 @@ use std::cell::RefCell;
 use std::ffi::{c_char, CString};
 use std::panic::{catch_unwind, AssertUnwindSafe};
 
-/// How a call ended. `LARDER_OK` is 0 and `LARDER_NONE` 1; everything from 2 on is a failure, of
-/// which nothing is left in the table unless its line says otherwise, and `larder_message` tells
-/// more.
+/// The result of a call. `LARDER_OK` is 0 and `LARDER_NONE` is 1. All others are failures, which
+/// `larder_message` explains. A failed call has changed nothing in the table, unless the
+/// description of its status says otherwise.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Status {
-    /// Done.
+    /// Success.
     Ok = 0,
-    /// Done, and there is nothing: no such key, no next one, no more rows, or nothing was inserted
-    /// by what inserts only what is new.
+    /// Success, but there is nothing: no such key, no next key, or no more rows. Or nothing was
+    /// inserted because the key exists.
     None = 1,
     /// The table was dropped.
     NoTable = 2,
-    /// The name is another table's.
+    /// Another table has the name.
     AlreadyExists = 3,
-    /// A key that has to be there is not.
+    /// The key must exist, but doesn't.
     BadKey = 4,
-    /// A row or default that is no tuple or too short to have a key, or a position that the row has
-    /// not or that may not be changed.
+    /// A row or a default isn't a tuple, or is too short to have a key. Or the row has no such
+    /// position, or the element there may not be changed.
     BadRow = 5,
     /// The element at the position is not an integer.
     NotInteger = 6,
-    /// Done; but the sum does not fit into 64 bits. It is in the table.
+    /// The sum doesn't fit in 64 bits. The addition has taken effect.
     BigSum = 7,
     /// The operation is not for tables of this type.
     TableType = 8,
-    /// An option that is out of range, or that the structure has not; or no such structure.
+    /// An option is out of range, or the structure doesn't have it. Or there is no such structure.
     BadOption = 9,
-    /// A match specification that does not compile.
+    /// The match specification doesn't compile.
     BadSpec = 10,
-    /// Text or bytes that are no term, a term that is not finished, a view of nothing.
+    /// A text or bytes are not a term, a term isn't complete, or a view is of nothing.
     BadTerm = 11,
-    /// A null pointer or a number out of range among the arguments.
+    /// An argument is a null pointer, or a number that is out of range.
     BadArgument = 12,
-    /// The structure holds so many rows and no more.
+    /// The table, or its structure, can't take another row.
     Full = 13,
-    /// Beyond what the engine can represent.
+    /// The operation exceeds what the engine can represent.
     SystemLimit = 14,
-    /// A file that can't be written or read, or is damaged.
+    /// The file can't be written or read, or is damaged.
     File = 15,
-    /// A fault of the library. The process goes on; please report it, with the message.
+    /// A bug in the library. The process continues. Please report it, with the message.
     Panic = 16,
-    /// The table is a snapshot, which can't be written.
+    /// The table is a snapshot, which can't be changed.
     ReadOnly = 17,
     /// The element at the position is not a map.
     NotMap = 18,
-    /// Another row has the value, and the index is unique.
+    /// Another row already has the value in a unique index.
     NotUnique = 19,
     /// The table has no such index.
     NoIndex = 20,
-    /// Others have changed what the transaction has read: it had no effect, and has begun anew.
+    /// Others have changed what the transaction has read. It had no effect, and has been restarted.
     Conflict = 21,
-    /// The value under the key is of another type than the one that was asked for.
+    /// The value under the key has another type than the requested one.
     ValueType = 22,
 }
 
@@ -120,7 +120,7 @@ impl Status {
     ];
 }
 
-/// Why a call failed.
+/// The reason why a call failed.
 pub(crate) struct Failure {
     status: Status,
     text: String,
@@ -132,9 +132,10 @@ impl Failure {
         Failure { status, text }
     }
 
-    /// The same of a failure in a table, on something that the caller has named: a key, a row.
+    /// Adds to the message the name of the table, and the term that the failure is about, such as a
+    /// key or a row.
     pub(crate) fn on(self, table: &Table, what: &str, it: TermRef<'_>) -> Self {
-        /// More of a long term is no help.
+        /// The number of characters after which a long term is truncated.
         const MOST: usize = 100;
         let mut term = text::print(it);
         if term.chars().count() > MOST {
@@ -148,7 +149,7 @@ impl Failure {
         }
     }
 
-    /// An argument that must not be null is.
+    /// The failure that an argument is null.
     pub(crate) fn null(what: &str) -> Self {
         Failure::new(Status::BadArgument, format!("{what} is a null pointer"))
     }
@@ -174,9 +175,8 @@ impl From<Error> for Failure {
             Error::Full(_) => Status::Full,
             Error::SystemLimit(_) => Status::SystemLimit,
             Error::File(_) => Status::File,
-            // A transaction's view of a table, asked for what a table can do: to be renamed,
-            // saved, dropped. Owners, access, slots, continuations: nothing that can be asked for
-            // here.
+            // The view of a table in a transaction can't be renamed, saved or dropped. The other
+            // errors, about owners, access, slots and continuations, can't occur here.
             _ => Status::BadArgument,
         };
         Failure::new(status, error.to_string())
@@ -187,15 +187,15 @@ thread_local! {
     static MESSAGE: RefCell<CString> = RefCell::default();
 }
 
-/// Keeps a message for the thread. Where a thread that ends has given its own up already, nobody
-/// can ask for it.
+/// Stores a message for the thread. If the thread is ending and has already dropped its message,
+/// nobody can ask for it.
 fn remember(text: &str) {
     let plain: Vec<u8> = text.bytes().filter(|byte| *byte != 0).collect();
     let message = CString::new(plain).unwrap_or_default();
     let _ = MESSAGE.try_with(|kept| kept.replace(message));
 }
 
-/// Runs an entry: a failure is remembered, a panic stays here.
+/// Runs an entry. Stores the message of a failure. A panic is caught.
 pub(crate) fn guarded(f: impl FnOnce() -> Result<Status, Failure>) -> Status {
     let failure = match caught(f) {
         Ok(Ok(status)) => return status,
@@ -205,7 +205,7 @@ pub(crate) fn guarded(f: impl FnOnce() -> Result<Status, Failure>) -> Status {
     failure.status
 }
 
-/// Runs an entry that gives something other than a status; `otherwise` after a failure.
+/// Runs an entry that returns something other than a status. Returns `otherwise` after a failure.
 pub(crate) fn guarded_or<R>(otherwise: R, f: impl FnOnce() -> Result<R, Failure>) -> R {
     match caught(f) {
         Ok(Ok(result)) => result,
@@ -216,12 +216,12 @@ pub(crate) fn guarded_or<R>(otherwise: R, f: impl FnOnce() -> Result<R, Failure>
     }
 }
 
-/// What is shared survives a panic: tables are made so that one leaves them as they were, and terms
-/// are whole or not there.
+/// Runs `f`, and turns a panic into a failure. Shared objects survive a panic: it leaves tables as
+/// they were, and terms are complete or don't exist.
 fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Failure> {
     catch_unwind(AssertUnwindSafe(f)).map_err(|panic| {
         let text = format!("the library panicked: {}", said(&*panic));
-        // What a panic carries may panic when it is dropped.
+        // Dropping the payload of a panic may panic.
         std::mem::forget(panic);
         Failure::new(Status::Panic, text)
     })
@@ -233,17 +233,18 @@ fn said(panic: &(dyn Any + Send)) -> &str {
         .unwrap_or("it said nothing")
 }
 
-/// Why the last call of this thread that failed did so: a text in UTF-8, empty if none has failed.
-/// Valid until another one of the thread fails or the thread ends.
+/// Returns why the last failed call of this thread failed: a text in UTF-8, which is empty if none
+/// has failed. It is valid until another call of the thread fails, or the thread ends.
 #[no_mangle]
 pub extern "C" fn larder_message() -> *const c_char {
-    // The text stays where it is until it is replaced, which this thread alone does.
+    // The text doesn't move until it is replaced, which only this thread does.
     MESSAGE
         .try_with(|kept| kept.borrow().as_ptr())
         .unwrap_or(c"".as_ptr())
 }
 
-/// The name of a status as it is in the header, for logs; "?" for a number that is none. Static.
+/// Returns the name of a status as in the header, for logs; "?" if there is no such status. The
+/// name is never freed.
 #[no_mangle]
 pub extern "C" fn larder_status_name(status: i32) -> *const c_char {
     let known = Status::ALL

@@ -1,4 +1,4 @@
-//! Operations by key, and on a table as a whole.
+//! Operations by key, and on whole tables.
 
 use crate::status::{guarded, guarded_or, Failure, Status};
 use crate::terms::{all_at, at, at_mut, larder_terms, text_at};
@@ -8,10 +8,11 @@ use larder::Error;
 use larder_term::{Atom, Term, TermRef};
 use std::ffi::c_char;
 
-/// A handle of a table. Any number of threads may use one, or several of the same table, at once.
+/// A handle of a table. A table may have several handles, and any number of threads may use a
+/// handle at once.
 pub struct larder_table(pub(crate) Table, pub(crate) Option<Snapshot>);
 
-/// `LARDER_OK` for something, `LARDER_NONE` for nothing.
+/// `LARDER_OK` if there is something, and `LARDER_NONE` if not.
 pub(crate) fn whether(something: bool) -> Status {
     match something {
         true => Status::Ok,
@@ -19,7 +20,7 @@ pub(crate) fn whether(something: bool) -> Status {
     }
 }
 
-/// The result of an operation; a failure says on what.
+/// The result of an operation. Adds to a failure the term that it is about.
 pub(crate) fn on<R>(
     table: &larder_table,
     (what, it): (&str, TermRef<'_>),
@@ -28,8 +29,8 @@ pub(crate) fn on<R>(
     result.map_err(|error| Failure::from(error).on(&table.0, what, it))
 }
 
-/// Puts results in place of what a sequence holds. The sequence may be the one that the key was
-/// viewed in: this comes after all use of it.
+/// Replaces the contents of a sequence by results. The sequence may be the one that contains the
+/// key, so this must come after all use of the key.
 ///
 /// # Safety
 /// `out` is null or a sequence that nobody else uses, and no view of its terms is used any more.
@@ -40,11 +41,12 @@ pub(crate) unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<St
     Ok(whether(something))
 }
 
-/// Gives up a handle. The table itself stays: `larder_table_drop` ends it, or the end of its world.
-/// A snapshot ends with its handle. Null is nothing to give up.
+/// Frees a handle. The table itself continues to exist until it is dropped by `larder_table_drop`,
+/// or its world and all its handles are freed. A snapshot ends with its handle. Does nothing if
+/// `table` is null.
 ///
 /// # Safety
-/// `table` is null, or a handle that was not given up, and no `larder_rows` of it is used any more.
+/// `table` is null, or a handle that was not freed; no `larder_rows` of it is used any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_table_free(table: *mut larder_table) {
     guarded_or((), || {
@@ -56,11 +58,11 @@ pub unsafe extern "C" fn larder_table_free(table: *mut larder_table) {
     });
 }
 
-/// Drops the table, for all its handles, which answer `LARDER_NO_TABLE` from then on and are still
-/// to be given up. O(1); memory is freed behind.
+/// Drops the table. From then on, all its handles return `LARDER_NO_TABLE`; they must still be
+/// freed. O(1); memory is freed in the background.
 ///
 /// # Safety
-/// `table` is null or a handle that was not given up.
+/// `table` is null or a handle that was not freed.
 #[no_mangle]
 pub unsafe extern "C" fn larder_table_drop(table: *const larder_table) -> Status {
     guarded(|| {
@@ -70,8 +72,8 @@ pub unsafe extern "C" fn larder_table_drop(table: *const larder_table) -> Status
     })
 }
 
-/// Gives the table another name, at most 255 characters. `LARDER_ALREADY_EXISTS`: a named table,
-/// and the name in use.
+/// Renames the table. A name has at most 255 characters. `LARDER_ALREADY_EXISTS` if the table is a
+/// named one, and another has the name.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `name` is null or ends with a NUL.
@@ -88,9 +90,10 @@ pub unsafe extern "C" fn larder_table_rename(
     })
 }
 
-/// Inserts a row, a tuple: in a set in place of the one with its key, in a bag beside the others.
-/// Atomic. O(1), in an ordered_set O(log n). `LARDER_BAD_ROW` for what is no tuple or too short to
-/// have a key; `LARDER_FULL` from structures of a fixed size.
+/// Inserts a row, which is a tuple. In a set or ordered_set it replaces the row with the same key;
+/// in a bag it is added to the others. Atomic. O(1), in an ordered_set O(log n). `LARDER_BAD_ROW`
+/// if the row isn't a tuple, or is too short to have a key. `LARDER_FULL` if the structure has a
+/// fixed size, or the table a limit, and there is no room.
 ///
 /// # Safety
 /// As for `larder_table_drop`; the view's terms are as they were when it was made.
@@ -104,7 +107,8 @@ pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_v
     })
 }
 
-/// Inserts a row unless its key is there: then `LARDER_NONE`. Atomic. Else as `larder_insert`.
+/// Inserts a row if its key doesn't exist. Otherwise returns `LARDER_NONE`. Atomic. Apart from that
+/// like `larder_insert`.
 ///
 /// # Safety
 /// As for `larder_insert`.
@@ -118,8 +122,8 @@ pub unsafe extern "C" fn larder_insert_new(table: *const larder_table, row: lard
     })
 }
 
-/// Inserts all rows of a sequence at once: nobody sees some of them without the others, and if one
-/// is bad none is inserted.
+/// Inserts all rows of a sequence at once: no reader sees some of them without the others. If one
+/// of them is bad, none is inserted.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `rows` is null or a sequence that nobody changes meanwhile.
@@ -136,8 +140,8 @@ pub unsafe extern "C" fn larder_insert_all(
     })
 }
 
-/// Inserts all rows of a sequence at once unless one of their keys is there: then none, and
-/// `LARDER_NONE`.
+/// Inserts all rows of a sequence at once, if none of their keys exists. Otherwise inserts none,
+/// and returns `LARDER_NONE`.
 ///
 /// # Safety
 /// As for `larder_insert_all`.
@@ -153,9 +157,9 @@ pub unsafe extern "C" fn larder_insert_all_new(
     })
 }
 
-/// Fills `out` with the rows under a key, in order of arrival; `LARDER_NONE` and an empty `out` if
-/// there are none. O(1), in an ordered_set O(log n), and the rows. `out` may be the sequence that
-/// the key is viewed in.
+/// Fills `out` with the rows under a key, in order of arrival. `LARDER_NONE`, and an empty `out`,
+/// if there are none. O(1) plus the rows; in an ordered_set O(log n) plus the rows. `out` may be
+/// the sequence that contains the key.
 ///
 /// # Safety
 /// As for `larder_insert`; `out` is null or a sequence that nobody else uses.
@@ -174,11 +178,11 @@ pub unsafe extern "C" fn larder_lookup(
     })
 }
 
-/// Fills `out` with the elements at `count` positions, from 1, of the rows under a key: those of
-/// one row after those of the other, in order of arrival, each in the order of the positions;
-/// `LARDER_NONE` and an empty `out` if there is no such key. The rest of the rows is not copied.
-/// Else as `larder_lookup`. `LARDER_BAD_ROW` if a position is 0, or past the end of one of the
-/// rows.
+/// Fills `out` with the elements at `count` positions, counted from 1, of the rows under a key.
+/// Rows are in order of arrival, and the elements of each row are in the order of the positions.
+/// The rest of the rows isn't copied. `LARDER_NONE`, and an empty `out`, if there is no such key.
+/// `LARDER_BAD_ROW` if a position is 0, or one of the rows is shorter. Apart from that like
+/// `larder_lookup`.
 ///
 /// # Safety
 /// As for `larder_lookup`; `positions` is null or points to `count` numbers.
@@ -199,12 +203,12 @@ pub unsafe extern "C" fn larder_lookup_elements(
         let rows = on(table, ("key", key), rows)?;
         // SAFETY: as the caller says.
         unsafe { fill(out, rows.concat()) }?;
-        // Of no positions, too, it is said whether the key is there.
+        // Even if there are no positions, the status says whether the key exists.
         Ok(whether(!rows.is_empty()))
     })
 }
 
-/// Whether there is a row under the key: `LARDER_OK` or `LARDER_NONE`.
+/// Returns whether there is a row under the key: `LARDER_OK` or `LARDER_NONE`.
 ///
 /// # Safety
 /// As for `larder_insert`.
@@ -217,8 +221,8 @@ pub unsafe extern "C" fn larder_contains(table: *const larder_table, key: larder
     })
 }
 
-/// Deletes what is under the key; how many rows went, in `*gone` unless that is null. `LARDER_NONE`
-/// if there was none.
+/// Deletes all rows under the key. Writes their number to `*gone`, unless `gone` is null.
+/// `LARDER_NONE` if there was none.
 ///
 /// # Safety
 /// As for `larder_insert`; `gone` is null or may be written to.
@@ -238,7 +242,8 @@ pub unsafe extern "C" fn larder_delete(
     })
 }
 
-/// Deletes this very row, all its copies in a duplicate_bag; else as `larder_delete`.
+/// Deletes the row that is identical to this one; in a duplicate_bag, all copies of it. Apart from
+/// that like `larder_delete`.
 ///
 /// # Safety
 /// As for `larder_delete`.
@@ -258,8 +263,8 @@ pub unsafe extern "C" fn larder_delete_row(
     })
 }
 
-/// Deletes what is under the key and fills `out` with it, as `larder_lookup` does. Atomic: of
-/// several takers one gets it. If `out` is null, nothing is taken.
+/// Deletes all rows under the key, and fills `out` with them like `larder_lookup`. Atomic: if
+/// several threads take the same row, only one gets it. If `out` is null, nothing is deleted.
 ///
 /// # Safety
 /// As for `larder_lookup`.
@@ -270,7 +275,7 @@ pub unsafe extern "C" fn larder_take(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // Looked at first: what is taken and can't be given would be lost.
+        // Check this first. Otherwise the rows would be deleted, and lost.
         if out.is_null() {
             return Err(Failure::null("out"));
         }
@@ -282,11 +287,12 @@ pub unsafe extern "C" fn larder_take(
     })
 }
 
-/// Adds to the integer at a position, from 1, of the row under a key; the sum in `*sum` unless that
-/// is null. Atomic. If there is no such key, the row `otherwise`, with the key put in, is inserted
-/// first, unless it is a view of nothing: then `LARDER_BAD_KEY`. `LARDER_NOT_INTEGER`,
-/// `LARDER_BAD_ROW` (no such position, the key's, or `otherwise` too short), `LARDER_TABLE_TYPE`
-/// (bags); `LARDER_BIG_SUM`: it was added, and the sum is beyond 64 bits.
+/// Adds to the integer at a position, counted from 1, of the row under a key. Writes the sum to
+/// `*sum`, unless `sum` is null. Atomic. If the key doesn't exist, first inserts the row
+/// `otherwise` with this key; if `otherwise` is a view of nothing, returns `LARDER_BAD_KEY`.
+/// `LARDER_NOT_INTEGER` if the element isn't an integer. `LARDER_BAD_ROW` if there is no such
+/// position, if it is the key's, or if `otherwise` is too short. `LARDER_TABLE_TYPE` for bags.
+/// `LARDER_BIG_SUM` if the sum doesn't fit in 64 bits; the addition has taken effect.
 ///
 /// # Safety
 /// As for `larder_insert`, for both views; `sum` is null or may be written to.
@@ -313,13 +319,12 @@ pub unsafe extern "C" fn larder_add(
     })
 }
 
-/// Gives the sum of an addition.
+/// Writes the sum of an addition to `*sum`.
 ///
 /// # Safety
 /// `sum` is null or may be written to.
 pub(crate) unsafe fn summed(total: &Term, sum: *mut i64) -> Result<Status, Failure> {
-    // The addition has taken effect: an error about the sum must say so, or a caller would add
-    // again.
+    // The addition has taken effect. The error must say so; otherwise the caller might add again.
     let Some(total) = total.as_ref().as_int() else {
         return Err(Failure::new(
             Status::BigSum,
@@ -331,8 +336,9 @@ pub(crate) unsafe fn summed(total: &Term, sum: *mut i64) -> Result<Status, Failu
     Ok(Status::Ok)
 }
 
-/// Replaces the element at a position, from 1, of the row under a key; `LARDER_NONE` if there is no
-/// such key. Atomic. `LARDER_BAD_ROW` (no such position, or the key's), `LARDER_TABLE_TYPE` (bags).
+/// Replaces the element at a position, counted from 1, of the row under a key. `LARDER_NONE` if the
+/// key doesn't exist. Atomic. `LARDER_BAD_ROW` if there is no such position, or if it is the key's.
+/// `LARDER_TABLE_TYPE` for bags.
 ///
 /// # Safety
 /// As for `larder_insert`, for both views.
@@ -353,7 +359,7 @@ pub unsafe extern "C" fn larder_update(
     })
 }
 
-/// A step through the keys: fills `out` with the key that is found.
+/// A step in a traversal of the keys: fills `out` with the key that is found.
 ///
 /// # Safety
 /// As for `larder_lookup`.
@@ -371,8 +377,8 @@ unsafe fn step(
     })
 }
 
-/// Fills `out` with the first key, in key order for an ordered_set; `LARDER_NONE` if the table is
-/// empty.
+/// Fills `out` with the first key; in an ordered_set, with the least one. `LARDER_NONE` if the
+/// table is empty.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `out` is null or a sequence that nobody else uses.
@@ -385,7 +391,7 @@ pub unsafe extern "C" fn larder_first(
     unsafe { step(table, out, |table| Ok(table.0.first()?)) }
 }
 
-/// Fills `out` with the last key of an ordered_set; for other tables, as `larder_first`.
+/// Fills `out` with the greatest key of an ordered_set. For other tables like `larder_first`.
 ///
 /// # Safety
 /// As for `larder_first`.
@@ -395,9 +401,10 @@ pub unsafe extern "C" fn larder_last(table: *const larder_table, out: *mut larde
     unsafe { step(table, out, |table| Ok(table.0.last()?)) }
 }
 
-/// Fills `out`, which may be the sequence that the key is viewed in, with the key after this one;
-/// `LARDER_NONE` if it is the last. An ordered_set takes any key; other tables one that is there,
-/// else `LARDER_BAD_KEY`. Keys that are there throughout are met once, whatever others write.
+/// Fills `out` with the key after this one. `LARDER_NONE` if it is the last. `out` may be the
+/// sequence that contains the key. In an ordered_set the key need not exist; in other tables,
+/// `LARDER_BAD_KEY` if it doesn't. A traversal finds each key that exists throughout exactly once,
+/// whatever others write.
 ///
 /// # Safety
 /// As for `larder_lookup`.
@@ -416,7 +423,8 @@ pub unsafe extern "C" fn larder_next(
     }
 }
 
-/// As `larder_next`, towards the front of an ordered_set; for other tables, the same.
+/// Like `larder_next`, but in descending order in an ordered_set. In other tables the same as
+/// `larder_next`.
 ///
 /// # Safety
 /// As for `larder_lookup`.
@@ -435,8 +443,8 @@ pub unsafe extern "C" fn larder_prev(
     }
 }
 
-/// Empties the table at one instant; how many rows went, in `*gone` unless that is null: exactly,
-/// if nobody was writing at that moment. O(1); memory is freed behind.
+/// Deletes all rows at one instant. Writes their number to `*gone`, unless `gone` is null. The
+/// number is exact if nobody was writing at that instant. O(1); memory is freed in the background.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `gone` is null or may be written to.
@@ -451,7 +459,7 @@ pub unsafe extern "C" fn larder_clear(table: *const larder_table, gone: *mut usi
     })
 }
 
-/// The number of rows; 0 for a table that was dropped. O(1).
+/// Returns the number of rows; 0 for a table that was dropped. O(1).
 ///
 /// # Safety
 /// As for `larder_table_drop`.
@@ -461,8 +469,8 @@ pub unsafe extern "C" fn larder_size(table: *const larder_table) -> usize {
     guarded_or(0, || Ok(unsafe { at(table, "table") }?.0.len()))
 }
 
-/// Bytes of memory that the table holds; binaries over 127 bytes are not among them. 0 for a table
-/// that was dropped. O(1).
+/// Returns the memory that the table takes, in bytes, without binaries of more than 127 bytes; 0
+/// for a table that was dropped. O(1).
 ///
 /// # Safety
 /// As for `larder_table_drop`.
@@ -472,9 +480,9 @@ pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
     guarded_or(0, || Ok(unsafe { at(table, "table") }?.0.memory()))
 }
 
-/// Fills `out` with one map with the properties of the table under the atoms `name`, `named`,
-/// `type`, `keypos`, `size`, `memory`, `compressed`, `decentralized_counters`, `structure`, and
-/// `stats`, a map of the structure's own figures.
+/// Fills `out` with one map of the properties of the table. Its keys are the atoms `name`, `named`,
+/// `type`, `keypos`, `size`, `memory`, `compressed`, `decentralized_counters`, `structure` and
+/// `stats`. The value of `stats` is a map of figures of the structure.
 ///
 /// # Safety
 /// As for `larder_first`.
@@ -535,9 +543,9 @@ fn kind(kind: larder::TableKind) -> Atom {
     })
 }
 
-/// Writes the table to a file, in place of what is there: that stays until the new file is whole
-/// and on the disk. The file has the table as of one moment of the call. `LARDER_FILE` with what
-/// the system said.
+/// Writes the table to a file, as of one instant during the call. An existing file is replaced when
+/// the new one is complete and on the disk. `LARDER_FILE` if the system reports an error, which is
+/// in the message.
 ///
 /// # Safety
 /// As for `larder_table_drop`; `path` is null or ends with a NUL.

@@ -6,9 +6,9 @@ use crate::view::larder_view;
 use larder_term::{etf, text, Atom, NodeName, Term};
 use std::ffi::{c_char, CStr};
 
-/// A sequence of terms. Rows and keys are built in one, and results come in one; it may be used
-/// again and again. Its terms stay where they are until it is cleared, filled by a call that gives
-/// results, or freed: so long are views of them valid. For one thread at a time.
+/// A sequence of terms. Rows and keys are built in one, and results are returned in one. It may be
+/// reused. Views of its terms are valid until it is cleared, filled with results by a call, or
+/// freed. Only one thread at a time may use it.
 #[derive(Default)]
 pub struct larder_terms {
     done: Vec<Term>,
@@ -16,13 +16,13 @@ pub struct larder_terms {
 }
 
 impl larder_terms {
-    /// Puts results in place of everything.
+    /// Replaces the contents by results.
     pub(crate) fn fill(&mut self, found: Vec<Term>) {
         self.open = Open::default();
         self.done = found;
     }
 
-    /// The terms, if none is half pushed.
+    /// The terms. An error if one has been begun and isn't complete.
     pub(crate) fn whole(&self) -> Result<&[Term], Failure> {
         match self.open.is_open() {
             false => Ok(&self.done),
@@ -40,7 +40,7 @@ impl larder_terms {
     }
 }
 
-/// What a pointer leads to, unless it is null.
+/// Dereferences a pointer. An error if it is null.
 ///
 /// # Safety
 /// `pointer` is null, or valid for `'a`.
@@ -49,19 +49,19 @@ pub(crate) unsafe fn at<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, F
     unsafe { pointer.as_ref() }.ok_or_else(|| Failure::null(what))
 }
 
-/// As `at`, to be changed.
+/// As `at`, for a mutable reference.
 ///
 /// # Safety
-/// `pointer` is null, or valid for `'a` and nobody else's meanwhile.
+/// `pointer` is null, or valid for `'a`, and nobody else uses the target during `'a`.
 pub(crate) unsafe fn at_mut<'a, T>(pointer: *mut T, what: &str) -> Result<&'a mut T, Failure> {
     // SAFETY: as the caller says.
     unsafe { pointer.as_mut() }.ok_or_else(|| Failure::null(what))
 }
 
-/// A text of C's.
+/// A text of C.
 ///
 /// # Safety
-/// `text` is null, or leads to bytes that end with a NUL and stay as they are for `'a`.
+/// `text` is null, or points to bytes that end with a NUL and don't change during `'a`.
 pub(crate) unsafe fn text_at<'a>(text: *const c_char, what: &str) -> Result<&'a str, Failure> {
     if text.is_null() {
         return Err(Failure::null(what));
@@ -73,10 +73,10 @@ pub(crate) unsafe fn text_at<'a>(text: *const c_char, what: &str) -> Result<&'a 
         .map_err(|e| Failure::new(Status::BadArgument, format!("{what} is not UTF-8: {e}")))
 }
 
-/// An array of C's: bytes, or other plain numbers.
+/// An array of C: bytes, or other plain numbers.
 ///
 /// # Safety
-/// `len` is 0, or `all` is null or leads to that many of them, which stay as they are for `'a`.
+/// `len` is 0, or `all` is null or points to `len` elements, which don't change during `'a`.
 pub(crate) unsafe fn all_at<'a, T: Copy>(
     all: *const T,
     len: usize,
@@ -96,13 +96,13 @@ pub(crate) unsafe fn all_at<'a, T: Copy>(
     Ok(unsafe { std::slice::from_raw_parts(all, len) })
 }
 
-/// Makes an empty sequence. Never null.
+/// Makes an empty sequence. Never returns null.
 #[no_mangle]
 pub extern "C" fn larder_terms_new() -> *mut larder_terms {
     Box::into_raw(Box::default())
 }
 
-/// Frees a sequence and its terms. Null is nothing to free.
+/// Frees a sequence and its terms. Does nothing if `terms` is null.
 ///
 /// # Safety
 /// `terms` is null, or came from `larder_terms_new` and was not freed; no view of its terms is used
@@ -118,7 +118,7 @@ pub unsafe extern "C" fn larder_terms_free(terms: *mut larder_terms) {
     });
 }
 
-/// Makes a sequence empty, and gives up what was begun.
+/// Removes all terms from a sequence, and also a term that has been begun and isn't complete.
 ///
 /// # Safety
 /// `terms` is null or a sequence that nobody else uses; no view of its terms is used any more.
@@ -133,7 +133,7 @@ pub unsafe extern "C" fn larder_terms_clear(terms: *mut larder_terms) {
     });
 }
 
-/// How many whole terms there are. O(1).
+/// Returns the number of complete terms. O(1).
 ///
 /// # Safety
 /// `terms` is null or a sequence that nobody changes meanwhile.
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn larder_terms_count(terms: *const larder_terms) -> usize
     })
 }
 
-/// A view of the term at `index`, from 0; nothing if there is none. O(1).
+/// Returns a view of the term at `index`, counted from 0; a view of nothing if there is none. O(1).
 ///
 /// # Safety
 /// As for `larder_terms_count`.
@@ -181,7 +181,7 @@ pub unsafe extern "C" fn larder_push_int(terms: *mut larder_terms, value: i64) -
     unsafe { push(terms, || Ok(Push::Int(value))) }
 }
 
-/// Pushes an integer that may be above 2^63.
+/// Pushes an integer that may be 2^63 or more.
 ///
 /// # Safety
 /// As for `larder_push_int`.
@@ -191,7 +191,7 @@ pub unsafe extern "C" fn larder_push_uint(terms: *mut larder_terms, value: u64) 
     unsafe { push(terms, || Ok(Push::Uint(value))) }
 }
 
-/// Pushes a float. `LARDER_BAD_TERM` for infinities and NaN, which Erlang has not.
+/// Pushes a float. `LARDER_BAD_TERM` if it is infinite or NaN, which no term is.
 ///
 /// # Safety
 /// As for `larder_push_int`.
@@ -208,8 +208,8 @@ pub unsafe extern "C" fn larder_push_float(terms: *mut larder_terms, value: f64)
     unsafe { push(terms, float) }
 }
 
-/// Pushes an atom of this name, at most 255 characters of UTF-8. Atoms are kept for ever: use them
-/// for names, binaries for data.
+/// Pushes the atom with this name, which has at most 255 characters of UTF-8. Atoms are never
+/// freed: use them for names, and binaries for data.
 ///
 /// # Safety
 /// As for `larder_push_int`; `name` is null or ends with a NUL.
@@ -226,10 +226,10 @@ pub unsafe extern "C" fn larder_push_atom(terms: *mut larder_terms, name: *const
     unsafe { push(terms, atom) }
 }
 
-/// Pushes a binary: a copy of these bytes, which may be anything.
+/// Pushes a binary with a copy of `len` arbitrary bytes.
 ///
 /// # Safety
-/// As for `larder_push_int`; `bytes` leads to `len` bytes, or `len` is 0.
+/// As for `larder_push_int`; `bytes` points to `len` bytes, or `len` is 0.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_binary(
     terms: *mut larder_terms,
@@ -245,7 +245,7 @@ pub unsafe extern "C" fn larder_push_binary(
     unsafe { push(terms, binary) }
 }
 
-/// Begins a tuple: the next `size` terms pushed are its elements.
+/// Begins a tuple. The next `size` terms that are pushed are its elements.
 ///
 /// # Safety
 /// As for `larder_push_int`.
@@ -255,7 +255,8 @@ pub unsafe extern "C" fn larder_push_tuple(terms: *mut larder_terms, size: usize
     unsafe { push(terms, || Ok(Push::Tuple(size))) }
 }
 
-/// Begins a list: the next `size` terms pushed are its elements. With 0, the empty list.
+/// Begins a list. The next `size` terms that are pushed are its elements. If `size` is 0, pushes
+/// the empty list.
 ///
 /// # Safety
 /// As for `larder_push_int`.
@@ -265,9 +266,9 @@ pub unsafe extern "C" fn larder_push_list(terms: *mut larder_terms, size: usize)
     unsafe { push(terms, || Ok(Push::List(size))) }
 }
 
-/// Begins a map: the next terms pushed are its `pairs` keys and values, each key before its value,
-/// in any order of keys. Two identical keys make the push that would end the outermost term give
-/// `LARDER_BAD_TERM`, and the term is given up.
+/// Begins a map. The next terms that are pushed are its keys and values: `pairs` keys in any order,
+/// each followed by its value. If two keys are identical, the push that completes the outermost
+/// term returns `LARDER_BAD_TERM`, and the term is discarded.
 ///
 /// # Safety
 /// As for `larder_push_int`.
@@ -284,7 +285,7 @@ pub unsafe extern "C" fn larder_push_map(terms: *mut larder_terms, pairs: usize)
     unsafe { push(terms, map) }
 }
 
-/// Pushes a copy of a term. It may be one of this sequence.
+/// Pushes a copy of a term, which may be one of this sequence.
 ///
 /// # Safety
 /// As for `larder_push_int`; the view's terms are as they were when it was made.
@@ -296,9 +297,9 @@ pub unsafe extern "C" fn larder_push_view(terms: *mut larder_terms, view: larder
     unsafe { push(terms, copy) }
 }
 
-/// Pushes the term that a text in Erlang's syntax is, such as
-/// `{apple, 3, <<"red">>, #{price => 1.5}}`. `LARDER_BAD_TERM`, with the place, for what is none.
-/// The names in it become atoms, which are kept for ever: not for text from strangers.
+/// Pushes the term that a text describes in Erlang's syntax, such as `{apple, 3, <<"red">>, #{price
+/// => 1.5}}`. `LARDER_BAD_TERM` if the text isn't a term; the message says where. Names in the text
+/// become atoms, which are never freed. So don't use this function for untrusted text.
 ///
 /// # Safety
 /// As for `larder_push_atom`.
@@ -318,8 +319,9 @@ pub unsafe extern "C" fn larder_push_text(
     unsafe { push(terms, parsed) }
 }
 
-/// Pushes the term that bytes in Erlang's external format are, all of them; `LARDER_BAD_TERM` for
-/// what is none. `trusted`: whether it may make new atoms.
+/// Pushes the term that `len` bytes encode in Erlang's external term format. `LARDER_BAD_TERM` if
+/// they aren't exactly one term. Only if `trusted` is set may the bytes create new atoms, which are
+/// never freed.
 ///
 /// # Safety
 /// As for `larder_push_binary`.

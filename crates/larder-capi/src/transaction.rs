@@ -6,10 +6,10 @@ use crate::terms::{all_at, at, at_mut};
 use crate::view::give;
 use larder::api::{Table, Transaction};
 
-/// A transaction under way. For one thread at a time.
+/// An open transaction. Only one thread at a time may use it.
 pub struct larder_transaction {
     transaction: Transaction,
-    /// Handles of its views; they stay in their places when it begins anew.
+    /// Handles of its views. They stay in place when the transaction is restarted.
     views: Box<[larder_table]>,
 }
 
@@ -20,7 +20,7 @@ impl larder_transaction {
         larder_transaction { transaction, views }
     }
 
-    /// Puts the views of the next attempt in the places of the last one's.
+    /// Replaces the views of the last attempt by those of the next one.
     fn renew(&mut self) {
         for (own, view) in self.views.iter_mut().zip(self.transaction.views()) {
             own.0 = view.clone();
@@ -28,19 +28,19 @@ impl larder_transaction {
     }
 }
 
-/// Begins a transaction on `count` tables of one world, and puts a handle of it in `*transaction`,
-/// to be given up with `larder_transaction_free`. O(1) for each table.
+/// Begins a transaction on `count` tables of one world, and writes a handle of it to
+/// `*transaction`, which must be freed by `larder_transaction_free`. O(1) for each table.
 ///
-/// Read and write the tables that `larder_transaction_table` gives in their stead: they are as of
-/// one instant, with what the transaction has written itself; nobody else sees that yet. Then
-/// `larder_commit`, in a loop: `do { … } while ((status = larder_commit(transaction)) ==
-/// LARDER_CONFLICT);`
+/// In the transaction, use the tables that `larder_transaction_table` returns in place of the
+/// others. They have the contents of one instant, and what the transaction itself has written,
+/// which nobody else sees yet. Then call `larder_commit`, in a loop: `do { … } while ((status =
+/// larder_commit(transaction)) == LARDER_CONFLICT);`
 ///
-/// `LARDER_BAD_OPTION` (a table twice), `LARDER_TABLE_TYPE`: a snapshot, or a table on a structure
-/// other than the usual.
+/// `LARDER_BAD_OPTION` if a table occurs twice. `LARDER_TABLE_TYPE` if a table is a snapshot, or
+/// has another structure than the default.
 ///
 /// # Safety
-/// `tables` is null or has `count` pointers, each null or a handle that was not given up;
+/// `tables` is null or has `count` pointers, each null or a handle that was not freed;
 /// `transaction` is null or may be written to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_begin(
@@ -70,12 +70,13 @@ pub unsafe extern "C" fn larder_begin(
     })
 }
 
-/// The table to use within a transaction for the one at `index`, from 0, of those that it was begun
-/// on; null if there is none. It belongs to the transaction: it is not to be given up, and is valid
-/// as long as that one. When the transaction has ended it answers `LARDER_NO_TABLE`.
+/// Returns the table to use in a transaction in place of the one at `index`, counted from 0, of
+/// those on which it was begun; null if there is none. The table belongs to the transaction: it
+/// must not be freed, and is valid as long as the transaction. After the transaction has ended, it
+/// returns `LARDER_NO_TABLE`.
 ///
 /// # Safety
-/// `transaction` is null, or one that was not given up.
+/// `transaction` is null, or one that was not freed.
 #[no_mangle]
 pub unsafe extern "C" fn larder_transaction_table(
     transaction: *const larder_transaction,
@@ -89,13 +90,14 @@ pub unsafe extern "C" fn larder_transaction_table(
     })
 }
 
-/// Whether nobody has changed what was read or written so far: `LARDER_OK`, or `LARDER_CONFLICT` if
-/// `larder_commit` would answer that. For one that takes long, and would rather begin anew at once,
-/// by `larder_commit`, than at its end. If it is `LARDER_OK`, somebody may change it at any moment.
-/// `LARDER_NO_TABLE`: one was dropped, or the transaction has ended.
+/// Checks whether anybody has changed what the transaction has read or written so far. `LARDER_OK`
+/// if not, and `LARDER_CONFLICT` if `larder_commit` would return that. Use this in a long
+/// transaction, to call `larder_commit` early, and so restart it. After `LARDER_OK`, others may
+/// change the data at any moment. `LARDER_NO_TABLE` if a table was dropped, or the transaction has
+/// ended.
 ///
 /// # Safety
-/// `transaction` is null, or one that was not given up and nobody else uses.
+/// `transaction` is null, or one that was not freed and nobody else uses.
 #[no_mangle]
 pub unsafe extern "C" fn larder_validate(transaction: *const larder_transaction) -> Status {
     guarded(|| {
@@ -111,20 +113,20 @@ pub unsafe extern "C" fn larder_validate(transaction: *const larder_transaction)
     })
 }
 
-/// Makes what was written take effect, at one instant, if nobody has changed what was read: ranges
-/// and absences count, too.
+/// Commits a transaction. Its writes take effect at one instant, if nobody has changed what it has
+/// read, including ranges and keys that don't exist.
 ///
-/// `LARDER_CONFLICT`: somebody has. Nothing has happened, and the transaction has begun anew, of
-/// this moment: its tables are the same pointers, and what was read is to be read again. One that
-/// loses again and again gets its turn before others.
+/// `LARDER_CONFLICT` if somebody has. Then nothing has changed, and the transaction is restarted
+/// with the contents of this moment. Its tables are the same pointers, and everything must be read
+/// again. A transaction that fails again and again is given priority over others.
 ///
-/// After every other answer the transaction has ended, and is to be given up: `LARDER_OK`;
-/// `LARDER_NO_TABLE` (one was dropped, or the transaction had ended), `LARDER_NOT_UNIQUE`,
-/// `LARDER_FULL`: nothing has happened.
+/// After any other status the transaction has ended, and must be freed. These are `LARDER_OK`, and
+/// errors after which nothing has changed: `LARDER_NO_TABLE` (a table was dropped, or the
+/// transaction had already ended), `LARDER_NOT_UNIQUE` and `LARDER_FULL`.
 ///
 /// # Safety
-/// `transaction` is null, or one that was not given up and nobody else uses; scans of its tables
-/// are not used any more.
+/// `transaction` is null, or one that was not freed and nobody else uses; scans of its tables are
+/// not used any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_commit(transaction: *mut larder_transaction) -> Status {
     guarded(|| {
@@ -141,10 +143,11 @@ pub unsafe extern "C" fn larder_commit(transaction: *mut larder_transaction) -> 
     })
 }
 
-/// Gives up a transaction; without `larder_commit` it had no effect. Null is nothing to give up.
+/// Frees a transaction. If it wasn't committed, it has no effect. Does nothing if `transaction` is
+/// null.
 ///
 /// # Safety
-/// `transaction` is null, or one that was not given up; its tables are not used any more.
+/// `transaction` is null, or one that was not freed; its tables are not used any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_transaction_free(transaction: *mut larder_transaction) {
     guarded_or((), || {

@@ -35,7 +35,8 @@ impl larder_view {
     /// The term, if there is one.
     ///
     /// # Safety
-    /// The view is of a term that a `larder_terms` holds, and goes on to for `'a`; or of nothing.
+    /// The view is of nothing, or of a term that a `larder_terms` contains, and continues to
+    /// contain during `'a`.
     pub(crate) unsafe fn term<'a>(self) -> Option<TermRef<'a>> {
         if self.bytes.is_null() || self.len == 0 {
             return None;
@@ -86,7 +87,7 @@ pub enum larder_kind {
     List = 11,
     /// A binary.
     Binary = 12,
-    /// A bitstring that isn't a binary: its number of bits is no multiple of eight.
+    /// A bitstring that isn't a binary: its number of bits isn't a multiple of eight.
     Bitstring = 13,
 }
 

@@ -1,4 +1,4 @@
-//! Worlds of tables; tables made, found and loaded; the version.
+//! Worlds of tables; making, finding and loading tables; the version.
 
 use crate::options::{apply, larder_options};
 use crate::status::{guarded, guarded_or, Failure, Status};
@@ -12,14 +12,14 @@ use std::time::Duration;
 /// A world of tables. Any number of threads may use it at once.
 pub struct larder(Larder);
 
-/// Makes an empty world. Never null.
+/// Makes an empty world. Never returns null.
 #[no_mangle]
 pub extern "C" fn larder_new() -> *mut larder {
     Box::into_raw(Box::new(larder(Larder::new())))
 }
 
-/// Gives up a world. Its tables go with it, once their handles are given up, too. Null is nothing
-/// to give up. O(1); memory is freed behind.
+/// Frees a world. Its tables are dropped when all their handles are freed, too. Does nothing if
+/// `world` is null. O(1); memory is freed in the background.
 ///
 /// # Safety
 /// `world` is null, or came from `larder_new` and was not freed.
@@ -34,12 +34,12 @@ pub unsafe extern "C" fn larder_free(world: *mut larder) {
     });
 }
 
-/// Waits until all that was deleted, dropped or given up is freed, in all worlds, and ends the
-/// library's threads; `LARDER_NONE` if that has not come about after so many milliseconds, as it
-/// may be while others delete. The threads begin anew when there is something to do.
+/// Waits until all memory of what was deleted, dropped or freed is given back, in all worlds, and
+/// ends the library's threads. `LARDER_NONE` if that isn't achieved within `timeout_ms`
+/// milliseconds, as may happen while others delete. The threads start again when they are needed.
 ///
-/// For orderly ends: after `larder_free` and this nothing of the library is left to a leak checker.
-/// And before a `fork`, if the child is to use the library, too.
+/// Call this after `larder_free` at the end of a program, so that a leak checker finds nothing of
+/// the library. Also call it before a `fork`, if the child process is to use the library.
 #[no_mangle]
 pub extern "C" fn larder_quiesce(timeout_ms: u64) -> Status {
     guarded(|| {
@@ -48,16 +48,17 @@ pub extern "C" fn larder_quiesce(timeout_ms: u64) -> Status {
     })
 }
 
-/// The version of the library that runs, such as "0.1.0": that of the header is `LARDER_VERSION`.
-/// Static.
+/// Returns the version of the library that runs, such as "0.1.0". The version of the header is
+/// `LARDER_VERSION`. The text is never freed.
 #[no_mangle]
 pub extern "C" fn larder_version() -> *const c_char {
     const VERSION: &str = concat!(env!("CARGO_PKG_VERSION"), "\0");
     VERSION.as_ptr().cast()
 }
 
-/// The same as a number, to be compared with `LARDER_VERSION_NUMBER`: 10000 times the major
-/// version, 100 times the minor one, and the patch.
+/// Returns the version of the library that runs as a number, for comparisons with
+/// `LARDER_VERSION_NUMBER`: 10000 times the major version, plus 100 times the minor version, plus
+/// the patch level.
 #[no_mangle]
 pub extern "C" fn larder_version_number() -> i32 {
     let part = |text: &str| text.parse().unwrap_or(0);
@@ -66,7 +67,8 @@ pub extern "C" fn larder_version_number() -> i32 {
         + part(env!("CARGO_PKG_VERSION_PATCH"))
 }
 
-/// The world and the text of what asks for a table, and whether there is a place for its handle.
+/// The world and the text of a call that asks for a table. Checks that there is a place for the
+/// handle.
 ///
 /// # Safety
 /// `world` is null or alive for `'a`; the text is null or ends with a NUL.
@@ -78,14 +80,13 @@ unsafe fn asked<'a>(
     // SAFETY: as the caller says.
     let asked = unsafe { (at(world, "world")?, text_at(text, what)?) };
     match table.is_null() {
-        // Before a table is made or found: without a place for its handle it would be out of the
-        // caller's reach.
+        // Check this before a table is made or found. Its handle would be lost.
         true => Err(Failure::null("table")),
         false => Ok(asked),
     }
 }
 
-/// Gives C a handle of a table.
+/// Writes a handle of a table to `*out`.
 ///
 /// # Safety
 /// `out` may be written to.
@@ -95,11 +96,14 @@ unsafe fn hand_out(table: Table, out: *mut *mut larder_table) {
     unsafe { give(out, handle) };
 }
 
-/// Makes a table, and a handle of it in `*table`: to be given up with `larder_table_free`.
+/// Makes a table, and writes a handle of it to `*table`, which must be freed by
+/// `larder_table_free`.
 ///
-/// `options` may be null: a set with the key in front. The table lives until it is dropped, or its
-/// world and all its handles are given up. `LARDER_BAD_OPTION` (a name over 255 characters, an
-/// option that is none, a size that is none), `LARDER_ALREADY_EXISTS` (the name of a named table).
+/// If `options` is null, the table is a set, and the key is the first element of each row. The
+/// table exists until it is dropped, or its world and all its handles are freed.
+/// `LARDER_BAD_OPTION` if the name has more than 255 characters, if an option doesn't exist or is
+/// out of range, or if the size is wrong. `LARDER_ALREADY_EXISTS` if the option `named` is set, and
+/// another named table has the name.
 ///
 /// # Safety
 /// `world` is null or alive; `name` and `options->structure` are null or end with a NUL; `options`
@@ -125,8 +129,8 @@ pub unsafe extern "C" fn larder_table_new(
     })
 }
 
-/// Finds a table that was made with `named`, and makes another handle of it in `*table`.
-/// `LARDER_NONE` if there is none.
+/// Finds a table that was made with the option `named`, and writes another handle of it to
+/// `*table`. `LARDER_NONE` if there is none with this name.
 ///
 /// # Safety
 /// As for `larder_table_new`.
@@ -148,10 +152,12 @@ pub unsafe extern "C" fn larder_table_find(
     })
 }
 
-/// Makes the table that a file holds, with the options it was saved with, and a handle of it in
-/// `*table`. The whole file is checked before the first row is taken from it. `LARDER_FILE` (no
-/// table's file, cut short, damaged, or what the system said), `LARDER_ALREADY_EXISTS`: nothing is
-/// left of the table then. The file's atoms are kept for ever: not for files from strangers.
+/// Loads a table from a file, with the options with which it was saved, and writes a handle of it
+/// to `*table`. The whole file is checked before the first row is loaded. `LARDER_FILE` if the file
+/// isn't that of a table, is truncated or damaged, or if the system reports an error.
+/// `LARDER_ALREADY_EXISTS` if the table was saved as a named one, and another named table has the
+/// name. After an error no table is left. Atoms in the file are never freed, so don't load
+/// untrusted files.
 ///
 /// # Safety
 /// As for `larder_table_new`.
