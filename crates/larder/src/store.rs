@@ -6,7 +6,6 @@
 //!
 //! ```text
 //!  plain      objects
-//!  plain      objects
 //!  indexed    objects ← Indexed        maintains the secondary indexes
 //!  watched    objects ← Watched        keeps versions for snapshots, and pushes events to feeds
 //!  bounded    objects ← Bounded        hides expired objects

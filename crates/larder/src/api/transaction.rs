@@ -140,7 +140,7 @@ impl Transaction {
 
     /// Makes the writes to the views take effect at one instant. Returns `false` if other threads
     /// have changed what was read. In that case nothing has happened, and the transaction has begun
-    /// again, with new views. After a success the views must not be used any more.
+    /// again, with new views. After a success the views are gone.
     ///
     /// # Errors
     /// `NoTable` if one of the tables was dropped, or if the transaction has ended; `NotUnique` if
