@@ -116,40 +116,50 @@ fn as_of(word: u64, epoch: u64) -> u64 {
     ((word >> by) & (ONES * (15 >> by)) & !15) | (epoch & 15)
 }
 
-/// A counter: the number of its word, and its position in the word.
-type Counter = (usize, u32);
+/// The counters of a key: the numbers of its two words, and the positions of two counters in each.
+#[derive(Clone, Copy)]
+struct Counters {
+    words: [usize; 2],
+    places: [[u32; 2]; 2],
+}
+
+impl Counters {
+    /// The smallest of the four counters, given the contents of the words.
+    #[inline]
+    fn least(&self, contents: [u64; 2]) -> u64 {
+        let count = |word: usize, i: usize| contents[word] >> self.places[word][i] & 15;
+        count(0, 0)
+            .min(count(0, 1))
+            .min(count(1, 0))
+            .min(count(1, 1))
+    }
+}
 
 impl Sketch {
     #[inline]
-    fn counters(&self, hash: u64) -> [Counter; 4] {
+    fn counters(&self, hash: u64) -> Counters {
         let hash = mixed(hash);
         let mask = self.words.len() - 1;
-        let (one, two) = (hash as usize & mask, (hash >> 24) as usize & mask);
+        let word = hash as usize & mask;
+        // Never the same word.
+        let other = word ^ ((hash >> 24) as usize & mask | 1);
         let bits = (hash >> 48) as u32;
         let place = |group: u32| 4 * (4 * group + (bits >> (2 * group) & 3));
         let first = 4 * (1 + (bits >> 8) % 3);
-        [
-            (one, first),
-            (one, place(1)),
-            (two, place(2)),
-            (two, place(3)),
-        ]
+        Counters {
+            words: [word, other],
+            places: [[first, place(1)], [place(2), place(3)]],
+        }
     }
 
-    /// A word, converted to the current epoch.
+    /// The two words of a key, converted to the current epoch.
     #[inline]
-    fn now(&self, word: usize) -> u64 {
+    fn now(&self, counters: &Counters) -> [u64; 2] {
         // Ordering: Relaxed, as in all of this module: these are estimates, which order nothing.
-        as_of(
-            self.words[word].load(Ordering::Relaxed),
-            self.epoch.load(Ordering::Relaxed),
-        )
-    }
-
-    #[inline]
-    fn least(&self, counters: [Counter; 4]) -> u64 {
-        let counts = counters.map(|(word, place)| self.now(word) >> place & 15);
-        counts.into_iter().min().unwrap_or(0)
+        let epoch = self.epoch.load(Ordering::Relaxed);
+        counters
+            .words
+            .map(|word| as_of(self.words[word].load(Ordering::Relaxed), epoch))
     }
 }
 
@@ -167,15 +177,20 @@ impl Policy for Sketch {
     #[inline]
     fn touched(&self, hash: u64) {
         let counters = self.counters(hash);
-        let least = self.least(counters);
+        let now = self.now(&counters);
+        let least = counters.least(now);
         if least == 15 {
             return;
         }
-        for (word, place) in counters {
-            let now = self.now(word);
-            if now >> place & 15 == least {
+        for ((word, places), now) in counters.words.into_iter().zip(counters.places).zip(now) {
+            let ones = places
+                .iter()
+                .filter(|&&place| now >> place & 15 == least)
+                .map(|&place| 1 << place);
+            let more: u64 = ones.sum();
+            if more != 0 {
                 // Ordering: Relaxed, see `now`; here and below.
-                self.words[word].store(now + (1 << place), Ordering::Relaxed);
+                self.words[word].store(now + more, Ordering::Relaxed);
             }
         }
         if random().is_multiple_of(ONE_OF as u64) {
@@ -188,7 +203,8 @@ impl Policy for Sketch {
     fn inserted(&self, _: usize) {}
 
     fn heat(&self, hash: u64) -> u32 {
-        self.least(self.counters(hash)) as u32
+        let counters = self.counters(hash);
+        counters.least(self.now(&counters)) as u32
     }
 
     fn memory(&self) -> usize {
