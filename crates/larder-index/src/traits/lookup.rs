@@ -20,8 +20,8 @@ pub enum Lookup {
 /// [`Unique::get_short_many`](super::Unique::get_short_many).
 ///
 /// A batch must have enough keys for their cache misses to overlap. 8 to 64 keys do (see
-/// [`Unique::prefetch`](super::Unique::prefetch)). 32 is in between, and keeps [`Shorts`] at about
-/// two kilobytes. No other number was compared in the measurements of `docs/tried.md`.
+/// [`Unique::prefetch`](super::Unique::prefetch)). 32 is in between, and keeps [`Shorts`] at two
+/// and a half kilobytes. `docs/tried.md` has no comparison with other numbers.
 pub const TOGETHER: usize = 32;
 
 /// The results of [`Unique::get_short_many`](super::Unique::get_short_many), one for each key.
