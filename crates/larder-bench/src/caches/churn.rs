@@ -3,7 +3,7 @@
 //! hold.
 
 use crate::result::Failure;
-use crate::table::Report;
+use crate::table::{verdict, Report};
 use crate::time::memory::resident;
 use crate::time::workers::work;
 use crate::workload::Random;
@@ -78,9 +78,9 @@ pub fn run(minutes: f64) -> Result<Report, Failure> {
         ("resident", resident, RESIDENT),
     ] {
         let ratio = bytes as f64 / LIMIT as f64;
-        let said = if ratio <= most { "ok" } else { "-" };
         report.note(format!(
-            "{what}: {ratio:.3} times the limit, at most {most} ({said})"
+            "{what}: {ratio:.3} times the limit, at most {most} ({})",
+            verdict(ratio <= most)
         ));
     }
     Ok(report)

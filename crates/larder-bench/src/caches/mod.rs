@@ -10,7 +10,7 @@ mod traces;
 
 use crate::maps::peers::Only;
 use crate::result::Failure;
-use crate::table::{announce, Report};
+use crate::table::{announce, verdict, Report};
 use crate::time::timed;
 use crate::time::workers::work;
 use crate::workload::value_of;
@@ -69,10 +69,9 @@ fn hits<C: Cache>(trace: &Trace, capacity: usize) -> Result<f64, Failure> {
     }
     // All caches say that this is the most.
     let held = cache.len();
-    if held > capacity + capacity / 100 {
-        let what = format!("{held} entries of at most {capacity}");
-        return Err(Failure::wrong(C::NAME, what));
-    }
+    Failure::unless(held <= capacity + capacity / 100, C::NAME, || {
+        format!("{held} entries of at most {capacity}")
+    })?;
     Ok(100.0 * hits as f64 / second.len() as f64)
 }
 
@@ -173,7 +172,6 @@ pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
 /// What `tinylfu` has to show: as many hits as moka, within a point, and more requests than either.
 fn judge(report: &mut Report, trace: &str) {
     let ours = <Table<TinyLfu> as Cache>::NAME;
-    let said = |is_good| if is_good { "ok" } else { "-" };
     if let (Some(hits), Some(other)) = (
         report.median(&[trace, ours], HITS),
         report.median(&[trace, "moka"], HITS),
@@ -181,7 +179,7 @@ fn judge(report: &mut Report, trace: &str) {
         let more = hits - other;
         report.note(format!(
             "{trace}: {ours}, hits beside moka: {more:+.1} ({})",
-            said(more >= -1.0)
+            verdict(more >= -1.0)
         ));
     }
     for theirs in ["moka", "quick_cache"] {
@@ -193,7 +191,7 @@ fn judge(report: &mut Report, trace: &str) {
             let ratio = rate / other;
             report.note(format!(
                 "{trace}: {ours} / {theirs}, {column}: {ratio:.2} ({})",
-                said(ratio >= 1.0)
+                verdict(ratio >= 1.0)
             ));
         }
     }
