@@ -1,8 +1,9 @@
 #!/bin/bash
-# Figures that say how readable the tree is, for `make lint` to print at its end. They fail nothing.
+# Figures that say how readable the tree is, for `make lint` to print at its end. They fail nothing;
+# a circle of imports does.
 #
 #   scripts/readability.sh             the table
-#   scripts/readability.sh circles     the files of each circle of imports
+#   scripts/readability.sh circles     the files of each circle of imports; fails if there is one
 #   scripts/readability.sh duplicates  pairs of files that have 12 lines of code or more in common
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -149,7 +150,9 @@ sentences() {
 }
 
 case ${1:-table} in
-  circles) circles ;;
+  circles)
+    found=$(circles)
+    [ -z "$found" ] || { echo "$found"; exit 1; } ;;
   duplicates) duplicates ;;
   table)
     row() { printf '  %-52s %s\n' "$1" "$2"; }
