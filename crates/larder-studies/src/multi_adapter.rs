@@ -17,7 +17,7 @@ use crate::scheme::{as_the_scheme_says, Old, Scheme};
 use crate::sequential::Act;
 use crate::word::{Object, ValueList, Word};
 use crate::Cut;
-use larder_index::{Batch, Direction, Guard, Key, Multi, Objects, Start, Stats, Values};
+use larder_index::{Batch, Container, Direction, Guard, Key, Multi, Objects, Start, Stats, Values};
 
 /// Sorts after every number of an arrival.
 const PAST_NUMBERS: [u8; 9] = [0xFF; 9];
@@ -241,7 +241,9 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
         out.extend_from_slice(&batch.bytes[key - HASH..value]);
         out.extend_from_slice(&batch.bytes[end..end + size_of::<u64>()]);
     }
+}
 
+impl<C: Scheme<ValueList>> Container for MultiAdapter<C> {
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         let (mut len, mut bytes) = (0, 0);
         let empty = self.scheme.pop(guard, limit, &mut |list| {

@@ -8,7 +8,9 @@ use crate::scheme::{as_the_scheme_says, Scheme};
 use crate::sequential::Act;
 use crate::word::{Object, Word};
 use crate::Cut;
-use larder_index::{Batch, Change, Direction, Guard, Key, Start, Stats, Unique, Updater};
+use larder_index::{
+    Batch, Change, Container, Direction, Guard, Key, Start, Stats, Unique, Updater,
+};
 use std::cell::Cell;
 
 /// One value under a key, in any structure that is shared by a scheme.
@@ -120,7 +122,9 @@ impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.order.write(key, out);
     }
+}
 
+impl<C: Scheme<Object>> Container for UniqueAdapter<C> {
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         let (mut len, mut bytes) = (0, 0);
         let empty = self.scheme.pop(guard, limit, &mut |object| {

@@ -1,6 +1,6 @@
 //! A structure of one's own, from beginning to end: entries in a sorted vector.
 
-use larder_index::{pin, Change, Key, Stats, Unique};
+use larder_index::{pin, Change, Container, Key, Stats, Unique};
 use larder_studies::{
     Act, Actor, Cut, OneLock, Order, Position, Sequential, UniqueAdapter, Visitor,
 };

@@ -2,7 +2,7 @@
 
 use crate::OracleMulti;
 use crate::*;
-use larder_index::{pin, Batch, Multi, Objects, Start, Stats};
+use larder_index::{pin, Batch, Container, Multi, Objects, Start, Stats};
 use proptest::prelude::*;
 
 /// An operation on the key with this number.

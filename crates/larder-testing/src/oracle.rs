@@ -5,7 +5,8 @@
 //! none of speed.
 
 use larder_index::{
-    Batch, Change, Direction, Guard, Key, Multi, Objects, Start, Stats, Unique, Updater, Values,
+    Batch, Change, Container, Direction, Guard, Key, Multi, Objects, Start, Stats, Unique, Updater,
+    Values,
 };
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -191,7 +192,9 @@ impl Unique for OracleUnique {
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         write_position(self.ordered, key, out);
     }
+}
 
+impl Container for OracleUnique {
     fn free_some(&self, _guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         pop(&mut self.map.lock(), limit, f)
     }
@@ -334,7 +337,9 @@ impl Multi for OracleMulti {
     fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
         position_around(batch, i, out);
     }
+}
 
+impl Container for OracleMulti {
     fn free_some(&self, _guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         pop(&mut self.map.lock(), limit, f)
     }

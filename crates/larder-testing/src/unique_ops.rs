@@ -3,7 +3,7 @@
 use crate::OracleUnique;
 use crate::*;
 use larder_index::{
-    pin, Batch, Change, Lookup, Previous, Shorts, Start, Stats, Unique, SHORT, TOGETHER,
+    pin, Batch, Change, Container, Lookup, Previous, Shorts, Start, Stats, Unique, SHORT, TOGETHER,
 };
 use proptest::prelude::*;
 

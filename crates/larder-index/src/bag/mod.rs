@@ -43,8 +43,8 @@ use crate::scratch::with_scratch;
 use crate::sync::atomic::{fence, AtomicU64, AtomicU8, Ordering::*};
 use crate::sync::{Backoff, Mutex};
 use crate::{
-    Batch, Change, Direction, HashOrder, Key, LeafConfig, Multi, ObjectHash, Objects, Seen, Start,
-    Stats, Unique, Values,
+    Batch, Change, Container, Direction, HashOrder, Key, LeafConfig, Multi, ObjectHash, Objects,
+    Seen, Start, Stats, Unique, Values,
 };
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
@@ -340,7 +340,9 @@ impl<R: KeyRule> Multi for Bag<R> {
     fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
         position::parse(position).0
     }
+}
 
+impl<R: KeyRule> Container for Bag<R> {
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         // Ordering: Relaxed, no other thread frees. Remember the progress, so that a call doesn't
         // start with parts that are already empty.

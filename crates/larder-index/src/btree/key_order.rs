@@ -8,8 +8,8 @@ use crate::btree::{BPlusTree, ScanRequest, StepStart};
 use crate::scratch::with_scratch;
 use crate::traits::step_by_scan;
 use crate::{
-    Batch, Direction, Key, LeafConfig, Lookup, Predicate, Previous, Ranked, Start, Stats, Unique,
-    Updater, SHORT,
+    Batch, Container, Direction, Key, LeafConfig, Lookup, Predicate, Previous, Ranked, Start,
+    Stats, Unique, Updater, SHORT,
 };
 use crossbeam_epoch::Guard;
 
@@ -140,7 +140,9 @@ impl Unique for KeyOrder {
         out.clear();
         out.extend_from_slice(key.bytes);
     }
+}
 
+impl Container for KeyOrder {
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         self.0.free_some(guard, limit, f)
     }

@@ -80,8 +80,8 @@ use crate::shared::Shared;
 use crate::sync::Mutex;
 use crate::traits::{step_by_scan, HASH};
 use crate::{
-    Batch, Change, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start, Stats, Unique,
-    Updater, SHORT, TOGETHER,
+    Batch, Change, Container, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start,
+    Stats, Unique, Updater, SHORT, TOGETHER,
 };
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -364,7 +364,9 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         out.extend_from_slice(&key.hash.to_be_bytes()[..HASH]);
         out.extend_from_slice(key.bytes);
     }
+}
 
+impl<R: KeyRule> Container for HashOrder<R> {
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         let mut cursor = self.freed.lock();
         let mut freed = 0;

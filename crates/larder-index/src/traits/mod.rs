@@ -5,14 +5,15 @@
 //! computes the 64-bit hash of each key, with a seed.
 //!
 //! ```text
-//!  Unique   at most one value per key             HashOrder, KeyOrder
-//!  Multi    any number, in order of insertion    Bag
+//!  Container     how many entries, how much memory, freeing them
+//!    ├ Unique    at most one value per key             HashOrder, KeyOrder
+//!    └ Multi     any number, in order of insertion     Bag
 //!
 //!  scan     start ─→ Batch { entries, resume } ─→ scan from resume ─→ … ─→ Batch { done }
 //! ```
 //!
 //! Invariants that every index keeps:
-//! 1. Every operation except `free_some` takes effect at one instant between its call and its
+//! 1. Every operation of `Unique` and `Multi` takes effect at one instant between its call and its
 //!    return. A scan does so once for each batch.
 //! 2. The batches of a scan contain each entry exactly once that is in the index during the whole
 //!    scan.
@@ -25,6 +26,7 @@
 //! other methods, with more work, or is a hint that does nothing.
 
 mod batch;
+mod container;
 mod key;
 mod lookup;
 mod multi;
@@ -33,6 +35,7 @@ mod unique;
 mod write;
 
 pub use batch::{Batch, Seen};
+pub use container::Container;
 pub(crate) use key::HASH;
 pub use key::{Direction, Key, Start};
 pub use lookup::{Lookup, Shorts, SHORT, TOGETHER};

@@ -1,6 +1,6 @@
 //! The trait of an index with any number of values per key.
 
-use super::{Batch, Direction, Key, Seen, Start, Stats};
+use super::{Batch, Container, Direction, Key, Seen, Start};
 use crate::scratch::with_scratch;
 use crate::values::Values;
 use crossbeam_epoch::Guard;
@@ -72,7 +72,7 @@ pub trait Objects {
 /// An index with any number of values per key, in the order of insertion. In a scan, the entries of
 /// a key are adjacent, in that order. The key of an entry in a `Batch` is the key alone.
 /// Consistency is that of `Unique`. `get` sees all values of a key at one instant.
-pub trait Multi: Send + Sync {
+pub trait Multi: Container {
     /// Appends all values under `key` to `values`, in the order of insertion, as of one instant.
     /// Returns their number. Takes no lock if the key has few values.
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize;
@@ -147,35 +147,6 @@ pub trait Multi: Send + Sync {
     fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
         position
     }
-
-    /// See `Unique::free_some`.
-    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool;
-
-    /// The number of values. Some indexes count them leaf by leaf, in O(n). Exact if no other
-    /// thread writes.
-    fn len(&self) -> usize;
-
-    /// Whether there are no values.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The memory of the index in bytes, including the index itself.
-    fn memory(&self) -> usize;
-
-    /// Statistics of the index.
-    fn stats(&self) -> Stats;
-
-    /// The number of objects at which the index is full. `None` if it has no limit, like the
-    /// indexes of this crate. The caller checks it before it inserts: the index itself refuses
-    /// nothing.
-    fn limit(&self) -> Option<usize> {
-        None
-    }
-
-    /// Called when the user's table is fixed, and when it is no longer fixed. The indexes of this
-    /// crate ignore it.
-    fn freeze(&self, _on: bool) {}
 }
 
 /// Implements [`Multi::step`] by a scan.

@@ -1,17 +1,17 @@
 //! The trait of an index with at most one value per key.
 
 use super::{
-    Batch, Change, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start, Stats,
+    Batch, Change, Container, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start,
     Updater, SHORT,
 };
 use crate::ranked::Ranked;
 use crate::scratch::with_scratch;
 use crossbeam_epoch::Guard;
 
-/// An index with at most one value per key. All operations except `free_some` are linearizable, and
-/// any number of threads may call them. No operation waits longer than it takes another one to
-/// change a leaf.
-pub trait Unique: Send + Sync {
+/// An index with at most one value per key. All operations of this trait are linearizable, and any
+/// number of threads may call them. No operation waits longer than it takes another one to change a
+/// leaf.
+pub trait Unique: Container {
     /// Whether positions are keys. Otherwise they are hashes followed by keys.
     fn is_ordered(&self) -> bool;
 
@@ -195,37 +195,6 @@ pub trait Unique: Send + Sync {
 
     /// Writes the position of `key` to `out` (cleared first).
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>);
-
-    /// Removes about `limit` entries at most, calling `f` with each value. Returns `true` when
-    /// nothing is left. The caller guarantees that no other thread writes to the index any more.
-    /// The reaper uses this.
-    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool;
-
-    /// The number of entries. Some indexes count them leaf by leaf, in O(n). Exact if no other
-    /// thread writes.
-    fn len(&self) -> usize;
-
-    /// Whether there is no entry.
-    fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
-    /// The memory of the index in bytes, including the index itself.
-    fn memory(&self) -> usize;
-
-    /// Statistics of the index.
-    fn stats(&self) -> Stats;
-
-    /// The number of entries at which the index is full. `None` if it has no limit, like the
-    /// indexes of this crate. The caller checks it before it inserts: the index itself refuses
-    /// nothing.
-    fn limit(&self) -> Option<usize> {
-        None
-    }
-
-    /// Called when the user's table is fixed, and when it is no longer fixed. The indexes of this
-    /// crate ignore it.
-    fn freeze(&self, _on: bool) {}
 }
 
 /// Implements [`Unique::step`] by a scan.

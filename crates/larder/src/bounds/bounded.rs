@@ -17,7 +17,8 @@ use crate::raw;
 use crate::reclaim::reaper;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    with_spare, Batch, Change, Direction, Guard, Key, Lookup, Start, Stats, Unique, Updater, SHORT,
+    with_spare, Batch, Change, Container, Direction, Guard, Key, Lookup, Start, Stats, Unique,
+    Updater, SHORT,
 };
 use larder_term::blob::Handles;
 use larder_term::object;
@@ -421,7 +422,9 @@ impl Unique for Bounded {
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.below.position(key, out);
     }
+}
 
+impl Container for Bounded {
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         self.below.free_some(guard, limit, f)
     }

@@ -11,8 +11,8 @@ use crate::index::Index;
 use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    with_spare, Batch, Change, Direction, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
-    Ranked, Seen, Shorts, Start, Stats, Unique, Updater, Values, SHORT,
+    with_spare, Batch, Change, Container, Direction, Guard, Key, Lookup, Multi, Objects, Predicate,
+    Previous, Ranked, Seen, Shorts, Start, Stats, Unique, Updater, Values, SHORT,
 };
 use larder_matchspec::Scratch;
 use std::cell::Cell;
@@ -283,30 +283,6 @@ impl Unique for Indexed<dyn Unique> {
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.index.position(key, out);
     }
-
-    fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
-        self.index.free_some(guard, limit, f)
-    }
-
-    fn len(&self) -> usize {
-        self.index.len()
-    }
-
-    fn memory(&self) -> usize {
-        size_of::<Self>() + self.index.memory() + self.indexes.memory()
-    }
-
-    fn stats(&self) -> Stats {
-        self.index.stats()
-    }
-
-    fn limit(&self) -> Option<usize> {
-        self.index.limit()
-    }
-
-    fn freeze(&self, on: bool) {
-        self.index.freeze(on);
-    }
 }
 
 /// The objects under a key of a bag, with secondary indexes to be maintained.
@@ -486,7 +462,9 @@ impl Multi for Indexed<dyn Multi> {
     fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
         self.index.comparable(position)
     }
+}
 
+impl<I: Container + ?Sized> Container for Indexed<I> {
     fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         self.index.free_some(guard, limit, f)
     }

@@ -17,8 +17,8 @@ use super::history::{with_record, History, Snapshot};
 use super::undo::{self, Listed, Override};
 use crate::index::Index;
 use larder_index::{
-    Batch, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats, Unique, Updater,
-    Values, SHORT,
+    Batch, Container, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats, Unique,
+    Updater, Values, SHORT,
 };
 use larder_term::hash::Seed;
 use std::sync::Arc;
@@ -155,7 +155,7 @@ pub(crate) fn merge(base: Index, overrides: Overrides) -> Index {
 }
 
 /// What a merge needs of either kind of index.
-pub(crate) trait Entries {
+pub(crate) trait Entries: Send + Sync {
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
     /// The position of entry `i`, whose key is `key`.
     fn entry_position(&self, batch: &Batch, i: usize, key: Key<'_>, out: &mut Vec<u8>);
@@ -340,23 +340,6 @@ impl Unique for Merged<dyn Unique> {
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.base.position(key, out);
     }
-
-    /// The objects are others'.
-    fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
-        true
-    }
-
-    fn len(&self) -> usize {
-        self.count()
-    }
-
-    fn memory(&self) -> usize {
-        size_of::<Self>()
-    }
-
-    fn stats(&self) -> Stats {
-        Stats::default()
-    }
 }
 
 impl Multi for Merged<dyn Multi> {
@@ -417,7 +400,9 @@ impl Multi for Merged<dyn Multi> {
     fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
         Multi::comparable(&*self.base, position)
     }
+}
 
+impl<I: Entries + ?Sized> Container for Merged<I> {
     /// The objects are others'.
     fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
         true

@@ -31,8 +31,8 @@ use crate::index::Index;
 use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    Batch, Change as Edit, Direction, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
-    Ranked, Seen, Shorts, Start, Stats, Unique, Updater, Values, SHORT,
+    Batch, Change as Edit, Container, Direction, Guard, Key, Lookup, Multi, Objects, Predicate,
+    Previous, Ranked, Seen, Shorts, Start, Stats, Unique, Updater, Values, SHORT,
 };
 use larder_term::blob::Handles;
 use smallvec::{smallvec, SmallVec};
@@ -334,31 +334,6 @@ impl Unique for Watched<dyn Unique> {
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.index.position(key, out);
     }
-
-    /// Frees nothing: the last store that has the objects frees them.
-    fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
-        true
-    }
-
-    fn len(&self) -> usize {
-        self.index.len()
-    }
-
-    fn memory(&self) -> usize {
-        size_of::<Self>() + size_of::<History>() + self.index.memory() + self.history.kept()
-    }
-
-    fn stats(&self) -> Stats {
-        self.index.stats()
-    }
-
-    fn limit(&self) -> Option<usize> {
-        self.index.limit()
-    }
-
-    fn freeze(&self, on: bool) {
-        self.index.freeze(on);
-    }
 }
 
 /// The objects under a key of a bag. The first change preserves all of them.
@@ -588,7 +563,9 @@ impl Multi for Watched<dyn Multi> {
     fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
         self.index.key_position(position)
     }
+}
 
+impl<I: Container + ?Sized> Container for Watched<I> {
     /// As of `Unique`.
     fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
         true

@@ -83,7 +83,7 @@ use crate::options::Access;
 use crate::store::Store;
 use crate::table::Table;
 use apply::Written;
-use larder_index::{Guard, Unique};
+use larder_index::{Container, Guard};
 pub use priority::Turn;
 use smallvec::SmallVec;
 use std::sync::Arc;

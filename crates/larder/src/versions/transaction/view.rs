@@ -25,8 +25,8 @@ use crate::indexes::EntriesRead;
 use crate::raw;
 use larder_index::sync::Mutex;
 use larder_index::{
-    Batch, Change, Counted, Direction, Guard, Key, Lookup, Multi, Objects, Ranked, Start, Stats,
-    Unique, Updater, Values, SHORT,
+    Batch, Change, Container, Counted, Direction, Guard, Key, Lookup, Multi, Objects, Ranked,
+    Start, Stats, Unique, Updater, Values, SHORT,
 };
 use larder_term::hash::Seed;
 use std::sync::Arc;
@@ -248,24 +248,6 @@ impl Unique for View<dyn Unique> {
     fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         self.seen.position(key, out);
     }
-
-    /// Frees nothing: the objects belong to the snapshot, and the writes to the working set.
-    fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
-        true
-    }
-
-    fn len(&self) -> usize {
-        self.set.note_all();
-        self.seen.len()
-    }
-
-    fn memory(&self) -> usize {
-        size_of::<Self>() + self.set.writes.memory()
-    }
-
-    fn stats(&self) -> Stats {
-        Stats::default()
-    }
 }
 
 /// Counting a range reads all of it.
@@ -427,7 +409,9 @@ impl Multi for View<dyn Multi> {
     fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
         self.seen.entry_position(batch, i, out);
     }
+}
 
+impl<I: Container + ?Sized> Container for View<I> {
     /// As of `Unique`.
     fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
         true

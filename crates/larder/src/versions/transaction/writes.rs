@@ -5,7 +5,9 @@
 //! positions under a mutex, which allocates nothing while it is empty.
 
 use larder_index::sync::Mutex;
-use larder_index::{Batch, Change, Direction, Guard, Key, Start, Stats, Unique, Updater};
+use larder_index::{
+    Batch, Change, Container, Direction, Guard, Key, Start, Stats, Unique, Updater,
+};
 use smallvec::SmallVec;
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -139,7 +141,9 @@ impl Unique for Writes {
         out.clear();
         out.extend_from_slice(&self.position_of(key));
     }
+}
 
+impl Container for Writes {
     fn free_some(&self, _: &Guard, _: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         let records = std::mem::take(&mut *self.records.lock());
         records.values().for_each(|record| f(record));
