@@ -151,7 +151,8 @@ impl Candidates {
             // It may have cooled down since it was sampled. Compared with its old heat, new objects
             // would have to be as hot as what was hot at that time. If it was used since, it keeps
             // its old heat, so that the thread that removes it detects the use.
-            coldest.heat = coldest.heat.min(chooser.heat_of(&coldest.key));
+            let heat = chooser.policy.heat(chooser.seed.hash(&coldest.key));
+            coldest.heat = coldest.heat.min(heat);
         }
         // (3)
         let Some(window) = chooser.window.filter(|_| coldest.heat != u32::MAX) else {
@@ -159,11 +160,14 @@ impl Candidates {
         };
         while shard.window.len() > self.share(window) {
             let key = shard.window.pop_front()?;
-            // A hotter one stays in the table. The key may also be gone, or be the candidate.
-            if chooser.heat_of(&key) > coldest.heat || *key == *coldest.key {
+            let hash = chooser.seed.hash(&key);
+            // A hotter one stays in the table. The key may also be the candidate.
+            if chooser.policy.heat(hash) > coldest.heat || *key == *coldest.key {
                 continue;
             }
-            if let Some(new) = chooser.look(guard, &key) {
+            // The key may be gone. Otherwise it is the victim, and the candidate stays for the next
+            // choice.
+            if let Some(new) = chooser.victim(guard, Key { bytes: &key, hash }) {
                 shard.candidates.push(coldest);
                 return Some(new);
             }
@@ -189,34 +193,26 @@ pub(super) fn print(seed: &Seed, value: &[u8]) -> u64 {
 }
 
 impl Chooser<'_> {
-    /// The heat of a key.
-    fn heat_of(&self, key: &[u8]) -> u32 {
-        self.policy.heat(self.seed.hash(key))
-    }
-
-    /// The heat of an object; the least one if it is expired.
-    fn heat(&self, key: &[u8], value: &[u8]) -> u32 {
+    /// The heat of an object, given the hash of its key; the least one if it is expired.
+    fn heat(&self, hash: u64, value: &[u8]) -> u32 {
         match Stamp::of(value).is_expired(self.now) {
             true => 0,
-            false => self.heat_of(key),
+            false => self.policy.heat(hash),
         }
     }
 
-    /// Makes a victim of the object under a key.
-    fn look(&self, guard: &Guard, key: &[u8]) -> Option<Victim> {
+    /// Makes a victim of the object under a key, if there is one. The key has its hash, also if the
+    /// index is ordered.
+    fn victim(&self, guard: &Guard, key: Key<'_>) -> Option<Victim> {
         let mut value = Vec::new();
-        let hash = self.seed.hash(key);
-        let known = match self.index.is_ordered() {
-            true => Key {
-                bytes: key,
-                hash: 0,
-            },
-            false => Key { bytes: key, hash },
+        let index_key = match self.index.is_ordered() {
+            true => Key { hash: 0, ..key },
+            false => key,
         };
-        let there = self.index.get(guard, known, &mut value);
-        there.then(|| Victim {
-            key: key.to_vec(),
-            heat: self.heat(key, &value),
+        let found = self.index.get(guard, index_key, &mut value);
+        found.then(|| Victim {
+            key: key.bytes.to_vec(),
+            heat: self.heat(key.hash, &value),
             print: print(self.seed, &value),
         })
     }
@@ -243,7 +239,10 @@ impl Chooser<'_> {
 
     /// Adds the objects of a batch that may be among the coldest sixteenth of the sample.
     fn add_coldest(&self, batch: &Batch, coldest: &mut Vec<Victim>) {
-        let heat = |i| (self.heat(batch.key(i), batch.value(i)), i);
+        let heat = |i| {
+            let hash = self.seed.hash(batch.key(i));
+            (self.heat(hash, batch.value(i)), i)
+        };
         let mut heats: SmallVec<[(u32, usize); 2 * SAMPLE]> = (0..batch.len()).map(heat).collect();
         let most = heats.len().max(SAMPLE).div_ceil(ONE_OF);
         if most < heats.len() {
