@@ -1,4 +1,4 @@
-//! What the suites of several crates share; for tests alone.
+//! What the suites of several crates share; for tests and measurements alone.
 //!
 //! ```text
 //!   keys           adversarial keys and hashes, whole scans
@@ -7,6 +7,7 @@
 //!   unique_ops     random operations on an index with one value under a key, against the oracle
 //!   multi_ops      ... on an index with many
 //!   ranks          questions about ranks, beside a sorted set
+//!   traces         the keys that programs request from a cache; `larder-bench` uses them, too
 //!   threads        threads at work together, and what must hold all the while
 //!   appends        inserts at the end of a table, beside all else
 //!   unchanged      batches that an index says are still true
@@ -35,6 +36,7 @@ pub mod registers;
 pub mod serializability;
 pub mod tables;
 pub mod threads;
+pub mod traces;
 pub mod unchanged;
 pub mod unique_ops;
 pub mod value_lists;

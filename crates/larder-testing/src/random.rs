@@ -15,6 +15,11 @@ impl Random {
         self.0 ^= self.0 << 17;
         self.0 % n
     }
+
+    /// The next number, from 0 (included) to 1 (not included).
+    pub fn unit(&mut self) -> f64 {
+        self.below(1 << 53) as f64 / (1u64 << 53) as f64
+    }
 }
 
 /// Has other threads stop when it goes, also if a check fails.

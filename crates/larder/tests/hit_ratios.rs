@@ -1,10 +1,11 @@
-//! How often a table that evicts has what is asked for, beside plain implementations of the
-//! policies that it comes near to: exact LRU, and W-TinyLFU with exact counts.
+//! The hit ratios of tables that evict, compared with plain implementations of the policies that
+//! they approximate: exact LRU, and W-TinyLFU with exact counts.
 
 use larder::api::{Larder, Table};
 use larder::Evict;
 use larder_term::term;
 use larder_testing::random::Random;
+use larder_testing::traces;
 use std::collections::{BTreeMap, HashMap};
 
 /// A cache of keys.
@@ -154,63 +155,11 @@ impl Cache for TinyLfu {
     }
 }
 
-/// Numbers from 0 by Zipf's law.
-struct Zipf(Vec<f64>);
-
-impl Zipf {
-    fn new(keys: usize, exponent: f64) -> Self {
-        let mut sum = 0.0;
-        let sums = (1..=keys).map(|rank| {
-            sum += 1.0 / (rank as f64).powf(exponent);
-            sum
-        });
-        Zipf(sums.collect())
-    }
-
-    fn next(&self, random: &mut Random) -> u64 {
-        let all = self.0[self.0.len() - 1];
-        let at = random.below(1 << 53) as f64 / (1u64 << 53) as f64 * all;
-        self.0.partition_point(|&sum| sum <= at) as u64
-    }
-}
-
 const KEYS: usize = 10_000;
-const MOST: usize = 500;
-const ASKED: usize = 120_000;
+const CAPACITY: usize = 500;
+const REQUESTS: usize = 120_000;
 
-/// The traces: names, and which keys are asked for.
-fn traces() -> Vec<(&'static str, Vec<u64>)> {
-    let mut random = Random(3);
-    let mut zipf = |exponent, map: &dyn Fn(usize, u64) -> u64| {
-        let zipf = Zipf::new(KEYS, exponent);
-        (0..ASKED)
-            .map(|i| map(i, zipf.next(&mut random)))
-            .collect::<Vec<_>>()
-    };
-    let once = |i: usize| (KEYS + i) as u64;
-    vec![
-        ("zipf 0.7", zipf(0.7, &|_, key| key)),
-        ("zipf 0.9", zipf(0.9, &|_, key| key)),
-        ("zipf 1.2", zipf(1.2, &|_, key| key)),
-        (
-            "zipf 0.9, and scans",
-            zipf(0.9, &|i, key| match i / 1_000 % 4 {
-                3 => once(i),
-                _ => key,
-            }),
-        ),
-        (
-            "a loop",
-            (0..ASKED).map(|i| (i % (MOST * 3 / 2)) as u64).collect(),
-        ),
-        (
-            "zipf 0.9, another hot set each time",
-            zipf(0.9, &|i, key| key + (i / (ASKED / 4) * KEYS) as u64),
-        ),
-    ]
-}
-
-/// Hits in a hundred, of the second half.
+/// Hits in percent, of the second half of a trace.
 fn ratio(cache: &mut dyn Cache, trace: &[u64]) -> f64 {
     let hits = trace
         .iter()
@@ -223,13 +172,15 @@ fn ratio(cache: &mut dyn Cache, trace: &[u64]) -> f64 {
 /// cold from a few of them.
 #[test]
 fn hit_ratios_are_those_of_the_policies() {
-    for (name, trace) in traces() {
-        let (most, order) = (MOST, Order::default());
+    let mut random = Random(3);
+    for trace in traces::all(REQUESTS, KEYS, CAPACITY, &mut || random.unit()) {
+        let (name, trace) = (trace.name, trace.keys);
+        let (most, order) = (CAPACITY, Order::default());
         let lru = ratio(&mut Lru { most, order }, &trace);
-        let tiny_lfu = ratio(&mut TinyLfu::new(MOST), &trace);
+        let tiny_lfu = ratio(&mut TinyLfu::new(CAPACITY), &trace);
         for (kind, is_ordered) in [("set", false), ("ordered_set", true)] {
             for (evict, exact) in [(Evict::Lru, lru), (Evict::TinyLfu, tiny_lfu)] {
-                let ours = ratio(&mut Larders::new(MOST, evict, is_ordered), &trace);
+                let ours = ratio(&mut Larders::new(CAPACITY, evict, is_ordered), &trace);
                 println!("{name}, {kind}, {evict:?}: {ours:.2} (exactly {exact:.2})");
                 assert!(
                     ours >= exact - 1.0,

@@ -6,16 +6,15 @@
 
 mod churn;
 mod contenders;
-mod traces;
 
 use crate::maps::peers::Only;
 use crate::result::Failure;
 use crate::table::{announce, verdict, Report};
 use crate::time::timed;
 use crate::time::workers::work;
-use crate::workload::value_of;
+use crate::workload::{value_of, Random};
 use contenders::{Cache, Lru, Table, TinyLfu};
-use traces::Trace;
+use larder_testing::traces::{self, Trace};
 
 /// What is measured.
 #[derive(clap::Args)]
@@ -147,7 +146,8 @@ pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
         "Caches of {capacity} entries, {keys} keys: hits, and millions of requests a second, all \
          threads together (medians)"
     );
-    let traces = traces::all(options.requests, keys, capacity);
+    let mut random = Random::new(3);
+    let traces = traces::all(options.requests, keys, capacity, &mut || random.unit());
     let asked = (traces.len() * options.requests * options.runs) as f64;
     announce(
         "caches",

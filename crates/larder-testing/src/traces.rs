@@ -1,49 +1,56 @@
-//! Which keys a program asks a cache for: the access patterns that studies of caches use.
+//! The keys that a program requests from a cache: the access patterns that studies of caches use.
 //!
 //! | trace | what it stands for |
 //! |---|---|
 //! | `zipf 0.7`, `zipf 0.9`, `zipf 1.2` | popularity by Zipf's law: a flat, a usual and a steep one |
-//! | `zipf and scans` | every fourth thousand of requests are keys that are asked for once |
-//! | `loop` | keys one after the other, again and again, half as many again as the cache holds |
-//! | `hot set moves` | Zipf 0.9 over other keys from each quarter on |
+//! | `zipf and scans` | all requests of every fourth thousand are for keys that are requested once |
+//! | `loop` | one and a half times as many keys as the cache holds, one after the other, repeatedly |
+//! | `hot set moves` | Zipf 0.9, over different keys in each quarter of the trace |
 
-use crate::workload::Random;
-
-/// A name, and the keys in the order in which they are asked for.
+/// A trace of requests.
+#[derive(Debug)]
 pub struct Trace {
-    /// What reports call it.
+    /// Its name in reports.
     pub name: &'static str,
-    /// The keys.
+    /// The requested keys, in order.
     pub keys: Vec<u64>,
 }
 
-/// Ranks from 0 by Zipf's law, with any exponent: drawn from the sums of all probabilities.
+/// Ranks from 0 that follow Zipf's law, with any exponent. The vector has the cumulative weights of
+/// the ranks.
 struct Zipf(Vec<f64>);
 
 impl Zipf {
     fn new(keys: usize, exponent: f64) -> Self {
         let mut sum = 0.0;
         let sums = (1..=keys).map(|rank| {
-            sum += (rank as f64).powf(-exponent);
+            sum += 1.0 / (rank as f64).powf(exponent);
             sum
         });
         Zipf(sums.collect())
     }
 
-    fn next(&self, random: &mut Random) -> u64 {
+    /// The rank for `unit`, a random number from 0 (included) to 1 (not included).
+    fn rank(&self, unit: f64) -> u64 {
         let all = self.0.last().copied().unwrap_or(0.0);
-        let at = random.unit() * all;
+        let at = unit * all;
         self.0.partition_point(|&sum| sum <= at) as u64
     }
 }
 
-/// All traces: so many requests each, over so many keys, for a cache of this capacity.
-pub fn all(requests: usize, keys: usize, capacity: usize) -> Vec<Trace> {
-    let mut random = Random::new(3);
-    // Zipf's law, and what becomes of the `i`th request for a rank.
+/// All traces, in the order of the table above: `requests` requests each, over `keys` keys, for a
+/// cache of `capacity` entries. The traces depend on `unit` alone, which returns random numbers
+/// from 0 (included) to 1 (not included).
+pub fn all(
+    requests: usize,
+    keys: usize,
+    capacity: usize,
+    unit: &mut dyn FnMut() -> f64,
+) -> Vec<Trace> {
+    // A trace by Zipf's law. `map` converts the `i`th request from a rank to a key.
     let mut zipf = |name, exponent, map: &dyn Fn(usize, u64) -> u64| {
         let zipf = Zipf::new(keys, exponent);
-        let keys = (0..requests).map(|i| map(i, zipf.next(&mut random)));
+        let keys = (0..requests).map(|i| map(i, zipf.rank(unit())));
         let keys = keys.collect();
         Trace { name, keys }
     };
@@ -69,10 +76,12 @@ pub fn all(requests: usize, keys: usize, capacity: usize) -> Vec<Trace> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::random::Random;
 
     #[test]
     fn traces_are_what_their_names_say() {
-        let traces = all(40_000, 1_000, 100);
+        let mut random = Random(3);
+        let traces = all(40_000, 1_000, 100, &mut || random.unit());
         let of = |name| &traces.iter().find(|trace| trace.name == name).unwrap().keys;
         let share = |name| {
             let keys = of(name);
