@@ -1,14 +1,13 @@
 //! Sizes of leaves.
 
-/// Sizes of leaves. The default is right for all but tests, which make leaves tiny so that they
-/// split and merge all the time.
+/// Sizes of leaves. Use the default. Tests use tiny leaves, so that these split and merge often.
 #[derive(Clone, Copy, Debug)]
 pub struct LeafConfig {
-    /// Bytes of content at which a leaf splits.
+    /// The maximum content of a leaf in bytes. A leaf that needs more splits.
     pub most: usize,
-    /// Bytes of content of the first leaf.
+    /// The content of the first leaf in bytes.
     pub first: usize,
-    /// Children of an inner node of the key order, at most.
+    /// The maximum number of children of an inner node, in key order.
     pub fanout: usize,
 }
 
@@ -33,8 +32,8 @@ impl LeafConfig {
     }
 }
 
-/// The least of a leaf's sizes for so many bytes: they are a quarter of a power of two apart, as
-/// mimalloc's are, and those in regions whole units.
+/// The smallest size class of leaves for this number of bytes. There are four classes between two
+/// powers of two, as in mimalloc.
 pub(crate) fn size_class(bytes: usize) -> usize {
     let step = (bytes.next_power_of_two() / 8).max(16);
     bytes.next_multiple_of(step)

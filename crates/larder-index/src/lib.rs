@@ -1,8 +1,8 @@
-//! Structures that keep objects, as bytes, under keys, as bytes, shared by any number of threads.
+//! Concurrent in-memory indexes. Keys and values are bytes.
 //!
-//! Two traits say what an index does: [`Unique`] (one value under a key) and [`Multi`] (many, in
-//! order of arrival). [`unique`] and [`multi`] make the defaults. The obviously right ones that
-//! they are tested against are in `larder-testing`.
+//! There are two traits: [`Unique`], an index with one value per key, and [`Multi`], one with any
+//! number of values per key, in the order of insertion. [`unique`] and [`multi`] make the default
+//! indexes. The simple implementations that serve as test oracles are in `larder-testing`.
 //!
 //! ```
 //! use larder_index::{pin, unique, Batch, Change, Direction, Key, Start, UniqueKind};
@@ -25,42 +25,48 @@
 //!
 //! # What a concurrent reader may see
 //!
-//! * `get` and `contains` see one instant and take no lock. They wait only while a writer changes
-//!   the one leaf that they read.
+//! * `get` and `contains` return the state at one instant. They take no lock. They wait only while
+//!   a
+//!   writer changes the leaf that they read.
 //! * `update` is atomic for its key.
-//! * A scan sees each batch as of one instant, and different batches as of different ones. It meets
-//!   every key that is there from its beginning to its end exactly once, in order; a key that comes
-//!   or goes meanwhile it may meet or not, once.
-//! * A `Multi` shows all values of a key as of one instant to `get`; a scan shows them leaf by
+//! * A batch of a scan is the state of its entries at one instant. Different batches are of
+//!   different instants. A scan returns each key that is present throughout the scan exactly once,
+//!   in order. A key that is inserted or removed meanwhile is returned at most once.
+//! * `get` of a `Multi` returns all values of a key at one instant. A scan returns them leaf by
 //!   leaf.
 //!
 //! # How it is built
 //!
 //! ```text
-//!           Bag                                      lists of objects, and value trees
+//!           Bag                                      value lists and value trees
 //!          /    \
-//!  HashOrder     \____________      KeyOrder         positions: what an entry is sorted by
+//!  HashOrder     \____________      KeyOrder         what a position is: hash and key, or the key
 //!      |                       \     /
-//!  hash: buckets, sizes, scans   btree               reads, writes, splits, scans, over leaves
+//!  hash: buckets, sizes, scans   btree               reads, writes, splits, scans
 //!      |                            |
 //!  hash::trie                    btree::inner        the paths to the leaves
 //!      |                            |
-//!  hash::leaf                    btree::leaf         memory that many read while one writes
+//!  hash::leaf                    btree::leaf         memory with one writer and many readers
 //!       \__________________________/
 //!                    |
-//!       outside, seqlock, memory; sync               large objects; versions; regions; atomics
+//!       outside, seqlock, memory; sync               large objects; versions; allocator; atomics
 //! ```
 //!
-//! Unsafe code lies where memory is touched, and is denied elsewhere: in `memory` (but for
-//! `units`), `outside`, `seqlock::words`, `hash::{bucket, leaf, slot, trie}` and
-//! `btree::{inner, leaf, restructure, slot, view}`.
+//! Only some modules have unsafe code: `memory` (except `units`), `outside`, `seqlock::words`,
+//! `hash::{bucket, leaf, slot, trie}` and `btree::{inner, leaf, restructure, slot, view}`. It is
+//! denied in all others.
 //!
-//! Costs, for n entries in leaves of a hundred to three hundred: an operation is a descent (log₃₂
-//! n), a search in one leaf (in hash order in one bucket of some lines, which are known before the
-//! leaf is reached), and for a write a change in that leaf. No operation copies more than a leaf
-//! and the inner nodes above it.
+//! # Cost
 //!
-//! Hold a [`Guard`] briefly: what is removed meanwhile is not freed before it is dropped.
+//! An operation descends to a leaf and searches it. A write also changes that leaf. A leaf of short
+//! entries has roughly 100 to 300 of them.
+//!
+//! * The depth is O(log n). In key order the inner nodes have at most 64 children.
+//! * In hash order the search is in one bucket, usually. The bucket's number is known before the
+//!   leaf is reached.
+//! * No operation on one key copies more than two leaves and the inner nodes above them.
+//!
+//! Drop a [`Guard`] soon: memory that is retired while it exists is not freed before it is dropped.
 
 #![deny(unsafe_code)]
 
@@ -108,21 +114,21 @@ pub use sync::pin;
 pub use traits::*;
 pub use values::Values;
 
-/// The order of a [`Unique`] index.
+/// The order of the entries of a [`Unique`] index.
 #[derive(Clone)]
 pub enum UniqueKind {
-    /// By hash, then by key. The rule makes the hashes anew that `Key::hash` said.
+    /// By hash, then by key. The index recomputes hashes by the rule when it needs them again.
     Hash(Rule),
     /// By the bytes of the key.
     Ordered,
 }
 
-/// An empty index with at most one value under a key.
+/// An empty index with at most one value per key.
 pub fn unique(kind: UniqueKind) -> Box<dyn Unique> {
     unique_with(kind, LeafConfig::default())
 }
 
-/// As [`unique`], with leaves of other sizes. For tests and measurements.
+/// Like [`unique`], with other sizes of leaves. For tests and measurements.
 pub fn unique_with(kind: UniqueKind, config: LeafConfig) -> Box<dyn Unique> {
     match kind {
         UniqueKind::Hash(rule) => Box::new(HashOrder::new(rule, config)),
@@ -130,14 +136,14 @@ pub fn unique_with(kind: UniqueKind, config: LeafConfig) -> Box<dyn Unique> {
     }
 }
 
-/// As [`unique`], by hash, for a rule that is known when the program is compiled: it is asked
-/// without a detour, which scans and the growing of leaves notice.
+/// Like [`unique`], by hash, for a rule that is known at compile time. Calls of the rule are not
+/// dynamic, which makes scans and the growth of leaves faster.
 pub fn unique_hashed<R: KeyRule + 'static>(rule: R) -> Box<dyn Unique> {
     Box::new(HashOrder::new(rule, LeafConfig::default()))
 }
 
-/// As [`unique_hashed`], or by the bytes of the key for no rule, for users who write it while they
-/// hold locks of other indexes. When they hold none, they call [`Unique::free_large`].
+/// Like [`unique_hashed`], or in key order if there is no rule, for users who hold locks of other
+/// indexes while they write to this one. They call [`Unique::free_large`] when they hold none.
 pub fn unique_under_locks<R: KeyRule + 'static>(rule: Option<R>) -> Box<dyn Unique> {
     match rule {
         Some(rule) => Box::new(HashOrder::new(rule, LeafConfig::default()).under_locks()),
@@ -145,19 +151,20 @@ pub fn unique_under_locks<R: KeyRule + 'static>(rule: Option<R>) -> Box<dyn Uniq
     }
 }
 
-/// An empty index with any number of values under a key, whose keys follow this rule.
-/// [`Objects::find`] is for values that are equal as bytes.
+/// An empty index with any number of values per key, whose keys follow this rule. Its
+/// [`Objects::find`] finds values that are equal as bytes.
 pub fn multi<R: KeyRule + 'static>(rule: R) -> Box<dyn Multi> {
     multi_with(rule, LeafConfig::default())
 }
 
-/// As [`multi`], with leaves of other sizes. For tests and measurements.
+/// Like [`multi`], with other sizes of leaves. For tests and measurements.
 pub fn multi_with<R: KeyRule + 'static>(rule: R, config: LeafConfig) -> Box<dyn Multi> {
     multi_hashed(rule, config, hash_of_bytes)
 }
 
-/// As [`multi_with`], where [`Objects::find`] and [`Objects::remove_same`] are for values with the
-/// same hash.
+/// Like [`multi_with`]. [`Objects::find`] and [`Objects::remove_same`] only consider values with
+/// the
+/// same hash, by this function.
 pub fn multi_hashed<R: KeyRule + 'static>(
     rule: R,
     config: LeafConfig,
@@ -166,7 +173,7 @@ pub fn multi_hashed<R: KeyRule + 'static>(
     Box::new(Bag::new(rule, config, hash))
 }
 
-/// A hash of all bytes, seeded for the process.
+/// A hash of all bytes. Its seed is random, once per process.
 fn hash_of_bytes(bytes: &[u8]) -> u64 {
     use std::hash::{BuildHasher, RandomState};
     static SEED: std::sync::OnceLock<RandomState> = std::sync::OnceLock::new();

@@ -10,25 +10,27 @@ thread_local! {
 /// A buffer of more bytes than this is not kept.
 pub(crate) const KEEP: usize = 1 << 20;
 
-/// Calls `f` with a thread's own buffer, as it was left, which is kept for the next call if `keeps`
-/// says so. A new one where the thread's is in use, or gone because the thread ends: what goes with
-/// a thread may still use an index.
+/// Calls `f` with the thread's buffer, with its content from the last call. Afterwards the buffer
+/// is
+/// kept for the next call if `keeps` returns `true`. If the thread's buffer is in use, by a caller
+/// further up, or the thread is ending, `f` gets a new one.
 pub fn with_spare<S: Default, T>(
     spare: &'static LocalKey<Cell<Option<S>>>,
     keeps: impl FnOnce(&S) -> bool,
     f: impl FnOnce(&mut S) -> T,
 ) -> T {
+    // While `f` runs, the thread-local variable is empty, so a nested call makes its own buffer.
     let own = spare.try_with(Cell::take).ok().flatten();
     let mut own = own.unwrap_or_default();
     let result = f(&mut own);
     if keeps(&own) {
-        // Where the thread's place is gone, the buffer goes, too.
+        // If the thread is ending, the variable is gone. Then the buffer is dropped.
         let _ = spare.try_with(|place| place.set(Some(own)));
     }
     result
 }
 
-/// Calls `f` with an empty buffer; its memory is kept for the thread's next call.
+/// Calls `f` with an empty buffer, whose memory is kept for the thread's next call.
 pub(crate) fn with_scratch<T>(f: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     with_spare(
         &SCRATCH,

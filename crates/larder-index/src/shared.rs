@@ -1,16 +1,17 @@
-//! What all parts of an index share.
+//! Configuration and counters that all parts of an index share.
 
 use crate::config::LeafConfig;
 use crate::counters::Counters;
 use std::sync::atomic::AtomicBool;
 
-/// What all parts of an index share.
+/// Configuration and counters.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     pub(crate) config: LeafConfig,
     pub(crate) counters: Counters,
-    /// The index is changed under more locks than a leaf's.
+    /// Whether users hold other locks than a leaf's while they write, so that flushes are postponed
+    /// (`outside::retire`).
     pub(crate) holds_more: bool,
-    /// Something large was retired meanwhile.
+    /// Whether a flush is postponed.
     pub(crate) large_waits: AtomicBool,
 }

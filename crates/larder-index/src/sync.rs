@@ -1,89 +1,94 @@
-//! Where the crates take their atomics, locks and waiting from: one place, so that a model checker
-//! can choose who goes next.
+//! Atomics, locks and waiting, for all crates. A model checker replaces them in its builds.
 //!
-//! Built with `--cfg larder_model`, each operation on an atomic or a lock first lets Shuttle (a
-//! checker that runs threads one at a time, in orders of its choice) go on with another thread. The
-//! atomics stay words of memory with the same layout, so that leaves can be made of them. Shuttle's
-//! orders are sequentially consistent; weaker ones are the business of Miri and of ThreadSanitizer.
+//! ```text
+//!  normal builds            real    std, parking_lot, crossbeam
+//!  --cfg larder_model       model   the same operations, each preceded by a scheduling point
+//! ```
 //!
-//! Public for the crates above, which say with it where their threads meet; not part of what the
-//! index promises.
+//! In builds with `--cfg larder_model`, each operation on an atomic or a lock first lets Shuttle
+//! choose another thread to run. Shuttle is a model checker that runs one thread at a time. The
+//! atomics keep their size and layout, since leaves are made of them. Executions under Shuttle are
+//! sequentially consistent. Weaker orderings are tested by Miri and ThreadSanitizer.
 //!
-//! What is not here: figures for people and hints, which no other word depends on. They stay plain
-//! atomics, so that the checker has no more orders to try than there are protocols.
+//! This module is public for the crates above. It isn't part of the interface of the index.
 //!
-//! Invariant: `real` and `model` have the same names, with the same signatures as far as the crates
-//! use them. No caller knows which it has.
+//! Statistics and hints, on which no other word depends, use plain atomics instead of these. So the
+//! checker has fewer interleavings to explore.
+//!
+//! Invariant: `real` and `model` define the same names, with the same signatures as far as the
+//! crates use them. No caller knows which one it uses.
 
-/// A fault that tests plant, to see that they find it. Only builds for the model checker have any.
+/// A fault that a test plants, to verify that the suites find it. Only builds for the model checker
+/// can have one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// An exchange that comes too late says that it was done: two writers take one lock.
+    /// A failed compare-and-exchange reports success. So two writers take one lock.
     Exchange,
-    /// A reader doesn't ask whether what it read without a lock was true.
+    /// An optimistic reader doesn't validate.
     BlindRead,
-    /// What a slot of a structure gives up is dropped at once, whoever may be reading it.
+    /// An object that is removed from a structure is dropped at once, although others may read it.
     EarlyDrop,
-    /// The lazy skip list links a node without a look at whether those before it are still there.
+    /// The lazy skip list links a node without validating that its predecessors are still linked.
     Unvalidated,
     /// A writer of the lock-free tree replaces a leaf that a join has frozen.
     Thaw,
-    /// A rotation of the relaxed AVL tree doesn't say that keys are elsewhere now.
+    /// A rotation of the relaxed AVL tree doesn't change the version of the node that it moves
+    /// down.
     Unshrunk,
-    /// A writer of the contention-adapting tree goes on in a base that was replaced while it
-    /// waited.
+    /// A writer of the contention-adapting tree uses a base that was replaced while it waited.
     Obsolete,
-    /// A list's insertion stores a link where it should compare and swap it.
+    /// An insertion into a list stores a link instead of a compare-and-exchange.
     Overwrite,
-    /// A writer of the lock with reader groups takes the first group alone.
+    /// A writer of the lock with reader groups locks only the first group.
     NoGroup,
     /// A writer doesn't revalidate the state word under its leaf's lock.
     NotRevalidated,
-    /// A write takes a snapshot that is being taken for none: what it changes is lost.
+    /// A write ignores a snapshot that is being taken, and doesn't keep a version for it.
     LostVersion,
-    /// A write keeps what was there after it has changed it.
+    /// A write keeps the old version after it has changed the object.
     LateVersion,
     /// A write reads the clock before it has the lock of its entry.
     EarlyClock,
-    /// A write asks whether somebody follows the table before it reads the clock.
+    /// A write checks whether the table has followers before it reads the clock.
     EarlyLook,
-    /// A transaction commits whatever has become of the keys that it read.
+    /// A commit doesn't validate the keys that the transaction has read.
     NotValidated,
-    /// Operations that are committed don't lock the keys that they use.
+    /// A commit doesn't lock the keys that it uses.
     KeysUnlocked,
-    /// A read doesn't look whether a commit is writing its key.
+    /// A read doesn't check whether a commit is writing its key.
     HalfCommit,
-    /// A transaction commits whatever has come into the ranges that it read.
+    /// A commit doesn't validate the ranges that the transaction has read.
     Phantom,
     /// A write doesn't read the clock again when its version is kept.
     OneLook,
-    /// A transaction looks at the ranges that it read while commits before it are under way.
+    /// A commit validates its ranges without waiting for the commits before it.
     NoWait,
-    /// A snapshot is taken although a list came and went meanwhile.
+    /// A snapshot is taken although a list batch began and ended meanwhile.
     ListPasses,
-    /// A writer changes a counted leaf, and doesn't say so.
+    /// A writer changes a counted leaf without invalidating the counts.
     Uncounted,
-    /// A node is said to be counted after its own bits were looked at.
+    /// A node is marked as counted after its own bits were checked.
     LateClear,
-    /// A timer removes what is under its key, whatever time that has.
+    /// A timer removes the object under its key without checking the deadline.
     FreshExpired,
-    /// An object is evicted although it was met or written since it was chosen.
+    /// An object is evicted although it was used or written since it was chosen.
     FreshEvicted,
-    /// A read gives an object more time as of when it began.
+    /// A read extends the deadline of an object from the time at which the read began.
     StaleTime,
     /// A leaf counts one entry too many.
     OffByOne,
-    /// A write leaves the entry of what was there in a secondary index.
+    /// A write doesn't remove the entry of the old row from a secondary index.
     LeftEntry,
-    /// A change of an indexed value isn't counted.
+    /// The move of a value in a secondary index isn't counted.
     UncountedMove,
     /// A change of an entry of a secondary index isn't counted.
     UncountedEntry,
-    /// A transaction looks at the counts of entries while writes of rows are under way.
+    /// A commit validates the counts of entries while writes of rows are under way.
     UnsettledEntry,
-    /// A write is refused by a claim that may be given back.
+    /// A write is refused because of a claim that may be given back.
     UnsettledClaim,
-    /// What was inserted out of turn to settle a key isn't noted: the batch inserts it again.
+    /// Objects that were inserted out of turn, to settle a key, aren't noted. So the batch inserts
+    /// them again.
     Unsettled,
 }
 
@@ -98,11 +103,11 @@ mod real {
     pub use std::thread::yield_now as give_way;
     pub use std::thread_local as each_thread;
 
-    /// A place at which another thread may go on. Only a model checker sees it.
+    /// A scheduling point, at which the model checker may switch threads. Here it does nothing.
     #[inline(always)]
     pub const fn point() {}
 
-    /// Whether this fault was planted.
+    /// Whether this fault was planted. It never is.
     #[inline(always)]
     pub const fn planted(_: super::Fault) -> bool {
         false

@@ -1,11 +1,14 @@
-//! Removing many entries leaf by leaf: those whose positions begin alike, or all for good.
+//! Removing many entries, leaf by leaf: all whose positions have a common prefix, or all entries of
+//! a
+//! tree that is freed.
 //!
 //! Invariants:
-//! 1. A leaf's entries go at one instant. Between two leaves others may read, and see a part gone.
-//! 2. The walk goes on at the fence that was found with the leaf. It holds whatever becomes of the
-//!    leaf, as a position does.
-//! 3. Handles are retired when the leaf is unlocked: the end of what the epoch frees may be
-//!    anything.
+//! 1. The entries of one leaf are removed at one instant. Between two leaves, other threads may see
+//!    that some entries are removed and others aren't.
+//! 2. The walk continues at the upper fence that was found together with the leaf. The fence is a
+//!    position, so it is correct even if the leaf is replaced meanwhile.
+//! 3. Handles are retired after the leaf is unlocked. Retiring may free arbitrary garbage, which
+//!    may call this index again.
 
 use super::BPlusTree;
 use crate::btree::inner::{FencedLeaf, RangeEnd, Seek};
@@ -17,18 +20,19 @@ use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::ops::Range;
 
-/// What is called with each value that goes.
+/// A function that is called with each removed value.
 type Visit<'f> = &'f mut dyn FnMut(&[u8]);
 
 impl BPlusTree {
-    /// Removes all entries whose positions begin so, and calls `f`, if any, with each value, in
-    /// order; gives how many there were. Each leaf's entries go at one instant. Nobody else writes
-    /// to these positions meanwhile.
+    /// Removes all entries whose positions begin with `within`. Calls `f`, if there is one, with
+    /// each value, in order. Returns the number of entries. The caller guarantees that no other
+    /// thread writes to these positions meanwhile.
     ///
-    /// 1. Go to the leaf that has the next of them, and lock it.
-    /// 2. Remove its own. A leaf that has no others is emptied at once.
-    /// 3. A leaf that is mostly empty then merges with its neighbour, as after any removal.
-    /// 4. On from the leaf's upper fence, unless what begins so ended in the leaf.
+    /// 1. Find the leaf that has the next position, and lock it.
+    /// 2. Remove its entries that begin with `within`.
+    /// 3. If the leaf is mostly empty now, shrink or merge it, as after any removal.
+    /// 4. Continue at the leaf's upper fence, unless a greater position that doesn't begin with
+    ///    `within` was found in the leaf.
     pub(crate) fn remove_within(
         &self,
         guard: &Guard,
@@ -37,7 +41,8 @@ impl BPlusTree {
     ) -> usize {
         let (mut cursor, mut gone) = (within.to_vec(), 0);
         loop {
-            // (1)
+            // (1) The leaf and its upper fence, by one descent. If the leaf is obsolete by the time
+            // it is locked, descend again.
             let found = self
                 .inner
                 .find_fenced(Seek::At(&cursor), RangeEnd::High, guard);
@@ -45,7 +50,7 @@ impl BPlusTree {
             let Ok((mut locked, _)) = leaf.lock() else {
                 continue;
             };
-            // (2)
+            // (2) `ends` says that the leaf has an entry behind those with this prefix.
             let own = those_within(&locked, within).expect("the lock's holder reads nothing torn");
             let ends = own.end < locked.len();
             gone += own.len();
@@ -54,15 +59,19 @@ impl BPlusTree {
                 Some(f) => take_out(&mut locked, own, Some(&mut **f)),
                 None => take_out(&mut locked, own, None),
             };
+            // The number of entries has changed, so invalidate the counts above, still under the
+            // lock.
             if !own_is_empty {
                 self.uncount(guard, &locked, SearchKey::new(&cursor));
             }
-            // (3)
+            // (3) This releases the lock. Then retire the handles (invariant 3).
             self.give_room_back(guard, SearchKey::new(&cursor), locked);
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }
-            // (4)
+            // (4) The fence is the least position of the next leaf's range. If it doesn't begin
+            // with
+            // `within`, no position of the next leaf does: it is greater than all that do.
             match fence {
                 Some(high) if !ends && high.starts_with(within) => cursor = high,
                 _ => return gone,
@@ -70,7 +79,8 @@ impl BPlusTree {
         }
     }
 
-    /// As `Unique::free_some`.
+    /// See [`Container::free_some`](crate::Container::free_some). A call continues where the last
+    /// one has stopped.
     pub(crate) fn free_some(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(&[u8])) -> bool {
         let mut cursor = self.freed.lock();
         let mut freed = 0;
@@ -79,14 +89,14 @@ impl BPlusTree {
                 .inner
                 .find_fenced(Seek::At(&cursor), RangeEnd::High, guard);
             let FencedLeaf { leaf, fence } = found;
-            // An obsolete leaf has a successor at the same position.
+            // If the leaf is obsolete, its successor is at the same position.
             let Ok((mut locked, _)) = leaf.lock() else {
                 continue;
             };
             let n = locked.len();
             let mut handles: SmallVec<[Handle; 8]> = SmallVec::new();
-            // Values are shown where they lie; handles are noted, and retired when the leaf is
-            // free.
+            // Values are passed on without a copy. Handles are collected, and retired after the
+            // leaf is unlocked (invariant 3).
             for i in 0..n {
                 let record = locked.record_of(i);
                 f(locked.value(i, &record));
@@ -94,8 +104,9 @@ impl BPlusTree {
             }
             locked.clear();
             self.uncount(guard, &locked, SearchKey::new(&cursor));
+            // Count the leaf itself, too, so that a call doesn't walk over many empty leaves.
             freed += n + 1;
-            // An empty leaf keeps its range, but not its room.
+            // Replace a large leaf by one without content, which has the same range.
             if leaf.capacity() > self.shared.config.first {
                 let new = NewTreeLeaf::empty(0, &leaf.prefix_of_fences());
                 self.inner
@@ -106,7 +117,9 @@ impl BPlusTree {
             for handle in handles {
                 self.shared.retire(guard, Some(handle));
             }
-            // On from the upper fence, or all is done.
+            // Continue at the upper fence. After the last leaf the next call starts again, and
+            // finds
+            // entries that were inserted meanwhile.
             match fence {
                 Some(high) => *cursor = high,
                 None => {
@@ -118,14 +131,17 @@ impl BPlusTree {
         false
     }
 
-    /// Step 3. What is empty merges as it is: it need not become smaller first.
+    /// Step 3. An empty leaf is merged directly, and only shrunk if that fails.
     fn give_room_back(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
+        // The same bound as after any removal (`reclaim_space`).
         if leaf.used() >= self.shared.config.most / 4 {
             return;
         }
         if leaf.len() > 0 {
             return self.reclaim_space(guard, position, leaf);
         }
+        // A merge may fail: there is no neighbour, it is locked, or both together are too large. It
+        // has released the lock, so try to take it again.
         if !self.inner.merge(&self.shared, leaf, position, guard) {
             if let Ok(Some(leaf)) = self.inner.find(position, guard).try_lock() {
                 self.reclaim_space(guard, position, leaf);
@@ -134,16 +150,18 @@ impl BPlusTree {
     }
 }
 
-/// Which entries of a leaf have positions that begin so. Between two of them all do.
+/// The entries of a leaf whose positions begin with `within`. They are adjacent.
 fn those_within(leaf: &LockedTreeLeaf<'_>, within: &[u8]) -> Result<Range<usize>, Torn> {
     let view = leaf.view();
     let (first, _) = view.search_any(within)?;
+    // If `within` and the leaf's prefix differ, there is none.
     let Some(key) = view.behind_prefix(within) else {
         return Ok(first..first);
     };
+    // Mostly all entries from the first one on do: then the last one does, too.
     let mut end = view.len();
     if first < end && !view.begins_with(end - 1, key)? {
-        // What begins so ends in this leaf.
+        // The range ends in this leaf. Search its end entry by entry.
         end = first;
         while view.begins_with(end, key)? {
             end += 1;
@@ -152,13 +170,14 @@ fn those_within(leaf: &LockedTreeLeaf<'_>, within: &[u8]) -> Result<Range<usize>
     Ok(first..end)
 }
 
-/// Removes some entries of a leaf; gives their handles, which the caller retires.
+/// Removes some entries of a leaf. Returns their handles, which the caller retires.
 fn take_out(
     leaf: &mut LockedTreeLeaf<'_>,
     range: Range<usize>,
     f: Option<Visit<'_>>,
 ) -> SmallVec<[Handle; 8]> {
-    // Values are shown before anything is changed, and handles read before their records go.
+    // Pass on the values and read the handles before anything is changed: a removed record may be
+    // overwritten.
     let mut handles = SmallVec::new();
     if let Some(f) = f {
         for i in range.clone() {
@@ -170,14 +189,14 @@ fn take_out(
             handles.push(handle);
         }
     }
-    // All go: no slot is moved.
+    // If all entries are removed, no slot has to be moved.
     if range.len() == leaf.len() {
         if !range.is_empty() {
             leaf.clear();
         }
         return handles;
     }
-    // From the last on, so that the places of those before stay as they are.
+    // Start at the last one, so that the numbers of the others stay the same.
     for i in range.rev() {
         let record = leaf.record_of(i);
         leaf.remove(i, &record);

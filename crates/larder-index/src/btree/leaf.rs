@@ -1,27 +1,31 @@
-//! A leaf: some neighbouring entries in one run of memory, under one lock.
+//! A leaf: neighbouring entries in one block of memory, under one lock.
 //!
 //! ```text
 //!  head (64 bytes)  version | count | heap | live | statistics | sizes (fixed), samples' spacing
 //!  samples          the upper halves of slot 2^s, slot 2·2^s, slot 3·2^s, …, four bytes each
 //!  content          slot 0, slot 1, … slot n-1 →    free    ← record … record
-//!  prefix           the bytes that all entries of the leaf begin with (see `prefix`)
+//!  prefix           the common prefix of the positions of all entries (see `prefix`)
 //!
-//!  slot    40 bits: the first five bytes of the position after the prefix
-//!          24 bits: where the record is
+//!  slot    40 bits: the head, the first five bytes of the position after the prefix
+//!          24 bits: the offset of the record in the content
 //!  record  lengths, the rest of the position, the value (see `record`)
 //! ```
 //!
-//! Slots lie in the order of positions. Two positions with equal heads are distinguished by their
-//! records.
+//! Invariants:
+//! 1. Slots are in the order of positions. If two heads are equal, the records decide.
+//! 2. The range, the prefix and the capacity of a leaf never change. If one of them would change,
+//!    the leaf is replaced by a new one.
+//! 3. Only the holder of the lock writes to a published leaf. Readers validate the version
+//!    (`seqlock`).
+//! 4. The memory of a leaf is freed after all guards are gone that could have found it.
 //!
-//! *Samples.* A search would touch many lines of slots, one after the other. The samples are
-//! fetched together with the head and say which two lines to fetch next; the spacing 2^s is 16
-//! slots, and doubles when there are more slots than the samples can stand for. Where a leaf's
-//! records lie in the order of its slots, as they do when it was just made, a search also guesses
-//! the record's line.
-//!
-//! The range, the prefix and the size of a leaf never change; a leaf for which they would is
-//! replaced.
+//! *Samples.* A binary search of the slots would have a cache miss in each step, one after the
+//! other. Instead, a search first compares the samples, which are next to the head and fetched
+//! together with it. They narrow the search to the slots between two samples, which are then
+//! fetched together. The spacing 2^s is at first 16 slots. It doubles when there are more slots
+//! than
+//! the samples can cover. While the records of a leaf are in the order of its slots, as in a new
+//! leaf, the search also guesses and prefetches the cache lines of the record.
 
 use crate::btree::prefix::Prefix;
 use crate::btree::record::{write_record, SLOT};
@@ -39,63 +43,67 @@ use std::cmp;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// The most bytes of content: what a slot can point into.
+/// The maximum content in bytes: an offset in a slot has [`PLACE_BITS`] bits.
 pub(crate) const MOST_CONTENT: usize = 1 << PLACE_BITS;
 
-/// Words of content for which there is one word of samples.
+/// Words of content per word of samples. A word of samples is two samples.
 const SAMPLED: usize = 64;
-/// The least spacing of samples, as a power of two.
+/// The initial spacing of samples, as a power of two.
 pub(super) const SPACING: u32 = 4;
 
-/// What a leaf's memory begins with.
+/// The head of a leaf. It is a cache line.
 #[repr(C, align(64))]
 pub(super) struct TreeLeafHead {
     pub(super) version: Version,
-    /// Slots in use.
+    /// The number of entries.
     pub(super) count: AtomicU64,
-    /// Where the records begin, in bytes.
+    /// The offset of the lowest record, in bytes. The content between the slots and here is free.
     pub(super) heap: AtomicU64,
-    /// Bytes of the records in use.
+    /// The total length of the records of entries. Less than the length of the heap, if there are
+    /// records of removed entries.
     pub(super) live: AtomicU64,
-    /// Low half: the contention counter. High half: where the last insert went and how many went
-    /// there in a row.
+    /// Low half: the contention counter. High half: the slot of the last insert, and the length and
+    /// direction of the current run of inserts (`LockedTreeLeaf::note_insert`).
     pub(super) statistics: AtomicU64,
-    /// Words of content.
+    /// The capacity of the content in words.
     words: u32,
-    /// Bytes of prefix.
+    /// The length of the prefix in bytes.
     prefix: u32,
-    /// How many of them the fences give.
+    /// The length of the part of the prefix that the two fences have in common.
     fenced: u32,
-    /// Two to this are the slots from one sample to the next.
+    /// The exponent of the spacing of samples.
     pub(super) spacing: AtomicU32,
-    /// 1 if the node above has the leaf's count (see `counts`). Of the lock's holder alone.
+    /// 1 if the node above has a valid count of this leaf's entries (see `counts`). Used only by
+    /// the holder of the lock.
     counted: AtomicU64,
 }
 
-/// A leaf that is alive for `'g`.
+/// A reference to a leaf that stays allocated during `'g`.
 #[derive(Clone, Copy)]
 pub(crate) struct TreeLeaf<'g> {
     head: NonNull<TreeLeafHead>,
     alive: PhantomData<&'g Guard>,
 }
 
-/// A leaf that nobody else can reach yet. Freed if it is never published.
+/// A new leaf, which no other thread can reach yet. It is freed when dropped, unless it was
+/// published.
 pub(crate) struct NewTreeLeaf(TreeLeaf<'static>);
 
-/// What a writer holds: no other writer is at work on the leaf, and no reader believes what it
-/// reads.
+/// The lock of a leaf. While it is held, no other thread writes to the leaf, and no reader can
+/// validate.
 pub(crate) struct LockedTreeLeaf<'g> {
     pub(super) leaf: TreeLeaf<'g>,
     /// The version before the lock was taken.
     before: u64,
+    /// Whether the content was changed, so that the unlock must store a new version.
     pub(super) changed: bool,
 }
 
 impl<'g> TreeLeaf<'g> {
-    /// From a leaf's address.
+    /// Makes a reference from an address.
     ///
     /// # Safety
-    /// A leaf that was published lies there, and is not freed during `'g`.
+    /// The address is that of a published leaf, which is not freed during `'g`.
     pub(super) unsafe fn at(head: NonNull<()>) -> TreeLeaf<'g> {
         TreeLeaf {
             head: head.cast(),
@@ -108,18 +116,18 @@ impl<'g> TreeLeaf<'g> {
         self.head.cast()
     }
 
-    /// Whether both are the same leaf.
+    /// Whether both refer to the same leaf.
     pub(crate) fn is(self, other: TreeLeaf<'_>) -> bool {
         self.head == other.head
     }
 
     pub(super) fn head(self) -> &'g TreeLeafHead {
-        // SAFETY: a `TreeLeaf` is alive for `'g`; the head is shared by atomics and what never
-        // changes.
+        // SAFETY: 1. the leaf stays allocated during `'g`; 2. fields that are changed after the
+        // leaf was published are atomic.
         unsafe { self.head.as_ref() }
     }
 
-    /// The content's words.
+    /// The content.
     #[inline]
     pub(super) fn words(self) -> &'g [AtomicU64] {
         let len = self.head().words as usize;
@@ -132,7 +140,7 @@ impl<'g> TreeLeaf<'g> {
         }
     }
 
-    /// The samples, in use or not.
+    /// All samples, including those that are not in use.
     #[inline]
     pub(super) fn samples(self) -> &'g [AtomicU32] {
         let len = sample_words(self.head().words as usize) * 2;
@@ -144,14 +152,14 @@ impl<'g> TreeLeaf<'g> {
         }
     }
 
-    /// Fetches what a search reads first.
+    /// Prefetches the head and the first samples, which a search reads first.
     #[inline]
     pub(super) fn prefetch(self) {
         prefetch(self.head.as_ptr().cast());
         prefetch(self.head.as_ptr().wrapping_add(1).cast());
     }
 
-    /// What all entries of the leaf begin with: see `prefix`.
+    /// The common prefix of all entries.
     pub(crate) fn prefix(self) -> &'g [u8] {
         let head = self.head();
         let words = head.words as usize;
@@ -164,75 +172,81 @@ impl<'g> TreeLeaf<'g> {
         }
     }
 
-    /// Bytes of prefix.
+    /// The length of the prefix in bytes.
     #[inline]
     pub(crate) fn prefix_len(self) -> usize {
         self.head().prefix as usize
     }
 
-    /// The prefix, and how much of it the leaf's fences give.
+    /// The prefix, with the length of the part that the fences have in common.
     pub(crate) fn prefix_and_fences(self) -> Prefix<'g> {
         Prefix::of_leaf(self.prefix(), self.head().fenced as usize)
     }
 
-    /// The part of the prefix that the leaf's fences give.
+    /// The part of the prefix that the fences have in common.
     pub(crate) fn prefix_of_fences(self) -> Prefix<'g> {
         let fenced = self.head().fenced as usize;
         Prefix::of_leaf(&self.prefix()[..fenced], fenced)
     }
 
-    /// How a position of the leaf's range compares to the prefix: `Equal` if it begins so. Else it
-    /// is before all entries, or behind all.
+    /// Compares a position of the leaf's range with the prefix. `Equal` if the position begins with
+    /// the prefix. Otherwise it is less or greater than the positions of all entries.
     #[inline(always)]
     pub(crate) fn beside_prefix(self, position: SearchKey<'_>) -> cmp::Ordering {
         let head = self.head();
+        // Every position of the range begins with the part that the fences have in common. So only
+        // the rest of the prefix has to be compared. Mostly there is none.
         if head.prefix == head.fenced {
             return cmp::Ordering::Equal;
         }
         let (prefix, fenced) = (self.prefix(), head.fenced as usize);
         let own = &position.bytes()[..position.bytes().len().min(prefix.len())];
+        // A position that ends within the prefix is less than all entries, as a shorter slice is.
         own.get(fenced..).unwrap_or(&[]).cmp(&prefix[fenced..])
     }
 
-    /// Bytes of content that it can hold.
+    /// The capacity of the content in bytes.
     pub(crate) fn capacity(self) -> usize {
         self.head().words as usize * 8
     }
 
-    /// Bytes of memory.
+    /// The memory of the leaf in bytes.
     pub(crate) fn memory(self) -> usize {
         let head = self.head();
         layout(head.words as usize, head.prefix as usize).size()
     }
 
-    /// Whether nobody wrote since `version` was read: all that was read since is true.
+    /// Whether no thread has written since `version` was loaded. If so, everything that was read
+    /// since is consistent.
     #[inline]
     pub(super) fn unchanged(self, version: u64) -> bool {
         self.head().version.validate(version)
     }
 
-    /// Takes the lock if it is free: `Ok(None)` if it isn't.
+    /// Takes the lock if it is free. Returns `Ok(None)` if it isn't.
     #[inline]
     pub(crate) fn try_lock(self) -> Result<Option<LockedTreeLeaf<'g>>, Obsolete> {
         let before = self.head().version.try_lock()?;
         Ok(before.map(|before| LockedTreeLeaf::new(self, before)))
     }
 
-    /// Takes the lock. Also says whether another had it.
+    /// Takes the lock. Also returns whether another thread held it.
     #[inline]
     pub(crate) fn lock(self) -> Result<(LockedTreeLeaf<'g>, bool), Obsolete> {
         let (before, contended) = self.head().version.lock()?;
         Ok((LockedTreeLeaf::new(self, before), contended))
     }
 
-    /// Frees the leaf's memory when no reader can have it any more; what its handles lead to stays.
+    /// Frees the leaf's memory when no reader can use it any more. Its outside objects are not
+    /// freed.
     ///
     /// # Safety
-    /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
+    /// The leaf is obsolete, no child slot refers to it any more, and it is retired only once.
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let address = self.head.as_ptr().expose_provenance();
-        // SAFETY: 1. a thread that pins from now on can't find the leaf; 2. the memory came from
-        // `NewTreeLeaf::empty`; 3. its address is sent, not a reference.
+        // SAFETY: 1. no child slot refers to the leaf, so a thread that pins from now on can't find
+        // it; 2. the memory came from `NewTreeLeaf::empty`; 3. the closure may run on another
+        // thread: it captures the address, which is `Send`, and no reference.
         unsafe {
             guard.defer_unchecked(move || {
                 let head = std::ptr::with_exposed_provenance_mut::<()>(address);
@@ -244,17 +258,17 @@ impl<'g> TreeLeaf<'g> {
     /// Frees the leaf's memory now.
     ///
     /// # Safety
-    /// Nobody can use the leaf any more.
+    /// No thread uses the leaf any more.
     pub(super) unsafe fn free(self) {
         let head = self.head();
         let layout = layout(head.words as usize, head.prefix as usize);
-        // SAFETY: the memory was taken with this layout, whose sizes never change.
+        // SAFETY: the memory was allocated with this layout. Both sizes never change.
         unsafe { allocator::release(self.head.cast(), layout) };
     }
 }
 
 impl<'g> LockedTreeLeaf<'g> {
-    /// The holder of the lock that was just taken.
+    /// The guard of the lock, which the caller has just taken.
     #[inline]
     fn new(leaf: TreeLeaf<'g>, before: u64) -> Self {
         LockedTreeLeaf {
@@ -264,55 +278,58 @@ impl<'g> LockedTreeLeaf<'g> {
         }
     }
 
-    /// The content as plain bytes, while this borrow of the lock lasts.
+    /// The content as plain bytes.
     #[inline]
     pub(super) fn content(&self) -> &[u8] {
         let words = self.leaf.words();
-        // SAFETY: 1. the words are initialised, and alive as long as the lock is held; 2. only the
-        // lock's holder writes, and writing takes `&mut self`, which this borrow excludes.
+        // SAFETY: 1. the words are initialised, and stay allocated while the lock is held; 2. only
+        // the holder of the lock writes, by methods that take `&mut self`, which this borrow
+        // excludes.
         unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 8) }
     }
 
-    /// Whether the node above has the leaf's count.
+    /// Whether the node above has a valid count of the leaf's entries.
     #[inline(always)]
     pub(super) fn is_counted(&self) -> bool {
-        // Ordering: Relaxed, only the lock's holder has anything to do with it.
+        // Ordering: Relaxed, only the holder of the lock loads and stores it.
         self.leaf.head().counted.load(Relaxed) != 0
     }
 
-    /// The node above has the leaf's count, or doesn't any more.
+    /// Records whether the node above has a valid count of the leaf's entries.
     pub(super) fn set_counted(&self, counted: bool) {
         // Ordering: Relaxed, as above.
         self.leaf.head().counted.store(u64::from(counted), Relaxed);
     }
 
-    /// Marks the leaf obsolete and lets go of it: a thread that meets it from now on begins again
-    /// from the root.
+    /// Unlocks the leaf, and marks it obsolete. A thread that finds it from now on restarts from
+    /// the root.
     pub(super) fn obsolete(self) {
         self.leaf.head().version.obsolete(self.before);
+        // Skip `drop`, which would restore a version without the obsolete bit.
         std::mem::forget(self);
     }
 }
 
 impl Drop for LockedTreeLeaf<'_> {
-    /// Unlocks. A leaf that was not changed keeps its version, so that no reader has to read again.
+    /// Unlocks. If the leaf was not changed, it gets back its old version, so that no reader has to
+    /// retry.
     fn drop(&mut self) {
         self.leaf.head().version.unlock(self.before, self.changed);
     }
 }
 
-/// Words of samples in a leaf with so many words of content.
+/// The number of words of samples in a leaf with this capacity in words.
 #[inline]
 fn sample_words(words: usize) -> usize {
     words / SAMPLED
 }
 
-/// Bytes of memory of a leaf with so many bytes of content and of prefix.
+/// The memory of a leaf with this capacity and length of the prefix, all in bytes.
 pub(crate) fn memory(content: usize, prefix: usize) -> usize {
     layout(content.div_ceil(8), prefix).size()
 }
 
-/// The memory of a leaf.
+/// The layout of a leaf: head, samples, content, prefix.
 fn layout(words: usize, prefix: usize) -> Layout {
     let bytes =
         size_of::<TreeLeafHead>() + (sample_words(words) + words) * 8 + prefix.next_multiple_of(8);
@@ -321,20 +338,23 @@ fn layout(words: usize, prefix: usize) -> Layout {
 }
 
 impl NewTreeLeaf {
-    /// An empty leaf with room for `content` bytes.
+    /// An empty leaf with a capacity of `content` bytes.
     pub(crate) fn empty(content: usize, prefix: &Prefix<'_>) -> NewTreeLeaf {
         let words = content.div_ceil(8);
         let layout = layout(words, prefix.len());
         let head = allocator::allocate_zeroed(layout).cast::<TreeLeafHead>();
-        // SAFETY: 1. the memory is ours alone and large enough for a head, `words` words and the
-        // prefix; 2. zeroed memory is a valid head and valid words.
+        // SAFETY: 1. this thread alone has the memory, which is large enough for head, samples,
+        // `words` words and prefix; 2. zeroed memory is a valid head, and valid words.
         unsafe {
             let head = head.as_ptr();
+            // The rest of the head stays zero: an unlocked version, no entries, no statistics.
             (*head).words = words as u32;
             (*head).prefix = prefix.len() as u32;
             (*head).fenced = prefix.fenced() as u32;
+            // Records are put in from the end of the content downwards.
             (*head).heap = AtomicU64::new(words as u64 * 8);
             (*head).spacing = AtomicU32::new(SPACING);
+            // The prefix is written before the leaf is published, so readers need no lock for it.
             let at = head.add(1).cast::<u64>();
             let at = at.add(sample_words(words) + words).cast::<u8>();
             std::ptr::copy_nonoverlapping(prefix.bytes().as_ptr(), at, prefix.len());
@@ -345,7 +365,8 @@ impl NewTreeLeaf {
         })
     }
 
-    /// A leaf with the entries `range` of the run, and room for `content` bytes.
+    /// A leaf with some entries of a run, and a capacity of `content` bytes. All their positions
+    /// begin with `prefix`.
     pub(crate) fn build(
         run: &Run,
         range: std::ops::Range<usize>,
@@ -364,8 +385,9 @@ impl NewTreeLeaf {
         new
     }
 
-    /// Writes entries to an empty leaf, the last one first: `write` writes a record and gives its
-    /// head.
+    /// Writes entries to an empty leaf. `write` writes the record of the entry with this number,
+    /// and
+    /// returns its head. `records` is the total length of the records.
     fn fill(
         &self,
         entries: usize,
@@ -378,18 +400,24 @@ impl NewTreeLeaf {
             entries * SLOT <= heap,
             "a new leaf has capacity for its entries"
         );
+        // The writer moves upwards, from `heap` to the end of the content. The last entry is
+        // written
+        // first, so that the record of the first one is at the end, where `prefetch_range` guesses
+        // it.
         let mut writer = words::Writer::new(words, heap);
         for i in (0..entries).rev() {
             let at = writer.at();
             let head = write(i, &mut writer);
-            // Ordering: Relaxed, nobody else can reach the leaf yet.
+            // Ordering: Relaxed, no other thread can reach the leaf yet. The store that publishes
+            // it
+            // is a Release.
             words[i].store(head | at as u64, Relaxed);
         }
         writer.finish();
         self.locked().filled(entries, heap, records);
     }
 
-    /// As if its lock were held: nobody else can reach it.
+    /// A guard without a lock. No other thread can reach the leaf, so none is needed.
     fn locked(&self) -> LockedTreeLeaf<'_> {
         LockedTreeLeaf {
             leaf: self.0,
@@ -398,12 +426,13 @@ impl NewTreeLeaf {
         }
     }
 
-    /// The content, as plain bytes: nobody else can reach it.
+    /// The content as plain bytes.
     pub(super) fn content(&mut self) -> &mut [u8] {
         let words = self.0.head().words as usize;
         // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of
-        // the allocation; 2. it was zeroed, and the leaf is this one's alone, which is borrowed for
-        // as long as the slice lives.
+        // the allocation; 2. it is initialised; 3. no other thread can reach the leaf, and `self`
+        // is
+        // borrowed exclusively while the slice lives.
         unsafe {
             let at = self.0.head.as_ptr().add(1).cast::<u64>();
             let at = at.add(sample_words(words)).cast::<u8>();
@@ -411,25 +440,25 @@ impl NewTreeLeaf {
         }
     }
 
-    /// It was empty, and has been filled: so many entries, whose records begin at `heap` and take
-    /// so many bytes.
+    /// Sets the head after the content has been written: the number of entries, where their records
+    /// begin, and the total length of the records.
     pub(super) fn filled(&mut self, entries: usize, heap: usize, records: usize) {
         self.locked().filled(entries, heap, records);
     }
 
-    /// Bytes of memory.
+    /// The memory of the leaf in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.0.memory()
     }
 
-    /// Takes over what another, whose lock is held, knows of the writers.
+    /// Copies the statistics of a leaf that this one will replace. The lock of that leaf is held.
     pub(crate) fn inherit(&self, other: TreeLeaf<'_>) {
-        // Ordering: Relaxed, both: the one is locked, the other not yet published.
+        // Ordering: Relaxed, both: one leaf is locked, the other is not published yet.
         let known = other.head().statistics.load(Relaxed);
         self.0.head().statistics.store(known, Relaxed);
     }
 
-    /// As `inherit` where the run of inserts goes on in this leaf, at slot `i`.
+    /// Like `inherit`, if the last insert of the current run is at slot `i` of this leaf.
     pub(crate) fn inherit_at(&self, other: TreeLeaf<'_>, i: usize) {
         const WHERE: u64 = 0x7FFF << 49;
         self.inherit(other);
@@ -439,7 +468,7 @@ impl NewTreeLeaf {
         statistics.store(known | (i as u64) << 49 & WHERE, Relaxed);
     }
 
-    /// Hands the leaf over to a slot.
+    /// Gives up the ownership of the leaf, to a child slot that will refer to it.
     pub(super) fn publish(self) -> TreeLeaf<'static> {
         let leaf = self.0;
         std::mem::forget(self);
@@ -449,8 +478,8 @@ impl NewTreeLeaf {
 
 impl Drop for NewTreeLeaf {
     fn drop(&mut self) {
-        // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf
-        // still.
+        // SAFETY: no other thread could ever reach it. If it has handles, they still belong to the
+        // leaf that it was built from.
         unsafe { self.0.free() };
     }
 }

@@ -1,44 +1,54 @@
-//! A B+-tree: entries at positions, in leaves, to which inner nodes lead.
+//! A B+-tree. Its entries are sorted by position. They are stored in leaves, which a reader reaches
+//! through the inner nodes.
 //!
 //! ```text
-//!              [ sep | sep ]                inner nodes: separators, and heads of four bytes
+//!              [ sep | sep ]                inner nodes: separators, and four-byte heads of them
 //!             /      |      \
 //!      [ sep ]    [ sep ]   [ ]
 //!      /     \
-//!   leaf     leaf   …                       slots → records, under one lock
+//!   leaf     leaf   …                       slots → records; each leaf has its own lock
 //! ```
 //!
 //! Invariants:
-//! 1. A leaf has the entries whose positions are in its range, which the separators on the path
-//!    give. The range never changes: a leaf for which it would is made obsolete, under its lock,
-//!    before its successors can be reached.
-//! 2. The slots of a leaf lie in the order of positions.
-//! 3. Separators of a published node never change; child slots may (`inner`).
+//! 1. A leaf has exactly the entries whose positions are in its range. The separators on the path
+//!    to
+//!    the leaf are the ends of the range.
+//! 2. The range of a leaf never changes. A split or a merge marks the old leaves obsolete, under
+//!    their locks, before their successors can be reached.
+//! 3. The slots of a leaf are in the order of positions.
+//! 4. The separators of a published node never change. Only the addresses in its child slots do
+//!    (`inner`).
 //!
-//! Where things are:
+//! Files:
 //!
-//! | file | what |
+//! | file | contents |
 //! |---|---|
 //! | `read`, `write` | the steps of a read and of a write |
-//! | `inner`, `node`, `slot` | the path to a leaf |
-//! | `tail` | the last leaf, found without the path |
-//! | `restructure` | leaves are replaced, split, merged, and the nodes above them |
-//! | `leaf`, `record` | the memory of a leaf, and how entries lie in it |
-//! | `prefix` | what all entries of a leaf begin with |
-//! | `view`, `locked` | what a reader does in a leaf, and what the lock's holder |
-//! | `counts`, `stale`, `ranks` | how many entries lie where, who says that it has changed, and questions |
-//! | `entries`, `run` | entries of a leaf by reference, and copied out |
-//! | `scan`, `clear` | many entries: reading, removing |
+//! | `inner`, `node`, `slot` | the inner levels: the path to a leaf, a node, a child slot |
+//! | `tail` | the shortcut to the last leaf, for appends |
+//! | `restructure` | replacing, splitting and merging leaves, and the nodes above them |
+//! | `leaf`, `record` | the memory of a leaf, and the format of its records |
+//! | `prefix` | the common prefix of a leaf's entries |
+//! | `view`, `locked` | the operations of a leaf's reader, and of the holder of its lock |
+//! | `counts`, `stale`, `ranks` | numbers of entries per subtree, their invalidation, rank queries
+//! |
+//! | `entries`, `run` | the entries of a leaf by reference, and as copies |
+//! | `scan`, `clear` | reading and removing many entries |
 //! | `key_order` | the tree as an index by key |
 //!
-//! Source: Bayer and McCreight 1972; prefix and suffix truncation after Bayer and Unterauer 1977;
-//! heads after Graefe and Larson 2001; readers by optimistic lock coupling (Leis, Scheibner, Kemper
-//! and Neumann 2016); splits under contention after contention-adapting trees (Sagonas and Winblad
-//! 2015). Deviations: readers validate the leaf alone, as inner nodes are immutable but for their
-//! child slots; changes of structure take one mutex; there are no links between leaves.
+//! Sources:
+//! - the tree: Bayer and McCreight 1972
+//! - prefix and suffix truncation: Bayer and Unterauer 1977
+//! - heads: Graefe and Larson 2001
+//! - optimistic readers: optimistic lock coupling (Leis, Scheibner, Kemper and Neumann 2016)
+//! - splits under contention: contention-adapting trees (Sagonas and Winblad 2015)
 //!
-//! When not to use it: tables that are never read in order. A lookup takes one more miss a level
-//! than in the hash order.
+//! Deviations: a reader validates only the version of the leaf, since inner nodes are immutable
+//! except for their child slots. Changes of structure take one mutex. Leaves are not linked.
+//!
+//! When not to use it: for tables that are never read in order. A lookup has one more cache miss
+//! per
+//! level than in the hash order.
 
 mod clear;
 mod counts;
@@ -78,14 +88,16 @@ use crossbeam_epoch::Guard;
 
 pub(crate) use scan::{ScanRequest, StepStart};
 
-/// Children of an inner node, at most: its counts have a bit for each in a word.
+/// The maximum number of children of an inner node. The counts of a node have one bit per child,
+/// all
+/// in one word.
 const FANOUT: usize = 64;
 
-/// Entries at positions.
+/// The tree.
 pub(crate) struct BPlusTree {
     inner: InnerLevels,
     shared: Shared,
-    /// How far `free_some` has come.
+    /// The position at which the next call of `free_some` continues. Empty at the start.
     freed: Mutex<Vec<u8>>,
 }
 
@@ -103,20 +115,21 @@ impl BPlusTree {
         }
     }
 
-    /// The same tree, whose users hold locks of their own: they say when what is large may be
-    /// freed, by `free_large`.
+    /// The same tree for users who hold locks of their own while they write to it. They call
+    /// `free_large` when they hold none.
     pub(crate) fn under_locks(mut self) -> Self {
         self.shared.holds_more = true;
         self
     }
 
-    /// Frees what was left for when no lock is held, if there is anything.
+    /// Frees retired objects, if a write has postponed that until no lock is held (`retire`).
     #[inline]
     pub(crate) fn free_large(&self, guard: &Guard) {
         self.shared.free_large(guard);
     }
 
-    /// Entries, counted leaf by leaf.
+    /// The number of entries, counted leaf by leaf. Entries that are inserted or removed meanwhile
+    /// may be counted or not.
     pub(crate) fn len(&self) -> usize {
         let (guard, backoff) = (crate::pin(), Backoff::new());
         let (mut len, mut cursor) = (0, Vec::new());
@@ -125,11 +138,14 @@ impl BPlusTree {
                 .inner
                 .find_fenced(Seek::At(&cursor), RangeEnd::High, &guard);
             let FencedLeaf { leaf, fence } = found;
+            // If the leaf is obsolete, descend to the same position again, to its successor.
             let Ok(view) = leaf.read() else {
                 backoff.snooze();
                 continue;
             };
+            // The number is one word, so it needs no validation.
             len += view.len();
+            // The next leaf begins at this one's upper fence. The last leaf has none.
             match fence {
                 Some(high) => cursor = high,
                 None => return len,
@@ -137,12 +153,12 @@ impl BPlusTree {
         }
     }
 
-    /// Bytes of memory, apart from the tree's own fields.
+    /// The memory in bytes, without the fields of the tree itself.
     pub(crate) fn memory(&self) -> usize {
         self.shared.counters.bytes()
     }
 
-    /// Figures of the structure.
+    /// Statistics of the tree.
     pub(crate) fn stats(&self) -> Stats {
         self.shared.counters.stats(self.inner.depth(&crate::pin()))
     }

@@ -1,47 +1,52 @@
-//! What all entries of a leaf begin with. It is kept once, so that slots and records have what is
-//! behind it, and the five bytes in a slot tell entries apart.
+//! The common prefix of the positions in a leaf. A leaf stores it once. Slots and records only have
+//! what follows it. So the five-byte heads in the slots distinguish most entries.
 //!
 //! ```text
 //!  positions   user/1041   user/1187   user/2203        fences: us … use\x7f
-//!  prefix      user/                                    fenced: us
+//!  prefix      user/                                    fenced: us, common to both fences
 //!  heads       1041        1187        2203
 //! ```
 //!
 //! Invariants:
-//! 1. Every position of the leaf's range begins with the first `fenced` bytes: both fences do.
-//! 2. Every entry begins with the whole prefix. What doesn't isn't in the leaf: it comes before all
-//!    of its entries or behind all of them.
+//! 1. Both fences begin with the first `fenced` bytes of the prefix. So every position of the range
+//!    does, present or not.
+//! 2. Every entry begins with the whole prefix. A position of the range that doesn't is absent. It
+//!    is less than the positions of all entries, or greater than all of them.
+//! 3. The prefix of a leaf never changes, so readers need no lock for it.
 //!
-//! The prefix never changes. When the leaf is made anew it becomes what its entries have in common;
-//! an insert of what doesn't begin so replaces the leaf by one with a shorter prefix
+//! When a leaf is built, its prefix is computed from its entries. If a position that doesn't begin
+//! with the prefix is inserted, the leaf is replaced by one with a shorter prefix
 //! (`shorten_prefix`).
 //!
-//! Source: prefix truncation after Bayer and Unterauer 1977. Deviation: theirs is what the fences
-//! have in common; keys of a small table, or tuples with a constant element, have more.
+//! Source: prefix truncation after Bayer and Unterauer 1977. Deviation: they truncate only what the
+//! fences have in common. The entries often have more in common, for example if the table is small,
+//! or its keys are tuples with a constant element.
 
 use std::borrow::Cow;
 
-/// The most bytes that fences may give.
+/// The maximum of `fenced`.
 const MOST_FENCED: usize = 1024;
-/// The most bytes beyond them. A leaf whose prefix is shortened grows by as much for each entry.
+/// The maximum length beyond `fenced`. If an insert shortens the prefix to `fenced`, each entry of
+/// the leaf grows by that difference.
 const MOST_SHARED: usize = 64;
-/// Bytes that a longer prefix saves at least, or it stays as it is.
+/// The number of bytes by which a prefix must become longer, or it isn't replaced.
 const WORTH: usize = 2;
 
-/// How many leading bytes two runs share.
+/// The length of the common prefix.
 pub(super) fn common(a: &[u8], b: &[u8]) -> usize {
     a.iter().zip(b).take_while(|(x, y)| x == y).count()
 }
 
-/// The prefix of a leaf that is being made.
+/// The prefix of a leaf, or of one that is being built.
 #[derive(Clone, Debug)]
 pub(crate) struct Prefix<'p> {
     bytes: Cow<'p, [u8]>,
+    /// The length of the part that the fences have in common.
     fenced: usize,
 }
 
 impl<'p> Prefix<'p> {
-    /// What all positions between the fences begin with.
+    /// The common prefix of the fences. Empty for the first and the last leaf, which have only one.
     pub(crate) fn of_fences(low: Option<&'p [u8]>, high: Option<&'p [u8]>) -> Self {
         let bytes = match (low, high) {
             (Some(low), Some(high)) => &low[..common(low, high).min(MOST_FENCED)],
@@ -53,7 +58,7 @@ impl<'p> Prefix<'p> {
         }
     }
 
-    /// That of a leaf, of which the fences give so many.
+    /// A leaf's prefix, of which the fences have the first `fenced` bytes in common.
     pub(crate) fn of_leaf(bytes: &'p [u8], fenced: usize) -> Self {
         Prefix {
             bytes: bytes.into(),
@@ -61,7 +66,7 @@ impl<'p> Prefix<'p> {
         }
     }
 
-    /// What this and a position of the leaf's range have in common.
+    /// The common prefix of this prefix and a position of the leaf's range.
     pub(crate) fn shared_with(&self, position: &[u8]) -> Prefix<'_> {
         let shared = common(&self.bytes, position);
         debug_assert!(shared >= self.fenced, "a position is between its fences");
@@ -71,8 +76,8 @@ impl<'p> Prefix<'p> {
         }
     }
 
-    /// As long as this one or `other`, whichever is longer, for the fences of this one. All entries
-    /// begin with both.
+    /// The longer one of this and `other`, for the fences of this. All entries must begin with
+    /// both.
     pub(crate) fn or_longer(self, other: &'p [u8]) -> Self {
         match other.len() > self.len() {
             true => Prefix::of_leaf(other, self.fenced),
@@ -80,8 +85,9 @@ impl<'p> Prefix<'p> {
         }
     }
 
-    /// What entries have in common of which these are the first and the last, if that is enough
-    /// more than this.
+    /// The common prefix of the entries from `first` to `last`, if it is longer than this one by
+    /// [`WORTH`] bytes or more. Otherwise this one. Entries are sorted, so what the first and the
+    /// last one have in common, all have.
     pub(crate) fn extended(self, first: &[u8], last: &[u8]) -> Self {
         let shared = common(first, last).min(self.fenced + MOST_SHARED);
         if shared < self.len() + WORTH {
@@ -93,8 +99,10 @@ impl<'p> Prefix<'p> {
         }
     }
 
-    /// Whether heads of this many equal bytes, of positions that have so many bytes behind the
-    /// prefix, say that a longer prefix may be worth while.
+    /// Estimates from the heads whether `extended` would return a longer prefix that makes entries
+    /// smaller. `equal` is the number of bytes that the heads have in common, and `suffix` the
+    /// length
+    /// of the suffixes. With at most five bytes, a suffix is in the slot, so nothing is saved.
     pub(crate) fn is_worth(equal: usize, suffix: usize) -> bool {
         equal >= WORTH && suffix > 5
     }
@@ -104,12 +112,12 @@ impl<'p> Prefix<'p> {
         &self.bytes
     }
 
-    /// How many there are.
+    /// The length.
     pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    /// How many of them the fences give.
+    /// The length of the part that the fences have in common.
     pub(crate) fn fenced(&self) -> usize {
         self.fenced
     }
@@ -128,7 +136,7 @@ mod tests {
 
         let longer = own.clone().extended(b"user/1041", b"user/1042");
         assert_eq!((longer.bytes(), longer.fenced()), (&b"user/104"[..], 5));
-        // One byte is not worth it.
+        // One more byte is less than `WORTH`.
         assert_eq!(own.clone().extended(b"user/1041", b"user/1187").len(), 5);
         let long = [b"user/1".to_vec(), vec![7; 100]].concat();
         assert_eq!(own.extended(&long, &long).len(), 5 + MOST_SHARED);

@@ -1,37 +1,45 @@
-//! How an entry lies in a leaf of the B+-tree: the format of records.
+//! The format of records, in which leaves of the B+-tree store entries.
 //!
 //! ```text
-//!  inside    key length | value length | rest of the position | value
+//!  inside    suffix length | value length | rest of the suffix | value
 //!  outside   0xFF | the eight bytes of a handle
 //! ```
 //!
-//! Lengths have one byte or two. The first five bytes of a position behind the leaf's prefix lie in
-//! its slot, the rest in the record.
+//! The *suffix* of a position is what follows the leaf's prefix. Its first five bytes are in the
+//! slot, the rest is in the record. The suffix length counts both.
+//!
+//! ```text
+//!  length    0xxxxxxx                     below 0x80
+//!            1hhhhhhh llllllll            up to 0x7E00; the high bits are in the first byte
+//! ```
+//!
+//! A suffix or value in a leaf has at most 0x7E00 bytes. So the first byte of a length is at most
+//! 0xFE, and 0xFF marks a handle.
 
 use crate::outside::Handle;
 use crate::seqlock::words;
 
-/// Bytes of a slot.
+/// The size of a slot in bytes.
 pub(crate) const SLOT: usize = 8;
 
-/// Bytes of a record, for a position's suffix of this length.
+/// The size of a record whose suffix and value have these lengths.
 pub(crate) fn record_size(suffix: usize, value: usize) -> usize {
     length_size(suffix) + length_size(value) + suffix.saturating_sub(5) + value
 }
 
-/// Bytes of a record that is a handle.
+/// The size of a record with a handle.
 pub(crate) const HANDLE_RECORD: usize = 9;
-/// First byte of a record that is a handle.
+/// The first byte of a record with a handle.
 pub(crate) const HANDLE_MARK: u8 = 0xFF;
-/// The longest key suffix or value in a leaf.
+/// The maximum length of a suffix or a value in a leaf. An entry with a longer one is outside.
 pub(crate) const MOST_INLINE: usize = 0x7E00;
 
-/// Bytes of a length: one below 128, else two, the first of them `0x80..=0xFE`.
+/// The size of an encoded length.
 pub(crate) fn length_size(n: usize) -> usize {
     1 + usize::from(n >= 0x80)
 }
 
-/// Reads the length in the low bytes of `bits`: the length, and how many bytes it took.
+/// Decodes the length in the low bytes of `bits`. Returns the length and its encoded size.
 #[inline]
 pub(super) fn length(bits: u64) -> (usize, usize) {
     let first = (bits & 0xFF) as usize;
@@ -45,14 +53,14 @@ pub(super) fn length(bits: u64) -> (usize, usize) {
 /// What a leaf stores for an entry.
 #[derive(Clone, Copy)]
 pub(crate) enum Stored<'v> {
-    /// The value lies in the leaf.
+    /// The value itself.
     Inline(&'v [u8]),
-    /// The object lies outside.
+    /// The handle of an outside object.
     Outside(Handle),
 }
 
 impl Stored<'_> {
-    /// Bytes of the record, for a position's suffix of this length.
+    /// The size of the record, if the suffix of the position has this length.
     pub(crate) fn record(&self, suffix: usize) -> usize {
         match self {
             Stored::Inline(value) => record_size(suffix, value.len()),
@@ -61,7 +69,7 @@ impl Stored<'_> {
     }
 }
 
-/// Writes a record.
+/// Writes the record of an entry with this suffix.
 #[inline]
 pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored: Stored<'_>) {
     match stored {
@@ -69,42 +77,47 @@ pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored
             writer.push(u64::from(HANDLE_MARK), 1);
             writer.push(handle.bits(), 8);
         }
+        // The most frequent case: the slot has the whole suffix, so lengths and value fit in one
+        // word. Both lengths are below 0x80, so each is one byte.
         Stored::Inline(value) if suffix.len() <= 5 && value.len() <= 6 => {
             let lengths = suffix.len() | value.len() << 8;
             writer.push(words::little(value) << 16 | lengths as u64, value.len() + 2);
         }
         Stored::Inline(value) => {
+            // Encode both lengths, two to four bytes, in one word.
             let (mut lengths, mut taken) = (0, 0);
             for n in [suffix.len(), value.len()] {
+                // Of a long length, the high bits and the mark are in the first, low byte.
                 let long = (0x80 | n >> 8 | (n & 0xFF) << 8) as u64;
                 let own = if n < 0x80 { n as u64 } else { long };
                 lengths |= own << (8 * taken);
                 taken += length_size(n);
             }
             writer.push(lengths, taken);
+            // The slot has the first five bytes of the suffix.
             writer.bytes(suffix.get(5..).unwrap_or(&[]));
             writer.bytes(value);
         }
     }
 }
 
-/// A record, taken apart. It fits in a register.
+/// A decoded record. It fits in a register.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Record {
-    /// Where what is behind the lengths begins: the position's bytes behind the slot's five, then
-    /// the value. Of an outside object: its handle.
+    /// The offset of what follows the lengths: the rest of the suffix, and then the value. The
+    /// offset of the handle, if the object is outside.
     rest: u32,
-    /// Bytes of the position after the leaf's prefix; [`OUTSIDE`] for an outside object.
+    /// The length of the suffix. [`OUTSIDE`] if the object is outside.
     suffix: u16,
-    /// Bytes of the value.
+    /// The length of the value.
     value: u16,
 }
 
-/// The suffix of an outside object: no other is as long.
+/// `Record::suffix` of an outside object. No suffix in a leaf is that long.
 const OUTSIDE: u16 = u16::MAX;
 
 impl Record {
-    /// That of an entry of so many bytes, whose own begin at `rest`.
+    /// The record of an entry in a leaf. What follows the lengths begins at `rest`.
     pub(super) fn inline(rest: usize, suffix: usize, value: usize) -> Record {
         Record {
             rest: rest as u32,
@@ -113,7 +126,7 @@ impl Record {
         }
     }
 
-    /// That of an outside object, whose handle is at `rest`.
+    /// The record of an outside object, whose handle is at `rest`.
     pub(super) fn outside(rest: usize) -> Record {
         Record {
             rest: rest as u32,
@@ -122,9 +135,12 @@ impl Record {
         }
     }
 
-    /// From the first bytes of a record at `at`.
+    /// Decodes the record at the offset `at`. `bits` are its first eight bytes, the first one
+    /// lowest.
+    /// The result of torn bytes may be any record: the caller checks offsets before it uses them.
     #[inline(always)]
     pub(super) fn of(bits: u64, at: usize) -> Record {
+        // One test for the common case: both lengths have one byte, and there is no handle.
         if bits & 0x8080 == 0 {
             let (suffix, value) = (bits as u16 & 0x7F, (bits >> 8) as u16 & 0x7F);
             let rest = at as u32 + 2;
@@ -139,6 +155,7 @@ impl Record {
 
     #[cold]
     fn of_long(bits: u64, at: usize) -> Record {
+        // The mark must be tested first: decoded as a length, it would look like a long one.
         if bits as u8 == HANDLE_MARK {
             return Record::outside(at + 1);
         }
@@ -152,37 +169,37 @@ impl Record {
         self.suffix == OUTSIDE
     }
 
-    /// Where what is behind the lengths begins.
+    /// The offset of what follows the lengths.
     #[inline]
     pub(super) fn rest_at(&self) -> usize {
         self.rest as usize
     }
 
-    /// Bytes of the position after the leaf's prefix.
+    /// The length of the suffix.
     #[inline]
     pub(super) fn suffix(&self) -> usize {
         self.suffix.into()
     }
 
-    /// Those of them that lie in the record.
+    /// The length of the part of the suffix that is in the record.
     #[inline]
     pub(super) fn rest(&self) -> usize {
         self.suffix().saturating_sub(5)
     }
 
-    /// Where the value begins.
+    /// The offset of the value.
     #[inline]
     pub(super) fn value_at(&self) -> usize {
         self.rest_at() + self.rest()
     }
 
-    /// Bytes of the value.
+    /// The length of the value.
     #[inline]
     pub(super) fn value(&self) -> usize {
         self.value.into()
     }
 
-    /// Bytes of the record.
+    /// The size of the record.
     #[inline]
     pub(super) fn len(&self) -> usize {
         if self.is_outside() {

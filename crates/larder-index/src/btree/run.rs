@@ -1,12 +1,19 @@
-//! Some neighbouring entries, copied out of their leaf: what a split works on, and what a scan
-//! gives.
+//! A run: copies of neighbouring entries. A scan fills one, and a merge or a change of the prefix
+//! builds a new leaf from one.
+//!
+//! ```text
+//!  bytes      position 0 | value 0 | position 1 | value 1 | …
+//!  entries    from, middle, end, handle of each
+//! ```
+//!
+//! Invariant: an entry has a handle or a value, not both. The value of one with a handle is empty.
 
 use crate::btree::record::{Stored, SLOT};
 use crate::outside::Handle;
 use crate::scratch::{with_spare, KEEP};
 use std::cell::Cell;
 
-/// Where an entry lies in the run's bytes.
+/// The place of an entry in the run's bytes: its position begins at `from`, its value at `middle`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RunEntry {
     pub(crate) from: usize,
@@ -15,7 +22,7 @@ pub(crate) struct RunEntry {
     handle: Option<Handle>,
 }
 
-/// Entries in order: whole positions, and values or handles.
+/// Entries in order, with their whole positions.
 #[derive(Default, Debug)]
 pub(crate) struct Run {
     pub(crate) bytes: Vec<u8>,
@@ -23,24 +30,24 @@ pub(crate) struct Run {
 }
 
 impl Run {
-    /// Empties the run, keeping its memory.
+    /// Empties the run, but keeps its memory.
     pub(crate) fn clear(&mut self) {
         self.truncate(0, 0);
     }
 
-    /// Forgets all but the first `entries`, and the bytes after `bytes`.
+    /// Removes all entries but the first `entries`, and the bytes from `bytes` on.
     pub(crate) fn truncate(&mut self, entries: usize, bytes: usize) {
         self.entries.truncate(entries);
         self.bytes.truncate(bytes);
     }
 
-    /// Entries.
+    /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.entries.len()
     }
 
-    /// Ends the entry whose position begins at `from` and whose value, up to the end of the bytes,
-    /// at `middle`.
+    /// Appends an entry whose bytes have already been appended. Its position begins at `from`, and
+    /// its value, which ends at the end of the bytes, at `middle`.
     pub(crate) fn end_entry(&mut self, from: usize, middle: usize, handle: Option<Handle>) {
         let end = self.bytes.len();
         self.entries.push(RunEntry {
@@ -72,14 +79,15 @@ impl Run {
         }
     }
 
-    /// Takes the handle of the last entry, so that its value can be put in its place.
+    /// Takes the handle of the last entry out, so that its value can be appended instead
+    /// (`extend_last`).
     pub(crate) fn take_last_handle(&mut self) -> Option<Handle> {
         self.entries
             .last_mut()
             .and_then(|entry| entry.handle.take())
     }
 
-    /// Appends to the value of the last entry.
+    /// Appends bytes to the value of the last entry.
     pub(crate) fn extend_last(&mut self, value: &[u8]) {
         self.bytes.extend_from_slice(value);
         let end = self.bytes.len();
@@ -94,14 +102,14 @@ impl Run {
         &self.bytes[entry.from..entry.middle]
     }
 
-    /// Whether the position of the last entry begins so.
+    /// Whether the position of the last entry begins with `within`. `true` if there is no entry.
     #[inline]
     pub(crate) fn last_begins_with(&self, within: &[u8]) -> bool {
         let last = self.entries.last();
         last.is_none_or(|e| self.bytes[e.from..e.middle].starts_with(within))
     }
 
-    /// Makes room for so many entries more.
+    /// Reserves memory for this number of further entries.
     pub(crate) fn reserve(&mut self, entries: usize) {
         self.entries.reserve(entries);
     }
@@ -112,7 +120,7 @@ impl Run {
         &self.bytes[entry.middle..entry.end]
     }
 
-    /// What a leaf stores for entry `i`.
+    /// What the record of entry `i` contains.
     pub(crate) fn stored(&self, i: usize) -> Stored<'_> {
         match self.entries[i].handle {
             Some(handle) => Stored::Outside(handle),
@@ -120,12 +128,12 @@ impl Run {
         }
     }
 
-    /// Bytes of content that entry `i` takes in a leaf with this prefix length.
+    /// The size of entry `i`, slot and record, in a leaf with a prefix of this length.
     pub(crate) fn size(&self, i: usize, prefix: usize) -> usize {
         SLOT + self.stored(i).record(self.position(i).len() - prefix)
     }
 
-    /// Bytes of content that the entries take in a leaf with this prefix length.
+    /// The total size of some entries in a leaf with a prefix of this length.
     pub(crate) fn sizes(&self, range: std::ops::Range<usize>, prefix: usize) -> usize {
         range.map(|i| self.size(i, prefix)).sum()
     }
@@ -135,8 +143,9 @@ thread_local! {
     static SPARE: Cell<Option<Run>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with an empty run; its memory is kept for the thread's next call.
+/// Calls `f` with an empty run, whose memory is kept for the thread's next call.
 pub(crate) fn with_run<T>(f: impl FnOnce(&mut Run) -> T) -> T {
+    // Don't keep the memory of an unusually large run.
     let small = |run: &Run| {
         run.bytes.capacity() <= KEEP && run.entries.capacity() * size_of::<RunEntry>() <= KEEP
     };

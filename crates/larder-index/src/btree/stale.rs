@@ -1,4 +1,4 @@
-//! How a writer says that the counts on the path to a leaf are stale (see `counts`).
+//! Invalidating the counts on the path to a leaf, when its number of entries changes (`counts`).
 
 use crate::btree::inner::{InnerLevels, TreePath};
 use crate::btree::leaf::LockedTreeLeaf;
@@ -9,7 +9,7 @@ use crossbeam_epoch::Guard;
 /// Sets the stale bits of a path, from the leaf up (invariant 2).
 pub(super) fn mark_path(path: &TreePath<'_>) {
     for step in path.iter().rev() {
-        // A node without counts knows none: all of its children are stale.
+        // A node without counts has no valid count that could become stale.
         if let Some(counts) = step.node.counts() {
             counts.mark(step.child);
         }
@@ -17,13 +17,17 @@ pub(super) fn mark_path(path: &TreePath<'_>) {
 }
 
 impl InnerLevels {
-    /// The node above a locked leaf has no valid count of it from now on: the number of entries has
-    /// changed, or is about to. The position lies in the leaf's range.
+    /// Marks the counts of a locked leaf, and of all nodes on the path to it, as stale. The number
+    /// of
+    /// its entries has changed, or is about to. The position is in the leaf's range.
     ///
-    /// Nodes of the path may be replaced meanwhile. If the shape is the same before the marks and
-    /// after them, none was: a replacement that had copied a bit before it was set would have
-    /// changed the shape before, and this thread would see it. Else the marks are made again under
-    /// `changing`. The order of locks is that of a split.
+    /// Meanwhile another thread may replace nodes of the path. If it copies a bit before this
+    /// thread
+    /// has set it, the mark is lost. It changes the *shape* number before it copies. So if the
+    /// number
+    /// is the same before and after the marks, no mark was lost. Otherwise this thread marks again
+    /// under `changing`, when no node can be replaced. Locks are taken in the same order as by a
+    /// split: first the leaf's, then `changing`.
     #[cold]
     #[inline(never)]
     pub(super) fn uncount(
@@ -37,6 +41,7 @@ impl InnerLevels {
         }
         leaf.set_counted(false);
         let mark = || mark_path(&self.path(guard, |node| node.child_of(position, false)).0);
+        // An odd number says that a change of structure is under way.
         let shape = self.counting.shape();
         if shape.is_multiple_of(2) {
             mark();

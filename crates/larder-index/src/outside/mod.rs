@@ -1,19 +1,22 @@
-//! Objects too large for a leaf: they live in memory of their own, in one piece, the leaf has the
-//! handle.
+//! Outside objects: entries that are too large for a leaf. Each is a separate block of memory, and
+//! the leaf stores its handle.
 //!
 //! ```text
 //!  leaf      … handle …
 //!               ↓
-//!  object    lengths of both | position | value          one block, never changed
+//!  object    lengths of both | position | value          one block, immutable
 //! ```
 //!
 //! Invariants:
-//! 1. An object never changes once its handle is in a leaf.
-//! 2. A handle is in one leaf that isn't obsolete. When that is replaced, it goes to one successor.
-//! 3. A reader follows a handle only after a check of the leaf's version: then it was in the leaf
-//!    while the reader's epoch was pinned, and the object stays until the unpin.
-//! 4. The thread that takes a handle out of a leaf, under the leaf's lock, retires the object once,
-//!    when it has let go of the lock.
+//! 1. An object is immutable. A write of the entry makes a new object.
+//! 2. A handle is in exactly one leaf that isn't obsolete. When that leaf is replaced, one
+//!    successor
+//!    gets the handle.
+//! 3. A reader follows a handle only after it has validated the leaf's version. The handle was then
+//!    in the leaf while the reader's epoch was pinned. So the object isn't freed before the unpin.
+//! 4. The thread that removes a handle from a leaf, under the leaf's lock, retires the object,
+//!    once,
+//!    after it has released the lock.
 
 pub(crate) mod retire;
 
@@ -23,19 +26,19 @@ use std::alloc::Layout;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-/// Bytes of a line of the cache.
+/// The size of a cache line in bytes.
 const LINE: usize = 64;
-/// Lines of an object that are prefetched.
+/// The maximum number of cache lines of an object that are prefetched.
 const LINES: usize = 8;
 
-/// What the memory of an object begins with; position and value follow.
+/// The head of an object: the lengths of its position and its value, which follow.
 #[repr(C)]
 struct OutsideHead {
     position: usize,
     value: usize,
 }
 
-/// A whole position and its value, alive for `'g`.
+/// A reference to an object that stays allocated during `'g`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outside<'g> {
     head: NonNull<OutsideHead>,
@@ -44,17 +47,17 @@ pub(crate) struct Outside<'g> {
 
 impl<'g> Outside<'g> {
     fn head(self) -> &'g OutsideHead {
-        // SAFETY: an `Outside` is alive for `'g`, and never changes.
+        // SAFETY: the object stays allocated during `'g`, and is immutable.
         unsafe { self.head.as_ref() }
     }
 
     fn bytes(self, from: usize, len: usize) -> &'g [u8] {
-        // SAFETY: 1. the bytes follow the head, `position + value` of them, written before the
-        // handle was made; 2. all callers stay within them; 3. alive for `'g`, never changed.
+        // SAFETY: 1. `position + value` bytes follow the head, which `Handle::new` has written;
+        // 2. all callers stay within them; 3. they stay allocated during `'g`, and are immutable.
         unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<u8>().add(from), len) }
     }
 
-    /// The position.
+    /// The whole position.
     pub(crate) fn position(self) -> &'g [u8] {
         self.bytes(0, self.head().position)
     }
@@ -64,13 +67,13 @@ impl<'g> Outside<'g> {
         self.bytes(self.head().position, self.head().value)
     }
 
-    /// Bytes of memory.
+    /// The memory of the object in bytes.
     pub(crate) fn memory(self) -> usize {
         self.layout().size()
     }
 
-    /// Asks for the object's lines: the first ones, of a long one, after which the processor goes
-    /// on by itself.
+    /// Prefetches the first cache lines of the object. If it is longer, the processor's own
+    /// prefetcher detects the sequential read.
     pub(crate) fn prefetch(self) {
         let len = self.head().position + self.head().value;
         for line in self.bytes(0, len.min(LINES * LINE)).chunks(LINE) {
@@ -83,24 +86,27 @@ impl<'g> Outside<'g> {
     }
 }
 
-/// The memory of an object.
+/// The layout of an object.
 fn layout(position: usize, value: usize) -> Layout {
     let bytes = size_of::<OutsideHead>() + position + value;
     Layout::from_size_align(bytes.next_multiple_of(8), align_of::<OutsideHead>())
         .expect("what was in memory as a slice has a size below the address space")
 }
 
-/// What a leaf keeps of an outside object: where it is. Copying a handle copies no object.
+/// A handle: the address of an object, which a leaf stores. A copy of a handle refers to the same
+/// object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Handle(u64);
 
 impl Handle {
-    /// Copies position and value to memory of their own. Returns its bytes, too.
+    /// Makes an object with this position and value. Also returns its size in bytes.
     pub(crate) fn new(position: &[u8], value: &[u8]) -> (Handle, usize) {
-        // Nobody else has the memory before the handle is in a leaf, whose unlock publishes it.
+        // No other thread can reach the memory until the handle is in a leaf. The unlock of that
+        // leaf publishes it.
         let layout = layout(position.len(), value.len());
         let head = memory::allocate(layout).cast::<OutsideHead>();
-        // SAFETY: the memory is ours alone, and large enough for a head and the bytes of both.
+        // SAFETY: this thread alone has the memory, which is large enough for head, position and
+        // value.
         unsafe {
             head.write(OutsideHead {
                 position: position.len(),
@@ -111,12 +117,14 @@ impl Handle {
             let after = bytes.add(position.len());
             after.copy_from_nonoverlapping(value.as_ptr(), value.len());
         }
-        // A leaf stores bits, from which a reader makes the pointer again.
+        // A leaf stores an integer, from which a reader restores the pointer. So expose its
+        // provenance.
         let handle = Handle(head.as_ptr().expose_provenance() as u64);
         (handle, layout.size())
     }
 
-    /// Asks for the line where the object begins. The bits may be any.
+    /// Prefetches the first cache line of the object. The handle may be torn: a prefetch of any
+    /// address is harmless.
     #[inline]
     pub(crate) fn prefetch(self) {
         memory::prefetch(std::ptr::without_provenance(self.0 as usize));
@@ -135,38 +143,39 @@ impl Handle {
     /// The object.
     ///
     /// # Safety
-    /// The handle was in a leaf at some instant while the caller's epoch was pinned (the version
-    /// was checked, or the leaf is locked), and the epoch stays pinned, or the index is owned
-    /// alone, for `'g`.
+    /// One of these holds:
+    /// - The handle was in a leaf at some instant since the caller has pinned the epoch, as shown
+    ///   by
+    ///   a validated version or the leaf's lock, and the epoch stays pinned during `'g`.
+    /// - The caller has exclusive access to the index, or to the object, during `'g`.
     pub(crate) unsafe fn object<'g>(self) -> Outside<'g> {
         let pointer = std::ptr::with_exposed_provenance_mut(self.0 as usize);
         Outside {
-            // SAFETY: the bits came from a pointer that was not null, in `new`. What was in a leaf
-            // after the pin is not freed before the unpin, says the caller.
+            // SAFETY: the handle was made from a pointer that isn't null, in `new`. By the caller's
+            // promise it isn't torn, and the object isn't freed during `'g`.
             head: unsafe { NonNull::new_unchecked(pointer) },
             alive: PhantomData,
         }
     }
 
-    /// Frees the object when no reader can have it any more.
+    /// Frees the object when no reader can use it any more.
     ///
     /// # Safety
-    /// The handle has just been taken out of the only leaf that had it, and nobody retires it
-    /// again.
+    /// The handle has been removed from the only leaf that had it, and is retired only once.
     pub(crate) unsafe fn retire(self, guard: &Guard) {
-        // SAFETY: 1. no reader that pins from now on can find the handle; 2. the memory belongs to
-        // no thread; 3. this is its only end, says the caller.
+        // SAFETY: 1. no reader that pins from now on can find the handle; 2. any thread may free
+        // the memory; 3. it is freed once, by the caller's promise.
         unsafe { guard.defer_unchecked(move || self.free()) };
     }
 
     /// Frees the object now.
     ///
     /// # Safety
-    /// Nobody can use the handle any more.
+    /// No thread uses the handle any more.
     pub(crate) unsafe fn free(self) {
-        // SAFETY: alive until the end of this, which is its only one.
+        // SAFETY: the caller has exclusive access to the object, which is freed below.
         let object = unsafe { self.object() };
-        // SAFETY: `new` took the memory with this layout, which its head tells.
+        // SAFETY: `new` allocated the memory with this layout, which follows from the head.
         unsafe { memory::release(object.head.cast(), object.layout()) };
     }
 }

@@ -1,22 +1,26 @@
-//! The end of outside objects.
-//!
-//! What is retired is freed by the epoch, with what others deferred before: objects of a host's own
-//! among it, whose end may be anything, a call of this very index too. So nobody makes an attempt
-//! at that while he holds a lock. Where more than a leaf is locked (a bag's stripe) the attempt is
-//! left for afterwards.
+//! Retiring outside objects, and bounding their garbage.
 //!
 //! 1. Retire the object to the epoch.
-//! 2. Count its bytes, by thread.
-//! 3. When they are many, hand the thread's garbage over, at once or when no lock is held.
-//! 4. Say that garbage waits, until the epoch has freed it.
+//! 2. Add its size to a counter of the thread.
+//! 3. When the counter reaches [`MUCH`], flush: pass the thread's garbage to the epoch, and free
+//!    what
+//!    can be freed. If locks are held, the flush is postponed until none is.
+//! 4. Count the flush as pending until the epoch has freed the garbage.
+//!
+//! Invariant: no lock is held during a flush. A flush runs deferred calls of all threads, including
+//! those of a host, and such a call may do anything, even call this index. The caller of `retire`
+//! has unlocked its leaf. A bag may still hold the lock of a stripe (`holds_more`); it flushes
+//! afterwards, in `free_large`.
 //!
 //! # How long garbage stays
 //!
-//! The epoch keeps the last sixty-odd deferred calls of each thread with the thread, until it
-//! defers more. So a thread that has retired [`MUCH`] hands them over at once and makes an attempt:
-//! it never keeps more than that of outside objects. What it handed over is counted until it is
-//! freed ([`garbage_waits`]), so that somebody can move the epoch on where the threads fall idle
-//! ([`on_garbage`]).
+//! The epoch keeps up to about sixty deferred calls in a bag of the thread, until the thread defers
+//! more. With large objects that could be gigabytes. Because of step 3, it is less than [`MUCH`].
+//! After a flush, garbage is freed when the epoch has advanced, which
+//! takes
+//! further pins and flushes by any threads. If all threads are idle, nothing advances it. So a host
+//! can register a function ([`on_garbage`]), which is called when a flush becomes pending, and then
+//! flush until [`garbage_waits`] returns `false`.
 
 use crate::outside::Handle;
 use crate::shared::Shared;
@@ -25,38 +29,41 @@ use std::cell::Cell;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-/// Bytes of retired objects that a thread may keep, and those that are worth an attempt to free.
+/// Retired bytes at which a thread flushes.
 const MUCH: usize = 256 << 10;
 
 thread_local! {
-    /// Bytes of the outside objects that the thread has retired since it last handed its garbage
-    /// over.
+    /// The bytes of outside objects that the thread has retired since its last flush.
     static RETIRED: Cell<usize> = const { Cell::new(0) };
 }
 
-/// How often garbage was handed over that is not freed yet.
+/// The number of flushes whose garbage may not be freed yet.
 static WAITING: AtomicUsize = AtomicUsize::new(0);
+/// The function that `on_garbage` has registered.
 static NOTICE: OnceLock<fn()> = OnceLock::new();
 
-// Ordering, for all of this file: Relaxed. Whether something waits is a hint, and orders nothing.
+// Ordering, for all of this file: Relaxed. These words are hints: if a thread sees an old value, it
+// flushes later, or once more. No other memory depends on them.
 
-/// Whether much garbage waits for the epoch. It moves on while threads pin and flush.
+/// Whether the garbage of a flush may not be freed yet. It is freed as threads pin and flush.
 pub fn garbage_waits() -> bool {
     // Ordering: Relaxed, see above.
     WAITING.load(Relaxed) > 0
 }
 
-/// From now on `notice` is called when garbage begins to wait. The first caller's is kept.
+/// Registers a function that is called when garbage starts to wait (see [`garbage_waits`]). Only
+/// the
+/// first registration counts.
 pub fn on_garbage(notice: fn()) {
     NOTICE.get_or_init(|| notice);
 }
 
 impl Shared {
-    /// Retires an object whose handle the caller has just taken out of a leaf, under the leaf's
-    /// lock, which it holds no more.
+    /// Retires an outside object, if there is one.
     ///
-    /// Only the core calls this, once for a record that it has removed or overwritten, with the
-    /// guard that it had then: that is the whole of its duty.
+    /// The caller has removed or overwritten the record with this handle, under the leaf's lock,
+    /// and
+    /// has released that lock. It calls this once for the record, with the guard that it had then.
     #[inline]
     pub(crate) fn retire(&self, guard: &Guard, handle: Option<Handle>) {
         if let Some(handle) = handle {
@@ -65,19 +72,20 @@ impl Shared {
     }
 
     fn retire_outside(&self, guard: &Guard, handle: Handle) {
-        // (1) Its size is read before it is retired.
-        // SAFETY: it is alive: the caller has only now taken it out, and nobody else can have.
+        // (1) Read its size before it is retired.
+        // SAFETY: the handle was in a leaf after `guard` was pinned, and only the caller retires
+        // it.
         let bytes = unsafe { handle.object() }.memory();
-        // SAFETY: 1. the caller took it out of the only leaf that had it; 2. under the lock, so
-        // nobody else did.
+        // SAFETY: 1. the caller has removed it from the only leaf that had it; 2. it did so under
+        // the leaf's lock, so no other thread has, or retires it.
         unsafe { handle.retire(guard) };
         self.counters.add_bytes(-(bytes as isize));
-        // (2) A thread that is ending has no count, and keeps nothing: it hands over at once.
+        // (2) If the thread is ending, its counter is gone. It will not retire more, so flush now.
         let retired = RETIRED.try_with(|sum| sum.replace(sum.get().saturating_add(bytes)));
         if retired.map_or(MUCH, |before| before.saturating_add(bytes)) < MUCH {
             return;
         }
-        // (3) The caller holds no leaf's lock here, but may hold a stripe's.
+        // (3) The caller holds no leaf's lock, but a bag may hold a stripe's.
         if self.holds_more {
             // Ordering: Relaxed, see above.
             self.large_waits.store(true, Relaxed);
@@ -86,11 +94,11 @@ impl Shared {
         }
     }
 
-    /// The attempt that was left for when no lock is held.
+    /// Flushes, if a flush was postponed. The caller holds no lock.
     #[inline]
     pub(crate) fn free_large(&self, guard: &Guard) {
-        // The load keeps the word shared among threads while nothing waits; the exchange lets one
-        // of them do the work.
+        // The load keeps the cache line shared while nothing is postponed. The swap lets one thread
+        // do the work.
         // Ordering: Relaxed, both, see above.
         if self.large_waits.load(Relaxed) && self.large_waits.swap(false, Relaxed) {
             hand_over(guard);
@@ -98,19 +106,19 @@ impl Shared {
     }
 }
 
-/// Hands the thread's garbage over to all threads, and frees what nobody reads any more.
+/// Flushes: passes the thread's garbage to the epoch, and frees garbage that no reader can use.
 #[cold]
 fn hand_over(guard: &Guard) {
-    // Before the flush, which may free objects and retire others: those count anew.
+    // Reset the counter first: the flush may run deferred calls that retire other objects.
     let _ = RETIRED.try_with(|sum| sum.set(0));
-    // (4) The call is deferred behind what was retired, and is made when that may be freed.
+    // (4) The decrement is deferred after the objects. So it runs when they may be freed, too.
     // Ordering: Relaxed, both, see above.
     let first = WAITING.fetch_add(1, Relaxed) == 0;
     guard.defer(|| {
         WAITING.fetch_sub(1, Relaxed);
     });
     guard.flush();
-    // Once for all that begins to wait while something does: the host's own thread takes over.
+    // Call the host only when the count rises from zero. It then flushes until nothing waits.
     if first {
         if let Some(notice) = NOTICE.get() {
             notice();

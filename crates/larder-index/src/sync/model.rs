@@ -1,16 +1,17 @@
-//! The same names as the real ones, with a point before each operation at which another thread may
-//! go on.
+//! The operations of `real` with a scheduling point before each, at which the model checker may
+//! switch threads.
 //!
-//! In an execution of the checker's, threads are its own, on one thread of the system. Outside of
-//! one, the same code runs on real threads, which now and then give way at a point: so histories of
-//! real threads can be recorded in the build that has planted faults.
+//! In an execution of the checker, its threads (*tasks*) all run on one thread of the operating
+//! system. Outside of an execution, the same code runs on real threads. These yield at some of the
+//! points, so histories of real threads can be recorded in builds with planted faults, too.
 //!
 //! Invariants:
-//! 1. Between two points a thread of the checker's runs alone: an operation is its point and then
-//!    the real operation, which no other thread can interrupt.
-//! 2. No thread of the checker's ever blocks the thread of the system that all of them run on: a
-//!    lock is tried for, and others go on in between.
-//! 3. All that is random in an execution is the checker's choice, so a schedule can be run again.
+//! 1. A task runs alone between two points. So an operation is a point, followed by the real
+//!    operation, which no other task can interrupt.
+//! 2. No task ever blocks the thread that all of them run on. It tries to take a lock, and yields
+//!    to
+//!    other tasks until it succeeds.
+//! 3. All random numbers in an execution are chosen by the checker. So a schedule can be replayed.
 
 use super::{own, Fault};
 use crossbeam_epoch::{Guard, LocalHandle};
@@ -21,14 +22,15 @@ use std::cell::Cell;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-/// The faults that are planted, a bit each. Of the whole process: threads of all kinds are to see
-/// them.
+/// The planted faults, one bit each. It is shared by the process, so that tasks and real threads
+/// see
+/// the same.
 static PLANTED: AtomicU64 = AtomicU64::new(0);
 
-/// Plants a fault, or takes it away. One test at a time may do so.
+/// Plants a fault, or removes it. Only one test at a time may do so.
 pub fn plant(fault: Fault, planted: bool) {
     let bit = 1u64 << fault as u32;
-    // Ordering: SeqCst, in tests.
+    // Ordering: SeqCst, the simplest, as this is only used by tests.
     if planted {
         PLANTED.fetch_or(bit, atomic::Ordering::SeqCst);
     } else {
@@ -38,17 +40,16 @@ pub fn plant(fault: Fault, planted: bool) {
 
 /// Whether this fault was planted.
 pub fn planted(fault: Fault) -> bool {
-    // Ordering: Relaxed, it changes only between executions.
+    // Ordering: Relaxed, it only changes between executions.
     PLANTED.load(atomic::Ordering::Relaxed) & 1 << fault as u32 != 0
 }
 
-/// Whether the caller is a thread of the checker's.
+/// Whether the caller is a task of the checker.
 fn in_model() -> bool {
     shuttle::current::try_get_current_task().is_some()
 }
 
-/// A random number. In an execution it is the checker's choice, so that a schedule can be run
-/// again.
+/// A random number. In an execution the checker chooses it (invariant 3).
 pub fn random() -> u64 {
     if in_model() {
         return shuttle::rand::thread_rng().next_u64();
@@ -56,7 +57,7 @@ pub fn random() -> u64 {
     own::random()
 }
 
-/// The calling thread's number.
+/// The number of the calling task or thread.
 pub fn thread_number() -> usize {
     if let Some(task) = shuttle::current::try_get_current_task() {
         return task.into();
@@ -65,26 +66,28 @@ pub fn thread_number() -> usize {
 }
 
 thread_local! {
-    /// Whether what was retired is being freed: nobody else has it, so nothing that is done to it
-    /// is of interest to others.
+    /// Set while garbage is being freed. No other task can reach garbage, so operations on it need
+    /// no scheduling points.
     static FREEING: Cell<bool> = const { Cell::new(false) };
 }
 
-/// A place at which another thread may go on.
+/// A scheduling point.
 pub fn point() {
     if in_model() {
         if !FREEING.get() {
-            // To Shuttle a sleep of any length is a choice of who goes on, and no wish to wait.
+            // Shuttle treats a sleep as a scheduling point: another task may run, or this one may
+            // continue. (`yield_now` would ask for another one.)
             shuttle::thread::sleep(Duration::ZERO);
         }
     } else if random() >> 60 == 0 {
+        // Every sixteenth time on average.
         std::thread::yield_now();
     }
 }
 
 pub use shuttle::thread_local as each_thread;
 
-/// Lets others go on: without them there is nothing to do here.
+/// Lets other tasks run. The caller can't continue before one of them has done something.
 pub fn give_way() {
     if in_model() {
         shuttle::thread::yield_now();
@@ -97,23 +100,23 @@ shuttle::thread_local! {
     static PLACE: LocalHandle = crossbeam_epoch::default_collector().register();
 }
 
-/// A guard of the epoch. Each thread of the checker's has a place of its own in it, and what was
-/// retired is freed as soon as the epoch allows. What is being freed frees nothing else, as in the
-/// epoch itself: the end of one table would lead to that of the next, without bound.
+/// Pins the epoch. Each task is a participant of its own, and garbage is freed as soon as the epoch
+/// allows it, so that use after free is found. While garbage is being freed, a nested pin frees
+/// nothing. Otherwise freeing one table could free the next one, without bound.
 pub fn pin() -> Guard {
     if !in_model() {
         return crossbeam_epoch::pin();
     }
     point();
-    // A thread that ends frees what it has retired, which may pin once more. Its place has gone by
-    // then, and it gets another one, as in the epoch itself.
+    // A task that ends frees its garbage, which may pin again. Its thread-local participant is gone
+    // by then, so register a temporary one, as `crossbeam_epoch::pin` does.
     PLACE
         .try_with(pin_at)
         .unwrap_or_else(|_| pin_at(&crossbeam_epoch::default_collector().register()))
 }
 
 fn pin_at(place: &LocalHandle) -> Guard {
-    // Set while the pin and the flush may free: no points there, and no flush within a flush.
+    // Both the pin and the flush may free garbage. No scheduling points and no nested flush then.
     let before = FREEING.replace(true);
     let guard = place.pin();
     if !before {
@@ -123,30 +126,30 @@ fn pin_at(place: &LocalHandle) -> Guard {
     guard
 }
 
-/// Waits by letting others go on.
+/// A backoff that lets other tasks run instead of spinning.
 #[derive(Debug, Default)]
 pub struct Backoff;
 
 impl Backoff {
-    /// Nothing was waited for yet.
+    /// A new backoff.
     pub fn new() -> Self {
         Backoff
     }
-    /// Lets others go on.
+    /// Lets other tasks run.
     pub fn snooze(&self) {
         give_way();
     }
-    /// Lets others go on.
+    /// Lets other tasks run.
     pub fn spin(&self) {
         give_way();
     }
-    /// Whether it is time to let others go on: each wait does.
+    /// Whether the caller should block now. Always `true`, since each wait lets others run.
     pub fn is_completed(&self) -> bool {
         true
     }
 }
 
-/// Tries until there is an answer; in the model by letting others go on.
+/// Calls `attempt` until it returns a value, and lets other tasks run in between (invariant 2).
 fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     loop {
         if let Some(got) = attempt() {
@@ -156,15 +159,15 @@ fn until<T>(mut attempt: impl FnMut() -> Option<T>) -> T {
     }
 }
 
-/// What has a lock.
+/// The guard of a mutex.
 pub type MutexGuard<'l, T> = RealGuard<'l, T>;
 
-/// A lock that is waited for by letting others go on.
+/// A mutex. A task that waits for it lets others run.
 #[derive(Debug, Default)]
 pub struct Mutex<T>(RealMutex<T>);
 
 impl<T> Mutex<T> {
-    /// A free lock.
+    /// An unlocked mutex.
     pub const fn new(value: T) -> Self {
         Mutex(RealMutex::new(value))
     }
@@ -178,67 +181,67 @@ impl<T> Mutex<T> {
         point();
         until(|| self.0.try_lock())
     }
-    /// Whether somebody has it.
+    /// Whether it is locked.
     pub fn is_locked(&self) -> bool {
         point();
         self.0.is_locked()
     }
-    /// What is in it.
+    /// A reference to the value.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }
-    /// What is in it.
+    /// The value.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }
 }
 
-/// A readers-writer lock that is waited for by letting others go on.
+/// A readers-writer lock. A task that waits for it lets others run.
 #[derive(Debug, Default)]
 pub struct RwLock<T>(RealLock<T>);
 
 impl<T> RwLock<T> {
-    /// A free lock.
+    /// An unlocked lock.
     pub const fn new(value: T) -> Self {
         RwLock(RealLock::new(value))
     }
-    /// Takes the lock with other readers, if no writer has it.
+    /// Takes the lock for reading, if no writer has it.
     pub fn try_read(&self) -> Option<RwLockReadGuard<'_, T>> {
         point();
         self.0.try_read()
     }
-    /// Takes the lock with other readers.
+    /// Takes the lock for reading.
     pub fn read(&self) -> RwLockReadGuard<'_, T> {
         point();
         until(|| self.0.try_read())
     }
-    /// Takes the lock alone, if nobody has it.
+    /// Takes the lock for writing, if no other thread has it.
     pub fn try_write(&self) -> Option<RwLockWriteGuard<'_, T>> {
         point();
         self.0.try_write()
     }
-    /// Takes the lock alone.
+    /// Takes the lock for writing.
     pub fn write(&self) -> RwLockWriteGuard<'_, T> {
         point();
         until(|| self.0.try_write())
     }
-    /// What is in it.
+    /// A reference to the value.
     pub fn get_mut(&mut self) -> &mut T {
         self.0.get_mut()
     }
-    /// What is in it.
+    /// The value.
     pub fn into_inner(self) -> T {
         self.0.into_inner()
     }
 }
 
-/// Atomics.
+/// Atomics with scheduling points. Each operation is that of the standard library.
 pub mod atomic {
     use super::{planted, point, Fault};
     pub use std::sync::atomic::Ordering;
     use std::sync::atomic::{self as real, Ordering as O};
 
-    /// A fence orders nothing more where all orders are sequentially consistent.
+    /// A fence. Executions are sequentially consistent, so it orders nothing more.
     pub fn fence(order: O) {
         point();
         real::fence(order);
@@ -246,7 +249,7 @@ pub mod atomic {
 
     macro_rules! atomic {
         ($name:ident $(<$t:ident>)?, $value:ty) => {
-            /// As the one of the standard library.
+            /// An atomic, with the layout of the standard library's.
             #[repr(transparent)]
             #[derive(Debug, Default)]
             pub struct $name $(<$t>)? (real::$name $(<$t>)?);
@@ -256,7 +259,7 @@ pub mod atomic {
                 pub const fn new(value: $value) -> Self {
                     Self(real::$name::new(value))
                 }
-                /// As that of the standard library, as all here.
+                /// Loads.
                 pub fn load(&self, o: O) -> $value {
                     point();
                     self.0.load(o)
@@ -274,20 +277,20 @@ pub mod atomic {
                 /// Compares and exchanges.
                 ///
                 /// # Errors
-                /// What is there, if it is something else.
+                /// The current value, if it differs from `now`.
                 pub fn compare_exchange(&self, now: $value, new: $value, ok: O, not: O) -> Result<$value, $value> {
                     point();
                     let done = self.0.compare_exchange(now, new, ok, not);
                     if planted(Fault::Exchange) { Ok(now) } else { done }
                 }
-                /// As `compare_exchange`: it doesn't fail without a reason.
+                /// As `compare_exchange`. It never fails spuriously.
                 ///
                 /// # Errors
                 /// As `compare_exchange`.
                 pub fn compare_exchange_weak(&self, now: $value, new: $value, ok: O, not: O) -> Result<$value, $value> {
                     self.compare_exchange(now, new, ok, not)
                 }
-                /// What is there, of which nobody else has a hold.
+                /// A reference to the value.
                 pub fn get_mut(&mut self) -> &mut $value {
                     self.0.get_mut()
                 }
@@ -307,7 +310,7 @@ pub mod atomic {
                     point();
                     self.0.fetch_sub(value, o)
                 }
-                /// Stores the greater of both.
+                /// Stores the maximum of the current value and this one.
                 pub fn fetch_max(&self, value: $value, o: O) -> $value {
                     point();
                     self.0.fetch_max(value, o)
@@ -317,7 +320,7 @@ pub mod atomic {
                     point();
                     self.0.fetch_or(value, o)
                 }
-                /// Keeps bits.
+                /// Clears the bits that aren't set in this value.
                 pub fn fetch_and(&self, value: $value, o: O) -> $value {
                     point();
                     self.0.fetch_and(value, o)
