@@ -1,38 +1,45 @@
-//! How much a slice of a long operation may do.
+//! The budget of a slice of a long operation: a bound on its work and on its time.
 //!
-//! A host gives a [`Budget`] to each call of a job's `step`. The job spends units, about one an
-//! object, and stops when they are used up or when the time is: so a scheduler of the host is held
-//! for no longer than the host likes, whatever the size of the table.
+//! A host passes a [`Budget`] to each call of a job's `step`. The job spends about one unit per
+//! object. It stops when the units or the time are used up. So a scheduler of the host is never
+//! occupied for longer than the host permits, whatever the size of the table.
+//!
+//! The two limits complement each other. Units are cheap to count, but their cost varies. Reading
+//! the clock is exact, but costs as much as a few units. So the clock is read once per 32 units.
 
 use std::time::{Duration, Instant};
 
-/// Units between two looks at the clock, which costs about as much as a few of them.
+/// The number of units between two readings of the clock.
 const CLOCK_EVERY: u32 = 32;
 
-/// How a slice of a job ended.
+/// The result of a slice of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
-    /// There is more to do: call again.
+    /// There is more to do. Call `step` again.
     More,
-    /// The work is done.
+    /// The job is done.
     Done,
 }
 
-/// Work that a slice may still do, in units and in time.
+/// The budget of a slice, in units and in time.
 #[derive(Clone, Debug)]
 pub struct Budget {
+    /// The maximum number of units.
     units: u64,
     spent: u64,
+    /// The end of the slice. `None` if it has no end, or if its time hasn't begun (`last`).
     until: Option<Instant>,
-    /// How long the slice may last from the first look at the clock on, for one whose first units
-    /// cost less than a look.
+    /// The duration of a slice whose time begins at the first reading of the clock. A scan that
+    /// ends before 32 units then never reads it.
     last: Option<Duration>,
+    /// The number of units until the clock is read again.
     look: u32,
+    /// Whether the clock was read after the end.
     late: bool,
 }
 
 impl Budget {
-    /// At most `units` units and about `time` of work.
+    /// A budget of `units` units and about the duration `time`, which begins now.
     pub fn new(units: u32, time: Duration) -> Self {
         Budget {
             units: u64::from(units),
@@ -44,12 +51,13 @@ impl Budget {
         }
     }
 
-    /// A slice fit for a scheduler that others wait for: 2,000 units, half a millisecond.
+    /// A budget for a scheduler for which others wait: 2,000 units, half a millisecond.
     pub fn slice() -> Self {
         Self::new(2_000, Duration::from_micros(500))
     }
 
-    /// As `slice`, for a scan: its rows cost a tenth of what a change does.
+    /// Like `slice`, for a scan: 20,000 units, since reading an object costs about a tenth of a
+    /// change.
     pub fn scan() -> Self {
         Budget {
             units: 20_000,
@@ -70,8 +78,7 @@ impl Budget {
         }
     }
 
-    /// Notes that `units` of work were done; false when the slice should end. The clock is looked
-    /// at every 32 units.
+    /// Spends units. Returns `false` if the slice should end. Reads the clock once per 32 units.
     pub fn spend(&mut self, units: u32) -> bool {
         self.spent = self.spent.saturating_add(u64::from(units));
         if self.look > units {
@@ -88,6 +95,7 @@ impl Budget {
             return;
         }
         let now = Instant::now();
+        // The first reading starts the time of a scan.
         if let Some(time) = self.last.take() {
             self.until = Some(now + time);
         }
@@ -99,7 +107,7 @@ impl Budget {
         self.late || self.spent >= self.units
     }
 
-    /// Units spent so far.
+    /// The number of units spent so far.
     pub fn spent(&self) -> u64 {
         self.spent
     }

@@ -1,5 +1,5 @@
-//! What an operation over many objects works with: each thread keeps one set, so that a scan of few
-//! rows allocates nothing.
+//! Buffers for operations on many objects. Each thread keeps one set, so a scan of few objects
+//! allocates nothing.
 
 use crate::pairs::Pairs;
 use larder_index::{Batch, Values};
@@ -7,37 +7,41 @@ use larder_matchspec::Scratch;
 use std::cell::Cell;
 use std::ops::{Deref, DerefMut};
 
-/// Buffers that have grown beyond this are not kept.
+/// A set of buffers with more memory than this, in bytes, isn't kept.
 const KEEP: usize = 256 << 10;
 
-/// The buffers.
+/// A set of buffers.
 #[derive(Default)]
 pub(crate) struct Buffers {
-    /// Where the index puts entries.
+    /// Entries that a scan of the index has read.
     pub(crate) batch: Batch,
-    /// Where a compressed object is unpacked.
+    /// The unpacked elements of a compressed object.
     pub(crate) plain: Vec<u8>,
     /// The values under one key.
     pub(crate) values: Values,
-    /// The values that a row has in an index.
+    /// The values of a row in a secondary index.
     pub(crate) indexed: Values,
-    /// Entries of an index: a value and a key each.
+    /// Entries of a secondary index: pairs of a value and a key.
     pub(crate) pairs: Pairs,
-    /// A position.
+    /// A position of the index.
     pub(crate) position: Vec<u8>,
-    /// What the program works with.
+    /// The memory of a match specification's program.
     pub(crate) scratch: Scratch,
 }
 
 thread_local! {
+    /// The thread's set, unless it is lent.
     static KEPT: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
 }
 
-/// The thread's buffers, or fresh ones if these are in use; given back when it is dropped.
+/// A borrowed set of buffers: the thread's, or a new one if that is lent already. It is returned to
+/// the thread on drop.
 pub(crate) struct Lent(Option<Box<Buffers>>);
 
 impl Lent {
+    /// Borrows the thread's set.
     pub(crate) fn new() -> Self {
+        // A visitor may start another operation while this one is lent. It gets a new set.
         let kept = KEPT.with(Cell::take);
         Lent(Some(kept.unwrap_or_default()))
     }
@@ -66,6 +70,7 @@ impl Drop for Lent {
         let Some(mut buffers) = self.0.take() else {
             return;
         };
+        // Drop a set that a large scan has made large.
         let batch = &buffers.batch;
         let entries = batch.entries.capacity() * size_of::<(usize, usize, usize)>();
         let memory = batch.bytes.capacity()
@@ -75,13 +80,14 @@ impl Drop for Lent {
             + buffers.indexed.bytes.capacity()
             + buffers.pairs.memory();
         if memory + buffers.scratch.memory() <= KEEP {
+            // The next borrower expects empty buffers and default settings.
             buffers.batch.clear();
             buffers.batch.want = 0;
             buffers.batch.any_order = false;
             buffers.values.clear();
             buffers.indexed.clear();
             buffers.pairs.clear();
-            // A thread that ends keeps nothing any more.
+            // If the thread is ending, its variable is gone. Then the set is dropped.
             let _ = KEPT.try_with(|kept| kept.set(Some(buffers)));
         }
     }

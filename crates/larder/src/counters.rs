@@ -1,23 +1,29 @@
-//! Counting a table's objects.
+//! The counter of a table's objects, in two forms.
 //!
-//! One number in one place is exact and cheap to ask, but every writer of every thread meets on its
-//! cache line, which is why it has one of its own: what lies beside it is read by every operation.
-//! With `decentralized_counters` each thread adds to a cell of its own choosing, and asking adds
-//! the cells up.
+//! ```text
+//!                                    add                          get
+//!  one word                          all threads to one word      one load; exact
+//!  decentralized_counters            each thread to its cell      the sum of 32 cells
+//! ```
+//!
+//! All writers contend for the cache line of a single word. The other fields of a store are read by
+//! every operation, so the word has a cache line of its own: otherwise each write would take that
+//! line away from the readers.
 
 use crossbeam_utils::CachePadded;
 use std::cell::Cell;
 use std::sync::atomic::{AtomicI64, AtomicUsize, Ordering};
 
-/// Cells of a spread counter: enough that the threads of a large machine seldom share one.
+/// The number of cells of a spread counter. Threads of a large machine share cells, but few threads
+/// share one.
 const CELLS: usize = 32;
 
-/// A number on a cache line of its own.
+/// A number on its own cache line.
 #[derive(Default)]
 #[repr(align(64))]
 struct Alone(AtomicI64);
 
-/// A number that many threads add to.
+/// A number to which many threads add.
 pub(crate) struct Counter {
     /// The number, unless it is spread.
     one: Alone,
@@ -25,7 +31,7 @@ pub(crate) struct Counter {
 }
 
 impl Counter {
-    /// Zero, kept in one place or in many.
+    /// A counter of zero, in one word or spread over cells.
     pub(crate) fn new(spread: bool) -> Self {
         let cells = || Box::new(std::array::from_fn(|_| CachePadded::default()));
         Counter {
@@ -34,36 +40,37 @@ impl Counter {
         }
     }
 
-    /// Adds.
+    /// Adds `n`.
     #[inline]
     pub(crate) fn add(&self, n: i64) {
         if n == 0 {
             return;
         }
-        // A cell may be negative: an object is counted by the thread that inserts it, and off by
-        // the one that deletes it.
+        // A cell may become negative: one thread inserts an object, and another one deletes it.
         let cell = match &self.spread {
             None => &self.one.0,
             Some(cells) => &cells[my_cell()],
         };
-        // Ordering: Relaxed; the number orders nothing. A thread sees its own additions, and
-        // others' once it has synchronised with them.
+        // Ordering: Relaxed, no other memory depends on the number. A thread sees its own
+        // additions,
+        // and those of threads with which it has synchronised.
         cell.fetch_add(n, Ordering::Relaxed);
     }
 
-    /// The sum; while others add, some value it had or could have had meanwhile.
+    /// The number. If it is spread, and other threads add meanwhile, some of their additions are
+    /// included and others aren't.
     pub(crate) fn get(&self) -> usize {
         // Ordering: Relaxed, as in `add`.
         let sum = match &self.spread {
             None => self.one.0.load(Ordering::Relaxed),
             Some(cells) => cells.iter().map(|c| c.load(Ordering::Relaxed)).sum(),
         };
-        // The cells are read one after another: a deletion may be counted without the insertion
-        // before it.
+        // The cells are read one after the other. So a deletion may be included without the
+        // insertion before it, and the sum may be negative.
         usize::try_from(sum).unwrap_or(0)
     }
 
-    /// Bytes held outside the counter itself.
+    /// The memory outside of the counter itself, in bytes.
     pub(crate) fn memory(&self) -> usize {
         self.spread
             .as_ref()
@@ -71,12 +78,12 @@ impl Counter {
     }
 }
 
-/// This thread's cell: threads take turns at choosing.
+/// The cell of this thread. Threads are assigned to cells in turn, when they first add.
 #[inline(never)]
 fn my_cell() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
-        // Ordering: Relaxed; any spread of the threads will do.
+        // Ordering: Relaxed, any distribution of the threads works.
         static MINE: Cell<usize> = Cell::new(NEXT.fetch_add(1, Ordering::Relaxed) % CELLS);
     }
     MINE.with(Cell::get)

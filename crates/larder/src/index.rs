@@ -1,7 +1,11 @@
-//! The index of a table, whichever kind it is.
+//! The index of a table: a `Unique` or a `Multi` of `larder-index`.
 //!
-//! A set and an ordered_set have one object a key, a bag and a duplicate_bag many: two traits of
-//! `larder-index`. What both can do is called here; an operation that differs by them matches on
+//! ```text
+//!  set, ordered_set        Index::Unique     at most one object per key
+//!  bag, duplicate_bag      Index::Multi      any number of objects per key
+//! ```
+//!
+//! The methods here are what both kinds can do. An operation that differs between them matches on
 //! [`Index`].
 
 use crate::options::{Options, TableKind};
@@ -14,7 +18,8 @@ use larder_index::{
 use larder_term::hash::Seed;
 use std::sync::Arc;
 
-/// The keys of tables without order: terms, which end themselves, with the table's hash.
+/// The key rule of unordered tables. Keys are encoded terms, which are self-delimiting. They are
+/// hashed with the seed of the table.
 struct Terms(Seed);
 
 impl KeyRule for Terms {
@@ -34,15 +39,15 @@ impl KeyRule for Terms {
     }
 }
 
-/// An index of the kind that the table's type needs.
+/// The index of a table.
 pub(crate) enum Index {
-    /// One object a key.
+    /// At most one object per key.
     Unique(Arc<dyn Unique>),
-    /// Many objects a key.
+    /// Any number of objects per key.
     Multi(Arc<dyn Multi>),
 }
 
-/// Calls the same method of either kind.
+/// Calls the same method of either trait.
 macro_rules! either {
     ($index:expr, $ix:ident => $call:expr) => {
         match $index {
@@ -53,17 +58,21 @@ macro_rules! either {
 }
 
 impl Index {
-    /// An empty index for a table with these options, which were checked, and this seed.
+    /// An empty index for a table with these options and this seed. The options have been checked.
     pub(crate) fn new(options: &Options, seed: &Seed) -> Self {
         let (name, said) = (&options.structure, &options.structure_options);
         match options.kind {
+            // A structure of the published studies.
             kind if name != DEFAULT && kind.is_unique() => {
                 Index::Unique(structures::build_unique(name, said, kind.is_ordered()).into())
             }
             _ if name != DEFAULT => Index::Multi(structures::build_multi(name, said).into()),
+            // The default structures.
             TableKind::Set => Index::Unique(Self::keyed(false, seed)),
             TableKind::OrderedSet => Index::Unique(Self::keyed(true, seed)),
             TableKind::Bag | TableKind::DuplicateBag => {
+                // A bag finds an equal object by the hash of its value, so that an insert doesn't
+                // compare it with all objects under the key.
                 let keys = Terms(seed.clone());
                 let bag = larder_index::multi_hashed(keys, LeafConfig::default(), raw::object_hash);
                 Index::Multi(bag.into())
@@ -71,13 +80,13 @@ impl Index {
         }
     }
 
-    /// As `keyed`, for users who write it while they hold a lock of another index.
+    /// Like `keyed`, for users who hold a lock of another index while they write to this one.
     pub(crate) fn keyed_under_locks(ordered: bool, seed: &Seed) -> Arc<dyn Unique> {
         larder_index::unique_under_locks((!ordered).then(|| Terms(seed.clone()))).into()
     }
 
-    /// An empty index with one value a key, in the order of the keys, or of their hashes with this
-    /// seed.
+    /// An empty index with at most one value per key, in key order, or in the order of hashes with
+    /// this seed.
     pub(crate) fn keyed(ordered: bool, seed: &Seed) -> Arc<dyn Unique> {
         if ordered {
             larder_index::unique(UniqueKind::Ordered).into()
@@ -86,7 +95,7 @@ impl Index {
         }
     }
 
-    /// The same index, once more.
+    /// Another reference to the same index.
     pub(crate) fn share(&self) -> Index {
         match self {
             Index::Unique(ix) => Index::Unique(Arc::clone(ix)),
@@ -94,17 +103,17 @@ impl Index {
         }
     }
 
-    /// Whether a key has one object at most.
+    /// Whether a key has at most one object.
     pub(crate) fn is_unique(&self) -> bool {
         matches!(self, Index::Unique(_))
     }
 
-    /// Whether positions are keys.
+    /// Whether it is in key order.
     pub(crate) fn is_ordered(&self) -> bool {
         matches!(self, Index::Unique(ix) if ix.is_ordered())
     }
 
-    /// The number of objects at which it is full; None if it grows.
+    /// The number of objects at which it is full. `None` if it has no limit.
     pub(crate) fn limit(&self) -> Option<usize> {
         either!(self, ix => ix.limit())
     }
@@ -114,52 +123,55 @@ impl Index {
         either!(self, ix => ix.len())
     }
 
-    /// Bytes held.
+    /// The memory in bytes.
     pub(crate) fn memory(&self) -> usize {
         either!(self, ix => ix.memory())
     }
 
-    /// Figures of its structure.
+    /// Statistics of its structure.
     pub(crate) fn stats(&self) -> Stats {
         either!(self, ix => ix.stats())
     }
 
-    /// The table is fixed from now on, or is not any more.
+    /// Called when the table is fixed, and when it is no longer fixed.
     pub(crate) fn freeze(&self, on: bool) {
         either!(self, ix => ix.freeze(on));
     }
 
-    /// Frees some objects of an index that nobody else writes any more; true when none is left.
+    /// Frees some objects of an index to which no other thread writes any more. Returns `true` when
+    /// none is left.
     pub(crate) fn free_some(&self, limit: usize) -> bool {
         let guard = larder_index::pin();
         either!(self, ix => ix.free_some(&guard, limit, &mut raw::release_value))
     }
 
-    /// Whether a step to a leaf is short: a hash, not the way down a tree.
+    /// Whether a leaf is found by a hash, and not by a descent through a tree.
     #[inline]
     pub(crate) fn is_short_way(&self) -> bool {
         matches!(self, Index::Unique(ix) if !ix.is_ordered())
     }
 
-    /// Asks for the memory that operations on the keys will touch; a hint.
+    /// Prefetches the memory that operations on the keys will touch. A hint.
     #[inline]
     pub(crate) fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
         either!(self, ix => ix.prefetch(guard, keys));
     }
 
-    /// Whether there is an object under the key.
+    /// Whether there is an object under a key.
     #[inline]
     pub(crate) fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         either!(self, ix => ix.contains(guard, key))
     }
 
-    /// As `contains`, after each write of the key that is under way: also one that holds the lock
-    /// of a bag's key and has changed nothing yet.
+    /// Like `contains`, but first waits for the writers of the key that hold its lock, even if they
+    /// haven't changed anything yet.
     pub(crate) fn contains_settled(&self, guard: &Guard, key: Key<'_>) -> bool {
         match self {
+            // A read waits while the leaf is locked, so it waits for a writer.
             Index::Unique(ix) => ix.contains(guard, key),
+            // A reader of a bag only waits once a writer has begun to change objects. So take the
+            // key's lock: any writer that held it has finished then.
             Index::Multi(ix) => {
-                // A look under the key's lock: a write that holds it is over when this has it.
                 let mut there = false;
                 ix.update(guard, key, &mut |objects| there = !objects.is_empty());
                 there
@@ -167,7 +179,7 @@ impl Index {
         }
     }
 
-    /// Copies the values under a key, all as of one instant.
+    /// Copies the values under a key at one instant.
     pub(crate) fn copy(&self, guard: &Guard, key: Key<'_>, values: &mut Values) {
         values.clear();
         match self {
@@ -182,8 +194,8 @@ impl Index {
         }
     }
 
-    /// Reads the entry next to a key, or the first of the direction for none. Whether the key is
-    /// there.
+    /// Reads the entry next to a key. Without a key, it is the first one in the direction. Returns
+    /// whether the key is present. A bag only steps forward.
     #[inline]
     pub(crate) fn step(
         &self,
@@ -198,12 +210,12 @@ impl Index {
         }
     }
 
-    /// Whether what was read around a key is as it was.
+    /// Whether the entries around a key are still those that were read (`Unique::unchanged`).
     pub(crate) fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
         either!(self, ix => ix.unchanged(guard, key, seen))
     }
 
-    /// Reads a batch of entries from a position on.
+    /// Reads a batch of entries, beginning at `start`.
     pub(crate) fn scan(
         &self,
         guard: &Guard,
@@ -214,7 +226,8 @@ impl Index {
         either!(self, ix => ix.scan(guard, start, direction, batch));
     }
 
-    /// Scans on from behind a key. `position` is memory for a position.
+    /// Reads a batch of entries, beginning behind all objects of a key. `position` is a scratch
+    /// buffer.
     pub(crate) fn scan_past(
         &self,
         guard: &Guard,
@@ -227,7 +240,7 @@ impl Index {
         self.scan(guard, Start::Past(position), direction, batch);
     }
 
-    /// Scans on from where the batch ended. `position` is memory for a position.
+    /// Reads the batch that follows this one. `position` is a scratch buffer.
     pub(crate) fn scan_on(
         &self,
         guard: &Guard,
@@ -235,8 +248,8 @@ impl Index {
         position: &mut Vec<u8>,
         batch: &mut Batch,
     ) {
-        // The batch is written to while its own end is read: the two change places, and no position
-        // is copied.
+        // The scan clears the batch, including the position at which to resume. So swap that with
+        // the scratch buffer, which needs no copy.
         std::mem::swap(position, &mut batch.resume);
         let start = match direction {
             Direction::Forward => Start::At(position),
@@ -245,7 +258,7 @@ impl Index {
         self.scan(guard, start, direction, batch);
     }
 
-    /// The position of a key: the one before all its objects, going forward.
+    /// Writes the position of a key to `out`: that before all its objects, in forward order.
     pub(crate) fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         match self {
             Index::Unique(ix) => ix.position(key, out),
@@ -253,7 +266,7 @@ impl Index {
         }
     }
 
-    /// The part of a position that all positions of its key begin with.
+    /// The part of a position that is common to all positions of its key.
     pub(crate) fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
         match self {
             Index::Unique(_) => position,
@@ -261,7 +274,7 @@ impl Index {
         }
     }
 
-    /// The position behind all objects of a key.
+    /// Writes the position behind all objects of a key to `out`.
     pub(crate) fn end_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
         match self {
             Index::Unique(ix) => ix.position(key, out),
@@ -269,7 +282,7 @@ impl Index {
         }
     }
 
-    /// The position of entry `i` of a batch, whose key is `key`.
+    /// Writes the position of entry `i` of a batch to `out`. `key` is the key of the entry.
     pub(crate) fn entry_position(&self, batch: &Batch, i: usize, key: Key<'_>, out: &mut Vec<u8>) {
         match self {
             Index::Unique(ix) => ix.position(key, out),

@@ -1,17 +1,28 @@
-//! The engine's only unsafe code: pointers that are swapped under readers, and the trust in stored
-//! bytes.
+//! The unsafe code of the engine: pointers that are replaced while others read them, and functions
+//! that trust stored bytes. All other modules of this crate forbid unsafe code.
 //!
 //! # The pointer and its readers
 //!
-//! [`EpochCell`] holds a pointer to a `T` (or none) and three tag bits. Readers pin the epoch and
-//! load it; what they get lives as long as their guard. Writers swap the pointer; what was there
-//! comes back as [`Retired`], which must outlive every guard pinned at the time: its only ways out
-//! are [`Retired::after_readers`] and [`Retired::drop_after_readers`], or staying where it is.
+//! ```text
+//!              load                         replace, take                 no reader is left
+//!  EpochCell ────────→ Loaded<'guard>       EpochCell ──────→ Retired ────────────────────→ freed
+//! ```
 //!
-//! Pairing of orderings: every store that publishes a pointer is `AcqRel` or stronger, every load
-//! `Acquire` or stronger, so that what a reader reaches is initialised. The places where two
-//! threads each write one word and read the other's (batch latch against leaf lock) use `SeqCst`;
-//! they are described in `batch`.
+//! An [`EpochCell`] has a pointer to a `T`, or null, and three tag bits. A reader pins the epoch
+//! and
+//! loads the pointer. The value stays allocated as long as the reader's guard exists. A writer
+//! replaces the pointer, and gets the old value as a [`Retired`].
+//!
+//! Invariants:
+//! 1. A value is in at most one cell, or in one `Retired`.
+//! 2. A value is freed only by [`Retired`], after all guards are gone that were pinned when it was
+//!    taken out of its cell. Dropping a `Retired` defers the drop of the value.
+//! 3. A `Retired` gives only shared access, since readers may still use the value.
+//!
+//! *Orderings.* All operations on a cell are `SeqCst`. Their Release and Acquire halves publish the
+//! value: a reader that loads a pointer sees what it points to initialised. The total order is
+//! needed where two threads each store to one word and then load the other's: the batch latch and
+//! the lock of a leaf (see `batch`).
 
 use crossbeam_epoch::{Atomic, Guard, Owned, Shared};
 use larder_index::sync::point;
@@ -21,10 +32,10 @@ use larder_term::TermRef;
 use std::ops::Deref;
 use std::sync::atomic::Ordering;
 
-/// A swappable pointer with tag bits (see the module).
+/// A pointer that can be replaced while others read it, with three tag bits.
 pub(crate) struct EpochCell<T>(Atomic<T>);
 
-/// What a load of an [`EpochCell`] saw.
+/// The content of an [`EpochCell`] at an instant: the pointer and the tag bits.
 pub(crate) struct Loaded<'g, T>(Shared<'g, T>);
 
 impl<T> Clone for Loaded<'_, T> {
@@ -40,47 +51,48 @@ impl<'g, T> Loaded<'g, T> {
         self.0.tag()
     }
 
-    /// What the pointer led to.
+    /// The value, or `None` if the pointer was null.
     pub(crate) fn get(self) -> Option<&'g T> {
-        // SAFETY: the pointer was published by `new`, `set` or `replace`, all of which initialise
-        // it before; it is freed by `Retired` alone, after every guard that could have loaded it,
-        // so it lives for 'g. Guards come from `larder_index::pin`, the default collector, the same
-        // one that `Retired` defers to.
+        // SAFETY: 1. the pointer was published by `new` or `replace`, after the value had been
+        // initialised; 2. the value is freed after every guard that could have loaded it
+        // (invariant 2), so it lives for 'g. All guards come from `larder_index::pin`, which uses
+        // the collector that `Retired` defers to.
         unsafe { self.0.as_ref() }
     }
 }
 
 impl<T: Send + Sync + 'static> EpochCell<T> {
-    /// A cell with a value and no tag.
+    /// A cell with a value, and no tag bits set.
     pub(crate) fn new(value: T) -> Self {
         EpochCell(Atomic::new(value))
     }
 
-    /// A cell with nothing in it.
+    /// A cell without a value.
     pub(crate) fn empty() -> Self {
         EpochCell(Atomic::null())
     }
 
-    /// What is in the cell now.
+    /// Loads the pointer and the tag bits.
     #[inline]
     pub(crate) fn load<'g>(&self, guard: &'g Guard) -> Loaded<'g, T> {
         point();
-        // Ordering: SeqCst, because a writer that holds a leaf's lock looks here whether the batch
-        // latch is free, while whoever acquires it then looks at leaves (see `batch`). On the
-        // machines in use it costs what Acquire costs.
+        // Ordering: SeqCst, pairs with `set_tag`. A writer takes the lock of a leaf and then loads
+        // the tag, to see whether the batch latch is held. A thread that acquires the latch sets
+        // the tag and then looks at leaves. At least one of them must see the other (`batch`). On
+        // x86-64 it is the same instruction as an Acquire load.
         Loaded(self.0.load(Ordering::SeqCst, guard))
     }
 
-    /// The tag bits now.
+    /// Loads the tag bits.
     #[inline]
     pub(crate) fn tag(&self) -> usize {
-        // SAFETY: the pointer is not looked through, only its tag is, so what it leads to need not
-        // live.
+        // SAFETY: the pointer isn't dereferenced, so no guard has to keep the value alive.
         let guard = unsafe { crossbeam_epoch::unprotected() };
         self.load(guard).tag()
     }
 
-    /// Whether the cell still holds exactly what `seen` saw, tags included.
+    /// Whether the cell still has the pointer and the tag bits of `seen`. The value can't have been
+    /// freed and its address used again, since `seen` lives no longer than its guard.
     #[inline]
     pub(crate) fn holds(&self, seen: Loaded<'_, T>, guard: &Guard) -> bool {
         point();
@@ -88,19 +100,20 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         self.0.load(Ordering::SeqCst, guard) == seen.0
     }
 
-    /// Sets tag bits; gives the bits of before.
+    /// Sets tag bits. Returns the tag bits from before.
     pub(crate) fn set_tag(&self, bits: usize, guard: &Guard) -> usize {
         point();
-        // Ordering: SeqCst, the other side of `load`.
+        // Ordering: SeqCst, pairs with `load`.
         self.0.fetch_or(bits, Ordering::SeqCst, guard).tag()
     }
 
-    /// Sets tag bits if the cell still holds what was seen.
+    /// Sets tag bits if the cell still has the content `seen`. Returns whether it did.
     pub(crate) fn set_tag_if(&self, seen: Loaded<'_, T>, bits: usize, guard: &Guard) -> bool {
         let new = seen.0.with_tag(seen.0.tag() | bits);
         point();
-        // Ordering: SeqCst as in `set_tag`; a failure publishes nothing and reads nothing through
-        // the pointer.
+        // Ordering: SeqCst as in `set_tag`. Relaxed on failure, since the current pointer isn't
+        // used
+        // then.
         self.0
             .compare_exchange(seen.0, new, Ordering::SeqCst, Ordering::Relaxed, guard)
             .is_ok()
@@ -109,13 +122,13 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     /// Clears tag bits.
     pub(crate) fn clear_tag(&self, bits: usize, guard: &Guard) {
         point();
-        // Ordering: SeqCst; its Release half makes what was done under the tag visible to a thread
-        // that sees the tag gone.
+        // Ordering: SeqCst. Its Release half makes everything that was done while the tag was set
+        // visible to a thread that loads the cleared tag.
         self.0.fetch_and(!bits, Ordering::SeqCst, guard);
     }
 
-    /// Puts `value` in place of what was seen, if that is still there; gives back the value
-    /// otherwise.
+    /// Replaces the pointer by one to `value`, without tag bits, if the cell still has the content
+    /// `seen`. Returns the old value. If the content has changed, returns `value` as an error.
     pub(crate) fn replace(
         &self,
         seen: Loaded<'_, T>,
@@ -124,7 +137,9 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     ) -> Result<Option<Retired<T>>, T> {
         let new = Owned::new(value);
         point();
-        // Ordering: SeqCst as in `set_tag`; its Release half publishes the value.
+        // Ordering: SeqCst as in `set_tag`. Its Release half publishes the value. Relaxed on
+        // failure,
+        // since the current pointer isn't used then.
         match self
             .0
             .compare_exchange(seen.0, new, Ordering::SeqCst, Ordering::Relaxed, guard)
@@ -134,17 +149,19 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         }
     }
 
-    /// Takes what is in the cell out, leaving it empty with the same tags.
+    /// Takes the value out. The cell is empty then, and its tag bits are the same.
     pub(crate) fn take(&self, guard: &Guard) -> Option<Retired<T>> {
         let mut seen = self.load(guard);
         loop {
             if seen.0.is_null() {
                 return None;
             }
-            // The tags stay: a table that is dead is so without a store, too.
+            // Keep the tag bits: a dead table stays dead without a store.
             let empty = Shared::null().with_tag(seen.tag());
             point();
-            // Ordering: as in `replace`.
+            // Ordering: as in `replace`. SeqCst on failure, since the current pointer is used in
+            // the
+            // next round.
             match self
                 .0
                 .compare_exchange(seen.0, empty, Ordering::SeqCst, Ordering::SeqCst, guard)
@@ -156,33 +173,36 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
     }
 }
 
-/// Makes the owner of a pointer that was just swapped out of its cell.
+/// Takes ownership of a pointer that was just taken out of its cell by an exchange.
 fn retire<T>(shared: Shared<'_, T>) -> Option<Retired<T>> {
     if shared.is_null() {
         return None;
     }
-    // SAFETY: 1. the pointer came from an `Owned` and is not null; 2. one exchange took it out of
-    // the only cell that held it, so no other `Owned` is made of it; 3. readers may still look at
-    // it, shared only: `Retired` gives shared access alone until they are gone.
+    // SAFETY: 1. the pointer came from an `Owned` and is not null; 2. the exchange took it out of
+    // the only cell that had it (invariant 1), so no other `Owned` is made of it; 3. readers may
+    // still use the value, and `Retired` gives only shared access until they are gone
+    // (invariant 3).
     Some(Retired(Some(unsafe { shared.into_owned() })))
 }
 
 impl<T> Drop for EpochCell<T> {
     fn drop(&mut self) {
-        // SAFETY: `&mut self`: nobody else can load from this cell any more, and a guard that has
-        // loaded from it borrows it or what keeps it alive; `try_into_owned` takes the value if
-        // there is one.
+        // SAFETY: `&mut self` shows that no other thread can load from this cell any more. A thread
+        // that has loaded from it has kept the cell alive since then, by a borrow or a reference
+        // count. `try_into_owned` returns `None` for a null pointer.
         drop(unsafe { std::mem::take(&mut self.0).try_into_owned() });
     }
 }
 
-/// Something swapped out of a cell, which readers may still be looking at.
+/// A value that was taken out of a cell, and that readers may still use. Dropping it defers the
+/// drop
+/// of the value until no reader is left.
 pub(crate) struct Retired<T>(Option<Owned<T>>);
 
 impl<T> Deref for Retired<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // The option is empty only inside `after_readers` and `drop`.
+        // The option is `None` only in functions that consume the `Retired`.
         match &self.0 {
             Some(owned) => owned,
             None => unreachable!("a retired value is looked at after it was given away"),
@@ -191,25 +211,24 @@ impl<T> Deref for Retired<T> {
 }
 
 impl<T> Retired<T> {
-    /// A look at the value for as long as `guard` lives, even if the value is given to
-    /// `after_readers` meanwhile.
+    /// The value, for as long as `guard` exists, even if the `Retired` is consumed meanwhile.
     pub(crate) fn share<'g>(&self, _guard: &'g Guard) -> &'g T {
-        // SAFETY: `&self` shows that the value has not been given away or dropped yet; when it is,
-        // it is freed by a deferred call only, which waits for the guard, pinned before.
+        // SAFETY: `&self` shows that the value is still there. All ways to consume `self` free the
+        // value by a deferred call, which waits for `guard`, since that is pinned already.
         unsafe { &*std::ptr::from_ref::<T>(self) }
     }
 }
 
 impl<T: Send + 'static> Retired<T> {
-    /// Calls `f` with the value once no reader looks at it any more.
+    /// Calls `f` with the value when no reader is left.
     pub(crate) fn after_readers(mut self, guard: &Guard, f: impl FnOnce(Box<T>) + Send + 'static) {
         if let Some(owned) = self.0.take() {
-            // A `T: Send` in its box may be handed to the thread that runs the deferred call.
+            // Another thread may run the deferred call, which `T: Send` permits.
             guard.defer(move || f(owned.into_box()));
         }
     }
 
-    /// Drops the values once no reader looks at any of them any more, then calls `f`.
+    /// Drops the values when no reader of any of them is left. Then calls `f`.
     pub(crate) fn drop_after_readers(
         values: Vec<Self>,
         guard: &Guard,
@@ -217,6 +236,7 @@ impl<T: Send + 'static> Retired<T> {
     ) {
         guard.defer(move || {
             for mut value in values {
+                // Take the value out: dropping the `Retired` itself would defer the drop again.
                 drop(value.0.take());
             }
             f();
@@ -229,66 +249,74 @@ impl<T> Drop for Retired<T> {
         if let Some(owned) = self.0.take() {
             let guard = larder_index::pin();
             let shared = owned.into_shared(&guard);
-            // SAFETY: the pointer is in no cell any more (see `retire`), so no new reader finds it;
-            // those of before hold guards.
+            // SAFETY: the pointer is in no cell any more (invariant 1). So a reader that pins from
+            // now on can't load it. Earlier readers hold guards, for which the destruction waits.
             unsafe { guard.defer_destroy(shared) };
         }
     }
 }
 
-/// The first term of bytes that came out of a table or an encoder of this engine.
+/// The first term of bytes that come from a table, or from an encoder of `larder-term`.
 #[inline]
 pub(crate) fn stored(bytes: &[u8]) -> TermRef<'_> {
-    // SAFETY: every run of bytes that the engine keeps was written by an encoder of larder-term,
-    // and is read either under a guard that was pinned before it was copied out of the index
-    // (counts of handles are given back through the epoch only), or while its owner lives.
+    // SAFETY: 1. all bytes that the engine stores were written by an encoder of larder-term; 2. the
+    // handles in them are alive: the caller has a guard that was pinned before the bytes were
+    // copied
+    // out of the index, and counts of handles are released through the epoch; or the caller owns
+    // counts.
     unsafe { TermRef::trusted(bytes) }
 }
 
-/// Whether a stored value has handles, which count what lies outside it.
+/// Whether a stored value has handles: counted references to blobs and anchors.
 #[inline]
 pub(crate) fn has_handles(value: &[u8]) -> bool {
     object::value_has_handles(value)
 }
 
-/// A hash that two values share if they are the same object but for their keys (see `Table::same`).
+/// A hash of a value, without its key. Two values under one key have the same hash if they are the
+/// same object (`Table::same`).
 pub(crate) fn object_hash(value: &[u8]) -> u64 {
-    // SAFETY: the value was written by larder-term's object encoder; its handles are alive: it is
-    // in a table or about to be put there by a caller that holds counts.
+    // SAFETY: 1. the value was written by larder-term's object encoder; 2. its handles are alive:
+    // it
+    // is in a table, or the caller holds counts and is about to insert it.
     unsafe { object::hash(value) }
 }
 
-/// Counts one more holder of everything that the value's handles refer to.
+/// Increments the counts of all handles in a value.
 #[inline]
 pub(crate) fn retain_value(value: &[u8]) {
     if has_handles(value) {
         // SAFETY: 1. the value was written by larder-term's object encoder; 2. its handles are
-        // alive: the caller holds counts of its own, or has read the value under a guard pinned
-        // before (counts are given back through the epoch only).
+        // alive: the caller holds counts, or has read the value while its epoch was pinned, and
+        // counts are released through the epoch.
         unsafe { object::retain_value(value) };
     }
 }
 
-/// Gives back the counts that `retain_value` or an encoder took for these bytes. Called once for
-/// each such count.
+/// Decrements the counts of all handles in a value. Called once for each increment, by
+/// `retain_value` or an encoder.
 #[inline]
 pub(crate) fn release_value(value: &[u8]) {
     if has_handles(value) {
-        // SAFETY: as above; the caller gives back counts that it holds, and uses the bytes no more.
+        // SAFETY: 1. as in `retain_value`; 2. the caller holds the counts that are released, and
+        // doesn't use the handles any more.
         unsafe { object::release_value(value) };
     }
 }
 
-/// Puts the counts of handles with others. Called once the values that had them are in no index any
-/// more, by whoever took them out; `counts` are dropped when no reader of before can look.
+/// Moves the counts that the handles stand for to `counts`, which are released when no reader is
+/// left. The caller has removed the values with these handles from the index.
 pub(crate) fn own_counts(handles: Handles, counts: &mut Counts) {
-    // SAFETY: 1. the values were written by larder-term's object encoder, and held counts, which
-    // `retain_value` took; 2. one writer took them out of the index, and gives the counts up here;
-    // 3. readers that copied the values meanwhile hold guards, for which `reclaim` waits.
+    // SAFETY: 1. the values were written by larder-term's object encoder, and held counts that
+    // `retain_value` or the encoder had taken; 2. only the caller has removed them from the index,
+    // and it gives up the counts here; 3. readers that have copied the values hold guards, for
+    // which
+    // `reclaim` waits.
     unsafe { handles.own(counts) }
 }
 
-/// A view of an object that the engine stored, or that an encoder of this engine made.
+/// Opens an object from a table, or from an encoder of `larder-term`. `plain` is the buffer for the
+/// unpacked elements of a compressed object.
 #[inline(always)]
 pub(crate) fn view<'a>(
     key: &'a [u8],
@@ -296,7 +324,7 @@ pub(crate) fn view<'a>(
     keypos: usize,
     plain: &'a mut Vec<u8>,
 ) -> ObjectView<'a> {
-    // SAFETY: as in `stored`: key and value were written by larder-term's object encoder for this
+    // SAFETY: as in `stored`. Key and value were written by larder-term's object encoder for this
     // key position.
     unsafe { ObjectView::open(key, value, keypos, plain) }
 }

@@ -1,21 +1,26 @@
-//! What a lookup passes to its visitor: an object in its stored form, not yet opened.
+//! An object in its stored form, which a lookup passes to its visitor.
+//!
+//! Some visitors don't need the whole object, for example if they only want an integer key. So the
+//! visitor decides whether to open it ([`Stored::view`]).
 
 use crate::raw;
 use larder_term::object::{self, ObjectView};
 use larder_term::TermRef;
 
-/// An object that was found under a key, as it is stored.
+/// An object that was found by a lookup, in its stored form.
 pub struct Stored<'a> {
     key: &'a [u8],
-    /// The value, and whatever lies behind it.
+    /// The value, which may be followed by other bytes.
     bytes: &'a [u8],
+    /// The length of the value.
     len: usize,
     keypos: usize,
+    /// The buffer for the unpacked elements of a compressed object.
     plain: &'a mut Vec<u8>,
 }
 
 impl<'a> Stored<'a> {
-    /// The object of a key and a value; `plain` takes what has to be unpacked.
+    /// An object with this key and value.
     #[inline]
     pub(crate) fn new(
         key: &'a [u8],
@@ -26,7 +31,9 @@ impl<'a> Stored<'a> {
         Self::beginning(key, (value, value.len()), keypos, plain)
     }
 
-    /// As `new`; the value is the first `len` bytes, and others lie behind it.
+    /// Like `new`, but the value is the first `len` bytes of `bytes`. Others may follow, such as
+    /// the
+    /// unused end of a fixed-size buffer.
     #[inline]
     pub(crate) fn beginning(
         key: &'a [u8],
@@ -43,13 +50,14 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// The object.
+    /// Opens the object.
     #[inline]
     pub fn view(self) -> ObjectView<'a> {
         raw::view(self.key, &self.bytes[..self.len], self.keypos, self.plain)
     }
 
-    /// The key, if it is an integer in an ordered_set, which needs no view; else the opened object.
+    /// The key, if it is an integer in an ordered_set. It is decoded from the index key. Otherwise
+    /// the opened object.
     #[inline]
     pub fn int_key_or_view(self) -> Result<i64, ObjectView<'a>> {
         match object::ordered_int(self.key, self.bytes) {
@@ -58,14 +66,14 @@ impl<'a> Stored<'a> {
         }
     }
 
-    /// Its key, where that is known without opening the object: most keys, but none of an
+    /// The key, if it is known without opening the object. That is so for most keys, except in an
     /// ordered_set.
     #[inline]
     pub fn index_key(&self) -> Option<TermRef<'a>> {
         object::index_key_is_key(self.bytes).then(|| raw::stored(self.key))
     }
 
-    /// Which element is the key, from 1.
+    /// The position of the key among the elements, from 1.
     #[inline]
     pub fn keypos(&self) -> usize {
         self.keypos
@@ -77,15 +85,19 @@ impl<'a> Stored<'a> {
         &self.bytes[..self.len]
     }
 
-    /// Bytes of the value.
+    /// The length of the value in bytes.
     #[inline]
     pub fn size(&self) -> usize {
         self.len
     }
 
-    /// The arity, and the bytes of the elements without the key; further bytes may follow. None if
-    /// the object is compressed, or its value has the exact key. Otherwise a term without floats
-    /// that found the object is identical to its key. (In an ordered_set 1.0 finds 1.)
+    /// The arity, and the encoded elements without the key, which other bytes may follow. `None` if
+    /// the object is compressed, or if its value has an exact key.
+    ///
+    /// If the result isn't `None`, and the object was found by a term without floats, that term is
+    /// identical to the object's key. With floats it may only be equal: in an ordered_set, 1.0
+    /// finds
+    /// 1.
     #[inline]
     pub fn beside_key(&self) -> Option<(usize, &'a [u8])> {
         object::beside_key(self.bytes)

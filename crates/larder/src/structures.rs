@@ -1,29 +1,29 @@
-//! The structures that a table can be built on: the default, and with the feature `studies` those
-//! of the published studies of ETS (`larder-studies`).
+//! The data structures that a table can use: the default, and, with the feature `studies`, those of
+//! the published studies of ETS (`larder-studies`).
 
 use crate::error::Error;
 use larder_index::Choice;
 
 pub use larder_index::ChoiceValue as StructureValue;
 
-/// A structure that a table can be built on.
+/// A data structure that a table can use.
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
-    /// The name that `Options::structure` takes.
+    /// Its name in `Options::structure`.
     pub name: &'static str,
-    /// The table types that it carries.
+    /// The table types that it supports.
     pub types: &'static [&'static str],
-    /// What `Options::structure_options` takes for it.
+    /// Its options in `Options::structure_options`.
     pub options: &'static [Choice],
     /// What it is and when to use it, in one line.
     pub about: &'static str,
 }
 
-/// The name of the structures that Larder is made for.
+/// The name of the default structures.
 pub(crate) const DEFAULT: &str = "default";
 
-/// The structures that a table can be built on: the default, then, with the feature `studies`,
-/// those of the published studies.
+/// The structures that a table can use: the default first, then, with the feature `studies`, those
+/// of the published studies.
 pub fn structures() -> impl Iterator<Item = Structure> {
     let default = Structure {
         name: DEFAULT,
@@ -34,11 +34,13 @@ pub fn structures() -> impl Iterator<Item = Structure> {
     std::iter::once(default).chain(studies::all())
 }
 
-/// Whether a table, an ordered_set or not, can be built on this structure with these options.
+/// Checks whether a table can use this structure with these options. `ordered` says that it is an
+/// ordered_set.
 ///
 /// # Errors
-/// `UnknownStructure`; `BadOption` for options that the structure doesn't take, and for an
-/// ordered_set on a structure without an order of keys. The text says what there is.
+/// - `UnknownStructure`: there is no structure of that name. The text lists all names.
+/// - `BadOption`: the structure doesn't have an option or doesn't accept its value, or the table is
+///   an ordered_set and the structure has no order of keys. The text says what is possible.
 pub(crate) fn check(
     name: &str,
     options: &[(String, StructureValue)],
@@ -78,7 +80,7 @@ mod studies {
         })
     }
 
-    /// The name under which a structure is listed that was asked for by this or by another name.
+    /// The name under which `structures` lists a structure. `name` may be an alias.
     pub(crate) fn listed_name(name: &str) -> Option<&'static str> {
         larder_studies::named(name).map(|structure| structure.name)
     }
@@ -91,7 +93,7 @@ mod studies {
         larder_studies::check(name, options, order(ordered)).map_err(|error| error.to_string())
     }
 
-    /// An empty index with one object a key. Name and options were checked.
+    /// An empty index with at most one object per key. Name and options have been checked.
     pub(crate) fn build_unique(
         name: &str,
         options: &[(String, StructureValue)],
@@ -100,7 +102,7 @@ mod studies {
         larder_studies::build_unique(name, options, order(ordered)).expect("checked")
     }
 
-    /// An empty index with many objects a key. Name and options were checked.
+    /// An empty index with any number of objects per key. Name and options have been checked.
     pub(crate) fn build_multi(name: &str, options: &[(String, StructureValue)]) -> Box<dyn Multi> {
         larder_studies::build_multi(name, options).expect("checked")
     }
@@ -113,7 +115,8 @@ mod studies {
     }
 }
 
-/// Without the feature there are none: every other name than the default is refused.
+/// Without the feature there are no other structures. `super::check` has refused every name but the
+/// default.
 #[cfg(not(feature = "studies"))]
 mod studies {
     use super::{Structure, StructureValue};

@@ -1,4 +1,9 @@
-//! Objects by the number of a slot.
+//! Objects by slot number, as `ets:slot/2`.
+//!
+//! ```text
+//!  ordered_set       slot i is the i-th object
+//!  other types       slot i is the objects whose hash begins with the bits of i
+//! ```
 
 use super::begin::Operation;
 use crate::budget::Budget;
@@ -10,34 +15,41 @@ use crate::table::Table;
 use larder_index::{Direction, Key, Start};
 use larder_term::object::ObjectView;
 
-/// What `slot` found.
+/// The result of [`Table::slot`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Slot {
-    /// So many objects, which were visited.
+    /// The slot has this number of objects, all of which were visited.
     Objects(usize),
-    /// The slot past the last.
+    /// The slot behind the last one.
     End,
 }
 
-/// Objects that a slot of an unordered table has on average.
+/// The greatest average number of objects in a slot of an unordered table.
 const SLOT_LOAD: usize = 4;
 
 type Visit<'v> = dyn FnMut(&ObjectView<'_>) + 'v;
 
 impl Table {
-    /// Calls `visit` with each object in slot `i`, from 0. An ordered_set has one slot an object,
-    /// in order; O(i). The others have a number of slots that follows from the table's size, about
-    /// four objects to a slot; as long as the size stays within a power of two, each object stays
-    /// in its slot.
+    /// Calls `visit` with each object in slot `i`, from 0.
+    ///
+    /// An ordered_set has one slot per object, in order. Other tables have a number of slots that
+    /// follows from their size, with two to four objects per slot on average. As long as that
+    /// number
+    /// is the same, each object stays in its slot.
     ///
     /// # Errors
-    /// `NoTable`, `Access`, `Busy`; `BadSlot` past `Slot::End`.
+    /// - `NoTable`, `Access`, `Busy`: as for other reads.
+    /// - `BadSlot`: `i` is behind [`Slot::End`].
+    ///
+    /// # Complexity
+    /// Ordered: O(i). Unordered: O(1) on average.
     pub fn slot(&self, who: OwnerId, i: usize, visit: &mut Visit<'_>) -> Result<Slot, Error> {
         self.may_read(who)?;
         let guard = larder_index::pin();
         let op = self.begin(&guard)?;
-        // The number of slots follows from the size at this moment: a caller that goes from slot to
-        // slot while others write may meet an object twice, or not.
+        // The number of slots follows from the current size. So if others write while a caller
+        // walks
+        // from slot to slot, it may visit an object twice or not at all.
         let slots = self.slots(&op)?;
         if i >= slots {
             return if i == slots {
@@ -55,9 +67,12 @@ impl Table {
         })
     }
 
+    /// The number of slots.
     fn slots(&self, op: &Operation<'_>) -> Result<usize, Error> {
         let size = self.size_of(op.store, &mut Budget::scan());
+        // A snapshot counts its objects in slices, when it is first asked. It isn't done yet.
         let size = size.ok_or(Error::Busy)?;
+        // A power of two, so that a slot is a range of hashes.
         Ok(if self.kind().is_ordered() {
             size
         } else {
@@ -65,7 +80,9 @@ impl Table {
         })
     }
 
-    /// Visits the i-th object of an ordered_set.
+    /// Visits the i-th object of an ordered_set. Returns `End` if others have removed so many
+    /// objects
+    /// meanwhile that there is none.
     fn nth_entry(
         &self,
         op: &Operation<'_>,
@@ -85,14 +102,14 @@ impl Table {
             if s.batch.done {
                 return Slot::End;
             }
-            // Entries are counted batch by batch: to ask for a rank would have the table keep
-            // counts.
+            // Skip the whole batch. The index could find a rank faster, but a rank query makes the
+            // tree maintain counts from then on, which costs every later write.
             i -= s.batch.len();
             index.scan_on(guard, Direction::Forward, &mut s.position, &mut s.batch);
         }
     }
 
-    /// Visits the objects whose hash begins with `i`, as a number of `bits` bits.
+    /// Visits the objects whose hash begins with the `bits` bits of `i`. Returns their number.
     fn hash_slot(
         &self,
         op: &Operation<'_>,
@@ -101,15 +118,15 @@ impl Table {
         bits: u32,
         visit: &mut Visit<'_>,
     ) -> usize {
-        // With one slot there are no bits, and a shift by the whole word is none that the processor
-        // has.
+        // If there is one slot, `bits` is 0. A shift by 64 overflows, so handle it.
         let slot_of = |hash: u64| hash.checked_shr(u64::BITS - bits).unwrap_or(0);
         let hash = (i as u64).checked_shl(u64::BITS - bits).unwrap_or(0);
         let (index, guard) = (&op.store.index, op.guard);
-        // Entries lie in the order of their hashes, so a slot is a range of positions: it begins
-        // before all keys with this hash.
+        // Entries are in the order of their hashes, so a slot is a range of positions. An empty key
+        // sorts before all keys, so this position is the start of the range.
         index.position(Key { bytes: &[], hash }, &mut s.position);
-        // About as many as a slot has, and what shows that it has no more.
+        // Ask for a few more entries than a slot has on average. The first one of the next slot
+        // then shows where this one ends.
         s.batch.want = 2 * SLOT_LOAD;
         index.scan(
             guard,
@@ -121,7 +138,7 @@ impl Table {
         loop {
             for entry in 0..s.batch.len() {
                 let (key, value) = (s.batch.key(entry), s.batch.value(entry));
-                // The first entry of another slot: the range ends here.
+                // This is the first entry of the next slot.
                 if slot_of(self.seed.hash(key)) != i as u64 {
                     return seen;
                 }
