@@ -382,10 +382,7 @@ impl<'a> TermRef<'a> {
             FLOAT => View::Float(f64::from_bits(u64::from_le_bytes(array(bytes, 1)))),
             NIL => View::Nil,
             TUPLE => View::Tuple(TupleRef(terms(bytes))),
-            BIN => {
-                let (n, at) = varint::read(bytes, 1);
-                View::Bin(&bytes[at..at + n as usize])
-            }
+            BIN => View::Bin(binary(bytes)),
             _ => self.rare_view(),
         }
     }
@@ -474,6 +471,12 @@ impl<'a> TermRef<'a> {
         }
     }
 
+    /// The float, if the term is one.
+    #[inline]
+    pub fn as_float(self) -> Option<f64> {
+        (self.0[0] == FLOAT).then(|| f64::from_bits(u64::from_le_bytes(array(self.0, 1))))
+    }
+
     /// The atom, if the term is one.
     #[inline]
     pub fn as_atom(self) -> Option<Atom> {
@@ -490,8 +493,9 @@ impl<'a> TermRef<'a> {
     /// The bytes of the binary, if the term is one.
     #[inline]
     pub fn as_binary(self) -> Option<&'a [u8]> {
-        match self.view() {
-            View::Bin(bytes) => Some(bytes),
+        match self.0[0] {
+            BIN => Some(binary(self.0)),
+            BLOB => Some(blob::bytes(self)),
             _ => None,
         }
     }
@@ -594,6 +598,13 @@ pub fn little_endian(bytes: &[u8]) -> i64 {
         }
         _ => 0,
     }
+}
+
+/// The bytes of an inline binary.
+#[inline]
+fn binary(bytes: &[u8]) -> &[u8] {
+    let (n, at) = varint::read(bytes, 1);
+    &bytes[at..at + n as usize]
 }
 
 /// The terms behind a tag and a count.

@@ -23,6 +23,7 @@ use crate::keys::KeyList;
 use crate::read_ahead::ReadAhead;
 use crossbeam_epoch::{Guard, LocalHandle};
 use larder_index::{Shorts, Values};
+use larder_term::object::ObjectBuf;
 use std::cell::Cell;
 
 /// Buffers that together have more bytes than this are dropped after a call.
@@ -39,6 +40,8 @@ pub struct Local {
     pub(crate) shorts: Shorts,
     /// A compressed object, unpacked.
     pub(crate) plain: Vec<u8>,
+    /// The object that a caller's function writes. Empty between calls.
+    pub(crate) object: ObjectBuf,
     /// The read-ahead cursor of steps from key to key.
     pub(crate) read_ahead: ReadAhead,
     /// A buffer for the host, which takes it, uses it and puts it back.
@@ -58,6 +61,7 @@ impl Local {
             values: Values::default(),
             shorts: Shorts::default(),
             plain: Vec::new(),
+            object: ObjectBuf::new(),
             read_ahead: ReadAhead::default(),
             bytes: Vec::new(),
             keys: KeyList::new(),
@@ -88,7 +92,8 @@ impl Local {
     #[inline(always)]
     pub fn trim(&mut self) {
         let own = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
-        if own + self.bytes.capacity() + self.keys.capacity() > KEEP {
+        let lent = self.bytes.capacity() + self.keys.capacity() + self.object.capacity();
+        if own + lent > KEEP {
             self.shrink();
         }
     }
@@ -98,6 +103,7 @@ impl Local {
         self.value = Vec::with_capacity(256);
         self.values = Values::default();
         self.plain = Vec::new();
+        self.object = ObjectBuf::new();
         self.bytes = Vec::new();
         self.keys = KeyList::new();
     }

@@ -86,6 +86,19 @@ impl<'b> ObjectEncoder<'b> {
         }
     }
 
+    /// Sets the key of an ordered_set by its order key, from which it must come back
+    /// ([`order_key::comes_back`]). Takes the place of `key`.
+    #[inline]
+    pub fn order_key(&mut self, key: &[u8]) {
+        self.complete &= !self.keyed
+            && self.object.value.len() == self.header
+            && self.form == KeyForm::Ordered;
+        self.keyed = true;
+        self.missing = self.missing.wrapping_sub(1);
+        self.flags |= FROM_ORDER;
+        self.object.key.extend_from_slice(key);
+    }
+
     #[inline]
     fn hash_key<R>(&mut self, legacy_zero: bool, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
         // The index key contains the bytes of binaries in any case. So they are not put outside.

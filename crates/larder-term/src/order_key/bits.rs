@@ -114,51 +114,61 @@ fn zeros(word: u64) -> u64 {
 /// Appends the term of a bitstring whose order key continues at `at`, behind its tag. Returns the
 /// place behind the order key.
 pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
-    // 1. Read the escaped bytes.
-    let (mut first, mut len) = ([0; ESCAPED + 8], 0);
-    let mut at = at;
-    while len < ESCAPED {
-        let rest = &key[at..];
-        if rest.starts_with(&EIGHT_ZEROS) && len <= ESCAPED - 8 {
-            first[len..len + 8].fill(0);
-            (at, len) = (at + 16, len + 8);
-            continue;
+    // 1. Find the end of the escaped bytes: the first zero without a mark, or the last byte that is
+    //    escaped. `len` counts the bytes without marks.
+    let (mut end, mut len) = (at, 0);
+    loop {
+        let run = before_zero(&key[end..], ESCAPED - len);
+        (end, len) = (end + run, len + run);
+        if len == ESCAPED || key[end + 1] != ZERO_MARK {
+            break;
         }
-        let plain = match rest.first_chunk::<8>() {
-            Some(eight) => {
-                // Copy eight bytes. Those from the first zero on are overwritten later.
-                first[len..len + 8].copy_from_slice(eight);
-                (zeros(u64::from_le_bytes(*eight)).trailing_zeros() / 8) as usize
-            }
-            None => {
-                first[len] = key[at];
-                usize::from(key[at] != 0)
-            }
-        };
-        let plain = plain.min(ESCAPED - len);
-        (at, len) = (at + plain, len + plain);
-        if len < ESCAPED && key[at] == 0 {
-            if key[at + 1] != ZERO_MARK {
-                break;
-            }
-            first[len] = 0;
-            (at, len) = (at + 2, len + 1);
-        }
+        (end, len) = (end + 2, len + 1);
     }
-    let first = &first[..len];
-    if key[at] == LONGER && len == ESCAPED {
-        return read_groups(first, key, at + 1, out);
+    let escaped = &key[at..end];
+    if key[end] == LONGER && len == ESCAPED {
+        return read_groups(escaped, key, end + 1, out);
     }
-    // 2. Read the end.
-    let bits = 8 * len.saturating_sub(1) + usize::from(key[at + 1]);
+    // 2. Read the number of bits, and copy the bytes.
+    let bits = 8 * len.saturating_sub(1) + usize::from(key[end + 1]);
     push_head(bits, out);
-    out.extend_from_slice(first);
-    at + 2
+    push_unescaped(escaped, out);
+    end + 2
 }
 
-/// Continues `read` with groups, which begin at `start`. `first` are the bytes in front of them.
+/// The number of bytes before the first zero, `most` if there are as many.
+#[inline]
+fn before_zero(bytes: &[u8], most: usize) -> usize {
+    let mut at = 0;
+    while let Some(eight) = bytes[at..].first_chunk::<8>() {
+        let zeros = zeros(u64::from_le_bytes(*eight));
+        at += (zeros.trailing_zeros() / 8) as usize;
+        if zeros != 0 || at >= most {
+            return at.min(most);
+        }
+    }
+    let rest = bytes[at..].iter().take_while(|&&byte| byte != 0);
+    (at + rest.count()).min(most)
+}
+
+/// Appends escaped bytes without the marks.
+#[inline]
+fn push_unescaped(escaped: &[u8], out: &mut Vec<u8>) {
+    let mut rest = escaped;
+    loop {
+        let run = before_zero(rest, rest.len());
+        out.extend_from_slice(&rest[..run]);
+        if run == rest.len() {
+            return;
+        }
+        out.push(0);
+        rest = &rest[run + 2..];
+    }
+}
+
+/// Continues `read` with groups, which begin at `start`, behind the escaped bytes.
 #[cold]
-fn read_groups(first: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> usize {
+fn read_groups(escaped: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> usize {
     // 1. Find the number of bits.
     let (mut at, mut len) = (start, ESCAPED);
     while key[at + group(len)] == MORE {
@@ -171,7 +181,7 @@ fn read_groups(first: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> usi
     push_head(bits, out);
     // 2. Copy the bytes.
     out.reserve(bits.div_ceil(8));
-    out.extend_from_slice(first);
+    push_unescaped(escaped, out);
     let (mut from, mut done) = (start, ESCAPED);
     while done < len {
         let size = group(done);
@@ -182,6 +192,7 @@ fn read_groups(first: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> usi
     end
 }
 
+#[inline]
 fn push_head(bits: usize, out: &mut Vec<u8>) {
     let (tag, count) = match bits % 8 {
         0 => (BIN, bits / 8),

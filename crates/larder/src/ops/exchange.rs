@@ -104,9 +104,9 @@ impl Table {
     ) -> Result<(), Error> {
         self.may_write(who)?;
         let (guard, hashed) = (local.pin(), self.key(key));
-        // Take the buffer out of the thread's state, because `f` may call this function.
+        // Take the buffers out of the thread's state, because `f` may call this function.
         let mut seen = std::mem::take(&mut local.bytes);
-        let mut object = ObjectBuf::new();
+        let mut object = std::mem::take(&mut local.object);
         loop {
             // (1)
             seen.clear();
@@ -136,6 +136,9 @@ impl Table {
             })?;
             if is_done {
                 local.bytes = seen;
+                // The table has counts of its own of the new object's handles.
+                object.clear();
+                local.object = object;
                 return Ok(());
             }
         }

@@ -1,8 +1,8 @@
 //! Index keys and objects of typed tables, written to the thread's own buffers.
 //!
-//! A key that is an integer or a short binary becomes an index key in registers or on the stack.
-//! Any other key is first written as a term, and the term as an order key. Both take one pass over
-//! a few bytes.
+//! A key that is an integer or a short binary becomes an index key in registers or on the stack,
+//! and is decoded from that. Any other key is first written as a term, and the term as an order
+//! key. Both take one pass over a few bytes.
 
 use super::key::{bad_key, EncodeKey, Leaf};
 use super::ser;
@@ -55,26 +55,36 @@ pub(super) fn with_key<K: EncodeKey + ?Sized, R>(
     key: &K,
     f: impl FnOnce(&[u8]) -> R,
 ) -> Result<R, Error> {
+    with_leaf(key, |leaf| match leaf {
+        Some(leaf) => Ok(f(leaf)),
+        None => with_buffers(|Buffers { term, key: out, .. }| {
+            push_key(key, term, out)?;
+            Ok(f(out))
+        }),
+    })
+}
+
+/// Calls `f` with the index key of an ordered_set for a key that is an integer or a short binary,
+/// and with `None` for any other key. The key comes back from this index key.
+#[inline(always)]
+fn with_leaf<K: EncodeKey + ?Sized, R>(key: &K, f: impl FnOnce(Option<&[u8]>) -> R) -> R {
     match key.leaf() {
         Leaf::Int(n) => {
             if let Some((first, rest, used)) = order_key::of_int(n) {
                 let [a, b, c, d, e, g, h, i] = rest;
-                return Ok(f(&[first, a, b, c, d, e, g, h, i][..1 + used]));
+                return f(Some(&[first, a, b, c, d, e, g, h, i][..1 + used]));
             }
         }
-        Leaf::Large(n) => return Ok(f(&order_key::of_large(n))),
+        Leaf::Large(n) => return f(Some(&order_key::of_large(n))),
         Leaf::Binary(bytes) => {
             let mut short = [0u8; SHORT_KEY];
             if let Some(used) = order_key::encode_binary(bytes, &mut short) {
-                return Ok(f(&short[..used]));
+                return f(Some(&short[..used]));
             }
         }
         Leaf::Other => {}
     }
-    with_buffers(|Buffers { term, key: out, .. }| {
-        push_key(key, term, out)?;
-        Ok(f(out))
-    })
+    f(None)
 }
 
 /// Writes the index key of an ordered_set for any key, by way of its term.
@@ -141,7 +151,13 @@ pub(super) fn write_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
     let (form, compressed) = (table.key_form(), table.compressed());
     // A row that is not finished leaves an empty buffer.
     let mut enc = ObjectEncoder::new(object, 2, 1, form, compressed);
-    enc.key(|e| key.encode_key(e))?;
+    with_leaf(key, |leaf| match leaf {
+        Some(leaf) => {
+            enc.order_key(leaf);
+            Ok(())
+        }
+        None => enc.key(|e| key.encode_key(e)),
+    })?;
     enc.element(|e| ser::write(value, e))?;
     match enc.finish() {
         true => Ok(()),

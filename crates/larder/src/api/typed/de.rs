@@ -86,6 +86,15 @@ impl<'v> ValueReader<'v> {
         de::Error::invalid_type(what, expected)
     }
 
+    /// Visits an integer that doesn't fit into an `i64`.
+    #[cold]
+    fn large_integer<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        match self.term.view() {
+            View::Big(_) => de::Deserializer::deserialize_u128(self, visitor),
+            _ => Err(self.unexpected(&visitor)),
+        }
+    }
+
     /// Visits all elements of a sequence: what the visitor leaves over is an error.
     #[inline]
     fn visit_all<V: Visitor<'v>>(
@@ -131,9 +140,15 @@ impl<'v> ValueReader<'v> {
         Some((atom.text(), elements))
     }
 
+    #[inline]
     fn float(self) -> Option<f64> {
+        self.term.as_float().or_else(|| self.other_float())
+    }
+
+    /// The float that another term stands for.
+    #[cold]
+    fn other_float(self) -> Option<f64> {
         match self.term.view() {
-            View::Float(x) => Some(x),
             // Of a writer for whom whole numbers are numbers.
             View::Int(n) => (n as f64 as i128 == i128::from(n)).then_some(n as f64),
             View::Atom(atom) => match atom.text() {
@@ -152,11 +167,10 @@ macro_rules! integers {
         #[inline]
         fn $name<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
             // The visitor knows what its type has room for.
-            match self.term.view() {
-                View::Int(n @ 0..) => visitor.visit_u64(n as u64),
-                View::Int(n) => visitor.visit_i64(n),
-                View::Big(_) => self.deserialize_u128(visitor),
-                _ => Err(self.unexpected(&visitor)),
+            match self.term.as_int() {
+                Some(n @ 0..) => visitor.visit_u64(n as u64),
+                Some(n) => visitor.visit_i64(n),
+                None => self.large_integer(visitor),
             }
         }
     )*};

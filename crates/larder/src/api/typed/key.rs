@@ -133,10 +133,9 @@ macro_rules! integers {
         impl OrderedKey for $type {
             #[inline]
             fn decode_key(term: TermRef<'_>) -> Option<Self> {
-                match term.view() {
-                    View::Int(n) => Self::try_from(n).ok(),
-                    View::Big(_) => Self::try_from(unsigned(term)?).ok(),
-                    _ => None,
+                match term.as_int() {
+                    Some(n) => Self::try_from(n).ok(),
+                    None => Self::try_from(unsigned(term)?).ok(),
                 }
             }
         }
