@@ -33,6 +33,8 @@ struct Bodies {
     /// The body of `leaf`, if the key is a single integer, text or the like.
     leaf: Option<TokenStream>,
     decode: TokenStream,
+    /// The body of `of_leaf`, likewise.
+    of_leaf: Option<TokenStream>,
 }
 
 /// Generates the two implementations.
@@ -41,6 +43,7 @@ fn derive(input: &DeriveInput) -> Result<TokenStream> {
         encode,
         leaf,
         decode,
+        of_leaf,
     } = match &input.data {
         Data::Struct(data) => of_struct(&data.fields),
         Data::Enum(data) => of_enum(data)?,
@@ -60,6 +63,14 @@ fn derive(input: &DeriveInput) -> Result<TokenStream> {
             #[inline(always)]
             fn leaf(&self) -> ::larder::typed::Leaf<'_> {
                 #leaf
+            }
+        }
+    });
+    let of_leaf = of_leaf.map(|of_leaf| {
+        quote! {
+            #[inline(always)]
+            fn of_leaf(leaf: ::larder::typed::Leaf<'_>) -> ::core::option::Option<Self> {
+                #of_leaf
             }
         }
     });
@@ -85,6 +96,7 @@ fn derive(input: &DeriveInput) -> Result<TokenStream> {
             ) -> ::core::option::Option<Self> {
                 #decode
             }
+            #of_leaf
         }
     })
 }
@@ -124,6 +136,9 @@ fn of_struct(fields: &Fields) -> Bodies {
             decode: quote! {
                 ::core::option::Option::Some(Self(::larder::typed::OrderedKey::decode_key(term)?))
             },
+            of_leaf: Some(quote! {
+                ::core::option::Option::Some(Self(::larder::typed::OrderedKey::of_leaf(leaf)?))
+            }),
         };
     }
     let (write, read) = (written(&names), read(&names, &quote!(term)));
@@ -137,6 +152,7 @@ fn of_struct(fields: &Fields) -> Bodies {
             #read
             ::core::option::Option::Some(Self #pattern)
         },
+        of_leaf: None,
     }
 }
 
@@ -174,6 +190,7 @@ fn of_enum(data: &syn::DataEnum) -> Result<Bodies> {
                     _ => ::core::option::Option::None,
                 }
             },
+            of_leaf: None,
         });
     }
     let (mut encode, mut decode) = (Vec::new(), Vec::new());
@@ -208,6 +225,7 @@ fn of_enum(data: &syn::DataEnum) -> Result<Bodies> {
                 _ => ::core::option::Option::None,
             }
         },
+        of_leaf: None,
     })
 }
 

@@ -101,6 +101,7 @@ mod skip;
 pub mod tags;
 mod term;
 pub mod text;
+mod utf8;
 pub mod varint;
 mod view;
 
@@ -115,6 +116,7 @@ pub use map_order::{key_order, DuplicateKey};
 pub use node::{Node, NodeName};
 pub use skip::{head, skip};
 pub use term::{AsTerm, Incomplete, NotFinite, Term, TermBuf};
+pub use utf8::utf8;
 pub use view::{
     little_endian, BigRef, FunRef, Kind, ListRef, MapRef, Pairs, PidRef, PortRef, RefRef, TermRef,
     Terms, TupleRef, View,

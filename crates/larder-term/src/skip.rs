@@ -138,6 +138,10 @@ pub fn end_of(bytes: &[u8], at: usize) -> usize {
 
 /// `end_of`, if the tag alone doesn't determine the length.
 fn end_of_other(bytes: &[u8], at: usize) -> usize {
+    if bytes[at] == BIN {
+        let (n, at) = varint::read(bytes, at + 1);
+        return at + n as usize;
+    }
     let (mut at, mut pending) = head(bytes, at);
     while pending > 0 {
         // The tags of most children determine their lengths.

@@ -66,6 +66,18 @@ impl<'a> Stored<'a> {
         }
     }
 
+    /// The key, if it is an integer in an ordered_set.
+    #[inline]
+    pub(crate) fn int_key(&self) -> Option<i64> {
+        object::ordered_int(self.key, self.bytes)
+    }
+
+    /// The key, if it is a binary of at most 512 bytes in an ordered_set, none of them zero.
+    #[inline]
+    pub(crate) fn binary_key(&self) -> Option<&'a [u8]> {
+        object::ordered_binary(self.key, self.bytes)
+    }
+
     /// The key, if it is known without opening the object. That is so for most keys, except in an
     /// ordered_set.
     #[inline]

@@ -90,9 +90,8 @@ impl<'b> ObjectEncoder<'b> {
     /// ([`order_key::comes_back`]). Takes the place of `key`.
     #[inline]
     pub fn order_key(&mut self, key: &[u8]) {
-        self.complete &= !self.keyed
-            && self.object.value.len() == self.header
-            && self.form == KeyForm::Ordered;
+        self.complete &=
+            !self.keyed && self.object.value.len() == self.header && self.form == KeyForm::Ordered;
         self.keyed = true;
         self.missing = self.missing.wrapping_sub(1);
         self.flags |= FROM_ORDER;

@@ -57,6 +57,17 @@ pub fn ordered_int(index_key: &[u8], value: &[u8]) -> Option<i64> {
     order_key::to_int(index_key)
 }
 
+/// The key of an object of a table in key order, if it is a binary of at most 512 bytes, none of
+/// them zero.
+#[inline]
+pub fn ordered_binary<'k>(index_key: &'k [u8], value: &[u8]) -> Option<&'k [u8]> {
+    let &header = value.first()?;
+    if header & FROM_ORDER == 0 {
+        return None;
+    }
+    order_key::to_binary(index_key)
+}
+
 /// A stored object that is open for reading.
 #[derive(Clone, Copy)]
 pub struct ObjectView<'a> {

@@ -111,6 +111,17 @@ fn zeros(word: u64) -> u64 {
     word.wrapping_sub(ONES) & !word & (ONES << 7)
 }
 
+/// The bytes of the binary whose order key this is, if there are at most 512, none of them zero.
+#[inline]
+pub fn to_binary(key: &[u8]) -> Option<&[u8]> {
+    let (bytes, end) = key.strip_prefix(&[BITSTRING])?.split_last_chunk()?;
+    // Without groups and marks, the bytes are as they are. The last one has eight bits.
+    let is_plain = *end == [0, if bytes.is_empty() { 0 } else { 8 }]
+        && bytes.len() <= ESCAPED
+        && before_zero(bytes, ESCAPED) == bytes.len();
+    is_plain.then_some(bytes)
+}
+
 /// Appends the term of a bitstring whose order key continues at `at`, behind its tag. Returns the
 /// place behind the order key.
 pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
@@ -132,7 +143,7 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     // 2. Read the number of bits, and copy the bytes.
     let bits = 8 * len.saturating_sub(1) + usize::from(key[end + 1]);
     push_head(bits, out);
-    push_unescaped(escaped, out);
+    push_unescaped(escaped, len, out);
     end + 2
 }
 
@@ -151,9 +162,12 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
     (at + rest.count()).min(most)
 }
 
-/// Appends escaped bytes without the marks.
+/// Appends escaped bytes without the marks, which are `len` bytes.
 #[inline]
-fn push_unescaped(escaped: &[u8], out: &mut Vec<u8>) {
+fn push_unescaped(escaped: &[u8], len: usize, out: &mut Vec<u8>) {
+    if escaped.len() == len {
+        return out.extend_from_slice(escaped);
+    }
     let mut rest = escaped;
     loop {
         let run = before_zero(rest, rest.len());
@@ -181,7 +195,7 @@ fn read_groups(escaped: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> u
     push_head(bits, out);
     // 2. Copy the bytes.
     out.reserve(bits.div_ceil(8));
-    push_unescaped(escaped, out);
+    push_unescaped(escaped, ESCAPED, out);
     let (mut from, mut done) = (start, ESCAPED);
     while done < len {
         let size = group(done);
@@ -253,6 +267,33 @@ mod tests {
                 check(a, b);
             }
         }
+    }
+
+    #[test]
+    fn plain_binaries_in_place() {
+        for len in [0, 1, 7, 8, 9, 511, 512] {
+            let plain = key(&Term::binary(&vec![3; len]));
+            assert_eq!(
+                order_key::to_binary(&plain),
+                Some(&vec![3; len][..]),
+                "{len}"
+            );
+            // A zero at any place is escaped.
+            for at in (0..len).step_by(1 + len / 9) {
+                let mut bytes = vec![3; len];
+                bytes[at] = 0;
+                assert_eq!(order_key::to_binary(&key(&Term::binary(&bytes))), None);
+            }
+        }
+        let longer = key(&Term::binary(&[3; 513]));
+        let others = [
+            bits(9, &[3], 65),
+            Term::from(7),
+            Term::tuple([Term::binary(&[3])]),
+        ];
+        let keys = others.iter().map(key).chain([longer]);
+        keys.for_each(|key| assert_eq!(order_key::to_binary(&key), None, "{key:?}"));
+        assert_eq!(order_key::to_binary(&[]), None);
     }
 
     #[test]

@@ -32,6 +32,7 @@ mod flat;
 mod numbers;
 mod sink;
 
+pub use bits::to_binary;
 pub use decode::{comes_back, decode};
 pub use flat::{encode_binary, encode_flat};
 pub use numbers::{of_int, of_large, to_int};

@@ -11,7 +11,7 @@ use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::raw;
+use crate::stored::Stored;
 use crate::table::Table;
 use larder_index::Direction;
 use larder_matchspec::{Context, Outcome, Program, Scratch};
@@ -77,9 +77,9 @@ impl Scan {
         })
     }
 
-    /// Runs one slice: calls `row` with the program and each object. Returns `More` if `row` pauses
-    /// or the budget is used up, and `Done` at the end of the scan. `few` and `any_order` are those
-    /// of [`Cursor::fill`].
+    /// Runs one slice: calls `row` with the program and each object, which isn't opened yet.
+    /// Returns `More` if `row` pauses or the budget is used up, and `Done` at the end of the scan.
+    /// `few` and `any_order` are those of [`Cursor::fill`].
     ///
     /// # Errors
     /// `NoTable`; `Busy`, before a row is read.
@@ -88,7 +88,7 @@ impl Scan {
         &mut self,
         budget: &mut Budget,
         (few, any_order): (usize, bool),
-        mut row: impl FnMut(Option<&Program>, &ObjectView<'_>, &mut Scratch) -> Go,
+        mut row: impl FnMut(Option<&Program>, Stored<'_>, &mut Scratch) -> Go,
     ) -> Result<Step, Error> {
         let Scan {
             table,
@@ -123,8 +123,7 @@ impl Scan {
             // meanwhile.
             for i in 0..usable {
                 let (key, value) = batch.entry(i);
-                let object = raw::view(key, value, keypos, plain);
-                let go = row(program, &object, scratch);
+                let go = row(program, Stored::new(key, value, keypos, plain), scratch);
                 // (4) Pause behind this row, if the caller wants to or the budget is used up.
                 if !budget.spend(cost(weight, value)) || go == Go::Pause {
                     if i + 1 < usable {
@@ -263,6 +262,37 @@ impl SelectJob {
         ctx: &Context<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<ScanStep, Error> {
+        self.run(budget, |program, stored, scratch| {
+            result_of(program, &stored.view(), ctx, scratch, sink)
+        })
+    }
+
+    /// Like `step`, for a job without a program ([`Table::each`]): passes on each object as it is
+    /// stored.
+    ///
+    /// # Errors
+    /// Those of `step`.
+    #[inline]
+    pub fn step_each(
+        &mut self,
+        budget: &mut Budget,
+        mut visit: impl FnMut(Stored<'_>),
+    ) -> Result<ScanStep, Error> {
+        self.run(budget, |program, stored, _| {
+            debug_assert!(program.is_none(), "a program builds results of its own");
+            visit(stored);
+            true
+        })
+    }
+
+    /// Runs one slice. `found` passes on the result for an object, and returns whether there is
+    /// one.
+    #[inline(always)]
+    fn run(
+        &mut self,
+        budget: &mut Budget,
+        mut found: impl FnMut(Option<&Program>, Stored<'_>, &mut Scratch) -> bool,
+    ) -> Result<ScanStep, Error> {
         if self.limit == Some(0) {
             return Ok(ScanStep::Limit);
         }
@@ -270,8 +300,8 @@ impl SelectJob {
         let mut full = false;
         // Without a limit, all results are wanted, in any order.
         let wanted = (limit.unwrap_or(0), limit.is_none());
-        let step = self.scan.rows(budget, wanted, |program, object, scratch| {
-            if !result_of(program, object, ctx, scratch, sink) {
+        let step = self.scan.rows(budget, wanted, |program, stored, scratch| {
+            if !found(program, stored, scratch) {
                 return Go::On;
             }
             full = use_one(limit);
@@ -365,8 +395,9 @@ impl CountJob {
     pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
         let count = &mut self.count;
         self.scan
-            .rows(budget, (0, true), |program, object, scratch| {
-                let is_true = program.is_none_or(|program| program.is_true(object, ctx, scratch));
+            .rows(budget, (0, true), |program, stored, scratch| {
+                let is_true =
+                    program.is_none_or(|program| program.is_true(&stored.view(), ctx, scratch));
                 *count += u64::from(is_true);
                 Go::On
             })

@@ -6,7 +6,7 @@
 
 use super::key::{signed, unsigned};
 use super::ser::{ValueError, DEPTH, INFINITY, MINUS_INFINITY, NAN, NONE, SOME};
-use larder_term::{Kind, Pairs, TermRef, Terms, View};
+use larder_term::{utf8, Kind, Pairs, TermRef, Terms, View};
 use serde::de::value::BorrowedStrDeserializer;
 use serde::de::{self, Deserialize, DeserializeSeed, Unexpected, Visitor};
 use std::fmt::Display;
@@ -124,7 +124,7 @@ impl<'v> ValueReader<'v> {
     }
 
     fn text(self) -> Option<&'v str> {
-        std::str::from_utf8(self.term.as_binary()?).ok()
+        utf8(self.term.as_binary()?)
     }
 
     /// A list, empty or not.
@@ -360,10 +360,9 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ValueError> {
-        match self.term.view() {
-            View::Tuple(tuple) => self.visit_all(tuple.iter(), visitor),
-            View::Map(map) => self.visit_map(map.iter(), visitor),
-            _ => Err(self.unexpected(&visitor)),
+        match self.term.as_tuple() {
+            Some(tuple) => self.visit_all(tuple.iter(), visitor),
+            None => self.deserialize_map(visitor),
         }
     }
 

@@ -15,7 +15,7 @@
 //! An ordered_set keeps keys in the order of terms, so that is the order of the type's values.
 
 use crate::error::Error;
-use larder_term::{Encoder, TermRef, View};
+use larder_term::{utf8, Encoder, TermRef, View};
 use smallvec::SmallVec;
 use std::borrow::Cow;
 use std::rc::Rc;
@@ -85,6 +85,13 @@ pub trait OrderedKey: EncodeKey + Sized {
     /// Decodes a key; `None` if the term is none of this type's.
     fn decode_key(term: TermRef<'_>) -> Option<Self>;
 
+    /// The key of a simple form, if the type has one, without a term: the inverse of `leaf`.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn of_leaf(_leaf: Leaf<'_>) -> Option<Self> {
+        None
+    }
+
     /// The value of a byte, if the type is that of bytes.
     #[doc(hidden)]
     #[inline(always)]
@@ -104,6 +111,24 @@ pub enum Leaf<'k> {
     Binary(&'k [u8]),
     /// Anything.
     Other,
+}
+
+impl<'k> Leaf<'k> {
+    #[inline(always)]
+    fn int(&self) -> Option<i64> {
+        match *self {
+            Leaf::Int(n) => Some(n),
+            _ => None,
+        }
+    }
+
+    #[inline(always)]
+    fn binary(&self) -> Option<&'k [u8]> {
+        match *self {
+            Leaf::Binary(bytes) => Some(bytes),
+            _ => None,
+        }
+    }
 }
 
 /// The error for a value that is an invalid key, with the reason.
@@ -137,6 +162,11 @@ macro_rules! integers {
                     Some(n) => Self::try_from(n).ok(),
                     None => Self::try_from(unsigned(term)?).ok(),
                 }
+            }
+
+            #[inline(always)]
+            fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
+                Self::try_from(leaf.int()?).ok()
             }
         }
     )*};
@@ -223,6 +253,11 @@ impl OrderedKey for u8 {
     }
 
     #[inline(always)]
+    fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
+        leaf.int()?.try_into().ok()
+    }
+
+    #[inline(always)]
     fn from_bytes(bytes: &[u8]) -> Option<Vec<Self>> {
         Some(bytes.to_vec())
     }
@@ -243,6 +278,11 @@ impl EncodeKey for char {
 impl OrderedKey for char {
     fn decode_key(term: TermRef<'_>) -> Option<Self> {
         char::from_u32(u32::decode_key(term)?)
+    }
+
+    #[inline(always)]
+    fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
+        char::from_u32(u32::of_leaf(leaf)?)
     }
 }
 
@@ -324,9 +364,12 @@ impl EncodeKey for String {
 impl OrderedKey for String {
     #[inline]
     fn decode_key(term: TermRef<'_>) -> Option<Self> {
-        std::str::from_utf8(term.as_binary()?)
-            .ok()
-            .map(str::to_owned)
+        utf8(term.as_binary()?).map(str::to_owned)
+    }
+
+    #[inline(always)]
+    fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
+        utf8(leaf.binary()?).map(str::to_owned)
     }
 }
 
@@ -364,6 +407,11 @@ impl<T: OrderedKey> OrderedKey for Vec<T> {
         }
         term.as_list()?.map(T::decode_key).collect()
     }
+
+    #[inline(always)]
+    fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
+        T::from_bytes(leaf.binary()?)
+    }
 }
 
 impl<T: EncodeKey, const N: usize> EncodeKey for [T; N] {
@@ -390,6 +438,11 @@ impl<T: OrderedKey, const N: usize> OrderedKey for [T; N] {
         let elements = term.as_tuple().filter(|tuple| tuple.arity() == N)?;
         let keys: Option<SmallVec<[T; N]>> = elements.iter().map(T::decode_key).collect();
         keys?.into_inner().ok()
+    }
+
+    #[inline(always)]
+    fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
+        T::from_bytes(leaf.binary()?)?.try_into().ok()
     }
 }
 
@@ -463,11 +516,21 @@ macro_rules! pointers {
             fn decode_key(term: TermRef<'_>) -> Option<Self> {
                 T::decode_key(term).map($from)
             }
+
+            #[inline(always)]
+            fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
+                T::of_leaf(leaf).map($from)
+            }
         }
 
         impl OrderedKey for $pointer<str> {
             fn decode_key(term: TermRef<'_>) -> Option<Self> {
                 String::decode_key(term).map($pointer::from)
+            }
+
+            #[inline(always)]
+            fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
+                String::of_leaf(leaf).map($pointer::from)
             }
         }
     )*};

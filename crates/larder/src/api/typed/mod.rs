@@ -362,7 +362,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         self.table.patiently(|| {
             with_local(|local| {
                 table.step_in(local, me, None, (direction, false), |stored| {
-                    found = row::row(&stored.view()).map(Some);
+                    found = row::row(stored).map(Some);
                     0
                 })
             })
@@ -621,7 +621,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         let (table, me) = (self.table.engine_table(), self.table.me());
         let mut found = Ok(None);
         self.table
-            .patiently(|| table.nth(me, n, &mut |object| found = row::row(object).map(Some)))?;
+            .patiently(|| table.nth(me, n, &mut |object| found = row::opened(object).map(Some)))?;
         found
     }
 

@@ -15,11 +15,11 @@
 
 use super::key::{EncodeKey, OrderedKey};
 use super::{bytes, row};
-use crate::api::select::with_context;
 use crate::api::Table;
 use crate::budget::Budget;
 use crate::error::Error;
-use crate::scan::{Output, ScanStep, SelectJob};
+use crate::scan::{ScanStep, SelectJob};
+use crate::stored::Stored;
 use larder_index::Direction;
 use serde::de::DeserializeOwned;
 use std::collections::VecDeque;
@@ -136,22 +136,19 @@ fn gather<K: OrderedKey, V: DeserializeOwned>(
     mut give: impl FnMut(Row<K, V>),
 ) -> Result<bool, Error> {
     let mut is_over = false;
-    let mut sink = |output: Output<'_>| {
-        let Output::Object(object) = output else {
-            return;
-        };
+    let mut visit = |stored: Stored<'_>| {
         if !is_over {
-            let row = row::row(object);
+            let row = row::row(stored);
             is_over = row.is_err();
             give(row);
         }
     };
-    let step = with_context(|context| loop {
-        let step = table.patiently(|| job.step(&mut Budget::unlimited(), context, &mut sink))?;
+    let step = loop {
+        let step = table.patiently(|| job.step_each(&mut Budget::unlimited(), &mut visit))?;
         if step != ScanStep::More {
-            return Ok::<_, Error>(step);
+            break step;
         }
-    })?;
+    };
     Ok(is_over || step == ScanStep::Done)
 }
 

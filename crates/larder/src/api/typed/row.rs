@@ -1,7 +1,7 @@
 //! Rows of typed tables, read in place.
 
 use super::de;
-use super::key::OrderedKey;
+use super::key::{Leaf, OrderedKey};
 use super::ser::ValueError;
 use crate::error::Error;
 use crate::raw;
@@ -100,6 +100,24 @@ pub(super) fn value<V: for<'v> Deserialize<'v>>(stored: Stored<'_>) -> Result<V,
 /// `WrongType`.
 #[inline]
 pub(super) fn row<K: OrderedKey, V: for<'v> Deserialize<'v>>(
+    stored: Stored<'_>,
+) -> Result<(K, V), Error> {
+    // A simple key is read from the index key, without a term.
+    let leaf = match stored.int_key() {
+        Some(n) => Leaf::Int(n),
+        None => stored.binary_key().map_or(Leaf::Other, Leaf::Binary),
+    };
+    match (stored.beside_key(), K::of_leaf(leaf)) {
+        (Some((2, value)), Some(key)) => Ok((key, View(raw::stored(value)).read()?)),
+        _ => opened(&stored.view()),
+    }
+}
+
+/// The key and the value of a row that is open.
+///
+/// # Errors
+/// `WrongType`.
+pub(super) fn opened<K: OrderedKey, V: for<'v> Deserialize<'v>>(
     object: &ObjectView<'_>,
 ) -> Result<(K, V), Error> {
     let (2, Some(value)) = (object.arity(), object.others().next()) else {
