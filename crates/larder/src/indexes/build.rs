@@ -22,8 +22,8 @@
 //! The store is replaced by one without the index. Writes that revalidated before may still change
 //! its entries, but nobody reads them.
 
-use super::layer::with_working;
-use super::{Entries, IndexDefinition, Indexes, Refused};
+use super::layer::{with_working, Working};
+use super::{Entries, Entry, IndexDefinition, Indexes, Refused, TableKeys};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
@@ -120,9 +120,12 @@ impl Table {
             let mut each = own.map_or_else(Vec::new, |own| own.each.clone());
             change(&mut each)?;
             let claims = own.map_or_else(Arc::default, |own| Arc::clone(&own.claims));
-            let table = (self.keypos(), self.kind().is_unique());
+            let keys = TableKeys {
+                position: self.keypos(),
+                one_row: self.kind().is_unique(),
+            };
             let store = op.store.through(Layers {
-                indexes: Indexes::of(each, table, (&self.seed, claims)),
+                indexes: Indexes::of(each, keys, &self.seed, claims),
                 ..op.store.layers().clone()
             });
             if self.state.replace(op.state, store, guard).is_ok() {
@@ -219,8 +222,10 @@ impl Table {
         let mut all = BTreeMap::<Vec<u8>, u64>::new();
         let note = |row: &[u8], all: &mut BTreeMap<Vec<u8>, u64>| {
             with_working(|working| {
-                let buffers = (&mut working.plain, &mut working.scratch);
-                indexes.values_of(entries, (key, row), buffers, &mut working.new);
+                let Working {
+                    row: buffers, new, ..
+                } = working;
+                indexes.values_of(entries, key, row, buffers, new);
                 for value in working.new.iter() {
                     *all.entry(value.to_vec()).or_default() += 1;
                 }
@@ -229,12 +234,12 @@ impl Table {
         let (mut position, mut why) = (Vec::new(), None);
         let mut set = |all: &BTreeMap<Vec<u8>, u64>| {
             for (value, &rows) in all {
+                let entry = Entry { value, key };
                 if entries.definition.unique {
-                    let claim = (&value[..], key, rows);
-                    let claimed = indexes.claim_for_build(entries, op.guard, claim);
+                    let claimed = indexes.claim_for_build(entries, op.guard, entry, rows);
                     why = why.or(claimed.err());
                 } else {
-                    entries.set(op.guard, (value, key), rows, &mut position);
+                    entries.set(op.guard, entry, rows, &mut position);
                 }
             }
         };

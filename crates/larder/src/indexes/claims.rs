@@ -24,7 +24,7 @@
 use super::entries::Claim;
 use super::layer::{with_working, Working};
 use super::values::has;
-use super::{Entries, Indexes};
+use super::{Entries, Entry, Indexes};
 use larder_index::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use larder_index::sync::{planted, Fault};
 use larder_index::{Guard, Values};
@@ -53,14 +53,43 @@ pub(crate) enum Refused {
 /// Claimed values of rows that are about to be written.
 pub(crate) struct Claimed {
     indexes: Arc<Indexes>,
-    made: Vec<Made>,
+    made: Vec<ClaimedEntry>,
     /// Values that one of the rows gives up, and another one gets.
-    heirs: Vec<Made>,
+    heirs: Vec<ClaimedEntry>,
     are_kept: bool,
 }
 
-/// A claim: the number of the index, the value, the key.
-type Made = (usize, Vec<u8>, Vec<u8>);
+/// An entry that was claimed.
+struct ClaimedEntry {
+    /// The number of the index.
+    index: usize,
+    value: Vec<u8>,
+    key: Vec<u8>,
+}
+
+impl ClaimedEntry {
+    fn new(index: usize, entry: Entry<'_>) -> Self {
+        ClaimedEntry {
+            index,
+            value: entry.value.to_vec(),
+            key: entry.key.to_vec(),
+        }
+    }
+
+    fn entry(&self) -> Entry<'_> {
+        Entry {
+            value: &self.value,
+            key: &self.key,
+        }
+    }
+}
+
+/// The rows of a key that a commit replaces.
+pub(crate) struct ReplacedRows<'a> {
+    pub(crate) key: &'a [u8],
+    pub(crate) old: Values,
+    pub(crate) new: Values,
+}
 
 impl Claims {
     fn begin(&self) {
@@ -95,7 +124,9 @@ impl Indexes {
     pub(crate) fn claim(
         self: &Arc<Self>,
         guard: &Guard,
-        (key, old, new): (&[u8], Option<&[u8]>, &[u8]),
+        key: &[u8],
+        old: Option<&[u8]>,
+        new: &[u8],
         revalidate: impl FnOnce() -> bool,
     ) -> Result<(), Refused> {
         if !self.has_unique() {
@@ -110,41 +141,45 @@ impl Indexes {
         &self,
         guard: &Guard,
         key: &[u8],
-        (old, new): (Option<&[u8]>, &[u8]),
-        made: &mut Vec<Made>,
+        old: Option<&[u8]>,
+        new: &[u8],
+        made: &mut Vec<ClaimedEntry>,
     ) -> Result<(), Refused> {
         with_working(|working| {
             let Working {
-                plain,
-                scratch,
+                row,
                 old: before,
                 new: after,
                 ..
             } = working;
-            for (number, entries) in self.unique() {
+            for (index, entries) in self.unique() {
                 before.clear();
                 if let Some(old) = old {
-                    self.values_of(entries, (key, old), (plain, scratch), before);
+                    self.values_of(entries, key, old, row, before);
                 }
-                self.values_of(entries, (key, new), (plain, scratch), after);
+                self.values_of(entries, key, new, row, after);
+                // The key already has the values that the old row has.
                 for value in after.iter().filter(|value| !has(before, value)) {
-                    self.claim_value((number, entries), guard, (value, key), made)?;
+                    self.claim_value(index, entries, guard, Entry { value, key }, made)?;
                 }
             }
             Ok(())
         })
     }
 
+    /// Claims a value of the unique index with this number.
     fn claim_value(
         &self,
-        (number, entries): (usize, &Entries),
+        index: usize,
+        entries: &Entries,
         guard: &Guard,
-        (value, key): (&[u8], &[u8]),
-        made: &mut Vec<Made>,
+        entry: Entry<'_>,
+        made: &mut Vec<ClaimedEntry>,
     ) -> Result<(), Refused> {
+        // Read this before the entry. If a claim is given back in between, the numbers differ.
         let undone = self.claims.undone();
-        match entries.claim(guard, (value, key), self.one) {
-            Claim::Made => made.push((number, value.to_vec(), key.to_vec())),
+        match entries.claim(guard, entry, self.keys.one_row) {
+            Claim::Made => made.push(ClaimedEntry::new(index, entry)),
             Claim::Own => {}
             Claim::Taken if !self.claims.is_settled(undone, 1) => return Err(Refused::Unsettled),
             // An index that is being built is given up instead.
@@ -163,11 +198,12 @@ impl Indexes {
         &self,
         entries: &Entries,
         guard: &Guard,
-        (value, key, rows): (&[u8], &[u8], u64),
+        entry: Entry<'_>,
+        rows: u64,
     ) -> Result<(), Refused> {
         let undone = self.claims.undone();
         // The rows exist, so this claim is never given back.
-        let claim = entries.claim(guard, (value, key), true);
+        let claim = entries.claim(guard, entry, true);
         if claim == Claim::Taken && !self.claims.is_settled(undone, 0) {
             return Err(Refused::Unsettled);
         }
@@ -185,9 +221,11 @@ impl Indexes {
         let mut all = Vec::new();
         with_working(|working| {
             for row in rows.iter() {
-                let buffers = (&mut working.plain, &mut working.scratch);
-                self.values_of(entries, (key, row), buffers, &mut working.new);
-                all.extend(working.new.iter().map(<[u8]>::to_vec));
+                let Working {
+                    row: buffers, new, ..
+                } = &mut *working;
+                self.values_of(entries, key, row, buffers, new);
+                all.extend(new.iter().map(<[u8]>::to_vec));
             }
         });
         all.sort_unstable();
@@ -200,10 +238,11 @@ impl Indexes {
         each.filter(|(_, entries)| entries.definition.unique)
     }
 
-    fn give_back(&self, guard: &Guard, made: &[Made]) {
+    /// Removes claimed entries, the last one first.
+    fn give_back(&self, guard: &Guard, made: &[ClaimedEntry]) {
         let mut position = Vec::new();
-        for (number, value, key) in made.iter().rev() {
-            self.each[*number].remove(guard, (value, key), &mut position);
+        for claimed in made.iter().rev() {
+            self.each[claimed.index].remove(guard, claimed.entry(), &mut position);
         }
     }
 }
@@ -229,21 +268,21 @@ impl Claimed {
         new: &[u8],
     ) -> Result<(), Refused> {
         let Claimed { indexes, made, .. } = self;
-        indexes.claim_each(guard, key, (old, new), made)
+        indexes.claim_each(guard, key, old, new, made)
     }
 
-    /// Claims the values of rows that are written together: each key comes with its old and its new
-    /// rows. A row may get a value that another one gives up.
+    /// Claims the values of rows that are written together. A row may get a value that another one
+    /// gives up.
     pub(crate) fn claim_together(
         &mut self,
         guard: &Guard,
-        rows: &[(&[u8], Values, Values)],
+        rows: &[ReplacedRows<'_>],
     ) -> Result<(), Refused> {
         let indexes = Arc::clone(&self.indexes);
-        for (number, entries) in indexes.unique() {
+        for (index, entries) in indexes.unique() {
             let mut given_up = BTreeMap::<Vec<u8>, Option<&[u8]>>::new();
             let mut wanted = Vec::<(Vec<u8>, &[u8])>::new();
-            for (key, old, new) in rows {
+            for ReplacedRows { key, old, new } in rows {
                 let (before, after) = (
                     indexes.all_values(entries, key, old),
                     indexes.all_values(entries, key, new),
@@ -264,33 +303,27 @@ impl Claimed {
                     // These are made last, in `hand_over`, because they can't be given back.
                     Some(heir @ None) => *heir = Some(key),
                     Some(_) => return Err(Refused::Taken(entries.definition.name)),
-                    None => self.claim_value((number, entries), guard, (value, key))?,
+                    None => {
+                        let made = &mut self.made;
+                        indexes.claim_value(index, entries, guard, Entry { value, key }, made)?;
+                    }
                 }
             }
             for (value, heir) in given_up {
                 if let Some(key) = heir {
-                    self.heirs.push((number, value, key.to_vec()));
+                    let key = key.to_vec();
+                    self.heirs.push(ClaimedEntry { index, value, key });
                 }
             }
         }
         Ok(())
     }
 
-    fn claim_value(
-        &mut self,
-        (number, entries): (usize, &Entries),
-        guard: &Guard,
-        (value, key): (&[u8], &[u8]),
-    ) -> Result<(), Refused> {
-        let (indexes, made) = (&self.indexes, &mut self.made);
-        indexes.claim_value((number, entries), guard, (value, key), made)
-    }
-
     /// Passes the values that rows give up to the rows that get them. Nothing may be given back
     /// after this: the rows are going to be written.
     pub(crate) fn hand_over(&mut self, guard: &Guard) {
-        for (number, value, key) in self.heirs.drain(..) {
-            self.indexes.each[number].hand_over(guard, (&value, &key));
+        for heir in self.heirs.drain(..) {
+            self.indexes.each[heir.index].hand_over(guard, heir.entry());
         }
     }
 

@@ -53,11 +53,11 @@ pub(crate) struct Entries {
     count: Counter,
 }
 
-/// An entry of the tree, decoded.
-#[derive(Clone, Copy)]
+/// An entry: a value, and a key of the table that has rows with the value.
+#[derive(Clone, Copy, Debug)]
 pub(crate) struct Entry<'a> {
     pub(crate) value: &'a [u8],
-    /// The key of its rows in the table.
+    /// The key in the table.
     pub(crate) key: &'a [u8],
 }
 
@@ -156,19 +156,14 @@ impl Entries {
         }
     }
 
-    /// Whether two entries, each a value and a key, have the same position.
-    pub(super) fn are_at_one_position(&self, one: (&[u8], &[u8]), other: (&[u8], &[u8])) -> bool {
-        one.0 == other.0 && (self.definition.unique || one.1 == other.1)
+    /// Whether two entries have the same position.
+    pub(super) fn are_at_one_position(&self, one: Entry<'_>, other: Entry<'_>) -> bool {
+        one.value == other.value && (self.definition.unique || one.key == other.key)
     }
 
     /// Adds one row of a key that has a value. `one` says that a key has at most one row.
-    pub(super) fn add(
-        &self,
-        guard: &Guard,
-        (value, key): (&[u8], &[u8]),
-        one: bool,
-        position: &mut Vec<u8>,
-    ) {
+    pub(super) fn add(&self, guard: &Guard, entry: Entry<'_>, one: bool, position: &mut Vec<u8>) {
+        let Entry { value, key } = entry;
         if self.definition.unique {
             // It was claimed for the key. Or it is the key's again, after another object of a list
             // had it. In that case the entry there is a claim that will be given back.
@@ -208,13 +203,8 @@ impl Entries {
     }
 
     /// Sets the number of rows of a key that have a value, in an index that is not unique.
-    pub(super) fn set(
-        &self,
-        guard: &Guard,
-        (value, key): (&[u8], &[u8]),
-        rows: u64,
-        position: &mut Vec<u8>,
-    ) {
+    pub(super) fn set(&self, guard: &Guard, entry: Entry<'_>, rows: u64, position: &mut Vec<u8>) {
+        let Entry { value, key } = entry;
         self.position(value, key, position);
         let mut new = 0;
         self.tree.update(guard, at(position), &mut |old, record| {
@@ -226,12 +216,8 @@ impl Entries {
     }
 
     /// Removes one row of a key that has a value.
-    pub(super) fn remove(
-        &self,
-        guard: &Guard,
-        (value, key): (&[u8], &[u8]),
-        position: &mut Vec<u8>,
-    ) {
+    pub(super) fn remove(&self, guard: &Guard, entry: Entry<'_>, position: &mut Vec<u8>) {
+        let Entry { value, key } = entry;
         self.position(value, key, position);
         if self.definition.unique {
             let is_own = |old: Option<&[u8]>| old == Some(key);
@@ -258,7 +244,8 @@ impl Entries {
     /// that case the key's own entry is that of the row that is replaced.
     ///
     /// Linearisation point: the store that unlocks the leaf of the value.
-    pub(super) fn claim(&self, guard: &Guard, (value, key): (&[u8], &[u8]), one: bool) -> Claim {
+    pub(super) fn claim(&self, guard: &Guard, entry: Entry<'_>, one: bool) -> Claim {
+        let Entry { value, key } = entry;
         let mut found = Claim::Made;
         let was = self.tree.put(guard, at(value), key, &mut |old| {
             found = match old {
@@ -277,7 +264,8 @@ impl Entries {
     }
 
     /// Passes a value of a unique index to another key.
-    pub(super) fn hand_over(&self, guard: &Guard, (value, key): (&[u8], &[u8])) {
+    pub(super) fn hand_over(&self, guard: &Guard, entry: Entry<'_>) {
+        let Entry { value, key } = entry;
         let was = self.tree.put(guard, at(value), key, &mut |_| true);
         self.note_put(value, was);
     }

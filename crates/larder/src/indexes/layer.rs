@@ -5,7 +5,7 @@
 //! it changes something, the entries are changed, still under the lock, and then the row.
 
 use super::values::has;
-use super::{Entries, Indexes};
+use super::{Entries, Entry, Indexes};
 use crate::bounds::{self, object_of, Stamp};
 use crate::index::Index;
 use crate::raw;
@@ -18,19 +18,41 @@ use larder_matchspec::Scratch;
 use std::cell::Cell;
 use std::sync::Arc;
 
+/// The buffers for reading the values of a row.
+#[derive(Default)]
+pub(super) struct RowBuffers {
+    /// The unpacked elements of a compressed row.
+    plain: Vec<u8>,
+    /// The memory of the program of an expression.
+    scratch: Scratch,
+}
+
 /// The buffers for a change of entries.
 #[derive(Default)]
 pub(super) struct Working {
-    pub(super) plain: Vec<u8>,
-    pub(super) scratch: Scratch,
+    pub(super) row: RowBuffers,
+    /// The values of the old row.
     pub(super) old: Values,
+    /// The values of the new row.
     pub(super) new: Values,
     removals: Vec<Removal>,
+    /// A position of an index.
     pub(super) position: Vec<u8>,
 }
 
-/// An entry to be removed: the number of the index, and the value.
-type Removal = (usize, Vec<u8>);
+/// The change of a row: its value before, and after. `None` if there is no row.
+#[derive(Clone, Copy)]
+struct RowChange<'a> {
+    old: Option<&'a [u8]>,
+    new: Option<&'a [u8]>,
+}
+
+/// An entry that is to be removed.
+struct Removal {
+    /// The number of the index.
+    index: usize,
+    value: Vec<u8>,
+}
 
 type Boxed = Box<Working>;
 
@@ -45,7 +67,7 @@ const KEEP: usize = 64 << 10;
 pub(super) fn with_working<R>(f: impl FnOnce(&mut Working) -> R) -> R {
     let is_small = |own: &Boxed| {
         let values = own.old.bytes.capacity() + own.new.bytes.capacity();
-        values + own.plain.capacity() + own.position.capacity() <= KEEP
+        values + own.row.plain.capacity() + own.position.capacity() <= KEEP
     };
     with_spare(&WORKING, is_small, |own: &mut Boxed| f(own))
 }
@@ -55,26 +77,22 @@ impl Indexes {
     pub(super) fn values_of(
         &self,
         entries: &Entries,
-        (key, row): (&[u8], &[u8]),
-        (plain, scratch): (&mut Vec<u8>, &mut Scratch),
+        key: &[u8],
+        row: &[u8],
+        buffers: &mut RowBuffers,
         out: &mut Values,
     ) {
-        let row = raw::view(key, row, self.keypos, plain);
+        let RowBuffers { plain, scratch } = buffers;
+        let row = raw::view(key, row, self.keys.position, plain);
         entries.extractor.values(&row, scratch, out);
     }
 
     /// Changes the entries of a key when a row of it is replaced. Called under the key's lock,
     /// before the row is changed. `may_lack` says that the old row may lack entries.
-    fn change(
-        &self,
-        guard: &Guard,
-        key: &[u8],
-        rows: (Option<&[u8]>, Option<&[u8]>),
-        may_lack: bool,
-    ) {
+    fn change(&self, guard: &Guard, key: &[u8], change: RowChange<'_>, may_lack: bool) {
         with_working(|working| {
             let mut removals = std::mem::take(&mut working.removals);
-            self.begin_change(guard, key, rows, may_lack, (working, &mut removals));
+            self.begin_change(guard, key, change, may_lack, working, &mut removals);
             self.end_change(guard, key, &mut removals, &mut working.position);
             working.removals = removals;
         });
@@ -85,37 +103,44 @@ impl Indexes {
         &self,
         guard: &Guard,
         key: &[u8],
-        (old, new): (Option<&[u8]>, Option<&[u8]>),
+        change: RowChange<'_>,
         may_lack: bool,
-        (working, removals): (&mut Working, &mut Vec<Removal>),
+        working: &mut Working,
+        removals: &mut Vec<Removal>,
     ) {
         let Working {
-            plain,
-            scratch,
+            row,
             old: before,
             new: after,
             position,
             ..
         } = working;
-        for (number, entries) in self.each.iter().enumerate() {
+        for (index, entries) in self.each.iter().enumerate() {
             before.clear();
             after.clear();
-            if let Some(old) = old {
-                self.values_of(entries, (key, old), (plain, scratch), before);
+            if let Some(old) = change.old {
+                self.values_of(entries, key, old, row, before);
             }
-            if let Some(new) = new {
-                self.values_of(entries, (key, new), (plain, scratch), after);
+            if let Some(new) = change.new {
+                self.values_of(entries, key, new, row, after);
             }
             // Invariant 3: make the new entries first.
             let mut is_moved = false;
             let is_new = |value: &&[u8]| may_lack || !has(before, value);
             for value in after.iter().filter(is_new) {
-                entries.add(guard, (value, key), self.one, position);
+                let entry = Entry { value, key };
+                entries.add(guard, entry, self.keys.one_row, position);
                 is_moved = true;
             }
             let gone = before.iter().filter(|value| !has(after, value));
+            // The old ones are removed after the entries of all indexes are made.
             let first = removals.len();
-            removals.extend(gone.map(|value| (number, value.to_vec())));
+            removals.extend(gone.map(|value| Removal {
+                index,
+                value: value.to_vec(),
+            }));
+            // A select that gathers entries in slices may have read the new place of the value too
+            // early and its old one too late. The counter tells it to start again.
             if is_moved && removals.len() > first && !planted(Fault::UncountedMove) {
                 entries.note_move();
             }
@@ -131,8 +156,9 @@ impl Indexes {
         position: &mut Vec<u8>,
     ) {
         let stays = planted(Fault::LeftEntry);
-        for (number, value) in removals.drain(..).filter(|_| !stays) {
-            self.each[number].remove(guard, (&value, key), position);
+        for Removal { index, value } in removals.drain(..).filter(|_| !stays) {
+            let value = &value;
+            self.each[index].remove(guard, Entry { value, key }, position);
         }
     }
 }
@@ -169,11 +195,15 @@ impl Indexed<dyn Unique> {
     /// since its deadline, because the scan that builds an index skips it.
     fn change(&self, guard: &Guard, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) {
         if !self.has_stamps {
-            return self.indexes.change(guard, key, (old, new), false);
+            let change = RowChange { old, new };
+            return self.indexes.change(guard, key, change, false);
         }
         let is_expired = old.is_some_and(|old| Stamp::of(old).is_expired(bounds::now()));
-        let rows = (old.map(object_of), new.map(object_of));
-        self.indexes.change(guard, key, rows, is_expired);
+        let change = RowChange {
+            old: old.map(object_of),
+            new: new.map(object_of),
+        };
+        self.indexes.change(guard, key, change, is_expired);
     }
 }
 
@@ -308,7 +338,8 @@ impl IndexedObjects<'_> {
         let removals = &mut self.removals;
         let result = f(self.objects, &mut |old, new| {
             with_working(|working| {
-                indexes.begin_change(guard, key, (old, new), false, (working, &mut *removals));
+                let change = RowChange { old, new };
+                indexes.begin_change(guard, key, change, false, working, removals);
             });
         });
         with_working(|working| indexes.end_change(guard, key, removals, &mut working.position));

@@ -14,7 +14,7 @@
 
 use super::changes::EntriesRead;
 use super::values::run;
-use super::{Entries, IndexDefinition, Indexes};
+use super::{Entries, Entry, IndexDefinition, Indexes};
 use crate::budget::Budget;
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
@@ -284,7 +284,7 @@ impl IndexJob {
                 return Err(Error::NoIndex(self.definition.name));
             }
             let next = self.read_entries(&op, own);
-            if let Some(step) = self.give(&op, own, (budget, context), sink) {
+            if let Some(step) = self.give(&op, own, budget, context, sink) {
                 return Ok(step);
             }
             self.place = match next {
@@ -407,7 +407,8 @@ impl IndexJob {
         &mut self,
         op: &Operation<'_>,
         own: &Entries,
-        (budget, context): (&mut Budget, &Context<'_>),
+        budget: &mut Budget,
+        context: &Context<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Option<ScanStep> {
         let Buffers {
@@ -424,7 +425,8 @@ impl IndexJob {
         let resumed = self.place.from.take().filter(|_| self.place.rows > 0);
         // The previous entry, and the number of rows that were found at its position so far.
         let (mut previous, mut rows) = (None, 0);
-        for (i, entry @ (value, key)) in pairs.iter().enumerate() {
+        for (i, (value, key)) in pairs.iter().enumerate() {
+            let entry = Entry { value, key };
             if is_far && i % TOGETHER == 0 {
                 // The rows of neighbouring entries are in unrelated places. Prefetch them, so that
                 // their cache misses overlap.
@@ -463,7 +465,7 @@ impl IndexJob {
                             sink(Output::Object(&row));
                             true
                         }
-                        Some(program) => give_result(program, &row, (context, scratch), sink),
+                        Some(program) => give_result(program, &row, context, scratch, sink),
                     };
                     let mut stop = (!budget.spend(2)).then_some(ScanStep::More);
                     if let (Some(limit), true) = (&mut self.limit, is_result) {
@@ -473,7 +475,7 @@ impl IndexJob {
                         }
                     }
                     if stop.is_some() {
-                        own.position(entry.0, entry.1, position);
+                        own.position(entry.value, entry.key, position);
                         self.place.from = Some(position.clone());
                         self.place.rows = rows;
                         return stop;
@@ -511,7 +513,8 @@ impl IndexJob {
 fn give_result(
     program: &Program,
     row: &ObjectView<'_>,
-    (context, scratch): (&Context<'_>, &mut Scratch),
+    context: &Context<'_>,
+    scratch: &mut Scratch,
     sink: &mut dyn FnMut(Output<'_>),
 ) -> bool {
     match run(program, row, context, scratch) {

@@ -76,20 +76,26 @@ pub use build::IndexBuild;
 pub(crate) use changes::EntriesRead;
 pub(crate) use choice::{candidates, Candidates, Gathered};
 pub use choice::{Explanation, PlanKind};
-pub(crate) use claims::{Claimed, Refused};
+pub(crate) use claims::{Claimed, Refused, ReplacedRows};
 pub(crate) use definition::check;
 pub use definition::{IndexDefinition, IndexOn};
-pub(crate) use entries::Entries;
+pub(crate) use entries::{Entries, Entry};
 pub(crate) use layer::keep;
 pub use lookup::{IndexInfo, IndexJob};
 pub(crate) use refusal::{note_taken, take_holder, taken};
 
+/// The keys of a table.
+#[derive(Clone, Copy)]
+pub(crate) struct TableKeys {
+    /// The position of the key in each row.
+    pub(crate) position: usize,
+    /// Whether a key has at most one row.
+    pub(crate) one_row: bool,
+}
+
 /// The secondary indexes of a store.
 pub(crate) struct Indexes {
-    /// The position of the key in each row.
-    keypos: usize,
-    /// Whether a key has at most one row.
-    one: bool,
+    keys: TableKeys,
     pub(crate) each: Vec<Arc<Entries>>,
     /// Whether one of them is unique.
     has_unique: bool,
@@ -100,13 +106,13 @@ pub(crate) struct Indexes {
 impl Indexes {
     fn of(
         each: Vec<Arc<Entries>>,
-        (keypos, one): (usize, bool),
-        (seed, claims): (&Seed, Arc<Claims>),
+        keys: TableKeys,
+        seed: &Seed,
+        claims: Arc<Claims>,
     ) -> Option<Arc<Self>> {
         (!each.is_empty()).then(|| {
             Arc::new(Indexes {
-                keypos,
-                one,
+                keys,
                 has_unique: each.iter().any(|entries| entries.definition.unique),
                 each,
                 claims,
@@ -115,21 +121,20 @@ impl Indexes {
         })
     }
 
-    /// Makes these indexes for an empty table. `table` is the position of its key, and whether a
-    /// key has at most one row.
+    /// Makes these indexes for an empty table.
     ///
     /// # Errors
     /// `BadOption` if a definition is invalid.
     #[cold]
     pub(crate) fn new(
         indexes: &[IndexDefinition],
-        table: (usize, bool),
+        keys: TableKeys,
         seed: &Seed,
     ) -> Result<Option<Arc<Self>>, Error> {
         let each = indexes.iter();
         let each = each.map(|definition| Entries::new(definition, seed, true).map(Arc::new));
-        let shared = (seed, Arc::default());
-        Ok(Self::of(each.collect::<Result<_, _>>()?, table, shared))
+        let each = each.collect::<Result<_, _>>()?;
+        Ok(Self::of(each, keys, seed, Arc::default()))
     }
 
     /// Makes the same indexes for an empty table.
@@ -140,8 +145,9 @@ impl Indexes {
             Entries::new(&entries.definition, &self.seed, true).map(Arc::new)
         });
         let each = each.collect::<Result<_, _>>()?;
-        let shared = (&self.seed, Arc::clone(&self.claims));
-        Ok(Self::of(each, (self.keypos, self.one), shared))
+        // Invariant 1 of `claims`: succeeding sets of indexes share the counts.
+        let claims = Arc::clone(&self.claims);
+        Ok(Self::of(each, self.keys, &self.seed, claims))
     }
 
     /// The index of this name, if it is ready.

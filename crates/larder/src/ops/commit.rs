@@ -469,8 +469,8 @@ fn refuses(
         true => object_of(value),
         false => value,
     };
-    let claim = (key.bytes, old.map(row), row(new));
-    let claimed = indexes.claim(op.guard, claim, || table.revalidate(op));
+    let (old, new) = (old.map(row), row(new));
+    let claimed = indexes.claim(op.guard, key.bytes, old, new, || table.revalidate(op));
     claimed.err().map(Written::from)
 }
 

@@ -14,7 +14,7 @@ use crate::change_stamp::ChangeStamp;
 use crate::error::Error;
 use crate::fixation::Fixation;
 use crate::ids::{OwnerId, TableId, Who};
-use crate::indexes::Indexes;
+use crate::indexes::{Indexes, TableKeys};
 use crate::keys;
 use crate::options::{Access, Options, TableKind};
 use crate::raw::EpochCell;
@@ -112,8 +112,11 @@ impl Table {
         let indexes = match &options.indexes[..] {
             [] => None,
             indexes => {
-                let table = (options.keypos, options.kind.is_unique());
-                Indexes::new(indexes, table, &seed).ok().flatten()
+                let keys = TableKeys {
+                    position: options.keypos,
+                    one_row: options.kind.is_unique(),
+                };
+                Indexes::new(indexes, keys, &seed).ok().flatten()
             }
         };
         let store = Store::new(&options, &seed, indexes);

@@ -8,7 +8,7 @@ use super::view::survivors;
 use super::{Part, Transaction};
 use crate::error::Error;
 use crate::index::Index;
-use crate::indexes::{take_holder, Claimed, Indexes, Refused};
+use crate::indexes::{take_holder, Claimed, Indexes, Refused, ReplacedRows};
 use crate::ops::{Admission, Operation};
 use crate::store::Store;
 use larder_index::sync::{planted, Fault};
@@ -206,7 +206,8 @@ impl Transaction {
             let objects = &history.store().index;
             objects.copy(guard, history.key(&own.key), &mut old);
             history.values(own.value(), &mut |value| new.push(value));
-            rows.push((&own.key[..], old, new));
+            let key = &own.key[..];
+            rows.push(ReplacedRows { key, old, new });
         }
         let mut claimed = Claimed::begin(indexes);
         claimed.claim_together(guard, &rows)?;
