@@ -40,7 +40,7 @@ typedef enum larder_status {
   LARDER_NONE = 1,
   // The table was dropped.
   LARDER_NO_TABLE = 2,
-  // Another table has the name.
+  // Another named table has the name.
   LARDER_ALREADY_EXISTS = 3,
   // The key must exist, but doesn't.
   LARDER_BAD_KEY = 4,
@@ -61,7 +61,9 @@ typedef enum larder_status {
   LARDER_BAD_TERM = 11,
   // An argument is a null pointer, or a number that is out of range.
   LARDER_BAD_ARGUMENT = 12,
-  // The table, or its structure, can't take another row.
+  // There is no room for the row: the table has a limit and doesn't evict, or its structure has
+  // a
+  // fixed size. All functions that insert or change rows may return it.
   LARDER_FULL = 13,
   // The operation exceeds what the engine can represent.
   LARDER_SYSTEM_LIMIT = 14,
@@ -604,8 +606,8 @@ enum larder_status larder_table_rename(const struct larder_table *table, const c
 
 // Inserts a row, which is a tuple. In a set or ordered_set it replaces the row with the same key;
 // in a bag it is added to the others. Atomic. O(1), in an ordered_set O(log n). `LARDER_BAD_ROW`
-// if the row isn't a tuple, or is too short to have a key. `LARDER_FULL` if the structure has a
-// fixed size, or the table a limit, and there is no room.
+// if the row isn't a tuple, or is too short to have a key. `LARDER_FULL` if there is no room: the
+// table has a limit and doesn't evict, or its structure has a fixed size.
 //
 // Safety:
 // As for `larder_table_drop`; the view's terms are as they were when it was made.

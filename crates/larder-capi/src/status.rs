@@ -21,7 +21,7 @@ pub enum Status {
     None = 1,
     /// The table was dropped.
     NoTable = 2,
-    /// Another table has the name.
+    /// Another named table has the name.
     AlreadyExists = 3,
     /// The key must exist, but doesn't.
     BadKey = 4,
@@ -42,7 +42,9 @@ pub enum Status {
     BadTerm = 11,
     /// An argument is a null pointer, or a number that is out of range.
     BadArgument = 12,
-    /// The table, or its structure, can't take another row.
+    /// There is no room for the row: the table has a limit and doesn't evict, or its structure has
+    /// a
+    /// fixed size. All functions that insert or change rows may return it.
     Full = 13,
     /// The operation exceeds what the engine can represent.
     SystemLimit = 14,

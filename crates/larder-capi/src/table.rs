@@ -92,8 +92,8 @@ pub unsafe extern "C" fn larder_table_rename(
 
 /// Inserts a row, which is a tuple. In a set or ordered_set it replaces the row with the same key;
 /// in a bag it is added to the others. Atomic. O(1), in an ordered_set O(log n). `LARDER_BAD_ROW`
-/// if the row isn't a tuple, or is too short to have a key. `LARDER_FULL` if the structure has a
-/// fixed size, or the table a limit, and there is no room.
+/// if the row isn't a tuple, or is too short to have a key. `LARDER_FULL` if there is no room: the
+/// table has a limit and doesn't evict, or its structure has a fixed size.
 ///
 /// # Safety
 /// As for `larder_table_drop`; the view's terms are as they were when it was made.

@@ -38,10 +38,14 @@ pub(crate) const OUTSIDE: u16 = 0x8000;
 pub(crate) const DISPLACED: u16 = 0x4000;
 /// The bits of a slot entry that are the tag.
 pub(crate) const TAG: u16 = 0x3F00;
-/// The number of leading bits of a hash that are used: depth, home bucket and tag are taken from
-/// them. A position begins with them, and 48 bits make it two bytes shorter than all 64. Entries
-/// whose hashes agree in all of these bits are ordered by their keys. So a collision only costs
-/// time. `docs/tried.md` has no comparison with other numbers.
+/// The number of leading bits of a hash that are used. A position begins with them, so fewer bits
+/// make positions shorter. 48 bits are enough:
+/// - The depth, the home bucket and the tag of an entry take the leading log₂ n + 4 bits of n
+///   entries, approximately: there is a bucket for about five of them, and a tag has six bits. So
+///   48
+///   bits distinguish the buckets of more entries than fit in memory.
+/// - Of n random hashes, n² / 2⁴⁹ pairs agree in 48 bits: 2,000 pairs of a billion. These entries
+///   are ordered by their keys, so a collision costs time and no more.
 pub(crate) const HASH_BITS: u32 = 48;
 /// Clears the bits of a hash that aren't used.
 #[inline]

@@ -19,9 +19,12 @@ pub enum Lookup {
 /// The maximum number of keys of one call of
 /// [`Unique::get_short_many`](super::Unique::get_short_many).
 ///
-/// A batch must have enough keys for their cache misses to overlap. 8 to 64 keys do (see
-/// [`Unique::prefetch`](super::Unique::prefetch)). 32 is in between, and keeps [`Shorts`] at two
-/// and a half kilobytes. `docs/tried.md` has no comparison with other numbers.
+/// A batch must have enough keys for their cache misses to overlap. From 8 keys on, the time per
+/// key
+/// doesn't fall any more (`docs/tried.md`). Further keys save calls of `get_short_many`. 32 of them
+/// keep [`Shorts`] at two and a half kilobytes, which fit in the first-level cache together with
+/// the
+/// prefetched memory.
 pub const TOGETHER: usize = 32;
 
 /// The results of [`Unique::get_short_many`](super::Unique::get_short_many), one for each key.

@@ -25,7 +25,9 @@ pub struct LoadOptions {
     /// Whether to check the whole file, its digest included, before the first object is inserted.
     /// Checksums and the number of objects are checked anyway.
     pub verify: bool,
-    /// The name that stands for this node in the file.
+    /// The name and the creation of this node. Pids, ports and references of the file that have
+    /// both
+    /// become identifiers of this node. All others remain those of another node.
     pub node: NodeName,
     /// As in `Options`. It depends on the host that loads the file, and isn't stored in the file.
     pub legacy_zero: bool,

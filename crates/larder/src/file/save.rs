@@ -24,7 +24,7 @@ const CHUNK_BYTES: usize = 1 << 15;
 pub struct SaveOptions {
     /// Whether to wait until both the file and its name are on the disk.
     pub sync: bool,
-    /// The name that stands for this node in the file.
+    /// The name and the creation that the file has for pids, ports and references of this node.
     pub node: NodeName,
     /// The host's own bytes, which are stored in the header.
     pub extra: Vec<u8>,

@@ -5,15 +5,18 @@
 //!
 //! 1. A write is made as in any table. With `Evict::None` it is refused before that, if it would
 //!    exceed a limit.
-//! 2. After the write, without a lock, the thread evicts objects while there are too many. It
-//!    evicts at most some more than it has written, so that no call pays for everything that is
-//!    left.
+//! 2. After the write, without a lock, the thread evicts objects while there are too many. A write
+//!    of one key, or a commit, evicts at most [`MOST`] more than it has written, so that no call
+//!    pays
+//!    for everything that is left. A list evicts in slices (`InsertJob::evict`).
 //! 3. *Choose* a victim: a key, with its heat and a print of its object.
 //! 4. Lock the entry of the victim. If the object is still the one that was chosen, and the key
 //!    wasn't used since, remove it. Otherwise choose again. The removal is a commit like any other:
 //!    snapshots keep the object, feeds get an event, and transactions that have read it lose.
-//! 5. Objects may be left, because chosen ones were used meanwhile, or because a list was being
-//!    inserted. The next write evicts them, or the expirer.
+//! 5. Objects may be left: because of the bound in (2), because eight chosen ones in a row were
+//!    used
+//!    meanwhile, because a list was being inserted, or because `select_replace` has made objects
+//!    larger, which evicts nothing. The next write evicts them, or the expirer.
 //!
 //! Linearisation point of an eviction: that of a delete. It is a change of its own.
 //!
@@ -30,8 +33,8 @@ use crate::store::Store;
 use crate::table::Table;
 use larder_index::{Guard, Previous};
 
-/// The maximum number of objects that a write evicts in addition to the number that it has written:
-/// about a quarter of a millisecond.
+/// The maximum number of objects that a write evicts in addition to the number that it has written.
+/// It bounds the time that a write takes for the surplus of others.
 const MOST: usize = 256;
 /// The number of successive choices that may become invalid.
 const CHOICES: usize = 8;
@@ -100,12 +103,13 @@ impl Table {
             if spoiled == STALE {
                 quota.forget_candidates();
             }
-            // (3)
+            // (3) If there is none, the table is empty.
             let Some(victim) = bounded.choose(guard, quota, store.size()) else {
                 return false;
             };
             match self.evict(guard, &victim, quota) {
                 Ok(Previous::Present) => return true,
+                // It was used, written or removed since the choice. Choose again.
                 Ok(_) => {}
                 // (5) A list is being inserted, or the table was dropped.
                 Err(_) => return false,
@@ -124,6 +128,8 @@ impl Table {
             let Some((bounded, quota)) = same else {
                 return Ok(Previous::Absent);
             };
+            // Called under the lock of the entry. The index below `Bounded` also shows expired
+            // objects. These are removed, too, but they aren't evictions.
             let (mut freed, mut evicted) = (0, false);
             let (written, was) = self.remove_one(&op, &**bounded.below(), key, |value| {
                 let expired = Stamp::of(value).is_expired(bounded.now());
@@ -139,9 +145,12 @@ impl Table {
                 freed = weight_of_stamped(key.bytes, value);
                 true
             });
+            // The state word has changed since `begin_on`, and nothing was removed. Start again.
             if let Written::Moved = written {
                 continue;
             }
+            // The removal bypasses `Bounded`, which otherwise counts weights (see
+            // `bounds::quota`).
             if was == Previous::Present {
                 quota.weigh(-freed);
                 if evicted {
