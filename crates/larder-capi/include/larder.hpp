@@ -1,15 +1,17 @@
-// Larder for C++17: larder.h with owners that free, ranges, std::optional and std::string_view.
+// Larder for C++17: a wrapper of larder.h with RAII, exceptions, ranges and std::optional.
 //
-// Header-only; link with -llarder. docs/c.md has an introduction. Everything is in the namespace
-// larderpp, as `larder` is a type of larder.h.
+// It is header-only. Link with -llarder. docs/c.md has an introduction. The namespace is larderpp,
+// since `larder` is a type of larder.h. Unless a function says more here, larder.h describes the
+// function that it calls: what it does, its errors, its cost.
 //
-// * A function of larder.h that fails becomes an exception, larderpp::error, with its status and
-//   its words. LARDER_NONE is no failure: it becomes false, std::nullopt, or something empty.
-// * world, table, terms, rows, prepared, feed, operations and transaction own what they have: they
-//   are moved, not copied, and free it when they go. view, key and table_ref own nothing.
-// * Threads: as larder.h says of the types behind these.
-// * Functions that are called back (transact, feed::each) may throw: no frame of the library lies
-//   between them and the caller.
+// * Errors. If a function of larder.h fails, larderpp::error is thrown, with the status and the
+//   message. LARDER_NONE is no error. The result is then false, std::nullopt or empty.
+// * Ownership. world, table, terms, rows, prepared, feed, operations and transaction own a handle.
+//   They can be moved, not copied, and the destructor frees the handle. view, key and table_ref own
+//   nothing. What they refer to must outlive them.
+// * Threads. The rules of larder.h for the type of the handle hold for the class, too.
+// * Callbacks of transact and feed::each may throw. They are called by code of this header, so the
+//   exception passes through no frame of the library.
 
 #ifndef LARDER_HPP
 #define LARDER_HPP
@@ -30,8 +32,8 @@
 
 namespace larderpp {
 
-// What a scan finds: a range that can be gone through once. Views are valid until the iterator that
-// gave them goes on.
+// The results of a scan: a single-pass range. A view is valid until the iterator is incremented, or
+// next is called. Nothing is locked between two results, so others may write meanwhile.
 class rows {
 public:
     class iterator {
@@ -41,7 +43,7 @@ public:
         using difference_type = std::ptrdiff_t;
         using pointer = const view *;
         using reference = view;
-        // The end.
+        // The end iterator.
         iterator() noexcept : of_(nullptr) {}
         explicit iterator(rows *of) : of_(of) { settle(); }
         view operator*() const { return of_->page_[of_->at_]; }
@@ -55,6 +57,8 @@ public:
         friend bool operator!=(iterator a, iterator b) { return a.of_ != b.of_; }
 
     private:
+        // Fetches the next page when this one is used up. Becomes the end iterator if there is
+        // none.
         void settle() {
             if (of_->at_ == of_->count_ && !of_->turn()) of_ = nullptr;
         }
@@ -64,7 +68,9 @@ public:
     explicit rows(larder_rows *own) : rows_(own) {}
     iterator begin() { return iterator(this); }
     iterator end() { return iterator(); }
-    // The next results, `most` or, at the end, fewer; empty at the end.
+    // The next results: `most` of them, or fewer at the end. Empty if there are no more. Results
+    // that
+    // an iterator has already fetched, up to 256, are not among them.
     terms next(std::size_t most) {
         terms page;
         detail::check(larder_rows_next(rows_.get(), most, page.get()));
@@ -72,7 +78,7 @@ public:
     }
 
 private:
-    // Fetches the next page; whether there is one.
+    // Fetches the next page. Returns whether there is one.
     bool turn() {
         const bool more = detail::check(larder_rows_next(rows_.get(), page_size, page_.get()));
         at_ = 0;
@@ -80,6 +86,7 @@ private:
         return more;
     }
 
+    // The number of results that are fetched by one call of the library.
     static constexpr std::size_t page_size = 256;
     detail::owned<larder_rows> rows_;
     terms page_;
@@ -87,7 +94,7 @@ private:
     std::size_t count_ = 0;
 };
 
-// A match specification with parameters, compiled.
+// A compiled match specification with parameters, {bind, N}. It can be used by several threads.
 class prepared {
 public:
     explicit prepared(const std::string &spec) {
@@ -95,6 +102,7 @@ public:
         detail::check(larder_prepare(spec.c_str(), &made));
         prepared_.reset(made);
     }
+    // The number of parameters.
     std::size_t parameters() const { return larder_prepared_parameters(prepared_.get()); }
     const larder_prepared *get() const noexcept { return prepared_.get(); }
 
@@ -102,35 +110,39 @@ private:
     detail::owned<larder_prepared> prepared_;
 };
 
-// What changed. Views are valid until the feed is asked for the next change.
+// A change of a table. The views are valid until the next call of poll, next or each.
 struct change {
     larder_event event;
-    // Whether the next change is of the same commit.
+    // Whether the next change belongs to the same commit.
     bool more;
+    // The number of the commit.
     std::uint64_t seq;
+    // The row before the change, and after it; views of nothing if there is none.
     view before;
     view after;
+    // The number of changes that were lost, in an event that reports that.
     std::uint64_t lost;
 };
 
-// A subscription to a table.
+// A subscription to the changes of a table.
 class feed {
 public:
     explicit feed(larder_feed *own) : feed_(own) {}
-    // The next change, if one has come.
+    // The next change, or std::nullopt if there is none yet. Doesn't wait.
     std::optional<change> poll() { return next_in(0); }
-    // The next change; waits for it. None after the table was dropped.
+    // Waits for the next change. std::nullopt after LARDER_EVENT_GONE was returned, which says that
+    // the table was dropped.
     std::optional<change> next() { return next_in(-1); }
-    // As next, but waits no longer than so.
+    // Like next, but waits at most for this time.
     std::optional<change> next(std::chrono::milliseconds timeout) {
         return next_in(timeout.count() < 0 ? 0 : static_cast<std::int64_t>(timeout.count()));
     }
-    // Calls f with each change, as it comes, until it answers false or the table is dropped.
+    // Waits for changes, and calls f with each, until f returns false or the table is dropped.
     template <class F> void each(F &&f) {
         while (const auto found = next())
             if (!f(*found)) return;
     }
-    // Whether the table was dropped, and that was told.
+    // Whether LARDER_EVENT_GONE was returned.
     bool is_over() const noexcept { return is_over_; }
 
 private:
@@ -147,7 +159,7 @@ private:
     bool is_over_ = false;
 };
 
-// A table, without owning its handle.
+// A reference to a table. It doesn't own the handle.
 class table_ref {
 public:
     table_ref(const larder_table *of) noexcept : table_(of) {}
@@ -162,8 +174,8 @@ public:
         else
             detail::check(larder_put(table_, k, term(value).front()));
     }
-    // The value under a key: the second element of its row. Throws LARDER_VALUE_TYPE if it is of
-    // another type.
+    // The value under a key: the second element of its row. Throws LARDER_VALUE_TYPE if it can't be
+    // converted to T.
     template <class T> std::optional<T> get(key k) const {
         static_assert(!std::is_same_v<T, std::string_view> && !std::is_same_v<T, view>,
                       "a value that is got is a copy: std::string, or get_term");
@@ -172,37 +184,44 @@ public:
         if (auto value = found.front().template as<T>()) return value;
         throw error(LARDER_VALUE_TYPE, "the value " + found.front().text() + " is of another type");
     }
-    // The same, whatever it is: empty if there is none.
+    // The value under a key as a term, whatever its type is. Empty if there is no such key.
     terms get_term(key k) const {
         return filled([&](larder_terms *out) { return larder_get(table_, k, out); });
     }
-    // Adds to the integer under a key; the sum. A counter that is not there begins with 0.
+    // Adds to the integer under a key, and returns the sum. A counter that doesn't exist starts
+    // from
+    // 0.
     std::int64_t add(key k, std::int64_t increment) const {
         std::int64_t sum = 0;
         detail::check(larder_add_i64(table_, k, increment, &sum));
         return sum;
     }
+    // Whether there is a row under the key.
     bool has(key k) const { return detail::check(larder_has(table_, k)); }
+    // Deletes the rows under the key. Returns whether there were any.
     bool remove(key k) const { return detail::check(larder_remove(table_, k)); }
 
     // --- rows ---
 
-    // Inserts a row, or all rows of a sequence at once.
+    // Inserts a row, or all rows of a sequence at one instant.
     void insert(view own) const { detail::check(larder_insert(table_, own)); }
     void insert(const terms &all) const { detail::check(larder_insert_all(table_, all.get())); }
-    // Inserts if none of the keys is there; whether it did.
+    // Inserts a row, or all rows, if none of the keys exists. Returns whether it did.
     bool insert_new(view own) const { return detail::check(larder_insert_new(table_, own)); }
     bool insert_new(const terms &all) const {
         return detail::check(larder_insert_all_new(table_, all.get()));
     }
+    // All rows under the key.
     terms lookup(view k) const {
         return filled([&](larder_terms *out) { return larder_lookup(table_, k, out); });
     }
+    // Deletes all rows under the key, and returns them.
     terms take(view k) const {
         return filled([&](larder_terms *out) { return larder_take(table_, k, out); });
     }
+    // Whether there is a row under the key.
     bool contains(view k) const { return detail::check(larder_contains(table_, k)); }
-    // How many rows went.
+    // Deletes all rows under the key, or all rows that are equal to this one. Returns their number.
     std::size_t erase(view k) const {
         std::size_t gone = 0;
         detail::check(larder_delete(table_, k, &gone));
@@ -213,31 +232,36 @@ public:
         detail::check(larder_delete_row(table_, own, &gone));
         return gone;
     }
-    // Replaces the element at a position, from 1; whether there is such a key.
+    // Replaces the element at a position, counted from 1, of the row under a key. Returns whether
+    // the
+    // key exists.
     bool update(view k, std::size_t position, view element) const {
         return detail::check(larder_update(table_, k, position, element));
     }
 
-    // --- rows that expire: a table with bounds; std::nullopt is for ever ---
+    // --- rows that expire, in a table with bounds ---
 
+    // A time to live. std::nullopt means that the row doesn't expire.
     using time = std::optional<std::chrono::milliseconds>;
     void insert_for(view own, time ttl) const {
         detail::check(larder_insert_for(table_, own, ms(ttl)));
     }
+    // Sets the time to live of the row under a key, from now on. Returns whether there is one.
     bool expire(view k, time ttl) const { return detail::check(larder_expire(table_, k, ms(ttl))); }
 
     // --- many rows ---
 
-    // Every row: in key order, or the other way, for an ordered_set.
+    // All rows. In an ordered_set they are in ascending order, or descending if `backward` is set.
     larderpp::rows each(bool backward = false) const {
         return scan([&](larder_rows **out) { return larder_each(table_, backward, out); });
     }
-    // The rows of an ordered_set with keys from low on and before high; std::nullopt is no bound.
+    // The rows of an ordered_set whose keys are at least low and less than high. std::nullopt is no
+    // bound.
     larderpp::rows range(key low, key high, bool backward = false) const {
         return scan(
             [&](larder_rows **out) { return larder_range(table_, low, high, backward, out); });
     }
-    // What a match specification gives.
+    // The results of a match specification.
     larderpp::rows select(const std::string &spec, bool backward = false) const {
         return scan(
             [&](larder_rows **out) { return larder_select(table_, spec.c_str(), backward, out); });
@@ -260,7 +284,7 @@ public:
         return filled(
             [&](larder_terms *out) { return larder_select_take(table_, spec.c_str(), out); });
     }
-    // The first key, the last, the one after, the one before; empty if there is none.
+    // The first key, the last one, the one after k, and the one before k. Empty if there is none.
     terms first() const {
         return filled([&](larder_terms *out) { return larder_first(table_, out); });
     }
@@ -273,22 +297,25 @@ public:
     terms prev(view k) const {
         return filled([&](larder_terms *out) { return larder_prev(table_, k, out); });
     }
-    // The rank of a key of an ordered_set, from 1, and the row of a rank.
+    // The rank of the row under a key of an ordered_set, which is 1 for the first row. std::nullopt
+    // if there is no such row.
     std::optional<std::uint64_t> rank(view k) const {
         std::uint64_t found = 0;
         if (!detail::check(larder_rank(table_, k, &found))) return std::nullopt;
         return found;
     }
+    // The row of this rank; -1 is the last one. Empty if there is none.
     terms nth(std::int64_t n) const {
         return filled([&](larder_terms *out) { return larder_nth(table_, n, out); });
     }
 
     // --- indexes ---
 
-    // flags: larder_index_flags.
+    // Adds an index of the element at a position. `flags` are larder_index_flags.
     void add_index(const std::string &name, std::size_t position, std::uint32_t flags = 0) const {
         detail::check(larder_add_index(table_, name.c_str(), position, flags));
     }
+    // Adds an index of the result of an expression.
     void add_index(const std::string &name, const std::string &expression,
                    std::uint32_t flags = 0) const {
         detail::check(larder_add_index_on(table_, name.c_str(), expression.c_str(), flags));
@@ -296,6 +323,7 @@ public:
     void drop_index(const std::string &name) const {
         detail::check(larder_drop_index(table_, name.c_str()));
     }
+    // The rows that have a value in an index.
     terms index_lookup(const std::string &name, view value) const {
         return filled([&](larder_terms *out) {
             return larder_index_lookup(table_, name.c_str(), value, out);
@@ -304,8 +332,11 @@ public:
 
     // --- the table as a whole ---
 
+    // The number of rows.
     std::size_t size() const { return larder_size(table_); }
+    // The memory in bytes.
     std::size_t memory() const { return larder_memory(table_); }
+    // Deletes all rows at one instant. Returns their number.
     std::size_t clear() const {
         std::size_t gone = 0;
         detail::check(larder_clear(table_, &gone));
@@ -317,12 +348,16 @@ public:
     void save(const std::string &path) const {
         detail::check(larder_table_save(table_, path.c_str()));
     }
+    // Drops the table. Further calls throw LARDER_NO_TABLE.
     void drop() const { detail::check(larder_table_drop(table_)); }
-    // A map of its properties.
+    // A map of the properties of the table.
     terms info() const {
         return filled([&](larder_terms *out) { return larder_info(table_, out); });
     }
-    // What changes from here on; limit 0 stands for 10,000.
+    // Subscribes to the changes of the table from now on. `filter` is a match specification: the
+    // feed
+    // only has changes of rows that match. `limit` is the number of changes by which the feed may
+    // fall behind before the oldest ones are lost; 0 means 10,000.
     larderpp::feed subscribe(const std::optional<std::string> &filter = std::nullopt,
                              std::size_t limit = 0) const {
         larder_feed *made = nullptr;
@@ -332,15 +367,18 @@ public:
     }
 
 protected:
+    // larder.h takes a negative number for a row that doesn't expire.
     static std::int64_t ms(time of) {
         if (!of) return -1;
         return of->count() < 0 ? 0 : static_cast<std::int64_t>(of->count());
     }
+    // The sequence that a function of larder.h fills.
     template <class F> static terms filled(F &&f) {
         terms out;
         detail::check(f(out.get()));
         return out;
     }
+    // The scan that a function of larder.h begins.
     template <class F> static larderpp::rows scan(F &&f) {
         larder_rows *begun = nullptr;
         detail::check(f(&begun));
@@ -356,7 +394,7 @@ protected:
     const larder_table *table_;
 };
 
-// A handle of a table, or of a snapshot. The table lives on without it.
+// A handle of a table or of a snapshot. When it is freed, a table stays, and a snapshot ends.
 class table : public table_ref {
 public:
     explicit table(larder_table *own) noexcept : table_ref(own), own_(own) {}
@@ -370,14 +408,14 @@ public:
         return *this;
     }
 
-    // The table as of this moment.
+    // A snapshot: a table with the rows of this moment, which never change.
     table snapshot() const {
         larder_table *made = nullptr;
         const larder_table *of = table_;
         detail::check(larder_snapshot(&of, 1, &made));
         return table(made);
     }
-    // A snapshot, and a feed of what changes after it.
+    // A snapshot, and a feed of all changes after it. Each change is in exactly one of the two.
     std::pair<table, larderpp::feed>
     snapshot_and_subscribe(const std::optional<std::string> &filter = std::nullopt,
                            std::size_t limit = 0) const {
@@ -387,7 +425,8 @@ public:
             larder_subscribe(table_, filter ? filter->c_str() : nullptr, limit, &before, &made));
         return {table(before), larderpp::feed(made)};
     }
-    // What has to be done to this snapshot's rows to get another's.
+    // The changes that turn the rows of this snapshot into those of a later one: {insert, New},
+    // {replace, Old, New} and {delete, Old}, in no order.
     terms diff(const table &later) const {
         return filled([&](larder_terms *out) { return larder_diff(table_, later.table_, out); });
     }
@@ -396,7 +435,7 @@ private:
     detail::owned<larder_table> own_;
 };
 
-// How a table is made: a set with the key in front, unless something else is said.
+// The options of a new table. By default it is a set, whose key is the first element of a row.
 class options {
 public:
     options() noexcept { options_.size = sizeof(larder_options); }
@@ -447,6 +486,7 @@ public:
         structure_ = std::move(own);
         return *this;
     }
+    // The options for larder.h. Valid as long as this object exists and isn't changed.
     larder_options get() const {
         larder_options all = options_;
         if (!structure_.empty()) all.structure = structure_.c_str();
@@ -454,7 +494,7 @@ public:
     }
 
 private:
-    // Zero is no time to larder.h, but no bound.
+    // In larder_options zero means that there is no bound. So a time of zero is an error here.
     static std::uint64_t above_zero(std::chrono::milliseconds time) {
         if (time.count() <= 0) throw error(LARDER_BAD_OPTION, "a time to live is above zero");
         return static_cast<std::uint64_t>(time.count());
@@ -464,22 +504,25 @@ private:
     std::string structure_;
 };
 
-// A world of tables.
+// A world: a set of tables, whose names are unique among the named ones.
 class world {
 public:
     world() : world_(larder_new()) {}
     larder *get() const noexcept { return world_.get(); }
+    // Makes a table.
     larderpp::table table(const std::string &name, const options &how = options()) const {
         const larder_options all = how.get();
         larder_table *made = nullptr;
         detail::check(larder_table_new(get(), name.c_str(), &all, &made));
         return larderpp::table(made);
     }
+    // The named table of this name.
     std::optional<larderpp::table> find(const std::string &name) const {
         larder_table *found = nullptr;
         if (!detail::check(larder_table_find(get(), name.c_str(), &found))) return std::nullopt;
         return larderpp::table(found);
     }
+    // Loads a table from a file. Don't load files from untrusted sources: atoms are never freed.
     larderpp::table load(const std::string &path) const {
         larder_table *made = nullptr;
         detail::check(larder_table_load(get(), path.c_str(), &made));
@@ -490,14 +533,18 @@ private:
     detail::owned<larder> world_;
 };
 
-// Operations on known keys, which take effect together or not at all.
+// A list of operations and conditions on known keys. A commit performs all of them at one instant,
+// or
+// none. The list stays as it is, and can be committed again.
 class operations {
 public:
     operations() : operations_(larder_operations_new()) {}
+    // The condition that the rows under a key are these.
     operations &check(table_ref t, view k, const terms &rows) {
         return did(larder_op_check(get(), t.get(), k, rows.get()));
     }
     operations &insert(table_ref t, view own) { return did(larder_op_insert(get(), t.get(), own)); }
+    // Inserts a row, under the condition that its key doesn't exist.
     operations &insert_new(table_ref t, view own) {
         return did(larder_op_insert_new(get(), t.get(), own));
     }
@@ -511,7 +558,9 @@ public:
     operations &update(table_ref t, view k, std::size_t position, view element) {
         return did(larder_op_update(get(), t.get(), k, position, element));
     }
-    // None if they took effect; else the number, from 1, of the first that doesn't hold.
+    // Commits the operations. Returns std::nullopt if they took effect. Otherwise the number,
+    // counted
+    // from 1, of the first operation whose condition doesn't hold. Nothing has changed then.
     std::optional<std::size_t> commit() const {
         std::size_t first = 0;
         if (detail::check(larder_operations_commit(get(), &first))) return std::nullopt;
@@ -527,7 +576,8 @@ private:
     detail::owned<larder_operations> operations_;
 };
 
-// Reads and writes at one instant, ended by hand; see transact.
+// A transaction: reads and writes of several tables that take effect at one instant. transact runs
+// one in a loop. Without a commit, the destructor ends it without effect.
 class transaction {
 public:
     explicit transaction(std::initializer_list<table_ref> tables) {
@@ -537,17 +587,20 @@ public:
         detail::check(larder_begin(all.data(), all.size(), &begun));
         transaction_.reset(begun);
     }
-    // The table to use in place of the one at this place, from 0.
+    // The table to use within the transaction in place of the one with this index, from 0.
     table_ref operator[](std::size_t index) const {
         return larder_transaction_table(transaction_.get(), index);
     }
-    // Whether nobody has changed what was read or written so far.
+    // Whether nobody has changed anything that the transaction has read or written so far. If not,
+    // a
+    // commit would fail.
     bool validate() const {
         const larder_status status = larder_validate(transaction_.get());
         if (status == LARDER_CONFLICT) return false;
         return detail::check(status);
     }
-    // False if others have changed what was read: then it has begun anew.
+    // Commits. Returns false if others have changed what the transaction has read. Then nothing has
+    // changed, and the transaction has been restarted: read everything again.
     bool commit() {
         const larder_status status = larder_commit(transaction_.get());
         if (status == LARDER_CONFLICT) return false;
@@ -558,8 +611,10 @@ private:
     detail::owned<larder_transaction> transaction_;
 };
 
-// Calls f with a transaction on some tables until nobody has changed what it read, and gives what
-// it answers. What f throws ends the transaction without effect.
+// Runs f in a transaction on these tables, and returns its result. f is called with the
+// transaction,
+// and called again if others have changed what it has read. So it must have no other effects. If f
+// throws, the transaction ends without effect.
 template <class F> auto transact(std::initializer_list<table_ref> tables, F &&f) {
     transaction own(tables);
     while (true) {
@@ -573,7 +628,9 @@ template <class F> auto transact(std::initializer_list<table_ref> tables, F &&f)
     }
 }
 
-// Waits until all that was deleted is freed, at most so long; whether that came about.
+// Waits until all memory of deleted rows and dropped tables is freed, at most for this time.
+// Returns
+// whether it is.
 inline bool quiesce(std::chrono::milliseconds timeout) {
     return detail::check(
         larder_quiesce(timeout.count() < 0 ? 0 : static_cast<std::uint64_t>(timeout.count())));

@@ -1,5 +1,4 @@
-// The half of larder.hpp that has errors, terms and keys; tables are in the other. Include
-// larder.hpp.
+// Errors, terms and keys. This is a part of larder.hpp. Include that.
 
 #ifndef LARDER_TERMS_HPP
 #define LARDER_TERMS_HPP
@@ -22,7 +21,7 @@
 
 namespace larderpp {
 
-// Why a call failed.
+// The exception that is thrown if a function of larder.h fails.
 class error : public std::runtime_error {
 public:
     error(larder_status status, const std::string &text)
@@ -35,13 +34,14 @@ private:
 
 namespace detail {
 
-// Whether there was something; throws for a failure.
+// Converts a status: true for LARDER_OK, false for LARDER_NONE. Throws for an error.
 inline bool check(larder_status status) {
     if (status > LARDER_NONE)
         throw error(status, std::string(larder_status_name(status)) + ": " + larder_message());
     return status == LARDER_OK;
 }
 
+// Frees a handle of any type.
 struct freed {
     void operator()(larder *it) const noexcept { larder_free(it); }
     void operator()(larder_table *it) const noexcept { larder_table_free(it); }
@@ -59,7 +59,7 @@ inline const std::uint8_t *bytes(std::string_view text) {
     return reinterpret_cast<const std::uint8_t *>(text.data());
 }
 
-// Integers, without those that mean something else.
+// The integer types, except bool and char.
 template <class T>
 inline constexpr bool is_integer =
     std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, char>;
@@ -69,25 +69,26 @@ inline constexpr bool is_text = std::is_convertible_v<const T &, std::string_vie
 
 } // namespace detail
 
-// An atom, for what is built: a name. Atoms are kept for ever: use texts for data.
+// An atom, to build terms with. Atoms are never freed, so use texts for data.
 struct atom {
     explicit atom(std::string_view text) : name(text) {}
     std::string name;
 };
 
-// A term that lies in a larderpp::terms, and is valid as long as that stays as it is.
+// A view of a term in a larderpp::terms. It is valid until that is changed or destroyed.
 class view {
 public:
     view() noexcept : view_{nullptr, 0} {}
     view(larder_view of) noexcept : view_(of) {}
     operator larder_view() const noexcept { return view_; }
 
-    // Whether it views something.
+    // Whether there is a term. If not, it is a view of nothing.
     explicit operator bool() const noexcept { return view_.bytes != nullptr; }
     larder_kind kind() const { return larder_view_kind(view_); }
 
-    // The term as a value of C++, if it is one: integers that fit, double, bool, std::string_view
-    // and std::string (of binaries), larderpp::atom, larderpp::view.
+    // Converts the term to a type of C++: an integer type, double, bool, larderpp::atom,
+    // larderpp::view; a binary to std::string or std::string_view. std::nullopt if the term is of
+    // another type, or if the integer doesn't fit.
     template <class T> std::optional<T> as() const {
         if constexpr (std::is_same_v<T, bool>) {
             const auto text = as_atom();
@@ -115,7 +116,7 @@ public:
         }
     }
 
-    // An atom's text, which is never freed.
+    // The text of an atom. It stays valid, as atoms are never freed.
     std::optional<std::string_view> as_atom() const {
         const char *text = nullptr;
         std::size_t size = 0;
@@ -123,17 +124,17 @@ public:
         return std::string_view(text, size);
     }
 
-    // How many elements a tuple or a list has, pairs a map, bytes a binary.
+    // The number of elements of a tuple or list, of pairs of a map, of bytes of a binary.
     std::size_t size() const { return larder_view_size(view_); }
-    // The element of a tuple or a list, from 0; a view of nothing if there is none.
+    // The element of a tuple or list with this index, from 0. A view of nothing if there is none.
     view operator[](std::size_t index) const { return larder_view_element(view_, index); }
-    // All elements of a tuple or a list; the keys and values of a map in turns.
+    // All elements of a tuple or list. Of a map, each key followed by its value.
     std::vector<view> elements() const {
         std::vector<larder_view> all(larder_view_elements(view_, nullptr, 0));
         larder_view_elements(view_, all.data(), all.size());
         return std::vector<view>(all.begin(), all.end());
     }
-    // A map's value under a key; a view of nothing if there is none.
+    // The value under a key of a map. A view of nothing if there is none.
     view find(view key) const { return larder_view_find(view_, key); }
     // The term as Erlang prints it.
     std::string text() const {
@@ -142,7 +143,7 @@ public:
         return out;
     }
 
-    // Identical, and before in Erlang's order.
+    // Equality is Erlang's =:=, and the order is that of Erlang's terms.
     friend bool operator==(view a, view b) { return larder_view_same(a, b); }
     friend bool operator!=(view a, view b) { return !(a == b); }
     friend bool operator<(view a, view b) { return larder_view_compare(a, b) < 0; }
@@ -165,7 +166,7 @@ private:
     larder_view view_;
 };
 
-// A sequence of terms, and a range of views.
+// A sequence of terms. As a range, its elements are views.
 class terms {
 public:
     class iterator {
@@ -195,7 +196,8 @@ public:
     };
 
     terms() : terms_(larder_terms_new()) {}
-    // The term that a text in Erlang's syntax is. Not for text from strangers.
+    // Parses a term in Erlang's syntax. Don't parse texts from untrusted sources: atoms are never
+    // freed.
     static terms parsed(const std::string &text) {
         terms own;
         detail::check(larder_push_text(own.get(), text.c_str()));
@@ -206,7 +208,7 @@ public:
     std::size_t size() const { return larder_terms_count(get()); }
     bool empty() const { return size() == 0; }
     view operator[](std::size_t index) const { return larder_terms_get(get(), index); }
-    // The first; throws if there is none.
+    // The first term. Throws LARDER_BAD_ARGUMENT if there is none.
     view front() const {
         if (empty()) throw error(LARDER_BAD_ARGUMENT, "there is no first of no terms");
         return (*this)[0];
@@ -215,8 +217,14 @@ public:
     iterator end() const { return iterator(get(), size()); }
     void clear() { larder_terms_clear(get()); }
 
-    // Pushes a value: integers, floating point, bool (an atom), larderpp::atom, texts (binaries),
-    // views, std::pair and std::tuple (tuples), std::vector (lists), std::map (maps).
+    // Appends a term that is made of a value:
+    //   integers, floating-point numbers   numbers
+    //   bool, larderpp::atom               atoms
+    //   texts                              binaries
+    //   std::pair, std::tuple              tuples
+    //   std::vector                        lists
+    //   std::map                           maps
+    //   larderpp::view                     a copy of the term
     template <class T> terms &push(const T &value) {
         if constexpr (std::is_same_v<T, bool>) {
             return did(larder_push_atom(get(), value ? "true" : "false"));
@@ -255,7 +263,8 @@ public:
         for (const auto &[key, value] : pairs) push(key).push(value);
         return *this;
     }
-    // Begins a tuple, a list, a map: what is pushed next is in it.
+    // Begin a tuple, a list or a map of this size. The terms that are pushed next are its elements;
+    // of a map, each key is followed by its value.
     terms &begin_tuple(std::size_t size) { return did(larder_push_tuple(get(), size)); }
     terms &begin_list(std::size_t size) { return did(larder_push_list(get(), size)); }
     terms &begin_map(std::size_t pairs) { return did(larder_push_map(get(), pairs)); }
@@ -269,14 +278,14 @@ private:
     detail::owned<larder_terms> terms_;
 };
 
-// One term of a value.
+// A sequence with one term, made of a value (see terms::push).
 template <class T> terms term(const T &value) {
     terms own;
     own.push(value);
     return own;
 }
 
-// One row: a tuple of these elements.
+// A sequence with one row: a tuple of these elements.
 template <class... Ts> terms row(const Ts &...elements) {
     terms own;
     own.begin_tuple(sizeof...(Ts));
@@ -284,8 +293,9 @@ template <class... Ts> terms row(const Ts &...elements) {
     return own;
 }
 
-// A key, or a bound of a range: an integer, a text, a view; std::nullopt is no bound. It leads to
-// what it was made of.
+// A key, or a bound of a range: an integer, a text or a term. std::nullopt is no bound. A key
+// refers
+// to the text or term that it was made of.
 class key {
 public:
     template <
