@@ -1,44 +1,58 @@
 //! A contention-adapting tree: `ordered_set` with write concurrency since OTP 22.
 //!
 //! ```text
-//!                 ( k )                    routes: which way to go; readers lock nothing here
+//!                 ( k )                    routes: inner nodes, which readers don't lock
 //!                /     \
 //!            ( d )    [lock | k l p]       bases: a lock, a count of contention, a sequential structure
 //!           /     \
 //!     [lock | a c] [lock | d f]
 //!
-//!     threads met at [ k l p ]:  a route takes its place        threads left [ d f ] alone:  it is joined to its neighbour
-//!              ( l )                                                            ( k )
-//!             /     \                                                          /     \
-//!     [lock | k] [lock | l p]                                    [lock | a c d f] [lock | k l p]
+//!  split: many threads wait for [ k l p ]         join: few threads use [ d f ]
+//!              ( l )                                              ( k )
+//!             /     \                                            /     \
+//!     [lock | k] [lock | l p]                       [lock | a c d f] [lock | k l p]
 //! ```
 //!
 //! Invariants:
-//! 1. Entries left of a route are before its position, those right of it at or past it.
-//! 2. A base is valid or not; what is not has been replaced. That changes under its lock, and never
-//!    back.
-//! 3. Routes and slots change under the mutex of the shape; whoever waits for it has at most one
-//!    base locked, and whoever has it waits for no base.
+//! 1. The entries left of a route are before its position. Those right of it are at or past it.
+//! 2. An invalid base has been replaced. A base becomes invalid under its lock, and stays so.
+//! 3. Routes are immutable, and slots change under the mutex `shape`. A thread that waits for it
+//!    holds
+//!    the lock of one base at most. A thread that holds it waits for no base. So there is no
+//!    deadlock.
 //!
-//! Steps of a change: (1) down the routes; (2) lock the base; begin again if it is not valid; (3)
-//! change its structure; (4) count; (5) if the count is high, divide the base; if it is low, join
-//! it to its neighbour.
+//! Steps of a change:
+//! 1. Descend the routes to a base.
+//! 2. Lock the base. If it is invalid, start again.
+//! 3. Change its structure.
+//! 4. Add to its contention count, by whether the thread had to wait.
+//! 5. If the count is high, split the base. If it is low, join it with its neighbour.
 //!
-//! A writer that had to wait counts as `contended` (250), one that didn't as `quiet` (−1), a scan
-//! that goes over the end of a base as `more_than_one` (−10). Beyond `high` (1,000) a base is
-//! divided, below `low` (−1,000) joined; a count goes no further than ±`clamp` (20,000). With
-//! `random_join` each 512th write, by chance, counts −500 more, so that a tree whose bases are
-//! seldom met by anyone becomes small again. These are OTP's numbers.
+//! | what is counted | name | in OTP |
+//! |---|---|---|
+//! | a writer that had to wait | `contended` | 250 |
+//! | a writer that didn't | `quiet` | −1 |
+//! | a scan that continues behind the base | `more_than_one` | −10 |
+//! | one of 512 writes, at random, with `random_join` | | −500 |
+//! | a base is split above | `high` | 1,000 |
+//! | a base is joined below | `low` | −1,000 |
+//! | the bounds of a count | `clamp` | ±20,000 |
 //!
-//! Linearisation point of an operation: any while it holds the lock of a valid base.
+//! Because of `random_join`, a tree whose bases are seldom used becomes small again.
+//!
+//! Linearisation point of an operation: any instant at which it holds the lock of a valid base.
 //!
 //! Source: K. Sagonas, K. Winblad, "A contention adapting approach to concurrent ordered sets",
 //! JPDC 115, 2018; OTP's documented behaviour.
-//! Deviations: changes of the shape take one mutex, where the paper locks the routes concerned;
-//! they are rare by the counts. Readers don't count. A scan locks one base at a time, and each
-//! batch is as of one instant. Neither writers that met an invalid base count.
+//! Deviations: changes of the shape take one mutex. The paper locks the routes that change. Because
+//! of
+//! the counts such changes are rare. Readers don't count, nor do writers that found an invalid
+//! base. A
+//! scan locks one base at a time, and each batch is as of one instant.
 //!
-//! Not for: one thread (the structure alone is quicker); scans that must be quick while many write.
+//! When not to use it: for a single thread, since the structure alone is faster; for scans that
+//! must
+//! be fast while many threads write.
 
 use crate::raw::slot::Slot;
 use crate::scheme::{Changer, Old, Reader, Scheme};
@@ -50,28 +64,28 @@ use std::marker::PhantomData;
 use std::sync::atomic::{AtomicI64, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// When a tree adapts.
+/// The numbers by which a tree adapts.
 #[derive(Clone, Copy, Debug)]
 pub struct Adaptation {
-    /// What a writer counts that had to wait.
+    /// Added by a writer that had to wait.
     pub contended: i64,
-    /// What a writer counts that had not.
+    /// Added by a writer that didn't have to wait.
     pub quiet: i64,
-    /// What a scan counts that goes over the end of a base.
+    /// Added by a scan that continues behind the base.
     pub more_than_one: i64,
-    /// Beyond this a base is divided.
+    /// A base is split above this count.
     pub high: i64,
-    /// Below this a base is joined to its neighbour.
+    /// A base is joined with its neighbour below this count.
     pub low: i64,
-    /// A count is at most this, and at least minus this.
+    /// The maximum of a count. Its negative is the minimum.
     pub clamp: i64,
-    /// The most routes one above the other.
+    /// The maximum number of routes on a path.
     pub depth: usize,
-    /// Whether one of 512 writes counts [`RANDOM`] more.
+    /// Whether one of 512 writes, at random, adds [`RANDOM`], too.
     pub random_join: bool,
 }
 
-/// What one of 512 writes counts more.
+/// Added by one of 512 writes.
 const RANDOM: i64 = -500;
 
 impl Default for Adaptation {
@@ -100,7 +114,7 @@ struct Route<S> {
 }
 
 struct Base<S> {
-    /// A name for those who watch.
+    /// Identifies the base to watchers.
     number: u64,
     part: RwLock<Part<S>>,
     contention: AtomicI64,
@@ -120,22 +134,23 @@ pub struct CaTree<W, S> {
     splits: AtomicU64,
     joins: AtomicU64,
     contended: AtomicU64,
-    /// Bases that were made.
+    /// The number of bases that were made.
     made: AtomicU64,
     watcher: Option<Watcher>,
     words: PhantomData<fn() -> W>,
 }
 
-/// A base, and what was met on the way to it.
+/// A base, and one end of its range.
 struct Found<'g, S> {
     base: &'g Base<S>,
-    /// The position past which (forward; before which, backward) the next base lies.
+    /// The position at which the next base in the direction of the walk begins (forward), or before
+    /// which it ends (backward). `None` if there is no next base.
     bound: Option<&'g Position>,
 }
 
-/// A base and the slots above it, while the shape is locked.
+/// The path to a base, while the shape is locked.
 struct Way<'g, S> {
-    /// The slot of each route and of the base, from the root down.
+    /// The slots of the routes and of the base, from the root down.
     slots: Vec<&'g Slot<Node<S>>>,
     routes: Vec<(&'g Route<S>, usize)>,
 }
@@ -151,7 +166,7 @@ fn base<S: Send + Sync + 'static>(structure: S, number: u64) -> Arc<Node<S>> {
     }))
 }
 
-/// What lies left and right of a way's end.
+/// The positions of the routes left and right of the base at the end of a path.
 fn bounds<'g, S>(way: &Way<'g, S>) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
     let last = |side| {
         let mut above = way.routes.iter().rev();
@@ -162,19 +177,18 @@ fn bounds<'g, S>(way: &Way<'g, S>) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
     (last(1), last(0))
 }
 
-/// True one of 512 times.
+/// Returns `true` with a probability of one in 512.
 fn by_chance() -> bool {
     random() >> 55 == 0
 }
 
 impl<S> Part<S> {
-    /// Takes the structure away; whoever waits for the base begins again.
+    /// Makes the base invalid, and takes its structure. Threads that wait for its lock start again.
     fn invalidate<W>(&mut self) -> S
     where
         S: Divisible<W>,
     {
-        // Never valid again (invariant 2). An empty structure stays, so that whoever comes late
-        // finds nothing to change.
+        // It never becomes valid again (invariant 2). Leave an empty structure.
         self.valid = false;
         let empty = self.structure.like();
         std::mem::replace(&mut self.structure, empty)
@@ -182,7 +196,7 @@ impl<S> Part<S> {
 }
 
 impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
-    /// A tree of one base, with this structure.
+    /// A tree with one base, which has this structure.
     pub fn new(structure: S, adaptation: Adaptation) -> Self {
         CaTree {
             root: Slot::new(Some(base(structure, 0))),
@@ -200,28 +214,29 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
 
     /// The number of a new base.
     fn number(&self) -> u64 {
-        // Ordering: Relaxed, numbers differ and mean nothing else.
+        // Ordering: Relaxed, the numbers only have to be unique.
         self.made.fetch_add(1, Relaxed)
     }
 
-    /// Step 1: down the routes, right of those for which `right` answers true.
+    /// Step 1: descends to a base, to the right of the routes for which `right` returns `true`.
     fn descend<'g>(
         &'g self,
         guard: &'g Guard,
         forward: bool,
         right: impl Fn(&[u8]) -> bool,
     ) -> Found<'g, S> {
-        // No lock: routes never change, and slots only lead to what replaces what was there. A base
-        // that is out of date is found invalid under its lock.
+        // No lock is needed. Routes are immutable, and a slot is only changed to a replacement of
+        // its
+        // content. If the base is replaced meanwhile, the caller finds it invalid under its lock.
         let mut bound = None;
         let mut slot = &self.root;
         loop {
             match slot.load(guard) {
                 Some(Node::Route(route)) => {
                     let right = right(&route.at);
-                    // The search goes away from where the walk is heading: what lies past this
-                    // route comes later. The innermost such route is the one where the next base
-                    // begins.
+                    // The descent goes to the side of the route that the walk visits first. So the
+                    // walk comes to the other side later. The last such route on the path is where
+                    // the next base begins.
                     if right != forward {
                         bound = Some(&route.at);
                     }
@@ -237,7 +252,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         self.descend(guard, true, |at| at <= position).base
     }
 
-    /// The way to the base of the position. The shape is locked.
+    /// The path to the base of a position. The shape is locked.
     fn way<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Way<'g, S> {
         let mut way = Way {
             slots: vec![&self.root],
@@ -253,11 +268,11 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         way
     }
 
-    /// Step 4; answers what the count is now.
+    /// Step 4: adds to the count of a base. Returns the new count.
     fn count(&self, base: &Base<S>, by: i64) -> i64 {
-        // Ordering, of both: Relaxed. A count is a hint; writers of one base are one after the
-        // other. It is clamped, so that a base that was left alone for long is divided soon after
-        // threads meet there.
+        // Ordering, both: Relaxed, the count is a hint. The lock of the base serialises writers.
+        // The
+        // count is clamped, so that a base that was quiet for a long time can still be split soon.
         let clamp = self.adaptation.clamp;
         let now = (base.contention.load(Relaxed) + by).clamp(-clamp, clamp);
         base.contention.store(now, Relaxed);
@@ -276,11 +291,12 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let Adaptation {
             contended, quiet, ..
         } = self.adaptation;
-        // The base is valid and locked, so each writer's count is added to the last one's.
+        // (4) The base is locked, so no addition of another writer is lost.
         let mut by = if waited { contended } else { quiet };
         if self.adaptation.random_join && by_chance() {
             by += RANDOM;
         }
+        // (5)
         let now = self.count(base, by);
         if now > self.adaptation.high {
             self.split(guard, position, base, part);
@@ -289,51 +305,53 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         }
     }
 
-    /// Step 5: a route and two bases in place of the base.
+    /// Step 5: replaces the base by a route with two bases. The base is locked.
     fn split(&self, guard: &Guard, position: &[u8], old: &Base<S>, part: &mut Part<S>) {
         let _shape = self.shape.lock();
         // Ordering: Relaxed, the base is locked.
         let count = old.contention.swap(0, Relaxed);
         let entries = self.entries_told(part);
         let way = self.way(guard, position);
+        // Don't split if the path is long, or if the base has fewer than two entries.
         if way.routes.len() >= self.adaptation.depth {
             return;
         }
         let Some((at, upper)) = part.structure.divide() else {
             return;
         };
-        // From here on nothing can refuse: the upper entries are out of the structure already.
+        // The upper entries have been moved out of the structure, so the split must be completed.
         let numbers = [self.number(), self.number()];
         self.tell_split(&way, old, (count, entries), (&at, numbers));
-        // The base is locked and invalid until it is replaced: a search that comes to it waits for
-        // the lock, and begins again.
+        // Make the old base invalid before the new ones can be reached. A thread that finds it from
+        // here on waits for the lock, and then starts again.
         let kids = [(part.invalidate(), numbers[0]), (upper, numbers[1])]
             .map(|(structure, number)| Slot::new(Some(base(structure, number))));
         let route = Node::Route(Route { at, kids });
-        // Both bases are whole before the slot leads to them.
+        // Publish the route and both bases by one store.
         way.slots[way.routes.len()].store(Some(Arc::new(route)), guard);
-        // Ordering, of both: Relaxed, figures for people.
+        // Ordering, both: Relaxed, statistics.
         self.routes.fetch_add(1, Relaxed);
         self.splits.fetch_add(1, Relaxed);
     }
 
-    /// Step 5: one base in place of the base and its neighbour, one route less.
+    /// Step 5: replaces the base and its neighbour by one base, and removes the route between them.
+    /// The base is locked.
     fn join(&self, guard: &Guard, position: &[u8], old: &Base<S>, part: &mut Part<S>) {
         let _shape = self.shape.lock();
         // Ordering: Relaxed, the base is locked.
         let count = old.contention.swap(0, Relaxed);
         let entries = self.entries_told(part);
         let way = self.way(guard, position);
-        // The only base has no neighbour.
+        // A single base has no neighbour.
         let Some(&(parent, side)) = way.routes.last() else {
             return;
         };
         let sibling = &parent.kids[1 - side];
         let Some((slot, other, mut neighbour)) = lock_edge(sibling, side, guard) else {
-            // Somebody is at work there: not the time to join.
+            // The neighbour is locked. A later operation will try again.
             return;
         };
-        // Both are locked: from here to the unlocking nobody sees one of them without its entries.
+        // Both bases are locked. Other threads only see them when they are invalid.
         let (mut low, mut high) = (part.invalidate(), neighbour.invalidate());
         if side == 1 {
             std::mem::swap(&mut low, &mut high);
@@ -341,23 +359,24 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         low.join(high);
         let number = self.number();
         let joined = base(low, number);
-        // The parent's slot: what is stored there takes the route out.
+        // Replace the parent route by its other child, which has the joined base.
         let above = way.slots[way.routes.len() - 1];
         if std::ptr::eq(slot, sibling) {
             above.store(Some(joined), guard);
         } else {
-            // First the new base where the neighbour was, then the sibling where the parent was:
-            // who comes to `old` meanwhile begins again.
+            // The neighbour is deeper in the sibling. Replace it first, and then the parent by the
+            // sibling. A thread that reaches `old` between the two stores finds it invalid, and
+            // starts again.
             slot.store(Some(joined), guard);
             above.store(sibling.share(guard), guard);
         }
         self.tell_join(guard, position, (old, other), (count, entries), number);
-        // Ordering, of both: Relaxed, figures for people.
+        // Ordering, both: Relaxed, statistics.
         self.routes.fetch_sub(1, Relaxed);
         self.joins.fetch_add(1, Relaxed);
     }
 
-    /// All bases, in order; and the most routes above one.
+    /// All bases, in order, and the maximum number of routes above one.
     fn bases<'g>(&'g self, guard: &'g Guard) -> (Vec<&'g Base<S>>, usize) {
         let (mut bases, mut depth) = (Vec::new(), 0);
         let mut waiting = vec![(&self.root, 0)];
@@ -375,10 +394,10 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     }
 }
 
-/// A base's slot, its number, and the base locked.
+/// The slot of a base, its number, and its lock.
 type Edge<'g, S> = (&'g Slot<Node<S>>, u64, RwLockWriteGuard<'g, Part<S>>);
 
-/// The base at one side of a subtree, locked if nobody has it.
+/// Locks the base at one side of a subtree. `None` if another thread holds its lock.
 fn lock_edge<'g, S: Send + Sync + 'static>(
     top: &'g Slot<Node<S>>,
     side: usize,
@@ -386,7 +405,7 @@ fn lock_edge<'g, S: Send + Sync + 'static>(
 ) -> Option<Edge<'g, S>> {
     let mut slot = top;
     loop {
-        // An attempt, and no wait: the shape is locked (invariant 3).
+        // Don't wait for the lock, since the shape is locked (invariant 3).
         match slot.load(guard)? {
             Node::Route(route) => slot = &route.kids[side],
             Node::Base(base) => return Some((slot, base.number, base.part.try_write()?)),
@@ -408,7 +427,7 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
         loop {
             // (1), (2)
             let base = self.find(guard, position);
-            // Only a failed attempt tells that another thread is here.
+            // Try first, to find out whether another thread holds the lock.
             let (mut part, waited) = match base.part.try_write() {
                 Some(part) => (part, false),
                 None => (base.part.write(), true),
@@ -420,11 +439,10 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
                 // Ordering: Relaxed, a figure for people.
                 self.contended.fetch_add(1, Relaxed);
             }
-            // (3)
+            // (3) The lock excludes readers, so the word can be changed in place.
             part.structure
                 .change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
-            // (4), (5) The lock is kept: what becomes of the base is decided, and done, before
-            // anyone else comes to it.
+            // (4), (5) Keep the lock, so that the base can be split or joined.
             self.adapt(guard, position, base, &mut part, waited);
             return waited;
         }
@@ -434,7 +452,7 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
         let mut cut = cut;
         loop {
             let found = self.descend(guard, cut.is_forward(), |at| cut.begins_right_of(at));
-            // The entries of one base are read under one lock, so they are of one instant.
+            // The entries of a base are read under its lock, so they are of one instant.
             let part = found.base.part.read();
             if !part.valid {
                 continue;
@@ -447,14 +465,13 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
             let (true, Some(bound)) = (ended, found.bound) else {
                 return ended;
             };
-            // The walk goes over the end of the base: if many do, it should be joined.
+            // The walk continues in the next base. If many walks do, bases should be joined.
             self.count(found.base, self.adaptation.more_than_one);
-            // The next base's entries would be of another instant: they are the next batch.
+            // The entries of the next base would be of another instant. They are the next batch.
             if visited {
                 return false;
             }
-            // Nothing was visited, so the walk may go on in the next base: the entries of its batch
-            // are still of one instant.
+            // No entry was visited. Continue in the next base, since a batch must not be empty.
             let start = match cut.is_forward() {
                 true => Start::At(bound),
                 false => Start::Past(bound),
@@ -466,7 +483,7 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
         let mut left = limit;
         for base in self.bases(guard).0 {
-            // Nobody else comes here any more: no base is divided or joined meanwhile.
+            // No other thread writes, so no base is split or joined meanwhile.
             let mut part = base.part.write();
             while left > 0 {
                 let Some(word) = part.structure.pop() else {
@@ -485,9 +502,9 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
     fn memory(&self, guard: &Guard) -> usize {
         let (bases, _) = self.bases(guard);
         let structures = bases.iter().map(|base| base.part.read().structure.memory());
-        // The sum is right, whatever each says (see `Divisible`).
+        // Only the sum is right, modulo 2⁶⁴ (see `Divisible`).
         let structures = structures.fold(0, usize::wrapping_add);
-        // A node has two counts before it; a tree of n bases has n − 1 routes.
+        // A node is an `Arc`, with two counts. A tree of n bases has n − 1 routes.
         let nodes = (bases.len() * 2 - 1) * (size_of::<Node<S>>() + 16);
         nodes.wrapping_add(structures)
     }

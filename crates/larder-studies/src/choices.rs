@@ -1,13 +1,12 @@
-//! The options of structures: what was asked for, and the error when there is no such option or it
-//! takes no such value.
+//! The options of structures, and the errors of invalid options.
 
 pub use larder_index::{Choice, ChoiceRange as Range, ChoiceValue as Value};
 use thiserror::Error;
 
-/// Why no index was made.
+/// The reason why an index can't be made.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum BuildError {
-    /// There is no such structure.
+    /// There is no structure of this name.
     #[error("there is no structure '{name}'; there are: {there}")]
     Unknown {
         /// What was asked for.
@@ -15,7 +14,7 @@ pub enum BuildError {
         /// The names of all.
         there: String,
     },
-    /// The structure keeps no order of keys.
+    /// The structure has no order of keys.
     #[error("the structure '{name}' has no order of keys, which ordered_set needs; those that have are: {there}")]
     Order {
         /// What was asked for.
@@ -33,7 +32,7 @@ pub enum BuildError {
         /// The structure's options.
         there: String,
     },
-    /// The option takes other values.
+    /// The value isn't one of the option's.
     #[error("the option '{option}' of the structure '{name}' takes {range}")]
     Value {
         /// The structure.
@@ -45,12 +44,14 @@ pub enum BuildError {
     },
 }
 
-/// The values of all options of a structure: those that were said, the defaults of the others.
+/// The values of all options of a structure: given ones, and the defaults of the others.
 #[derive(Clone, Debug)]
 pub(crate) struct Chosen(Vec<(&'static str, Value)>);
 
 impl Chosen {
-    /// What `said` comes to; of an option that is said twice the last counts.
+    /// Combines the options in `said` with the defaults. If an option is given twice, the last
+    /// value
+    /// counts.
     pub(crate) fn new(
         name: &str,
         choices: &'static [Choice],

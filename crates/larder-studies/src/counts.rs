@@ -1,8 +1,8 @@
-//! How many values there are and how much memory they hold, counted by threads that don't meet.
+//! The number of values and their memory, in counters that are striped under contention.
 
 use larder_index::Striped;
 
-/// Values and their bytes.
+/// The counters.
 #[derive(Debug, Default)]
 pub(crate) struct Counts {
     len: Striped,
@@ -10,7 +10,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Values and bytes came, or went.
+    /// Adds to the number of values and of bytes.
     pub(crate) fn add(&self, len: isize, bytes: isize) {
         if len != 0 {
             self.len.add(len);
@@ -20,18 +20,18 @@ impl Counts {
         }
     }
 
-    /// A writer met contention: from now on threads count apart.
+    /// Called if a writer had to wait. From here on, threads add to different stripes.
     pub(crate) fn contended(&self) {
         self.len.stripe();
         self.bytes.stripe();
     }
 
-    /// Values.
+    /// The number of values.
     pub(crate) fn len(&self) -> usize {
         self.len.sum().max(0) as usize
     }
 
-    /// Bytes of the values, and of the counts.
+    /// The memory of the values and of the counters in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.bytes.sum().max(0) as usize + self.len.memory() + self.bytes.memory()
     }

@@ -1,10 +1,10 @@
-//! How much a scan takes at once.
+//! The size of a batch of a scan.
 
 use larder_index::{Batch, Direction};
 
-/// Entries that a batch takes at most: about a leaf's worth.
+/// The maximum number of entries in a batch.
 const MOST: usize = 64;
-/// After so many bytes a batch takes no more.
+/// A batch with this number of bytes is full.
 const ENOUGH: usize = 16 << 10;
 
 /// Whether the batch is full.
@@ -16,20 +16,21 @@ pub(crate) fn is_full(batch: &Batch) -> bool {
     batch.len() >= most || batch.bytes.len() >= ENOUGH
 }
 
-/// Writes from where the scan goes on after an entry at this position.
+/// Writes to `resume` where a scan continues after the entry at a position, which is given in
+/// parts.
 pub(crate) fn resume_after(position: &[&[u8]], direction: Direction, resume: &mut Vec<u8>) {
     resume.clear();
     position
         .iter()
         .for_each(|part| resume.extend_from_slice(part));
     if direction == Direction::Forward {
-        // Positions are prefix-free: nothing lies between a position and the same with a zero byte
-        // after it.
+        // Positions are prefix-free. So no position is between this one and the same with a zero
+        // byte appended.
         resume.push(0);
     }
 }
 
-/// Notes whether the scan is at its end.
+/// Records whether the scan is at its end.
 pub(crate) fn end(batch: &mut Batch, done: bool) {
     batch.done = done;
     if done {

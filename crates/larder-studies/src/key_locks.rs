@@ -1,11 +1,13 @@
-//! Locks by position, for structures whose nodes are changed without one.
+//! Locks by position, for structures whose nodes are changed without a lock.
 //!
-//! Where nodes come and go lock-free, nothing stands for an entry that is not there. A change has
-//! to see the entry and answer in one step, and its closure is called exactly once: so the writers
-//! of one position exclude each other here, by one of 64 locks, which the position's hash picks.
-//! Writers of other positions are not kept out of any node; readers take no lock and write nothing.
+//! A change must read an entry and change it in one atomic step, and call its closure exactly once.
+//! In a lock-free structure, an entry that is absent has no node that could be locked. So the
+//! writers
+//! of one position exclude each other by one of 64 locks, which is chosen by a hash of the
+//! position.
+//! Readers take none of them.
 //!
-//! The lock also says whether a change is under way, for those who have to wait until it is not
+//! A lock also shows whether a change is under way. A thread can wait until it is finished
 //! ([`KeyLocks::settle`]).
 
 use crossbeam_utils::CachePadded;
@@ -42,7 +44,7 @@ impl KeyLocks {
         &self.0[mixed(position) as usize % LOCKS]
     }
 
-    /// Waits until nobody else changes the position; answers also whether it had to.
+    /// Locks the position. Also returns whether the thread had to wait.
     pub(crate) fn lock(&self, position: &[u8]) -> (MutexGuard<'_, ()>, bool) {
         let lock = self.of(position);
         match lock.try_lock() {
@@ -51,12 +53,12 @@ impl KeyLocks {
         }
     }
 
-    /// Waits for a change of the position that is under way, if there is one. Writes nothing
-    /// otherwise.
+    /// Waits for a change of the position that is under way, if there is one. Otherwise writes
+    /// nothing.
     pub(crate) fn settle(&self, position: &[u8]) {
-        // Ordering: SeqCst fence, keeps the look at the lock after what the caller told the world,
-        // as the locking keeps a writer's look at the world after its lock: one of the two sees the
-        // other.
+        // Ordering: SeqCst fence. The caller has stored a flag, and now loads the lock. A writer
+        // takes the lock, and then loads the flag. The fence, and the lock's read-modify-write,
+        // ensure that at least one of the two sees the other.
         fence(Ordering::SeqCst);
         let lock = self.of(position);
         if lock.is_locked() {
@@ -64,7 +66,7 @@ impl KeyLocks {
         }
     }
 
-    /// Waits for all changes that are under way. Writes nothing where there is none.
+    /// Waits for all changes that are under way. If there is none, writes nothing.
     pub(crate) fn settle_all(&self) {
         // Ordering: SeqCst fence, as in `settle`.
         fence(Ordering::SeqCst);
@@ -73,14 +75,14 @@ impl KeyLocks {
         }
     }
 
-    /// Bytes of the locks.
+    /// The memory of the locks in bytes.
     pub(crate) fn memory(&self) -> usize {
         size_of_val(&*self.0)
     }
 }
 
-/// Who tells the world something and then settles a position sees every change of it that was not
-/// told.
+/// A thread that sets a flag and then settles a position sees every change that didn't see the
+/// flag.
 #[cfg(all(test, larder_model))]
 mod model {
     use super::*;

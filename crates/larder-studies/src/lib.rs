@@ -1,5 +1,6 @@
-//! The structures of the published studies of ETS, as indexes: to compare with the defaults, and
-//! with each other, on one's own data.
+//! The data structures of the published studies of ETS, as indexes. Use them to compare them with
+//! the
+//! default structures, and with each other, on your own data.
 //!
 //! ```
 //! use larder_index::{pin, Change, Key};
@@ -20,26 +21,32 @@
 //! # How it is built
 //!
 //! ```text
-//!   UniqueAdapter, MultiAdapter       indexes with one value under a key, and with many
+//!   UniqueAdapter, MultiAdapter       indexes with one value per key, and with many
 //!         |
-//!      Scheme                          shared by threads: OneLock, Stripes, CaTree, SkipList, RelaxedAvl, LfCaTree, ListHash
-//!         |
-//!     Sequential                       for one thread: Avl, Btree, LinearHash, Chained, JudyHash, JudyText
+//!      Scheme                          concurrent: OneLock, Stripes, CaTree, SkipList, RelaxedAvl,
+//!         |                                        LfCaTree, ListHash
+//!     Sequential                       for one thread: Avl, Btree, LinearHash, Chained, JudyHash,
+//!                                                      JudyText
 //! ```
 //!
 //! A structure maps a *position* (the key, or its hash and the key) to a machine word. In an index
-//! with one value under a key the word owns the value, in one with many it owns them all, in order
-//! of arrival. Hash-ordered structures keep their buckets in the order of the hash's top bits, so
-//! that a scan goes on where it was after the table grew or shrank.
+//! with one value per key, the word owns the value. In an index with many, it owns all values of
+//! the
+//! key, in order of arrival. Hash-ordered structures keep their buckets in the order of the top
+//! bits
+//! of the hash. So a scan can resume at a position, even if the table has grown or shrunk.
 //!
-//! What a concurrent reader may see is what [`larder_index`] says of its own; but readers take
-//! locks where the structure has some, and a batch is what lies together: all, under one lock, or
-//! the entries of one part.
+//! The guarantees for concurrent readers are those of [`larder_index`], with two differences.
+//! Readers
+//! take locks if the structure has them. A batch of a scan has the entries that one lock covers, or
+//! those of one part.
 //!
-//! # To add one
+//! # Adding a structure
 //!
-//! A file with a type that implements [`Sequential`] (or [`Scheme`], if it is shared in a way of
-//! its own), and an entry in `registry.rs`. The suites run over all that are listed there.
+//! 1. Write a file with a type that implements [`Sequential`]; or [`Scheme`], if it is concurrent
+//!    by
+//!    itself.
+//! 2. Add an entry to `registry.rs`. The suites run over all structures that are listed there.
 #![deny(unsafe_code)]
 
 mod address;

@@ -1,30 +1,38 @@
-//! Sorted lists that threads change without locks: what lock-free hash tables are made of.
+//! Lock-free sorted lists, of which lock-free hash tables are made.
 //!
 //! ```text
-//!   start --> [ a | * ]--> [ d | * ]--> [ k | *! ]--> [ p | * ]--> end        k is marked: it is out of the list, and is unlinked
-//!                               |                       ^                    by the next writer that comes along
+//!   start --> [ a | * ]--> [ d | * ]--> [ k | *! ]--> [ p | * ]--> end
+//!                               |                       ^
 //!                               +-----------------------+
 //! ```
 //!
+//! Here k is marked: it is logically removed. The next writer that passes unlinks it.
+//!
 //! Invariants:
-//! 1. Positions ascend; where a mere mark of a bucket and an entry have the same, the bucket's
-//!    comes first.
-//! 2. A node is in the list exactly while a way leads to it and its link is not marked. A marked
-//!    link never changes again.
+//! 1. Positions ascend. If the start node of a bucket and an entry have the same position, the
+//!    start
+//!    node comes first.
+//! 2. A node is in the list if and only if it is reachable, and its link isn't marked. A marked
+//!    link
+//!    never changes again.
 //!
-//! *To insert*: (1) find the link behind which the node belongs, unlinking marked nodes on the way;
-//! (2) make the node's link what is there; (3) compare and swap the link: the linearisation point;
-//! if it has changed, begin again.
+//! Insert:
+//! 1. Find the link behind which the node belongs. Unlink marked nodes on the way.
+//! 2. Let the new node's link point to the next node.
+//! 3. Replace the link that was found by one to the new node, by compare-and-exchange. This is the
+//!    linearisation point. If the link has changed, start again.
 //!
-//! *To remove*: (1) mark the node's link by compare and swap: the linearisation point; (2) go along
-//! the list once, which unlinks it.
+//! Remove:
+//! 1. Mark the node's link by compare-and-exchange. This is the linearisation point.
+//! 2. Search for the node's position, which unlinks the node.
 //!
-//! A search goes past marked nodes, writes nothing and waits for nobody. Writers are lock-free: one
-//! begins again only because another was done.
+//! A search passes marked nodes. It writes nothing, and waits for no thread. Writers are lock-free:
+//! a
+//! writer starts again only because another one has made progress.
 //!
 //! Source: M. Michael, "High performance dynamic lock-free hash tables and list-based sets", SPAA
-//! 2002; T. Harris, 2001. Deviations: nodes are reclaimed by epochs and counts, where the papers
-//! take hazard pointers or leave it open.
+//! 2002; T. Harris, 2001. Deviation: nodes are reclaimed by epochs and reference counts. The papers
+//! use hazard pointers, or leave reclamation open.
 
 use crate::position::spilled;
 use crate::raw::slot::Slot;
@@ -35,17 +43,17 @@ use larder_index::Guard;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// A node, or the beginning of a bucket.
+/// An entry, or the start node of a bucket.
 pub(crate) struct Node<W: Word> {
     pub(crate) position: Position,
-    /// Empty in the beginning of a bucket.
+    /// Empty in a start node.
     pub(crate) word: Slot<W>,
     entry: bool,
     pub(crate) next: Slot<Node<W>>,
 }
 
 impl<W: Word> Node<W> {
-    /// An entry, or the beginning of a bucket for None.
+    /// An entry with this word, or a start node if there is none.
     pub(crate) fn new(position: &[u8], word: Option<W>) -> Arc<Self> {
         Arc::new(Node {
             position: Position::from_slice(position),
@@ -60,12 +68,12 @@ impl<W: Word> Node<W> {
         self.entry
     }
 
-    /// Whether nobody has removed the node.
+    /// Whether the node isn't removed.
     pub(crate) fn is_there(&self, guard: &Guard) -> bool {
         !self.next.load_marked(guard).1
     }
 
-    /// Bytes of the node and of its word's place; each `Arc` has two counts.
+    /// The memory of the node and of its word in bytes. Each is an `Arc`, which has two counts.
     pub(crate) fn bytes(&self) -> isize {
         let word = if self.entry { size_of::<W>() + 16 } else { 0 };
         (size_of::<Self>() + 16 + spilled(&self.position) + word) as isize
@@ -79,8 +87,8 @@ impl<W: Word> Node<W> {
 
 impl<W: Word> Drop for Node<W> {
     fn drop(&mut self) {
-        // A node may be the last that has the next one, and so on to the end: one after the other,
-        // not one inside the other.
+        // This node may own the last reference to the next one, and so on. Drop them in a loop: a
+        // recursion would overflow the stack.
         let mut next = self.next.take();
         while let Some(mut node) = next.and_then(Arc::into_inner) {
             next = node.next.take();
@@ -88,7 +96,7 @@ impl<W: Word> Drop for Node<W> {
     }
 }
 
-/// The entry at the position, in the list that begins in the slot. Wait-free.
+/// Finds the entry at a position, in the list that begins at `start`. Wait-free.
 pub(crate) fn search<'g, W: Word>(
     start: &'g Slot<Node<W>>,
     position: &[u8],
@@ -99,7 +107,7 @@ pub(crate) fn search<'g, W: Word>(
         match node.compare(position, true) {
             Ordering::Less => next = node.next.load(guard),
             Ordering::Equal if node.is_there(guard) => return Some(node),
-            // Behind one that is on its way out, the new one may come.
+            // This one is removed. A new node of the same position may follow.
             Ordering::Equal => next = node.next.load(guard),
             Ordering::Greater => return None,
         }
@@ -107,7 +115,8 @@ pub(crate) fn search<'g, W: Word>(
     None
 }
 
-/// The link behind which the position belongs, and the node there. Unlinks marked nodes on the way.
+/// Finds the link behind which a position belongs, and the node to which the link points. Unlinks
+/// marked nodes on the way.
 fn place<'g, W: Word>(
     start: &'g Slot<Node<W>>,
     position: &[u8],
@@ -119,19 +128,23 @@ fn place<'g, W: Word>(
         loop {
             let (node, marked) = link.load_marked(guard);
             if marked {
-                // The node that the link belongs to was removed.
+                // The node of this link was removed meanwhile. A store to its link would be lost,
+                // so
+                // start again.
                 continue 'again;
             }
-            // Up to here all positions are less: the place is found at the list's end.
+            // All positions are less, so the place is at the end of the list.
             let Some(node) = node else {
                 return (link, None);
             };
-            // A marked link never changes again (invariant 2): what was read here is where the list
-            // goes on.
+            // Read the node's link and its mark at once. If it is marked, it never changes again
+            // (invariant 2). So the list continues at `next`, and the node can be skipped.
             let (next, marked) = node.next.share_marked(guard);
             if marked {
-                // Fails if something came in between, or the link's own node was removed: then the
-                // way up to here is not to be relied on.
+                // Unlink the node. This fails if another node was inserted before it, or if the
+                // node
+                // of the link was removed. In the second case this part of the list is unlinked
+                // itself, so start again.
                 if !link.replace_if((Some(node), false), (next, false), guard) {
                     continue 'again;
                 }
@@ -144,29 +157,30 @@ fn place<'g, W: Word>(
     }
 }
 
-/// Puts the node in the list, unless there is one at its place; gives that, then.
+/// Inserts a node. If there is a node with the same position, returns that one instead.
 pub(crate) fn insert<'g, W: Word>(
     start: &'g Slot<Node<W>>,
     node: &Arc<Node<W>>,
     guard: &'g Guard,
 ) -> Option<&'g Node<W>> {
     loop {
-        // (1)
+        // (1) Find the place.
         let (link, after) = place(start, &node.position, node.entry, guard);
         if let Some(after) = after {
             if after.compare(&node.position, node.entry).is_eq() {
                 return Some(after);
             }
         }
-        // (2) What was found may have changed since: what the new node leads to has to be what the
-        // exchange below takes the place of.
+        // (2) Get a counted reference to the next node. The link may have changed since (1). The
+        // new
+        // node must point to the node that the exchange below expects, or nodes would be lost.
         let (next, marked) = link.share_marked(guard);
         let same = next.as_deref().map(std::ptr::from_ref) == after.map(std::ptr::from_ref);
         if marked || !same {
             continue;
         }
         node.next.store(next, guard);
-        // (3)
+        // (3) Publish the node.
         if planted(Fault::Overwrite) {
             link.store(Some(node.clone()), guard);
             return None;
@@ -177,16 +191,16 @@ pub(crate) fn insert<'g, W: Word>(
     }
 }
 
-/// Takes the node out of the list; answers whether nobody else did before.
+/// Removes a node. Returns `false` if another thread has removed it before.
 pub(crate) fn remove<W: Word>(start: &Slot<Node<W>>, node: &Node<W>, guard: &Guard) -> bool {
-    // (1)
+    // (1) Mark the node.
     loop {
         let (next, marked) = node.next.share_marked(guard);
         if marked {
             return false;
         }
-        // An insert behind this node changes the link: then the exchange fails, as a mark on the
-        // old link would leave the new node out.
+        // If another thread inserts a node behind this one, it changes the link, and the exchange
+        // fails. A store would drop the new node.
         let current = next.clone();
         if node
             .next
@@ -195,7 +209,7 @@ pub(crate) fn remove<W: Word>(start: &Slot<Node<W>>, node: &Node<W>, guard: &Gua
             break;
         }
     }
-    // (2) The search for the node's own position passes it, and unlinks it if nobody else has.
+    // (2) A search for the node's position passes it, and unlinks it if no other thread has.
     place(start, &node.position, node.entry, guard);
     true
 }

@@ -1,17 +1,20 @@
-//! One readers-writer lock around a sequential structure: every table of `ets` without write
+//! One readers-writer lock around a sequential structure, as in tables of `ets` without write
 //! concurrency.
 //!
 //! ```text
 //!   [ lock, in reader groups ] --> a sequential structure
 //! ```
 //!
-//! Invariant: who changes the structure holds the lock alone.
+//! Invariant: a thread that changes the structure holds the lock for writing.
 //!
-//! Linearisation point of an operation: any while it holds the lock.
+//! Linearisation point of an operation: any instant at which it holds the lock.
 //!
-//! Source: OTP's `db_lock`; its reader groups are those of `+rg`. Not for: writers on several
-//! processors, who wait for each other and make readers wait; and readers in large numbers with one
-//! group, who share a cache line that each writes.
+//! Source: OTP's `db_lock`. Reader groups are those of the emulator's option `+rg`.
+//!
+//! When not to use it: if several processors write. Writers wait for each other, and readers for
+//! writers. With one reader group, all readers write to the same cache line, so many of them are
+//! slow,
+//! too.
 
 use crate::raw::group_lock::GroupLock;
 use crate::scheme::{Changer, Old, Reader, Scheme};
@@ -27,7 +30,7 @@ pub struct OneLock<S> {
 }
 
 impl<S> OneLock<S> {
-    /// `groups` reader groups, at least one.
+    /// A lock with `groups` reader groups, at least one, around a structure.
     pub fn new(structure: S, groups: usize) -> Self {
         OneLock {
             lock: GroupLock::new(structure, groups),

@@ -1,4 +1,4 @@
-//! Positions: what structures sort their entries by.
+//! Positions, by which structures sort their entries.
 //!
 //! ```text
 //!   key order    key
@@ -6,25 +6,25 @@
 //!   of a list    top 48 bits of the hash | key | number of the arrival (8 bytes, big endian)
 //! ```
 //!
-//! Positions are prefix-free because keys are. A hash-ordered structure finds the hash at the front
-//! of the position.
+//! Positions are prefix-free, because keys are. A hash-ordered structure reads the hash from the
+//! beginning of the position.
 
 use larder_index::Key;
 use smallvec::SmallVec;
 
-/// Bytes of a hash at the front of a position.
+/// The number of bytes of the hash in a position.
 pub(crate) const HASH: usize = 6;
 
-/// Bytes of the number of an arrival.
+/// The number of an arrival, as bytes.
 pub(crate) type Bytes = [u8; 8];
 
-/// A position that is kept: short ones without memory of their own.
+/// A stored position. A short one needs no memory of its own.
 pub type Position = SmallVec<[u8; 16]>;
 
-/// A position that is asked for.
+/// A position that is searched for, on the stack.
 pub(crate) type Asked = SmallVec<[u8; 120]>;
 
-/// Bytes that a kept position has elsewhere.
+/// The bytes of memory that a stored position has on the heap.
 pub(crate) fn spilled(position: &Position) -> usize {
     if position.spilled() {
         position.capacity()
@@ -33,7 +33,7 @@ pub(crate) fn spilled(position: &Position) -> usize {
     }
 }
 
-/// What entries are sorted by.
+/// The order of entries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Order {
     /// The bytes of the key.
@@ -43,7 +43,7 @@ pub enum Order {
 }
 
 impl Order {
-    /// Bytes before the key in a position.
+    /// The number of bytes before the key in a position.
     pub(crate) fn front(self) -> usize {
         match self {
             Order::Key => 0,
@@ -75,7 +75,8 @@ impl Order {
     }
 }
 
-/// The 48 bits of hash at the front of a position, at the top of a word; what is missing is zeros.
+/// The 48 bits of the hash at the beginning of a position, as the top bits of a word. Bytes that a
+/// short position lacks are zero.
 #[inline]
 pub(crate) fn hash_of(position: &[u8]) -> u64 {
     let mut bytes = [0; 8];

@@ -1,18 +1,20 @@
-//! What a structure for many threads does: what [`crate::Sequential`] does, from everywhere at
-//! once.
+//! The trait of concurrent structures: sorted maps that are shared by threads.
+//!
+//! The operations are those of [`crate::Sequential`]. A scheme is a lock, or several, around
+//! sequential structures, or a concurrent structure of its own.
 
 use crate::sequential::{Act, Visitor};
 use crate::Cut;
 use larder_index::{Guard, Stats};
 
-/// The word under a position, as a change finds it.
+/// The word under a position, as a change gets it.
 #[derive(Debug)]
 pub enum Old<'w, W> {
     /// There is none.
     Absent,
-    /// It may be changed in its place: nobody else sees it.
+    /// The word, which may be changed in place, since no other thread can read it.
     Mine(&'w mut W),
-    /// Others may be reading it: it can only be replaced.
+    /// The word, which can only be replaced, since other threads may be reading it.
     Shared(&'w W),
 }
 
@@ -27,11 +29,11 @@ impl<W> Old<'_, W> {
     }
 }
 
-/// What a reader calls with the word under a position.
+/// A function that is called with the word under a position.
 pub type Reader<'f, W> = dyn FnMut(Option<&W>) + 'f;
 
-/// What a change calls with the word under a position, exactly once. It may panic: then nothing is
-/// changed.
+/// A function that is called with the word under a position, exactly once, and decides what is
+/// changed. If it panics, nothing is.
 pub type Changer<'f, W> = dyn FnMut(Old<'_, W>) -> Act<W> + 'f;
 
 /// A sorted map from positions to words, shared by threads. Reads and changes are linearizable.
@@ -39,42 +41,47 @@ pub trait Scheme<W>: Send + Sync {
     /// Calls `f` once with the word under the position.
     fn read(&self, guard: &Guard, position: &[u8], f: &mut Reader<'_, W>);
 
-    /// Whether there is a word under the position, once no change of it that began before is still
-    /// under way: one that is waited for here has looked at its world before, and is seen. Who has
-    /// told the world that something else begins, relies on it.
+    /// Whether there is a word under the position. First waits until the changes of the position
+    /// that
+    /// have begun before are finished. So a caller that has published a flag before the call knows
+    /// that every change either is seen here, or begins after the flag was published, and sees it.
     fn has(&self, guard: &Guard, position: &[u8]) -> bool {
         let mut found = false;
         self.read(guard, position, &mut |word| found = word.is_some());
         found
     }
 
-    /// Calls `f` exactly once with the word under the position and does what it answers, in one
-    /// step. Answers whether another thread contended.
+    /// Calls `f` exactly once with the word under the position, and performs the change that it
+    /// returns, all in one atomic step. Returns whether the thread had to wait for another one.
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool;
 
-    /// Calls `f` with some entries from the cut on, in order, as of one instant, until it answers
-    /// false. At least one, unless there is none; answers whether the end was reached.
+    /// Calls `f` with some entries from the cut on, in order, until `f` returns `false`. The
+    /// entries
+    /// are as of one instant. There is at least one, unless the walk is at the end. Returns whether
+    /// the end was reached.
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool;
 
-    /// Removes some entries, at most about `limit`, while nobody else writes; answers whether none
-    /// is left. One call takes bounded time; all of them, until none is left, take time in
-    /// proportion to the table.
+    /// Removes about `limit` entries at most, and calls `f` with the word of each. Returns whether
+    /// none is left. The caller guarantees that no other thread writes. The time of a call is
+    /// bounded. All calls together, until none is left, take time linear in the table.
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool;
 
-    /// Bytes of memory, without the scheme's own fields and what words hold.
+    /// The memory in bytes, without the fields of the scheme itself, and without what words own.
     fn memory(&self, guard: &Guard) -> usize;
 
-    /// Objects at which an index of this is full; none if it never is.
+    /// The number of objects at which an index of this scheme is full. `None` if it has no limit.
     fn limit(&self) -> Option<usize> {
         None
     }
 
-    /// Figures.
+    /// Statistics.
     fn stats(&self, guard: &Guard) -> Stats;
 
-    /// The table is fixed from now on, or is not any more. Who fixes it has said so to all that
-    /// change it: what is read afterwards is not what a change that didn't know of it is about to
-    /// take away. A scheme whose `read` waits for nobody waits here.
+    /// Called when the table is fixed, and when it is no longer fixed. The caller has published the
+    /// fixation before. After this call, no read returns an entry that a change is about to remove
+    /// without having seen the fixation. So a scheme whose `read` doesn't wait for changes waits
+    /// for
+    /// them here.
     fn freeze(&self, _on: bool) {}
 }
 
@@ -116,7 +123,7 @@ impl<W> Scheme<W> for Box<dyn Scheme<W>> {
     }
 }
 
-/// What an index of a scheme, with its counts, says of both.
+/// The methods of `Container` for an adapter with the fields `scheme` and `counts`.
 macro_rules! as_the_scheme_says {
     () => {
         fn len(&self) -> usize {

@@ -1,48 +1,51 @@
-//! What a structure for one thread does: a sorted map from positions to words.
+//! The trait of sequential structures: sorted maps from positions to words, for one thread.
 //!
-//! A sequential structure knows nothing of threads and nothing of objects. A synchronisation scheme
-//! shares it ([`crate::Scheme`]), an adapter makes an index of the two ([`crate::UniqueAdapter`],
+//! A sequential structure knows nothing of threads, nor of objects. A synchronisation scheme shares
+//! it
+//! ([`crate::Scheme`]). An adapter makes an index of a scheme ([`crate::UniqueAdapter`],
 //! [`crate::MultiAdapter`]).
 
 use crate::{Cut, Position};
 use larder_index::Stats;
 
-/// What is done with an entry.
+/// A change of an entry.
 #[derive(Debug)]
 pub enum Act<W> {
-    /// Nothing, or nothing more than was done to the word in its place.
+    /// The entry stays. Its word may have been changed in place.
     Keep,
-    /// This word is put under the position, in place of the one that was there.
+    /// This word replaces the one under the position, or is inserted.
     Put(W),
-    /// The entry goes.
+    /// The entry is removed, if there is one.
     Remove,
 }
 
-/// What sees the word under a position and decides. It is called before anything is changed, so
-/// that it may panic.
+/// A function that gets the word under a position, and decides how it is changed. It is called
+/// before
+/// the structure is changed, so it may panic.
 pub type Actor<'f, W> = dyn FnMut(Option<&mut W>) -> Act<W> + 'f;
 
-/// What a walk calls with each entry; it answers whether to go on.
+/// A function that a walk calls with each entry. It returns whether to continue.
 pub type Visitor<'f, W> = dyn FnMut(&[u8], &W) -> bool + 'f;
 
-/// A sorted map from positions, which are prefix-free, to words. Hash-ordered ones take positions
-/// that begin with six bytes of hash.
+/// A sorted map from positions to words. Positions are prefix-free. Those of a hash-ordered
+/// structure
+/// begin with six bytes of the hash.
 pub trait Sequential<W>: Send + Sync {
     /// The word under the position.
     fn get(&self, position: &[u8]) -> Option<&W>;
 
-    /// Calls `f` exactly once with the word under the position and does what it answers.
+    /// Calls `f` exactly once with the word under the position, and performs the change that it
+    /// returns.
     fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>);
 
-    /// Calls `f` with the entries from the cut on, in order, until it answers false (the first of
-    /// them is the first at or past a bound, or the last before it). Answers whether the end was
-    /// reached.
+    /// Calls `f` with the entries from the cut on, in order, until `f` returns `false`. Returns
+    /// whether the end was reached.
     fn walk(&self, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool;
 
-    /// Removes an entry, whichever is the least work.
+    /// Removes the entry that is the least work to remove.
     fn pop(&mut self) -> Option<W>;
 
-    /// Entries. O(1).
+    /// The number of entries. O(1).
     fn len(&self) -> usize;
 
     /// Whether there is no entry.
@@ -50,16 +53,17 @@ pub trait Sequential<W>: Send + Sync {
         self.len() == 0
     }
 
-    /// Bytes of memory, without the structure's own fields and what words hold. O(1).
+    /// The memory in bytes, without the fields of the structure itself, and without what words own.
+    /// O(1).
     fn memory(&self) -> usize;
 
-    /// The table is fixed from now on, or is not any more.
+    /// Called when the table is fixed, and when it is no longer fixed.
     fn freeze(&mut self, _on: bool) {}
 
-    /// Writes figures of its own to those of the scheme. O(1).
+    /// Adds statistics of the structure to those of the scheme. O(1).
     fn stats(&self, _stats: &mut Stats) {}
 
-    /// Puts a word under the position; gives the one that was there.
+    /// Puts a word under the position. Returns the one that was there.
     fn insert(&mut self, position: &[u8], word: W) -> Option<W> {
         let (mut new, mut old) = (Some(word), None);
         self.change(position, &mut |there| {
@@ -77,7 +81,7 @@ pub trait Sequential<W>: Send + Sync {
         old
     }
 
-    /// Removes the entry; answers whether there was one.
+    /// Removes the entry. Returns whether there was one.
     fn remove(&mut self, position: &[u8]) -> bool {
         let mut there = false;
         self.change(position, &mut |word| {
@@ -88,19 +92,21 @@ pub trait Sequential<W>: Send + Sync {
     }
 }
 
-/// A sequential structure that a contention-adapting tree can take apart and put together.
+/// A sequential structure that a contention-adapting tree can split and join.
 ///
-/// Once that was done, `len` may have to count, O(n), and what each of the parts says of its memory
-/// may be wrong: only their sum, modulo 2⁶⁴, has to be right.
+/// Afterwards `len` may have to count the entries, in O(n). `memory` of each part may be wrong.
+/// Only
+/// the sum over all parts, modulo 2⁶⁴, must be right.
 pub trait Divisible<W>: Sequential<W> + Sized {
-    /// An empty one with the same options.
+    /// An empty structure with the same options.
     fn like(&self) -> Self;
 
-    /// Moves the upper part of two or more entries to a structure of its own. Gives it and a
-    /// position: all in it are at or past that, all that stay are before it. None where there are
-    /// fewer than two entries.
+    /// Moves the upper part of the entries to a new structure. Returns a position and that
+    /// structure:
+    /// its entries are at or past the position, and those that stay are before it. `None` if there
+    /// are fewer than two entries.
     fn divide(&mut self) -> Option<(Position, Self)>;
 
-    /// Takes the entries of another, all of which lie past those here.
+    /// Adds the entries of another structure, all of which are past those of this one.
     fn join(&mut self, right: Self);
 }

@@ -7,44 +7,70 @@
 //! ```
 //!
 //! Invariants:
-//! 1. On each level positions ascend; a level's nodes are among those of the level below.
-//! 2. A node is in the list exactly while it is `linked` and not `marked`. Neither goes back.
-//! 3. A node's links change only while its lock is held and it is not marked; its word only while
-//!    its position is locked.
+//! 1. On each level positions ascend. The nodes of a level are a subset of those of the level
+//!    below.
+//! 2. A node is in the list if and only if it is `linked` and not `marked`. Each of the two is set
+//!    once, and never cleared.
+//! 3. The links of a node change only while its lock is held and it isn't marked. Its word changes
+//!    only while its position is locked.
+//! 4. Locks of nodes are taken from greater positions to smaller ones. So there is no deadlock.
 //!
-//! Steps of a change: (1) lock the position; (2) go down to it; (3) let the caller decide.
+//! Steps of a change:
+//! 1. Lock the position.
+//! 2. Search for it.
+//! 3. Let the caller decide.
 //!
-//! *To insert*: (4) find the nodes before it, on each of its levels; (5) lock them; begin with (4)
-//! again if they are not what they were; (6) link from the lowest level up; (7) it is `linked`: the
-//! linearisation point.
+//! *To insert a node*:
 //!
-//! *To remove*: (4) lock the node, mark it: the linearisation point; (5) find and lock those before
-//! it, as above; (6) unlink from the highest level down.
+//! 4. Find its predecessors, on each of its levels.
+//! 5. Lock them. If they aren't the predecessors any more, continue with 4.
+//! 6. Link the node, from the lowest level up.
+//! 7. Set `linked`. This is the linearisation point.
 //!
-//! Locks are taken from greater positions to smaller ones, so that nobody waits in a circle. A
-//! lookup goes past marked nodes, writes nothing, waits for nobody, and takes as many steps as
-//! there are nodes on the way. `has` and scans wait for a change of the entry that is under way.
+//! *To remove a node*:
+//!
+//! 4. Lock the node, and mark it. This is the linearisation point.
+//! 5. Find and lock its predecessors, as above.
+//! 6. Unlink it, from the highest level down.
+//!
+//! A lookup passes marked nodes. It writes nothing, and waits for no thread. `has` and scans wait
+//! for
+//! changes of an entry that are under way.
 //!
 //! Source: M. Herlihy, Y. Lev, V. Luchangco, N. Shavit, "A simple optimistic skiplist algorithm",
 //! SIROCCO 2007.
-//! Deviations: nodes are reclaimed by epochs where the study of 2013 takes hazard pointers (see
-//! below). Writers of one position exclude each other by a lock (see `key_locks.rs`). A batch of a
-//! scan is not of one instant: each entry was there at some time while the batch was read. A step
-//! backward is a search from the top.
+//! Deviations:
+//! - Nodes are reclaimed by epochs. The study of 2013 uses hazard pointers (see below).
+//! - Writers of one position exclude each other by a lock (`key_locks`).
+//! - A batch of a scan is not of one instant. Each entry was present at some instant while the
+//!   batch
+//!   was read.
+//! - A step backward is a search from the head, since there are no links backward.
 //!
-//! *Why epochs.* With hazard pointers a reader says of each node on its way that it is there, and
-//! fences before it goes on. Measured with haphazard 0.1.8 on the 24 nodes that a lookup among
-//! 65,536 entries meets, medians of five on a machine at work: in cache 0.48 µs under an epoch's
-//! guard, 1.50 µs with two hazard pointers that the thread keeps, 1.84 µs with two made for the
-//! lookup; by two threads 0.86, 2.45 and 3.36 µs; out of cache 9.3, 15.3 and 21.7 µs. To go hand
-//! over hand takes unsafe code there, because a node's borrow hangs on the one before. And what a
-//! scheme shows of an entry must outlive the search, as it does under a guard. The price: a thread
-//! that stops in the middle of a lookup keeps what is removed meanwhile from being freed, of all
-//! tables; Larder's calls hold a guard for no longer than a slice.
+//! *Why epochs.* With hazard pointers, a reader publishes the address of each node on its way, and
+//! executes a fence before it continues. The following times are of haphazard 0.1.8, for the 24
+//! nodes
+//! of a lookup among 65,536 entries (medians of five runs, in µs):
 //!
-//! Not for: bags with many objects under a key (each change copies their handles); scans backward;
-//! tables out of cache (a miss for each of some log₂ n nodes); many small tables (8 KiB of locks
-//! each).
+//! | | epoch guard | two pointers, kept by the thread | two pointers, made for the lookup |
+//! |---|---|---|---|
+//! | in cache | 0.48 | 1.50 | 1.84 |
+//! | in cache, two threads | 0.86 | 2.45 | 3.36 |
+//! | out of cache | 9.3 | 15.3 | 21.7 |
+//!
+//! Hand-over-hand traversal needs unsafe code there, because the borrow of a node depends on that
+//! of
+//! the node before. Also, the word that a scheme returns must outlive the search, as it does under
+//! a
+//! guard. The drawback of epochs: a thread that stops in the middle of a lookup prevents everything
+//! that is removed meanwhile from being freed, in all tables. Larder's calls hold a guard for one
+//! slice at most.
+//!
+//! When not to use it: for bags with many objects per key, since each change copies their handles;
+//! for
+//! scans backward; for tables that don't fit in the cache, since a lookup has a miss for each of
+//! about
+//! log₂ n nodes; for many small tables, since each has 8 KiB of locks.
 
 use crate::counts::Counts;
 use crate::key_locks::KeyLocks;
@@ -61,7 +87,8 @@ use smallvec::SmallVec;
 use std::sync::atomic::AtomicU64;
 use std::sync::Arc;
 
-/// With one node in four on the next level, enough for 4¹⁶ entries.
+/// The maximum number of levels. A quarter of the nodes of a level are on the next one, so this is
+/// enough for 4¹⁶ entries.
 const LEVELS: usize = 16;
 
 struct Node<W: Word> {
@@ -71,7 +98,7 @@ struct Node<W: Word> {
     linked: AtomicBool,
 }
 
-/// What a node and the head have: the next node on each level.
+/// The links of a node or of the head: the next node on each level.
 struct Links<W: Word> {
     next: Box<[Slot<Node<W>>]>,
     lock: Mutex<()>,
@@ -88,8 +115,7 @@ impl<W: Word> Links<W> {
     }
 
     fn is_marked(&self) -> bool {
-        // Ordering: Acquire, pairs with the release that marks: whoever sees the mark sees what
-        // came before.
+        // Ordering: Acquire, pairs with the Release store in `unlink`.
         self.marked.load(Ordering::Acquire)
     }
 
@@ -112,13 +138,13 @@ impl<W: Word> Node<W> {
         self.links.next.len()
     }
 
-    /// Invariant 2.
+    /// Whether the node is in the list (invariant 2).
     fn is_there(&self) -> bool {
-        // Ordering: Acquire, pairs with the release that links it.
+        // Ordering: Acquire, pairs with the Release store in `link`.
         self.linked.load(Ordering::Acquire) && !self.links.is_marked()
     }
 
-    /// Bytes of the node, its links and its word's place; each `Arc` has two counts.
+    /// The memory of the node, its links and its word in bytes. Each `Arc` has two counts.
     fn bytes(&self) -> isize {
         let own = size_of::<Self>() + 16 + self.levels() * size_of::<Slot<Self>>();
         (own + spilled(&self.position) + size_of::<W>() + 16) as isize
@@ -127,8 +153,8 @@ impl<W: Word> Node<W> {
 
 impl<W: Word> Drop for Node<W> {
     fn drop(&mut self) {
-        // A node may be the last that has the next one, and so on to the end: one after the other,
-        // not one inside the other.
+        // This node may own the last references to the next ones, and so on. Drop them in a loop: a
+        // recursion would overflow the stack.
         let mut waiting: Vec<_> = self.links.next.iter_mut().filter_map(Slot::take).collect();
         while let Some(next) = waiting.pop() {
             if let Some(mut node) = Arc::into_inner(next) {
@@ -138,7 +164,8 @@ impl<W: Word> Drop for Node<W> {
     }
 }
 
-/// How many levels a node has: one more with a chance of one in four.
+/// The number of levels of a new node. It is geometrically distributed: each further level has a
+/// probability of one in four.
 fn random_levels() -> usize {
     1 + (random().leading_zeros() as usize / 2).min(LEVELS - 1)
 }
@@ -151,7 +178,7 @@ pub struct SkipList<W: Word> {
     contended: AtomicU64,
 }
 
-/// The links before a position on each level, and what they lead to.
+/// The predecessors of a position on each level, and their successors.
 struct Around<'g, W: Word> {
     before: [&'g Links<W>; LEVELS],
     after: [Option<&'g Node<W>>; LEVELS],
@@ -178,7 +205,8 @@ impl<W: Word> SkipList<W> {
         }
     }
 
-    /// What lies on both sides of the place before which all positions are `left`.
+    /// Finds the predecessors and successors of the place in front of which all positions are
+    /// `left`.
     fn around<'g>(&'g self, guard: &'g Guard, left: impl Fn(&[u8]) -> bool) -> Around<'g, W> {
         let mut around = Around {
             before: [&self.head; LEVELS],
@@ -191,23 +219,25 @@ impl<W: Word> SkipList<W> {
                 links = &node.links;
                 next = links.next(level, guard);
             }
-            // The lower level goes on from where this one stopped: what is left of the place here
-            // is left of it there (invariant 1).
+            // Continue on the level below, at the same node, which is on that level, too
+            // (invariant 1).
             around.before[level] = links;
             around.after[level] = next;
         }
         around
     }
 
-    /// The node at the position, if it is there (invariant 2). Wait-free.
+    /// Finds the node at a position, if it is in the list (invariant 2). Wait-free.
     fn find<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Option<&'g Node<W>> {
-        // No lock: what is met is in the list, or was when the search came to what leads to it.
+        // No lock is needed. Every node that is visited is in the list, or was when the search
+        // reached its predecessor.
         let mut links = &self.head;
         for level in (0..LEVELS).rev() {
             while let Some(node) = links.next(level, guard) {
                 match node.position[..].cmp(position) {
                     std::cmp::Ordering::Less => links = &node.links,
-                    // One that is marked may hide another, which is on a lower level.
+                    // If the node is marked, a new one at the same position may be on a lower
+                    // level. Descend.
                     std::cmp::Ordering::Equal if node.is_there() => return Some(node),
                     _ => break,
                 }
@@ -216,7 +246,7 @@ impl<W: Word> SkipList<W> {
         None
     }
 
-    /// The last node left of the cut, on the lowest level.
+    /// The last node left of the cut. `None` if there is none.
     fn last_left<'g>(&'g self, guard: &'g Guard, cut: Cut<'_>) -> Option<&'g Node<W>> {
         let (mut links, mut last) = (&self.head, None);
         for level in (0..LEVELS).rev() {
@@ -230,8 +260,9 @@ impl<W: Word> SkipList<W> {
         last
     }
 
-    /// Finds and locks what is before the position on the lowest `levels`; calls `f` with it once
-    /// it is sure to be.
+    /// Steps 4 and 5: finds and locks the predecessors of a position on the lowest `levels`. Calls
+    /// `f`
+    /// when they are locked, still the predecessors, and `valid`.
     fn locked<'g, R>(
         &'g self,
         guard: &'g Guard,
@@ -242,86 +273,87 @@ impl<W: Word> SkipList<W> {
     ) -> R {
         let backoff = Backoff::new();
         loop {
-            // Found without a lock: it may be out of date as soon as it is found, and is looked at
-            // again below.
+            // (4) Search without a lock. The result may be out of date at once, so it is verified
+            // below.
             let around = self.around(guard, |p| p < position);
+            // (5) Lock the predecessors, from the lowest level up. Those of higher levels have
+            // smaller
+            // positions (invariant 4).
             let mut locks: SmallVec<[MutexGuard<'g, ()>; LEVELS]> = SmallVec::new();
             for level in 0..levels {
                 let links = around.before[level];
-                // From the lowest level up, so from greater positions to smaller ones. A node that
-                // is before the place on several levels is so on neighbouring ones, and locked
-                // once.
+                // A node may be the predecessor on several neighbouring levels. Lock it once.
                 if level == 0 || !std::ptr::eq(links, around.before[level - 1]) {
                     locks.push(links.lock.lock());
                 }
             }
             let before = &around.before[..levels];
-            // With the locks held, none of these nodes goes and nothing comes between them and what
-            // follows (invariant 3): what holds now holds until the locks are given back.
+            // While the locks are held, none of these nodes is removed, and no node is inserted
+            // behind one (invariant 3). So what is verified now holds until the locks are released.
             let unmarked = before.iter().all(|links| !links.is_marked());
             let next = |level: usize| around.before[level].next(level, guard);
             let same = (0..levels).all(|level| same(next(level), around.after[level]));
             if unmarked && same && valid(&around) || planted(Fault::Unvalidated) {
                 return f(&around);
             }
-            // Waiting with locks held could keep the one who made this out of date from finishing.
+            // Release the locks before waiting. The thread that has changed the list may need them.
             drop(locks);
             backoff.snooze();
         }
     }
 
+    /// Inserts a new node. Its position is locked, and has no node.
     fn link(&self, guard: &Guard, node: Node<W>) {
         let (levels, position) = (node.levels(), node.position.clone());
         self.counts.add(0, node.bytes());
         let node = Arc::new(node);
-        // (4), (5): what follows must not be on its way out.
+        // (4), (5) As in the paper, the successors must not be marked, either.
         let stays = |around: &Around<'_, W>| {
             let after = around.after[..levels].iter().flatten();
             after.into_iter().all(|node| !node.links.is_marked())
         };
         self.locked(guard, &position, levels, stays, |around| {
-            // (6)
+            // (6) Set the node's own links first, while no other thread can reach it.
             for level in 0..levels {
                 let slot = &around.before[level].next[level];
-                // The node's own links first: nobody can see it yet.
                 node.links.next[level].store(slot.share(guard), guard);
             }
             for level in 0..levels {
                 let slot = &around.before[level].next[level];
-                // From the lowest level up: a level's nodes are among those of the level below at
-                // any time (invariant 1).
+                // From the lowest level up, for invariant 1.
                 slot.store(Some(node.clone()), guard);
             }
-            // (7) Ordering: Release, pairs with the acquire of readers: they see the node's links
-            //     and word.
+            // (7) Ordering: Release, pairs with `is_there`: a reader that sees the flag sees the
+            // node's links and its word.
             node.linked.store(true, Ordering::Release);
         });
     }
 
+    /// Removes a node. Its position is locked.
     fn unlink(&self, guard: &Guard, node: &Node<W>) {
-        // (4)
+        // (4) The lock excludes inserts behind the node, which would be lost.
         let _lock = node.links.lock.lock();
-        // Ordering: Release, pairs with the acquire of readers.
+        // Ordering: Release, pairs with `is_marked`.
         node.links.marked.store(true, Ordering::Release);
         self.counts.add(0, -node.bytes());
-        // (5)
+        // (5) The predecessors must point to this node.
         let levels = node.levels();
         let leads = |around: &Around<'_, W>| {
             let after = &around.after[..levels];
             after.iter().all(|after| same(*after, Some(node)))
         };
         self.locked(guard, &node.position, levels, leads, |around| {
-            // (6)
+            // (6) From the highest level down, for invariant 1. The node keeps its links: a search
+            // that has reached it continues from there.
             for level in (0..levels).rev() {
-                // The node keeps its links: a search that is in it goes on from there. From the
-                // highest level down, for invariant 1.
                 let next = node.links.next[level].share(guard);
                 around.before[level].next[level].store(next, guard);
             }
         });
     }
 
-    /// Meets the node, if it is there once no change of it that began before is under way.
+    /// Calls `f` with a node, if it is in the list after the changes that are under way. Returns
+    /// whether to continue.
     fn visit(&self, guard: &Guard, node: &Node<W>, f: &mut Visitor<'_, W>) -> bool {
         self.keys.settle(&node.position);
         match node.word.load(guard) {
@@ -344,17 +376,17 @@ impl<W: Word> Scheme<W> for SkipList<W> {
     }
 
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
-        // (1)
+        // (1) No other thread inserts, changes or removes a node at this position meanwhile.
         let (_key, contended) = self.keys.lock(position);
         if contended {
             self.counts.contended();
             // Ordering: Relaxed, a figure for people.
             self.contended.fetch_add(1, Ordering::Relaxed);
         }
-        // (2)
+        // (2) Other threads may read the node, so its word can only be replaced.
         let node = self.find(guard, position);
         let word = node.and_then(|node| node.word.load(guard));
-        // (3)
+        // (3) `f` may panic: nothing has been changed, and the lock is released.
         match (f(word.map_or(Old::Absent, Old::Shared)), node) {
             (Act::Keep, _) | (Act::Remove, None) => {}
             (Act::Put(word), Some(node)) => node.word.store(Some(Arc::new(word)), guard),
@@ -367,18 +399,19 @@ impl<W: Word> Scheme<W> for SkipList<W> {
     }
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        // An entry that is yet to come is nobody's that could be contended for.
+        // Wait for changes that are under way, once for all positions: the walk doesn't know the
+        // positions of nodes that are being inserted.
         self.keys.settle_all();
         let mut at = self.last_left(guard, cut);
         if cut.direction() == Direction::Forward {
             loop {
-                // A node that was removed meanwhile still leads on: its links are as they were, and
-                // what it leads to lies behind it.
+                // If this node was removed meanwhile, its links are as they were, and lead to nodes
+                // behind it.
                 let links = at.map_or(&self.head, |node| &node.links);
                 at = links.next(0, guard);
                 match at {
                     None => return true,
-                    // It came after the way to the cut was found.
+                    // It was inserted after the search for the cut.
                     Some(node) if cut.has_left(&node.position) => {}
                     Some(node) if !self.visit(guard, node, f) => return false,
                     Some(_) => {}
@@ -389,7 +422,7 @@ impl<W: Word> Scheme<W> for SkipList<W> {
             if !self.visit(guard, node, f) {
                 return false;
             }
-            // Links lead forward only: each step backward is a search of its own.
+            // There are no links backward. Search for the last node before this one.
             let cut = Cut::new(Start::Past(&node.position), Direction::Backward);
             at = self.last_left(guard, cut);
         }

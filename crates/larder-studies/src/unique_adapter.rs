@@ -1,4 +1,4 @@
-//! The adapter for one value under a key: an index ([`Unique`]) of a shared map from positions to
+//! The adapter for indexes with one value per key: makes a [`Unique`] of a scheme whose words are
 //! objects.
 
 use crate::counts::Counts;
@@ -13,7 +13,7 @@ use larder_index::{
 };
 use std::cell::Cell;
 
-/// One value under a key, in any structure that is shared by a scheme.
+/// An index with one value per key, on any scheme.
 pub struct UniqueAdapter<C> {
     scheme: C,
     order: Order,
@@ -21,8 +21,7 @@ pub struct UniqueAdapter<C> {
 }
 
 impl<C: Scheme<Object>> UniqueAdapter<C> {
-    /// An index of an empty structure; hash-ordered structures need positions in the order of
-    /// hashes.
+    /// An index on an empty scheme. A hash-ordered structure needs [`Order::Hash`].
     pub fn new(scheme: C, order: Order) -> Self {
         UniqueAdapter {
             scheme,
@@ -31,13 +30,13 @@ impl<C: Scheme<Object>> UniqueAdapter<C> {
         }
     }
 
-    /// The structure behind the index.
+    /// The scheme.
     pub fn scheme(&self) -> &C {
         &self.scheme
     }
 }
 
-/// Calls `f` with an empty buffer, one that was used before if possible.
+/// Calls `f` with an empty buffer, whose memory is kept for the thread's next call.
 fn with_scratch<R>(f: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     thread_local! {
         static SCRATCH: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };

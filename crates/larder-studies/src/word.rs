@@ -1,7 +1,7 @@
-//! What a structure keeps under a position: one machine word, which owns what it points to.
+//! Words: what a structure stores under a position. A word is a pointer that owns its target.
 //!
 //! ```text
-//!   Object   ----> | count | length | bytes ...          one object, never changed once made
+//!   Object   ----> | count | length | bytes ...          one object, immutable
 //!   ValueList----> | next | bytes | (number, Object)* |  the objects of one key, in order of arrival
 //! ```
 
@@ -11,7 +11,7 @@ use triomphe::ThinArc;
 
 /// A machine word that owns what it points to.
 pub trait Word: Clone + Send + Sync + 'static {
-    /// Bytes of memory behind the word. O(1).
+    /// The bytes of memory that the word owns. O(1).
     fn heap_bytes(&self) -> usize;
 }
 
@@ -22,12 +22,12 @@ impl Word for u64 {
     }
 }
 
-/// One object's bytes. A clone shares them.
+/// The bytes of one object. Clones share them.
 #[derive(Clone, Debug)]
 pub struct Object(ThinArc<(), u8>);
 
 impl Object {
-    /// A copy of the bytes.
+    /// An object with a copy of these bytes.
     pub fn new(bytes: &[u8]) -> Self {
         Object(ThinArc::from_header_and_slice((), bytes))
     }
@@ -41,7 +41,7 @@ impl Object {
 
 impl Word for Object {
     fn heap_bytes(&self) -> usize {
-        // The count and the length stand before the bytes.
+        // The reference count and the length precede the bytes.
         16 + self.bytes().len().next_multiple_of(8)
     }
 }
@@ -55,20 +55,21 @@ struct Member {
 
 #[derive(Clone, Debug, Default)]
 struct Members {
-    /// The number of the next to arrive.
+    /// The number of the next arrival.
     next: u64,
-    /// Bytes that the objects hold.
+    /// The bytes that the objects own.
     bytes: usize,
     list: Vec<Member>,
 }
 
-/// The objects of one key, by ascending number of arrival. To add one takes O(1), to find or remove
-/// one a walk over all, as in `ets`.
+/// The objects of one key, by ascending number of arrival. Adding one takes O(1). Finding or
+/// removing
+/// one takes a walk over all of them, as in `ets`.
 #[derive(Clone, Debug, Default)]
 pub struct ValueList(Box<Members>);
 
 impl ValueList {
-    /// How many there are.
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.0.list.len()
     }
@@ -78,18 +79,18 @@ impl ValueList {
         self.len() == 0
     }
 
-    /// The objects and the numbers of their arrivals.
+    /// The objects, with the numbers of their arrivals.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = (u64, &Object)> {
         self.0.list.iter().map(|m| (m.number, &m.object))
     }
 
-    /// The objects whose numbers, as bytes, a walk from the cut meets.
+    /// The objects whose numbers, as bytes, a walk visits. `admits` says so of a number.
     pub(crate) fn part<'c>(
         &'c self,
         admits: &dyn Fn(&Bytes) -> bool,
         forward: bool,
     ) -> impl DoubleEndedIterator<Item = (u64, &'c Object)> {
-        // Numbers ascend, so that the admitted ones are a run at one end.
+        // Numbers ascend, so those that are visited are at one end of the list.
         let at = self
             .0
             .list
@@ -138,6 +139,7 @@ impl Objects for ValueList {
             !goes
         });
         let gone = before - members.list.len();
+        // Release memory, but keep room for as many objects again.
         if members.list.len() < members.list.capacity() / 4 {
             members.list.shrink_to(members.list.len() * 2);
         }
