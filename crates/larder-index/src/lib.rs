@@ -92,6 +92,7 @@ mod traits;
 mod values;
 
 pub use bag::Bag;
+pub use btree::hint::Hint;
 pub use btree::key_order::KeyOrder;
 pub use choice::{Choice, ChoiceRange, ChoiceValue};
 pub use config::LeafConfig;

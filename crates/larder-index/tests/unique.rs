@@ -1,6 +1,6 @@
 //! Random sequences of operations on each index with one value under a key, against the oracle.
 
-use larder_index::{pin, Batch, Direction, LeafConfig, Start, Unique};
+use larder_index::{pin, Batch, Direction, LeafConfig, Lookup, Previous, Start, Unique, SHORT};
 use larder_testing::unique_ops::{a_panic_changes_nothing, op, run};
 use larder_testing::*;
 use proptest::prelude::*;
@@ -70,6 +70,94 @@ fn an_index_grows_and_shrinks() {
             );
         }
     }
+}
+
+/// A write with a hint stores its value under its key, whatever has happened since the hint was
+/// made: to the entry, to others of its leaf, or to the leaf; and whichever index it is of.
+#[test]
+fn hints_are_only_hints() {
+    let bytes = |n: u8| [b'k', n, 7, 7, 7, 7, 7];
+    let value = |n: u8, len: usize| vec![n; len];
+    type Change = (&'static str, fn(&dyn Unique));
+    let with = |index: &dyn Unique, n: u8, len: usize| {
+        put(
+            index,
+            key(&[b'k', n, 7, 7, 7, 7, 7], Hashes::Good),
+            &vec![n; len],
+        );
+    };
+    let changes: [Change; 6] = [
+        ("nothing", |_| {}),
+        ("an entry before it", |index| {
+            put(index, key(b"a", Hashes::Good), b"a");
+        }),
+        ("its value", |index| {
+            put(
+                index,
+                key(&[b'k', 5, 7, 7, 7, 7, 7], Hashes::Good),
+                b"longer than it was",
+            );
+        }),
+        ("its removal", |index| {
+            assert!(remove(index, key(&[b'k', 5, 7, 7, 7, 7, 7], Hashes::Good)));
+        }),
+        ("its neighbours' removal", |index| {
+            for n in [3, 4, 6] {
+                assert!(remove(index, key(&[b'k', n, 7, 7, 7, 7, 7], Hashes::Good)));
+            }
+        }),
+        ("many entries", |index| {
+            for n in 0..=255u8 {
+                put(index, key(&[b'l', n], Hashes::Good), &[n; 20]);
+                put(index, key(&[b'a', n], Hashes::Good), &[n; 20]);
+            }
+        }),
+    ];
+    for kind in [Kind::Hash, Kind::Ordered] {
+        for (name, change) in &changes {
+            for len in [1, 5, 300] {
+                let (index, other) = (make(kind, configs()[0]), make(kind, configs()[0]));
+                for index in [&*index, &*other] {
+                    (0..10).for_each(|n| with(index, n, 5));
+                }
+                let (own, guard, mut out) = (bytes(5), pin(), [0; SHORT]);
+                let own = key(&own, Hashes::Good);
+                let (found, hint) = index.find_short(&guard, own, &mut out, None);
+                assert_eq!((found, &out[..5]), (Lookup::Short(5), &[5; 5][..]));
+                change(&*index);
+                let new = value(99, len);
+                let mut calls = 0;
+                let mut agree = |_: Option<&[u8]>| {
+                    calls += 1;
+                    true
+                };
+                // The other index has the entry at the same place, and the hint isn't of it.
+                other.put_near(&guard, own, &new, hint, &mut agree);
+                let mut expected = contents(&*index);
+                expected.retain(|(key, _)| key != own.bytes);
+                expected.push((own.bytes.to_vec(), new.clone()));
+                expected.sort();
+                index.put_near(&guard, own, &new, hint, &mut agree);
+                assert_eq!(calls, 2);
+                assert_eq!(contents(&*index), expected, "{kind:?} {name} {len}");
+                let mut others: Vec<_> =
+                    (0..10).map(|n| (bytes(n).to_vec(), value(n, 5))).collect();
+                others[5].1.clone_from(&new);
+                assert_eq!(contents(&*other), others, "{kind:?} {name} {len}");
+                // A refusal changes nothing.
+                let was = index.put_near(&guard, own, b"no", hint, &mut |_| false);
+                assert_eq!(was, Previous::Refused);
+                assert_eq!(contents(&*index), expected);
+            }
+        }
+    }
+}
+
+/// All entries, in the order of keys.
+fn contents(index: &dyn Unique) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut all = scan_unique(index, Start::Edge, Direction::Forward);
+    all.sort();
+    all
 }
 
 /// Ascending keys leave full leaves behind.

@@ -2,7 +2,9 @@
 
 use crate::history::{Recorder, Specification, Subject};
 use crate::{key, put, remove, Hashes};
-use larder_index::{pin, Batch, Change, Direction, Lookup, Previous, Shorts, Start, Unique, SHORT};
+use larder_index::{
+    pin, Batch, Change, Direction, Key, Lookup, Previous, Shorts, Start, Unique, SHORT,
+};
 
 /// An operation on the value under one key. What it answered is None in the event of its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -162,6 +164,9 @@ impl Registers for Box<dyn Unique> {
     fn add(&self, k: u64, by: u64) -> u64 {
         let mut sum = 0;
         let bytes = k.to_be_bytes();
+        if !k.is_multiple_of(2) {
+            return add_without_lock(&**self, key(&bytes, Hashes::Good), by);
+        }
         self.update(&pin(), key(&bytes, Hashes::Good), &mut |old, scratch| {
             sum = old.map_or(0, number) + by;
             scratch.extend_from_slice(&sum.to_be_bytes());
@@ -186,6 +191,26 @@ impl Registers for Box<dyn Unique> {
             was.is_some_and(|v| v % 2 == 0)
         });
         was
+    }
+}
+
+/// Adds to a value that is read first, and replaced if it is still the same.
+fn add_without_lock(index: &dyn Unique, key: Key<'_>, by: u64) -> u64 {
+    let (guard, mut out) = (pin(), [0; SHORT]);
+    loop {
+        let (found, hint) = index.find_short(&guard, key, &mut out, None);
+        let old = match found {
+            Lookup::Absent => None,
+            Lookup::Short(len) => Some(&out[..len]),
+            Lookup::Long => panic!("a value has eight bytes"),
+        };
+        let sum = old.map_or(0, number) + by;
+        let new = sum.to_be_bytes();
+        let was = index.put_near(&guard, key, &new, hint, &mut |now| now == old);
+        if was != Previous::Refused {
+            assert_eq!(was == Previous::Present, old.is_some());
+            return sum;
+        }
     }
 }
 

@@ -3,6 +3,7 @@
 //! A position is the key itself. See `btree::inner` for the path to a leaf, and `btree` for what
 //! happens in them.
 
+use crate::btree::hint::Hint;
 use crate::btree::run::with_run;
 use crate::btree::{BPlusTree, ScanRequest, StepStart};
 use crate::scratch::with_scratch;
@@ -67,6 +68,27 @@ impl Unique for KeyOrder {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         self.0.put(guard, key.bytes, value, predicate)
+    }
+
+    fn find_short<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> (Lookup, Hint<'g>) {
+        self.0.find_short(guard, key.bytes, out, long)
+    }
+
+    fn put_near(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        hint: Hint<'_>,
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        self.0.put_near(guard, key.bytes, value, hint, predicate)
     }
 
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {

@@ -230,6 +230,13 @@ impl<'g> TreeLeaf<'g> {
         Ok(before.map(|before| LockedTreeLeaf::new(self, before)))
     }
 
+    /// Takes the lock if the version is still this one, which a read has validated.
+    #[inline]
+    pub(super) fn try_lock_at(self, version: u64) -> Option<LockedTreeLeaf<'g>> {
+        let taken = self.head().version.try_lock_at(version);
+        taken.then(|| LockedTreeLeaf::new(self, version))
+    }
+
     /// Takes the lock. Also returns whether another thread held it.
     #[inline]
     pub(crate) fn lock(self) -> Result<(LockedTreeLeaf<'g>, bool), Obsolete> {

@@ -24,6 +24,7 @@
 //! | file | contents |
 //! |---|---|
 //! | `read`, `write` | the steps of a read and of a write |
+//! | `hint` | where a read has found an entry, for a write |
 //! | `inner`, `node`, `slot` | the inner levels: the path to a leaf, a node, a child slot |
 //! | `tail` | the shortcut to the last leaf, for appends |
 //! | `restructure` | replacing, splitting and merging leaves, and the nodes above them |
@@ -53,6 +54,7 @@
 mod clear;
 mod counts;
 pub(crate) mod entries;
+pub(crate) mod hint;
 #[allow(unsafe_code)]
 pub(crate) mod inner;
 pub(crate) mod key_order;

@@ -11,6 +11,7 @@
 //! old the nodes on the path are.
 
 use super::BPlusTree;
+use crate::btree::hint::Hint;
 use crate::btree::leaf::TreeLeaf;
 use crate::btree::record::Record;
 use crate::btree::search_key::SearchKey;
@@ -26,11 +27,11 @@ impl BPlusTree {
     /// result of `look`, which gets the record, or `None`. `look` may be called several times; all
     /// calls but the last may see torn data.
     #[inline]
-    fn read<T>(
+    fn read<'g, T>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         position: &[u8],
-        mut look: impl FnMut(&TreeView<'_>, Option<Record>) -> Result<T, Torn>,
+        mut look: impl FnMut(&TreeView<'g>, SearchResult) -> Result<T, Torn>,
     ) -> T {
         let key = SearchKey::new(position);
         let backoff = Backoff::new();
@@ -50,7 +51,7 @@ impl BPlusTree {
                 };
                 // (4) A concurrent writer may change the leaf during the search and the copy. The
                 // result is then `Torn`, or arbitrary bytes of the leaf.
-                let result = found.and_then(|spot| look(&view, spot.record));
+                let result = found.and_then(|spot| look(&view, spot));
                 // (5) If the version is unchanged, no writer held the lock in between. Everything
                 // that was read is the state of the leaf at the load in (2), which is the
                 // linearisation point.
@@ -68,9 +69,9 @@ impl BPlusTree {
     #[inline]
     pub(crate) fn get(&self, guard: &Guard, position: &[u8], out: &mut Vec<u8>) -> bool {
         let from = out.len();
-        self.read(guard, position, |view, record| {
+        self.read(guard, position, |view, spot| {
             out.truncate(from);
-            match record {
+            match spot.record {
                 Some(record) => view.copy_value(&record, out).map(|()| true),
                 None => Ok(false),
             }
@@ -86,24 +87,35 @@ impl BPlusTree {
         out: &mut [u8; SHORT],
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
-        self.read(guard, position, |view, record| {
-            let Some(record) = record else {
-                return Ok(Lookup::Absent);
-            };
-            if let Some(len) = view.copy_short(&record, out)? {
-                return Ok(Lookup::Short(len));
-            }
-            if let Some(long) = &mut long {
-                long.clear();
-                view.copy_value(&record, long)?;
-            }
-            Ok(Lookup::Long)
+        self.read(guard, position, |view, spot| {
+            copy_short(view, spot.record, out, long.as_deref_mut())
         })
+    }
+
+    /// See [`Unique::find_short`](crate::Unique::find_short).
+    pub(crate) fn find_short<'g>(
+        &self,
+        guard: &'g Guard,
+        position: &[u8],
+        out: &mut [u8; SHORT],
+        mut long: Option<&mut Vec<u8>>,
+    ) -> (Lookup, Hint<'g>) {
+        self.read(guard, position, |view, spot| {
+            let found = copy_short(view, spot.record, out, long.as_deref_mut())?;
+            let hint = |record| view.hint(self.address(), spot.i, record);
+            Ok((found, spot.record.map_or_else(Hint::default, hint)))
+        })
+    }
+
+    /// The address of the tree, which tells hints of its leaves from those of other trees.
+    #[inline]
+    pub(super) fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
     }
 
     /// Whether there is a value at the position.
     pub(crate) fn contains(&self, guard: &Guard, position: &[u8]) -> bool {
-        self.read(guard, position, |_, record| Ok(record.is_some()))
+        self.read(guard, position, |_, spot| Ok(spot.record.is_some()))
     }
 
     /// See [`Unique::is_seen_empty`](crate::Unique::is_seen_empty).
@@ -146,4 +158,25 @@ impl BPlusTree {
             }
         }
     }
+}
+
+/// Copies the value of a record to `out` if it is short, otherwise to `long`.
+#[inline(always)]
+fn copy_short(
+    view: &TreeView<'_>,
+    record: Option<Record>,
+    out: &mut [u8; SHORT],
+    long: Option<&mut Vec<u8>>,
+) -> Result<Lookup, Torn> {
+    let Some(record) = record else {
+        return Ok(Lookup::Absent);
+    };
+    if let Some(len) = view.copy_short(&record, out)? {
+        return Ok(Lookup::Short(len));
+    }
+    if let Some(long) = long {
+        long.clear();
+        view.copy_value(&record, long)?;
+    }
+    Ok(Lookup::Long)
 }

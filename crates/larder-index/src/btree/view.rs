@@ -16,6 +16,7 @@
 //!    leaf while the epoch was pinned.
 //! 4. The holder of the lock has no version to validate, and its reads are never torn.
 
+use crate::btree::hint::Hint;
 use crate::btree::leaf::{Obsolete, TreeLeaf};
 use crate::btree::record::Record;
 use crate::btree::run::Run;
@@ -91,6 +92,16 @@ impl<'g> TreeView<'g> {
     /// The number of entries.
     pub(crate) fn len(&self) -> usize {
         self.count
+    }
+
+    /// A hint for a write to entry `i`, which has this record, of the tree at this address. It must
+    /// not be used unless the view is valid. The holder of the lock needs no hint.
+    #[inline]
+    pub(super) fn hint(&self, tree: usize, i: usize, record: Record) -> Hint<'g> {
+        match self.version {
+            Some(version) => Hint::new(tree, (self.leaf, version), i, record),
+            None => Hint::default(),
+        }
     }
 
     /// Whether everything that was read so far is correct.

@@ -34,6 +34,7 @@
 
 use super::BPlusTree;
 use crate::btree::entries::{with_entries, Entries};
+use crate::btree::hint::Hint;
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, Obsolete, TreeLeaf, MOST_CONTENT};
 use crate::btree::locked::lives_outside;
 use crate::btree::prefix::Prefix;
@@ -247,7 +248,37 @@ impl BPlusTree {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let (locked, place, contention) = self.find_locked(guard, key);
+        let found = self.find_locked(guard, key);
+        self.put_found(guard, found, value, predicate)
+    }
+
+    /// See [`Unique::put_near`](crate::Unique::put_near).
+    pub(crate) fn put_near(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        value: &[u8],
+        hint: Hint<'_>,
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        let Some((mut locked, i, record)) = hint.lock(self.address()) else {
+            return self.put(guard, position, value, predicate);
+        };
+        // (1), (2) The leaf is as the read has found it, so the entry is where it was.
+        let contention = locked.add_contention(UNCONTENDED);
+        let place = Place::new(SearchKey::new(position), &locked, i, Some(record));
+        self.put_found(guard, (locked, place, contention), value, predicate)
+    }
+
+    /// Stores a value at a place that was found, if the predicate agrees.
+    #[inline(always)]
+    fn put_found(
+        &self,
+        guard: &Guard,
+        (locked, place, contention): (LockedTreeLeaf<'_>, Place<'_>, i32),
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
         if !predicate(place.value(&locked)) {
             return Previous::Refused;
         }

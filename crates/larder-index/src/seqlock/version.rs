@@ -101,6 +101,21 @@ impl Version {
         Ok(Some(now))
     }
 
+    /// Takes the lock if the version is still `before`, which is neither locked nor obsolete.
+    #[inline]
+    pub(crate) fn try_lock_at(&self, before: u64) -> bool {
+        debug_assert_eq!(before & (LOCKED | OBSOLETE), 0);
+        // Ordering: Acquire, pairs with the unlocking store (L2). Relaxed on failure: nothing is
+        // read then.
+        let taken = self
+            .0
+            .compare_exchange(before, before | LOCKED, Acquire, Relaxed)
+            .is_ok();
+        // Ordering: Release fence (L1), as in `try_lock`.
+        fence(Release);
+        taken
+    }
+
     /// Takes the lock, and returns the version before that. Also returns whether another thread
     /// held it.
     #[inline]

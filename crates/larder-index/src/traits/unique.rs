@@ -4,6 +4,7 @@ use super::{
     Batch, Change, Container, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start,
     Updater, SHORT,
 };
+use crate::btree::hint::Hint;
 use crate::ranked::Ranked;
 use crate::scratch::with_scratch;
 use crossbeam_epoch::Guard;
@@ -91,6 +92,31 @@ pub trait Unique: Container {
             Change::Put(value)
         });
         was
+    }
+
+    /// Like `get_short` with a buffer for long values. Also returns where the value was found, for
+    /// a `put_near` under the same key.
+    fn find_short<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> (Lookup, Hint<'g>) {
+        (self.get_short(guard, key, out, long), Hint::default())
+    }
+
+    /// Like `put`. If `hint` is where a `find_short` has found the value under `key`, and its leaf
+    /// hasn't changed since, this saves the search. Any other hint has no effect.
+    fn put_near(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        _hint: Hint<'_>,
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        self.put(guard, key, value, predicate)
     }
 
     /// Locks the entry of `key`, and removes it if it exists and `predicate` returns `true`.

@@ -40,7 +40,7 @@ use crate::raw;
 use crate::reclaim::reaper;
 use crate::table::Table;
 use larder_index::sync::give_way;
-use larder_index::{Batch, Change, Guard, Key, Multi, Objects, Previous, Unique};
+use larder_index::{Batch, Change, Guard, Hint, Key, Multi, Objects, Previous, Unique};
 use larder_term::blob::Handles;
 use larder_term::object;
 use std::sync::Arc;
@@ -211,12 +211,26 @@ impl Table {
         op: &Operation<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
+        value: (&[u8], bool),
+        predicate: impl FnMut(Option<&[u8]>) -> bool,
+    ) -> (Written, Previous) {
+        self.put_near(op, ix, key, value, None, predicate)
+    }
+
+    /// Like `put_one`, with a hint where the value under the key was found.
+    #[inline(always)]
+    pub(crate) fn put_near(
+        &self,
+        op: &Operation<'_>,
+        ix: &dyn Unique,
+        key: Key<'_>,
         (value, given): (&[u8], bool),
+        hint: Option<Hint<'_>>,
         mut predicate: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Previous) {
         let mut written = Written::Done;
         let mut garbage = Garbage::default();
-        let was = ix.put(op.guard, key, value, &mut |old| {
+        let mut store = |old: Option<&[u8]>| {
             // The leaf is locked, and `old` lies in it. If the closure returns `false`, the index
             // changes nothing.
             // (1) Check that no batch has begun, and that the table was neither emptied nor deleted
@@ -245,7 +259,11 @@ impl Table {
                 garbage.note(old);
             }
             true
-        });
+        };
+        let was = match hint {
+            Some(hint) => ix.put_near(op.guard, key, value, hint, &mut store),
+            None => ix.put(op.guard, key, value, &mut store),
+        };
         // (4) The leaf is unlocked. After `Refused` nothing was changed, and `garbage` is empty.
         if was == Previous::Absent {
             op.store.count.add(1);

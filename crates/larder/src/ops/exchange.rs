@@ -3,9 +3,10 @@
 //!
 //! `compute` calls its caller's function without a lock:
 //!
-//! 1. Copy the value under the key, as a lookup does.
+//! 1. Copy the value under the key, as a lookup does, and note where it was found.
 //! 2. Let the function decide: keep the value, replace it, or remove it.
-//! 3. Write, if the value has the same bytes under the leaf's lock. Otherwise start again.
+//! 3. Write, if the value has the same bytes under the leaf's lock. Otherwise start again. If the
+//!    leaf hasn't changed since (1), a replacement needs no search for the place.
 //!
 //! Equal bytes are the same object: the epoch is pinned from (1) to (3), so no copied handle is
 //! released and reused meanwhile.
@@ -21,7 +22,7 @@ use crate::index::Index;
 use crate::local::Local;
 use crate::stored::Stored;
 use crate::table::Table;
-use larder_index::{Previous, Unique};
+use larder_index::{Lookup, Previous, Unique, SHORT};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
 /// The change of the object under a key.
@@ -104,28 +105,34 @@ impl Table {
     ) -> Result<(), Error> {
         self.may_write(who)?;
         let (guard, hashed) = (local.pin(), self.key(key));
-        // Take the buffers out of the thread's state, because `f` may call this function.
-        let mut seen = std::mem::take(&mut local.bytes);
-        let mut object = std::mem::take(&mut local.object);
+        let Local {
+            value: long,
+            plain,
+            object: kept,
+            ..
+        } = local;
+        // If an error is returned, the object that `f` has written is dropped.
+        let mut object = std::mem::take(kept);
         loop {
             // (1)
-            seen.clear();
             let op = self.begin_on(&guard, key, Intent::Read)?;
-            op.unique()?;
-            let there = self.visit_in(local, &op, hashed, |stored| {
-                seen.extend_from_slice(stored.value());
-            }) > 0;
+            let mut short = [0; SHORT];
+            let (found, hint) = (op.unique()?).find_short(&guard, hashed, &mut short, Some(long));
+            let old = match found {
+                Lookup::Absent => None,
+                Lookup::Short(len) => Some(&short[..len]),
+                Lookup::Long => Some(&long[..]),
+            };
             // (2)
-            let (keypos, plain) = (self.keypos(), &mut local.plain);
-            let stored = there.then(|| Stored::new(key, &seen, keypos, plain));
+            let stored = old.map(|old| Stored::new(key, old, self.keypos(), plain));
             let decision = f(stored, &mut object)?;
             // (3)
-            let old = there.then_some(&seen[..]);
             let is_done = self.writing_under(&guard, key, |op| match (decision, old) {
                 (Decision::Keep, _) | (Decision::Remove, None) => Ok((Written::Done, true)),
                 (Decision::Put, _) => {
                     let (ix, value) = (op.unique()?, (object.value(), false));
-                    let (written, was) = self.put_one(op, ix, hashed, value, |now| now == old);
+                    let (written, was) =
+                        self.put_near(op, ix, hashed, value, Some(hint), |now| now == old);
                     Ok((written, was != Previous::Refused))
                 }
                 (Decision::Remove, Some(old)) => {
@@ -135,10 +142,9 @@ impl Table {
                 }
             })?;
             if is_done {
-                local.bytes = seen;
                 // The table has counts of its own of the new object's handles.
                 object.clear();
-                local.object = object;
+                *kept = object;
                 return Ok(());
             }
         }

@@ -1,10 +1,12 @@
 //! Typed tables in the hands of several threads.
 
+use larder::api::{Event, FeedOptions, Index};
 use larder::prelude::*;
 use larder::Error;
 use larder_testing::environment::times;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 const THREADS: u64 = 4;
 
@@ -50,6 +52,98 @@ fn counters_lose_nothing() -> Result<(), Error> {
         .map(|key| table.get(&key).map(|v| v.map_or(0, |v| v.0)))
         .sum::<Result<_, _>>()?;
     assert_eq!(sum, THREADS * rounds);
+    Ok(())
+}
+
+/// Of counters that threads count up in several ways while others come and go beside them, no
+/// update is lost, whatever follows the table: an index, a feed, bounds.
+#[test]
+fn counters_lose_nothing_whatever_follows_them() -> Result<(), Error> {
+    const COUNTERS: u64 = 4;
+    let larder = Larder::new();
+    let hour = Duration::from_secs(3600);
+    let tables = [
+        larder.table("alone"),
+        larder.table("indexed").index(Index::element("value", 2)),
+        larder.table("bounded").ttl(hour).max_size(1_000_000),
+        larder
+            .table("all")
+            .ttl(hour)
+            .index(Index::element("value", 2)),
+    ];
+    for (number, builder) in tables.into_iter().enumerate() {
+        let table = builder.typed::<u64, u64>()?;
+        let rounds = times(1_500) as u64;
+        // Enough for all events.
+        let feeds = FeedOptions {
+            limit: 4 * (THREADS * rounds) as usize,
+            ..FeedOptions::default()
+        };
+        let mut feed = (number % 2 == 1)
+            .then(|| table.table().subscribe_with(&feeds))
+            .transpose()?;
+        thread::scope(|scope| {
+            for thread in 0..THREADS {
+                let table = &table;
+                scope.spawn(move || {
+                    for i in 0..rounds {
+                        // Counters lie between rows that this thread inserts, replaces and removes.
+                        let key = 1000 * ((i + thread) % COUNTERS);
+                        let counted = match i % 2 {
+                            0 => table.compute(&key, |n| Some(n.unwrap_or(0) + 1)),
+                            _ => {
+                                let entry = table.entry(key).and_modify(|n| *n += 1);
+                                entry.or_insert(1).map(Some)
+                            }
+                        };
+                        assert!(counted.expect("counted").is_some_and(|n| n > 0));
+                        let beside = key + 1 + 10 * (i % 90) + thread;
+                        table.insert(beside, 1 << (i % 60)).expect("inserted");
+                        if i % 3 == 0 {
+                            let gone = table.compute(&beside, |_| None).expect("removed");
+                            assert_eq!(gone, None);
+                        }
+                    }
+                });
+            }
+        });
+        let counters = (0..COUNTERS).map(|n| table.get(&(1000 * n)));
+        let counts: Vec<u64> = counters
+            .map(|n| n.map(Option::unwrap_or_default))
+            .collect::<Result<_, _>>()?;
+        assert_eq!(
+            counts.iter().sum::<u64>(),
+            THREADS * rounds,
+            "table {number}"
+        );
+        if table.table().indexes().len() == 1 {
+            for (n, &count) in counts.iter().enumerate() {
+                let rows = table.table().index_lookup("value", &Term::from(count))?;
+                let found = rows.iter().filter_map(|row| table.read(row).ok());
+                assert!(found.into_iter().any(|row| row == (1000 * n as u64, count)));
+            }
+        }
+        // Each event of a counter is the next count.
+        let mut told = [0; COUNTERS as usize];
+        let commits = feed
+            .iter_mut()
+            .flat_map(|feed| std::iter::from_fn(|| feed.try_recv()));
+        for event in commits.flat_map(|commit| commit.events) {
+            let (Event::Insert(new) | Event::Replace(_, new)) = &event else {
+                assert!(matches!(event, Event::Delete(_)), "{event:?}");
+                continue;
+            };
+            let (key, count) = table.read(new)?;
+            if key % 1000 == 0 {
+                told[key as usize / 1000] += 1;
+                assert_eq!(count, told[key as usize / 1000], "counter {key}");
+            }
+        }
+        assert!(
+            feed.is_none() || told[..] == counts[..],
+            "{told:?} {counts:?}"
+        );
+    }
     Ok(())
 }
 
