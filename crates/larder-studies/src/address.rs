@@ -1,43 +1,46 @@
-//! The addresses of linear hashing, for buckets in the order of hashes.
+//! The address function of linear hashing, with buckets in the order of hashes.
 //!
 //! ```text
-//!   6 buckets: level 2, 2 of 4 divided       bucket = the hash's bits from the top down, the first one lowest
+//!   6 buckets: level 2, 2 of 4 are split      bucket = the top bits of the hash, reversed
 //!
 //!   hash 000.. 001.. 010.. 011.. 100.. 101.. 110.. 111..
 //!        \ 0 /  \ 4 /  \--- 2 ---/  1     5   \--- 3 ---/      in order: 0 4 2 1 5 3
 //! ```
 //!
-//! Larson takes a bucket's number from the low bits of the hash. Here the bits are the top ones in
-//! reverse, so that each bucket has one run of hashes and a bucket that is divided leaves two
-//! neighbours: who goes through the buckets in the order of hashes goes on from where they were,
-//! however often buckets have been divided and joined meanwhile.
+//! Larson takes the number of a bucket from the low bits of the hash. Here it is the top bits in
+//! reverse order. So each bucket has one range of hashes, and a split makes two neighbouring
+//! ranges. A
+//! walk through the buckets in the order of hashes can resume at a hash, however often buckets have
+//! been split and joined meanwhile.
 //!
-//! Invariants: 1. A bucket below `divided`, or at or past 2^level, has the hashes that begin with
-//! its level + 1 bits; the others with level bits.
+//! Invariants:
+//! 1. The hashes of a bucket agree in level + 1 bits if its number is less than `divided`, or at
+//!    least 2^level. Otherwise they agree in level bits.
 //! 2. `divided` < 2^level.
 //!
 //! Source: P.-Å. Larson, "Dynamic hash tables", CACM 31(4), 1988; W. Litwin, 1980.
 
-/// Bits of hash in a position.
+/// The number of bits of the hash in a position.
 const BITS: u32 = 48;
-/// No more buckets than there are numbers for chains of nodes.
+/// The maximum level. Nodes have 32-bit numbers, so further buckets would be empty.
 const MOST_LEVEL: u32 = 31;
 
-/// How many buckets there are, and which hashes each has.
+/// The number of buckets, which determines the hashes of each.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Address {
     level: u32,
+    /// The number of buckets of this level that have been split.
     divided: usize,
 }
 
 impl Address {
-    /// The number of buckets; one at the beginning.
+    /// The number of buckets. Initially one.
     #[inline]
     pub(crate) fn buckets(self) -> usize {
         (1 << self.level) + self.divided
     }
 
-    /// The bucket of a hash (at the top of the word).
+    /// The bucket of a hash, which is in the top bits of the word.
     #[inline]
     pub(crate) fn bucket(self, hash: u64) -> usize {
         let bits = hash.reverse_bits() as usize;
@@ -49,13 +52,13 @@ impl Address {
         }
     }
 
-    /// The bits of hash that are the same for all of a bucket.
+    /// The number of bits in which all hashes of a bucket agree.
     fn depth(self, bucket: usize) -> u32 {
         let lower = bucket & ((1 << self.level) - 1);
         self.level + u32::from(lower < self.divided || lower != bucket)
     }
 
-    /// The first hash past the bucket of this one; none at the end.
+    /// The first hash behind the bucket of this one. `None` if it is the last bucket.
     fn past(self, hash: u64) -> Option<u64> {
         let depth = self.depth(self.bucket(hash));
         if depth == 0 {
@@ -65,8 +68,9 @@ impl Address {
         (hash & !(step - 1)).checked_add(step)
     }
 
-    /// Calls `each` with the buckets from a hash on (from the edge, if it is none), until it
-    /// answers false; answers whether the end was reached.
+    /// Calls `each` with the buckets in the order of hashes, beginning with that of a hash, or at
+    /// the
+    /// edge, until `each` returns `false`. Returns whether the end was reached.
     pub(crate) fn walk(
         self,
         forward: bool,
@@ -88,7 +92,7 @@ impl Address {
         false
     }
 
-    /// The last hash before the bucket of this one; none at the beginning.
+    /// The last hash before the bucket of this one. `None` if it is the first bucket.
     fn before(self, hash: u64) -> Option<u64> {
         let depth = self.depth(self.bucket(hash));
         if depth == 0 {
@@ -98,8 +102,9 @@ impl Address {
         (hash & !(step - 1)).checked_sub(1)
     }
 
-    /// One bucket more: gives the bucket that is divided and the bit (as a mask of the hash) that
-    /// says which of its entries go to the new one, which is the last. None if there is no bit
+    /// Adds a bucket, which becomes the last one. Returns the bucket that is split, and a mask of
+    /// the
+    /// hash. Entries whose hash has this bit set move to the new bucket. `None` if there is no bit
     /// left.
     pub(crate) fn grow(&mut self) -> Option<(usize, u64)> {
         if self.level + 1 >= MOST_LEVEL.min(BITS) {
@@ -115,8 +120,8 @@ impl Address {
         Some((bucket, mask))
     }
 
-    /// One bucket less: gives the bucket that takes the entries of the last one. None if there is
-    /// but one.
+    /// Removes the last bucket. Returns the bucket that gets its entries. `None` if there is only
+    /// one.
     pub(crate) fn shrink(&mut self) -> Option<usize> {
         if self.divided == 0 {
             self.level = self.level.checked_sub(1)?;

@@ -1,41 +1,50 @@
-//! An AVL tree: `ordered_set` as it was up to OTP 21, and the base node of its tree with write
-//! concurrency since.
+//! An AVL tree. `ordered_set` of OTP is one; since OTP 22, with write concurrency, so are the bases
+//! of
+//! its contention-adapting tree.
 //!
 //! ```text
 //!             k             balance = height of the right - height of the left: -1, 0 or 1
 //!           /   \
-//!          d     p          before `n` comes:  p is -1 or 0 or 1 ...
+//!          d     p          insert n: it becomes the right child of m
 //!               / \
-//!              m   s        n becomes m's right; m, p, k are gone through upwards until a height
-//!               \           did not change, or one rotation made it what it was
+//!              m   s        then update the balances of m, p, k upwards, until a height hasn't
+//!               \           changed, or one rotation has restored it
 //!                n
 //! ```
 //!
 //! Invariants:
 //! 1. In order, positions ascend.
-//! 2. The heights of a node's two subtrees differ by at most one; `balance` says how.
-//! 3. The stack of the last walk, if there is one, belongs to the tree as it is: who changes links
-//!    empties it.
+//! 2. The heights of a node's two subtrees differ by at most one. `balance` is the difference.
+//! 3. The stack of the last walk, if there is one, is of the tree as it is now. A change of a link
+//!    clears the stack.
 //!
-//! Steps of a change: (1) descend, keep the path; (2) let the caller decide; (3) link or unlink;
-//! (4) go back up the path, rotating.
+//! Steps of a change:
+//! 1. Descend, and record the path.
+//! 2. Let the caller decide.
+//! 3. Link or unlink a node.
+//! 4. Go back along the path, update the balances, and rotate where invariant 2 requires it.
 //!
-//! *The static stack.* `next` and `prev` ask for one neighbour at a time, each time from the top.
-//! OTP keeps the stack of the last such walk with the table; when the next one begins where that
-//! ended it goes on from there, in O(1) amortised, and no key is compared but one. One walk at a
-//! time has the stack; others descend. The patch measured in 2013 gave each call a stack of its
-//! own: `static_stack` off.
+//! *The static stack.* `next` and `prev` ask for one neighbour at a time. From the root this takes
+//! O(log n). OTP keeps the stack of the last walk with the table. If a walk begins where the last
+//! one
+//! ended, it continues with that stack, in O(1) amortised, and compares one key. Only one walk at a
+//! time
+//! can use the stack. Others descend. The patch that was measured in 2013 gave each call a stack of
+//! its
+//! own, which is this tree with `static_stack` off.
 //!
 //! Source: G. M. Adelson-Velsky, E. M. Landis, "An algorithm for the organization of information",
 //! 1962; OTP's documented behaviour.
-//! Deviation: a key is beside its links when it is short.
+//! Deviation: a short key is stored in its node, beside the links.
 //!
-//! To divide a tree takes its root away, and to join two links the lower one to an inner edge of
-//! the higher one: O(log n), as in OTP, whose tree of locks does so all the time. What has been
-//! divided or joined is counted when somebody asks, O(n).
+//! *Split and join*, for the contention-adapting tree. A split removes the root, and so gets two
+//! trees.
+//! A join links the lower tree to an inner edge of the higher one. Both take O(log n), as in OTP.
+//! Afterwards `len` counts the entries, in O(n).
 //!
-//! Not for: many writers (one lock), large tables that don't fit in cache (a miss for each of 1.44
-//! log₂ n levels). The default is quicker in all.
+//! When not to use it: for many writers, since there is one lock; for tables that don't fit in the
+//! cache, since a lookup has a miss for each of up to 1.44 log₂ n levels. The default structure is
+//! faster in all cases.
 
 use crate::position::spilled;
 use crate::raw::heap::{Heap, Link, NIL};
@@ -46,7 +55,8 @@ use larder_index::Stats;
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 
-/// The most levels of a tree of 2³² nodes are 1.44 × 32.
+/// The nodes of a path from the root, each with the side that was taken. A tree of 2³² nodes has at
+/// most 1.44 × 32 levels.
 type Path = SmallVec<[(Link, usize); 48]>;
 
 #[derive(Debug)]
@@ -57,13 +67,13 @@ struct Node<W> {
     balance: i8,
 }
 
-/// Where the last walk stopped.
+/// The stack of the last walk.
 #[derive(Debug)]
 struct Stack {
     forward: bool,
-    /// The node that was met last.
+    /// The node that was visited last. `NIL` if the stack is empty.
     last: Link,
-    /// Those that are to be met after it, the next one last; the others are its ancestors.
+    /// The node to be visited next, on top, and below it those of its ancestors that come later.
     rest: Vec<Link>,
 }
 
@@ -82,15 +92,15 @@ impl Stack {
 pub struct Avl<W> {
     nodes: Heap<Node<W>>,
     root: Link,
-    /// Whether all nodes were made here: the counts are exact. Else they are, modulo 2⁶⁴, as a sum
-    /// over all trees that had to do with each other.
+    /// Whether the tree was never split or joined, so that its counts are exact. Otherwise only the
+    /// sum over all trees that were split from it or joined with it is exact, modulo 2⁶⁴.
     own: bool,
-    /// Bytes of positions that are too long to stand in their nodes.
+    /// The bytes on the heap of positions that are too long for their nodes.
     spilled: usize,
     stack: Option<Box<Mutex<Stack>>>,
 }
 
-/// How much a subtree on this side adds to the balance.
+/// The change of a node's balance if the subtree on this side becomes higher by one.
 fn weight(side: usize) -> i8 {
     if side == 0 {
         -1
@@ -100,7 +110,7 @@ fn weight(side: usize) -> i8 {
 }
 
 impl<W> Avl<W> {
-    /// An empty tree; `static_stack` says whether the stack of the last walk is kept.
+    /// An empty tree. `static_stack` says whether to keep the stack of the last walk.
     pub fn new(static_stack: bool) -> Self {
         Avl {
             nodes: Heap::new(),
@@ -111,7 +121,7 @@ impl<W> Avl<W> {
         }
     }
 
-    /// Step 1: down to the position. Gives the path above the place, and the node there or `NIL`.
+    /// Step 1: descends to a position. Returns the path, and the node at the position, or `NIL`.
     fn descend(&self, position: &[u8]) -> (Path, Link) {
         let mut path = Path::new();
         let mut at = self.root;
@@ -128,7 +138,7 @@ impl<W> Avl<W> {
         (path, at)
     }
 
-    /// Makes `to` the child where the path ends.
+    /// Makes `to` the child at the end of a path.
     fn link(&mut self, path: &[(Link, usize)], to: Link) {
         match path.last() {
             None => self.root = to,
@@ -136,6 +146,7 @@ impl<W> Avl<W> {
         }
     }
 
+    /// Clears the stack, for invariant 3.
     fn forget_stack(&mut self) {
         if let Some(stack) = &mut self.stack {
             stack.get_mut().last = NIL;
@@ -158,12 +169,14 @@ impl<W> Avl<W> {
         node
     }
 
-    /// Turns the node, whose `side` is too high by one, so that invariant 2 holds. Gives the new
-    /// top, and whether the subtree became lower.
+    /// Restores invariant 2 at a node whose subtree on `side` is too high by one. Returns the new
+    /// top
+    /// of the subtree, and whether the subtree became lower.
     fn rotate(&mut self, top: Link, side: usize) -> (Link, bool) {
         let (heavy, other) = (weight(side), 1 - side);
         let kid = self.nodes[top].kids[side];
-        // The child leans the other way: one rotation would only turn the lean around.
+        // If the child leans to the other side, a single rotation would only move the imbalance to
+        // that side.
         if self.nodes[kid].balance == -heavy {
             return (self.rotate_twice(top, kid, side), true);
         }
@@ -174,8 +187,9 @@ impl<W> Avl<W> {
         //      b    c      a   b
         self.nodes[top].kids[side] = self.nodes[kid].kids[other];
         self.nodes[kid].kids[other] = top;
-        // An even child comes up with the height that the node had: that happens after a removal
-        // only, and nothing above changes.
+        // If the child is balanced, which only occurs after a removal, the subtree keeps its
+        // height.
+        // Nothing above changes then.
         let even = self.nodes[kid].balance == 0;
         self.nodes[top].balance = if even { heavy } else { 0 };
         self.nodes[kid].balance = if even { -heavy } else { 0 };
@@ -193,8 +207,7 @@ impl<W> Avl<W> {
         let (heavy, other) = (weight(side), 1 - side);
         let mid = self.nodes[kid].kids[other];
         let leans = self.nodes[mid].balance;
-        // The middle node is taken to pieces: its two subtrees lie between the two nodes that it
-        // comes to be above.
+        // The two subtrees of `mid` go to the two nodes below which it was.
         let [near, far] = [self.nodes[mid].kids[other], self.nodes[mid].kids[side]];
         self.nodes[top].kids[side] = near;
         self.nodes[kid].kids[other] = far;
@@ -206,25 +219,29 @@ impl<W> Avl<W> {
         mid
     }
 
-    /// Step 4: the subtree where the path ends became higher (or lower) by one.
+    /// Step 4: updates the balances along a path whose subtree at the end became higher (`grew`) or
+    /// lower by one.
     fn retrace(&mut self, mut path: Path, grew: bool) {
         while let Some((parent, side)) = path.pop() {
-            // Below, invariant 2 holds again. The subtree on this side is higher (or lower) by one
-            // than the balance says.
+            // Below the parent, invariant 2 holds. The subtree on this side became higher or lower
+            // by
+            // one, and the parent's balance doesn't include that yet.
             let change = if grew { weight(side) } else { -weight(side) };
             let balance = self.nodes[parent].balance + change;
             let settled = match balance {
                 -2 | 2 => {
                     let (top, lower) = self.rotate(parent, usize::from(balance > 0));
                     self.link(&path, top);
-                    // A rotation that makes the subtree lower undoes a growth, and ends it; after a
-                    // removal it passes the change on.
+                    // After an insert, a rotation that makes the subtree lower restores its height,
+                    // and nothing above changes. After a removal, the parent's subtree became
+                    // lower,
+                    // and the loop continues.
                     lower == grew
                 }
                 _ => {
                     self.nodes[parent].balance = balance;
-                    // A growth that only evens the two sides leaves the height as it was, as does a
-                    // removal that makes even sides lean.
+                    // The height of the parent's subtree hasn't changed, if an insert has made it
+                    // balanced, or if a removal has made it unbalanced by one.
                     (balance == 0) == grew
                 }
             };
@@ -234,20 +251,21 @@ impl<W> Avl<W> {
         }
     }
 
-    /// Steps 3 and 4 for a new node.
+    /// Steps 3 and 4 of an insert: links a new node at the end of a path.
     fn attach(&mut self, path: Path, node: Link) {
         self.forget_stack();
         self.link(&path, node);
         self.retrace(path, true);
     }
 
-    /// Steps 3 and 4 for the node where the path ends.
+    /// Steps 3 and 4 of a removal of the node at the end of a path.
     fn detach(&mut self, mut path: Path, id: Link) -> (Position, W) {
         self.forget_stack();
-        // The node that goes has one child at most: that child takes its place.
+        // Only a node with at most one child can be unlinked: that child takes its place.
         let mut goes = id;
         if self.nodes[id].kids.iter().all(|kid| *kid != NIL) {
-            // Its successor has no left subtree: that node goes, and what it kept comes here.
+            // The node has two children. Unlink its successor instead, which has no left child, and
+            // move the successor's entry here.
             path.push((id, 1));
             goes = self.nodes[id].kids[1];
             while self.nodes[goes].kids[0] != NIL {
@@ -262,8 +280,7 @@ impl<W> Avl<W> {
         if goes == id {
             return (node.position, node.word);
         }
-        // The node that was asked for stays where it is, with the successor's entry: no link that
-        // leads to it changes.
+        // The node stays, with the successor's entry. So no link to it changes.
         let here = &mut self.nodes[id];
         let old = std::mem::replace(&mut here.position, node.position);
         let word = std::mem::replace(&mut here.word, node.word);
@@ -272,7 +289,7 @@ impl<W> Avl<W> {
         (old, word)
     }
 
-    /// Pushes the node and its descendants on that side.
+    /// Pushes a node, and its descendants on this side, each the child of the one before.
     fn push_spine(&self, mut at: Link, side: usize, rest: &mut Vec<Link>) {
         while at != NIL {
             rest.push(at);
@@ -280,7 +297,7 @@ impl<W> Avl<W> {
         }
     }
 
-    /// Makes a stack for a walk from the cut.
+    /// Makes the stack for a walk from a cut.
     fn find_cut(&self, cut: Cut<'_>, stack: &mut Stack) {
         stack.forward = cut.is_forward();
         stack.rest.clear();
@@ -298,8 +315,9 @@ impl<W> Avl<W> {
     }
 
     fn walk_with(&self, stack: &mut Stack, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        // The stack is of the tree as it is (invariant 3), so what it has is what comes after its
-        // last node.
+        // The stack is of the tree as it is now (invariant 3). If the walk continues behind the
+        // last
+        // node of the stack, the stack has the nodes that follow.
         let goes_on = stack.last != NIL
             && stack.forward == cut.is_forward()
             && cut.goes_on_after(&self.nodes[stack.last].position);
@@ -310,8 +328,8 @@ impl<W> Avl<W> {
         while let Some(at) = stack.rest.pop() {
             let node = &self.nodes[at];
             stack.last = at;
-            // What comes next is on top: the far subtree's nearest node, or the nearest ancestor on
-            // the near side.
+            // The next node is the nearest one of the far subtree. If that is empty, it is the
+            // nearest ancestor that wasn't visited, which is on top of the stack.
             self.push_spine(node.kids[1 - near], near, &mut stack.rest);
             if !f(&node.position, &node.word) {
                 return false;
@@ -321,7 +339,7 @@ impl<W> Avl<W> {
         true
     }
 
-    /// Levels below the node. O(log n): the higher side is followed.
+    /// The height of a subtree. O(log n): descends on the higher side.
     fn height(&self, mut at: Link) -> usize {
         let mut levels = 0;
         while at != NIL {

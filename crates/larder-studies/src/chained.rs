@@ -1,27 +1,40 @@
-//! A hash table of the ecosystem, hashbrown, under one lock: what `std::unordered_set` was in the
+//! A standard hash table, hashbrown, under one lock. It takes the place of `std::unordered_set` in
+//! the
 //! experiment of 2013.
 //!
 //! ```text
-//!   pages    [ hashbrown ] [ hashbrown ] [ hashbrown ] ...     256 entries each on the average
-//!             000..         100..         010..                a page has a run of hashes (see address.rs)
+//!   pages    [ hashbrown ] [ hashbrown ] [ hashbrown ] ...     up to 256 entries each on average
+//!             000..         100..         010..                a page has a range of hashes
+//!             (`address`)
 //! ```
 //!
-//! A hash table has no order, and a scan that goes on after other operations needs one. So the
-//! table is cut into pages by the top bits of the hash, and a scan sorts one page at a time: what
-//! there is from the cut on is made a heap, O(256), and taken from it in order.
+//! A hash table has no order. But a scan that resumes after other operations needs one. So the
+//! table
+//! is divided into pages by the top bits of the hash. A scan orders one page at a time: it makes a
+//! heap
+//! of the entries from the cut on, in O(256), and takes them from it in order.
 //!
-//! Invariants: 1. A page has the entries whose hash its address has. 2. There are at most 256
-//! entries a page on the average, and at least half as many where there is more than one page.
+//! Invariants:
+//! 1. A page has the entries with the hashes of its address.
+//! 2. There are at most 256 entries per page on average. If there are several pages, there are at
+//!    least half as many.
 //!
-//! Steps of a change: (1) find page and entry; (2) let the caller decide; (3) change the page; (4)
-//! divide a page, or join the last one to that which it came from, if invariant 2 asks for it.
+//! Steps of a change:
+//! 1. Find the page and the entry.
+//! 2. Let the caller decide.
+//! 3. Change the page.
+//! 4. If invariant 2 requires it, split a page, or join the last one with the one that it was split
+//!    from.
 //!
-//! What it costs: a step through the array of pages for each operation, and some microseconds for a
-//! step of a scan that wants one entry. In return no insert pays for a rehash of all, as it would
-//! with one table.
+//! Cost: each operation has an additional access, to the array of pages. A step of a scan that
+//! wants
+//! one entry takes some microseconds. In return, no insert pays for a rehash of the whole table.
 //!
-//! Source: the study of 2013; hashbrown follows Google's SwissTable. Not for: many writers (one
-//! lock); tables that are traversed more than looked up.
+//! Source: the study of 2013. hashbrown follows Google's SwissTable.
+//!
+//! When not to use it: for many writers, since there is one lock; for tables that are traversed
+//! more
+//! often than looked up.
 
 use crate::address::Address;
 use crate::position::{hash_of, spilled};
@@ -31,7 +44,7 @@ use hashbrown::HashTable;
 use larder_index::Stats;
 use std::collections::BinaryHeap;
 
-/// Entries of a page, on the average and at most.
+/// The maximum of the average number of entries per page.
 const PAGE: usize = 256;
 
 #[derive(Debug)]
@@ -40,19 +53,20 @@ struct Entry<W> {
     word: W,
 }
 
-/// A hash table in pages, from positions, which begin with a hash, to words.
+/// A hash table in pages. It maps positions, which begin with a hash, to words.
 #[derive(Debug)]
 pub struct Chained<W> {
     pages: Vec<HashTable<Entry<W>>>,
     address: Address,
     len: usize,
-    /// Bytes that pages have.
+    /// The memory of the pages in bytes.
     held: usize,
-    /// Bytes of positions that are too long to stand in their entries.
+    /// The bytes on the heap of positions that are too long for their entries.
     spilled: usize,
 }
 
-/// What hashbrown goes by: all bits of it tell entries of one page apart.
+/// The hash for hashbrown. The entries of a page agree in the top bits of their hashes, so mix all
+/// bits.
 fn mixed(position: &[u8]) -> u64 {
     hash_of(position)
         .wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -77,15 +91,17 @@ impl<W> Chained<W> {
         }
     }
 
+    /// The number of the page of a position.
     fn page(&self, position: &[u8]) -> usize {
         self.address.bucket(hash_of(position))
     }
 
-    /// Does something to a page, and counts what it holds then.
+    /// Calls `f` with a page, and then updates the count of memory.
     fn with_page<R>(&mut self, page: usize, f: impl FnOnce(&mut HashTable<Entry<W>>) -> R) -> R {
         let page = &mut self.pages[page];
         self.held -= page.allocation_size();
         let result = f(page);
+        // Release memory if the page is sparse, but keep room for as many entries again.
         if page.len() * 4 < page.capacity() {
             page.shrink_to(page.len() * 2, |e| mixed(&e.position));
         }
@@ -106,7 +122,7 @@ impl<W> Chained<W> {
         }
     }
 
-    /// Steps 3 and 4 after an entry was taken out.
+    /// Steps 3 and 4, after an entry was removed from its page.
     fn removed(&mut self, entry: &Entry<W>) {
         self.len -= 1;
         self.spilled -= spilled(&entry.position);
@@ -115,6 +131,7 @@ impl<W> Chained<W> {
         }
     }
 
+    /// Splits the page whose turn it is.
     fn grow(&mut self) {
         if let Some((page, bit)) = self.address.grow() {
             let goes = |e: &mut Entry<W>| hash_of(&e.position) & bit != 0;
@@ -124,6 +141,7 @@ impl<W> Chained<W> {
         }
     }
 
+    /// Joins the last page with the one that it was split from.
     fn shrink(&mut self) {
         if let Some(page) = self.address.shrink() {
             let last = self.pages.pop().unwrap_or_default();
@@ -140,7 +158,7 @@ impl<W> Chained<W> {
         });
     }
 
-    /// Visits what the cut admits of a page; answers whether to go on.
+    /// Visits the entries of a page that the cut admits, in order. Returns whether to continue.
     fn walk_page(&self, page: usize, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
         let admitted = self.pages[page].iter().filter(|e| cut.admits(&e.position));
         let forward = cut.is_forward();
@@ -154,7 +172,7 @@ impl<W> Chained<W> {
     }
 }
 
-/// An entry of a page that a scan is to meet; the greatest is the next.
+/// An entry of a page that a scan will visit. The greatest one is the next.
 struct Next<'e, W> {
     forward: bool,
     entry: &'e Entry<W>,

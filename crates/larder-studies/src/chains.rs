@@ -1,19 +1,25 @@
-//! Chains of entries, by ascending position: what the hash tables keep in their buckets.
+//! Chains: singly linked lists of entries, by ascending position, for the buckets of hash tables.
 //!
 //! ```text
 //!   head (the table's) -> node -> node -> NIL
 //!                           ^      ^
-//!                        before    at         a place: where the second node is, or where another would go in before it
+//!                        before    at         a place
 //! ```
 //!
-//! Invariants: 1. A chain's nodes ascend by position. 2. A node is in one chain, which begins with
-//! a head that its table keeps.
+//! A place is a link: that of the node `before`, or the head. `at` is the node to which it points.
 //!
-//! Steps of a change: (1) find the place, from the chain's head; (2) link a node or unlink one; (3)
-//! where that makes another node the first, put its number where the head is.
+//! Invariants:
+//! 1. The positions of a chain's nodes ascend.
+//! 2. A node is in exactly one chain, whose head the table stores.
 //!
-//! Heads are the tables': one has them in an array, another under the buckets' numbers. So what
-//! changes a chain answers its new head, if it has one.
+//! Steps of a change:
+//! 1. Find the place, from the head of the chain.
+//! 2. Link or unlink a node.
+//! 3. If the first node has changed, store its number in the head.
+//!
+//! Tables store heads in different ways. So a function that changes a chain returns the new head,
+//! if
+//! the head has changed, and the caller stores it.
 
 use crate::position::spilled;
 use crate::sequential::Visitor;
@@ -23,7 +29,7 @@ use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::ops::{Index, IndexMut};
 
-/// An entry in a chain, and what its table notes of it.
+/// An entry of a chain, with a mark of its table.
 #[derive(Debug)]
 pub(crate) struct Node<W, M> {
     pub(crate) position: Position,
@@ -32,22 +38,24 @@ pub(crate) struct Node<W, M> {
     pub(crate) mark: M,
 }
 
-/// Where a chain is gone along: the node before ([`NIL`] at its beginning) and the node there
-/// ([`NIL`] at its end).
+/// A place in a chain: the node before it ([`NIL`] at the beginning), and the node at it ([`NIL`]
+/// at
+/// the end).
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) before: u32,
     pub(crate) at: u32,
 }
 
-/// Where a node becomes a chain's first: its number, or [`NIL`] where the chain becomes empty.
+/// The new head of a chain, if it has changed: the number of a node, or [`NIL`] if the chain is
+/// empty.
 pub(crate) type NewHead = Option<u32>;
 
 /// The nodes of all chains of a table.
 #[derive(Debug)]
 pub(crate) struct Chains<W, M = ()> {
     nodes: Slab<Node<W, M>>,
-    /// Bytes of positions that are too long to stand in their nodes.
+    /// The bytes on the heap of positions that are too long for their nodes.
     spilled: usize,
 }
 
@@ -59,17 +67,17 @@ impl<W, M> Chains<W, M> {
         }
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     pub(crate) fn len(&self) -> usize {
         self.nodes.len()
     }
 
-    /// Bytes of memory. O(1).
+    /// The memory in bytes. O(1).
     pub(crate) fn memory(&self) -> usize {
         self.nodes.memory() + self.spilled
     }
 
-    /// The node of a position.
+    /// The node of a position. Doesn't compare the order, since equality is cheaper.
     #[inline]
     pub(crate) fn get(&self, head: u32, position: &[u8]) -> Option<&Node<W, M>> {
         let mut at = head;
@@ -83,7 +91,7 @@ impl<W, M> Chains<W, M> {
         None
     }
 
-    /// Step 1. Gives the place of the position, and whether it is there.
+    /// Step 1: finds the place of a position. Also returns whether there is a node at the position.
     #[inline]
     pub(crate) fn find(&self, head: u32, position: &[u8]) -> (Place, bool) {
         let (mut before, mut at) = (NIL, head);
@@ -92,8 +100,8 @@ impl<W, M> Chains<W, M> {
             let node = &self.nodes[at];
             match node.position[..].cmp(position) {
                 Ordering::Less => {}
-                // The first that is not less: the place of the position, whether it is there or
-                // not.
+                // The first node that isn't less. It is the position's, or the position would be
+                // inserted before it.
                 order => {
                     found = order == Ordering::Equal;
                     break;
@@ -104,7 +112,7 @@ impl<W, M> Chains<W, M> {
         (Place { before, at }, found)
     }
 
-    /// The first place whose node, if there is one, is not of those that the chain begins with.
+    /// The first place whose node doesn't satisfy `begins`, or the end.
     pub(crate) fn past(&self, head: u32, begins: impl Fn(&Node<W, M>) -> bool) -> Place {
         let (mut before, mut at) = (NIL, head);
         while at != NIL && begins(&self.nodes[at]) {
@@ -113,7 +121,7 @@ impl<W, M> Chains<W, M> {
         Place { before, at }
     }
 
-    /// Makes `to` what follows the place's `before`.
+    /// Sets the link of a place to `to`.
     #[must_use]
     #[inline]
     pub(crate) fn link(&mut self, place: Place, to: u32) -> NewHead {
@@ -124,7 +132,7 @@ impl<W, M> Chains<W, M> {
         None
     }
 
-    /// Step 2: a new node, before the place's.
+    /// Step 2: inserts a new node at a place.
     #[must_use]
     #[inline]
     pub(crate) fn insert(&mut self, place: Place, position: &[u8], word: W, mark: M) -> NewHead {
@@ -139,7 +147,7 @@ impl<W, M> Chains<W, M> {
         self.link(place, node)
     }
 
-    /// Step 2: takes the place's node out.
+    /// Step 2: unlinks and removes the node at a place.
     #[inline]
     pub(crate) fn unlink(&mut self, place: Place) -> (Node<W, M>, NewHead) {
         let next = self.nodes[place.at].next;
@@ -147,14 +155,16 @@ impl<W, M> Chains<W, M> {
         (self.take(place.at), head)
     }
 
-    /// Takes a node out that no chain needs any more.
+    /// Removes a node to which no link points any more.
     pub(crate) fn take(&mut self, at: u32) -> Node<W, M> {
         let node = self.nodes.remove(at);
         self.spilled -= spilled(&node.position);
         node
     }
 
-    /// Visits what the cut admits of a chain and `seen` lets be seen; answers whether to go on.
+    /// Visits the nodes of a chain that the cut admits, and for which `seen` returns `true`.
+    /// Returns
+    /// whether to continue.
     pub(crate) fn walk(
         &self,
         head: u32,
@@ -162,7 +172,9 @@ impl<W, M> Chains<W, M> {
         seen: impl Fn(&Node<W, M>) -> bool,
         f: &mut Visitor<'_, W>,
     ) -> bool {
-        // Gathered first: a chain leads forward only, and is short.
+        // Collect the nodes first, so that they can be reversed. Links only lead forward, and
+        // chains
+        // are short.
         let mut ids: SmallVec<[u32; 16]> = SmallVec::new();
         let mut at = head;
         while at != NIL {

@@ -1,29 +1,29 @@
-//! Where a walk begins, as a cut between two neighbours.
+//! The start of a walk, as a cut between two neighbouring positions.
 //!
 //! ```text
-//!    a   c   f | h   k        the cut before `h`: a, c, f lie left of it
-//!              <------        a walk forward begins with h
-//!    ------>                  a walk backward begins with f
+//!    a   c   f | h   k        the cut before `h`: a, c and f are left of it
+//!              ------>        a walk forward begins with h
+//!    <------                  a walk backward begins with f
 //! ```
 //!
-//! A structure need not know why a walk begins where it does: it asks [`Cut::has_left`] of the
-//! positions that it meets. The answers are monotone: if a position lies left of the cut, so do all
-//! smaller ones.
+//! A structure doesn't need to know the kind of a cut. It calls [`Cut::has_left`] with the
+//! positions
+//! that it visits. The result is monotone: if a position is left of the cut, all smaller ones are.
 
 use larder_index::{Direction, Start};
 
-/// What lies left of the cut.
+/// The positions left of the cut.
 #[derive(Clone, Copy, Debug)]
 enum Left<'a> {
     Nothing,
     All,
     Less(&'a [u8]),
     LessOrSame(&'a [u8]),
-    /// Less, but not a beginning of the bytes.
+    /// Less, but not a prefix of the bytes.
     LessApart(&'a [u8]),
 }
 
-/// A place between two neighbours, and a direction from there.
+/// A cut, and the direction of the walk from there.
 #[derive(Clone, Copy, Debug)]
 pub struct Cut<'a> {
     left: Left<'a>,
@@ -31,7 +31,7 @@ pub struct Cut<'a> {
 }
 
 impl<'a> Cut<'a> {
-    /// The cut where a scan from `start` begins.
+    /// The cut at which a scan from `start` begins.
     pub fn new(start: Start<'a>, direction: Direction) -> Self {
         let forward = direction == Direction::Forward;
         let left = match start {
@@ -45,9 +45,10 @@ impl<'a> Cut<'a> {
         Cut { left, direction }
     }
 
-    /// The cut before the entry whose position is a beginning of `bytes`; where there is none,
-    /// before the first entry past `bytes`. A walk backward begins with that entry, or with the
-    /// last one before `bytes`.
+    /// The cut for a walk that begins with the entry whose position is a prefix of `bytes`. If
+    /// there is
+    /// none, a walk forward begins with the first entry past `bytes`, and a walk backward with the
+    /// last one before it.
     pub fn around(bytes: &'a [u8], direction: Direction) -> Self {
         let left = match direction {
             Direction::Forward => Left::LessApart(bytes),
@@ -56,7 +57,7 @@ impl<'a> Cut<'a> {
         Cut { left, direction }
     }
 
-    /// Whether the position lies left of the cut. O(length).
+    /// Whether a position is left of the cut. O(length).
     #[inline]
     pub fn has_left(&self, position: &[u8]) -> bool {
         match self.left {
@@ -68,24 +69,23 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Whether a walk in this direction meets the position.
+    /// Whether the walk visits a position.
     #[inline]
     pub fn admits(&self, position: &[u8]) -> bool {
         self.has_left(position) != self.is_forward()
     }
 
-    /// Where parts are divided at `at` (the right one begins there), whether the walk begins in the
-    /// right one.
+    /// Given two parts, of which the right one begins at `at`: whether the walk begins in the right
+    /// one.
     pub(crate) fn begins_right_of(&self, at: &[u8]) -> bool {
         match self.direction {
-            // What lies before a bound lies left of the cut at that bound, whatever kind of cut it
-            // is.
+            // Everything before the cut's bytes is left of it, whatever its kind.
             Direction::Forward => self.bytes().is_some_and(|p| at <= p),
             Direction::Backward => self.has_left(at),
         }
     }
 
-    /// The same cut among what follows the first `n` bytes of the cut's own.
+    /// The same cut among positions without their first `n` bytes.
     pub(crate) fn behind(&self, n: usize) -> Cut<'a> {
         let left = match self.left {
             Left::Nothing | Left::All => self.left,
@@ -110,7 +110,7 @@ impl<'a> Cut<'a> {
         self.direction == Direction::Forward
     }
 
-    /// The bytes at which the cut is; none at an edge.
+    /// The bytes at which the cut is. `None` at an edge.
     pub fn bytes(&self) -> Option<&'a [u8]> {
         match self.left {
             Left::Nothing | Left::All => None,
@@ -118,8 +118,9 @@ impl<'a> Cut<'a> {
         }
     }
 
-    /// Whether a walk that met this position last goes on from here. Positions are prefix-free, so
-    /// that nothing lies between a position and the same with a zero byte after it.
+    /// Whether this walk continues one that has visited this position last. Positions are
+    /// prefix-free.
+    /// So there is none between a position and the same with a zero byte appended.
     pub fn goes_on_after(&self, position: &[u8]) -> bool {
         match (self.left, self.direction) {
             (Left::LessOrSame(p), Direction::Forward) | (Left::Less(p), Direction::Backward) => {

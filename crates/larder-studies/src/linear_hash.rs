@@ -1,39 +1,51 @@
 //! Linear hashing: `set`, `bag` and `duplicate_bag` in every release of OTP.
 //!
 //! ```text
-//!   segments   [ 0 1 2 ... 63 ] [ 64 ... 127 ] [ 128 ... ]      a bucket is the number of its first node
+//!   segments   [ 0 1 2 ... 63 ] [ 64 ... 127 ] [ 128 ... ]      a bucket: the number of its first
+//!   node
 //!                  |
 //!                  v
 //!               node -> node -> node                             by ascending position
 //! ```
 //!
 //! Invariants:
-//! 1. A chain (`chains.rs`) has the entries whose hash its bucket has (see `address.rs`), by
+//! 1. The chain of a bucket (`chains`) has the entries with the hashes of the bucket (`address`),
+//!    by
 //!    ascending position.
-//! 2. Unless the table is fixed, or was lately, there are at most `chain` entries a bucket on the
-//!    average, and at least half as many where there is more than one bucket.
-//! 3. A node that is *kept* is no entry. There are such where the table is fixed, or was: their
-//!    buckets are in `waiting`.
+//! 2. There are at most `chain` entries per bucket on average. If there are several buckets, there
+//!    are
+//!    at least half as many. This doesn't hold while the table is fixed, or until some changes
+//!    later.
+//! 3. A *kept* node is not an entry: it was deleted while the table was fixed. The buckets of kept
+//!    nodes are in `waiting`.
 //!
-//! Steps of a change: (1) find the bucket, go along its chain; (2) let the caller decide; (3) link
-//! or unlink a node; (4) if invariant 2 asks for it, divide the next bucket in turn, or join the
-//! last one to the one it came from.
+//! Steps of a change:
+//! 1. Find the bucket, and the place in its chain.
+//! 2. Let the caller decide.
+//! 3. Link or unlink a node.
+//! 4. If invariant 2 requires it, split the next bucket in turn, or join the last one with the one
+//!    that it was split from.
 //!
-//! So the table grows one bucket at a time (and shrinks by one, by two where chains are of one),
-//! and no insert pays for a rehash of all.
+//! So the table grows by one bucket at a time, and no insert pays for a rehash of the whole table.
 //!
-//! *Fixation.* As in `ets`, a fixed table neither grows nor shrinks, and what is deleted is kept in
-//! its chain, unseen; an insert of the same key takes its place. When the table is released, what
-//! is kept is taken out: some at once, the rest by later changes, 16 buckets each, which is also
-//! how the number of buckets catches up.
+//! *Fixation.* As in `ets`, a fixed table neither grows nor shrinks. A deleted node is kept in its
+//! chain, invisible. An insert of the same key uses it again. When the table is released, kept
+//! nodes
+//! are removed: those of some buckets at once, and those of 16 more buckets by each later change.
+//! The
+//! number of buckets catches up after that.
 //!
 //! Source: P.-Å. Larson, "Dynamic hash tables", CACM 31(4), 1988; OTP's documented behaviour:
-//! chains of 6 in 2003, 1 today. Deviations: buckets go by the top bits of the hash, and chains are
-//! sorted, so that a scan sees the entries in one order whatever happens to the table, fixed or
-//! not; no traversal here needs what fixation does.
+//! chains
+//! of 6 in 2003, and of 1 today.
 //!
-//! Not for: large tables (a miss for the bucket and one for each node of the chain, and 48 bytes
-//! beside each object); hashes that are all alike, whose chain is gone through from end to end.
+//! Deviations: buckets are chosen by the top bits of the hash, and chains are sorted. So a scan
+//! visits
+//! entries in one order, however the table grows or shrinks, and traversals don't need fixation.
+//!
+//! When not to use it: for large tables, since an operation has a cache miss for the bucket and for
+//! each node of the chain, and each object has 48 bytes of overhead; if all hashes are equal, since
+//! all entries are then in one chain.
 
 use crate::address::Address;
 use crate::chains::{self, Chains, NewHead, Place};
@@ -46,33 +58,34 @@ use larder_index::Stats;
 
 const SEGMENT: usize = 64;
 
-/// Buckets whose kept nodes are taken out at once when the table is released, and by each change
-/// afterwards.
+/// The number of buckets whose kept nodes are removed when the table is released.
 const AT_ONCE: usize = 4096;
+/// The number of buckets whose kept nodes are removed by each later change.
 const LATER: usize = 16;
 
-/// Its mark: the entry was removed while the table was fixed, and is kept.
+/// A node. Its mark says that it is kept (invariant 3).
 type Node<W> = chains::Node<W, bool>;
 
-/// A linear hash table from positions, which begin with a hash, to words.
+/// A linear hash table. It maps positions, which begin with a hash, to words.
 #[derive(Debug)]
 pub struct LinearHash<W> {
     chains: Chains<W, bool>,
     segments: Vec<Box<[u32]>>,
     address: Address,
     chain: usize,
-    /// Bits of hash that are the same for all entries.
+    /// The number of leading bits of the hash that are the same for all entries.
     skip: u32,
     frozen: bool,
-    /// Nodes that are kept, and the bytes that their words hold.
+    /// The number of kept nodes, and the bytes that their words own.
     kept: (usize, usize),
-    /// Buckets with kept nodes. Some may have none any more.
+    /// The buckets with kept nodes. Some may have none any more, and some may occur twice.
     waiting: Vec<usize>,
 }
 
 impl<W: Word> LinearHash<W> {
-    /// An empty table that grows when there are more than `chain` entries a bucket. All hashes
-    /// begin with the same `skip` bits.
+    /// An empty table that grows when there are more than `chain` entries per bucket. All hashes
+    /// begin
+    /// with the same `skip` bits.
     pub fn new(chain: usize, skip: u32) -> Self {
         LinearHash {
             chains: Chains::new(),
@@ -86,7 +99,7 @@ impl<W: Word> LinearHash<W> {
         }
     }
 
-    /// The part of the hash that tells entries apart.
+    /// The part of the hash that distinguishes entries.
     #[inline]
     fn hash(&self, position: &[u8]) -> u64 {
         hash_of(position) << self.skip
@@ -105,7 +118,7 @@ impl<W: Word> LinearHash<W> {
         }
     }
 
-    /// Step 3.
+    /// Steps 3 and 4 of an insert.
     fn insert_at(&mut self, bucket: usize, place: Place, position: &[u8], word: W) {
         if self.segments.is_empty() {
             self.add_segment();
@@ -115,16 +128,16 @@ impl<W: Word> LinearHash<W> {
         self.settle(true);
     }
 
-    /// Step 4: one bucket more, or up to two less; two more where the table was fixed and is
-    /// behind.
+    /// Step 4: adds or removes up to two buckets. Two are added if the table was fixed, and has to
+    /// catch up.
     fn settle(&mut self, grew: bool) {
         if self.frozen {
             return;
         }
-        // Kept nodes go first, a few with each change, so that no change pays for all.
+        // Remove kept nodes first, a few with each change, so that no change pays for all.
         self.tidy(LATER);
         if !self.waiting.is_empty() {
-            // Their numbers are those of buckets as they are now.
+            // `waiting` has numbers of buckets, which would change.
             return;
         }
         for _ in 0..2 {
@@ -132,20 +145,20 @@ impl<W: Word> LinearHash<W> {
             if grew && nodes > room {
                 self.grow();
             } else if !grew && nodes * 2 < room {
-                // With chains of one, a node less means two buckets less.
+                // If chains have one entry, one entry less means two buckets less.
                 self.shrink();
             }
         }
     }
 
-    /// Step 3.
+    /// Steps 3 and 4 of a removal.
     fn remove_at(&mut self, bucket: usize, place: Place) -> W {
         let word = self.unlink(bucket, place).word;
         self.settle(false);
         word
     }
 
-    /// Takes a node out of its chain.
+    /// Unlinks a node, and removes it.
     fn unlink(&mut self, bucket: usize, place: Place) -> Node<W> {
         let (node, head) = self.chains.unlink(place);
         self.set_head(bucket, head);
@@ -156,35 +169,35 @@ impl<W: Word> LinearHash<W> {
         self.segments.push(vec![NIL; SEGMENT].into());
     }
 
-    /// Divides the bucket whose turn it is. Both halves keep the order of the chain.
+    /// Splits the bucket whose turn it is.
     fn grow(&mut self) {
         let new = self.address.buckets();
-        // The new bucket is the last; the one that is divided is the next in turn, whatever its
-        // length.
+        // The new bucket becomes the last one. The next bucket in turn is split, however long its
+        // chain is.
         let Some((bucket, bit)) = self.address.grow() else {
             return;
         };
         if new == self.segments.len() * SEGMENT {
             self.add_segment();
         }
-        // The new bit is the next of the hash: the chain's end goes, its beginning stays.
+        // The hashes of the bucket agree in all bits before this one, and the chain is sorted. So
+        // the nodes that stay are at its beginning, and the others at its end.
         let stays = |node: &Node<W>| self.hash(&node.position) & bit == 0;
-        // Sorted by the whole hash, and equal in the bits before this one: the chain is cut at one
-        // place, and no node is moved.
+        // Cut the chain in two. No node is moved.
         let place = self.chains.past(self.head(bucket), stays);
         self.set_head(new, Some(place.at));
         let head = self.chains.link(place, NIL);
         self.set_head(bucket, head);
     }
 
-    /// Joins the last bucket to the one it came from, whose hashes are all less.
+    /// Joins the last bucket with the one that it was split from.
     fn shrink(&mut self) {
         let last = self.address.buckets() - 1;
         let Some(bucket) = self.address.shrink() else {
             return;
         };
-        // All hashes of the last bucket are greater than those of the one it came from, so its
-        // chain is hung on the end: it stays sorted (invariant 1).
+        // All hashes of the last bucket are greater than those of the other one. So its chain is
+        // appended, and the result is sorted (invariant 1).
         let tail = self.head(last);
         self.set_head(last, Some(NIL));
         let end = self.chains.past(self.head(bucket), |_| true);
@@ -195,14 +208,14 @@ impl<W: Word> LinearHash<W> {
         }
     }
 
-    /// Takes out all entries.
+    /// Removes all entries.
     pub(crate) fn drain(&mut self) -> impl Iterator<Item = (Position, W)> {
         let mut table = std::mem::replace(self, LinearHash::new(self.chain, self.skip));
         let mut bucket = table.address.buckets();
         let mut at = NIL;
         std::iter::from_fn(move || {
-            // From the last bucket to the first; nodes are taken out one by one, so an iteration
-            // that is dropped leaves the rest to the table's own end.
+            // From the last bucket to the first. Nodes are removed one by one. If the iterator is
+            // dropped early, `table` drops the rest.
             while at == NIL {
                 bucket = bucket.checked_sub(1)?;
                 at = table.head(bucket);
@@ -217,7 +230,8 @@ impl<W: Word> LinearHash<W> {
 }
 
 impl<W: Word> LinearHash<W> {
-    /// The table, which has so many parts like this one, is fixed from now on, or is not any more.
+    /// Called when a table that has `parts` parts like this one is fixed, and when it is no longer
+    /// fixed.
     pub(crate) fn freeze_part(&mut self, on: bool, parts: usize) {
         self.frozen = on;
         if !on {
@@ -225,7 +239,7 @@ impl<W: Word> LinearHash<W> {
         }
     }
 
-    /// Takes kept nodes out of so many buckets.
+    /// Removes the kept nodes of this number of buckets.
     fn tidy(&mut self, buckets: usize) {
         for _ in 0..buckets {
             let Some(bucket) = self.waiting.pop() else {
@@ -234,7 +248,7 @@ impl<W: Word> LinearHash<W> {
             };
             let (mut before, mut at) = (NIL, self.head(bucket));
             while at != NIL {
-                // Read before the node may go.
+                // Read this before the node may be removed.
                 let next = self.chains[at].next;
                 if self.chains[at].mark {
                     self.unkeep(bucket, Place { before, at });
@@ -246,7 +260,7 @@ impl<W: Word> LinearHash<W> {
         }
     }
 
-    /// Adds the figures to those of other parts.
+    /// Adds the statistics of this part to those of other parts.
     pub(crate) fn add_to(&self, stats: &mut Stats) {
         const NAMES: [&str; 3] = ["buckets", "kept", "frozen"];
         if stats.more.is_empty() {
@@ -258,26 +272,24 @@ impl<W: Word> LinearHash<W> {
         stats.more[2].1 = u64::from(self.frozen);
     }
 
+    /// Removes a kept node.
     fn unkeep(&mut self, bucket: usize, place: Place) {
         let node = self.unlink(bucket, place);
         self.kept.0 -= 1;
         self.kept.1 -= node.word.heap_bytes();
     }
 
-    /// Step 3 in a fixed table.
+    /// Step 3 of a removal in a fixed table: makes the node a kept one.
     fn keep_at(&mut self, bucket: usize, place: Place) {
         let node = &mut self.chains[place.at];
-        // The node stays, with its word: it goes when the table is released, and a scan or a lookup
-        // does not see it.
+        // The node stays in the chain, with its word. Lookups and scans don't see it.
         node.mark = true;
         self.kept.0 += 1;
         self.kept.1 += node.word.heap_bytes();
-        // A key that comes and goes again and again notes its bucket once, if nothing comes
-        // between.
+        // If the same key is inserted and deleted repeatedly, the bucket is added once.
         if self.waiting.last() != Some(&bucket) {
             if self.waiting.len() >= 64.max(2 * self.address.buckets()) {
-                // Each bucket once, so that keys that come and go in a fixed table don't make it
-                // longer and longer.
+                // Remove duplicates, so that the list is bounded by the number of buckets.
                 self.waiting.sort_unstable();
                 self.waiting.dedup();
             }
@@ -285,7 +297,7 @@ impl<W: Word> LinearHash<W> {
         }
     }
 
-    /// Step 3 where a node of the position is kept: the word takes its place.
+    /// Step 3 of an insert at a position that has a kept node: makes it an entry with this word.
     fn put_kept(&mut self, place: Place, word: W) {
         let node = &mut self.chains[place.at];
         node.mark = false;
@@ -303,23 +315,24 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
     }
 
     fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>) {
-        // (1)
+        // (1) Find the place.
         let bucket = self.address.bucket(self.hash(position));
         let (place, found) = self.chains.find(self.head(bucket), position);
         if !found {
-            // (2)
+            // (2) There is no entry.
             if let Act::Put(word) = f(None) {
                 self.insert_at(bucket, place, position, word);
             }
             return;
         }
-        // A kept node is no entry (invariant 3): the caller is shown none.
+        // (2) A kept node is not an entry (invariant 3), so `f` gets none.
         if self.chains[place.at].mark {
             if let Act::Put(word) = f(None) {
                 self.put_kept(place, word);
             }
             return;
         }
+        // (2), (3) There is an entry.
         match f(Some(&mut self.chains[place.at].word)) {
             Act::Keep => {}
             Act::Put(word) => self.chains[place.at].word = word,

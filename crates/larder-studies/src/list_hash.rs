@@ -1,11 +1,17 @@
-//! What hash tables of lock-free lists have in common: changes, scans, counting. How a bucket is
-//! found, and whether there come to be more, is theirs ([`Buckets`]).
+//! Hash tables of lock-free lists: changes, scans and counting. The tables differ in how a bucket
+//! is
+//! found, and in whether their number grows ([`Buckets`]).
 //!
-//! A bucket has a run of hashes, so that one bucket after the other is the order of positions. The
-//! writers of one position exclude each other (see `key_locks.rs`); all else is lock-free, a lookup
-//! wait-free. `has` and scans wait for a change of the entry that is under way. An entry is
-//! replaced by another word in its node; a scan meets each entry as it was at some time while the
-//! batch was read.
+//! A bucket has a range of hashes. So the buckets, in the order of hashes, have the entries in the
+//! order
+//! of positions.
+//!
+//! - Lookups are wait-free.
+//! - The writers of one position exclude each other (`key_locks`). Apart from that, writers are
+//!   lock-free.
+//! - `has` and scans wait for changes of an entry that are under way.
+//! - To replace an entry, its node gets another word.
+//! - A scan visits each entry as it was at some instant while the batch was read.
 
 use crate::counts::Counts;
 use crate::key_locks::KeyLocks;
@@ -20,37 +26,39 @@ use larder_index::{Guard, Stats};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Buckets that are looked at in one call of [`Scheme::pop`].
+/// The maximum number of empty buckets that a call of [`Scheme::pop`] visits.
 const EMPTY_AT_ONCE: usize = 4096;
 
-/// Where lists begin.
+/// The buckets of a table: links into lists.
 pub trait Buckets<W: Word>: Send + Sync {
-    /// Where to look for a hash: in the list that begins there, before which it is not. Wait-free.
+    /// The link at which the search for a hash begins. No entry with this hash is before it.
+    /// Wait-free.
     fn look<'g>(&'g self, hash: u64, guard: &'g Guard) -> Start<'g, W>;
 
-    /// As `look`, for a writer, who may prepare the bucket.
+    /// Like `look`, for a writer. May insert the start node of the bucket.
     fn prepare<'g>(&'g self, hash: u64, guard: &'g Guard) -> Start<'g, W>;
 
     /// The first and the last hash of the bucket of a hash.
     fn span(&self, hash: u64) -> (u64, u64);
 
-    /// An entry came (or went).
+    /// Called when entries were inserted (`by` is positive) or removed.
     fn came(&self, by: isize);
 
-    /// Bytes of memory that the buckets take.
+    /// The memory of the buckets in bytes.
     fn memory(&self) -> usize;
 
-    /// How many there are.
+    /// The number of buckets.
     fn count(&self) -> usize;
 
-    /// Objects at which the table is full; none if it never is. Who inserts looks at it, not the
-    /// table.
+    /// The number of objects at which the table is full. `None` if it has no limit. The caller
+    /// checks
+    /// it before it inserts: the table itself refuses nothing.
     fn limit(&self) -> Option<usize> {
         None
     }
 }
 
-/// A link that a list begins with.
+/// The link at which a list begins.
 pub struct Start<'g, W: Word>(pub(crate) &'g Slot<Node<W>>);
 
 /// A hash table of lock-free lists.
@@ -59,7 +67,7 @@ pub struct ListHash<W, B> {
     keys: KeyLocks,
     counts: Counts,
     contended: AtomicU64,
-    /// The first hash that [`Scheme::pop`] has not come to.
+    /// The hash at which the next call of [`Scheme::pop`] continues.
     popped: AtomicU64,
     words: std::marker::PhantomData<fn() -> W>,
 }
@@ -82,18 +90,17 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
         list::search(start.0, position, guard)
     }
 
-    /// The position is locked, and there is no entry.
+    /// Inserts an entry. The position is locked, and has no entry.
     fn insert(&self, guard: &Guard, position: &[u8], word: W) {
         let node = Node::new(position, Some(word));
-        // A bucket's beginning may be anywhere before the entry: the list is one order, and the
-        // search goes on from there.
+        // The start may be any link before the place of the entry: the search continues from there.
         let start = self.buckets.prepare(hash_of(position), guard);
         list::insert(start.0, &node, guard);
         self.counts.add(0, node.bytes());
         self.buckets.came(1);
     }
 
-    /// The position is locked, and the entry is there.
+    /// Removes an entry. The position is locked.
     fn remove(&self, guard: &Guard, node: &Node<W>) {
         let start = self.buckets.look(hash_of(&node.position), guard);
         if list::remove(start.0, node, guard) {
@@ -102,21 +109,21 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
         }
     }
 
-    /// The entries with hashes of the span, in ascending order.
+    /// The entries with hashes in the span, in ascending order.
     fn run<'g>(
         &'g self,
         guard: &'g Guard,
         span: (u64, u64),
     ) -> impl Iterator<Item = &'g Node<W>> + 'g {
-        // The bucket's beginning may lie before the span, where it has no node of its own yet; what
-        // is before the span is passed over.
+        // If the bucket has no start node yet, the list begins before the span. Skip those entries.
         let first = self.buckets.look(span.0, guard).0.load(guard);
         std::iter::successors(first, |node| node.next.load(guard))
             .take_while(move |node| hash_of(&node.position) <= span.1)
             .filter(move |node| node.is_entry() && hash_of(&node.position) >= span.0)
     }
 
-    /// Meets the node, if it is there once no change of it that began before is under way.
+    /// Calls `f` with a node, if it is in the list after the changes that are under way. Returns
+    /// whether to continue.
     fn visit(&self, guard: &Guard, node: &Node<W>, f: &mut Visitor<'_, W>) -> bool {
         self.keys.settle(&node.position);
         match node.word.load(guard) {
@@ -139,7 +146,7 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
     }
 
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
-        // From here on the entry is this thread's: that it is there, or not, holds until the end.
+        // While the position is locked, no other thread inserts, changes or removes its entry.
         let (_key, contended) = self.keys.lock(position);
         if contended {
             self.counts.contended();
@@ -158,7 +165,8 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
     }
 
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
-        // An entry that is yet to come is nobody's that could be contended for.
+        // Wait for changes that are under way, once for all positions: the walk doesn't know the
+        // positions of entries that are being inserted.
         self.keys.settle_all();
         let forward = cut.is_forward();
         let edge = if forward { 0 } else { u64::MAX };
@@ -166,8 +174,8 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
         loop {
             let span = self.buckets.span(hash);
             let admitted = |node: &&Node<W>| cut.admits(&node.position);
-            // The list leads forward only: a bucket's entries are gathered, and turned round where
-            // the walk goes backward. The guard keeps them.
+            // Links only lead forward. So collect the entries of a bucket, and reverse them for a
+            // walk backward. The guard keeps the nodes.
             let mut run: Vec<_> = self.run(guard, span).filter(admitted).collect();
             if !forward {
                 run.reverse();
@@ -175,8 +183,8 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
             if !run.into_iter().all(|node| self.visit(guard, node, f)) {
                 return false;
             }
-            // By hashes, not by bucket numbers: if the buckets double meanwhile, the next span
-            // begins where this one ended.
+            // Continue at a hash, not at a bucket number. So if the number of buckets doubles
+            // meanwhile, the next span begins where this one ended.
             let next = if forward {
                 span.1.checked_add(1)
             } else {

@@ -1,24 +1,24 @@
 //! Michael's lock-free hash table: a fixed number of buckets, each a lock-free list.
 //!
 //! ```text
-//!   buckets   [ 00.. ] [ 01.. ] [ 10.. ] [ 11.. ]       as many as asked for, from the beginning to the end
+//!   buckets   [ 00.. ] [ 01.. ] [ 10.. ] [ 11.. ]       their number never changes
 //!                |                  |
 //!                v                  v
-//!             a --> d            k --> m --> p           lists (see list.rs), by ascending position
+//!             a --> d            k --> m --> p           lists (`list`), by ascending position
 //! ```
 //!
 //! Invariant: the list of bucket i has the entries whose hash begins with the bits of i.
 //!
-//! Steps of a change: those of the list, under the lock of the position (see `list_hash.rs`).
+//! Steps of a change: those of a list, under the lock of the position (`list_hash`).
 //!
 //! Source: M. Michael, "High performance dynamic lock-free hash tables and list-based sets",
-//! SPAA 2002. Deviations: an entry's word is replaced in its node; the writers of one position
-//! exclude each other; reclamation by epochs.
+//! SPAA 2002. Deviations: the word of an entry is replaced in its node; the writers of one position
+//! exclude each other; nodes are reclaimed by epochs.
 //!
-//! Not for: tables whose size is not known. The table never grows: `buckets` is asked for when it
-//! is made, up to 2²⁴. With many more entries than buckets each operation goes along a long list;
-//! so at `chain` objects a bucket the table is full, and its user refuses an insert in words.
-//! `split_ordered` is the one that grows.
+//! When not to use it: if the size of the table isn't known. The table never grows. With many more
+//! entries than buckets, each operation would walk along a long list. So at an average of `chain`
+//! objects per bucket the table is full, and the engine refuses further inserts with an error.
+//! `split_ordered` is a table that grows.
 
 use crate::list::Node;
 use crate::list_hash::{Buckets, Start};
@@ -26,7 +26,7 @@ use crate::raw::slot::Slot;
 use crate::word::Word;
 use larder_index::Guard;
 
-/// A fixed number of lists.
+/// A fixed number of buckets.
 pub struct FixedBuckets<W: Word> {
     lists: Box<[Slot<Node<W>>]>,
     bits: u32,
@@ -34,7 +34,8 @@ pub struct FixedBuckets<W: Word> {
 }
 
 impl<W: Word> FixedBuckets<W> {
-    /// 2^`bits` buckets, at most 2³², that are full with `chain` objects each on the average.
+    /// 2^`bits` buckets, at most 2³². The table is full with an average of `chain` objects per
+    /// bucket.
     pub fn new(bits: u32, chain: usize) -> Self {
         let bits = bits.min(32);
         FixedBuckets {

@@ -1,4 +1,4 @@
-//! The adapter for many values under a key: an index ([`Multi`]) of a shared map from positions to
+//! The adapter for indexes with many values per key: makes a [`Multi`] of a scheme whose words are
 //! value lists.
 //!
 //! ```text
@@ -6,9 +6,11 @@
 //!   entry of the index         hash | key | number   one object
 //! ```
 //!
-//! A scan may stop and go on between two objects of one key. It goes on *around* a position: with
-//! the part of the value list, whose position is a beginning of it, that lies past the number; or,
-//! where that value list is gone, with the next.
+//! A scan may stop between two objects of a key. It resumes *around* a position, which is that of
+//! the
+//! value list followed by a number: with the objects of the list that are past the number. If the
+//! list
+//! is gone, it resumes with the next one.
 
 use crate::counts::Counts;
 use crate::fill;
@@ -19,17 +21,17 @@ use crate::word::{Object, ValueList, Word};
 use crate::Cut;
 use larder_index::{Batch, Container, Direction, Guard, Key, Multi, Objects, Start, Stats, Values};
 
-/// Sorts after every number of an arrival.
+/// Sorts behind all numbers of arrivals.
 const PAST_NUMBERS: [u8; 9] = [0xFF; 9];
 
-/// Many values under a key, in any structure that is shared by a scheme.
+/// An index with many values per key, on any scheme.
 pub struct MultiAdapter<C> {
     scheme: C,
     counts: Counts,
 }
 
 impl<C: Scheme<ValueList>> MultiAdapter<C> {
-    /// An index of an empty structure.
+    /// An index on an empty scheme.
     pub fn new(scheme: C) -> Self {
         MultiAdapter {
             scheme,
@@ -37,14 +39,14 @@ impl<C: Scheme<ValueList>> MultiAdapter<C> {
         }
     }
 
-    /// The structure behind the index.
+    /// The scheme.
     pub fn scheme(&self) -> &C {
         &self.scheme
     }
 }
 
-/// The value list of a key while it is changed. One that others may be reading is copied before the
-/// first change.
+/// The value list of a key during a change. If other threads may be reading the list, it is copied
+/// before the first change.
 struct EditedList<'c> {
     place: Place<'c>,
     before: usize,
@@ -76,8 +78,7 @@ impl<'c> EditedList<'c> {
     }
 
     fn change(&mut self) -> &mut ValueList {
-        // Readers hold a shared list as it is: the change is made to a copy, which takes its place
-        // at the end.
+        // Readers may be using a shared list. So change a copy, which replaces it at the end.
         if let Place::Shared(list) = self.place {
             self.place = Place::New(list.clone(), true);
         }
@@ -88,7 +89,7 @@ impl<'c> EditedList<'c> {
         }
     }
 
-    /// What is to be done with the entry.
+    /// The change of the entry in the scheme.
     fn end(self) -> Act<ValueList> {
         match self.place {
             Place::Mine(list) if list.is_empty() => Act::Remove,
@@ -121,7 +122,7 @@ impl Objects for EditedList<'_> {
     }
 }
 
-/// Appends entries of one key to the batch until it is full; answers whether it is not.
+/// Appends entries of one key to a batch until it is full. Returns whether there is still room.
 fn take<'c>(
     batch: &mut Batch,
     position: &[u8],
@@ -131,7 +132,8 @@ fn take<'c>(
     let (hash, key) = position.split_at(HASH);
     let mut push = |(number, object): (u64, &Object)| {
         let number = number.to_be_bytes();
-        // Hash and number lie around the entry, unseen, for `entry_position`.
+        // Put the hash before the entry and the number behind it, for `entry_position`. They aren't
+        // part of the key or the value.
         batch.bytes.extend_from_slice(hash);
         batch.push(key, object.bytes());
         batch.bytes.extend_from_slice(&number);
@@ -193,7 +195,7 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
         batch.clear();
         let forward = direction == Direction::Forward;
         let entries = Cut::new(start, direction);
-        // The start may lie between two objects of one key: the walk begins with that key's list.
+        // If the start is between two objects of a key, the walk begins with that key's list.
         let cut = match entries.bytes() {
             None => entries,
             Some(bytes) => Cut::around(bytes, direction),
@@ -202,8 +204,8 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
         let mut visit = |position: &[u8], list: &ValueList| {
             last.clear();
             last.extend_from_slice(position);
-            // In the list that the start lies in, only the numbers past it are wanted; of any other
-            // list, all.
+            // Of the list in which the start is, only take the numbers past the start. Of any other
+            // list, take all.
             let inside = entries
                 .bytes()
                 .filter(|bytes| bytes.starts_with(position))
@@ -216,7 +218,8 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
         };
         let mut done = self.scheme.walk(guard, cut, &mut visit);
         if batch.is_empty() && !done {
-            // The walk met one value list, which lies before the start but for its numbers.
+            // The walk visited one list, which has no number past the start. Continue behind it,
+            // since a batch must not be empty before the end.
             let past = last.clone();
             let cut = Cut::new(Start::Past(&past), direction);
             done = self.scheme.walk(guard, cut, &mut |position, list| {

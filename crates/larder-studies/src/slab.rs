@@ -1,16 +1,17 @@
-//! Nodes in chunks, by number.
+//! A slab: nodes in chunks, identified by 32-bit numbers.
 //!
 //! ```text
 //!   chunks   [ 256 slots ] [ 256 slots ] [ 17 slots ]      node 515 = chunk 2, slot 3
 //!   a slot   a node, or the number of the next free slot of its chunk
 //! ```
 //!
-//! No insert moves a node. A chunk without nodes gives its memory back; an empty slab has none.
-//! Numbers are 32 bits: a structure of four thousand million nodes is the most.
+//! An insert never moves a node. A chunk without nodes frees its memory, so an empty slab has none.
+//! A
+//! slab has at most four billion nodes.
 
 use std::ops::{Index, IndexMut};
 
-/// No node.
+/// The number that stands for no node.
 pub(crate) const NIL: u32 = u32::MAX;
 
 const BITS: u32 = 8;
@@ -25,7 +26,7 @@ enum Slot<T> {
 #[derive(Debug)]
 struct Chunk<T> {
     slots: Vec<Slot<T>>,
-    /// The first free slot, [`NIL`] if there is none but those that were never used.
+    /// The first slot of the free list. [`NIL`] if all slots that were ever used have nodes.
     free: u32,
     live: u32,
 }
@@ -36,14 +37,14 @@ impl<T> Chunk<T> {
     }
 }
 
-/// Nodes by number.
+/// The slab.
 #[derive(Debug)]
 pub(crate) struct Slab<T> {
     chunks: Vec<Chunk<T>>,
     /// The chunks with room.
     open: Vec<u32>,
     live: usize,
-    /// Slots that have memory.
+    /// The number of slots that are allocated.
     room: usize,
 }
 
@@ -61,14 +62,14 @@ impl<T> Slab<T> {
         self.live
     }
 
-    /// Bytes of memory. O(1).
+    /// The memory in bytes. O(1).
     pub(crate) fn memory(&self) -> usize {
         self.room * size_of::<Slot<T>>()
             + self.chunks.capacity() * size_of::<Chunk<T>>()
             + self.open.capacity() * size_of::<u32>()
     }
 
-    /// Keeps the node; gives its number.
+    /// Stores a node. Returns its number.
     pub(crate) fn insert(&mut self, node: T) -> u32 {
         let at = match self.open.last() {
             Some(&at) => at,
@@ -77,7 +78,7 @@ impl<T> Slab<T> {
         let chunk = &mut self.chunks[at as usize];
         chunk.live += 1;
         self.live += 1;
-        // Slots that were used before come first, so chunks stay as full as they can.
+        // Prefer slots of the free list, so that chunks stay full.
         let slot = if chunk.free != NIL {
             let slot = chunk.free;
             match std::mem::replace(&mut chunk.slots[slot as usize], Slot::Node(node)) {
@@ -100,7 +101,7 @@ impl<T> Slab<T> {
     fn add_chunk(&mut self) -> u32 {
         let at = self.chunks.len() as u32;
         assert!(at < NIL >> BITS, "four thousand million nodes are the most");
-        // Chunks after the first are sure to be filled.
+        // Chunks after the first are likely to be filled, so allocate them at once.
         let first = if at == 0 { 0 } else { SLOTS };
         self.room += first;
         self.chunks.push(Chunk {
@@ -112,7 +113,7 @@ impl<T> Slab<T> {
         at
     }
 
-    /// Takes the node out.
+    /// Removes a node.
     pub(crate) fn remove(&mut self, id: u32) -> T {
         let (at, slot) = (id >> BITS, id & (SLOTS as u32 - 1));
         let chunk = &mut self.chunks[at as usize];

@@ -1,7 +1,8 @@
 //! A lock-free hash table that grows: one list in split order.
 //!
 //! ```text
-//!   buckets   0        1        2        3                  2 bits: bucket = the hash's top bits in reverse
+//!   buckets   0        1        2        3         2 bits: bucket = the top bits of the hash,
+//!   reversed
 //!             |        +-----------+     |
 //!             |  +-----|-----------+-----|--+
 //!             v  |     +-------+   |     +--|----+
@@ -9,29 +10,41 @@
 //!            000..              010..          100..         110..
 //! ```
 //!
-//! Entries are in the order of their positions, in one list. A bucket is a way into it: a node of
-//! its own, (0) to (3) here, before the first entry that it has. To double the buckets changes one
-//! number; each new one is put into the list by the first writer that comes to it, from the bucket
-//! it was part of. No entry moves, ever.
+//! All entries are in one list, in the order of their positions. A bucket is a link into the list:
+//! the
+//! slot of its start node, (0) to (3) here, which is before its first entry. Doubling the number of
+//! buckets changes one number. The start node of a new bucket is inserted by the first writer that
+//! uses
+//! the bucket, from the bucket that it was split from. Entries never move.
 //!
 //! Invariants:
-//! 1. The list is sorted (see list.rs); nodes of buckets are never removed.
-//! 2. With 2^bits buckets bucket b begins at the hash whose top bits are those of b in reverse; its
+//! 1. The list is sorted (`list`). Start nodes are never removed.
+//! 2. Of 2^bits buckets, bucket b begins at the hash whose top bits are those of b, reversed. Its
 //!    parent is b without its highest bit, and begins before it.
-//! 3. The buckets' number only grows. A bucket's slot is empty until its node is in the list.
+//! 3. The number of buckets never decreases. The slot of a bucket is empty until its start node is
+//!    in
+//!    the list.
 //!
-//! Steps of a change: (1) find the bucket, or, where it has no node yet, put that into the list,
-//! parents first; (2) do as with any list; (3) double the number of buckets if there are more than
-//! `load` entries a bucket.
+//! Steps of a change:
+//! 1. Find the bucket. If it has no start node yet, insert one, those of its parents first.
+//! 2. Change the list.
+//! 3. If there are more than `load` entries per bucket, double the number of buckets.
 //!
 //! Source: O. Shalev, N. Shavit, "Split-ordered lists: lock-free extensible hash tables", JACM
-//! 53(3), 2006. Deviations: the order is that of the hash's top bits and the buckets' numbers are
-//! reversed, where the paper reverses hashes; readers begin at a parent where a bucket has no node;
-//! the writers of one position exclude each other; reclamation by epochs.
+//! 53(3), 2006.
 //!
-//! Not for: large tables (a miss for the bucket and for each node; after a doubling the first
-//! insert into a new bucket allocates the slots of all new ones: 8 bytes a bucket, some 10 ms at 16
-//! million entries); tables that shrink: buckets stay.
+//! Deviations:
+//! - The order is that of the top bits of the hash, and the numbers of buckets are reversed. The
+//!   paper
+//!   reverses hashes.
+//! - If a bucket has no start node, readers begin at its parent.
+//! - The writers of one position exclude each other.
+//! - Nodes are reclaimed by epochs.
+//!
+//! When not to use it: for large tables, since an operation has a cache miss for the bucket and for
+//! each node; for tables that shrink, since buckets stay. After a doubling, the first insert into a
+//! new
+//! bucket allocates the slots of all new ones, which takes about 10 ms at 16 million entries.
 
 use crate::list::{self, Node};
 use crate::list_hash::{Buckets, Start};
@@ -44,26 +57,26 @@ use larder_index::Guard;
 use std::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use std::sync::OnceLock;
 
-/// The most buckets are 2 to this.
+/// The binary logarithm of the maximum number of buckets.
 const MOST_BITS: u32 = 28;
 
-/// The buckets from 2^(i-1) to 2^i; the first segment has bucket 0.
+/// Some buckets. Segment `i` has those from 2^i to 2^(i + 1) - 1.
 type Segment<W> = OnceLock<Box<[Slot<Node<W>>]>>;
 
-/// Ways into one list.
+/// The buckets: links into one list.
 pub struct SplitOrder<W: Word> {
-    /// The list begins with the node of bucket 0.
+    /// The start node of bucket 0, with which the list begins.
     first: Slot<Node<W>>,
     segments: [Segment<W>; MOST_BITS as usize + 1],
     bits: AtomicU32,
     entries: CachePadded<AtomicIsize>,
     load: usize,
-    /// Bytes of the nodes of buckets but the first.
+    /// The memory of all start nodes except the first, in bytes.
     nodes: AtomicUsize,
 }
 
 impl<W: Word> SplitOrder<W> {
-    /// One bucket; there are to be more when there are more than `load` entries a bucket.
+    /// One bucket. Their number doubles when there are more than `load` entries per bucket.
     pub fn new(load: usize) -> Self {
         SplitOrder {
             first: Slot::new(Some(Node::new(&[], None))),
@@ -76,8 +89,8 @@ impl<W: Word> SplitOrder<W> {
     }
 
     fn bits(&self) -> u32 {
-        // Ordering: Relaxed. More buckets are only more ways in; what a bucket leads to is
-        // published by its slot.
+        // Ordering: Relaxed. A thread that sees an old number begins at a parent, which is also
+        // right. Start nodes are published by their slots.
         self.bits.load(Relaxed)
     }
 
@@ -85,7 +98,7 @@ impl<W: Word> SplitOrder<W> {
         hash.reverse_bits() as usize & ((1 << self.bits()) - 1)
     }
 
-    /// The node of a bucket, if it has one.
+    /// The start node of a bucket, if it has one.
     fn node<'g>(&'g self, bucket: usize, guard: &'g Guard) -> Option<&'g Node<W>> {
         if bucket == 0 {
             return self.first.load(guard);
@@ -95,30 +108,33 @@ impl<W: Word> SplitOrder<W> {
         segment[bucket - (1 << level)].load(guard)
     }
 
-    /// Step 1: the node of a bucket whose parent has one.
+    /// Step 1: inserts the start node of a bucket whose parent has one, and returns it. May return
+    /// the
+    /// parent's instead.
     fn add<'g>(&'g self, bucket: usize, parent: &'g Node<W>, guard: &'g Guard) -> &'g Node<W> {
         let level = bucket.ilog2();
         let slots = || (0..1usize << level).map(|_| Slot::new(None)).collect();
         let segment = self.segments[level as usize].get_or_init(slots);
         let slot = &segment[bucket - (1 << level)];
-        // The bucket's number in reverse is the least hash that the bucket has. The node's position
-        // is that hash and nothing more, so it comes before all entries that have it.
+        // The reversed number of the bucket is its least hash. The position of the node is only
+        // that
+        // hash, without a key. So it is before all entries with that hash.
         let hash = (bucket as u64).reverse_bits().to_be_bytes();
         let node = Node::new(&hash[..HASH], None);
-        // One of several threads puts the node in; the slot is set by that one, and only then
+        // If several threads insert the node, one succeeds. It sets the slot after that
         // (invariant 3).
         if list::insert(&parent.next, &node, guard).is_none() {
             // Ordering: Relaxed, a figure for people.
             self.nodes.fetch_add(node.bytes() as usize, Relaxed);
             slot.store(Some(node), guard);
         }
-        // Another thread may have put it into the list, and not yet into the slot: then the parent
-        // leads there, too.
+        // Another thread may have inserted the node, and not set the slot yet. Then begin at the
+        // parent.
         slot.load(guard).unwrap_or(parent)
     }
 }
 
-/// The bucket that this one was part of.
+/// The bucket from which this one was split.
 fn parent(bucket: usize) -> usize {
     bucket & !(1 << bucket.ilog2())
 }
@@ -130,15 +146,15 @@ impl<W: Word> Buckets<W> for SplitOrder<W> {
             match self.node(bucket, guard) {
                 Some(node) => return Start(&node.next),
                 None if bucket == 0 => return Start(&self.first),
-                // A parent begins before its child (invariant 2): the way is longer from there, and
-                // as right.
+                // A parent begins before its child (invariant 2). The search from there is longer,
+                // but has the same result.
                 None => bucket = parent(bucket),
             }
         }
     }
 
     fn prepare<'g>(&'g self, hash: u64, guard: &'g Guard) -> Start<'g, W> {
-        // Up to one that has a node, then down again.
+        // Find the nearest ancestor that has a start node.
         let mut missing = smallvec::SmallVec::<[usize; MOST_BITS as usize]>::new();
         let mut bucket = self.bucket(hash);
         let mut node = loop {
@@ -149,7 +165,7 @@ impl<W: Word> Buckets<W> for SplitOrder<W> {
             }
             bucket = parent(bucket);
         };
-        // Parents first: each node is put into the list from its parent's, so the way is short.
+        // Insert the missing start nodes, each from that of its parent, so that searches are short.
         while let Some(bucket) = missing.pop() {
             node = self.add(bucket, node, guard);
         }

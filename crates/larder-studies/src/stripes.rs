@@ -1,31 +1,40 @@
-//! Locks for parts of a hash table: `set`, `bag` and `duplicate_bag` with write concurrency, from
-//! R11B to today.
+//! Striped locks: a hash table in parts, each with a lock. So are `set`, `bag` and `duplicate_bag`
+//! with
+//! write concurrency, since R11B.
 //!
 //! ```text
-//!   [ lock of the layout, in reader groups ] --> [ lock | table 00.. ] [ lock | table 01.. ] [ lock | table 10.. ] [ lock | table 11.. ]
-//!        taken shared by every operation              each has the hashes that begin with its number
+//!   layout: lock, in reader groups      every operation takes it for reading
+//!      |
+//!      +--> [ lock | table 00.. ] [ lock | table 01.. ] [ lock | table 10.. ] [ lock | table 11..
+//!      ]
 //! ```
 //!
 //! Invariants:
-//! 1. There are 2^bits parts; part i has the entries whose hash begins with the bits of i, so that
-//!    parts, one after the other, are in the order of positions.
-//! 2. Who touches a part holds the lock of the layout shared and the part's; who replaces the parts
-//!    holds the lock of the layout alone.
+//! 1. There are 2^bits parts. Part i has the entries whose hash begins with the bits of i. So the
+//!    parts, in the order of their numbers, are in the order of positions.
+//! 2. A thread that uses a part holds the lock of the layout for reading, and the lock of the part.
+//!    A
+//!    thread that replaces the parts holds the lock of the layout for writing.
 //!
-//! *auto.* Each part counts as OTP 25 does: a writer that found it locked adds 100, one that didn't
-//! takes away 1. Beyond 1,000 the number of locks doubles, below −10,000,000 it halves, between 64
-//! and 8192.
+//! *auto.* Each part has a contention count, as in OTP 25. A writer that had to wait adds 100. One
+//! that
+//! didn't subtracts 1. Above 1,000 the number of locks doubles, below −10,000,000 it halves. There
+//! are
+//! 64 to 8,192.
 //!
-//! A fixed table keeps its locks, and each part is fixed (see `linear_hash.rs`).
+//! A fixed table keeps its number of locks, and each part is fixed (`linear_hash`).
 //!
-//! Linearisation point of an operation: any while it holds its part's lock.
+//! Linearisation point of an operation: any instant at which it holds the lock of its part.
 //!
-//! Source: OTP's `erl_db_hash`. Deviations: OTP has one table under all locks, whose buckets divide
-//! in one common turn; here each lock has a table of its own, which grows by itself. So a change of
-//! their number moves the entries, O(n) once for each doubling, where OTP changes locks alone.
+//! Source: OTP's `erl_db_hash`. Deviation: in OTP, all locks are for one table, whose buckets are
+//! split
+//! in one common order. Here each lock has a table of its own, which grows by itself. So a change
+//! of
+//! the number of locks moves all entries, in O(n). OTP only changes locks.
 //!
-//! Not for: tables that are small in great numbers (each lock takes a cache line pair and more);
-//! readers in great numbers (each writes to a lock).
+//! When not to use it: for many small tables, since each lock takes more than two cache lines; for
+//! many
+//! readers, since each of them writes to a lock.
 
 use crate::linear_hash::LinearHash;
 use crate::position::hash_of;
@@ -39,9 +48,13 @@ use larder_index::sync::RwLock;
 use larder_index::{Guard, Start, Stats};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
+/// Added to a part's count by a writer that had to wait.
 const CONTENDED: i64 = 100;
+/// Added by a writer that didn't have to wait.
 const QUIET: i64 = -1;
+/// The number of locks doubles above this count.
 const DOUBLE: i64 = 1_000;
+/// The number of locks halves below this count.
 const HALVE: i64 = -10_000_000;
 const LEAST_BITS: u32 = 6;
 const MOST_BITS: u32 = 13;
@@ -53,7 +66,7 @@ struct Part<W> {
 
 struct Layout<W> {
     bits: u32,
-    /// The table is fixed: the layout stays as it is.
+    /// Whether the table is fixed. If so, the layout doesn't change.
     frozen: bool,
     parts: Box<[CachePadded<Part<W>>]>,
 }
@@ -81,7 +94,7 @@ impl<W: Word> Layout<W> {
     }
 }
 
-/// A linear hash table in parts, with a lock for each.
+/// A linear hash table in parts, with a lock for each part.
 pub struct Stripes<W> {
     layout: GroupLock<Layout<W>>,
     chain: usize,
@@ -92,7 +105,7 @@ pub struct Stripes<W> {
 }
 
 impl<W: Word> Stripes<W> {
-    /// 2^`bits` locks, or as many as are needed for None.
+    /// A table with 2^`bits` locks. If `bits` is `None`, their number adapts to the contention.
     pub fn new(bits: Option<u32>, chain: usize, groups: usize) -> Self {
         Stripes {
             layout: GroupLock::new(Layout::new(bits.unwrap_or(LEAST_BITS), chain), groups),
@@ -104,7 +117,7 @@ impl<W: Word> Stripes<W> {
         }
     }
 
-    /// Counts whether a writer met contention; answers whether the number of locks should change.
+    /// Counts a write, which had to wait or not. Returns whether the number of locks should change.
     fn count(&self, part: &Part<W>, bits: u32, contended: bool) -> bool {
         if contended {
             // Ordering: Relaxed, a figure for people.
@@ -114,7 +127,7 @@ impl<W: Word> Stripes<W> {
             return false;
         }
         let by = if contended { CONTENDED } else { QUIET };
-        // Ordering: Relaxed, a hint; a change looks again with the layout locked.
+        // Ordering: Relaxed, a hint. `adapt` checks again with the layout locked.
         let now = part.contention.fetch_add(by, Relaxed) + by;
         now > DOUBLE && bits < MOST_BITS || now < HALVE && bits > LEAST_BITS
     }
@@ -125,15 +138,16 @@ impl<W: Word> Stripes<W> {
         if layout.frozen {
             return;
         }
-        // Ordering: Relaxed, nobody else is in the layout.
+        // Ordering: Relaxed, the lock of the layout excludes all other threads.
         let counts = layout
             .parts
             .iter()
             .map(|part| part.contention.load(Relaxed));
         let (least, most) = counts.fold((0, 0), |(a, b), n| (n.min(a), n.max(b)));
         let bits = layout.bits;
-        // Of several writers who ask at once, the first changes the layout: the counts of a new one
-        // begin at 0, so the others find no reason any more.
+        // If several writers call this at once, only the first one changes the layout. The counts
+        // of
+        // the new layout are 0, so the others return.
         let new = if most > DOUBLE && bits < MOST_BITS {
             // Ordering: Relaxed, a figure for people.
             self.doubled.fetch_add(1, Relaxed);
@@ -145,6 +159,7 @@ impl<W: Word> Stripes<W> {
         } else {
             return;
         };
+        // Move all entries to tables of a new layout.
         let mut moved = Layout::new(new, self.chain);
         for part in &mut layout.parts {
             for (position, word) in part.table.get_mut().drain() {
@@ -167,19 +182,18 @@ impl<W: Word> Scheme<W> for Stripes<W> {
         let (contended, adapt) = {
             let layout = self.layout.read();
             let part = &layout.parts[layout.index(hash_of(position))];
-            // The layout is held shared until the change is made: no lock is doubled or halved
-            // under a writer.
+            // The lock of the layout is held until the change is made. So the parts aren't replaced
+            // meanwhile. Try the part's lock first, to find out whether another thread holds it.
             let (mut table, contended) = match part.table.try_write() {
                 Some(table) => (table, false),
                 None => (part.table.write(), true),
             };
             table.change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
-            // Who can't change the layout of a fixed table doesn't ask for it alone with each
-            // write.
+            // The layout of a fixed table can't change. Don't take its lock for nothing.
             let adapt = self.count(part, layout.bits, contended) && !layout.frozen;
             (contended, adapt)
         };
-        // The layout was given back: who changes it waits until nobody has it.
+        // The lock of the layout has been released. `adapt` takes it for writing.
         if adapt {
             self.adapt();
         }
@@ -194,7 +208,8 @@ impl<W: Word> Scheme<W> for Stripes<W> {
         let mut cut = cut;
         let mut visited = false;
         loop {
-            // One instant is one part's: a walk that met something there doesn't go on to the next.
+            // The entries of a part are read under its lock, so they are of one instant. Those of
+            // the next part would be of another, and are the next batch.
             let ended = layout.parts[index].table.read().walk(cut, &mut |p, w| {
                 visited = true;
                 f(p, w)
