@@ -1,29 +1,41 @@
-//! A B-tree in memory, of settable order: `btree` of the study of 2003, which took M = 4.
+//! A B-tree in memory, of any order M: `btree` of the study of 2003, in which M is 4.
 //!
 //! ```text
-//!                [  h   .   p  ]                 M = 4: at most 3 entries and 4 children a node
+//!                [  h   .   p  ]                 M = 4: at most 3 entries and 4 children per node
 //!               /       |       \
-//!        [ b d f ]   [ k m ]   [ r t ]           `g` comes:  [ b d f g ] is too long,
-//!                                                its middle goes up:  [ d h p ],  [ b ] [ f g ] [ k m ] [ r t ]
+//!        [ b d f ]   [ k m ]   [ r t ]
+//!
+//!  insert g: [ b d f g ] is too long, so it is split, and its middle entry moves up
+//!
+//!               [ d  .  h  .  p ]
+//!              /     |     |     \
+//!           [ b ] [ f g ] [ k m ] [ r t ]
 //! ```
 //!
 //! Invariants:
-//! 1. In order, positions ascend; entries are in inner nodes, too.
-//! 2. All leaves are on one level. An inner node of n entries has n + 1 children.
-//! 3. A node has at most M − 1 entries, and all but the root at least ⌈M/2⌉ − 1.
+//! 1. In order, positions ascend. Inner nodes have entries, too.
+//! 2. All leaves are on one level. An inner node with n entries has n + 1 children.
+//! 3. A node has at most M − 1 entries. All nodes but the root have at least ⌈M/2⌉ − 1.
 //!
-//! Steps of a change: (1) down to the entry or to its place in a leaf; (2) let the caller decide;
-//! (3) insert or remove there, an entry of an inner node by way of its successor; (4) on the way
-//! back, divide a node that is too long, even out or merge one that is too short with a neighbour.
+//! Steps of a change:
+//! 1. Descend to the entry, or to its place in a leaf.
+//! 2. Let the caller decide.
+//! 3. Insert or remove the entry. An entry of an inner node is replaced by its successor, which is
+//!    removed from a leaf.
+//! 4. On the way back, split a node that is too long. Balance a node that is too short with a
+//!    neighbour, or merge the two.
 //!
-//! The way down is a recursion as deep as the tree: 32 levels for 2³² entries where M is smallest.
+//! The descent is a recursion as deep as the tree: at most 32 levels for 2³² entries, if M is 3.
 //!
 //! Source: R. Bayer, E. McCreight, "Organization and maintenance of large ordered indexes", 1972.
-//! Deviations: a node that is too short shares evenly with its neighbour where the paper moves one
-//! entry; to divide a tree counts the entries of one part, O(n / M) nodes read.
+//! Deviations: a node that is too short shares entries evenly with its neighbour. In the paper it
+//! gets
+//! one. To split a tree, the nodes of one part are counted, in O(n / M).
 //!
-//! Not for: many writers (one lock). With M of 16 to 64 it beats the AVL tree; the default, which
-//! compares heads of keys and packs its leaves, beats both.
+//! When not to use it: for many writers, since there is one lock. With M between 16 and 64 it is
+//! faster
+//! than the AVL tree. The default structure, which compares heads of keys and packs its leaves, is
+//! faster than both.
 
 use crate::position::spilled;
 use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
@@ -39,11 +51,11 @@ struct Entry<W> {
 #[derive(Debug)]
 struct Node<W> {
     entries: Vec<Entry<W>>,
-    /// None in a leaf.
+    /// Empty in a leaf.
     children: Vec<Node<W>>,
 }
 
-/// What a tree is made of.
+/// The counts of a tree: entries, nodes, and the bytes of positions on the heap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Tally {
     entries: usize,
@@ -61,29 +73,29 @@ impl Tally {
     }
 }
 
-/// What a change of a node means for its parent.
+/// The effect of a change on the parent of the changed node.
 enum Effect<W> {
     Nothing,
     /// The node may be too short.
     Shorter,
-    /// The node was divided.
+    /// The node was split. The entry and the node belong behind it in the parent.
     Divided(Entry<W>, Node<W>),
 }
 
-/// The most entries of a node, and what the tree is made of: what the steps need to know besides
-/// the node.
+/// The context of a change: the maximum number of entries of a node, and the counts of the tree.
 struct Work<'t> {
     most: usize,
     tally: &'t mut Tally,
 }
 
 impl Work<'_> {
+    /// The minimum number of entries of a node (invariant 3).
     fn least(&self) -> usize {
         // ⌈M/2⌉ − 1, with M = most + 1.
         self.most / 2
     }
 
-    /// A node went.
+    /// Counts the removal of a node.
     fn forget<W>(&mut self, node: &Node<W>) {
         self.forget_kind(node.children.capacity() == 0);
     }
@@ -95,7 +107,7 @@ impl Work<'_> {
 }
 
 impl<W> Node<W> {
-    /// A node with room for one entry too many.
+    /// An empty node, with room for one entry more than it may keep.
     fn new(most: usize, leaf: bool, tally: &mut Tally) -> Self {
         let children = if leaf { 0 } else { most + 2 };
         tally.leaves += usize::from(leaf);
@@ -115,7 +127,7 @@ impl<W> Node<W> {
             .binary_search_by(|entry| entry.position[..].cmp(position))
     }
 
-    /// Levels, this one included.
+    /// The height of the subtree: the number of levels.
     fn height(&self) -> usize {
         let (mut levels, mut node) = (1, self);
         while let Some(first) = node.children.first() {
@@ -125,10 +137,11 @@ impl<W> Node<W> {
         levels
     }
 
+    /// Steps 1 to 4 in a subtree.
     fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>, work: &mut Work<'_>) -> Effect<W> {
         // (1)
         match self.search(position) {
-            // (2), (3)
+            // (2), (3) The entry is in this node.
             Ok(i) => match f(Some(&mut self.entries[i].word)) {
                 Act::Keep => Effect::Nothing,
                 Act::Put(word) => {
@@ -140,6 +153,7 @@ impl<W> Node<W> {
                     Effect::Shorter
                 }
             },
+            // (2), (3) There is no entry. Insert one at its place in this leaf.
             Err(i) if self.is_leaf() => match f(None) {
                 Act::Put(word) => {
                     let position = Position::from_slice(position);
@@ -150,17 +164,16 @@ impl<W> Node<W> {
                 }
                 Act::Keep | Act::Remove => Effect::Nothing,
             },
-            // (4)
+            // (1) Descend further. (4) Then repair this node, if the child requires it.
             Err(i) => {
-                // The child reports what became of it: nothing above it is touched unless invariant
-                // 3 asks for it.
                 let effect = self.children[i].change(position, f, work);
                 self.after(i, effect, work)
             }
         }
     }
 
-    /// Step 4: deals with what happened to a child.
+    /// Step 4: applies the effect of a change of child `i`. Returns the effect on this node's
+    /// parent.
     fn after(&mut self, i: usize, effect: Effect<W>, work: &mut Work<'_>) -> Effect<W> {
         match effect {
             Effect::Nothing => Effect::Nothing,
@@ -176,6 +189,7 @@ impl<W> Node<W> {
         }
     }
 
+    /// Splits the node in the middle if it is too long.
     fn divide_if_long(&mut self, work: &mut Work<'_>) -> Effect<W> {
         if self.entries.len() <= work.most {
             return Effect::Nothing;
@@ -184,7 +198,8 @@ impl<W> Node<W> {
         Effect::Divided(middle, right)
     }
 
-    /// Moves what follows entry `i` to a new node; the entry goes to between the two.
+    /// Splits the node. Moves everything behind entry `i` to a new node. Returns the entry, which
+    /// belongs between the two nodes, and the new node.
     fn divide(&mut self, i: usize, work: &mut Work<'_>) -> (Entry<W>, Node<W>) {
         let mut right = Node::new(work.most, self.is_leaf(), work.tally);
         right.entries.extend(self.entries.drain(i + 1..));
@@ -195,13 +210,14 @@ impl<W> Node<W> {
         (middle, right)
     }
 
-    /// Removes entry `i`; the node, or the child behind it, may be too short then.
+    /// Removes entry `i`. The node may be too short then.
     fn remove(&mut self, i: usize, work: &mut Work<'_>) {
         let gone = if self.is_leaf() {
             self.entries.remove(i)
         } else {
-            // An entry of an inner node stands between two children: its successor takes its place,
-            // and a leaf gets shorter instead.
+            // An entry of an inner node separates two children. Replace it by its successor, the
+            // first
+            // entry of the child behind it.
             let successor = self.children[i + 1].remove_edge(false, work);
             let gone = std::mem::replace(&mut self.entries[i], successor);
             self.mend(i + 1, work);
@@ -211,7 +227,9 @@ impl<W> Node<W> {
         work.tally.spilled -= spilled(&gone.position);
     }
 
-    /// Takes out the first or the last entry, still counted; the node may be too short then.
+    /// Removes the first or the last entry of the subtree, without updating the count of entries.
+    /// The
+    /// node may be too short then.
     fn remove_edge(&mut self, last: bool, work: &mut Work<'_>) -> Entry<W> {
         if self.is_leaf() {
             let i = if last { self.entries.len() - 1 } else { 0 };
@@ -223,18 +241,18 @@ impl<W> Node<W> {
         entry
     }
 
-    /// Evens out child `i` with a neighbour, or merges the two, if it is too short.
+    /// If child `i` is too short, balances it with a neighbour, or merges the two.
     fn mend(&mut self, i: usize, work: &mut Work<'_>) {
         if self.children[i].entries.len() >= work.least() {
             return;
         }
-        // The neighbour on the left, or on the right for the first child: a node below the root has
-        // one.
+        // Take the left neighbour, or the right one of the first child. There is one, since a node
+        // with children has at least two.
         let left = i.saturating_sub(1);
         let mut right = self.children.remove(left + 1);
         let middle = self.entries.remove(left);
-        // Merged first, whatever the two have together: if that is too much for one node, it is
-        // divided in the middle, which evens them out.
+        // Merge the two, and the entry between them. If the result is too long, split it in the
+        // middle, which balances the two.
         let node = &mut self.children[left];
         node.entries.push(middle);
         node.entries.append(&mut right.entries);
@@ -242,7 +260,7 @@ impl<W> Node<W> {
         work.forget(&right);
         if node.entries.len() > work.most {
             let (middle, right) = node.divide(node.entries.len() / 2, work);
-            // What was too much for the node's room made it larger.
+            // The merge has increased the capacity of the node. Release that memory.
             node.entries.shrink_to(work.most + 1);
             if !node.is_leaf() {
                 node.children.shrink_to(work.most + 2);
@@ -252,8 +270,9 @@ impl<W> Node<W> {
         }
     }
 
-    /// Puts a lower tree beside this one, an entry between the two, on the level where both are as
-    /// high.
+    /// Joins this tree with a lower one, which is behind it if `last` is set, and otherwise before
+    /// it.
+    /// `middle` is an entry between the two.
     fn graft(
         &mut self,
         other: Node<W>,
@@ -262,8 +281,8 @@ impl<W> Node<W> {
         work: &mut Work<'_>,
     ) -> Effect<W> {
         let edge = if last { self.entries.len() } else { 0 };
-        // The other tree comes among children of its own height: all leaves stay on one level
-        // (invariant 2).
+        // Descend on the edge to the level at which children have the height of the other tree. So
+        // all leaves are on one level (invariant 2).
         if self.height() > other.height() + 1 {
             let effect = self.children[edge].graft(other, middle, last, work);
             return self.after(edge, effect, work);
@@ -271,11 +290,12 @@ impl<W> Node<W> {
         let child = if last { edge + 1 } else { 0 };
         self.entries.insert(edge, middle);
         self.children.insert(child, other);
-        // It was a root, and may be shorter than a child may be.
+        // The other tree was a root, so it may be too short for a child.
         self.mend(child, work);
         self.divide_if_long(work)
     }
 
+    /// Counts the subtree. O(nodes).
     fn tally(&self) -> Tally {
         let mut tally = Tally::default();
         let mut waiting = vec![self];
@@ -297,14 +317,14 @@ impl<W> Node<W> {
 /// A B-tree from positions to words.
 #[derive(Debug)]
 pub struct Btree<W> {
-    /// None if there is no entry.
+    /// `None` if there is no entry.
     root: Option<Node<W>>,
     most: usize,
     tally: Tally,
 }
 
 impl<W> Btree<W> {
-    /// An empty tree whose nodes have at most `m` children; `m` is at least 3.
+    /// An empty tree whose nodes have at most `m` children. A smaller `m` than 3 counts as 3.
     pub fn new(m: usize) -> Self {
         Btree {
             root: None,
@@ -313,7 +333,7 @@ impl<W> Btree<W> {
         }
     }
 
-    /// Puts a new root above one that was divided.
+    /// Sets the root. If it was split, makes a new root above the two nodes.
     fn raise(&mut self, left: Node<W>, effect: Effect<W>) {
         let Effect::Divided(middle, right) = effect else {
             self.root = Some(left);
@@ -325,7 +345,7 @@ impl<W> Btree<W> {
         self.root = Some(root);
     }
 
-    /// Takes away a root without entries.
+    /// Replaces a root without entries by its only child, or by nothing.
     fn lower(&mut self) {
         let empty = |root: &mut Node<W>| root.entries.is_empty();
         if let Some(mut root) = self.root.take_if(empty) {

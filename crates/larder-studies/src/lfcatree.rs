@@ -1,51 +1,70 @@
-//! A contention-adapting tree whose leaves never change: the LFCA tree.
+//! The LFCA tree: a contention-adapting tree with immutable leaves.
 //!
 //! ```text
 //!            ( k )                       routes, and slots that lead to leaves
 //!           /     \
-//!     [ d f | 12 ] [ k m p | -3 ]        a leaf: a tree that never changes (pure.rs), and a count of contention
+//!     [ d f | 12 ] [ k m p | -3 ]        a leaf: a persistent tree (`pure`), and a contention
+//!     count
 //!
-//!     `n` comes:   ( k )                 the slot gets another leaf, by compare and swap, made of the old one in O(log n)
-//!                 /     \
+//!     insert n:    ( k )                 make a new leaf of the old one, in O(log n), and replace
+//!     it
+//!                 /     \                in its slot by compare-and-exchange
 //!     [ d f | 12 ]      [ k m n p | -4 ]
 //! ```
 //!
 //! Invariants:
-//! 1. Entries left of a route are before its position, those right of it at or past it.
-//! 2. Leaves don't change. A slot's leaf is replaced only while the slot is not marked; a slot that
-//!    is marked is *frozen*: its route is on its way out, or who froze it is about to store another
-//!    leaf.
-//! 3. Only who has the mutex of joins freezes slots and takes routes out.
+//! 1. The entries left of a route are before its position. Those right of it are at or past it.
+//! 2. Leaves are immutable. Writers replace the leaf of a slot only while the slot isn't marked. A
+//!    marked slot is *frozen*: a join is about to replace its leaf, or to remove its route.
+//! 3. Only the thread that holds the mutex `joins` freezes slots and removes routes.
 //!
-//! Steps of a change: (1) lock the position, find its leaf; (2) let the caller decide; (3) make a
-//! leaf with the change, compare and swap it into the slot: the linearisation point; where another
-//! writer was quicker, find the leaf anew; (4) if its count is high, divide the leaf; if it is low,
-//! join it to its neighbour.
+//! Steps of a change:
+//! 1. Lock the position, and find its leaf.
+//! 2. Let the caller decide.
+//! 3. Make a leaf with the change, and replace the old one by compare-and-exchange. This is the
+//!    linearisation point. If another writer has replaced the leaf, find it again.
+//! 4. If the leaf's count is high, split the leaf. If it is low, join it with its neighbour.
 //!
-//! *To join*: (a) freeze the leaf's slot and its neighbour's; (b) make one leaf of both; (c) store
-//! it where the neighbour was, (d) and the sibling where the route was.
-//! Readers never wait: what they find in a frozen slot is as it was when it was frozen, and nobody
-//! changes these entries before (d).
+//! Steps of a join:
+//! - (a) Freeze the slots of the leaf and of its neighbour.
+//! - (b) Make a leaf with the entries of both.
+//! - (c) Store it in the neighbour's slot.
+//! - (d) Replace the route by the sibling of the leaf.
 //!
-//! A writer that was not first counts 250, one that was −1; beyond 1,000 a leaf is divided, below
-//! −1,000 joined.
+//! Readers never wait. A frozen slot has the leaf that it had when it was frozen, and no thread
+//! changes
+//! its entries before (d).
 //!
-//! Linearisation point of a lookup: the load of the leaf from its slot; of a batch of a scan and of
-//! a range, that of its last leaf, when the others were looked at again afterwards and were as
-//! before (`lfcatree/range.rs`). So a batch is of one instant, and a scan stops nobody. Where
-//! others keep writing to leaves that have no entry when a scan passes them, the entries of its
-//! batch are of one instant, and each of these leaves had none at some time of the scan.
+//! A writer whose compare-and-exchange has failed adds 250 to the count. Otherwise it subtracts 1.
+//! A
+//! leaf is split above 1,000, and joined below −1,000.
+//!
+//! Linearisation point of a lookup: the load of the leaf from its slot. That of a batch of a scan,
+//! or
+//! of a range: the load of its last leaf, if a second look at the other leaves finds them unchanged
+//! (`lfcatree/range`). So a batch is of one instant, and a scan stops no writer. There is one
+//! exception:
+//! if others keep writing to leaves that are empty when the scan passes them. Then the entries of
+//! the
+//! batch are of one instant, and each of these leaves was empty at some instant of the scan.
 //!
 //! Source: K. Winblad, K. Sagonas, B. Jonsson, "Lock-free contention adapting search trees",
 //! SPAA 2018.
-//! Deviations: a join is not lock-free: one thread joins at a time (another that would leaves it),
-//! and writers wait while their leaf is frozen; a range is read optimistically, and its leaves are
-//! frozen after some tries, where the paper puts a mark into all its leaves, which writers help
-//! with; the writers of one position exclude each other (see `key_locks.rs`), because a change's
-//! closure is called once; leaves are height-balanced trees, where the paper has treaps.
+//! Deviations:
+//! - Joins are not lock-free. One thread joins at a time, others skip the join, and writers wait
+//!   while
+//!   their leaf is frozen.
+//! - A range is read optimistically. After some failed attempts its leaves are frozen. In the
+//!   paper, a
+//!   range query puts a mark into all its leaves, and writers help it.
+//! - The writers of one position exclude each other (`key_locks`), because the closure of a change
+//!   is
+//!   called once.
+//! - Leaves are height-balanced trees. In the paper they are treaps.
 //!
-//! Not for: one thread (each change makes log₂ n nodes); bags with many objects under a key (each
-//! change copies their handles).
+//! When not to use it: for a single thread, since each change makes about log₂ n nodes; for bags
+//! with
+//! many objects per key, since each change copies their handles.
 
 mod range;
 
@@ -63,10 +82,13 @@ use range::{Walked, TRIES};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::Arc;
 
+/// Added to a leaf's count by a writer whose exchange has failed.
 const CONTENDED: i64 = 250;
+/// Added by a writer whose first exchange succeeds.
 const QUIET: i64 = -1;
+/// The maximum of a count. Its negative is the minimum.
 const CLAMP: i64 = 20_000;
-/// The most routes one above the other.
+/// The maximum number of routes on a path.
 const DEPTH: usize = 64;
 
 enum Node<W: Word> {
@@ -88,13 +110,13 @@ fn leaf<W: Word>(tree: Tree<W>, contention: i64) -> Arc<Node<W>> {
     Arc::new(Node::Leaf(Leaf { tree, contention }))
 }
 
-/// A contention-adapting tree with leaves that don't change.
+/// A contention-adapting tree with immutable leaves.
 pub struct LfCaTree<W: Word> {
     root: Slot<Node<W>>,
     joins: Mutex<()>,
     keys: KeyLocks,
     counts: Counts,
-    /// Beyond the first a leaf is divided, below the second joined.
+    /// A leaf is split above this count, and joined below `low`.
     high: i64,
     low: i64,
     routes: AtomicUsize,
@@ -103,22 +125,24 @@ pub struct LfCaTree<W: Word> {
     contended: AtomicU64,
 }
 
-/// A leaf, as it was found in its slot.
+/// A leaf that was loaded from its slot.
 struct Found<'g, W: Word> {
     slot: &'g Slot<Node<W>>,
     node: &'g Node<W>,
     leaf: &'g Leaf<W>,
     frozen: bool,
     depth: usize,
-    /// The position past which (forward; before which, backward) the next leaf lies.
+    /// The position at which the next leaf in the direction of the walk begins (forward), or before
+    /// which it ends (backward). `None` if there is no next leaf.
     bound: Option<&'g Position>,
-    /// The slots of the routes above, and the side taken at each.
+    /// The slots of the routes on the path, and the side that was taken at each. Empty unless the
+    /// path was asked for.
     above: Vec<(&'g Slot<Node<W>>, usize)>,
 }
 
 impl<W: Word> LfCaTree<W> {
-    /// An empty tree that divides leaves whose count is beyond `high`, and joins those whose count
-    /// is below `low`.
+    /// An empty tree. It splits leaves whose count is above `high`, and joins those whose count is
+    /// below `low`.
     pub fn new(high: i64, low: i64) -> Self {
         LfCaTree {
             root: Slot::new(Some(leaf(None, 0))),
@@ -134,8 +158,8 @@ impl<W: Word> LfCaTree<W> {
         }
     }
 
-    /// Down the routes, right of those for which `right` answers true. The way is kept if it is
-    /// asked for.
+    /// Descends to a leaf, to the right of the routes for which `right` returns `true`. Records the
+    /// path if `keep` is set.
     fn descend<'g>(
         &'g self,
         guard: &'g Guard,
@@ -150,12 +174,12 @@ impl<W: Word> LfCaTree<W> {
             match node {
                 Some(Node::Route(route)) => {
                     let right = right(&route.at);
-                    // The innermost route at which the search goes away from where the walk is
-                    // heading is the one past which the next leaf begins.
+                    // The descent goes to the side that the walk visits first, so the walk comes to
+                    // the other side later. The last such route is where the next leaf begins.
                     if right != forward {
                         bound = Some(&route.at);
                     }
-                    // Only a join needs the way: all other searches take no memory.
+                    // Only a join needs the path. Other searches allocate nothing.
                     if keep {
                         above.push((slot, usize::from(right)));
                     }
@@ -187,30 +211,31 @@ impl<W: Word> LfCaTree<W> {
         pure::get(&leaf.tree, position).map(|entry| &entry.word)
     }
 
-    /// Step 3. Answers the count of the new leaf, and whether another writer was quicker.
+    /// Step 3. Returns the count of the new leaf, and whether an exchange has failed.
     fn apply(&self, guard: &Guard, position: &[u8], put: Option<W>) -> (i64, bool) {
-        // Made once: all attempts put the same entry into their leaf.
+        // Make the entry once. All attempts insert the same one.
         let entry = put.map(|word| {
             let position = Position::from_slice(position);
             Arc::new(Entry { position, word })
         });
         let (mut contended, backoff) = (false, Backoff::new());
         loop {
+            // A frozen leaf is about to be replaced by a join. Wait for that.
             let found = self.find(guard, position, false);
             if found.frozen && !planted(Fault::Thaw) {
                 backoff.snooze();
                 continue;
             }
-            // The position is locked, so of this entry the leaf says what the caller was shown,
-            // however often others replace the leaf.
+            // The position is locked. So the leaf still has the entry that the caller was given,
+            // even if others have replaced the leaf.
             let tree = match &entry {
                 Some(entry) => Some(pure::insert(&found.leaf.tree, entry.clone())),
                 None => pure::remove(&found.leaf.tree, position),
             };
-            // The count is part of the leaf: it needs no store of its own.
+            // The count is in the leaf, so it needs no store of its own.
             let by = if contended { CONTENDED } else { QUIET };
             let now = (found.leaf.contention + by).clamp(-CLAMP, CLAMP);
-            // Fails if the slot has another leaf, or was frozen, since the load (invariant 2).
+            // This fails if the slot has another leaf, or was frozen, since the load (invariant 2).
             let new = Some(leaf(tree, now));
             if found
                 .slot
@@ -222,7 +247,7 @@ impl<W: Word> LfCaTree<W> {
         }
     }
 
-    /// Step 4: a route and two leaves in place of a leaf, unless a writer is quicker.
+    /// Step 4: replaces a leaf by a route with two leaves, unless another writer replaces it first.
     fn split(&self, guard: &Guard, position: &[u8]) {
         let found = self.find(guard, position, false);
         if found.frozen || found.depth >= DEPTH {
@@ -231,22 +256,23 @@ impl<W: Word> LfCaTree<W> {
         let Some((low, at, high)) = pure::divide(&found.leaf.tree) else {
             return;
         };
-        // If the exchange below fails, the leaf was changed or frozen: nothing was divided, and the
-        // next write finds the count still high.
+        // If the exchange below fails, the leaf was replaced or frozen, and isn't split. Its count
+        // stays high, so a later write tries again.
         let kids = [low, high].map(|tree| Slot::new(Some(leaf(tree, 0))));
         let route = Arc::new(Node::Route(Route { at, kids }));
         if found
             .slot
             .replace_if((Some(found.node), false), (Some(route), false), guard)
         {
-            // Ordering, of both: Relaxed, figures for people.
+            // Ordering, both: Relaxed, statistics.
             self.routes.fetch_add(1, Relaxed);
             self.splits.fetch_add(1, Relaxed);
         }
     }
 
-    /// Step 4: one leaf in place of a leaf and its neighbour, one route less; unless somebody else
-    /// is joining, or a writer is quicker.
+    /// Step 4: replaces a leaf and its neighbour by one leaf, and removes the route between them.
+    /// Does
+    /// nothing if another thread is joining, or if a leaf can't be frozen.
     fn join(&self, guard: &Guard, position: &[u8]) {
         let Some(_joins) = self.joins.try_lock() else {
             return;
@@ -255,47 +281,50 @@ impl<W: Word> LfCaTree<W> {
         let Some((above, side)) = found.above.pop() else {
             return;
         };
-        // Only this thread takes routes out (invariant 3): the parent stays where it is. Leaves
-        // beside it may still be divided.
+        // Only this thread removes routes (invariant 3), so the parent stays in its slot. Leaves
+        // may
+        // still be split.
         let Some(Node::Route(parent)) = above.load(guard) else {
             return;
         };
         let sibling = &parent.kids[1 - side];
-        // (a) From here on no writer replaces this leaf: what (b) reads is what is there at (d).
+        // (a) From here on no writer replaces this leaf. So the entries that (b) reads are those at
+        // (d).
         let Some(mine) = freeze(found.slot, guard) else {
             return;
         };
         let edge = edge(sibling, side, guard);
         let Some(other) = freeze(edge, guard) else {
-            // A store takes the mark off: the same leaf is open to writers again.
+            // Unfreeze the leaf, by storing it without the mark.
             let leaf = found.slot.share(guard);
             found.slot.store(leaf, guard);
             return;
         };
-        // (b)
+        // (b) Both slots are frozen.
         let (low, high) = if side == 0 {
             (mine, other)
         } else {
             (other, mine)
         };
         let new = leaf(pure::join(&low.tree, &high.tree), 0);
-        // (c), (d) If the neighbour is the sibling itself, one store takes both leaves and the
-        // route out.
+        // (c), (d) If the neighbour is the sibling itself, one store replaces the route and both
+        // leaves.
         if std::ptr::eq(edge, sibling) {
             above.store(Some(new), guard);
         } else {
-            // In this order: if (d) came first, a search for an entry of this leaf would come to
-            // the neighbour, which would not have it yet. Between the two the old leaf is still
-            // there, frozen, and the joined one has its entries out of any search's way.
+            // (c) must precede (d). After (d), a search for an entry of this leaf reaches the
+            // neighbour's slot, which must have the joined leaf by then. Between the two stores,
+            // such
+            // a search still reaches the old leaf, which is frozen.
             edge.store(Some(new), guard);
             above.store(sibling.share(guard), guard);
         }
-        // Ordering, of both: Relaxed, figures for people.
+        // Ordering, both: Relaxed, statistics.
         self.routes.fetch_sub(1, Relaxed);
         self.joined.fetch_add(1, Relaxed);
     }
 
-    /// The slots of all leaves, in order; and the most routes above one.
+    /// The slots of all leaves, in order, and the maximum number of routes above one.
     fn leaves<'g>(&'g self, guard: &'g Guard) -> (Vec<&'g Slot<Node<W>>>, usize) {
         let (mut leaves, mut depth) = (Vec::new(), 0);
         let mut waiting = vec![(&self.root, 0)];
@@ -321,8 +350,9 @@ fn edge<'g, W: Word>(top: &'g Slot<Node<W>>, side: usize, guard: &'g Guard) -> &
     slot
 }
 
-/// Marks a slot that has a leaf, so that no writer replaces it; None if writers are quicker, or if
-/// it has no leaf any more.
+/// Freezes a slot, so that no writer replaces its leaf. `None` if other writers keep replacing it,
+/// or
+/// if the slot has no leaf any more.
 fn freeze<'g, W: Word>(slot: &'g Slot<Node<W>>, guard: &'g Guard) -> Option<&'g Leaf<W>> {
     const TRIES: usize = 4;
     (0..TRIES).find_map(|_| {
@@ -330,8 +360,8 @@ fn freeze<'g, W: Word>(slot: &'g Slot<Node<W>>, guard: &'g Guard) -> Option<&'g 
         let (Some(Node::Leaf(leaf)), false) = (node, frozen) else {
             return None;
         };
-        // The slot may have got another leaf between the two loads: then the exchange would be of
-        // the wrong one.
+        // The exchange needs a counted reference. If the slot has got another leaf between the two
+        // loads, the reference is to the wrong one.
         let same = slot.share(guard);
         let is_same = same.as_deref().map(std::ptr::from_ref) == node.map(std::ptr::from_ref);
         (is_same && slot.replace_if((node, false), (same, true), guard)).then_some(leaf)
@@ -349,7 +379,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
     }
 
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
-        // (1)
+        // (1) While the position is locked, no other thread changes its entry.
         let (key, mut contended) = self.keys.lock(position);
         let old = self.get(guard, position);
         let there = old.is_some();
@@ -359,13 +389,13 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
             Act::Remove if there => None,
             Act::Keep | Act::Remove => return contended,
         };
-        // Certain already: nothing between here and (3) refuses.
+        // From here on the change is certain, so it can be counted.
         let come = isize::from(put.is_some()) - isize::from(there);
         let bytes = pure::bytes::<W>(&Position::from_slice(position));
         self.counts.add(0, come * bytes);
         // (3)
         let (now, was_second) = self.apply(guard, position, put);
-        // The key's lock is given back before the shape is changed: (4) changes no entry.
+        // Release the lock of the position. Step 4 changes no entry.
         drop(key);
         contended |= was_second;
         if contended {
@@ -390,11 +420,13 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
                 visited = true;
                 f(&entry.position, &entry.word)
             });
-            // What the visitor was shown can't be taken back: a batch that was torn ends there.
+            // Entries that were passed to the visitor can't be taken back. So if the walk is torn
+            // after that, the batch ends there.
             (visited || walked != Walked::Torn).then_some(walked)
         };
-        // While others write to leaves that have no entry when they are passed, nothing is met and
-        // all has to be looked at again.
+        // A strict walk fails if empty leaves that it has passed are written to. After some
+        // failures,
+        // accept that each was empty at some instant.
         let strict = (0..TRIES).find_map(|_| once(true));
         strict.or_else(|| once(false)) == Some(Walked::ToTheEnd)
     }
@@ -414,8 +446,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
             if old.tree.is_none() {
                 continue;
             }
-            // Nobody else comes here any more: the leaf is taken to pieces, and what is left is
-            // stored once.
+            // No other thread writes. Remove entries from the tree, and store the rest once.
             let mut tree = old.tree.clone();
             while let Some((entry, rest)) = pure::first(&tree).filter(|_| left > 0) {
                 left -= 1;

@@ -1,16 +1,19 @@
-//! A sorted tree that never changes: what it takes to insert, to remove, to divide and to join
-//! makes a new one, which shares what it can.
+//! A persistent sorted tree. Trees are immutable: insert, remove, split and join make a new tree,
+//! which
+//! shares most nodes with the old one.
 //!
 //! ```text
-//!      k               k'             `p` comes: the nodes on the way to it are made anew,
+//!      k               k'             insert p: the nodes on the path to it are copied,
 //!    /   \           /   \            the others belong to both trees
 //!   d     m    =>   d     m'
 //!                           \
 //!                            p
 //! ```
 //!
-//! Invariants: 1. In order, positions ascend. 2. The heights of a node's subtrees differ by at most
-//! two: the height is at most 1.9 log₂ n, which bounds all recursions here.
+//! Invariants:
+//! 1. In order, positions ascend.
+//! 2. The heights of a node's two subtrees differ by at most two. So the height is at most
+//!    1.9 log₂ n, which bounds all recursions here.
 //!
 //! Source: G. Blelloch, D. Ferizovic, Y. Sun, "Just join for parallel ordered sets", SPAA 2016; S.
 //! Adams, 1993.
@@ -20,13 +23,13 @@ use crate::{Cut, Position};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// What a tree keeps; shared by all trees that have it.
+/// An entry. It is shared by all trees that contain it.
 pub(crate) struct Entry<W> {
     pub(crate) position: Position,
     pub(crate) word: W,
 }
 
-/// A tree, or nothing.
+/// A tree. `None` is the empty one.
 pub(crate) type Tree<W> = Option<Arc<Node<W>>>;
 
 pub(crate) struct Node<W> {
@@ -35,7 +38,7 @@ pub(crate) struct Node<W> {
     height: u32,
 }
 
-/// Bytes of an entry and of the node that has it; each `Arc` has two counts.
+/// The memory of an entry and of its node in bytes. Each `Arc` has two counts.
 pub(crate) fn bytes<W>(position: &Position) -> isize {
     (size_of::<Entry<W>>() + size_of::<Node<W>>() + 32 + spilled(position)) as isize
 }

@@ -1,55 +1,75 @@
-//! An AVL tree for threads, with optimistic searches and relaxed balance: Bronson's tree.
+//! A concurrent AVL tree with optimistic searches and relaxed balance (Bronson's tree).
 //!
 //! ```text
 //!                 holder
 //!                    \
-//!                     k            a search goes hand over hand: it reads a node's version, loads a child, and looks at the version again
+//!                     k
 //!                   /   \
-//!                 (d)    p         (d) has no word: a removed key with two children stays for the way. "Partially external"
+//!                 (d)    p         (d) has no word
 //!                /  \   / \
-//!               b    f m   s       heights may be wrong for a while: who changed something repairs it afterwards. "Relaxed"
+//!               b    f m   s
 //!
-//!   a clone:    k  is shared by the clone and the tree; a writer on its way to m makes new nodes k' and p' of this generation
-//!              / \                                     k'
-//!            (d)  p           tree, afterwards:       /  \        (d) and s are still shared
-//!                                                   (d)   p'
-//!                                                        /  \
-//!                                                       m'   s
+//!   after a clone, a write of m:       k'
+//!                                     /  \        k', p' and m' are copies of the new generation,
+//!                                   (d)   p'      (d) and s are shared with the clone
+//!                                        /  \
+//!                                       m'   s
 //! ```
 //!
+//! - *Hand over hand*: a search reads the version of a node, loads a child, and validates the
+//!   version.
+//! - *Partially external*: a removed node with two children stays as a route, without a word.
+//! - *Relaxed*: heights may be wrong for a while. The writer that made them wrong repairs them.
+//!
 //! Invariants:
-//! 1. In order, positions ascend. Nodes without a word have two children, when nobody is at work.
-//! 2. A node's version changes when keys that a search comes through it for may be elsewhere now:
-//!    because it was rotated down, or taken out. It changes, as everything of a node does, while
-//!    the node is locked. Locks are taken from the top down.
-//! 3. A node of an earlier generation than the tree's never changes, nor does what is below it: it
-//!    is a clone's. A writer copies such a node before it goes below it.
-//! 4. The generation changes while no writer is at work.
-//! 5. When nobody is at work, heights are right and differ by at most one beside each other.
+//! 1. In order, positions ascend. While no writer is active, nodes without a word have two
+//!    children.
+//! 2. The version of a node changes when keys of its subtree may have moved elsewhere: because the
+//!    node
+//!    was rotated down, or unlinked. All fields of a node change only while it is locked. Locks are
+//!    taken from the top down.
+//! 3. A node of an earlier generation than the tree's is immutable, and so is its subtree: they
+//!    belong
+//!    to a clone. A writer copies such a node before it descends into it.
+//! 4. The generation changes only while no writer is active.
+//! 5. While no writer is active, all heights are right, and those of two siblings differ by at most
+//!    one.
 //!
-//! Steps of a change: (1) hand over hand to the node of the position, or to the one that it would
-//! hang on, copying what is a clone's; (2) lock that node, begin again if it is not what it was;
-//! (3) let the caller decide; (4) put the word there, take it away, or hang a node on: the
-//! linearisation point; (5) upwards: put heights right, (6) take out nodes without a word that have
-//! less than two children, (7) rotate what leans.
+//! Steps of a change:
+//! 1. Descend hand over hand to the node of the position, or to its parent if there is none. Copy
+//!    nodes
+//!    that belong to a clone.
+//! 2. Lock that node. If it has changed since, start again.
+//! 3. Let the caller decide.
+//! 4. Store or remove the word, or link a new node. This is the linearisation point.
+//! 5. Repair upwards: correct heights,
+//! 6. unlink nodes without a word that have fewer than two children,
+//! 7. and rotate nodes that are unbalanced.
 //!
-//! *Clone.* [`RelaxedAvl::snapshot`] waits for the writers that are at work, begins a generation,
-//! and lets them go on: O(1) nodes. It is a tree as of that instant, which is its linearisation
-//! point: a whole iteration over it is atomic. Afterwards each write copies the nodes on its way
-//! that it is the first to touch. A scan of an index takes a clone for each batch, which is atomic
-//! therefore; two batches of one scan are of two instants.
+//! *Clone.* [`RelaxedAvl::snapshot`] waits for the active writers, and begins a new generation. It
+//! copies nothing. The clone is the tree at that instant, which is its linearisation point. So an
+//! iteration over it is atomic. Later, each write copies the nodes on its path that no write of
+//! this
+//! generation has copied. A scan of an index takes a clone for each batch. So a batch is atomic,
+//! and two
+//! batches are of two instants.
 //!
-//! Linearisation point of a lookup: the load of the pointer to the node, or to the clone's part
-//! that the node is in; of one that finds nothing, of the missing child.
+//! Linearisation point of a lookup: the load of the pointer to the node, or to the part of a clone
+//! in
+//! which the node is. If there is no node: the load of the null pointer.
 //!
 //! Source: N. Bronson, J. Casper, H. Chafi, K. Olukotun, "A practical concurrent binary search
-//! tree", PPoPP 2010. Deviations: nodes have no link to their parents, a repair takes them from the
-//! path or searches again; a generation number says what is shared, where the paper marks children
-//! as they are copied; a repair of a node that leans towards the inside takes two rotations one
-//! after the other, where the paper has one double rotation; memory is freed by epochs.
+//! tree", PPoPP 2010.
 //!
-//! Not for: one writer (each node has a lock and a version); tables that are scanned while others
-//! write them, whose writes copy their way again after each batch.
+//! Deviations:
+//! - Nodes have no parent pointers. A repair takes parents from the path, or searches again.
+//! - A generation number says which nodes are shared. The paper marks children as they are copied.
+//! - Where the paper makes one double rotation, a repair makes two rotations in succession.
+//! - Memory is reclaimed by epochs.
+//!
+//! When not to use it: for a single writer, since each node has a lock and a version; for tables
+//! that
+//! are scanned while others write, since writes copy their paths again after each batch.
 
 mod node;
 mod repair;
@@ -68,21 +88,22 @@ use std::cmp::Ordering;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
 
-/// Writers that share a cache line to say that they are at work.
+/// The number of groups of writers. The writers of a group share a cache line.
 const GROUPS: usize = 8;
 
-/// A step of a search: a node, its version when it was entered, and the side that the search goes
-/// to.
+/// A step of a search: a node, its version when the search entered it, and the side to which the
+/// search continues.
 struct Step<'g, W: Word> {
     node: &'g Node<W>,
     version: u64,
     side: usize,
 }
 
-/// From the holder down.
+/// The path of a search, from the holder down.
 type Path<'g, W> = SmallVec<[Step<'g, W>; 32]>;
 
-/// A writer at work: what keeps the generation as it is.
+/// An active writer. It holds `RelaxedAvl::generation` for reading, so the generation doesn't
+/// change.
 struct Writer<'g> {
     guard: &'g Guard,
     generation: u64,
@@ -100,28 +121,29 @@ struct Figures {
 
 /// An AVL tree with relaxed balance.
 pub struct RelaxedAvl<W: Word> {
-    /// Its right child is the tree. It is of every generation.
+    /// Its right child is the root of the tree. It belongs to every generation.
     holder: Box<Node<W>>,
-    /// The generation. Writers have it shared.
+    /// The generation. Writers hold it for reading.
     generation: GroupLock<u64>,
     counts: Counts,
     figures: Figures,
 }
 
-/// A tree as it was at one instant.
+/// A clone: the tree at one instant.
 pub struct Snapshot<W: Word> {
     root: Option<Arc<Node<W>>>,
 }
 
 impl<W: Word> Snapshot<W> {
-    /// Calls `f` with the entries from the cut on, in order, until it answers false. Answers
-    /// whether the end was reached.
+    /// Calls `f` with the entries from the cut on, in order, until `f` returns `false`. Returns
+    /// whether
+    /// the end was reached.
     pub fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
         walk(self.root.as_deref(), guard, cut, f)
     }
 }
 
-/// In order through a tree that nobody changes.
+/// Walks in order through an immutable tree.
 fn walk<'g, W: Word>(
     top: Option<&'g Node<W>>,
     guard: &'g Guard,
@@ -132,8 +154,8 @@ fn walk<'g, W: Word>(
     let mut waiting: SmallVec<[&Node<W>; 48]> = SmallVec::new();
     let mut at = top;
     while let Some(node) = at {
-        // The cut's edge is one way down: nodes that are admitted have their entry, and their far
-        // side, still to come.
+        // Descend along the cut. Nodes that are admitted, and their far subtrees, are visited
+        // later.
         let admitted = cut.admits(&node.position);
         if admitted {
             waiting.push(node);
@@ -141,13 +163,14 @@ fn walk<'g, W: Word>(
         at = node.kid(if admitted { near } else { 1 - near }, guard);
     }
     while let Some(node) = waiting.pop() {
-        // Next in order: the far side's nearest node, and the nodes above it up to here.
+        // The next ones in order are the nearest node of the far subtree, and its ancestors up to
+        // here.
         let mut at = node.kid(1 - near, guard);
         while let Some(kid) = at {
             waiting.push(kid);
             at = kid.kid(near, guard);
         }
-        // A node without a word is there for the way, and no entry.
+        // A node without a word is a route, and not an entry.
         let word = node.word.load(guard);
         if word.is_some_and(|word| !f(&node.position, word)) {
             return false;
@@ -177,8 +200,8 @@ impl<W: Word> RelaxedAvl<W> {
         self.holder.kid(1, guard)
     }
 
-    /// The tree as it is now. Waits for the writers that are at work, and no longer: O(1). An
-    /// iteration over it sees one instant, whatever is written meanwhile.
+    /// Takes a clone of the tree, in O(1). Waits for the writers that are active now. Later writes
+    /// don't change the clone.
     pub fn snapshot(&self, guard: &Guard) -> Snapshot<W> {
         let (mut generation, _) = self.generation.write();
         self.begin_generation(&mut generation, guard);
@@ -187,15 +210,15 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// The root of a tree that stays as it is, for as long as the guard lives.
+    /// The root of a clone that lives as long as the guard.
     fn frozen<'g>(&'g self, guard: &'g Guard) -> Option<&'g Node<W>> {
         let (mut generation, _) = self.generation.write();
         self.begin_generation(&mut generation, guard);
         self.root(guard)
     }
 
-    /// All nodes that there are become a clone's. They are already where nothing was written since
-    /// the last clone.
+    /// Makes all present nodes those of a clone. If nothing was written since the last clone, they
+    /// already are.
     fn begin_generation(&self, generation: &mut u64, guard: &Guard) {
         if self
             .root(guard)
@@ -207,9 +230,11 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// Step 1: goes on with the path, from the holder if it is empty, to the node of the position,
-    /// or to the one that it would hang on, which is the last step then. A writer copies what is a
-    /// clone's.
+    /// Step 1: continues the path, from the holder if it is empty, to the node of a position.
+    /// Returns
+    /// the node. If there is none, the last step is the node that would be its parent. A writer
+    /// copies
+    /// nodes that belong to a clone.
     fn locate<'g>(
         &'g self,
         guard: &'g Guard,
@@ -219,8 +244,8 @@ impl<W: Word> RelaxedAvl<W> {
     ) -> Option<&'g Node<W>> {
         loop {
             let Some(step) = path.last() else {
-                // The holder is never rotated or taken out, so its version holds for good: a search
-                // always has a step to begin with.
+                // Begin at the holder. It is never rotated or unlinked, so its version never
+                // changes, and this step is always valid.
                 path.push(Step {
                     node: &self.holder,
                     version: self.holder.version(),
@@ -228,31 +253,32 @@ impl<W: Word> RelaxedAvl<W> {
                 });
                 continue;
             };
-            // The last step was valid when it was entered: the position, if it was in the tree, was
-            // below this node. What is loaded from here on is of no use if the version is another
-            // at the end of the round.
+            // When the last step was entered, the position belonged below its node. What is loaded
+            // in this round is only used if the version is still the same at the end.
             let (node, version, side) = (step.node, step.version, step.side);
             let mut kid = node.kid(side, guard);
             if let (Some(writer), Some(_)) = (writer, kid) {
-                // Nothing of a clone's is changed (invariant 3): a writer goes on through a copy.
+                // A writer must not change nodes of a clone (invariant 3), so it descends into a
+                // copy.
                 kid = self.own_if_same(writer, step);
             }
             let mut entered = None;
             if let Some(kid) = kid {
                 let version = kid.version();
                 let below = match position.cmp(&kid.position) {
-                    // Its lock, or the load of its word, settles what it is; one that is out may
-                    // hang on another that is, and is not met twice.
+                    // Found. The caller locks the node, or loads its word, and so checks it again.
                     Ordering::Equal if !kid.is_unlinked() => return Some(kid),
                     Ordering::Less => 0,
                     _ => 1,
                 };
-                // A rotation moves this child down: what lies below it is another range until that
-                // is over.
+                // A rotation is moving this child down, or it is unlinked. Wait until its range is
+                // settled, and try again.
                 if !Node::<W>::admits(version) {
                     kid.wait(version);
                 } else if same(node.kid(side, guard), Some(kid)) {
-                    // The version is of a time when the child was here.
+                    // The node still points to the child, so the child's version was loaded while
+                    // it
+                    // was here.
                     entered = Some(Step {
                         node: kid,
                         version,
@@ -260,9 +286,10 @@ impl<W: Word> RelaxedAvl<W> {
                     });
                 }
             }
-            // The child, or that there is none, is what the search comes to, if the node is still
-            // what it was. Otherwise one step back, not to the root: each step above has a version
-            // of its own.
+            // Validate the node. If its version has changed, go back one step, not to the root:
+            // each
+            // step has a version by which it is validated. Otherwise enter the child. If there is
+            // none, the position is absent.
             if node.version() != version {
                 path.pop();
             } else if let Some(step) = entered {
@@ -273,25 +300,29 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// The child where the step leads, which a writer may change; None if the step's node is no
-    /// longer what it was, or has no child there.
+    /// The child of a step, or a copy of it if it belongs to a clone. `None` if the step isn't
+    /// valid
+    /// any more, or has no child.
     fn own_if_same<'g>(&'g self, writer: &Writer<'g>, step: &Step<'g, W>) -> Option<&'g Node<W>> {
-        // Of this generation, and generations don't change while a writer is at work (invariant 4):
-        // no lock is needed to know.
+        // The generation doesn't change while this writer is active (invariant 4). So this check
+        // needs
+        // no lock.
         let kid = step.node.kid(step.side, writer.guard)?;
         if kid.born == writer.generation {
             return Some(kid);
         }
         let _here = step.node.lock.lock();
-        // A child that is taken out changes no version but its own.
+        // Validate under the lock. The unlinking of a child doesn't change the version of its
+        // parent,
+        // so check for the child, too.
         if step.node.version() != step.version || step.node.kid(step.side, writer.guard).is_none() {
             return None;
         }
         self.own(writer, step.node, step.side)
     }
 
-    /// The child, if there is one, which the writer may change: a copy in its place, if it is a
-    /// clone's. The node is locked.
+    /// The child of a locked node, if there is one. If it belongs to a clone, replaces it by a
+    /// copy.
     fn own<'g>(
         &'g self,
         writer: &Writer<'g>,
@@ -304,19 +335,20 @@ impl<W: Word> RelaxedAvl<W> {
         }
         // Ordering: Relaxed, a figure for people.
         self.figures.copies.fetch_add(1, Relaxed);
-        // The copy has the same entries and children, so no version changes. Searches that are in
-        // the old node go on in the clone, as of when they came to it; no writer is there.
+        // The copy has the same entry and children, so no version changes. Searches that are in the
+        // old node continue in the clone, whose state is that of the instant at which they reached
+        // it. No writer is in the old node.
         let copy = Arc::new(kid.copy(writer.generation, writer.guard));
         node.kids[side].store(Some(copy), writer.guard);
         node.kid(side, writer.guard)
     }
 
-    /// Steps 2 to 4 at a node that has the position. None: begin again. Otherwise whether the node
-    /// has to be repaired.
+    /// Steps 2 to 4 at the node of the position. `None` if the caller must start again. Otherwise
+    /// whether the node has to be repaired.
     fn change_there(&self, guard: &Guard, node: &Node<W>, f: &mut Changer<'_, W>) -> Option<bool> {
         // (2)
         let _here = node.lock.lock();
-        // An insert here would be lost: the node leads nowhere any more.
+        // If the node is unlinked, a change would be lost.
         if node.is_unlinked() {
             return None;
         }
@@ -336,7 +368,7 @@ impl<W: Word> RelaxedAvl<W> {
                 node.word.store(Some(Arc::new(word)), guard);
                 Some(false)
             }
-            // The node stays for the way if it has two children; otherwise the repair takes it out.
+            // The node stays as a route if it has two children. Otherwise the repair unlinks it.
             (Act::Remove, Some(_)) => {
                 routes(1);
                 node.word.store(None, guard);
@@ -345,8 +377,8 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// Steps 2 to 4 at a node that the position would hang on. None: begin again. Otherwise whether
-    /// there is a new node there.
+    /// Steps 2 to 4 at the parent of an absent position. `None` if the caller must start again.
+    /// Otherwise whether a node was linked.
     fn change_below(
         &self,
         writer: &Writer<'_>,
@@ -356,8 +388,8 @@ impl<W: Word> RelaxedAvl<W> {
     ) -> Option<bool> {
         // (2)
         let _here = step.node.lock.lock();
-        // With the lock held the version can't change. It is that of the search, so the position
-        // belongs below this node; and nobody hung another there.
+        // Validate under the lock: the position still belongs below this node, and no other thread
+        // has linked a node here.
         let slot = &step.node.kids[step.side];
         if step.node.version() != step.version || slot.load(writer.guard).is_some() {
             return None;

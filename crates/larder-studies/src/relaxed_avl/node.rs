@@ -4,9 +4,11 @@
 //!   version   ...count | unlinked | shrinking
 //! ```
 //!
-//! A node's keys are those whose search comes through it. They become fewer when a rotation moves
-//! the node down: it is *shrinking* meanwhile, and the count is another afterwards. A node that was
-//! taken out has none, for good. Keys that come to a node disturb no search and change no version.
+//! The keys of a node are those whose search passes through it. A rotation that moves the node down
+//! takes keys away. Meanwhile the node is *shrinking*, and afterwards the count is greater. An
+//! unlinked
+//! node has no keys, and stays so. If a node gets additional keys, no search is affected, and the
+//! version doesn't change.
 
 use crate::position::spilled;
 use crate::raw::slot::Slot;
@@ -24,25 +26,26 @@ const CHANGED: u64 = 4;
 
 pub(super) struct Node<W: Word> {
     pub(super) position: Position,
-    /// The word; none in a node that is there for the way alone.
+    /// The word. Empty in a route.
     pub(super) word: Slot<W>,
     pub(super) kids: [Slot<Self>; 2],
-    /// The generation of the tree in which the node was made: one of an earlier generation than the
-    /// tree's belongs to a clone and never changes.
+    /// The generation of the tree in which the node was made. A node of an earlier generation than
+    /// the
+    /// tree's belongs to a clone, and is immutable.
     pub(super) born: u64,
     version: AtomicU64,
     height: AtomicU32,
-    /// Who changes the node has it.
+    /// Held by a thread that changes the node.
     pub(super) lock: Mutex<()>,
 }
 
-/// What is wrong with a node.
+/// The repair that a node needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Damage {
     Nothing,
-    /// It says another height than this.
+    /// Its height is wrong. This is the right one.
     Height(u32),
-    /// One side is higher by two or more: this one.
+    /// The subtree on this side is higher than the other by two or more.
     Leans(usize),
     /// It has no word and at most one child.
     Useless,
@@ -69,8 +72,8 @@ impl<W: Word> Node<W> {
         }
     }
 
-    /// The same node in a later generation. It never changes again itself, so that the copy is of
-    /// one instant.
+    /// A copy of the node for a later generation. The node itself is immutable, so the copy is
+    /// consistent.
     pub(super) fn copy(&self, born: u64, guard: &Guard) -> Self {
         Node {
             position: self.position.clone(),
@@ -87,7 +90,7 @@ impl<W: Word> Node<W> {
         self.kids[side].load(guard)
     }
 
-    /// On which side the other node is.
+    /// The side on which another node is the child. `None` if it isn't a child.
     pub(super) fn side_of(&self, kid: &Self, guard: &Guard) -> Option<usize> {
         [0, 1]
             .into_iter()
@@ -95,25 +98,26 @@ impl<W: Word> Node<W> {
     }
 
     pub(super) fn height(&self) -> u32 {
-        // Ordering: Relaxed. A height is a hint; who acts on it looks again with the lock.
+        // Ordering: Relaxed. A height is a hint, and is checked again under the lock.
         self.height.load(Ordering::Relaxed)
     }
 
-    /// The node is locked, and of the tree's generation.
+    /// Sets the height. The node is locked, and of the tree's generation.
     pub(super) fn set_height(&self, height: u32) {
         // Ordering: Relaxed, as above.
         self.height.store(height, Ordering::Relaxed);
     }
 
-    /// The height that its children say.
+    /// The height that follows from the heights of its children.
     pub(super) fn true_height(&self, guard: &Guard) -> u32 {
         height(self.kid(0, guard)).max(height(self.kid(1, guard))) + 1
     }
 
     pub(super) fn version(&self) -> u64 {
-        // Ordering: Acquire, pairs with the release of `shrink` and `unlink`; a child that was
-        // loaded before is compared with a version that was loaded after it, because that load was
-        // an acquire, too.
+        // Ordering: Acquire, pairs with the Release stores of `shrink` and `unlink`. Children are
+        // loaded by Acquire loads, too. So a version that is loaded after a child can't be older
+        // than
+        // the child.
         self.version.load(Ordering::Acquire)
     }
 
@@ -126,30 +130,32 @@ impl<W: Word> Node<W> {
         version & (SHRINKING | UNLINKED) == 0
     }
 
-    /// Changes the children while searches keep out. The node is locked.
+    /// Calls `change`, which changes the children, while searches don't enter the node. The node is
+    /// locked.
     pub(super) fn shrink(&self, change: impl FnOnce()) {
         if planted(Fault::Unshrunk) {
             return change();
         }
         let version = self.version();
-        // Ordering: AcqRel, a read-modify-write that later stores, all of them releases, are not
-        // moved before: who meets a changed child sees that the node is shrinking when it looks at
-        // the version afterwards.
+        // Ordering: AcqRel. The later stores of children are Release stores, which aren't moved
+        // before
+        // this. So a search that has loaded a changed child sees that the node is shrinking when it
+        // validates.
         self.version.swap(version | SHRINKING, Ordering::AcqRel);
         change();
-        // Ordering: Release, pairs with the acquire of `version`: who sees the new version sees the
+        // Ordering: Release, pairs with `version`: a search that loads the new version sees the
         // change.
         self.version.store(version + CHANGED, Ordering::Release);
     }
 
-    /// Says that the node is out. It is locked.
+    /// Marks the node as unlinked. It is locked.
     pub(super) fn unlink(&self) {
         // Ordering: Release, as in `shrink`.
         self.version
             .store(self.version() | UNLINKED, Ordering::Release);
     }
 
-    /// Waits for the end of a rotation, if the version says that there is one.
+    /// If the version says that the node is shrinking, waits until it isn't.
     pub(super) fn wait(&self, version: u64) {
         const SPINS: usize = if cfg!(larder_model) { 1 } else { 100 };
         if version & SHRINKING == 0 {
@@ -161,16 +167,16 @@ impl<W: Word> Node<W> {
             }
             std::hint::spin_loop();
         }
-        // Who rotates holds the lock to the end.
+        // The rotating thread holds the lock until the end, so wait for the lock.
         drop(self.lock.lock());
     }
 
-    /// What is wrong with the node, as far as can be seen without a lock; exact where it is locked
-    /// and nobody changes its children's heights.
+    /// The repair that the node needs. Without the lock this is an estimate. It is exact if the
+    /// node is
+    /// locked, and no thread changes the heights of its children.
     pub(super) fn damage(&self, guard: &Guard) -> Damage {
         let kids = [self.kid(0, guard), self.kid(1, guard)];
-        // Taken out before it is balanced: a rotation of a node that goes anyway would be for
-        // nothing.
+        // Check this first: a node that will be unlinked needs no rotation.
         if kids.iter().any(Option::is_none) && self.word.load(guard).is_none() {
             return Damage::Useless;
         }
@@ -187,7 +193,7 @@ impl<W: Word> Node<W> {
         }
     }
 
-    /// Bytes of the node and its word's place; each `Arc` has two counts.
+    /// The memory of the node and its word in bytes. Each `Arc` has two counts.
     pub(super) fn bytes(&self) -> isize {
         (size_of::<Self>() + 16 + spilled(&self.position) + size_of::<W>() + 16) as isize
     }
@@ -195,8 +201,9 @@ impl<W: Word> Node<W> {
 
 impl<W: Word> Drop for Node<W> {
     fn drop(&mut self) {
-        // A node that was taken out may be the last that has another that was, and so on: one after
-        // the other, not one inside the other.
+        // An unlinked node may own the last reference to another unlinked node, and so on. Drop
+        // them
+        // in a loop: a recursion could overflow the stack.
         let mut waiting: Vec<_> = self.kids.iter_mut().filter_map(Slot::take).collect();
         while let Some(kid) = waiting.pop() {
             if let Some(mut node) = Arc::into_inner(kid) {

@@ -12,34 +12,33 @@ use larder_index::Guard;
 use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Nodes that are to be looked at, the next one last.
+/// A stack of nodes that may need a repair.
 type Waiting<'g, W> = SmallVec<[&'g Node<W>; 8]>;
 
 impl<W: Word> RelaxedAvl<W> {
-    /// Repairs the node, and what is damaged by that.
+    /// Repairs a node, and then the nodes that the repairs have affected.
     pub(super) fn repair<'g>(
         &'g self,
         writer: &Writer<'g>,
         path: &mut Path<'g, W>,
         node: &'g Node<W>,
     ) {
-        // A stack: what is pushed last is lowest, so heights are put right from the bottom up.
+        // Lower nodes are pushed later, so heights are corrected from the bottom up.
         let mut waiting = Waiting::new();
         waiting.push(node);
         while let Some(node) = waiting.pop() {
-            // The holder has no height. A node that is out has no place where a height would
-            // matter.
+            // The holder has no height, and an unlinked node needs none.
             if std::ptr::eq(node, &*self.holder) || node.is_unlinked() {
                 continue;
             }
             // (5)
             match fix_height(node, writer.guard) {
                 Damage::Nothing => {}
-                // The node's height is right now, so its parent's may be wrong.
+                // The node's height has been corrected, so its parent's may be wrong now.
                 Damage::Height(_) => waiting.extend(self.parent(writer.guard, path, node)),
                 Damage::Useless | Damage::Leans(_) => {
-                    // Locks go from the top down (invariant 2): the parent's comes first, and what
-                    // is wrong is looked at again under both.
+                    // Locks are taken from the top down (invariant 2). So `mend` locks the parent
+                    // first, and then checks the node again.
                     let Some(parent) = self.parent(writer.guard, path, node) else {
                         continue;
                     };
@@ -50,8 +49,9 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// The node's parent: as the path says, if it still says the truth, or as a new search finds
-    /// it. None if the node is out.
+    /// The parent of a node: that of the path, if it is still right, or that of a new search.
+    /// `None` if
+    /// the node is unlinked.
     fn parent<'g>(
         &'g self,
         guard: &'g Guard,
@@ -60,7 +60,7 @@ impl<W: Word> RelaxedAvl<W> {
     ) -> Option<&'g Node<W>> {
         let is_parent =
             |parent: &Node<W>| !parent.is_unlinked() && parent.side_of(node, guard).is_some();
-        // The path is a hint: rotations may have put others between.
+        // The path may be out of date: a rotation may have inserted another node between the two.
         let at = path
             .iter()
             .position(|step| same(Some(step.node), Some(node)));
@@ -72,19 +72,20 @@ impl<W: Word> RelaxedAvl<W> {
             if node.is_unlinked() {
                 return None;
             }
-            // The search for the node's own position comes to the node, or to what took its place;
-            // its last step is the parent.
+            // A search for the node's position reaches the node, or the one that has replaced it.
+            // Its
+            // last step is the parent.
             path.clear();
             self.locate(guard, &node.position, None, path);
             if let Some(step) = path.last().filter(|step| is_parent(step.node)) {
                 return Some(step.node);
             }
-            // Who takes it out, and has yet to say so, has its lock.
+            // Another thread may be unlinking the node, and holds its lock. Wait for that.
             drop(node.lock.lock());
         }
     }
 
-    /// Steps 6 and 7, with parent and node locked. What has to be looked at next goes to `waiting`.
+    /// Steps 6 and 7. Locks the parent and the node. Pushes nodes that may need a repair then.
     fn mend<'g>(
         &'g self,
         writer: &Writer<'g>,
@@ -94,13 +95,14 @@ impl<W: Word> RelaxedAvl<W> {
     ) {
         let guard = writer.guard;
         let _above = parent.lock.lock();
-        // The parent was found without its lock: rotations and removals of others may have come in
-        // between.
+        // The parent was found without its lock. Check it again, since other threads may have
+        // rotated
+        // or unlinked nodes.
         let at = parent
             .side_of(node, guard)
             .filter(|_| !parent.is_unlinked());
         let Some(at) = at else {
-            // The node has another parent by now, or is out.
+            // The node has another parent now, or is unlinked.
             waiting.push(node);
             return;
         };
@@ -109,21 +111,21 @@ impl<W: Word> RelaxedAvl<W> {
             Damage::Nothing => {}
             Damage::Height(_) => waiting.push(node),
             Damage::Useless => {
-                // (6) One child at most, and no word: all entries below the node are that child's,
-                // so the parent leads to the child and no search loses anything.
+                // (6) The node has no word, and one child at most. So the parent can point to the
+                // child instead, and no entry is lost.
                 let kid = node.kids[0]
                     .share(guard)
                     .or_else(|| node.kids[1].share(guard));
                 parent.kids[at].store(kid, guard);
-                // After the store: a search that is in this node finds its version changed, and
-                // goes back to the parent, which leads past it.
+                // Mark it after the store. A search that is in this node finds its version changed,
+                // and goes back to the parent, which no longer points to it.
                 node.unlink();
                 self.forget(node);
                 waiting.push(parent);
             }
             Damage::Leans(side) => {
-                // (7) What has to be looked at next is pushed from the top down: the parent, the
-                // node that came up, and the node, which is below it now.
+                // (7) Push from the top down: the parent, the node that moved up, and this node,
+                // which is below it now.
                 let top = self.rotate_at(writer, (&parent.kids[at], node), side);
                 waiting.push(parent);
                 waiting.extend(top);
@@ -132,7 +134,9 @@ impl<W: Word> RelaxedAvl<W> {
         }
     }
 
-    /// Step 7: the node, which is locked, leans to that side. Gives the node that went up.
+    /// Step 7: rotates a locked node whose subtree on `side` is too high. Returns the child that is
+    /// now
+    /// to be checked.
     fn rotate_at<'g>(
         &'g self,
         writer: &Writer<'g>,
@@ -140,23 +144,24 @@ impl<W: Word> RelaxedAvl<W> {
         side: usize,
     ) -> Option<&'g Node<W>> {
         let (guard, other) = (writer.guard, 1 - side);
-        // A rotation changes the child, so it must not be a clone's (invariant 3).
+        // The rotation changes the child, so it must not belong to a clone (invariant 3).
         let kid = self.own(writer, node, side)?;
         let _kid = kid.lock.lock();
         if height(kid.kid(other, guard)) <= height(kid.kid(side, guard)) {
             self.rotate(guard, (slot, node), side);
             return Some(kid);
         }
-        // What is between the two is the highest: it goes up by one here, and comes to be looked at
-        // with the node again.
+        // The inner grandchild is higher than the outer one. Rotate it up by one level. The node
+        // stays unbalanced, and is rotated when it is checked again.
         let middle = self.own(writer, kid, other)?;
         let _middle = middle.lock.lock();
         self.rotate(guard, (&node.kids[side], kid), other);
         Some(kid)
     }
 
-    /// The node's child on its heavy side comes up, the node goes down. Both are locked, and of the
-    /// tree's generation, and so is who has the slot.
+    /// Rotates the child on `side` up, and the node down. Both, and the owner of the slot, are
+    /// locked
+    /// and of the tree's generation.
     ///
     /// ```text
     ///       node                kid
@@ -170,8 +175,9 @@ impl<W: Word> RelaxedAvl<W> {
         let Some(kid) = node.kid(side, guard) else {
             return;
         };
-        // The node loses entries by going down: searches that are in it wait, or go back. The child
-        // only gains some, so those that are in it go on.
+        // The node loses keys, so searches that are in it must wait or go back. The child only
+        // gains
+        // keys, so searches that are in it can continue.
         node.shrink(|| {
             node.kids[side].store(kid.kids[1 - side].share(guard), guard);
             kid.kids[1 - side].store(down, guard);
@@ -184,9 +190,11 @@ impl<W: Word> RelaxedAvl<W> {
     }
 }
 
-/// Step 5: puts a height right if that is all; says what was wrong. The lock is taken even where
-/// nothing is: somebody may be about to write a height that he worked out from what this thread has
-/// changed since.
+/// Step 5: corrects the height of a node, if that is all it needs. Returns the repair that it
+/// needed.
+/// The lock is always taken: another thread may be about to store a height that it has computed
+/// before
+/// this thread's change.
 fn fix_height<W: Word>(node: &Node<W>, guard: &Guard) -> Damage {
     let _here = node.lock.lock();
     let damage = node.damage(guard);
