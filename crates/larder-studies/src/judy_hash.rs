@@ -1,31 +1,35 @@
-//! A hash table of 2³² buckets, managed by a JudyL array: `judyeh` of the study of 2003.
+//! A hash table whose buckets are in a JudyL array: `judyeh` of the study of 2003.
 //!
 //! ```text
-//!   JudyL    000017A2 -> node          a bucket's index is the top of the hash; a bucket without entries takes no memory
+//!   JudyL    000017A2 -> node          the index of a bucket is the top bits of the hash
 //!            0004C100 -> node -> node  two keys in one bucket: a chain, by ascending position
 //!            FFE09021 -> node
 //! ```
 //!
 //! Invariants:
-//! 1. An index of the array is a bucket with at least one entry; its value is the number of the
-//!    chain's first node.
-//! 2. A chain (`chains.rs`) has the entries whose hash begins with the bucket's bits, by ascending
+//! 1. The array has the buckets with at least one entry. The value of a bucket is the number of the
+//!    first node of its chain. A bucket without entries takes no memory.
+//! 2. A chain (`chains`) has the entries whose hash begins with the bits of the bucket, by
+//!    ascending
 //!    position.
 //!
-//! So the array's order, and the chains', is the order of positions, and a scan goes on where it
-//! was.
+//! So the array, and the chains in it, are in the order of positions, and a scan can resume at a
+//! position.
 //!
-//! Steps of a change: (1) find the bucket, go along its chain; (2) let the caller decide; (3) link
-//! or unlink a node; the first of a chain is the array's value.
+//! Steps of a change:
+//! 1. Find the bucket, and the place in its chain.
+//! 2. Let the caller decide.
+//! 3. Link or unlink a node. If the first node has changed, store its number in the array.
 //!
 //! Source: S. L. Fritchie, "A study of Erlang ETS table implementations and performance", Erlang
 //! workshop 2003: "a hash table of 2³² buckets, managed by a Judy array"; the array is
-//! [`larder_judy::JudyL`]. Deviations: a bucket goes by the top bits of the hash, whose number is
-//! an option; chains are sorted, where the study's were in order of arrival; nodes have numbers,
-//! not addresses.
+//! [`larder_judy::JudyL`]. Deviations: a bucket is chosen by the top bits of the hash, and their
+//! number is an option; chains are sorted, and not in order of arrival; nodes have numbers, not
+//! addresses.
 //!
-//! Not for: many writers (one lock); small tables, where a plain hash table takes fewer steps; keys
-//! in their order.
+//! When not to use it: for many writers, since there is one lock; for small tables, in which a
+//! plain
+//! hash table takes fewer steps; for traversals in key order.
 
 use crate::chains::{Chains, NewHead, Place};
 use crate::position::hash_of;
@@ -35,16 +39,17 @@ use crate::Cut;
 use larder_index::Stats;
 use larder_judy::JudyL;
 
-/// A hash table, its buckets in a JudyL array, from positions, which begin with a hash, to words.
+/// A hash table whose buckets are in a JudyL array. It maps positions, which begin with a hash, to
+/// words.
 pub struct JudyHash<W> {
     buckets: JudyL,
     chains: Chains<W>,
-    /// Bits of hash that are a bucket's index.
+    /// The number of bits of the hash that are the index of a bucket.
     bits: u32,
 }
 
 impl<W> JudyHash<W> {
-    /// An empty table of 2^`bits` buckets; `bits` is from 1 to 48.
+    /// An empty table with 2^`bits` buckets. `bits` is limited to 1 to 48.
     pub fn new(bits: u32) -> Self {
         JudyHash {
             buckets: JudyL::new(),
@@ -63,8 +68,8 @@ impl<W> JudyHash<W> {
         self.buckets.get(bucket).map_or(NIL, |id| id as u32)
     }
 
-    /// Step 3: the first of a chain is the array's value, and a bucket without a chain is not in
-    /// the array.
+    /// Step 3: stores the first node of a chain in the array. If the chain is empty, removes the
+    /// bucket (invariant 1).
     #[inline]
     fn set_head(&mut self, bucket: u64, head: NewHead) {
         match head {

@@ -1,34 +1,39 @@
-//! Judy arrays over byte strings: `judysl` and `judyesl` of the study of 2003, here with the order
-//! of keys.
+//! Judy arrays over byte strings: `judysl` and `judyesl` of the study of 2003, here in key order.
 //!
 //! ```text
-//!   array     "ann"  -> 3            a position leads to a number ...
+//!   array     "ann"  -> 3                       maps positions to numbers
 //!             "anne" -> 0
-//!   words     [ word | word | free | word ]     ... the number to a word
+//!   words     [ word | word | free | word ]     maps numbers to words
 //! ```
 //!
-//! The array is the only place that has the positions: it gives them back, byte by byte, in their
-//! order.
+//! Positions are only stored in the array, which restores them in a walk.
 //!
-//! *Zero bytes.* JudySL's strings end with a zero byte and can't hold one. In such an array a zero
-//! byte is written as 01 01, and a 01 as 01 02, which keeps the order. JudyESL's strings carry
-//! their length, and positions are written as they are.
+//! *Zero bytes.* Strings of JudySL end with a zero byte, so they can't contain one. A zero byte of
+//! a
+//! position is encoded as 01 01, and a byte 01 as 01 02. This preserves the order. Strings of
+//! JudyESL
+//! have a length, so positions aren't encoded.
 //!
-//! Invariants: 1. The array has a position's string exactly when there is an entry; its value is
-//! the number of the entry's word.
+//! Invariant: the array has the string of a position if and only if there is an entry. Its value is
+//! the
+//! number of the entry's word.
 //!
-//! Steps of a change: (1) look the number up; (2) let the caller decide; (3) insert into the array
-//! or remove from it.
+//! Steps of a change:
+//! 1. Look up the number.
+//! 2. Let the caller decide.
+//! 3. Insert into the array, or remove from it.
 //!
 //! Source: S. L. Fritchie, "A study of Erlang ETS table implementations and performance", Erlang
 //! workshop 2003, and its future work (keys in bytes that sort as terms do make these tables
 //! ordered); the arrays are [`larder_judy::JudySL`] and [`larder_judy::JudyESL`], two kinds of
-//! [`StringArray`]. Deviations: a value is a number, where C has an address. To divide a tree, or
-//! to join two, moves the entries of one part, one by one.
+//! [`StringArray`]. Deviations: a value is a number, not an address. A split or a join moves the
+//! entries of one part one by one.
 //!
-//! Not for: many writers (one lock); walks of single steps, each of which descends anew; random
-//! keys that are looked up, which a hash table finds in fewer steps. They are for many keys that
-//! begin alike, in little memory.
+//! When to use it: for many keys with common prefixes, which take little memory. When not to use
+//! it: for
+//! many writers, since there is one lock; for walks of single steps, since each step descends from
+//! the
+//! root; for lookups of random keys, which a hash table finds in fewer steps.
 
 use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
 use crate::slab::Slab;
@@ -37,37 +42,37 @@ use larder_index::Stats;
 use larder_judy::{Chunks, Counted, StringArray, Terminated};
 use smallvec::SmallVec;
 
-/// A string as an array has it.
+/// A position, encoded as a string of an array.
 type Written = SmallVec<[u8; 120]>;
 
-/// Where a step through an array leads.
+/// The destination of a step through an array.
 #[derive(Clone, Copy, Debug)]
 enum Step {
     /// To the least string.
     First,
-    /// To the greatest.
+    /// To the greatest string.
     Last,
-    /// To the greatest not above the one that is given.
+    /// To the greatest string that isn't above the given one.
     AtOrBefore,
-    /// To the next above.
+    /// To the next string above.
     After,
-    /// To the next below.
+    /// To the next string below.
     Before,
 }
 
-/// A kind of strings, and how positions are written as such, so that they keep their order.
+/// A kind of strings, and the encoding of positions as such strings, which preserves the order.
 pub trait Strings: Chunks {
     /// Calls `f` with the string of a position.
     fn with<R>(position: &[u8], f: impl FnOnce(&[u8]) -> R) -> R;
 
-    /// The position of a string; `buffer` is there for it.
+    /// The position of a string. `buffer` may be used for the result.
     fn position<'b>(string: &'b [u8], buffer: &'b mut Vec<u8>) -> &'b [u8];
 
-    /// Puts a number under a string.
+    /// Stores a number under a string.
     fn put(array: &mut StringArray<Self>, string: &[u8], number: u64);
 }
 
-/// `judyesl`: strings of any bytes.
+/// `judyesl`: strings may contain any bytes.
 impl Strings for Counted {
     #[inline]
     fn with<R>(position: &[u8], f: impl FnOnce(&[u8]) -> R) -> R {
@@ -84,7 +89,7 @@ impl Strings for Counted {
     }
 }
 
-/// What stands for a zero byte, and for itself, in strings that end with a zero byte.
+/// The first byte of the encodings of a zero byte, and of itself.
 const ESCAPE: u8 = 1;
 
 /// `judysl`: strings without zero bytes.
@@ -111,7 +116,7 @@ impl Strings for Terminated {
         let mut bytes = string.iter().copied();
         while let Some(byte) = bytes.next() {
             buffer.push(match byte {
-                // What follows it is 1 or 2.
+                // The next byte is 1 or 2.
                 ESCAPE => bytes.next().map_or(0, |byte| byte - 1),
                 byte => byte,
             });
@@ -125,7 +130,7 @@ impl Strings for Terminated {
     }
 }
 
-/// A Judy array over byte strings, from positions to words.
+/// A Judy array over byte strings, which maps positions to words.
 pub struct JudyText<C: Strings, W> {
     array: StringArray<C>,
     words: Slab<W>,
@@ -146,7 +151,7 @@ impl<C: Strings, W> JudyText<C, W> {
         }
     }
 
-    /// Goes from a string to another; gives its number.
+    /// Goes from a string to another one. Returns its number.
     fn step(&self, step: Step, string: &mut Vec<u8>) -> Option<u64> {
         match step {
             Step::First => self.array.first(string),
@@ -157,7 +162,7 @@ impl<C: Strings, W> JudyText<C, W> {
         }
     }
 
-    /// Where a walk begins: the entry's number, and its string in `string`.
+    /// Finds the first entry of a walk. Returns its number, and writes its string to `string`.
     fn begin(&self, cut: Cut<'_>, string: &mut Vec<u8>) -> Option<u64> {
         let forward = cut.is_forward();
         let (edge, on) = match forward {
@@ -168,8 +173,9 @@ impl<C: Strings, W> JudyText<C, W> {
             return self.step(edge, string);
         };
         C::with(bytes, |bytes| string.extend_from_slice(bytes));
-        // A cut at some bytes, of whatever kind, falls just before or just behind the last entry
-        // that is not past them.
+        // Any kind of cut at some bytes is directly before or directly behind the last entry that
+        // isn't
+        // past these bytes. So find that entry, and then check on which side of the cut it is.
         match self.step(Step::AtOrBefore, string) {
             None if forward => self.step(edge, string),
             None => None,
@@ -183,7 +189,7 @@ impl<C: Strings, W> JudyText<C, W> {
         }
     }
 
-    /// Takes out the last entry; its string is in `string` then.
+    /// Removes the last entry, and writes its string to `string`.
     fn take_last(&mut self, string: &mut Vec<u8>) -> Option<W> {
         string.clear();
         self.step(Step::Last, string)?;
@@ -274,15 +280,14 @@ impl<C: Strings, W: Send + Sync> Divisible<W> for JudyText<C, W> {
         if upper.is_empty() {
             return None;
         }
-        // The string that was moved last is the first there.
+        // The string that was moved last is the first one of the upper part.
         let first = Position::from_slice(C::position(&string, &mut Vec::new()));
         Some((first, upper))
     }
 
     fn join(&mut self, mut right: Self) {
         if right.len() > self.len() {
-            // The entries of the smaller one move; which part they were does not matter to the
-            // array.
+            // Move the entries of the smaller part. The array sorts them in any case.
             std::mem::swap(self, &mut right);
         }
         let mut string = Vec::new();

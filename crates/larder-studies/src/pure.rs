@@ -60,10 +60,14 @@ fn parts<W>(node: &Node<W>) -> (Tree<W>, Arc<Entry<W>>, Tree<W>) {
     (left, node.entry.clone(), right)
 }
 
-/// A node of subtrees whose heights differ by at most three, turned so that invariant 2 holds.
+/// Makes a node of two subtrees whose heights differ by at most three, and rotates it so that
+/// invariant 2 holds.
 fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<W>> {
     let (low, high) = (height(&left), height(&right));
     match (&left, &right) {
+        // The left subtree is too high. `up` becomes the top. If the inner subtree is the higher
+        // one,
+        // its entry `mid` does.
         (Some(node), _) if low > high + 2 => {
             let (a, up, b) = parts(node);
             match b {
@@ -74,6 +78,7 @@ fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<
                 b => make(a, up, Some(make(b, entry, right))),
             }
         }
+        // The right subtree is too high: the mirror image.
         (_, Some(node)) if high > low + 2 => {
             let (b, up, c) = parts(node);
             match b {
@@ -88,7 +93,7 @@ fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<
     }
 }
 
-/// The tree with the entry, in place of one at the same position. O(log n).
+/// The tree with an entry, which replaces one at the same position. O(log n).
 pub(crate) fn insert<W>(tree: &Tree<W>, entry: Arc<Entry<W>>) -> Arc<Node<W>> {
     let Some(node) = tree else {
         return make(None, entry, None);
@@ -116,6 +121,7 @@ pub(crate) fn remove<W>(tree: &Tree<W>, position: &[u8]) -> Tree<W> {
             let left = remove(left, position);
             Some(balanced(left, node.entry.clone(), right.clone()))
         }
+        // The first entry of the right subtree takes the place of the removed one.
         Ordering::Equal => match first(right) {
             None => left.clone(),
             Some((entry, rest)) => Some(balanced(left.clone(), entry, rest)),
@@ -136,11 +142,13 @@ pub(crate) fn first<W>(tree: &Tree<W>) -> Option<(Arc<Entry<W>>, Tree<W>)> {
     })
 }
 
-/// A tree of two, all of whose entries lie on their sides of one between them. O(difference of the
-/// heights).
+/// Joins two trees and an entry between them. O(difference of the heights).
 fn join_with<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<W>> {
     let (low, high) = (height(&left), height(&right));
     match (&left, &right) {
+        // Descend on the inner edge of the higher tree, to a subtree of about the height of the
+        // lower
+        // one. On the way back, each node is balanced.
         (Some(node), _) if low > high + 2 => {
             let (a, up, b) = parts(node);
             balanced(a, up, Some(join_with(b, entry, right)))
@@ -153,7 +161,7 @@ fn join_with<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node
     }
 }
 
-/// A tree of two, all of whose entries lie on their sides. O(log n).
+/// Joins two trees. All entries of the left one are before those of the right one. O(log n).
 pub(crate) fn join<W>(left: &Tree<W>, right: &Tree<W>) -> Tree<W> {
     match first(right) {
         None => left.clone(),
@@ -161,18 +169,20 @@ pub(crate) fn join<W>(left: &Tree<W>, right: &Tree<W>) -> Tree<W> {
     }
 }
 
-/// Two trees of one of two or more entries, and the first position of the second. O(log n).
+/// Splits a tree at its root. Returns the two trees, and between them the first position of the
+/// second one. `None` if there are fewer than two entries. O(log n).
 pub(crate) fn divide<W>(tree: &Tree<W>) -> Option<(Tree<W>, Position, Tree<W>)> {
     let (left, entry, right) = parts(tree.as_deref()?);
     if left.is_some() {
         let position = entry.position.clone();
         return Some((left, position, Some(join_with(None, entry, right))));
     }
+    // The root has no left subtree. It becomes the left tree.
     let (next, _) = first(&right)?;
     Some((Some(make(None, entry, None)), next.position.clone(), right))
 }
 
-/// The entry at the position.
+/// The entry at a position.
 pub(crate) fn get<'t, W>(tree: &'t Tree<W>, position: &[u8]) -> Option<&'t Entry<W>> {
     let mut at = tree.as_deref();
     while let Some(node) = at {
@@ -185,14 +195,15 @@ pub(crate) fn get<'t, W>(tree: &'t Tree<W>, position: &[u8]) -> Option<&'t Entry
     None
 }
 
-/// Calls `f` with the entries from the cut on until it answers false; answers whether the end was
-/// reached.
+/// Calls `f` with the entries from the cut on, in order, until `f` returns `false`. Returns whether
+/// the end was reached.
 pub(crate) fn walk<'t, W>(
     tree: &'t Tree<W>,
     cut: Cut<'_>,
     f: &mut dyn FnMut(&'t Entry<W>) -> bool,
 ) -> bool {
     let near = usize::from(!cut.is_forward());
+    // Descend along the cut. Nodes that are admitted, and their far subtrees, are visited later.
     let mut rest = Vec::new();
     let mut at = tree.as_deref();
     while let Some(node) = at {
@@ -202,6 +213,7 @@ pub(crate) fn walk<'t, W>(
         }
         at = node.kids[if admitted { near } else { 1 - near }].as_deref();
     }
+    // Visit the next node in order, and push the nearest nodes of its far subtree.
     while let Some(node) = rest.pop() {
         let mut at = node.kids[1 - near].as_deref();
         while let Some(node) = at {

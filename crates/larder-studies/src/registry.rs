@@ -1,7 +1,9 @@
-//! The structures that there are: name, order, options, when to use each, and how it is made.
+//! The registry of the structures: the name of each, its order, its options, when to use it, and
+//! how
+//! it is made.
 //!
-//! To add one: a file that implements [`crate::Sequential`] or [`crate::Scheme`], and an entry
-//! here. The suites run over all that are here.
+//! To add a structure, write a file that implements [`crate::Sequential`] or [`crate::Scheme`], and
+//! add an entry here. The suites run over all structures that are listed here.
 
 use crate::choices::{BuildError, Choice, Chosen, Range, Value};
 use crate::{
@@ -12,15 +14,16 @@ use crate::{
 use larder_index::{Multi, Unique};
 use larder_judy::{Counted, Terminated};
 
-/// A structure that an index can be made of.
+/// A data structure that an index can use.
 #[derive(Clone, Copy, Debug)]
 pub struct Structure {
     /// Its name.
     pub name: &'static str,
-    /// Other names by which it may be asked for.
+    /// Other names that are accepted for it.
     pub aliases: &'static [&'static str],
-    /// Whether it sorts by anything. Those that do carry `ordered_set`, too; the others go by the
-    /// hash of the key alone.
+    /// Whether it can sort by keys, and so supports `ordered_set`, too. Other structures only sort
+    /// by
+    /// hashes.
     pub ordered: bool,
     /// Its options.
     pub options: &'static [Choice],
@@ -31,7 +34,7 @@ pub struct Structure {
 }
 
 impl Structure {
-    /// The table types that it carries.
+    /// The table types that it supports.
     pub fn types(&self) -> &'static [&'static str] {
         if self.ordered {
             &["set", "ordered_set", "bag", "duplicate_bag"]

@@ -406,7 +406,7 @@ impl<W: Word> RelaxedAvl<W> {
         Some(true)
     }
 
-    /// A node without a word was taken out.
+    /// Counts the removal of a node without a word.
     fn forget(&self, node: &Node<W>) {
         self.counts.add(0, -node.bytes());
         // Ordering: Relaxed, a figure for people.
@@ -421,19 +421,20 @@ impl<W: Word> RelaxedAvl<W> {
         let Some(node) = found.or(path.last().map(|step| step.node)) else {
             return;
         };
-        // A change holds the lock of the node that has the position, or of the one that it would
-        // hang on, and nobody can make that another one meanwhile. What was found here after the
-        // fence is that one, or a change will see what the caller told the world.
+        // A change holds the lock of the node of the position, or of its parent if there is none.
+        // While it does, that node stays the same. So either it is the node that was found here
+        // after
+        // the fence, or the change began later, and sees what the caller has published.
         if node.lock.is_locked() {
             drop(node.lock.lock());
         }
     }
 }
 
-/// A writer has locked what it changes, and looks at its world; or somebody has told the world
-/// something, and looks for such locks.
+/// The fence between a store and a load of two threads that must see each other. A writer takes a
+/// lock, and then checks a flag. A thread that settles has set a flag, and then checks the lock.
 fn settled() {
-    // Ordering: SeqCst fence, pairs with itself: one of the two sees the other.
+    // Ordering: SeqCst fence, pairs with itself: at least one of the two sees the other.
     fence(SeqCst);
 }
 
@@ -450,8 +451,8 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
     }
 
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
-        // Held to the end, repairs included: no clone is made in the middle of a change (invariant
-        // 4).
+        // Hold this until the repairs are finished, so that no clone is taken during a change
+        // (invariant 4).
         let generation = self.generation.read();
         let writer = Writer {
             guard,
@@ -459,9 +460,10 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
         };
         let (mut path, mut contended) = (Path::new(), false);
         loop {
-            // (1)
+            // (1) If this is a retry, the path is empty, and the search begins at the holder.
             let found = self.locate(guard, position, Some(&writer), &mut path);
             let Some(last) = path.last() else { continue };
+            // (2), (3), (4)
             let done = match found {
                 Some(node) => self.change_there(guard, node, f).map(|it| (node, it)),
                 None => {
@@ -474,8 +476,9 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
                 Some((node, true)) => self.repair(&writer, &mut path, node),
                 Some((_, false)) => {}
                 None => {
-                    // From the top: a node that was taken out still leads to those it led to, which
-                    // may be out, too.
+                    // Start at the top. An unlinked node still points to its old children, which
+                    // may
+                    // be unlinked, too.
                     path.clear();
                     contended = true;
                     continue;
@@ -503,7 +506,7 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
         let mut positions = Vec::with_capacity(limit.min(1024));
         let forward = Cut::new(Start::Edge, Direction::Forward);
-        // Nobody else writes: the tree stays as it is without a clone.
+        // No other thread writes, so no clone is needed.
         walk(self.root(guard), guard, forward, &mut |position, _| {
             positions.push(Position::from_slice(position));
             positions.len() < limit

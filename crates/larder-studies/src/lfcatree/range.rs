@@ -1,16 +1,19 @@
-//! Walks over more than one leaf, as of one instant.
+//! Walks over several leaves at one instant.
 //!
 //! ```text
-//!   leaf 1 is loaded, and visited        1 |-------------------------------|
-//!   leaf 2 is loaded                                  2 |------------------|
-//!   leaf 1 is looked at again: it is what it was           ^ so at this time both were there
+//!   load leaf 1, and visit it        1 |-------------------------------|
+//!   load leaf 2                                   2 |------------------|
+//!   load leaf 1 again: unchanged                        ^ at this instant both were current
 //! ```
 //!
-//! Leaves never change, so that a slot which still has its leaf had it all the while, and what it
-//! covers, too. A walk that finds that an earlier leaf was replaced meanwhile ends its batch there,
-//! or begins again if it has met no entry. A range that was asked for as a whole is read again, and
-//! after some tries its leaves are frozen for as long as it takes to load them all: writers of
-//! these wait that long, nobody else does.
+//! Leaves are immutable, and the guard prevents the reuse of their addresses. So if a slot still
+//! has
+//! the same leaf, the leaf was current all the time. If a walk finds that an earlier leaf has been
+//! replaced, it ends its batch there, or starts again if it has visited no entry. A range must be
+//! read
+//! as a whole, so it is read again. After some attempts its leaves are frozen until all are loaded.
+//! Only
+//! writers of these leaves wait then.
 
 use super::{freeze, Found, LfCaTree, Node};
 use crate::pure::{self, Entry};
@@ -22,25 +25,26 @@ use larder_index::sync::atomic::{fence, Ordering};
 use larder_index::{Guard, Start};
 use smallvec::SmallVec;
 
-/// How a walk came to its end.
+/// The reason why a walk has ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Walked {
-    /// Nothing follows.
+    /// There are no more entries.
     ToTheEnd,
-    /// The visitor had enough.
+    /// The visitor has returned `false`.
     Enough,
-    /// What follows is not of the same instant.
+    /// The next entries would be of another instant.
     Torn,
 }
 
-/// A slot, and the leaf that it had.
+/// A slot, and the leaf that was loaded from it.
 type Seen<'g, W> = (&'g Slot<Node<W>>, &'g Node<W>);
 
-/// Times that a range is read before its leaves are frozen, and a walk that has met no entry before
-/// it looks at the leaves without any but once.
+/// The number of attempts of a strict walk. After that, the leaves of a range are frozen, and a
+/// scan
+/// walks without `strict`.
 pub(super) const TRIES: usize = 16;
 
-/// The cut where the next leaf begins.
+/// The cut at which the walk continues in the next leaf.
 fn after<'b>(bound: &'b [u8], cut: Cut<'_>) -> Cut<'b> {
     let start = match cut.is_forward() {
         true => Start::At(bound),
@@ -49,9 +53,9 @@ fn after<'b>(bound: &'b [u8], cut: Cut<'_>) -> Cut<'b> {
     Cut::new(start, cut.direction())
 }
 
-/// Whether these slots still have the leaves that they had when another was loaded.
+/// Whether these slots still have their leaves, at an instant after the last leaf was loaded.
 fn are_still<W: Word>(before: &[Seen<'_, W>], guard: &Guard) -> bool {
-    // Ordering: SeqCst fence, the looks come after the load of the last leaf for every thread.
+    // Ordering: SeqCst fence. The loads below come after the load of the last leaf.
     fence(Ordering::SeqCst);
     before.iter().all(|(slot, node)| {
         let (now, frozen) = slot.load_marked(guard);
@@ -64,9 +68,10 @@ impl<W: Word> LfCaTree<W> {
         self.descend(guard, false, cut.is_forward(), |at| cut.begins_right_of(at))
     }
 
-    /// Visits entries from the cut on, all as of one instant; `strict`: an instant at which there
-    /// were none before them, either. Otherwise each leaf without entries that was passed before
-    /// the first one had none at some time of the walk.
+    /// Visits entries from the cut on, all at one instant. If `strict` is set, there were no
+    /// entries
+    /// before them at that instant. Otherwise each leaf that was passed before the first entry was
+    /// empty at some instant of the walk.
     pub(super) fn walk_once<'g>(
         &'g self,
         guard: &'g Guard,
@@ -75,26 +80,26 @@ impl<W: Word> LfCaTree<W> {
         f: &mut dyn FnMut(&'g Entry<W>) -> bool,
     ) -> Walked {
         let mut before: SmallVec<[Seen<'g, W>; 8]> = SmallVec::new();
-        // Whether a leaf that was replaced ends the walk.
+        // Whether the walk ends if a leaf of `before` has been replaced.
         let (mut bound_to, mut at): (bool, Option<&'g [u8]>) = (strict, None);
         loop {
-            // Each leaf is found from the root: the one before may have been replaced meanwhile,
-            // and the routes with it.
+            // Descend from the root to each leaf, since routes may have been replaced.
             let cut = at.map_or(cut, |bound| after(bound, cut));
             let found = self.leaf_at(guard, cut);
             let (mut looked, mut end) = (false, None);
             pure::walk(&found.leaf.tree, cut, &mut |entry| {
                 if !looked {
                     looked = true;
-                    // A leaf that is frozen may have been replaced already, by a join that took its
-                    // route out.
+                    // This is the first entry of the leaf. Check the leaves before it. A frozen
+                    // leaf
+                    // may already have been replaced, by a join that has removed its route.
                     let same = before.is_empty() || !found.frozen && are_still(&before, guard);
                     if !same && bound_to {
                         end = Some(Walked::Torn);
                         return false;
                     }
-                    // Not bound to the leaves without entries that were passed: the instant of the
-                    // batch is that of this leaf.
+                    // Not strict, and only empty leaves were passed. So the batch begins with this
+                    // leaf, at its instant.
                     if !same {
                         before.clear();
                     }
@@ -108,7 +113,7 @@ impl<W: Word> LfCaTree<W> {
             if let Some(end) = end {
                 return end;
             }
-            // The leaf is wholly visited, or has nothing from the cut on.
+            // All entries of the leaf were visited. Continue with the next one.
             before.push((found.slot, found.node));
             match found.bound {
                 Some(bound) => at = Some(bound),
@@ -120,10 +125,14 @@ impl<W: Word> LfCaTree<W> {
         }
     }
 
-    /// Calls `f` with the entries from the cut on, in order, until it answers false or `past` says
-    /// of a position that it lies past the range: all as of one instant, however many leaves they
-    /// lie in. Stops no writer, unless writers of these leaves made it begin again many times: then
-    /// they wait until all leaves are loaded. Answers whether the range's end was reached.
+    /// Calls `f` with the entries from the cut on, in order, until `f` returns `false`, or `past`
+    /// returns `true` for a position, which is then past the range. All entries are as of one
+    /// instant,
+    /// in however many leaves they are. Writers don't wait, unless writers of these leaves have
+    /// made
+    /// the range start again many times. Then they wait until all leaves are loaded. Returns
+    /// whether
+    /// the end of the range was reached.
     pub fn range<'g>(
         &'g self,
         guard: &'g Guard,
@@ -132,8 +141,9 @@ impl<W: Word> LfCaTree<W> {
         f: &mut Visitor<'_, W>,
     ) -> bool {
         self.keys.settle_all();
-        // Entries are borrowed from leaves that don't change, and shown only when all of them are
-        // known to be of one instant.
+        // Collect references to entries, which the guard keeps. They are passed to `f` only when
+        // all
+        // are known to be of one instant.
         let mut visited = Vec::new();
         let take = |visited: &mut Vec<_>, entry: &'g Entry<W>| {
             let inside = !past(&entry.position);
@@ -146,7 +156,7 @@ impl<W: Word> LfCaTree<W> {
             visited.clear();
             self.walk_once(guard, cut, true, &mut |entry| take(visited, entry)) == Walked::Torn
         };
-        // Writers of these leaves were quicker each time: they are made to wait.
+        // All attempts have failed. Freeze the leaves, so that writers wait.
         if (0..TRIES).all(|_| torn(&mut visited)) {
             visited.clear();
             for leaf in self.frozen_leaves(guard, cut, past) {
@@ -158,7 +168,7 @@ impl<W: Word> LfCaTree<W> {
             .all(|entry| f(&entry.position, &entry.word))
     }
 
-    /// The leaves from the cut to the end of the range, as of the instant when all of them were
+    /// The leaves from the cut to the end of the range, at an instant at which all of them were
     /// frozen.
     pub(super) fn frozen_leaves<'g>(
         &'g self,
@@ -166,14 +176,13 @@ impl<W: Word> LfCaTree<W> {
         cut: Cut<'_>,
         past: &dyn Fn(&[u8]) -> bool,
     ) -> Vec<&'g super::Leaf<W>> {
-        // No other thread freezes, so none of these slots is marked by anyone else (invariant 3),
-        // and no route goes.
+        // Only this thread freezes slots and removes routes meanwhile (invariant 3).
         let _joins = self.joins.lock();
         let mut frozen: Vec<(&Slot<Node<W>>, &super::Leaf<W>)> = Vec::new();
         let mut at: Option<&[u8]> = None;
         loop {
             let found = self.leaf_at(guard, at.map_or(cut, |bound| after(bound, cut)));
-            // A writer was quicker: the leaf is looked for again.
+            // If a writer has replaced the leaf, find it again.
             let Some(leaf) = freeze(found.slot, guard) else {
                 continue;
             };
@@ -183,8 +192,9 @@ impl<W: Word> LfCaTree<W> {
                 _ => break,
             }
         }
-        // All are frozen at once here: this is the instant. A store of the same leaf lets writers
-        // in again.
+        // All leaves are frozen now: this is the instant. Unfreeze them, by storing them without
+        // the
+        // mark.
         for (slot, _) in &frozen {
             slot.store(slot.share(guard), guard);
         }

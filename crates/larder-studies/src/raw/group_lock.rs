@@ -3,8 +3,10 @@
 //! ```text
 //!   groups   [ lock ] [ lock ] [ lock ] [ lock ]      each on cache lines of its own
 //!               ^                 ^
-//!            thread 0, 4, ..   thread 2, 6, ..        a reader takes its group's, a writer takes all, from the first to the last
+//!            thread 0, 4, ..   thread 2, 6, ..
 //! ```
+//!
+//! A reader takes the lock of its group. A writer takes all locks, from the first to the last.
 //!
 //! Readers of different groups don't write to a common cache line. A writer pays for this: it takes
 //! one lock per group. OTP uses such a lock for tables with read concurrency. With one group it is
@@ -27,8 +29,9 @@ pub(crate) struct GroupLock<T> {
     value: UnsafeCell<T>,
 }
 
-// SAFETY: who reads holds a group's lock shared, who writes holds all of them: as with `RwLock<T>`,
-// readers share `&T` (so T: Sync) and a writer may be any thread (so T: Send).
+// SAFETY: a reader holds the lock of a group for reading, and a writer holds all locks for writing.
+// So, as with `RwLock<T>`, readers share `&T`, which requires `T: Sync`, and a writer may be any
+// thread, which requires `T: Send`.
 unsafe impl<T: Send + Sync> Sync for GroupLock<T> {}
 
 /// Shared access to the value.

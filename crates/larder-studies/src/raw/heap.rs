@@ -15,7 +15,7 @@ use std::ptr;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Link(*mut ());
 
-// SAFETY: an address by itself; what it leads to is reached through a `Heap` alone.
+// SAFETY: a link is only an address. Its node is only accessed through a `Heap`.
 unsafe impl Send for Link {}
 // SAFETY: as above.
 unsafe impl Sync for Link {}
@@ -59,9 +59,9 @@ impl<T> Heap<T> {
     pub(crate) fn remove(&mut self, link: Link) -> T {
         assert!(link != NIL, "links lead to nodes");
         self.made = self.made.wrapping_sub(1);
-        // SAFETY: the link is one that `insert` gave and leads to a node that was not taken out
-        // (see the module): this is the end of the only box of it, and nobody has a borrow, as that
-        // would be of this heap.
+        // SAFETY: 1. the link came from `insert`, and its node wasn't removed before (see the
+        // module);
+        // 2. no borrow of the node exists, as it would be a borrow of this heap.
         *unsafe { Box::from_raw(link.0.cast::<T>()) }
     }
 }
@@ -72,8 +72,9 @@ impl<T> Index<Link> for Heap<T> {
     #[inline]
     fn index(&self, link: Link) -> &T {
         debug_assert!(link != NIL, "links lead to nodes");
-        // SAFETY: the link leads to a node that is there (see the module); its tree, whose heap
-        // this is, is borrowed as long as the node.
+        // SAFETY: the link is to a node that wasn't removed (see the module). The heap is borrowed
+        // as
+        // long as the node.
         unsafe { &*link.0.cast::<T>() }
     }
 }

@@ -1,93 +1,95 @@
-//! A place that has an `Arc`, which many read while one replaces it.
+//! A slot: an `Arc` that many threads can read while others replace it.
 //!
 //! ```text
-//!   slot --> [ count | value ]      the slot has one count
+//!   slot --> [ count | value ]      the slot owns one count
 //!              |
-//!              +-- readers borrow the value for as long as their guard lives, and write nothing
+//!              +-- readers borrow the value while their guard exists, and write nothing
 //! ```
 //!
 //! Invariants:
-//! 1. What a slot points to came from an `Arc`, and the slot has one of its counts.
-//! 2. A count that a shared slot gives up is dropped after all guards that are alive then.
+//! 1. The pointer of a slot came from an `Arc`, of which the slot owns one count.
+//! 2. When a shared slot gives up a count, the count is dropped after all guards that exist then.
 //!
-//! A slot has one bit beside the pointer, the *mark*, for lists whose nodes are marked before they
-//! are taken out.
+//! A slot has one tag bit, the *mark*. Lists mark a node before they unlink it.
 //!
-//! Guards must come from [`larder_index::pin`], as for all indexes: those of another collector
-//! protect nothing here.
+//! Guards must come from [`larder_index::pin`]. Those of another collector don't protect values
+//! here.
 
 use crossbeam_epoch::{Atomic, Guard, Shared};
 use larder_index::sync::{planted, point, Fault};
 use std::sync::atomic::Ordering::{AcqRel, Acquire};
 use std::sync::Arc;
 
-/// A place for an `Arc`, or for none.
+/// An optional `Arc`, with a mark.
 pub(crate) struct Slot<T>(Atomic<T>);
 
-// SAFETY: a slot is an `Arc<T>` that is handed out as `&T` and `Arc<T>` to all threads.
+// SAFETY: a slot owns an `Arc<T>`, which any thread may get as `&T` or as `Arc<T>`.
 unsafe impl<T: Send + Sync> Send for Slot<T> {}
 // SAFETY: as above.
 unsafe impl<T: Send + Sync> Sync for Slot<T> {}
 
-/// Makes what a slot keeps of an `Arc`, and its mark.
+/// Converts an `Arc` and a mark to the content of a slot, which owns the count.
 fn share<'g, T>(new: Option<Arc<T>>, marked: bool) -> Shared<'g, T> {
     let pointer = new.map_or(std::ptr::null(), Arc::into_raw);
     Shared::from(pointer).with_tag(usize::from(marked))
 }
 
-/// Gives back the count that `share` kept.
+/// Converts the content of a slot to the `Arc` again.
 ///
 /// # Safety
-/// The pointer came from `share`, and its count was not given back before.
+/// The pointer came from `share`, and the caller takes over its count, which is done once.
 unsafe fn unshare<T>(kept: Shared<'_, T>) -> Option<Arc<T>> {
     let pointer = kept.with_tag(0).as_raw();
-    // SAFETY: it came from `Arc::into_raw`, in `share`, and its count is this caller's.
+    // SAFETY: it came from `Arc::into_raw`, in `share`, and the caller owns its count.
     (!pointer.is_null()).then(|| unsafe { Arc::from_raw(pointer) })
 }
 
 impl<T: Send + Sync + 'static> Slot<T> {
-    /// A slot with this in it.
+    /// A slot with this value, unmarked.
     pub(crate) fn new(value: Option<Arc<T>>) -> Self {
         let slot = Atomic::null();
-        // Ordering: Relaxed, nobody else has the slot yet.
+        // Ordering: Relaxed, no other thread has the slot yet.
         slot.store(share(value, false), std::sync::atomic::Ordering::Relaxed);
         Slot(slot)
     }
 
-    /// What is in the slot, and its mark. Wait-free.
+    /// The value and the mark. Wait-free.
     #[inline]
     pub(crate) fn load_marked<'g>(&'g self, guard: &'g Guard) -> (Option<&'g T>, bool) {
         point();
-        // Ordering: Acquire, pairs with the release in `swap` and `replace_if`: the value is seen
-        // as it was made.
+        // Ordering: Acquire, pairs with the Release half in `store` and `replace_if`: the value is
+        // seen initialised.
         let kept = self.0.load(Acquire, guard);
-        // SAFETY: 1. By invariant 1 the value is alive while the slot has its count. 2. Once the
-        // slot gives it up it lives, by invariant 2, until `guard`, which is alive now, is dropped;
-        // a slot that is dropped is borrowed by nobody for 'g.
+        // SAFETY: 1. The value lives while the slot owns its count (invariant 1). 2. If the slot
+        // gives
+        // up the count, the value lives until `guard` is dropped (invariant 2). 3. The slot isn't
+        // dropped during 'g, since it is borrowed.
         let value = unsafe { kept.with_tag(0).as_ref() };
         (value, kept.tag() == 1)
     }
 
-    /// What is in the slot. Wait-free.
+    /// The value. Wait-free.
     #[inline]
     pub(crate) fn load<'g>(&'g self, guard: &'g Guard) -> Option<&'g T> {
         self.load_marked(guard).0
     }
 
-    /// A count of what is in the slot.
+    /// The value, as an `Arc` with a count of its own.
     pub(crate) fn share(&self, guard: &Guard) -> Option<Arc<T>> {
         self.share_marked(guard).0
     }
 
-    /// As `share`, and the mark.
+    /// Like `share`. Also returns the mark.
     pub(crate) fn share_marked(&self, guard: &Guard) -> (Option<Arc<T>>, bool) {
         point();
-        // Ordering: Acquire, as in `load_marked`. The pointer is the slot's own: one made of a `&T`
-        // may not reach the counts before the value.
+        // Ordering: Acquire, as in `load_marked`. Use the pointer of the slot: one that is made of
+        // a
+        // `&T` must not be used to access the counts, which are in front of the value.
         let kept = self.0.load(Acquire, guard);
         let pointer = kept.with_tag(0).as_raw();
-        // SAFETY: `pointer` came from `Arc::into_raw` (invariant 1), and a count is alive while
-        // `guard` is (invariant 2): one more is counted, and given to the new `Arc`.
+        // SAFETY: `pointer` came from `Arc::into_raw` (invariant 1), and a count exists while
+        // `guard`
+        // does (invariant 2). The new `Arc` gets a count of its own.
         let value = (!pointer.is_null()).then(|| unsafe {
             Arc::increment_strong_count(pointer);
             Arc::from_raw(pointer)
@@ -95,15 +97,17 @@ impl<T: Send + Sync + 'static> Slot<T> {
         (value, kept.tag() == 1)
     }
 
-    /// Puts another value in the slot. Unmarked.
+    /// Replaces the value, and clears the mark.
     pub(crate) fn store(&self, new: Option<Arc<T>>, guard: &Guard) {
         point();
-        // Ordering: AcqRel, pairs with the load of readers, and with who stored what goes now.
+        // Ordering: AcqRel. Release pairs with the loads of readers, Acquire with the store of the
+        // old
+        // value, which is dropped later.
         let old = self.0.swap(share(new, false), AcqRel, guard);
         self.retire(old, guard);
     }
 
-    /// Puts another value and mark in the slot if it has this value and mark; says whether it did.
+    /// Replaces the value and the mark if they are these. Returns whether it did.
     pub(crate) fn replace_if(
         &self,
         current: (Option<&T>, bool),
@@ -112,52 +116,53 @@ impl<T: Send + Sync + 'static> Slot<T> {
     ) -> bool {
         let pointer = current.0.map_or(std::ptr::null(), std::ptr::from_ref);
         point();
-        // Ordering: Relaxed, the exchange below looks again. What the slot gives up must be its own
-        // pointer, not one made of a `&T`.
+        // Ordering: Relaxed, the exchange below checks again. This load is needed because the old
+        // pointer, which is retired, must be that of the slot, and not one made of a `&T`.
         let kept = self.0.load(std::sync::atomic::Ordering::Relaxed, guard);
         if kept.with_tag(0).as_raw() != pointer || (kept.tag() == 1) != current.1 {
             return false;
         }
         let new = share(new.0, new.1);
         point();
-        // Ordering: AcqRel and Acquire, pair with the load of readers, and with who stored what is
-        // there.
+        // Ordering: AcqRel on success, as in `store`. Acquire on failure.
         match self.0.compare_exchange(kept, new, AcqRel, Acquire, guard) {
             Ok(_) => {
                 self.retire(kept, guard);
                 true
             }
             Err(error) => {
-                // SAFETY: `new` was made above and came into no slot.
+                // SAFETY: `new` was made above, and isn't in a slot.
                 drop(unsafe { unshare(error.new) });
                 false
             }
         }
     }
 
-    /// Drops a count that the slot had, later.
+    /// Drops a count that the slot has given up, when no reader is left (invariant 2).
     fn retire(&self, old: Shared<'_, T>, guard: &Guard) {
         if old.with_tag(0).is_null() {
             return;
         }
         let pointer = old.with_tag(0).as_raw();
         if planted(Fault::EarlyDrop) {
-            // SAFETY: none: this is the fault, for the quarantine of the model checker's builds to
-            // show.
+            // SAFETY: none. This is the planted fault, which the quarantine of the model checker's
+            // builds detects.
             return drop(unsafe { Arc::from_raw(pointer) });
         }
-        // SAFETY: 1. The count was the slot's, which has another value now, so that it is dropped
-        // once. 2. `T` is Send, Sync and 'static, so that any thread may drop it at any time. 3.
-        // Who loaded it did so under a guard that was alive before this is deferred.
+        // SAFETY: 1. The slot owned the count, and has another value now. So the count is dropped
+        // once. 2. `T` is Send, Sync and 'static, so any thread may drop it at any time. 3. A
+        // reader
+        // that has loaded the pointer has a guard that was pinned before this is deferred.
         unsafe {
             guard.defer_unchecked(move || drop(Arc::from_raw(pointer)));
         }
     }
 
-    /// Takes the value out of a slot that nobody else has.
+    /// Takes the value out. No other thread has the slot.
     pub(crate) fn take(&mut self) -> Option<Arc<T>> {
         let slot = std::mem::replace(&mut self.0, Atomic::null());
-        // SAFETY: `&mut self`: nobody else has the slot, whose count goes to the caller.
+        // SAFETY: `&mut self` shows that no other thread has the slot. Its count goes to the
+        // caller.
         unsafe {
             let guard = crossbeam_epoch::unprotected();
             // Ordering: Relaxed, as nobody else has the slot.
@@ -168,7 +173,7 @@ impl<T: Send + Sync + 'static> Slot<T> {
 
 impl<T> Drop for Slot<T> {
     fn drop(&mut self) {
-        // SAFETY: `&mut self`: nobody else has the slot, whose count is dropped once.
+        // SAFETY: `&mut self` shows that no other thread has the slot. Its count is dropped once.
         unsafe {
             let guard = crossbeam_epoch::unprotected();
             // Ordering: Relaxed, as nobody else has the slot.
