@@ -292,6 +292,9 @@ impl InnerLevels {
                 TreeChild::Node(node) => node,
             };
             is_only = false;
+            // Pass the children one by one, from the end at which the counting starts, until the
+            // one
+            // that has the entry.
             for k in 0..node.len() {
                 let i = match direction {
                     Direction::Forward => k,
@@ -304,6 +307,7 @@ impl InnerLevels {
                 }
                 left -= count;
             }
+            // All children together have fewer entries.
             return Ok(None);
         }
     }

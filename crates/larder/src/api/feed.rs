@@ -132,6 +132,10 @@ impl Feed {
             if let Some(commit) = self.ready.pop_front() {
                 return Some(commit);
             }
+            // Fetch more. If there is nothing, the subscription rings the bell when there is. If a
+            // list
+            // is being inserted, `fill` has helped it, and is called again after a while at the
+            // latest.
             let told = self.fill();
             let patience = match told {
                 Told::Some => continue,
@@ -139,6 +143,7 @@ impl Feed {
                 Told::Waits => Some(Instant::now() + PATIENCE),
                 Told::Nothing => None,
             };
+            // The bell may have rung between `fill` and this lock. The flag remembers it.
             let mut rang = self.bell.rang.lock();
             while !*rang {
                 let until = [end, patience].into_iter().flatten().min();
@@ -151,6 +156,7 @@ impl Feed {
                     }
                 }
             }
+            // A ring has precedence over the end of the time.
             let is_late = !*rang && end.is_some_and(|end| Instant::now() >= end);
             *rang = false;
             if is_late {
@@ -182,6 +188,7 @@ impl Feed {
                             Event::Gone
                         }
                     };
+                    // Events with the same number belong to one commit.
                     match ready.back_mut() {
                         Some(commit) if commit.seq == seq => commit.events.push(event),
                         _ => ready.push_back(Commit {

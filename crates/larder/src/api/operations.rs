@@ -167,6 +167,7 @@ impl<'t> Operations<'t> {
         let keys = self.keys.iter().map(|(table, key)| (*table, &key[..]));
         let keys: Vec<(usize, &[u8])> = keys.collect();
         for attempt in 0.. {
+            // After some lost attempts, ask for priority.
             let _turn = turn(attempt);
             let mut stopped = Ok(None);
             let done = patiently(&tables, || {

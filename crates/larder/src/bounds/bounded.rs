@@ -304,6 +304,8 @@ impl Unique for Bounded {
         if stamp.is_expired(now) {
             return Lookup::Absent;
         }
+        // Record the use, and extend the deadline if the table has an idle time. Then strip the
+        // stamp.
         self.touch(guard, key, now, stamp);
         match found {
             Lookup::Short(len) => Lookup::Short(len - stamp::LEN),
@@ -318,8 +320,14 @@ impl Unique for Bounded {
         let mut arm = Arm::default();
         let mut garbage = Handles::default();
         let (mut replaced, mut growth) = (false, Growth::default());
+        // Record the use of the key before its lock is taken. So a thread that is about to evict
+        // the
+        // object sees it under the lock.
         self.before_write(key);
         let changed = self.below.update(guard, key, &mut |old, scratch| {
+            // The time at which the lock is held decides whether the object is expired. The
+            // caller's
+            // function doesn't see an expired one.
             let now = self.now();
             let live = self.live(now, old);
             match f(live, scratch) {
@@ -337,12 +345,15 @@ impl Unique for Bounded {
                 }
                 Change::PutScratch => {}
             }
+            // The weights are without stamps. An expired object counts in the weight, too.
             if let Some(quota) = self.quota() {
                 growth = quota.growth(key.bytes, old, scratch, live.is_none());
             }
             let stamp;
             (stamp, arm) = self.layer.stamp(now, old.map(Stamp::of), None);
             stamp.push(scratch);
+            // An expired object is replaced. The layers above don't know of it, so its handles are
+            // released and its count is corrected here.
             if let (Some(old), None) = (old, live) {
                 replaced = true;
                 object::note_handles(old, &mut garbage);
@@ -350,6 +361,7 @@ impl Unique for Bounded {
             }
             Change::PutScratch
         });
+        // The lock is released. Arm the timer, and update the weight.
         self.after_write(key, arm, growth);
         if replaced {
             self.count.add(-1);
@@ -366,12 +378,16 @@ impl Unique for Bounded {
         loop {
             // Entries expire even if the leaf doesn't change.
             batch.seen = None;
+            // Remove expired entries, and strip the stamps of the others.
             let Batch { bytes, entries, .. } = &mut *batch;
             entries.retain_mut(|(_, value, end)| {
                 let live = !Stamp::of(&bytes[*value..*end]).is_expired(now);
                 *end -= stamp::LEN;
                 live
             });
+            // A batch must not be empty before the end. If all its entries were expired, read the
+            // next
+            // one.
             if batch.done || !batch.is_empty() {
                 return;
             }

@@ -41,6 +41,7 @@ impl Header {
         let start = out.len();
         out.extend_from_slice(MAGIC);
         out.extend_from_slice(&VERSION.to_le_bytes());
+        // The length of the header is set at the end.
         let length = out.len();
         out.extend_from_slice(&[0; 4]);
         let o = &self.options;
@@ -58,6 +59,7 @@ impl Header {
         ]);
         out.extend_from_slice(&(o.keypos as u64).to_le_bytes());
         out.extend_from_slice(&self.objects.to_le_bytes());
+        // Texts of variable length, each preceded by its length.
         for text in [
             o.name.text().as_bytes(),
             o.structure_text().as_bytes(),
@@ -68,6 +70,7 @@ impl Header {
         }
         let bytes = (out.len() - length - 4) as u32;
         out[length..length + 4].copy_from_slice(&bytes.to_le_bytes());
+        // The checksum covers the magic and the version, too.
         let sum = crc32fast::hash(&out[start..]);
         out.extend_from_slice(&sum.to_le_bytes());
     }
@@ -75,6 +78,8 @@ impl Header {
     /// Reads the result of `write`. Also returns the bytes that were read.
     pub(super) fn read(input: &mut impl Read) -> Read_<(Header, Vec<u8>)> {
         let mut bytes = Vec::new();
+        // A file that is shorter than the magic is not a file of Larder, rather than a truncated
+        // one.
         let magic = take(input, MAGIC.len(), &mut bytes).map_err(|e| match e {
             FileError::CutShort => FileError::NotLarder,
             e => e,
@@ -90,6 +95,7 @@ impl Header {
                 known: VERSION,
             });
         }
+        // The checksum isn't verified yet, so bound the memory that a damaged length can request.
         let at = take(input, 4, &mut bytes)?;
         let length = u32::from_le_bytes(array(&bytes[at..]));
         if length > LONGEST_HEADER {
@@ -101,6 +107,7 @@ impl Header {
         if u32::from_le_bytes(array(&bytes[sum..])) != crc32fast::hash(&bytes[..end]) {
             return Err(damaged("the header's checksum"));
         }
+        // The bytes are those that were written. Unknown values are still errors.
         let header = Self::parse(version, &bytes[at..end])?;
         Ok((header, bytes))
     }

@@ -218,7 +218,7 @@ impl Table {
         let Some(indexes) = &op.store.layers().indexes else {
             return true;
         };
-        // The values, and how many rows have each.
+        // The values of all rows of the key, each with the number of rows that have it.
         let mut all = BTreeMap::<Vec<u8>, u64>::new();
         let note = |row: &[u8], all: &mut BTreeMap<Vec<u8>, u64>| {
             with_working(|working| {
@@ -231,6 +231,9 @@ impl Table {
                 }
             });
         };
+        // Sets the entries of these values. Setting an entry is idempotent: a write may have made
+        // it
+        // already, since it sees the new index.
         let (mut position, mut why) = (Vec::new(), None);
         let mut set = |all: &BTreeMap<Vec<u8>, u64>| {
             for (value, &rows) in all {
@@ -243,6 +246,9 @@ impl Table {
                 }
             }
         };
+        // Collect and set under the key's lock, so that the entries are those of the current rows.
+        // The
+        // rows themselves aren't changed.
         match &op.store.index {
             Index::Unique(index) => {
                 index.update(op.guard, self.key(key), &mut |row, _| {
@@ -259,6 +265,7 @@ impl Table {
                 set(&all);
             }),
         }
+        // No lock is held any more, so retired memory of the entries can be freed.
         entries.tree.free_large(op.guard);
         match why {
             None => true,

@@ -176,6 +176,7 @@ fn count(entries: &Entries, ranges: &[Range], guard: &Guard) -> u64 {
             Some(low) => Start::At(low),
             None => Start::Edge,
         };
+        // First read a few entries. That is the cheapest way if there are no more.
         batch.want = FEW as usize + 1;
         batch.until = range.until();
         entries
@@ -185,6 +186,7 @@ fn count(entries: &Entries, ranges: &[Range], guard: &Guard) -> u64 {
             .filter(|&i| range.has(batch.key(i)))
             .count();
         let is_all = batch.done || here < batch.len();
+        // Otherwise count the range by ranks.
         sum += match entries.tree.ranked().filter(|_| !is_all) {
             None => here as u64,
             Some(ranked) => {
@@ -272,6 +274,7 @@ impl Table {
             rows,
             indexes: Vec::new(),
         };
+        // If the specification matches nothing or fixes the keys, no index is considered.
         let is_range = match by_key {
             Plan::Nothing => return none(PlanKind::Nothing, Some(0)),
             Plan::Keys(keys) => {
@@ -291,6 +294,9 @@ impl Table {
         let Some(indexes) = usable(store) else {
             return none(scan.0, scan.1);
         };
+        // Count the entries that each index would read. The best one is used if it is better than
+        // the
+        // scan.
         let (all, best) = rank(indexes, program, &guard);
         let best = best.filter(|(_, _, count)| is_better(store, *count, limit, is_range));
         let (plan, rows) = match best {

@@ -219,6 +219,7 @@ impl Entries {
     pub(super) fn remove(&self, guard: &Guard, entry: Entry<'_>, position: &mut Vec<u8>) {
         let Entry { value, key } = entry;
         self.position(value, key, position);
+        // The entry of a unique index may have passed to another key meanwhile (`hand_over`).
         if self.definition.unique {
             let is_own = |old: Option<&[u8]>| old == Some(key);
             let remove = &mut |old: Option<&[u8]>| is_own(old);
@@ -230,6 +231,7 @@ impl Entries {
             let Some(rows) = old.map(rows) else {
                 return Change::Keep;
             };
+            // The last row of the key with the value is removed.
             if rows <= 1 {
                 gone = 1;
                 return Change::Remove;

@@ -70,7 +70,9 @@ impl Table {
         self.writing_under(&local.pin(), key.bytes, |op| {
             let bounded = self.bounded_of(op)?;
             let (mut arm, mut growth) = Default::default();
+            // Record the use of the key before its lock is taken (`bounds::quota`).
             bounded.before_write(key);
+            // Write below `Bounded`, which would give the object the table's own lifetime.
             let written =
                 self.change_one(op, &**bounded.below(), key, None, &mut |value, scratch| {
                     let now = bounded.now();
@@ -79,10 +81,15 @@ impl Table {
                     (stamp, arm) = bounded.layer().stamp(now, old, Some(ttl.unwrap_or(FAR)));
                     scratch.extend_from_slice(object.value());
                     stamp.push(scratch);
+                    // An expired object counts as absent for the number of objects, but not for the
+                    // weight.
                     if let Some(quota) = bounded.layer().quota() {
                         let is_new = old.is_none_or(|old| old.is_expired(now));
                         growth = quota.growth(key.bytes, value, object.value(), is_new);
                     }
+                    // Followers get two events then: the old object has expired, and the new one
+                    // was
+                    // inserted.
                     if old.is_some_and(|old| old.is_expired(now)) {
                         bounded.tell(Gone::Expired);
                     }
@@ -124,10 +131,12 @@ impl Table {
         self.writing_under(&local.pin(), key.bytes, |op| {
             let bounded = self.bounded_of(op)?;
             let (mut arm, mut there) = Default::default();
+            // This is a write, so it counts as a use of the key.
             bounded.before_write(key);
             let written =
                 self.change_one(op, &**bounded.below(), key, None, &mut |old, scratch| {
                     let now = bounded.now();
+                    // An expired object stays expired.
                     let live = old.filter(|old| !Stamp::of(old).is_expired(now));
                     there = live.is_some();
                     let Some(old) = live else {
@@ -136,6 +145,9 @@ impl Table {
                     let (ttl, was) = (Some(ttl.unwrap_or(FAR)), Some(Stamp::of(old)));
                     let stamp;
                     (stamp, arm) = bounded.layer().stamp(now, was, ttl);
+                    // Only the stamp changes. So no event is pushed, and the object's handles keep
+                    // their
+                    // counts.
                     stamp.replace(old, scratch);
                     bounded.tell(Gone::Kept);
                     Ok(Edit {
@@ -269,6 +281,9 @@ impl Table {
             let Some(bounded) = op.store.bounded() else {
                 return Ok((Written::Done, ()));
             };
+            // (2) Decide under the lock of the entry. A write may have moved the deadline, or
+            // replaced
+            // the object by one with another timer.
             let (mut again, mut freed) = (false, 0);
             let (written, was) =
                 self.remove_one(op, &**bounded.below(), key, |value| {
@@ -288,6 +303,7 @@ impl Table {
             if let (Previous::Present, Some(quota)) = (was, bounded.layer().quota()) {
                 quota.weigh(-freed);
             }
+            // (3) The deadline is later.
             debug_assert!(!again || was == Previous::Refused);
             if again && matches!(written, Written::Done) {
                 bounded.arm_again(op.guard, key, time);

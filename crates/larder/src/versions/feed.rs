@@ -303,6 +303,9 @@ impl Feed {
                 None
             }
         });
+        // The lock of the queue is taken under that of the entry. So the events of a key are in the
+        // order
+        // of its writes. Nothing is pushed if the table was emptied since the write began.
         if let Some(changes) = changes {
             let mut queue = self.queue.lock();
             if queue.hears(store) {
@@ -518,6 +521,7 @@ impl Queue {
         changes: SmallVec<[Change; 1]>,
         aftermath: &mut Aftermath,
     ) {
+        // Unless a group is open, the last change ends this one.
         let last = changes.len() - 1;
         for (i, change) in changes.into_iter().enumerate() {
             self.push_slot(
@@ -539,6 +543,7 @@ impl Queue {
                 self.end_group();
             }
         }
+        // Wake followers only if they can read the new events, and not while their group is open.
         aftermath.wakes |= self.asleep > 0 && self.readable_end() == end;
     }
 

@@ -68,6 +68,7 @@ impl Merged<dyn Unique> {
         let Some(index) = self.overrides.index() else {
             return found;
         };
+        // One more than wanted, which shows whether there are more.
         let mut batch = Batch {
             until: to.map_or(Bound::Unbounded, |to| Bound::Excluded(to.to_vec())),
             want: most + 1,
@@ -85,6 +86,7 @@ impl Merged<dyn Unique> {
                 let Some(value) = self.overrides.read(record) else {
                     continue;
                 };
+                // There is a further one.
                 if found.keys.len() == most {
                     found.all = false;
                     return found;
@@ -113,6 +115,7 @@ impl Merged<dyn Unique> {
             let all = found.all;
             // (3), (4)
             let segment = (from.as_slice(), end.as_deref());
+            // Too many keys are overridden by now. Divide the segment anew.
             let Some(count) = self.count_segment(guard, segment, found.keys, work)? else {
                 continue;
             };
@@ -140,6 +143,9 @@ impl Merged<dyn Unique> {
     ) -> Option<Option<u64>> {
         let base = self.base()?;
         loop {
+            // Between two overridden keys, count the base's entries. An overridden key itself
+            // counts
+            // if the snapshot has it, whatever the base has.
             let (mut sum, mut at) = (0, from.to_vec());
             for (key, is_there) in &keys {
                 sum += base
@@ -150,7 +156,8 @@ impl Merged<dyn Unique> {
             }
             sum += base.count_between(guard, Some(&at), end, work)?.entries;
             *work = work.saturating_sub(KEY * keys.len());
-            // The base was read before the overrides.
+            // The base was read before this. If no further key is overridden now, no key in the
+            // segment changed while the base was counted. Otherwise count again with the new keys.
             let now = self.overridden(guard, from, end, 2 * SEGMENT);
             if now.keys == keys {
                 return Some(Some(sum));
@@ -170,6 +177,7 @@ impl Merged<dyn Unique> {
         (mut n, direction): (u64, Direction),
         batch: &mut Batch,
     ) -> bool {
+        // Scan the merged view, since overridden keys must be passed correctly.
         let mut own = Batch {
             want: n as usize + 1,
             ..Batch::default()
@@ -226,6 +234,7 @@ impl Ranked for Merged<dyn Unique> {
         batch: &mut Batch,
     ) -> Option<bool> {
         let base = self.base()?;
+        // Convert a rank from the end to one from the beginning.
         let n = match direction {
             Direction::Forward => n,
             Direction::Backward => {
@@ -239,17 +248,24 @@ impl Ranked for Merged<dyn Unique> {
         };
         let mut guesses = 0;
         loop {
+            // Guess that the base and the snapshot have the same entries between the last
+            // checkpoint
+            // and the entry. So find the base's entry there.
             let (from, rank) = self.overrides.checkpoints.with_rank(n);
             let before = base.count_between(guard, None, Some(&from), work)?;
             let guess = before.entries + (n - rank);
             let is_there = base.nth(guard, guess, Direction::Forward, work, batch)?;
             let near = is_there.then(|| batch.key(0).to_vec());
+            // Count its rank in the snapshot. This also stores checkpoints, so that the next guess
+            // is
+            // better.
             let rank = self.count_to(guard, near.as_deref(), work)?;
             guesses += 1;
             let off = n.abs_diff(rank);
             if off > FEW && guesses < GUESSES {
                 continue;
             }
+            // The entry is near. Walk the rest of the way.
             batch.clear();
             let near = near.as_deref();
             return Some(match n >= rank {

@@ -119,7 +119,9 @@ impl Subscription {
         if self.over {
             return Told::Over;
         }
+        // Copy the next events from the feed. Its lock isn't held while they are visited.
         let found = self.feed.next(self.id, (most.max(1), sleeps));
+        // If this follower has fallen behind, the oldest events were dropped. Report that first.
         if let Some((lost, seq)) = found.lost {
             visit(seq, FeedEvent::Overflow(lost));
         }
@@ -137,6 +139,8 @@ impl Subscription {
                     continue;
                 }
             };
+            // The filter applies to both the new and the old object. One match suffices, so that a
+            // follower sees objects that begin or cease to match.
             let objects = change.objects(self.table.keypos(), &mut self.plain);
             let mut fits = |object: &Option<ObjectView<'_>>| match (object, &self.filter) {
                 (None, _) => false,
@@ -146,6 +150,7 @@ impl Subscription {
                 }
             };
             if objects.iter().rev().any(&mut fits) {
+                // Which of the two objects exist determines the kind of event.
                 match &objects {
                     [None, Some(new)] => visit(*seq, FeedEvent::Insert(new)),
                     [Some(old), None] => {
@@ -164,6 +169,7 @@ impl Subscription {
         if !found.is_nothing {
             Told::Some
         } else if found.waits {
+            // A list is being inserted, and its events follow when it is done. Help it.
             self.table.help_batch(&mut Budget::slice());
             Told::Waits
         } else {

@@ -183,9 +183,12 @@ impl Watched<dyn Unique> {
         }
         let (old, new) = (old.map(object_of), new.map(object_of));
         match gone {
+            // A write or a removal by the program.
             Gone::Deleted => smallvec![Change::new(key.bytes, old, new)],
+            // Only the deadline has changed.
             Gone::Kept => SmallVec::new(),
             Gone::Evicted => smallvec![Change::new(key.bytes, old, new).of(Cause::Evicted)],
+            // The old object was expired. If a new one replaces it, that is an insert.
             Gone::Expired => {
                 let gone = Change::new(key.bytes, old, None).of(Cause::Expired);
                 let mut changes: SmallVec<[Change; 1]> = smallvec![gone];
@@ -233,6 +236,8 @@ impl Unique for Watched<dyn Unique> {
 
     fn get_short_many(&self, guard: &Guard, keys: &[Key<'_>], far: bool, out: &mut Shorts) {
         loop {
+            // Read first, and check the key locks afterwards. If a commit holds one, it may have
+            // written some of the keys and not others. Wait for it, and read all again.
             self.index.get_short_many(guard, keys, far, out);
             if !self.locks {
                 return;
@@ -246,6 +251,7 @@ impl Unique for Watched<dyn Unique> {
     }
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        // The key's lock, if commits write to the table. It is taken before the lock of the entry.
         let _lock = self.lock(key);
         let mut after = After::begin(&self.history, guard, key);
         let changed = self.index.update(guard, key, &mut |old, scratch| {
@@ -256,11 +262,13 @@ impl Unique for Watched<dyn Unique> {
                 Edit::Put(value) => Some(value),
                 Edit::PutScratch => Some(&scratch[..]),
             };
+            // Preserve the old version before the change can be seen.
             if old.is_some() || new.is_some() {
                 self.change(guard, key, (old, new), &mut after);
             }
             edit
         });
+        // No lock of the entry is held any more. Wake followers, and free what was dropped.
         after.settle(&self.history, guard);
         changed
     }

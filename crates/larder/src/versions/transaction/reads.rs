@@ -151,6 +151,9 @@ fn each_changed(
     let mut from = range.low.clone();
     loop {
         let start = from.as_ref().map_or(Start::Edge, |from| Start::At(from));
+        // The undo index has the same order as the table's, so a range of positions is a range in
+        // it,
+        // too.
         index.scan(guard, start, Direction::Forward, &mut batch);
         for i in 0..batch.len() {
             let (bytes, record) = batch.entry(i);
