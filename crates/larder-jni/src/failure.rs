@@ -8,7 +8,7 @@ use std::panic::{catch_unwind, AssertUnwindSafe};
 
 /// Why a native method did nothing.
 pub(crate) enum Failure {
-    /// The table's number is of none that is open.
+    /// The number is of nothing that is open.
     Closed,
     /// What the engine answered.
     Engine(Error),
@@ -16,6 +16,8 @@ pub(crate) enum Failure {
     Argument(String),
     /// What is stored is nothing that Java's side wrote; the text says what.
     Stored(String),
+    /// A file has a table that is none of Java's; the text says why.
+    File(String),
     /// A fault within the library.
     Panic(String),
     /// What the JVM answered; it may have an exception waiting.
@@ -37,16 +39,24 @@ impl From<jni::errors::Error> for Failure {
 impl Failure {
     /// The class of the exception, and what it says.
     fn exception(&self) -> (&'static JNIStr, String) {
-        let closed = || "the table is closed".to_owned();
         match self {
-            Failure::Closed => (jni_str!("java/lang/IllegalStateException"), closed()),
-            Failure::Engine(Error::NoTable) => {
-                (jni_str!("java/lang/IllegalStateException"), closed())
-            }
-            Failure::Engine(error @ (Error::ReadOnly | Error::Unranked | Error::TableType)) => (
+            Failure::Closed => (
+                jni_str!("java/lang/IllegalStateException"),
+                "the table is closed, or the transaction of the view is over".to_owned(),
+            ),
+            Failure::Engine(Error::NoTable) => (
+                jni_str!("java/lang/IllegalStateException"),
+                "the table is closed".to_owned(),
+            ),
+            Failure::Engine(
+                error @ (Error::ReadOnly | Error::Unranked | Error::TableType | Error::View),
+            ) => (
                 jni_str!("java/lang/UnsupportedOperationException"),
                 error.to_string(),
             ),
+            Failure::Engine(Error::File(error)) => {
+                (jni_str!("java/io/IOException"), error.to_string())
+            }
             Failure::Engine(Error::Unbounded) => (
                 jni_str!("java/lang/UnsupportedOperationException"),
                 "the table keeps no times: make it with ttl, idle or expiring".to_owned(),
@@ -58,6 +68,7 @@ impl Failure {
                 jni_str!("java/lang/IllegalArgumentException"),
                 error.to_string(),
             ),
+            Failure::File(text) => (jni_str!("java/io/IOException"), text.clone()),
             Failure::Argument(text) => {
                 (jni_str!("java/lang/IllegalArgumentException"), text.clone())
             }

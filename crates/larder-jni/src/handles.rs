@@ -1,4 +1,4 @@
-//! Tables by number.
+//! Tables, snapshots, transactions and feeds by number.
 //!
 //! ```text
 //!  number   generation (32 bits) | slot (32 bits)
@@ -11,7 +11,7 @@
 //! 1. A call adds itself to the slot's users, at its thread's place, and then looks at the
 //!    generation. If that is the number's, the handle stays until the call takes itself out.
 //! 2. Whoever closes ends the generation first. From then on (1) refuses new calls.
-//! 3. It drops the table, for all: what is under way ends soon, with `NoTable`.
+//! 3. If it is a table, it is dropped for all: what is under way ends soon, with `NoTable`.
 //! 4. It waits until each place has been seen without users. Those that came before (2) are gone
 //!    then, so the handle is its own, and is given up.
 //!
@@ -22,6 +22,7 @@ use crate::failure::Failure;
 use crossbeam_utils::{Backoff, CachePadded};
 use larder::api::{Larder, Snapshot, Table};
 use larder::{OwnerId, Table as EngineTable};
+use std::any::Any;
 use std::cell::{Cell, UnsafeCell};
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -37,12 +38,21 @@ const CHUNKS: usize = 27;
 const LAST: u32 = i32::MAX as u32;
 
 /// What a number stands for.
+enum Open {
+    Table(Handle),
+    /// What other modules open: transactions and feeds.
+    Other(Box<dyn Any + Send + Sync>),
+}
+
+/// A table, a snapshot, or a transaction's view of a table.
 pub(crate) struct Handle {
-    /// The table, or the snapshot.
     pub(crate) table: Table,
     pub(crate) engine: Arc<EngineTable>,
     pub(crate) owner: OwnerId,
-    snapshot: Option<Snapshot>,
+    /// Whether the table is dropped when the number is closed.
+    is_own: bool,
+    /// Released when the number is closed.
+    _snapshot: Option<Snapshot>,
 }
 
 impl Handle {
@@ -52,18 +62,22 @@ impl Handle {
             table,
             engine,
             owner,
-            snapshot: None,
+            is_own: true,
+            _snapshot: None,
         }
     }
 
-    pub(crate) fn of_snapshot(snapshot: Snapshot) -> Self {
-        let mut handle = Self::of_table(Table::clone(&snapshot));
-        handle.snapshot = Some(snapshot);
+    /// A transaction's view, which ends with the transaction.
+    pub(crate) fn of_view(view: Table) -> Self {
+        let mut handle = Self::of_table(view);
+        handle.is_own = false;
         handle
     }
 
-    pub(crate) fn is_snapshot(&self) -> bool {
-        self.snapshot.is_some()
+    pub(crate) fn of_snapshot(snapshot: Snapshot) -> Self {
+        let mut handle = Self::of_view(Table::clone(&snapshot));
+        handle._snapshot = Some(snapshot);
+        handle
     }
 }
 
@@ -77,18 +91,18 @@ pub(crate) fn world() -> &'static Larder {
 struct Slot {
     generation: AtomicU32,
     users: [CachePadded<AtomicUsize>; PLACES],
-    handle: UnsafeCell<Option<Handle>>,
+    handle: UnsafeCell<Option<Open>>,
 }
 
-// SAFETY: a handle may go from thread to thread and be used by several at once, as `Table` and
-// `Snapshot` may (the assertion below). The cell is written by whoever has taken the slot from the
+// SAFETY: what is open may go from thread to thread and be used by several at once (the assertion
+// below). The cell is written by whoever has taken the slot from the
 // free ones and not opened it yet, and by whoever ended its generation, after all users are gone
 // (step 4); it is read by users alone, while its generation lasts or a closer waits for them.
 unsafe impl Sync for Slot {}
 
 const _: () = {
     const fn is_shared<T: Send + Sync>() {}
-    is_shared::<Handle>();
+    is_shared::<Open>();
 };
 
 /// Each chunk of slots is made once and stays.
@@ -130,11 +144,23 @@ fn split(number: i64) -> (u32, u32) {
     ((number as u64 >> 32) as u32, number as u32)
 }
 
-/// Gives a handle a number.
+/// Gives a table a number.
 ///
 /// # Errors
-/// `Argument` if there are too many.
+/// `Argument` if there are too many numbers.
 pub(crate) fn open(handle: Handle) -> Result<i64, Failure> {
+    open_any(Open::Table(handle))
+}
+
+/// Gives anything else a number.
+///
+/// # Errors
+/// As `open`.
+pub(crate) fn open_other(other: impl Any + Send + Sync) -> Result<i64, Failure> {
+    open_any(Open::Other(Box::new(other)))
+}
+
+fn open_any(handle: Open) -> Result<i64, Failure> {
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
     let number = match free.slots.pop() {
         Some(slot) => slot,
@@ -167,7 +193,7 @@ impl Drop for User<'_> {
     }
 }
 
-/// Calls `f` with the handle of a number.
+/// Calls `f` with the table of a number.
 ///
 /// # Errors
 /// `Closed`, and what `f` answers.
@@ -176,6 +202,32 @@ pub(crate) fn with<R>(
     number: i64,
     f: impl FnOnce(&Handle) -> Result<R, Failure>,
 ) -> Result<R, Failure> {
+    with_any(number, |open| match open {
+        Open::Table(handle) => f(handle),
+        Open::Other(_) => Err(Failure::Closed),
+    })
+}
+
+/// Calls `f` with what `open_other` gave a number.
+///
+/// # Errors
+/// `Closed`, also for a number of something else; and what `f` answers.
+pub(crate) fn with_other<T: Any, R>(
+    number: i64,
+    f: impl FnOnce(&T) -> Result<R, Failure>,
+) -> Result<R, Failure> {
+    with_any(number, |open| match open {
+        Open::Other(other) => f(other.downcast_ref().ok_or(Failure::Closed)?),
+        Open::Table(_) => Err(Failure::Closed),
+    })
+}
+
+/// Calls `f` with what a number stands for.
+///
+/// # Errors
+/// `Closed`, and what `f` answers.
+#[inline]
+fn with_any<R>(number: i64, f: impl FnOnce(&Open) -> Result<R, Failure>) -> Result<R, Failure> {
     let (generation, slot) = split(number);
     let slot = slot_at(slot).ok_or(Failure::Closed)?;
     // (1) Ordering: SeqCst here and in (2), (4): either the closer sees this user, or this user
@@ -210,8 +262,8 @@ pub(crate) fn close(number: i64) -> bool {
     // (3)
     // SAFETY: this thread ended the generation, so it alone may take the handle, which is below;
     // until then it is only read.
-    if let Some(handle) = unsafe { &*slot.handle.get() } {
-        if !handle.is_snapshot() {
+    if let Some(Open::Table(handle)) = unsafe { &*slot.handle.get() } {
+        if handle.is_own {
             // The only error is that it is gone already.
             let _ = handle.table.drop_table();
         }
@@ -244,7 +296,7 @@ fn wait_for(users: &AtomicUsize) {
     }
 }
 
-/// How many tables and snapshots are open.
+/// How many numbers are open.
 pub(crate) fn count() -> usize {
     FREE.lock().unwrap_or_else(PoisonError::into_inner).open
 }

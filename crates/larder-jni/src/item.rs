@@ -52,6 +52,14 @@ impl<'a> Item<'a> {
         }
     }
 
+    /// A term of its own.
+    pub(crate) fn term(self) -> Term {
+        match self {
+            Item::Int(n) => Term::int(n),
+            Item::Bytes(bytes) => Term::binary(bytes),
+        }
+    }
+
     #[inline]
     fn push(self, enc: &mut Encoder<'_>) {
         match self {

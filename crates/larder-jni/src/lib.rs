@@ -21,9 +21,11 @@
 //! | `failure` | what a method may fail with, the exceptions, the guard that each entry runs under |
 //! | `item` | keys and values: an integer or bytes, as terms and from them |
 //! | `wire` | several of them in one array of bytes |
-//! | `handles` | tables by number |
+//! | `handles` | tables, snapshots, transactions and feeds by number |
 //! | `table` | operations by key |
 //! | `scan` | ranges, ranks and match specifications |
+//! | `transaction` | transactions, and lists of conditional operations |
+//! | `feed` | subscriptions, and which of them have something |
 //! | `arrays` | Java's arrays and buffers |
 //! | `natives` | the native methods |
 
@@ -32,6 +34,7 @@
 #[allow(unsafe_code)]
 mod arrays;
 mod failure;
+mod feed;
 #[allow(unsafe_code)]
 mod handles;
 #[allow(unsafe_code)]
@@ -40,6 +43,7 @@ mod item;
 mod natives;
 mod scan;
 mod table;
+mod transaction;
 mod wire;
 
 /// Rows are freed by other threads than those that took their memory, which the C library's

@@ -90,10 +90,25 @@ impl Reply {
         self.0.extend_from_slice(&n.to_le_bytes());
     }
 
+    pub(crate) fn byte(&mut self, n: u8) {
+        self.0.push(n);
+    }
+
+    pub(crate) fn long(&mut self, n: i64) {
+        self.0.extend_from_slice(&n.to_le_bytes());
+    }
+
     /// A number in the place of one that was pushed as the first.
     pub(crate) fn set_first_int(&mut self, n: u32) {
         if let Some(first) = self.0.first_chunk_mut() {
             *first = n.to_le_bytes();
+        }
+    }
+
+    /// A byte in the place of one that was pushed behind the first number.
+    pub(crate) fn set_second_byte(&mut self, n: u8) {
+        if let Some(byte) = self.0.get_mut(size_of::<u32>()) {
+            *byte = n;
         }
     }
 

@@ -6,6 +6,9 @@
 //! | `longs` | keys and values that are longs: nothing of Java's is touched |
 //! | `bytes` | keys or values in Java's arrays and buffers, where nothing is allocated |
 //! | `rows` | keys and values of any kind, in one array each way |
+//! | `transactions` | transactions, and lists of conditional operations |
+//! | `feeds` | subscriptions |
+//! | `files` | tables saved and loaded |
 //!
 //! Each takes what it needs from Java, then uses the table, then writes to Java: a table's user
 //! never waits for the JVM.
@@ -30,6 +33,9 @@ macro_rules! natives {
 }
 
 mod bytes;
+mod feeds;
+mod files;
 mod longs;
 mod rows;
 mod tables;
+mod transactions;

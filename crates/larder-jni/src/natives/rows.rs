@@ -30,9 +30,21 @@ fn ask<R>(
 fn reply<'l>(
     env: EnvUnowned<'l>,
     id: jlong,
-    (request, length): (JByteArray<'l>, jint),
+    request: (JByteArray<'l>, jint),
     offered: JByteArray<'l>,
     f: impl FnOnce(&Handle, &mut Request<'_>, &mut Reply) -> Result<bool, Failure>,
+) -> JByteArray<'l> {
+    converse(env, request, offered, |request, reply| {
+        with(id, |handle| f(handle, request, reply))
+    })
+}
+
+/// Reads the request, and gives the reply that `f` writes, unless it says that there is none.
+pub(super) fn converse<'l>(
+    env: EnvUnowned<'l>,
+    (request, length): (JByteArray<'l>, jint),
+    offered: JByteArray<'l>,
+    f: impl FnOnce(&mut Request<'_>, &mut Reply) -> Result<bool, Failure>,
 ) -> JByteArray<'l> {
     guarded_in(env, JByteArray::null(), |env| {
         with_buffers(|buffers| {
@@ -40,7 +52,7 @@ fn reply<'l>(
             let bytes = request.read(env, part, &mut buffers.value)?;
             let reply = &mut buffers.reply;
             reply.clear();
-            match with(id, |handle| f(handle, &mut Request::new(bytes), reply))? {
+            match f(&mut Request::new(bytes), reply)? {
                 true => answer(env, offered, reply),
                 false => Ok(JByteArray::null()),
             }
@@ -166,13 +178,19 @@ fn bounds_of(request: &mut Request<'_>) -> Result<Bounds, Failure> {
 }
 
 fn spec_of<'r>(request: &mut Request<'r>) -> Result<&'r str, Failure> {
-    match request.item()? {
-        Item::Bytes(bytes) => std::str::from_utf8(bytes)
-            .map_err(|_| Failure::Argument("the match specification is no text".into())),
-        Item::Int(_) => Err(Failure::Argument(
-            "the match specification is no text".into(),
-        )),
-    }
+    text_of(request.item()?, "the match specification")
+}
+
+/// The text that an item is.
+///
+/// # Errors
+/// `Argument` if it is none; it says that `what` is none.
+pub(super) fn text_of<'r>(item: Item<'r>, what: &str) -> Result<&'r str, Failure> {
+    let text = match item {
+        Item::Bytes(bytes) => std::str::from_utf8(bytes).ok(),
+        Item::Int(_) => None,
+    };
+    text.ok_or_else(|| Failure::Argument(format!("{what} is no text")))
 }
 
 reply! {

@@ -57,7 +57,7 @@ natives! { guarded:
         handles::open(Handle::of_snapshot(snapshot))
     };
 
-    /// How many tables and snapshots are open in the process.
+    /// How many tables, snapshots, views, transactions and feeds are open in the process.
     Java_larder_Native_handles() -> jlong, 0, || Ok(handles::count() as jlong);
 
     Java_larder_Native_size(id: jlong) -> jlong, 0,

@@ -4,9 +4,11 @@ use super::table::tuple;
 use super::{patiently, Event, Larder, Table};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
+use crate::table::Table as EngineTable;
 use crate::versions::Difference;
 use std::fmt;
 use std::ops::Deref;
+use std::sync::Arc;
 
 /// A table as it was at an instant. It has all reading operations of a [`Table`]. Writing
 /// operations return [`Error::ReadOnly`]. The snapshot is released when it is dropped.
@@ -31,6 +33,18 @@ impl Snapshot {
     /// Wraps a table that is a snapshot.
     pub(super) fn of(table: Table) -> Self {
         Snapshot(table)
+    }
+
+    /// Wraps a snapshot that the engine has taken for the owner of `larder`, for a host that calls
+    /// the engine itself.
+    ///
+    /// # Errors
+    /// `TableType` if the table isn't a snapshot.
+    pub fn of_engine(snapshot: Arc<EngineTable>, larder: &Larder) -> Result<Self, Error> {
+        if snapshot.snapshot_info().is_none() {
+            return Err(Error::TableType);
+        }
+        Ok(Snapshot(Table::new(snapshot, &larder.0)))
     }
 
     /// Returns the changes that turn the content of this snapshot into that of another one of the

@@ -83,6 +83,19 @@ public final class Input {
         return (int) LITTLE_INT.get(bytes, at - Integer.BYTES);
     }
 
+    long longNumber() {
+        at += Long.BYTES;
+        return (long) LITTLE_LONG.get(bytes, at - Long.BYTES);
+    }
+
+    int flag() {
+        return bytes[at++];
+    }
+
+    void goTo(int position) {
+        at = position;
+    }
+
     /** How many bytes of the reply were read. */
     int position() {
         return at;

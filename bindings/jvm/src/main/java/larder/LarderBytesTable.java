@@ -1,6 +1,8 @@
 package larder;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
 
 /**
  * A table of bytes to bytes, in the order of unsigned bytes, with methods that make no objects.
@@ -18,6 +20,15 @@ public final class LarderBytesTable extends LarderTable<byte[], byte[]> {
 
     public static TableBuilder<LarderBytesTable> builder() {
         return new TableBuilder<>(id -> new LarderBytesTable(new Store<>(id, Codec.BYTES, Codec.BYTES)));
+    }
+
+    /**
+     * Makes a table of a file; see {@link LarderTable#load}.
+     *
+     * @throws IOException as there
+     */
+    public static LarderBytesTable load(Path file) throws IOException {
+        return new LarderBytesTable(new Store<>(Store.load(file), Codec.BYTES, Codec.BYTES));
     }
 
     public int get(byte[] key, byte[] into) {

@@ -1,6 +1,8 @@
 package larder;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
+import java.nio.file.Path;
 
 /** A table of longs to bytes; else as {@link LarderBytesTable}. */
 public final class LarderLongBytesTable extends LarderTable<Long, byte[]> {
@@ -10,6 +12,15 @@ public final class LarderLongBytesTable extends LarderTable<Long, byte[]> {
 
     public static TableBuilder<LarderLongBytesTable> builder() {
         return new TableBuilder<>(id -> new LarderLongBytesTable(new Store<>(id, Codec.LONG, Codec.BYTES)));
+    }
+
+    /**
+     * Makes a table of a file; see {@link LarderTable#load}.
+     *
+     * @throws IOException as there
+     */
+    public static LarderLongBytesTable load(Path file) throws IOException {
+        return new LarderLongBytesTable(new Store<>(Store.load(file), Codec.LONG, Codec.BYTES));
     }
 
     public int get(long key, byte[] into) {

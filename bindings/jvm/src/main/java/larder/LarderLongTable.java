@@ -1,6 +1,8 @@
 package larder;
 
+import java.io.IOException;
 import java.lang.ref.Reference;
+import java.nio.file.Path;
 
 /**
  * A table of longs to longs, with methods that make no objects. Those that give a value give {@link
@@ -25,6 +27,25 @@ public final class LarderLongTable extends LarderTable<Long, Long> {
     /** A table whose methods give this number where there is no row. */
     public static TableBuilder<LarderLongTable> builder(long absent) {
         return new TableBuilder<>(id -> new LarderLongTable(new Store<>(id, Codec.LONG, Codec.LONG), absent));
+    }
+
+    /**
+     * Makes a table of a file; see {@link LarderTable#load}. Its methods give 0 where there is no
+     * row.
+     *
+     * @throws IOException as there
+     */
+    public static LarderLongTable load(Path file) throws IOException {
+        return load(file, 0);
+    }
+
+    /**
+     * As {@link #load(Path)}; the table's methods give this number where there is no row.
+     *
+     * @throws IOException as there
+     */
+    public static LarderLongTable load(Path file, long absent) throws IOException {
+        return new LarderLongTable(new Store<>(Store.load(file), Codec.LONG, Codec.LONG), absent);
     }
 
     /** What stands for no row. */

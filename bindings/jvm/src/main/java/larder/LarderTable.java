@@ -1,11 +1,10 @@
 package larder;
 
+import java.io.IOException;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.time.temporal.ChronoUnit;
-import java.util.List;
-import java.util.Map;
 import java.util.Objects;
-import java.util.OptionalLong;
 
 /**
  * A table of rows in the order of their keys, outside the heap: the collector sees none of it. Any
@@ -27,9 +26,9 @@ import java.util.OptionalLong;
  * }
  * }</pre>
  */
-public class LarderTable<K, V> extends RangeView<K, V> implements AutoCloseable {
+public class LarderTable<K, V> extends WritableRows<K, V> implements AutoCloseable {
     LarderTable(Store<K, V> store) {
-        super(store, Store.Bounds.all(), false);
+        super(store);
     }
 
     /** Begins a table of keys and values of any type. */
@@ -43,24 +42,6 @@ public class LarderTable<K, V> extends RangeView<K, V> implements AutoCloseable 
     @Override
     public void close() {
         store.close();
-    }
-
-    @Override
-    public void putAll(Map<? extends K, ? extends V> rows) {
-        store.putAll(rows);
-    }
-
-    /** Puts a row, and gives nothing: the quickest way. */
-    public void set(K key, V value) {
-        store.set(checked(key), checked(value));
-    }
-
-    /**
-     * Adds to the integer under a key, 0 where there is none, and gives the sum, which wraps as
-     * Java's does. Atomic. A {@link LarderException} if the value is no integer.
-     */
-    public long addAndGet(K key, long increment) {
-        return store.add(checked(key), increment);
     }
 
     /** The table as it is now. O(1). */
@@ -102,34 +83,39 @@ public class LarderTable<K, V> extends RangeView<K, V> implements AutoCloseable 
         return ms == -1 ? ChronoUnit.FOREVER.getDuration() : Duration.ofMillis(ms);
     }
 
-    // Ranks, in O(log n). A table with times or limits has none: an UnsupportedOperationException.
+    // Feeds and files.
 
-    /** How many rows have a key up to this one, if it is there. */
-    public OptionalLong rank(K key) {
-        long rank = store.rank(checked(key));
-        return rank == 0 ? OptionalLong.empty() : OptionalLong.of(rank);
+    /** Begins a subscription to the changes of the table; see {@link LarderFeed}. */
+    public FeedBuilder<K, V> feed() {
+        return new FeedBuilder<>(store);
     }
 
-    /** The n-th row: from 1 on from the first, from -1 on from the last; null if there is none. */
-    public Map.Entry<K, V> nth(long n) {
-        return store.nth(n);
+    /**
+     * Saves the table to a file, as it is at one instant during the call, whoever writes meanwhile.
+     * A file of that name is replaced. It stays as it is until the new one is complete and on the
+     * disk.
+     *
+     * @throws IOException what the system says; the old file, if any, is as it was
+     * @throws IllegalStateException if the table is closed, or gets closed meanwhile
+     */
+    public void save(Path file) throws IOException {
+        store.save(file);
     }
 
-    // Match specifications, as texts in Erlang's syntax, of rows {Key, Value}. An
-    // IllegalArgumentException says what is wrong with one.
-
-    /** The rows that one gives, as by ['$_'], in the order of keys. */
-    public List<Map.Entry<K, V>> select(String spec) {
-        return store.select(Objects.requireNonNull(spec, "spec"));
-    }
-
-    /** For how many rows it gives true. */
-    public long selectCount(String spec) {
-        return store.selectCount(Objects.requireNonNull(spec, "spec"));
-    }
-
-    /** Deletes the rows for which it gives true; how many. */
-    public long selectDelete(String spec) {
-        return store.selectDelete(Objects.requireNonNull(spec, "spec"));
+    /**
+     * Makes a table of a file that {@link #save} wrote, compressed if the one that was saved was.
+     * Files keep neither times nor limits: the table has none. The file is checked as a whole before
+     * a row is loaded. It may come from Erlang or another host, if it has an ordered_set of pairs of
+     * integers of 64 bits and binaries. The codecs have to be those of the table that was saved: a
+     * row that they can't read is a {@link LarderException} when it is read.
+     *
+     * @throws IOException if there is no such file, it is damaged or cut short, or it has a table
+     *     of another kind
+     */
+    public static <K, V> LarderTable<K, V> load(Path file, Codec<K> keys, Codec<V> values)
+            throws IOException {
+        Objects.requireNonNull(keys, "keys");
+        Objects.requireNonNull(values, "values");
+        return new LarderTable<>(new Store<>(Store.load(file), keys, values));
     }
 }

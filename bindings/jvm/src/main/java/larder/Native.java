@@ -1,9 +1,11 @@
 package larder;
 
+import java.io.IOException;
 import java.nio.ByteBuffer;
 
 /**
- * The native methods. A table is a number; one of a closed table is an IllegalStateException,
+ * The native methods. A table is a number, and so is all else that is open; one of what is closed
+ * is an IllegalStateException,
  * whatever other threads do at that moment.
  */
 final class Native {
@@ -29,7 +31,7 @@ final class Native {
 
     static native long snapshot(long id);
 
-    /** How many tables and snapshots are open in the process. */
+    /** How many tables, snapshots, views, transactions and feeds are open in the process. */
     static native long handles();
 
     static native long size(long id);
@@ -113,4 +115,29 @@ final class Native {
     static native long selectCount(long id, byte[] request, int length);
 
     static native long selectDelete(long id, byte[] request, int length);
+
+    // Transactions.
+
+    static native byte[] begin(byte[] request, int length, byte[] offered);
+
+    /** Null if it took effect. */
+    static native byte[] commit(byte[] request, int length, byte[] offered);
+
+    /** 0 if all took effect; else the number of the first whose condition didn't hold. */
+    static native long commitOperations(byte[] request, int length);
+
+    // Feeds.
+
+    static native byte[] subscribe(long id, byte[] request, int length, byte[] offered);
+
+    static native byte[] changes(byte[] request, int length, byte[] offered);
+
+    /** Waits until a feed that had nothing may have something; its token. */
+    static native long rung();
+
+    // Files.
+
+    static native void save(long id, byte[] path) throws IOException;
+
+    static native long load(byte[] path) throws IOException;
 }

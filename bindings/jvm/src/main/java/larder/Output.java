@@ -122,6 +122,18 @@ public final class Output {
         }
     }
 
+    /** Takes back what was written behind this length. */
+    void cut(int length) {
+        this.length = length;
+    }
+
+    /** All that another has. */
+    void append(Output other) {
+        plain(other.length);
+        System.arraycopy(other.bytes, 0, bytes, length, other.length);
+        length += other.length;
+    }
+
     void flag(int b) {
         plain(1);
         bytes[length++] = (byte) b;

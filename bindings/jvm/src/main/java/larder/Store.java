@@ -1,7 +1,10 @@
 package larder;
 
+import java.io.IOException;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
+import java.nio.charset.StandardCharsets;
+import java.nio.file.Path;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -15,7 +18,7 @@ import java.util.Map;
  * might close the table under it.
  */
 final class Store<K, V> {
-    private static final Cleaner CLEANER = Cleaner.create();
+    static final Cleaner CLEANER = Cleaner.create();
 
     final long id;
     final Codec<K> keys;
@@ -29,6 +32,19 @@ final class Store<K, V> {
         this.values = values;
         this.comparator = keys.comparator();
         this.cleanable = CLEANER.register(this, new Close(id));
+    }
+
+    /** A transaction's view, which ends with the transaction. */
+    private Store(Store<K, V> table, long view) {
+        this.id = view;
+        this.keys = table.keys;
+        this.values = table.values;
+        this.comparator = table.comparator;
+        this.cleanable = null;
+    }
+
+    Store<K, V> view(long view) {
+        return new Store<>(this, view);
     }
 
     /** Knows nothing of the store. */
@@ -302,10 +318,10 @@ final class Store<K, V> {
         request.item(UTF8, spec);
     }
 
-    private static final Codec<String> UTF8 = new Codec<>() {
+    static final Codec<String> UTF8 = new Codec<>() {
         @Override
         public void write(String value, Output out) {
-            out.put(value.getBytes(java.nio.charset.StandardCharsets.UTF_8));
+            out.put(value.getBytes(StandardCharsets.UTF_8));
         }
 
         @Override
@@ -339,6 +355,45 @@ final class Store<K, V> {
 
     long selectDelete(String spec) {
         return number(Native::selectDelete, request -> spec(request, spec));
+    }
+
+    // Feeds and files.
+
+    /**
+     * Subscribes: the numbers of the feed and, if it is wished, of a snapshot of the moment at which
+     * the feed begins; else 0.
+     */
+    long[] subscribe(long token, int limit, String filter, boolean withSnapshot) {
+        Scratch scratch = Scratch.take();
+        try {
+            Output request = scratch.request;
+            request.number(token);
+            request.number(limit);
+            request.maybe(UTF8, filter);
+            request.flag(withSnapshot ? 1 : 0);
+            byte[] answer = Native.subscribe(id, request.bytes(), request.length(), scratch.reply);
+            Input reply = scratch.read(answer);
+            return new long[] {reply.longNumber(), reply.longNumber()};
+        } finally {
+            scratch.giveBack();
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    private static byte[] path(Path file) {
+        return file.toFile().getAbsolutePath().getBytes(StandardCharsets.UTF_8);
+    }
+
+    void save(Path file) throws IOException {
+        try {
+            Native.save(id, path(file));
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+    }
+
+    static long load(Path file) throws IOException {
+        return Native.load(path(file));
     }
 
     // The table as a whole.

@@ -1,6 +1,7 @@
 package larder;
 
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
@@ -72,6 +73,49 @@ class LeakTest {
         LarderLongTable table = LarderLongTable.builder().open();
         table.set(1, 1);
         assertEquals(1, table.snapshot().size());
+        LarderFeed.WithSnapshot<Long, Long> feed = table.feed().openWithSnapshot();
+        table.set(1, 2);
+        assertEquals(1, feed.feed().poll().changes().size());
+    }
+
+    /** Feeds and transactions, ended in each way, leave no handle and no memory. */
+    @Test
+    void feeds_and_transactions_made_and_ended() throws IOException, InterruptedException {
+        Assumptions.assumeTrue(Files.exists(Path.of("/proc/self/statm")));
+        long open = Native.handles();
+        try (LarderLongBytesTable table = LarderLongBytesTable.builder().open()) {
+            byte[] value = new byte[10_000];
+            LarderTransaction transaction = LarderTransaction.on(table);
+            long before = 0;
+            for (int i = 0; i < 22_000; i++) {
+                if (i == 2_000) {
+                    Thread.sleep(300);
+                    before = resident();
+                }
+                long key = i % 10;
+                transaction.run(views -> views.of(table).set(key, value));
+                assertThrows(IllegalArgumentException.class, () -> transaction.run(views -> {
+                    views.of(table).set(key, value);
+                    throw new IllegalArgumentException();
+                }));
+                new Operations().put(table, key, value).commit();
+                try (LarderFeed<Long, byte[]> feed = table.feed().open()) {
+                    table.set(key, value);
+                    if (i % 2 == 0) {
+                        assertEquals(1, feed.poll().changes().size());
+                    }
+                }
+            }
+            assertEquals(open + 1, Native.handles());
+            long written = 20_000L * 4 * value.length;
+            long end = System.nanoTime() + 5_000_000_000L;
+            while (resident() - before > written / 8 && System.nanoTime() < end) {
+                Thread.sleep(50);
+            }
+            long more = resident() - before;
+            assertTrue(more < written / 8, () -> "resident memory grew by " + more + " of " + written + " bytes");
+        }
+        assertEquals(open, Native.handles());
     }
 
     @Test

@@ -1,0 +1,13 @@
+package larder;
+
+/**
+ * A transaction has lost every attempt that it was allowed: others have changed what it has read.
+ * It has had no effect. The message says how many attempts there were.
+ */
+public class ConflictException extends LarderException {
+    private static final long serialVersionUID = 1L;
+
+    public ConflictException(String message) {
+        super(message);
+    }
+}

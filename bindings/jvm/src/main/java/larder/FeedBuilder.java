@@ -1,0 +1,76 @@
+package larder;
+
+import java.util.Objects;
+
+/** A subscription to be. Without an option it tells all changes. */
+public final class FeedBuilder<K, V> {
+    private static final int LIMIT = 10_000;
+
+    private final Store<K, V> table;
+    private int limit = LIMIT;
+    private String filter;
+
+    FeedBuilder(Store<K, V> table) {
+        this.table = table;
+    }
+
+    /**
+     * By how many changes the feed may fall behind, 10,000 without this. Beyond that the oldest are
+     * lost, and {@link Change.Type#OVERFLOW} says how many. Changes that a filter holds back count.
+     *
+     * @throws IllegalArgumentException if it is not above 0
+     */
+    public FeedBuilder<K, V> limit(int changes) {
+        if (changes <= 0) {
+            throw new IllegalArgumentException("limit has to be above 0: " + changes);
+        }
+        this.limit = changes;
+        return this;
+    }
+
+    /**
+     * Tells only changes of rows that match before or after: a match specification, as a text in
+     * Erlang's syntax, of rows {Key, Value}. What its body gives doesn't matter. {@code CLEAR},
+     * {@code OVERFLOW} and {@code GONE} are told in any case.
+     */
+    public FeedBuilder<K, V> filter(String spec) {
+        this.filter = Objects.requireNonNull(spec, "spec");
+        return this;
+    }
+
+    /**
+     * Subscribes. Each change that takes effect from now on is told once.
+     *
+     * @throws IllegalArgumentException if the filter is no match specification; it says why
+     * @throws IllegalStateException if the table is closed
+     */
+    public LarderFeed<K, V> open() {
+        return subscribe(false).feed();
+    }
+
+    /**
+     * Subscribes, and takes a snapshot of the moment at which the feed begins: each change is in
+     * one of the two, and none in both, whoever writes meanwhile.
+     *
+     * @throws IllegalArgumentException as {@link #open}
+     * @throws IllegalStateException as {@link #open}
+     */
+    public LarderFeed.WithSnapshot<K, V> openWithSnapshot() {
+        return subscribe(true);
+    }
+
+    private LarderFeed.WithSnapshot<K, V> subscribe(boolean withSnapshot) {
+        Bell bell = Bell.hang();
+        long[] numbers;
+        try {
+            numbers = table.subscribe(bell.token, limit, filter, withSnapshot);
+        } catch (Throwable e) {
+            bell.take();
+            throw e;
+        }
+        LarderFeed<K, V> feed = new LarderFeed<>(numbers[0], bell, table.keys, table.values);
+        LarderSnapshot<K, V> snapshot =
+                withSnapshot ? new LarderSnapshot<>(new Store<>(numbers[1], table.keys, table.values)) : null;
+        return new LarderFeed.WithSnapshot<>(snapshot, feed);
+    }
+}

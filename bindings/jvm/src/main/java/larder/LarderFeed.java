@@ -1,0 +1,372 @@
+package larder;
+
+import java.lang.ref.Cleaner;
+import java.lang.ref.Reference;
+import java.time.Duration;
+import java.util.ArrayList;
+import java.util.Collections;
+import java.util.List;
+import java.util.Objects;
+import java.util.concurrent.CompletableFuture;
+import java.util.concurrent.Executor;
+import java.util.concurrent.atomic.AtomicBoolean;
+import java.util.concurrent.locks.ReentrantLock;
+import java.util.function.Consumer;
+
+/**
+ * The changes of a table as they happen: a bounded queue that is polled, as a {@link
+ * java.util.concurrent.BlockingQueue} or a {@link java.nio.file.WatchService} is, or that calls a
+ * listener.
+ *
+ * <pre>{@code
+ * try (LarderFeed<String, Long> feed = stock.feed().filter("[{{'_','$1'},[{'<','$1',10}],[true]}]").open()) {
+ *     while (!feed.isOver()) {
+ *         for (Change<String, Long> change : feed.take().changes()) {
+ *             System.out.println(change);
+ *         }
+ *     }
+ * }
+ * }</pre>
+ *
+ * <p>Each change that takes effect after the feed was opened is told once, those of a key in their
+ * order. Writers never wait for a feed. One that falls behind by more than its limit loses the
+ * oldest changes, whole commits at a time, and is told {@link Change.Type#OVERFLOW} in their place;
+ * {@link FeedBuilder#openWithSnapshot} begins anew then. When the table is closed, {@link
+ * Change.Type#GONE} comes last. A feed doesn't keep its table from being closed by the cleaner.
+ *
+ * <p>Any number of threads may poll; each commit goes to one of them. While a codec reads a commit,
+ * others that poll wait. If a codec throws, that commit is lost, the caller gets the exception, and
+ * the next call goes on behind it. A feed that is left is closed as a table is.
+ */
+public final class LarderFeed<K, V> implements AutoCloseable {
+    /** The next changes, and how the feed is: as the native library says. */
+    private static final int NOTHING = 1;
+    private static final int WAITS = 2;
+    private static final int OVER = 3;
+
+    /** How long to wait for the end of a {@code putAll} before helping with it. */
+    private static final long PATIENCE = 1_000_000;
+    /** An array that has grown beyond this is not kept. */
+    private static final int KEEP = 64 << 10;
+
+    private static final Change.Type[] TYPES = Change.Type.values();
+
+    private final long id;
+    private final Bell bell;
+    private final Codec<K> keys;
+    private final Codec<V> values;
+    private final Cleaner.Cleanable cleanable;
+    private final AtomicBoolean hasListener = new AtomicBoolean();
+
+    /** Whoever has it reads the feed; what is below is the reader's. */
+    private final ReentrantLock reading = new ReentrantLock();
+
+    private final Output request = new Output();
+    private final Input input = new Input();
+    private byte[] reply = new byte[1024];
+    /** How many changes of the reply are left. */
+    private int left;
+    /** How the feed was behind these. */
+    private int state;
+
+    private volatile boolean isOver;
+
+    LarderFeed(long id, Bell bell, Codec<K> keys, Codec<V> values) {
+        this.id = id;
+        this.bell = bell;
+        this.keys = keys;
+        this.values = values;
+        request.number(id);
+        this.cleanable = Store.CLEANER.register(this, new Close(id, bell));
+    }
+
+    /** Knows nothing of the feed. */
+    private record Close(long id, Bell bell) implements Runnable {
+        @Override
+        public void run() {
+            bell.take();
+            Native.close(id);
+        }
+    }
+
+    /**
+     * A feed, and its table as of the moment at which it begins.
+     *
+     * @param snapshot the table without the changes that are told, to be closed when it was read
+     * @param feed the changes that the snapshot has not
+     */
+    public record WithSnapshot<K, V>(LarderSnapshot<K, V> snapshot, LarderFeed<K, V> feed)
+            implements AutoCloseable {
+        /** Closes both. */
+        @Override
+        public void close() {
+            snapshot.close();
+            feed.close();
+        }
+    }
+
+    /**
+     * The next commit, or null if there is none yet.
+     *
+     * @throws IllegalStateException if the feed is closed, is over or has a listener
+     */
+    public Commit<K, V> poll() {
+        checkNoListener();
+        try {
+            return orThrow(next(0));
+        } catch (InterruptedException e) {
+            throw new AssertionError("nothing was waited for", e);
+        }
+    }
+
+    /**
+     * The next commit, for which it waits so long at most; null if there was none.
+     *
+     * @throws IllegalStateException as {@link #poll()}; also if the feed is closed meanwhile
+     * @throws InterruptedException if the thread is interrupted; nothing is lost
+     */
+    public Commit<K, V> poll(Duration timeout) throws InterruptedException {
+        checkNoListener();
+        long ms = TableBuilder.ms(timeout, "timeout");
+        boolean isLong = ms > Bell.FOREVER / 1_000_000;
+        return orThrow(next(isLong ? Bell.FOREVER : timeout.toNanos()));
+    }
+
+    /**
+     * The next commit, for which it waits.
+     *
+     * @throws IllegalStateException as {@link #poll()}; also if the feed is closed meanwhile
+     * @throws InterruptedException if the thread is interrupted; nothing is lost
+     */
+    public Commit<K, V> take() throws InterruptedException {
+        checkNoListener();
+        while (true) {
+            Commit<K, V> commit = orThrow(next(Bell.FOREVER));
+            if (commit != null) {
+                return commit;
+            }
+        }
+    }
+
+    /** Whether {@link Change.Type#GONE} was told: the table is closed, and nothing follows. */
+    public boolean isOver() {
+        return isOver;
+    }
+
+    /** As {@link #listen(Executor, Consumer)}, on a daemon thread of the feed's own. */
+    public CompletableFuture<Void> listen(Consumer<? super Commit<K, V>> listener) {
+        return listen(
+                task -> {
+                    Thread thread = new Thread(task, "larder-feed");
+                    thread.setDaemon(true);
+                    thread.start();
+                },
+                listener);
+    }
+
+    /**
+     * Calls a listener with each commit, one after the other, in one task of an executor, until the
+     * feed is closed or over. Then the future is complete. If the listener throws, or the task is
+     * interrupted, the future has that exception. In each case the feed is closed then.
+     *
+     * <p>The listener may use any table and close any of them, and this feed. It may not poll the
+     * feed. Changes that it makes to the table are told to it in turn. After {@link #close} at most
+     * the call that was under way goes on; the future says when it is over.
+     *
+     * @throws IllegalStateException if the feed is closed, is over or has a listener
+     */
+    public CompletableFuture<Void> listen(Executor executor, Consumer<? super Commit<K, V>> listener) {
+        Objects.requireNonNull(executor, "executor");
+        Objects.requireNonNull(listener, "listener");
+        checkOpen();
+        if (!hasListener.compareAndSet(false, true)) {
+            throw new IllegalStateException("the feed has a listener");
+        }
+        CompletableFuture<Void> end = new CompletableFuture<>();
+        boolean hasBegun = false;
+        try {
+            executor.execute(() -> serve(listener, end));
+            hasBegun = true;
+        } finally {
+            if (!hasBegun) {
+                hasListener.set(false);
+            }
+        }
+        return end;
+    }
+
+    private void serve(Consumer<? super Commit<K, V>> listener, CompletableFuture<Void> end) {
+        Throwable failure = null;
+        try {
+            while (!bell.isClosed() && !isOver) {
+                Commit<K, V> commit = next(Bell.FOREVER);
+                if (commit != null && !bell.isClosed()) {
+                    listener.accept(commit);
+                }
+            }
+        } catch (Throwable e) {
+            failure = e;
+        }
+        close();
+        if (failure == null) {
+            end.complete(null);
+        } else {
+            end.completeExceptionally(failure);
+        }
+    }
+
+    /** Ends the subscription. Whoever waits for a change gets an IllegalStateException. */
+    @Override
+    public void close() {
+        bell.close();
+        cleanable.clean();
+    }
+
+    private void checkNoListener() {
+        if (hasListener.get()) {
+            throw new IllegalStateException("the feed has a listener, and is not to be polled");
+        }
+    }
+
+    private void checkOpen() {
+        if (bell.isClosed()) {
+            throw new IllegalStateException("the feed is closed");
+        }
+        if (isOver) {
+            throw new IllegalStateException("the feed is over: its table is closed");
+        }
+    }
+
+    private Commit<K, V> orThrow(Commit<K, V> commit) {
+        if (commit == null) {
+            checkOpen();
+        }
+        return commit;
+    }
+
+    /** The next commit. Null if there was none for so long, and when the feed is closed or over. */
+    private Commit<K, V> next(long nanos) throws InterruptedException {
+        if (reading.isHeldByCurrentThread()) {
+            throw new IllegalStateException("a codec may not poll the feed that it reads for");
+        }
+        long end = System.nanoTime() + nanos;
+        while (!bell.isClosed() && !isOver) {
+            long rings = bell.rings();
+            Commit<K, V> commit;
+            int now;
+            boolean isNothing = false;
+            reading.lock();
+            try {
+                isNothing = left == 0 && !read();
+                commit = isNothing ? null : decode();
+                now = state;
+            } finally {
+                reading.unlock();
+                if (!isNothing) {
+                    // The native library rings once for those who found nothing. They have not
+                    // heard it if this thread was first: so they look again.
+                    bell.ringOthers();
+                }
+            }
+            if (commit != null) {
+                return commit;
+            }
+            if (now == OVER) {
+                isOver = true;
+            }
+            long most = end - System.nanoTime();
+            if (now == NOTHING || now == WAITS) {
+                if (most <= 0) {
+                    return null;
+                }
+                bell.await(rings, now == WAITS ? Math.min(PATIENCE, most) : most);
+            }
+        }
+        return null;
+    }
+
+    /** Reads the next changes; whether there were any. */
+    private boolean read() {
+        byte[] answer;
+        try {
+            answer = Native.changes(request.bytes(), request.length(), reply);
+        } catch (IllegalStateException e) {
+            // Closed since the caller has looked.
+            state = OVER;
+            return false;
+        } finally {
+            Reference.reachabilityFence(this);
+        }
+        reply = answer;
+        left = input.of(answer).number();
+        state = input.flag();
+        return left > 0;
+    }
+
+    /** The next commit of what was read. Goes behind it also if a codec throws. */
+    private Commit<K, V> decode() {
+        int begin = input.position();
+        long seq = input.longNumber();
+        input.goTo(begin);
+        int count = 0;
+        int end = begin;
+        while (count < left && input.longNumber() == seq) {
+            skip();
+            end = input.position();
+            count++;
+        }
+        left -= count;
+        input.goTo(begin);
+        try {
+            List<Change<K, V>> changes = new ArrayList<>(count);
+            for (int i = 0; i < count; i++) {
+                input.longNumber();
+                changes.add(change());
+            }
+            return new Commit<>(seq, Collections.unmodifiableList(changes));
+        } finally {
+            input.goTo(end);
+            if (left == 0 && reply.length > KEEP) {
+                reply = new byte[1024];
+            }
+        }
+    }
+
+    private void skip() {
+        Change.Type type = TYPES[input.flag()];
+        switch (type) {
+            case OVERFLOW -> input.longNumber();
+            case CLEAR, GONE -> {}
+            case REPLACE -> {
+                input.skip(true);
+                input.skip(true);
+                input.skip(true);
+            }
+            default -> {
+                input.skip(true);
+                input.skip(true);
+            }
+        }
+    }
+
+    private Change<K, V> change() {
+        Change.Type type = TYPES[input.flag()];
+        switch (type) {
+            case OVERFLOW -> {
+                return new Change<>(type, null, null, null, input.longNumber());
+            }
+            case GONE -> isOver = true;
+            case CLEAR -> {}
+            default -> {
+                K key = input.item(keys);
+                V value = input.item(values);
+                return switch (type) {
+                    case INSERT -> new Change<>(type, key, null, value, 0);
+                    case REPLACE -> new Change<>(type, key, value, input.item(values), 0);
+                    default -> new Change<>(type, key, value, null, 0);
+                };
+            }
+        }
+        return new Change<>(type, null, null, null, 0);
+    }
+}

@@ -1,0 +1,39 @@
+package larder;
+
+/** The tables of one attempt of a transaction, each as a {@link LarderView}. */
+public final class LarderViews {
+    private final LarderTable<?, ?>[] tables;
+    private final LarderView<?, ?>[] views;
+    private volatile boolean isOver;
+
+    LarderViews(LarderTable<?, ?>[] tables, long[] numbers) {
+        this.tables = tables;
+        this.views = new LarderView<?, ?>[tables.length];
+        for (int i = 0; i < tables.length; i++) {
+            views[i] = new LarderView<>(tables[i].store.view(numbers[i]));
+        }
+    }
+
+    void end() {
+        isOver = true;
+    }
+
+    /**
+     * The view of a table.
+     *
+     * @throws IllegalArgumentException if the transaction is not on that table
+     * @throws IllegalStateException if the transaction's body has returned
+     */
+    @SuppressWarnings("unchecked")
+    public <K, V> LarderView<K, V> of(LarderTable<K, V> table) {
+        if (isOver) {
+            throw new IllegalStateException("the transaction is over");
+        }
+        for (int i = 0; i < tables.length; i++) {
+            if (tables[i] == table) {
+                return (LarderView<K, V>) views[i];
+            }
+        }
+        throw new IllegalArgumentException("the transaction is not on this table: name it in `on`");
+    }
+}

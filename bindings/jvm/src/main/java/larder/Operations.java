@@ -1,0 +1,118 @@
+package larder;
+
+import java.lang.ref.Reference;
+import java.util.ArrayList;
+import java.util.List;
+import java.util.OptionalInt;
+
+/**
+ * A list of operations on keys of some tables that take effect at one instant, if the conditions of
+ * all hold, or not at all. Each sees what those before it do. Where the keys are known beforehand,
+ * this is quicker than a {@link LarderTransaction}, and never run again because of others.
+ *
+ * <pre>{@code
+ * OptionalInt refused = new Operations()
+ *         .check(stock, "pears", 3L)
+ *         .put(stock, "pears", 2L)
+ *         .putIfAbsent(orders, 17L, "pears")
+ *         .commit();
+ * }</pre>
+ *
+ * <p>Keys and values are copied when they are added. A list may be committed any number of times.
+ * One thread at a time may use it.
+ */
+public final class Operations {
+    private static final int CHECK = 0;
+    private static final int PUT = 1;
+    private static final int PUT_NEW = 2;
+    private static final int REMOVE = 3;
+
+    private final List<LarderTable<?, ?>> tables = new ArrayList<>();
+    private final Output steps = new Output();
+    private int count;
+
+    /** On condition that this value is under the key, stored as the codec writes it. */
+    public <K, V> Operations check(LarderTable<K, V> table, K key, V value) {
+        return add(CHECK, table, key, RangeView.checked(value), true);
+    }
+
+    /** On condition that there is no row under the key. */
+    public <K, V> Operations checkAbsent(LarderTable<K, V> table, K key) {
+        return add(CHECK, table, key, null, true);
+    }
+
+    /** Puts a row, whether there is one or not. */
+    public <K, V> Operations put(LarderTable<K, V> table, K key, V value) {
+        return add(PUT, table, key, RangeView.checked(value), true);
+    }
+
+    /** Puts a row, on condition that there is none under the key. */
+    public <K, V> Operations putIfAbsent(LarderTable<K, V> table, K key, V value) {
+        return add(PUT_NEW, table, key, RangeView.checked(value), true);
+    }
+
+    /** Removes a row, whether there is one or not. */
+    public <K, V> Operations remove(LarderTable<K, V> table, K key) {
+        return add(REMOVE, table, key, null, false);
+    }
+
+    /** What a codec throws goes to the caller, and the list is as it was. */
+    private <K, V> Operations add(int kind, LarderTable<K, V> table, K key, V value, boolean hasValue) {
+        RangeView.checked(key);
+        Store<K, V> store = table.store;
+        int length = steps.length();
+        boolean isWhole = false;
+        try {
+            steps.number(placeOf(table));
+            steps.flag(kind);
+            steps.item(store.keys, key);
+            if (hasValue) {
+                steps.maybe(store.values, value);
+            }
+            isWhole = true;
+        } finally {
+            if (!isWhole) {
+                steps.cut(length);
+            }
+        }
+        count++;
+        return this;
+    }
+
+    private int placeOf(LarderTable<?, ?> table) {
+        for (int i = 0; i < tables.size(); i++) {
+            if (tables.get(i) == table) {
+                return i;
+            }
+        }
+        tables.add(table);
+        return tables.size() - 1;
+    }
+
+    /**
+     * Does all of it at one instant, or nothing. No lookup, snapshot or transaction sees a part of
+     * it. Within the body of a transaction it is no part of that.
+     *
+     * @return empty if it took effect; else the number, from 1, of the first operation whose
+     *     condition did not hold, and nothing has changed
+     * @throws LimitException if a table has no room, and evicts nothing: nothing has changed
+     * @throws IllegalStateException if a table is closed: nothing has changed
+     */
+    public OptionalInt commit() {
+        Scratch scratch = Scratch.take();
+        try {
+            Output request = scratch.request;
+            request.number(tables.size());
+            for (LarderTable<?, ?> table : tables) {
+                request.number(table.store.id);
+            }
+            request.number(count);
+            request.append(steps);
+            int refused = (int) Native.commitOperations(request.bytes(), request.length());
+            return refused == 0 ? OptionalInt.empty() : OptionalInt.of(refused);
+        } finally {
+            scratch.giveBack();
+            Reference.reachabilityFence(this);
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! Transactions, and lists of conditional operations.
+
+use crate::failure::Failure;
+use crate::handles::{self, with, with_other, world, Handle};
+use crate::item::Item;
+use crate::wire::Request;
+use larder::api::{Table, Transaction};
+use larder_term::Term;
+use std::sync::{Mutex, PoisonError};
+
+/// A transaction under way, and the numbers of its views, in the order of its tables.
+pub(crate) struct Attempt {
+    transaction: Transaction,
+    views: Vec<i64>,
+}
+
+impl Attempt {
+    /// Gives the views of this attempt their numbers.
+    fn open_views(&mut self) -> Result<(), Failure> {
+        for view in self.transaction.views() {
+            self.views
+                .push(handles::open(Handle::of_view(view.clone()))?);
+        }
+        Ok(())
+    }
+
+    /// Closes the views' numbers. Waits for the calls that use them.
+    fn close_views(&mut self) {
+        self.views.drain(..).for_each(|view| {
+            handles::close(view);
+        });
+    }
+}
+
+impl Drop for Attempt {
+    fn drop(&mut self) {
+        self.close_views();
+    }
+}
+
+/// The table of a number.
+fn table_of(id: i64) -> Result<Table, Failure> {
+    with(id, |handle| Ok(handle.table.clone()))
+}
+
+/// Begins a transaction on the tables of these numbers. Returns its number. Calls `see` with the
+/// numbers of its views.
+pub(crate) fn begin(tables: &[i64], see: impl FnMut(i64)) -> Result<i64, Failure> {
+    let tables: Vec<Table> = tables
+        .iter()
+        .copied()
+        .map(table_of)
+        .collect::<Result<_, _>>()?;
+    let mut attempt = Attempt {
+        transaction: world().begin(&tables.iter().collect::<Vec<_>>())?,
+        views: Vec::new(),
+    };
+    attempt.open_views()?;
+    attempt.views.iter().copied().for_each(see);
+    handles::open_other(Mutex::new(attempt))
+}
+
+/// Commits a transaction, and ends its views. Returns whether it took effect. If it didn't, it has
+/// begun again; `see` is called with the numbers of its new views.
+pub(crate) fn commit(id: i64, see: impl FnMut(i64)) -> Result<bool, Failure> {
+    with_other(id, |attempt: &Mutex<Attempt>| {
+        // After a panic there is a transaction that was committed, or not; both end with the lock.
+        let mut attempt = attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        attempt.close_views();
+        if attempt.transaction.commit()? {
+            return Ok(true);
+        }
+        attempt.open_views()?;
+        attempt.views.iter().copied().for_each(see);
+        Ok(false)
+    })
+}
+
+/// One of a list of conditional operations.
+enum Step {
+    /// The rows under a key have to be these.
+    Check(Term, Vec<Term>),
+    Put(Term),
+    PutNew(Term),
+    Remove(Term),
+}
+
+const CHECK: u8 = 0;
+const PUT: u8 = 1;
+const PUT_NEW: u8 = 2;
+const REMOVE: u8 = 3;
+
+impl Step {
+    fn read(request: &mut Request<'_>) -> Result<Self, Failure> {
+        let kind = request.byte()?;
+        let key = request.item()?;
+        match kind {
+            CHECK => {
+                let value = request.maybe()?;
+                let rows = value.into_iter().map(|value| row(key, value)).collect();
+                Ok(Step::Check(key.term(), rows))
+            }
+            PUT => Ok(Step::Put(row(key, request.item()?))),
+            PUT_NEW => Ok(Step::PutNew(row(key, request.item()?))),
+            REMOVE => Ok(Step::Remove(key.term())),
+            _ => Err(Failure::Argument(format!("there is no operation {kind}"))),
+        }
+    }
+}
+
+fn row(key: Item<'_>, value: Item<'_>) -> Term {
+    Term::tuple([key.term(), value.term()])
+}
+
+/// Performs a list of operations at one instant, if the conditions of all hold: the number of
+/// tables, their numbers, the number of operations; of each, the place of its table and what it
+/// does. Returns the number, from 1, of the first whose condition didn't hold.
+pub(crate) fn commit_operations(request: &mut Request<'_>) -> Result<Option<usize>, Failure> {
+    let tables = (0..request.int()?).map(|_| table_of(request.long()?));
+    let tables = tables.collect::<Result<Vec<_>, _>>()?;
+    let mut operations = world().operations();
+    for _ in 0..request.int()? {
+        let place = request.int()? as usize;
+        let table = tables.get(place).ok_or(Failure::Closed)?;
+        operations = match Step::read(request)? {
+            Step::Check(key, rows) => operations.check(table, &key, &rows),
+            Step::Put(row) => operations.insert(table, &row),
+            Step::PutNew(row) => operations.insert_new(table, &row),
+            Step::Remove(key) => operations.delete(table, &key),
+        };
+    }
+    Ok(operations.commit()?)
+}
