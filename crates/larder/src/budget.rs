@@ -66,6 +66,14 @@ impl Budget {
         }
     }
 
+    /// As this one, but over after `time` at the latest.
+    pub fn within(&mut self, time: Duration) -> &mut Self {
+        let until = Instant::now() + time;
+        self.until = Some(self.until.map_or(until, |sooner| sooner.min(until)));
+        self.last = None;
+        self
+    }
+
     /// No limit.
     pub fn unlimited() -> Self {
         Budget {

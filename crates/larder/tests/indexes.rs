@@ -2,12 +2,13 @@
 //! indexes, all four types.
 
 use larder::api::{Index, Larder, Table};
-use larder::{Error, PlanKind};
-use larder_term::{term, Term};
+use larder::{Budget, Error, IndexDefinition, IndexOn, PlanKind, Step};
+use larder_term::{term, Atom, Term};
 use larder_testing::environment::{seed, times};
 use larder_testing::mix;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
+use std::time::Duration;
 
 const TYPES: [&str; 4] = ["set", "ordered_set", "bag", "duplicate_bag"];
 
@@ -432,6 +433,50 @@ fn an_index_is_added_while_others_write() -> Result<(), Error> {
             "{kind}: {entries} entries of {} rows",
             all.len()
         );
+    }
+    Ok(())
+}
+
+#[test]
+fn an_index_is_added_in_slices_that_end_when_their_budget_does() -> Result<(), Error> {
+    const ROWS: i64 = 3_000;
+    // Ten keys.
+    const SLICE: u32 = 40;
+    for kind in TYPES {
+        let with = table(kind, &[]);
+        // In a bag, three rows a key.
+        let row = |k: i64| Term::tuple([Term::from(k / 3), Term::from(k)]);
+        for k in 0..ROWS {
+            with.insert(&row(k))?;
+        }
+        let definition = IndexDefinition::new(Atom::new("v"), IndexOn::Element(2));
+        let engine = with.engine_table();
+        let mut job = engine.add_index(engine.owner(), definition)?;
+        let (mut slices, mut before) = (0, 0);
+        while job.step(&mut Budget::new(SLICE, Duration::from_secs(60)))? == Step::More {
+            let now = with.indexes()[0].entries;
+            assert!(
+                now - before <= SLICE as usize,
+                "{kind}: {now} after {before}"
+            );
+            // Between slices a key goes that is in the batch, and another one comes.
+            let k = slices % (ROWS / 3);
+            with.delete(&Term::from(k))?;
+            with.insert(&row(ROWS + 3 * k))?;
+            (slices, before) = (slices + 1, with.indexes()[0].entries);
+        }
+        assert!(slices > 50, "{kind}: {slices} slices");
+        let all = with.to_vec()?;
+        assert_eq!(with.indexes()[0].entries, all.len(), "{kind}");
+        for row in all {
+            let value = row
+                .as_ref()
+                .as_tuple()
+                .and_then(|t| t.get(1))
+                .map(Term::from);
+            let found = with.index_lookup("v", &value.expect("two elements"))?;
+            assert_eq!(found, [row], "{kind}");
+        }
     }
     Ok(())
 }

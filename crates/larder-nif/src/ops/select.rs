@@ -35,6 +35,7 @@ use larder_term::Atom;
 use parking_lot::Mutex;
 use smallvec::SmallVec;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// A scan between two slices: the resource that is an argument of `scan_more`.
 pub struct Scan {
@@ -427,6 +428,10 @@ enum Ended {
 /// The number of a budget's units that make one unit of the scheduler's.
 const ROWS_A_UNIT: u64 = 10;
 
+/// How long a slice of adding an index takes. It is shorter than that of a scan, because this goes
+/// on for a long time while others write.
+const BUILD_SLICE: Duration = Duration::from_micros(200);
+
 /// Runs one slice of a scan within a new budget.
 fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
     let mut budget = Budget::scan();
@@ -484,7 +489,7 @@ fn run(
             return some(call, scan, &mut **job, next, found, budget);
         }
         Job::Build(job) => {
-            return Ok(match job.step(budget)? {
+            return Ok(match job.step(budget.within(BUILD_SLICE))? {
                 Step::More => Ended::More(found),
                 Step::Done => Ended::Result(atoms::TRUE.word()),
             });

@@ -45,9 +45,15 @@ pub struct IndexBuild {
     table: Arc<Table>,
     entries: Arc<Entries>,
     cursor: Cursor,
+    /// Entries that the scan has read. Those from `next` on are still to be indexed. Only their
+    /// keys are used, so a batch stays good when the table changes.
     batch: Batch,
+    next: usize,
     is_over: bool,
 }
+
+/// The units of a budget that the entries of a key cost.
+const UNITS_A_KEY: u32 = 4;
 
 impl Table {
     /// Begins to add an index. The table can be read and written meanwhile.
@@ -87,6 +93,7 @@ impl Table {
             entries,
             cursor: Cursor::new(self, None, Direction::Forward, None),
             batch: Batch::default(),
+            next: 0,
             is_over: false,
         })
     }
@@ -161,28 +168,43 @@ impl IndexBuild {
                 }
             }
             // (3)
-            let usable = self
-                .cursor
-                .fill(&self.table, &op, (0, true), &mut self.batch);
-            let mut last: Option<&[u8]> = None;
-            for i in 0..usable {
-                let key = self.batch.key(i);
-                while last != Some(key) && !self.table.make_entries(&op, &self.entries, key) {
-                    give_way();
-                }
-                last = Some(key);
+            if self.next == self.batch.len() {
+                self.next = 0;
+                self.cursor
+                    .fill(&self.table, &op, (0, true), &mut self.batch);
             }
-            if self.entries.is_broken() || usable == 0 && !self.entries.finish() {
+            let in_time = self.index_batch(&op, budget);
+            let at_end = self.batch.is_empty();
+            if self.entries.is_broken() || at_end && !self.entries.finish() {
                 self.take_out();
                 return Err(Error::NotUnique(name));
             }
             // (4)
-            self.is_over = usable == 0;
-            if !budget.spend(4 * usable as u32) && !self.is_over {
+            self.is_over = at_end;
+            if !in_time && !self.is_over {
                 return Ok(Step::More);
             }
         }
         Ok(Step::Done)
+    }
+
+    /// Makes the entries of the batch's keys. Returns `false` if the budget has ended before; the
+    /// next call continues there.
+    fn index_batch(&mut self, op: &Operation<'_>, budget: &mut Budget) -> bool {
+        while self.next < self.batch.len() {
+            let key = self.batch.key(self.next);
+            while !self.table.make_entries(op, &self.entries, key) {
+                give_way();
+            }
+            // The objects of a bag's key lie next to each other, and were all indexed.
+            let is_other = |next: &usize| self.batch.key(*next) != key;
+            let rest = self.next + 1..self.batch.len();
+            self.next = rest.into_iter().find(is_other).unwrap_or(self.batch.len());
+            if !budget.spend(UNITS_A_KEY) {
+                return false;
+            }
+        }
+        true
     }
 
     /// Removes the index from the table.
