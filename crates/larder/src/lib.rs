@@ -117,7 +117,7 @@ pub use options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind
 pub use scan::{
     CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, TakeJob,
 };
-pub use stored::Stored;
+pub use stored::{Stored, StoredKey};
 pub use structures::{structures, Structure, StructureValue};
 pub use table::{Beside, Info, Table};
 pub use versions::{

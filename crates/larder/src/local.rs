@@ -80,7 +80,7 @@ impl Local {
         self.epoch.pin()
     }
 
-    /// Whether the last answer of [`Table::step_in`](crate::Table::step_in) or
+    /// Whether the last answer of [`Table::step_to_key`](crate::Table::step_to_key) or
     /// [`Table::step_on`](crate::Table::step_on) on this thread showed its key as this number,
     /// which is not 0. In that case `step_on` can continue from there, if the table is the same.
     #[inline(always)]

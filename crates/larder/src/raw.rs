@@ -315,6 +315,20 @@ pub(crate) fn own_counts(handles: Handles, counts: &mut Counts) {
     unsafe { handles.own(counts) }
 }
 
+/// The key of an object that the engine stored. Unless the value begins with the exact key, its
+/// first byte suffices.
+#[inline(always)]
+pub(crate) fn key_of<'a>(
+    key: &'a [u8],
+    value: &'a [u8],
+    keypos: usize,
+    plain: &'a mut Vec<u8>,
+) -> TermRef<'a> {
+    // SAFETY: as in `view`. Values are cut only if they don't begin with the exact key (see
+    // `read_ahead`).
+    unsafe { ObjectView::key_of(key, value, keypos, plain) }
+}
+
 /// Opens an object from a table, or from an encoder of `larder-term`. `plain` is the buffer for the
 /// unpacked elements of a compressed object.
 #[inline(always)]

@@ -41,10 +41,15 @@
 //!    owns no counts of the handles.
 //! 2. In a bag, keys are answered from the batch, but never objects: the batch may have only some
 //!    of the objects of a key.
+//! 3. If a step wants the key alone, the batch has only the heads of large values (`Batch::heads`).
+//!    Such a batch never answers with objects. An entry whose value begins with the exact key is
+//!    answered from it only if the value was not cut. A table in which a cut one was found is read
+//!    with whole values from then on.
 
 use crate::change_stamp::Stamp;
 use crate::raw;
-use larder_index::{Batch, Direction, Seen};
+use larder_index::{Batch, Direction, Seen, HEAD};
+use larder_term::object::has_exact_key;
 
 /// The number of entries of the first read-ahead, and the maximum.
 const FIRST: usize = 8;
@@ -101,6 +106,8 @@ pub(crate) struct ReadAhead {
     without_stamp: u32,
     /// The state of steps from the edge.
     first: FromEdge,
+    /// The number of the change stamp of a table whose keys need whole values; 0 for none.
+    exact: u64,
 }
 
 /// Where the batch was read.
@@ -128,6 +135,12 @@ fn same(a: &[u8], b: &[u8]) -> bool {
             9..=16 => ends::<8>(a) == ends::<8>(b),
             _ => a == b,
         }
+}
+
+/// Whether a value, if it may have been cut, may lack the exact key with which it begins.
+#[inline(always)]
+fn is_cut_key(value: &[u8]) -> bool {
+    value.len() <= HEAD && has_exact_key(value)
 }
 
 impl ReadAhead {
@@ -179,8 +192,32 @@ impl ReadAhead {
         (next < self.batch.len() || self.batch.done).then_some(next)
     }
 
+    /// Whether the batch has whole objects.
+    #[inline(always)]
+    pub(crate) fn has_objects(&self) -> bool {
+        !self.batch.heads
+    }
+
+    /// Whether the keys of a table need whole values.
+    #[inline(always)]
+    pub(crate) fn needs_values(&self, table: u64) -> bool {
+        self.exact == table
+    }
+
+    /// Whether a step to a key has to be repeated with whole values, because the next key is in the
+    /// part of the value that was cut. If so, remembers that for the table.
+    #[inline(always)]
+    pub(crate) fn note_exact(&mut self, table: u64) -> bool {
+        let spare = &self.spare;
+        let cut = spare.heads && !spare.is_empty() && is_cut_key(spare.value(0));
+        if cut {
+            self.exact = table;
+        }
+        cut
+    }
+
     /// Makes an entry the last answer, and returns it. `None` if its value holds handles (invariant
-    /// 1).
+    /// 1), or was cut so that the key is missing (invariant 3).
     #[inline(always)]
     fn go_to(&mut self, next: usize) -> Option<NextEntry<'_>> {
         if next >= self.batch.len() {
@@ -188,8 +225,13 @@ impl ReadAhead {
         }
         let (key, value) = self.batch.entry(next);
         // The object behind a handle may have been freed since the batch was read. The step reads
-        // the index instead.
-        if raw::has_handles(value) {
+        // the index instead. A key that isn't in the value has no handle.
+        let needs_value = !self.batch.heads || has_exact_key(value);
+        if needs_value && raw::has_handles(value) {
+            return None;
+        }
+        if self.batch.heads && is_cut_key(value) {
+            self.exact = self.table;
             return None;
         }
         // `shown` belongs to the key of the previous answer.

@@ -233,6 +233,12 @@ impl Store {
         }
     }
 
+    /// Whether the store is the index itself, without any layer above it.
+    #[inline]
+    pub(crate) fn is_bare(&self) -> bool {
+        self.wrapped.is_none()
+    }
+
     /// The `Bounded` layer, if the table is bounded.
     #[inline]
     pub(crate) fn bounded(&self) -> Option<&Arc<Bounded>> {

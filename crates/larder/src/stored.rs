@@ -31,8 +31,7 @@ impl<'a> Stored<'a> {
         Self::beginning(key, (value, value.len()), keypos, plain)
     }
 
-    /// Like `new`, but the value is the first `len` bytes of `bytes`. Others may follow, such as
-    /// the
+    /// Like `new`, but the value is the first `len` bytes of `bytes`. Others may follow, such as the
     /// unused end of a fixed-size buffer.
     #[inline]
     pub(crate) fn beginning(
@@ -56,16 +55,6 @@ impl<'a> Stored<'a> {
         raw::view(self.key, &self.bytes[..self.len], self.keypos, self.plain)
     }
 
-    /// The key, if it is an integer in an ordered_set. It is decoded from the index key. Otherwise
-    /// the opened object.
-    #[inline]
-    pub fn int_key_or_view(self) -> Result<i64, ObjectView<'a>> {
-        match object::ordered_int(self.key, self.bytes) {
-            Some(n) => Ok(n),
-            None => Err(self.view()),
-        }
-    }
-
     /// The key, if it is an integer in an ordered_set.
     #[inline]
     pub(crate) fn int_key(&self) -> Option<i64> {
@@ -76,13 +65,6 @@ impl<'a> Stored<'a> {
     #[inline]
     pub(crate) fn binary_key(&self) -> Option<&'a [u8]> {
         object::ordered_binary(self.key, self.bytes)
-    }
-
-    /// The key, if it is known without opening the object. That is so for most keys, except in an
-    /// ordered_set.
-    #[inline]
-    pub fn index_key(&self) -> Option<TermRef<'a>> {
-        object::index_key_is_key(self.bytes).then(|| raw::stored(self.key))
     }
 
     /// The position of the key among the elements, from 1.
@@ -108,10 +90,39 @@ impl<'a> Stored<'a> {
     ///
     /// If the result isn't `None`, and the object was found by a term without floats, that term is
     /// identical to the object's key. With floats it may only be equal: in an ordered_set, 1.0
-    /// finds
-    /// 1.
+    /// finds 1.
     #[inline]
     pub fn beside_key(&self) -> Option<(usize, &'a [u8])> {
         object::beside_key(self.bytes)
+    }
+}
+
+/// The key of an object that a step from key to key has found, as it is stored.
+pub struct StoredKey<'a>(Stored<'a>);
+
+impl<'a> StoredKey<'a> {
+    /// The key of an object. Unless its value begins with the exact key, the value's first byte
+    /// suffices.
+    #[inline]
+    pub(crate) fn of(object: Stored<'a>) -> Self {
+        StoredKey(object)
+    }
+
+    /// The key, if it is an integer in an ordered_set, which is read from the index key.
+    #[inline]
+    pub fn int(&self) -> Option<i64> {
+        self.0.int_key()
+    }
+
+    /// The key.
+    #[inline]
+    pub fn term(self) -> TermRef<'a> {
+        let object = self.0;
+        raw::key_of(
+            object.key,
+            &object.bytes[..object.len],
+            object.keypos,
+            object.plain,
+        )
     }
 }

@@ -1,6 +1,7 @@
 //! Going on and on from key to key, while the table stays as it is and while it changes.
 
 use larder::api::{Larder, Table};
+use larder::{with_local, Direction};
 use larder_term::{term, Term};
 use larder_testing::environment::times;
 use proptest::prelude::*;
@@ -213,4 +214,96 @@ fn walk(t: &Table, stays: i64) -> bool {
     }
     assert!(met.iter().all(|met| *met));
     true
+}
+
+/// Keys of all kinds: in an ordered_set floats are in the value, and in a set so is -0.0.
+fn keys_of_all_kinds() -> Vec<Term> {
+    let mut keys: Vec<Term> = (1..40i64).map(Term::from).collect();
+    keys.extend((0..40).map(|n| Term::float(f64::from(n) + 0.5).unwrap()));
+    keys.extend([term!(-0.0), term!(1e300), Term::from(u64::MAX)]);
+    keys.extend((0..20i64).map(|n| term!({key, (n), 7.25})));
+    keys.extend((0..20usize).map(|n| Term::from("k".repeat(50 * n).as_str())));
+    keys
+}
+
+/// Steps to a key and steps to objects, in turns: the first need only the keys of what they read.
+#[test]
+fn steps_to_keys_and_to_objects_find_the_same_rows() {
+    let larder = Larder::new();
+    for (ordered, compressed) in [(false, false), (false, true), (true, false), (true, true)] {
+        let builder = larder.table("t");
+        let builder = if ordered {
+            builder.ordered_set()
+        } else {
+            builder.set()
+        };
+        let t = match compressed {
+            true => builder.compressed().create().unwrap(),
+            false => builder.create().unwrap(),
+        };
+        let keys = keys_of_all_kinds();
+        for (i, key) in keys.iter().enumerate() {
+            let size = [0, 3, 40, 400, 5_000, 70_000][i % 6];
+            let row = match i % 7 {
+                0 => Term::tuple([key.clone()]),
+                _ => Term::tuple([key.clone(), Term::from("v".repeat(size).as_str())]),
+            };
+            t.insert(&row).unwrap();
+        }
+        let engine = t.engine_table();
+        for direction in [Direction::Forward, Direction::Backward] {
+            // Which steps are to objects: none, each, and others.
+            for objects in [0u32, !0, 0b0101_0011, 0b1110_1000] {
+                let (mut from, mut found) = (None::<Term>, Vec::new());
+                loop {
+                    let turn = found.len() % 32;
+                    let mut next = None;
+                    let mut row_found = None;
+                    let index_key = from.as_ref().map(|key: &Term| {
+                        let mut bytes = Vec::new();
+                        engine.encode_key(key.as_ref(), &mut bytes);
+                        bytes
+                    });
+                    let index_key = index_key.as_deref();
+                    let is_found = with_local(|local| match objects >> turn & 1 {
+                        0 => {
+                            engine.step_to_key(local, engine.owner(), index_key, direction, |key| {
+                                next = Some(Term::from(key.term()));
+                                0
+                            })
+                        }
+                        _ => engine.step_to_objects(
+                            local,
+                            engine.owner(),
+                            index_key,
+                            direction,
+                            |row| {
+                                let row = row.view();
+                                next = Some(Term::from(row.key()));
+                                row_found = Some(Term::tuple(row.iter().map(Term::from)));
+                            },
+                        ),
+                    });
+                    assert_eq!(is_found.unwrap(), next.is_some());
+                    let Some(next) = next else { break };
+                    if let Some(row) = row_found {
+                        assert_eq!(t.lookup(&next).unwrap(), [row]);
+                    }
+                    found.push(next.clone());
+                    from = Some(next);
+                }
+                let mut sorted = found.clone();
+                sorted.sort();
+                let mut all = keys.clone();
+                all.sort();
+                assert_eq!(sorted, all, "ordered {ordered}, compressed {compressed}");
+                if ordered {
+                    if direction == Direction::Backward {
+                        found.reverse();
+                    }
+                    assert_eq!(found, all);
+                }
+            }
+        }
+    }
 }

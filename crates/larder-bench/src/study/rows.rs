@@ -247,19 +247,11 @@ impl<const FORGETS: bool> EngineHand<'_, FORGETS> {
     fn step(&self, from: Option<&[u8]>) -> Next {
         let mut found = None;
         let result = with_local(|local| {
-            self.table.step_in(
-                local,
-                self.who,
-                from,
-                (Direction::Forward, false),
-                |stored| {
-                    found = match stored.int_key_or_view() {
-                        Ok(n) => Some(n),
-                        Err(view) => view.key().as_int(),
-                    };
+            self.table
+                .step_to_key(local, self.who, from, Direction::Forward, |key| {
+                    found = key.int().or_else(|| key.term().as_int());
                     0
-                },
-            )
+                })
         });
         match (result, found) {
             (Ok(true), Some(key)) => Next::Key(key as u64),

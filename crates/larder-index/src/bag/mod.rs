@@ -294,10 +294,13 @@ impl<R: KeyRule> Multi for Bag<R> {
     }
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
+        // The entries below are lists of objects, which have to be read as a whole.
+        batch.heads = false;
         scan::scan(self, guard, start, direction, batch);
     }
 
     fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
+        batch.heads = false;
         scan::step(self, guard, key, batch)
     }
 

@@ -390,6 +390,7 @@ fn scan_tree<R: KeyRule>(
         within: &prefix,
         until: Bound::Unbounded,
         limit: if batch.firsts { 1 } else { batch.limit() },
+        value_limit: usize::MAX,
     };
     let own = Key {
         bytes: key,

@@ -104,6 +104,7 @@ pub(super) fn runs(
             within: prefix,
             until: Bound::Unbounded,
             limit: usize::MAX,
+            value_limit: usize::MAX,
         };
         tree.scan(guard, &request, run, resume)
     };

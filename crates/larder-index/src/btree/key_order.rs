@@ -122,6 +122,7 @@ impl Unique for KeyOrder {
                 within: &[],
                 until: batch.until.as_ref().map(Vec::as_slice),
                 limit: batch.limit(),
+                value_limit: batch.value_limit(),
             };
             batch.done = self.0.scan(guard, &request, run, &mut batch.resume);
             // The batch takes the run's bytes as they are.

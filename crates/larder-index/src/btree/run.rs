@@ -79,23 +79,6 @@ impl Run {
         }
     }
 
-    /// Takes the handle of the last entry out, so that its value can be appended instead
-    /// (`extend_last`).
-    pub(crate) fn take_last_handle(&mut self) -> Option<Handle> {
-        self.entries
-            .last_mut()
-            .and_then(|entry| entry.handle.take())
-    }
-
-    /// Appends bytes to the value of the last entry.
-    pub(crate) fn extend_last(&mut self, value: &[u8]) {
-        self.bytes.extend_from_slice(value);
-        let end = self.bytes.len();
-        if let Some(entry) = self.entries.last_mut() {
-            entry.end = end;
-        }
-    }
-
     /// The position of entry `i`.
     pub(crate) fn position(&self, i: usize) -> &[u8] {
         let entry = &self.entries[i];

@@ -46,6 +46,8 @@ pub(crate) struct ScanRequest<'a> {
     pub(crate) until: Bound<&'a [u8]>,
     /// The maximum number of entries.
     pub(crate) limit: usize,
+    /// The number of bytes of each value that are needed.
+    pub(crate) value_limit: usize,
 }
 
 /// The start of [`BPlusTree::step`].
@@ -309,7 +311,7 @@ fn collect(
         if run.len() >= request.limit || run.bytes.len() > BATCH_BYTES {
             return Ok(Some(Stop::Full));
         }
-        view.collect_whole(i, run)?;
+        view.collect_copied(i, request.value_limit, run)?;
         // Only the copy has the whole position, because the leaf stores the prefix separately.
         let within = request.within.is_empty() || run.last_begins_with(request.within);
         if !within {

@@ -469,15 +469,21 @@ impl<'g> TreeView<'g> {
     #[inline]
     pub(crate) fn collect(&self, i: usize, run: &mut Run) -> Result<(), Torn> {
         let from = run.bytes.len();
-        let (middle, handle) = self.copy_entry(i, &mut run.bytes)?;
+        let (middle, handle) = self.copy_entry(i, usize::MAX, &mut run.bytes)?;
         run.end_entry(from, middle, handle);
         Ok(())
     }
 
-    /// Appends the position and the value of entry `i`, and returns where the value begins. If the
-    /// object is outside, appends the position alone, and returns the handle, too.
+    /// Appends the position and the first `limit` bytes of the value of entry `i`. Returns where the
+    /// value begins. If the object is outside, appends the position alone, and returns the handle,
+    /// too.
     #[inline]
-    fn copy_entry(&self, i: usize, bytes: &mut Vec<u8>) -> Result<(usize, Option<Handle>), Torn> {
+    fn copy_entry(
+        &self,
+        i: usize,
+        limit: usize,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(usize, Option<Handle>), Torn> {
         let slot = self.slot(i)?;
         let record = self.record(slot)?;
         if record.is_outside() {
@@ -494,30 +500,36 @@ impl<'g> TreeView<'g> {
         bytes.extend_from_slice(&slot.to_be_bytes());
         bytes.truncate(head + record.suffix().min(5));
         // The value follows the rest of the position, so one copy gets both.
-        let (at, len) = (record.rest_at(), record.rest() + record.value());
+        let value = record.value().min(limit);
+        let (at, len) = (record.rest_at(), record.rest() + value);
         words::copy_out(self.words, at, len, bytes)?;
-        Ok((bytes.len() - record.value(), None))
+        Ok((bytes.len() - value, None))
     }
 
     /// Appends entry `i` to the batch.
     #[inline]
     pub(crate) fn copy_next(&self, i: usize, batch: &mut Batch) -> Result<(), Torn> {
         let from = batch.bytes.len();
-        let (middle, handle) = self.copy_entry(i, &mut batch.bytes)?;
+        let limit = batch.value_limit();
+        let (middle, handle) = self.copy_entry(i, limit, &mut batch.bytes)?;
         if let Some(handle) = handle {
-            batch.bytes.extend_from_slice(self.object(handle)?.value());
+            let value = self.object(handle)?.value_head(limit);
+            batch.bytes.extend_from_slice(value);
         }
         batch.entries.push((from, middle, batch.bytes.len()));
         Ok(())
     }
 
-    /// Appends entry `i` to the run. The value of an outside object is copied.
-    pub(crate) fn collect_whole(&self, i: usize, run: &mut Run) -> Result<(), Torn> {
-        self.collect(i, run)?;
-        if let Some(handle) = run.take_last_handle() {
-            let object = self.object(handle)?;
-            run.extend_last(object.value());
+    /// Appends entry `i` to the run, with the first `limit` bytes of its value. The value of an
+    /// outside object is copied.
+    pub(crate) fn collect_copied(&self, i: usize, limit: usize, run: &mut Run) -> Result<(), Torn> {
+        let from = run.bytes.len();
+        let (middle, handle) = self.copy_entry(i, limit, &mut run.bytes)?;
+        if let Some(handle) = handle {
+            let value = self.object(handle)?.value_head(limit);
+            run.bytes.extend_from_slice(value);
         }
+        run.end_entry(from, middle, None);
         Ok(())
     }
 }

@@ -622,6 +622,7 @@ fn append(i: usize, object: Outside<'_>, batch: &mut Batch) {
     let from = batch.bytes.len();
     batch.bytes.extend_from_slice(object.position());
     let middle = batch.bytes.len();
-    batch.bytes.extend_from_slice(object.value());
+    let value = object.value_head(batch.value_limit());
+    batch.bytes.extend_from_slice(value);
     batch.entries[i] = (from, middle, batch.bytes.len());
 }

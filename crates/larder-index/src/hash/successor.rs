@@ -463,7 +463,7 @@ impl<'g> HashView<'g> {
     ) -> Result<(), Torn> {
         if let Some(handle) = self.copy_body(one, &mut batch.bytes) {
             let object = self.object(handle)?;
-            batch.push(object.position(), object.value());
+            batch.push(object.position(), object.value_head(batch.value_limit()));
             return Ok(());
         }
         self.confirm()?;

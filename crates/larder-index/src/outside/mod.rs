@@ -67,6 +67,12 @@ impl<'g> Outside<'g> {
         self.bytes(self.head().position, self.head().value)
     }
 
+    /// The first `limit` bytes of the value.
+    pub(crate) fn value_head(self, limit: usize) -> &'g [u8] {
+        let head = self.head();
+        self.bytes(head.position, head.value.min(limit))
+    }
+
     /// The memory of the object in bytes.
     pub(crate) fn memory(self) -> usize {
         self.layout().size()

@@ -11,6 +11,9 @@ pub struct Seen {
     pub(crate) version: u64,
 }
 
+/// The number of bytes of a value that a scan copies if the caller needs the values' heads alone.
+pub const HEAD: usize = 8;
+
 /// A consistent copy of some neighbouring entries, in scan order, taken at one instant from one
 /// leaf. It can be reused: `clear` keeps its memory. The key and the value of an entry are adjacent
 /// in one buffer.
@@ -38,6 +41,9 @@ pub struct Batch {
     /// A hint of the caller: of several values under a key, only the first is needed. An index may
     /// ignore it.
     pub firsts: bool,
+    /// A hint of the caller: of each value, only the first [`HEAD`] bytes are needed. An index may
+    /// ignore it.
+    pub heads: bool,
     /// Whether the entries are in no particular order. If so, they are all entries between the
     /// start of the batch and `resume` (the end, if it is `done`).
     pub unordered: bool,
@@ -60,6 +66,7 @@ impl Default for Batch {
             any_order: false,
             until: Bound::Unbounded,
             firsts: false,
+            heads: false,
             unordered: false,
             seen: None,
             order: Vec::new(),
@@ -84,6 +91,16 @@ impl Batch {
             usize::MAX
         } else {
             self.want
+        }
+    }
+
+    /// The number of bytes of a value that the caller needs.
+    #[inline(always)]
+    pub(crate) fn value_limit(&self) -> usize {
+        if self.heads {
+            HEAD
+        } else {
+            usize::MAX
         }
     }
 

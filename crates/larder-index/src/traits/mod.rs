@@ -34,7 +34,7 @@ mod stats;
 mod unique;
 mod write;
 
-pub use batch::{Batch, Seen};
+pub use batch::{Batch, Seen, HEAD};
 pub use container::Container;
 pub(crate) use key::HASH;
 pub use key::{Direction, Key, Start};

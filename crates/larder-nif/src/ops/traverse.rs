@@ -8,42 +8,32 @@ use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::terms::atoms;
 use crate::terms::decode;
-use larder::{Direction, Error, Slot, Stamp, Stored, Table};
+use larder::{Direction, Error, Local, Slot, Stamp, Stored, StoredKey, Table};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::sync::Arc;
 
-/// Steps from the edge of a table, or from the call's key, to the next key. `see` is called with
-/// the first object under that key, or with all. Its result is that for [`Table::step_in`].
+/// Steps from the edge of a table, or from the call's key, to the next key. `go` takes the step,
+/// given the key.
 #[inline(always)]
 fn step(
     call: &Call<'_>,
+    (table, local): (&Arc<Table>, &mut Local),
     from_key: bool,
-    (way, all): (Direction, bool),
-    mut see: impl FnMut(Stored<'_>) -> u64,
+    mut go: impl FnMut(&mut Local, Option<&[u8]>) -> Result<bool, Error>,
 ) -> Result<bool, Raise> {
-    tables::with_local(call, call.args[0], |table, local| {
-        if !from_key {
-            let stepped = table.step_in(local, asker(call), None, (way, all), &mut see);
-            return answer(call, table, stepped);
+    if !from_key {
+        let stepped = go(local, None);
+        return answer(call, table, stepped);
+    }
+    check_start(call, table)?;
+    with_key(call, table, call.args[1], |key| {
+        match go(local, Some(key)) {
+            // If the traversal can't continue from the key, the error is a bad argument without a
+            // cause.
+            Err(Error::BadKey) => Err(BADARG),
+            other => answer(call, table, other),
         }
-        let asked = call.args[1];
-        // A key that is an immediate is recognized by its word, which is always the same.
-        if layout::is_immediate(asked) && local.has_shown(asked as u64) && !all {
-            let stepped = table.step_on(local, asker(call), asked as u64, way, &mut see);
-            if let Some(found) = stepped {
-                return Ok(found);
-            }
-        }
-        check_start(call, table)?;
-        with_key(call, table, asked, |key| {
-            match table.step_in(local, asker(call), Some(key), (way, all), &mut see) {
-                // If the traversal can't continue from the key, the error is a bad argument without
-                // a cause.
-                Err(Error::BadKey) => Err(BADARG),
-                other => answer(call, table, other),
-            }
-        })
     })
 }
 
@@ -57,40 +47,52 @@ fn check_start(call: &Call<'_>, table: &Arc<Table>) -> Result<(), Raise> {
     Ok(())
 }
 
-/// The key of an object.
+/// A key that was found.
 #[inline(always)]
-fn shown_key(call: &Call<'_>, stored: Stored<'_>) -> Word {
-    if let Some(key) = stored.index_key() {
-        return decode::term(&call.heap, key);
-    }
-    match stored.int_key_or_view() {
-        Ok(n) => call.int(n),
-        Err(object) => decode::term(&call.heap, object.key()),
+fn found_key(call: &Call<'_>, key: StoredKey<'_>) -> Word {
+    match key.int() {
+        Some(n) => call.int(n),
+        None => decode::term(&call.heap, key.term()),
     }
 }
 
 /// Returns the first key, the last one, or the one next to the call's key.
 #[inline(always)]
 fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
-    let mut key = atoms::END_OF_TABLE.word();
-    step(call, from_key, (way, false), |stored| {
-        key = shown_key(call, stored);
-        // A traversal doesn't continue from '$end_of_table', even if that is a key.
-        let known = layout::is_immediate(key) && key != atoms::END_OF_TABLE.word();
-        if known {
-            key as u64
-        } else {
-            0
+    tables::with_local(call, call.args[0], |table, local| {
+        let mut found = atoms::END_OF_TABLE.word();
+        let mut see = |key: StoredKey<'_>| {
+            found = found_key(call, key);
+            // A traversal doesn't continue from '$end_of_table', even if that is a key.
+            let known = layout::is_immediate(found) && found != atoms::END_OF_TABLE.word();
+            if known {
+                found as u64
+            } else {
+                0
+            }
+        };
+        // A key that is an immediate is recognized by its word, which is always the same.
+        let number = if from_key { call.args[1] as u64 } else { 0 };
+        if from_key && layout::is_immediate(call.args[1]) && local.has_shown(number) {
+            let stepped = table.step_on(local, asker(call), number, way, &mut see);
+            if stepped.is_some() {
+                return Ok(found);
+            }
         }
-    })?;
-    Ok(key)
+        step(call, (table, local), from_key, |local, key| {
+            table.step_to_key(local, asker(call), key, way, &mut see)
+        })?;
+        Ok(found)
+    })
 }
 
 fn to_objects(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     let mut found = KeyAndObjects::new(call);
-    step(call, from_key, (way, true), |stored| {
-        found.see(call, &stored.view());
-        0
+    tables::with_local(call, call.args[0], |table, local| {
+        step(call, (table, local), from_key, |local, key| {
+            let see = |stored: Stored<'_>| found.see(call, &stored.view());
+            table.step_to_objects(local, asker(call), key, way, see)
+        })
     })?;
     Ok(found.pair(call))
 }

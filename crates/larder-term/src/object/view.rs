@@ -38,13 +38,11 @@ pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
     (flags & (EXACT_KEY | COMPRESSED) == 0).then_some((arity, others))
 }
 
-/// Whether the index key of an object is the inline encoding of its key, as it usually is in hash
-/// order. May return `false` although it is.
+/// Whether the value begins with the exact key. Otherwise the key of the object follows from its
+/// index key and the first byte of the value.
 #[inline]
-pub fn index_key_is_key(value: &[u8]) -> bool {
-    value
-        .first()
-        .is_some_and(|header| header & (0x80 | EXACT_KEY | FROM_ORDER) == 0)
+pub fn has_exact_key(value: &[u8]) -> bool {
+    value.first().is_some_and(|header| header & EXACT_KEY != 0)
 }
 
 /// The key of an object of a table in key order, if it is an integer.
@@ -94,6 +92,28 @@ impl<'a> ObjectView<'a> {
         scratch: &'a mut Vec<u8>,
     ) -> ObjectView<'a> {
         open(index_key, value, keypos, scratch)
+    }
+
+    /// The key of an object. `scratch` is used as by `open`. Unless the value begins with the exact
+    /// key ([`has_exact_key`]), only its first byte is read.
+    ///
+    /// # Safety
+    /// As for `open`. Bytes that aren't read may be missing at the end of the value.
+    #[inline(always)]
+    pub unsafe fn key_of(
+        index_key: &'a [u8],
+        value: &'a [u8],
+        keypos: usize,
+        scratch: &'a mut Vec<u8>,
+    ) -> TermRef<'a> {
+        match value
+            .first()
+            .map_or(0, |header| header & (EXACT_KEY | FROM_ORDER))
+        {
+            0 => TermRef::within(index_key),
+            FROM_ORDER => TermRef::within(from_order(index_key, scratch)),
+            _ => open_flagged(index_key, value, keypos, scratch).key,
+        }
     }
 
     /// The number of elements.

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::read_ahead::{NextEntry, ReadAhead, StepFrom};
-use crate::stored::Stored;
+use crate::stored::{Stored, StoredKey};
 use crate::table::Table;
 use larder_index::{Direction, Key};
 use larder_term::TermRef;
@@ -82,41 +82,74 @@ impl Table {
         direction: Direction,
         visit: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<bool, Error> {
-        let visit = |stored: Stored<'_>| {
-            visit(stored.view().key());
+        let visit = |key: StoredKey<'_>| {
+            visit(key.term());
             0
         };
-        with_local(|local| self.step_in(local, who, from, (direction, false), visit))
+        with_local(|local| self.step_to_key(local, who, from, direction, visit))
     }
 
     /// Takes one step, for hosts: from a key, or from the edge if there is none, to the next key in
-    /// a direction. Calls `visit` with the first object under it, or if `all` is set, with each.
-    /// `visit` returns a number that stands for the key for ever, or 0 for none: see
-    /// [`Local::has_shown`].
+    /// a direction. Calls `visit` with that key. `visit` returns a number that stands for the key
+    /// for ever, or 0 for none: see [`Local::has_shown`].
+    ///
+    /// # Errors
+    /// `NoTable`, `Access`, `Busy`; `BadKey` as `next`.
+    #[inline]
+    pub fn step_to_key(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        from: Option<&[u8]>,
+        direction: Direction,
+        mut visit: impl FnMut(StoredKey<'_>) -> u64,
+    ) -> Result<bool, Error> {
+        let visit = |object: Stored<'_>| visit(StoredKey::of(object));
+        self.step_to(local, who, from, (direction, Wanted::Key), visit)
+    }
+
+    /// Like `step_to_key`. Calls `visit` with each object under the key.
+    ///
+    /// # Errors
+    /// Those of `step_to_key`.
+    #[inline]
+    pub fn step_to_objects(
+        &self,
+        local: &mut Local,
+        who: impl Who,
+        from: Option<&[u8]>,
+        direction: Direction,
+        mut visit: impl FnMut(Stored<'_>),
+    ) -> Result<bool, Error> {
+        let visit = |object: Stored<'_>| {
+            visit(object);
+            0
+        };
+        self.step_to(local, who, from, (direction, Wanted::Objects), visit)
+    }
+
+    /// Takes a step, and calls `visit` with what is wanted of the next key: one object under it, of
+    /// which only the key may be used, or each object.
     ///
     /// 1. Answer a step that continues the last one from the read-ahead batch, if that is current.
     /// 2. Otherwise ask the index for the entry next to the key. If the step continues the last
     ///    one, also read some entries behind it.
     /// 3. In an unordered table, check that the key is there, or was deleted since the table was
     ///    fixed.
-    ///
-    /// # Errors
-    /// `NoTable`, `Access`, `Busy`; `BadKey` as `next`.
     #[inline]
-    pub fn step_in(
+    fn step_to(
         &self,
         local: &mut Local,
         who: impl Who,
         from: Option<&[u8]>,
-        (direction, all): (Direction, bool),
+        (direction, wanted): (Direction, Wanted),
         mut visit: impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
         self.may_read(who)?;
         let way = self.way(direction);
         let mut continues = false;
-        // (1) This pins no epoch, and reads no leaf. It never answers with all objects of a bag's
-        // key.
-        if let Some(key) = from.filter(|_| self.reads_ahead(all)) {
+        // (1) This pins no epoch, and reads no leaf.
+        if let Some(key) = from.filter(|_| self.may_answer(&local.read_ahead, wanted)) {
             continues = self.continues(&local.read_ahead, StepFrom::Key(key), way);
             if !continues {
                 local.read_ahead.begins_anew();
@@ -125,7 +158,7 @@ impl Table {
                 return Ok(note_shown(&mut local.read_ahead, shown));
             }
         }
-        self.look(local, (from, continues), (way, all), &mut visit)
+        self.look(local, (from, continues), (way, wanted), &mut visit)
     }
 
     /// Takes a step from the key that was shown as this number. Answers it from the read-ahead
@@ -137,7 +170,7 @@ impl Table {
         who: impl Who,
         number: u64,
         direction: Direction,
-        mut visit: impl FnMut(Stored<'_>) -> u64,
+        mut visit: impl FnMut(StoredKey<'_>) -> u64,
     ) -> Option<bool> {
         self.may_read(who).ok()?;
         if !self.continues(
@@ -148,14 +181,19 @@ impl Table {
             return None;
         }
         let next = self.read_ahead(&mut local.read_ahead)?;
+        let mut visit = |object: Stored<'_>| visit(StoredKey::of(object));
         let shown = self.show(next, &mut local.plain, &mut visit);
         Some(note_shown(&mut local.read_ahead, shown))
     }
 
-    /// Whether a step may be answered from the read-ahead batch.
+    /// Whether a step may be answered from the read-ahead batch: a step to a key always, a step to
+    /// its objects if the batch has them (invariants 2 and 3 there).
     #[inline(always)]
-    fn reads_ahead(&self, all: bool) -> bool {
-        !all || self.kind().is_unique()
+    fn may_answer(&self, ahead: &ReadAhead, wanted: Wanted) -> bool {
+        match wanted {
+            Wanted::Key => true,
+            Wanted::Objects => self.kind().is_unique() && ahead.has_objects(),
+        }
     }
 
     /// Whether a step continues the last one of this thread.
@@ -198,7 +236,7 @@ impl Table {
         &self,
         local: &mut Local,
         (from, continues): (Option<&[u8]>, bool),
-        (way, all): (Direction, bool),
+        (way, wanted): (Direction, Wanted),
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
         let guard = local.pin();
@@ -208,7 +246,7 @@ impl Table {
         // Entries that are read ahead from a bounded table may have expired when they are needed.
         let lasts = op.store.bounded().is_none();
         let same = |key: &[u8], seen| op.store.index.unchanged(&guard, self.key(key), seen);
-        if from.is_none() && lasts && self.reads_ahead(all) {
+        if from.is_none() && lasts && self.may_answer(&local.read_ahead, wanted) {
             let first = local.read_ahead.first_unchanged(changes.number(), same);
             if let Some(first) = first {
                 let shown = self.show(first, &mut local.plain, visit);
@@ -235,12 +273,21 @@ impl Table {
         // is another one.
         let is_first = from.is_none();
         let from = from.map(|key| self.key(key));
-        let here = op.go(from, way, more, &mut local.read_ahead);
+        // Of a step to a key, the index copies the key and little else. A layer above the index
+        // (bounds, versions) may need the whole values.
+        let heads = wanted == Wanted::Key && self.kind().is_unique() && op.store.is_bare();
+        let ahead = &mut local.read_ahead;
+        ahead.spare.heads = heads && !ahead.needs_values(changes.number());
+        let mut here = op.go(from, way, more, ahead);
+        if ahead.note_exact(changes.number()) {
+            ahead.spare.heads = false;
+            here = op.go(from, way, more, ahead);
+        }
         // (3) In an ordered_set the key need not be there.
         if let (Some(key), false, false) = (from, here, self.kind().is_ordered()) {
             self.check_deleted(&op, key)?;
         }
-        if !self.reads_ahead(all) {
+        if wanted == Wanted::Objects && !self.kind().is_unique() {
             return Ok(self.give_all(&op, local, visit));
         }
         let ReadAhead { spare, .. } = &local.read_ahead;
@@ -305,6 +352,13 @@ impl Table {
             return some.is_some();
         }
     }
+}
+
+/// What a step shows of the next key.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wanted {
+    Key,
+    Objects,
 }
 
 /// Records the number that the key of an answer was shown as. Returns whether there was an answer.

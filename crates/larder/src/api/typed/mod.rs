@@ -361,9 +361,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         let mut found = Ok(None);
         self.table.patiently(|| {
             with_local(|local| {
-                table.step_in(local, me, None, (direction, false), |stored| {
+                table.step_to_objects(local, me, None, direction, |stored| {
                     found = row::row(stored).map(Some);
-                    0
                 })
             })
         })?;
