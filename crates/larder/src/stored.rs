@@ -31,8 +31,8 @@ impl<'a> Stored<'a> {
         Self::beginning(key, (value, value.len()), keypos, plain)
     }
 
-    /// Like `new`, but the value is the first `len` bytes of `bytes`. Others may follow, such as the
-    /// unused end of a fixed-size buffer.
+    /// Like `new`, but the value is the first `len` bytes of `bytes`. Others may follow, such as
+    /// the unused end of a fixed-size buffer.
     #[inline]
     pub(crate) fn beginning(
         key: &'a [u8],
@@ -62,6 +62,7 @@ impl<'a> Stored<'a> {
     }
 
     /// The key, if it is a binary of at most 512 bytes in an ordered_set, none of them zero.
+    #[cfg(feature = "serde")]
     #[inline]
     pub(crate) fn binary_key(&self) -> Option<&'a [u8]> {
         object::ordered_binary(self.key, self.bytes)
@@ -74,6 +75,7 @@ impl<'a> Stored<'a> {
     }
 
     /// The value.
+    #[cfg(feature = "serde")]
     #[inline]
     pub(crate) fn value(&self) -> &'a [u8] {
         &self.bytes[..self.len]
