@@ -475,8 +475,8 @@ impl<'g> TreeView<'g> {
     }
 
     /// Appends the position and the first `limit` bytes of the value of entry `i`. Returns where
-    /// the value begins. If the object is outside, appends the position alone, and returns the handle,
-    /// too.
+    /// the value begins. If the object is outside, appends the position alone, and returns the
+    /// handle, too.
     #[inline]
     fn copy_entry(
         &self,
