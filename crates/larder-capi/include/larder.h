@@ -62,8 +62,7 @@ typedef enum larder_status {
   // An argument is a null pointer, or a number that is out of range.
   LARDER_BAD_ARGUMENT = 12,
   // There is no room for the row: the table has a limit and doesn't evict, or its structure has
-  // a
-  // fixed size. All functions that insert or change rows may return it.
+  // a fixed size. All functions that insert or change rows may return it.
   LARDER_FULL = 13,
   // The operation exceeds what the engine can represent.
   LARDER_SYSTEM_LIMIT = 14,

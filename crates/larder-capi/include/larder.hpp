@@ -69,8 +69,7 @@ public:
     iterator begin() { return iterator(this); }
     iterator end() { return iterator(); }
     // The next results: `most` of them, or fewer at the end. Empty if there are no more. Results
-    // that
-    // an iterator has already fetched, up to 256, are not among them.
+    // that an iterator has already fetched, up to 256, are not among them.
     terms next(std::size_t most) {
         terms page;
         detail::check(larder_rows_next(rows_.get(), most, page.get()));
@@ -189,8 +188,7 @@ public:
         return filled([&](larder_terms *out) { return larder_get(table_, k, out); });
     }
     // Adds to the integer under a key, and returns the sum. A counter that doesn't exist starts
-    // from
-    // 0.
+    // from 0.
     std::int64_t add(key k, std::int64_t increment) const {
         std::int64_t sum = 0;
         detail::check(larder_add_i64(table_, k, increment, &sum));
@@ -233,8 +231,7 @@ public:
         return gone;
     }
     // Replaces the element at a position, counted from 1, of the row under a key. Returns whether
-    // the
-    // key exists.
+    // the key exists.
     bool update(view k, std::size_t position, view element) const {
         return detail::check(larder_update(table_, k, position, element));
     }
@@ -355,9 +352,8 @@ public:
         return filled([&](larder_terms *out) { return larder_info(table_, out); });
     }
     // Subscribes to the changes of the table from now on. `filter` is a match specification: the
-    // feed
-    // only has changes of rows that match. `limit` is the number of changes by which the feed may
-    // fall behind before the oldest ones are lost; 0 means 10,000.
+    // feed only has changes of rows that match. `limit` is the number of changes by which the feed
+    // may fall behind before the oldest ones are lost; 0 means 10,000.
     larderpp::feed subscribe(const std::optional<std::string> &filter = std::nullopt,
                              std::size_t limit = 0) const {
         larder_feed *made = nullptr;
@@ -534,8 +530,7 @@ private:
 };
 
 // A list of operations and conditions on known keys. A commit performs all of them at one instant,
-// or
-// none. The list stays as it is, and can be committed again.
+// or none. The list stays as it is, and can be committed again.
 class operations {
 public:
     operations() : operations_(larder_operations_new()) {}
@@ -559,8 +554,8 @@ public:
         return did(larder_op_update(get(), t.get(), k, position, element));
     }
     // Commits the operations. Returns std::nullopt if they took effect. Otherwise the number,
-    // counted
-    // from 1, of the first operation whose condition doesn't hold. Nothing has changed then.
+    // counted from 1, of the first operation whose condition doesn't hold. Nothing has changed
+    // then.
     std::optional<std::size_t> commit() const {
         std::size_t first = 0;
         if (detail::check(larder_operations_commit(get(), &first))) return std::nullopt;
@@ -592,8 +587,7 @@ public:
         return larder_transaction_table(transaction_.get(), index);
     }
     // Whether nobody has changed anything that the transaction has read or written so far. If not,
-    // a
-    // commit would fail.
+    // a commit would fail.
     bool validate() const {
         const larder_status status = larder_validate(transaction_.get());
         if (status == LARDER_CONFLICT) return false;
@@ -612,9 +606,8 @@ private:
 };
 
 // Runs f in a transaction on these tables, and returns its result. f is called with the
-// transaction,
-// and called again if others have changed what it has read. So it must have no other effects. If f
-// throws, the transaction ends without effect.
+// transaction, and called again if others have changed what it has read. So it must have no other
+// effects. If f throws, the transaction ends without effect.
 template <class F> auto transact(std::initializer_list<table_ref> tables, F &&f) {
     transaction own(tables);
     while (true) {
@@ -629,8 +622,7 @@ template <class F> auto transact(std::initializer_list<table_ref> tables, F &&f)
 }
 
 // Waits until all memory of deleted rows and dropped tables is freed, at most for this time.
-// Returns
-// whether it is.
+// Returns whether it is.
 inline bool quiesce(std::chrono::milliseconds timeout) {
     return detail::check(
         larder_quiesce(timeout.count() < 0 ? 0 : static_cast<std::uint64_t>(timeout.count())));

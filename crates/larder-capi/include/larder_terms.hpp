@@ -294,8 +294,7 @@ template <class... Ts> terms row(const Ts &...elements) {
 }
 
 // A key, or a bound of a range: an integer, a text or a term. std::nullopt is no bound. A key
-// refers
-// to the text or term that it was made of.
+// refers to the text or term that it was made of.
 class key {
 public:
     template <

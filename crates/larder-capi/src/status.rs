@@ -43,8 +43,7 @@ pub enum Status {
     /// An argument is a null pointer, or a number that is out of range.
     BadArgument = 12,
     /// There is no room for the row: the table has a limit and doesn't evict, or its structure has
-    /// a
-    /// fixed size. All functions that insert or change rows may return it.
+    /// a fixed size. All functions that insert or change rows may return it.
     Full = 13,
     /// The operation exceeds what the engine can represent.
     SystemLimit = 14,

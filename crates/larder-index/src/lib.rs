@@ -26,8 +26,7 @@
 //! # What a concurrent reader may see
 //!
 //! * `get` and `contains` return the state at one instant. They take no lock. They wait only while
-//!   a
-//!   writer changes the leaf that they read.
+//!   a writer changes the leaf that they read.
 //! * `update` is atomic for its key.
 //! * A batch of a scan is the state of its entries at one instant. Different batches are of
 //!   different instants. A scan returns each key that is present throughout the scan exactly once,
@@ -164,8 +163,7 @@ pub fn multi_with<R: KeyRule + 'static>(rule: R, config: LeafConfig) -> Box<dyn 
 }
 
 /// Like [`multi_with`]. [`Objects::find`] and [`Objects::remove_same`] only consider values with
-/// the
-/// same hash, by this function.
+/// the same hash, by this function.
 pub fn multi_hashed<R: KeyRule + 'static>(
     rule: R,
     config: LeafConfig,

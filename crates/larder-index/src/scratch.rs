@@ -11,9 +11,8 @@ thread_local! {
 pub(crate) const KEEP: usize = 1 << 20;
 
 /// Calls `f` with the thread's buffer, with its content from the last call. Afterwards the buffer
-/// is
-/// kept for the next call if `keeps` returns `true`. If the thread's buffer is in use, by a caller
-/// further up, or the thread is ending, `f` gets a new one.
+/// is kept for the next call if `keeps` returns `true`. If the thread's buffer is in use, by a
+/// caller further up, or the thread is ending, `f` gets a new one.
 pub fn with_spare<S: Default, T>(
     spare: &'static LocalKey<Cell<Option<S>>>,
     keeps: impl FnOnce(&S) -> bool,

@@ -9,9 +9,8 @@
 //!
 //! Larson takes the number of a bucket from the low bits of the hash. Here it is the top bits in
 //! reverse order. So each bucket has one range of hashes, and a split makes two neighbouring
-//! ranges. A
-//! walk through the buckets in the order of hashes can resume at a hash, however often buckets have
-//! been split and joined meanwhile.
+//! ranges. A walk through the buckets in the order of hashes can resume at a hash, however often
+//! buckets have been split and joined meanwhile.
 //!
 //! Invariants:
 //! 1. The hashes of a bucket agree in level + 1 bits if its number is less than `divided`, or at
@@ -69,8 +68,7 @@ impl Address {
     }
 
     /// Calls `each` with the buckets in the order of hashes, beginning with that of a hash, or at
-    /// the
-    /// edge, until `each` returns `false`. Returns whether the end was reached.
+    /// the edge, until `each` returns `false`. Returns whether the end was reached.
     pub(crate) fn walk(
         self,
         forward: bool,
@@ -103,9 +101,8 @@ impl Address {
     }
 
     /// Adds a bucket, which becomes the last one. Returns the bucket that is split, and a mask of
-    /// the
-    /// hash. Entries whose hash has this bit set move to the new bucket. `None` if there is no bit
-    /// left.
+    /// the hash. Entries whose hash has this bit set move to the new bucket. `None` if there is no
+    /// bit left.
     pub(crate) fn grow(&mut self) -> Option<(usize, u64)> {
         if self.level + 1 >= MOST_LEVEL.min(BITS) {
             return None;

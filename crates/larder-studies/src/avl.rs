@@ -1,6 +1,5 @@
 //! An AVL tree. `ordered_set` of OTP is one; since OTP 22, with write concurrency, so are the bases
-//! of
-//! its contention-adapting tree.
+//! of its contention-adapting tree.
 //!
 //! ```text
 //!             k             balance = height of the right - height of the left: -1, 0 or 1
@@ -26,21 +25,17 @@
 //!
 //! *The static stack.* `next` and `prev` ask for one neighbour at a time. From the root this takes
 //! O(log n). OTP keeps the stack of the last walk with the table. If a walk begins where the last
-//! one
-//! ended, it continues with that stack, in O(1) amortised, and compares one key. Only one walk at a
-//! time
-//! can use the stack. Others descend. The patch that was measured in 2013 gave each call a stack of
-//! its
-//! own, which is this tree with `static_stack` off.
+//! one ended, it continues with that stack, in O(1) amortised, and compares one key. Only one walk
+//! at a time can use the stack. Others descend. The patch that was measured in 2013 gave each call
+//! a stack of its own, which is this tree with `static_stack` off.
 //!
 //! Source: G. M. Adelson-Velsky, E. M. Landis, "An algorithm for the organization of information",
-//! 1962; OTP's documented behaviour.
-//! Deviation: a short key is stored in its node, beside the links.
+//! 1962; OTP's documented behaviour. Deviation: a short key is stored in its node, beside the
+//! links.
 //!
 //! *Split and join*, for the contention-adapting tree. A split removes the root, and so gets two
-//! trees.
-//! A join links the lower tree to an inner edge of the higher one. Both take O(log n), as in OTP.
-//! Afterwards `len` counts the entries, in O(n).
+//! trees. A join links the lower tree to an inner edge of the higher one. Both take O(log n), as in
+//! OTP. Afterwards `len` counts the entries, in O(n).
 //!
 //! When not to use it: for many writers, since there is one lock; for tables that don't fit in the
 //! cache, since a lookup has a miss for each of up to 1.44 log₂ n levels. The default structure is
@@ -170,8 +165,7 @@ impl<W> Avl<W> {
     }
 
     /// Restores invariant 2 at a node whose subtree on `side` is too high by one. Returns the new
-    /// top
-    /// of the subtree, and whether the subtree became lower.
+    /// top of the subtree, and whether the subtree became lower.
     fn rotate(&mut self, top: Link, side: usize) -> (Link, bool) {
         let (heavy, other) = (weight(side), 1 - side);
         let kid = self.nodes[top].kids[side];
@@ -188,8 +182,7 @@ impl<W> Avl<W> {
         self.nodes[top].kids[side] = self.nodes[kid].kids[other];
         self.nodes[kid].kids[other] = top;
         // If the child is balanced, which only occurs after a removal, the subtree keeps its
-        // height.
-        // Nothing above changes then.
+        // height. Nothing above changes then.
         let even = self.nodes[kid].balance == 0;
         self.nodes[top].balance = if even { heavy } else { 0 };
         self.nodes[kid].balance = if even { -heavy } else { 0 };
@@ -224,8 +217,7 @@ impl<W> Avl<W> {
     fn retrace(&mut self, mut path: Path, grew: bool) {
         while let Some((parent, side)) = path.pop() {
             // Below the parent, invariant 2 holds. The subtree on this side became higher or lower
-            // by
-            // one, and the parent's balance doesn't include that yet.
+            // by one, and the parent's balance doesn't include that yet.
             let change = if grew { weight(side) } else { -weight(side) };
             let balance = self.nodes[parent].balance + change;
             let settled = match balance {
@@ -234,8 +226,7 @@ impl<W> Avl<W> {
                     self.link(&path, top);
                     // After an insert, a rotation that makes the subtree lower restores its height,
                     // and nothing above changes. After a removal, the parent's subtree became
-                    // lower,
-                    // and the loop continues.
+                    // lower, and the loop continues.
                     lower == grew
                 }
                 _ => {
@@ -316,8 +307,7 @@ impl<W> Avl<W> {
 
     fn walk_with(&self, stack: &mut Stack, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
         // The stack is of the tree as it is now (invariant 3). If the walk continues behind the
-        // last
-        // node of the stack, the stack has the nodes that follow.
+        // last node of the stack, the stack has the nodes that follow.
         let goes_on = stack.last != NIL
             && stack.forward == cut.is_forward()
             && cut.goes_on_after(&self.nodes[stack.last].position);

@@ -29,13 +29,11 @@
 //!
 //! Source: R. Bayer, E. McCreight, "Organization and maintenance of large ordered indexes", 1972.
 //! Deviations: a node that is too short shares entries evenly with its neighbour. In the paper it
-//! gets
-//! one. To split a tree, the nodes of one part are counted, in O(n / M).
+//! gets one. To split a tree, the nodes of one part are counted, in O(n / M).
 //!
 //! When not to use it: for many writers, since there is one lock. With M between 16 and 64 it is
-//! faster
-//! than the AVL tree. The default structure, which compares heads of keys and packs its leaves, is
-//! faster than both.
+//! faster than the AVL tree. The default structure, which compares heads of keys and packs its
+//! leaves, is faster than both.
 
 use crate::position::spilled;
 use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
@@ -216,8 +214,7 @@ impl<W> Node<W> {
             self.entries.remove(i)
         } else {
             // An entry of an inner node separates two children. Replace it by its successor, the
-            // first
-            // entry of the child behind it.
+            // first entry of the child behind it.
             let successor = self.children[i + 1].remove_edge(false, work);
             let gone = std::mem::replace(&mut self.entries[i], successor);
             self.mend(i + 1, work);
@@ -228,8 +225,7 @@ impl<W> Node<W> {
     }
 
     /// Removes the first or the last entry of the subtree, without updating the count of entries.
-    /// The
-    /// node may be too short then.
+    /// The node may be too short then.
     fn remove_edge(&mut self, last: bool, work: &mut Work<'_>) -> Entry<W> {
         if self.is_leaf() {
             let i = if last { self.entries.len() - 1 } else { 0 };
@@ -271,8 +267,7 @@ impl<W> Node<W> {
     }
 
     /// Joins this tree with a lower one, which is behind it if `last` is set, and otherwise before
-    /// it.
-    /// `middle` is an entry between the two.
+    /// it. `middle` is an entry between the two.
     fn graft(
         &mut self,
         other: Node<W>,

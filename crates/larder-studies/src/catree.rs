@@ -17,8 +17,7 @@
 //! 1. The entries left of a route are before its position. Those right of it are at or past it.
 //! 2. An invalid base has been replaced. A base becomes invalid under its lock, and stays so.
 //! 3. Routes are immutable, and slots change under the mutex `shape`. A thread that waits for it
-//!    holds
-//!    the lock of one base at most. A thread that holds it waits for no base. So there is no
+//!    holds the lock of one base at most. A thread that holds it waits for no base. So there is no
 //!    deadlock.
 //!
 //! Steps of a change:
@@ -43,16 +42,13 @@
 //! Linearisation point of an operation: any instant at which it holds the lock of a valid base.
 //!
 //! Source: K. Sagonas, K. Winblad, "A contention adapting approach to concurrent ordered sets",
-//! JPDC 115, 2018; OTP's documented behaviour.
-//! Deviations: changes of the shape take one mutex. The paper locks the routes that change. Because
-//! of
-//! the counts such changes are rare. Readers don't count, nor do writers that found an invalid
-//! base. A
-//! scan locks one base at a time, and each batch is as of one instant.
+//! JPDC 115, 2018; OTP's documented behaviour. Deviations: changes of the shape take one mutex. The
+//! paper locks the routes that change. Because of the counts such changes are rare. Readers don't
+//! count, nor do writers that found an invalid base. A scan locks one base at a time, and each
+//! batch is as of one instant.
 //!
 //! When not to use it: for a single thread, since the structure alone is faster; for scans that
-//! must
-//! be fast while many threads write.
+//! must be fast while many threads write.
 
 use crate::raw::slot::Slot;
 use crate::scheme::{Changer, Old, Reader, Scheme};
@@ -226,8 +222,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         right: impl Fn(&[u8]) -> bool,
     ) -> Found<'g, S> {
         // No lock is needed. Routes are immutable, and a slot is only changed to a replacement of
-        // its
-        // content. If the base is replaced meanwhile, the caller finds it invalid under its lock.
+        // its content. If the base is replaced meanwhile, the caller finds it invalid under its
+        // lock.
         let mut bound = None;
         let mut slot = &self.root;
         loop {
@@ -271,8 +267,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     /// Step 4: adds to the count of a base. Returns the new count.
     fn count(&self, base: &Base<S>, by: i64) -> i64 {
         // Ordering, both: Relaxed, the count is a hint. The lock of the base serialises writers.
-        // The
-        // count is clamped, so that a base that was quiet for a long time can still be split soon.
+        // The count is clamped, so that a base that was quiet for a long time can still be split
+        // soon.
         let clamp = self.adaptation.clamp;
         let now = (base.contention.load(Relaxed) + by).clamp(-clamp, clamp);
         base.contention.store(now, Relaxed);

@@ -1,6 +1,5 @@
 //! A standard hash table, hashbrown, under one lock. It takes the place of `std::unordered_set` in
-//! the
-//! experiment of 2013.
+//! the experiment of 2013.
 //!
 //! ```text
 //!   pages    [ hashbrown ] [ hashbrown ] [ hashbrown ] ...     up to 256 entries each on average
@@ -9,10 +8,8 @@
 //! ```
 //!
 //! A hash table has no order. But a scan that resumes after other operations needs one. So the
-//! table
-//! is divided into pages by the top bits of the hash. A scan orders one page at a time: it makes a
-//! heap
-//! of the entries from the cut on, in O(256), and takes them from it in order.
+//! table is divided into pages by the top bits of the hash. A scan orders one page at a time: it
+//! makes a heap of the entries from the cut on, in O(256), and takes them from it in order.
 //!
 //! Invariants:
 //! 1. A page has the entries with the hashes of its address.
@@ -27,14 +24,13 @@
 //!    from.
 //!
 //! Cost: each operation has an additional access, to the array of pages. A step of a scan that
-//! wants
-//! one entry takes some microseconds. In return, no insert pays for a rehash of the whole table.
+//! wants one entry takes some microseconds. In return, no insert pays for a rehash of the whole
+//! table.
 //!
 //! Source: the study of 2013. hashbrown follows Google's SwissTable.
 //!
 //! When not to use it: for many writers, since there is one lock; for tables that are traversed
-//! more
-//! often than looked up.
+//! more often than looked up.
 
 use crate::address::Address;
 use crate::position::{hash_of, spilled};

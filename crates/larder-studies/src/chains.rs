@@ -18,8 +18,7 @@
 //! 3. If the first node has changed, store its number in the head.
 //!
 //! Tables store heads in different ways. So a function that changes a chain returns the new head,
-//! if
-//! the head has changed, and the caller stores it.
+//! if the head has changed, and the caller stores it.
 
 use crate::position::spilled;
 use crate::sequential::Visitor;
@@ -39,8 +38,7 @@ pub(crate) struct Node<W, M> {
 }
 
 /// A place in a chain: the node before it ([`NIL`] at the beginning), and the node at it ([`NIL`]
-/// at
-/// the end).
+/// at the end).
 #[derive(Clone, Copy)]
 pub(crate) struct Place {
     pub(crate) before: u32,
@@ -163,8 +161,7 @@ impl<W, M> Chains<W, M> {
     }
 
     /// Visits the nodes of a chain that the cut admits, and for which `seen` returns `true`.
-    /// Returns
-    /// whether to continue.
+    /// Returns whether to continue.
     pub(crate) fn walk(
         &self,
         head: u32,
@@ -173,8 +170,7 @@ impl<W, M> Chains<W, M> {
         f: &mut Visitor<'_, W>,
     ) -> bool {
         // Collect the nodes first, so that they can be reversed. Links only lead forward, and
-        // chains
-        // are short.
+        // chains are short.
         let mut ids: SmallVec<[u32; 16]> = SmallVec::new();
         let mut at = head;
         while at != NIL {

@@ -50,8 +50,7 @@ pub(crate) struct Chosen(Vec<(&'static str, Value)>);
 
 impl Chosen {
     /// Combines the options in `said` with the defaults. If an option is given twice, the last
-    /// value
-    /// counts.
+    /// value counts.
     pub(crate) fn new(
         name: &str,
         choices: &'static [Choice],

@@ -7,8 +7,8 @@
 //! ```
 //!
 //! A structure doesn't need to know the kind of a cut. It calls [`Cut::has_left`] with the
-//! positions
-//! that it visits. The result is monotone: if a position is left of the cut, all smaller ones are.
+//! positions that it visits. The result is monotone: if a position is left of the cut, all smaller
+//! ones are.
 
 use larder_index::{Direction, Start};
 
@@ -46,9 +46,8 @@ impl<'a> Cut<'a> {
     }
 
     /// The cut for a walk that begins with the entry whose position is a prefix of `bytes`. If
-    /// there is
-    /// none, a walk forward begins with the first entry past `bytes`, and a walk backward with the
-    /// last one before it.
+    /// there is none, a walk forward begins with the first entry past `bytes`, and a walk backward
+    /// with the last one before it.
     pub fn around(bytes: &'a [u8], direction: Direction) -> Self {
         let left = match direction {
             Direction::Forward => Left::LessApart(bytes),
@@ -119,8 +118,7 @@ impl<'a> Cut<'a> {
     }
 
     /// Whether this walk continues one that has visited this position last. Positions are
-    /// prefix-free.
-    /// So there is none between a position and the same with a zero byte appended.
+    /// prefix-free. So there is none between a position and the same with a zero byte appended.
     pub fn goes_on_after(&self, position: &[u8]) -> bool {
         match (self.left, self.direction) {
             (Left::LessOrSame(p), Direction::Forward) | (Left::Less(p), Direction::Backward) => {

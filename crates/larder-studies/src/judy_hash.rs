@@ -10,8 +10,7 @@
 //! 1. The array has the buckets with at least one entry. The value of a bucket is the number of the
 //!    first node of its chain. A bucket without entries takes no memory.
 //! 2. A chain (`chains`) has the entries whose hash begins with the bits of the bucket, by
-//!    ascending
-//!    position.
+//!    ascending position.
 //!
 //! So the array, and the chains in it, are in the order of positions, and a scan can resume at a
 //! position.
@@ -28,8 +27,7 @@
 //! addresses.
 //!
 //! When not to use it: for many writers, since there is one lock; for small tables, in which a
-//! plain
-//! hash table takes fewer steps; for traversals in key order.
+//! plain hash table takes fewer steps; for traversals in key order.
 
 use crate::chains::{Chains, NewHead, Place};
 use crate::position::hash_of;

@@ -9,14 +9,11 @@
 //! Positions are only stored in the array, which restores them in a walk.
 //!
 //! *Zero bytes.* Strings of JudySL end with a zero byte, so they can't contain one. A zero byte of
-//! a
-//! position is encoded as 01 01, and a byte 01 as 01 02. This preserves the order. Strings of
-//! JudyESL
-//! have a length, so positions aren't encoded.
+//! a position is encoded as 01 01, and a byte 01 as 01 02. This preserves the order. Strings of
+//! JudyESL have a length, so positions aren't encoded.
 //!
 //! Invariant: the array has the string of a position if and only if there is an entry. Its value is
-//! the
-//! number of the entry's word.
+//! the number of the entry's word.
 //!
 //! Steps of a change:
 //! 1. Look up the number.
@@ -30,10 +27,8 @@
 //! entries of one part one by one.
 //!
 //! When to use it: for many keys with common prefixes, which take little memory. When not to use
-//! it: for
-//! many writers, since there is one lock; for walks of single steps, since each step descends from
-//! the
-//! root; for lookups of random keys, which a hash table finds in fewer steps.
+//! it: for many writers, since there is one lock; for walks of single steps, since each step
+//! descends from the root; for lookups of random keys, which a hash table finds in fewer steps.
 
 use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
 use crate::slab::Slab;
@@ -174,8 +169,8 @@ impl<C: Strings, W> JudyText<C, W> {
         };
         C::with(bytes, |bytes| string.extend_from_slice(bytes));
         // Any kind of cut at some bytes is directly before or directly behind the last entry that
-        // isn't
-        // past these bytes. So find that entry, and then check on which side of the cut it is.
+        // isn't past these bytes. So find that entry, and then check on which side of the cut it
+        // is.
         match self.step(Step::AtOrBefore, string) {
             None if forward => self.step(edge, string),
             None => None,

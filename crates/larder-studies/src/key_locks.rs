@@ -2,10 +2,8 @@
 //!
 //! A change must read an entry and change it in one atomic step, and call its closure exactly once.
 //! In a lock-free structure, an entry that is absent has no node that could be locked. So the
-//! writers
-//! of one position exclude each other by one of 64 locks, which is chosen by a hash of the
-//! position.
-//! Readers take none of them.
+//! writers of one position exclude each other by one of 64 locks, which is chosen by a hash of the
+//! position. Readers take none of them.
 //!
 //! A lock also shows whether a change is under way. A thread can wait until it is finished
 //! ([`KeyLocks::settle`]).

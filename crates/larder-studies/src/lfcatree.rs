@@ -32,39 +32,30 @@
 //! - (d) Replace the route by the sibling of the leaf.
 //!
 //! Readers never wait. A frozen slot has the leaf that it had when it was frozen, and no thread
-//! changes
-//! its entries before (d).
+//! changes its entries before (d).
 //!
 //! A writer whose compare-and-exchange has failed adds 250 to the count. Otherwise it subtracts 1.
-//! A
-//! leaf is split above 1,000, and joined below −1,000.
+//! A leaf is split above 1,000, and joined below −1,000.
 //!
 //! Linearisation point of a lookup: the load of the leaf from its slot. That of a batch of a scan,
-//! or
-//! of a range: the load of its last leaf, if a second look at the other leaves finds them unchanged
-//! (`lfcatree/range`). So a batch is of one instant, and a scan stops no writer. There is one
-//! exception:
-//! if others keep writing to leaves that are empty when the scan passes them. Then the entries of
-//! the
-//! batch are of one instant, and each of these leaves was empty at some instant of the scan.
+//! or of a range: the load of its last leaf, if a second look at the other leaves finds them
+//! unchanged (`lfcatree/range`). So a batch is of one instant, and a scan stops no writer. There is
+//! one exception: if others keep writing to leaves that are empty when the scan passes them. Then
+//! the entries of the batch are of one instant, and each of these leaves was empty at some instant
+//! of the scan.
 //!
-//! Source: K. Winblad, K. Sagonas, B. Jonsson, "Lock-free contention adapting search trees",
-//! SPAA 2018.
-//! Deviations:
+//! Source: K. Winblad, K. Sagonas, B. Jonsson, "Lock-free contention adapting search trees", SPAA
+//! 2018. Deviations:
 //! - Joins are not lock-free. One thread joins at a time, others skip the join, and writers wait
-//!   while
-//!   their leaf is frozen.
+//!   while their leaf is frozen.
 //! - A range is read optimistically. After some failed attempts its leaves are frozen. In the
-//!   paper, a
-//!   range query puts a mark into all its leaves, and writers help it.
+//!   paper, a range query puts a mark into all its leaves, and writers help it.
 //! - The writers of one position exclude each other (`key_locks`), because the closure of a change
-//!   is
-//!   called once.
+//!   is called once.
 //! - Leaves are height-balanced trees. In the paper they are treaps.
 //!
 //! When not to use it: for a single thread, since each change makes about log₂ n nodes; for bags
-//! with
-//! many objects per key, since each change copies their handles.
+//! with many objects per key, since each change copies their handles.
 
 mod range;
 
@@ -271,8 +262,7 @@ impl<W: Word> LfCaTree<W> {
     }
 
     /// Step 4: replaces a leaf and its neighbour by one leaf, and removes the route between them.
-    /// Does
-    /// nothing if another thread is joining, or if a leaf can't be frozen.
+    /// Does nothing if another thread is joining, or if a leaf can't be frozen.
     fn join(&self, guard: &Guard, position: &[u8]) {
         let Some(_joins) = self.joins.try_lock() else {
             return;
@@ -282,8 +272,7 @@ impl<W: Word> LfCaTree<W> {
             return;
         };
         // Only this thread removes routes (invariant 3), so the parent stays in its slot. Leaves
-        // may
-        // still be split.
+        // may still be split.
         let Some(Node::Route(parent)) = above.load(guard) else {
             return;
         };
@@ -314,8 +303,7 @@ impl<W: Word> LfCaTree<W> {
         } else {
             // (c) must precede (d). After (d), a search for an entry of this leaf reaches the
             // neighbour's slot, which must have the joined leaf by then. Between the two stores,
-            // such
-            // a search still reaches the old leaf, which is frozen.
+            // such a search still reaches the old leaf, which is frozen.
             edge.store(Some(new), guard);
             above.store(sibling.share(guard), guard);
         }
@@ -351,8 +339,7 @@ fn edge<'g, W: Word>(top: &'g Slot<Node<W>>, side: usize, guard: &'g Guard) -> &
 }
 
 /// Freezes a slot, so that no writer replaces its leaf. `None` if other writers keep replacing it,
-/// or
-/// if the slot has no leaf any more.
+/// or if the slot has no leaf any more.
 fn freeze<'g, W: Word>(slot: &'g Slot<Node<W>>, guard: &'g Guard) -> Option<&'g Leaf<W>> {
     const TRIES: usize = 4;
     (0..TRIES).find_map(|_| {
@@ -425,8 +412,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
             (visited || walked != Walked::Torn).then_some(walked)
         };
         // A strict walk fails if empty leaves that it has passed are written to. After some
-        // failures,
-        // accept that each was empty at some instant.
+        // failures, accept that each was empty at some instant.
         let strict = (0..TRIES).find_map(|_| once(true));
         strict.or_else(|| once(false)) == Some(Walked::ToTheEnd)
     }

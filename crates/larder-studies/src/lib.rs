@@ -1,6 +1,5 @@
 //! The data structures of the published studies of ETS, as indexes. Use them to compare them with
-//! the
-//! default structures, and with each other, on your own data.
+//! the default structures, and with each other, on your own data.
 //!
 //! ```
 //! use larder_index::{pin, Change, Key};
@@ -31,21 +30,17 @@
 //!
 //! A structure maps a *position* (the key, or its hash and the key) to a machine word. In an index
 //! with one value per key, the word owns the value. In an index with many, it owns all values of
-//! the
-//! key, in order of arrival. Hash-ordered structures keep their buckets in the order of the top
-//! bits
-//! of the hash. So a scan can resume at a position, even if the table has grown or shrunk.
+//! the key, in order of arrival. Hash-ordered structures keep their buckets in the order of the top
+//! bits of the hash. So a scan can resume at a position, even if the table has grown or shrunk.
 //!
 //! The guarantees for concurrent readers are those of [`larder_index`], with two differences.
-//! Readers
-//! take locks if the structure has them. A batch of a scan has the entries that one lock covers, or
-//! those of one part.
+//! Readers take locks if the structure has them. A batch of a scan has the entries that one lock
+//! covers, or those of one part.
 //!
 //! # Adding a structure
 //!
 //! 1. Write a file with a type that implements [`Sequential`]; or [`Scheme`], if it is concurrent
-//!    by
-//!    itself.
+//!    by itself.
 //! 2. Add an entry to `registry.rs`. The suites run over all structures that are listed there.
 #![deny(unsafe_code)]
 

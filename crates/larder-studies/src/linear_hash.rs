@@ -10,11 +10,9 @@
 //!
 //! Invariants:
 //! 1. The chain of a bucket (`chains`) has the entries with the hashes of the bucket (`address`),
-//!    by
-//!    ascending position.
+//!    by ascending position.
 //! 2. There are at most `chain` entries per bucket on average. If there are several buckets, there
-//!    are
-//!    at least half as many. This doesn't hold while the table is fixed, or until some changes
+//!    are at least half as many. This doesn't hold while the table is fixed, or until some changes
 //!    later.
 //! 3. A *kept* node is not an entry: it was deleted while the table was fixed. The buckets of kept
 //!    nodes are in `waiting`.
@@ -30,18 +28,15 @@
 //!
 //! *Fixation.* As in `ets`, a fixed table neither grows nor shrinks. A deleted node is kept in its
 //! chain, invisible. An insert of the same key uses it again. When the table is released, kept
-//! nodes
-//! are removed: those of some buckets at once, and those of 16 more buckets by each later change.
-//! The
-//! number of buckets catches up after that.
+//! nodes are removed: those of some buckets at once, and those of 16 more buckets by each later
+//! change. The number of buckets catches up after that.
 //!
 //! Source: P.-Å. Larson, "Dynamic hash tables", CACM 31(4), 1988; OTP's documented behaviour:
-//! chains
-//! of 6 in 2003, and of 1 today.
+//! chains of 6 in 2003, and of 1 today.
 //!
 //! Deviations: buckets are chosen by the top bits of the hash, and chains are sorted. So a scan
-//! visits
-//! entries in one order, however the table grows or shrinks, and traversals don't need fixation.
+//! visits entries in one order, however the table grows or shrinks, and traversals don't need
+//! fixation.
 //!
 //! When not to use it: for large tables, since an operation has a cache miss for the bucket and for
 //! each node of the chain, and each object has 48 bytes of overhead; if all hashes are equal, since
@@ -84,8 +79,7 @@ pub struct LinearHash<W> {
 
 impl<W: Word> LinearHash<W> {
     /// An empty table that grows when there are more than `chain` entries per bucket. All hashes
-    /// begin
-    /// with the same `skip` bits.
+    /// begin with the same `skip` bits.
     pub fn new(chain: usize, skip: u32) -> Self {
         LinearHash {
             chains: Chains::new(),

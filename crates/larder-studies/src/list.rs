@@ -10,11 +10,9 @@
 //!
 //! Invariants:
 //! 1. Positions ascend. If the start node of a bucket and an entry have the same position, the
-//!    start
-//!    node comes first.
+//!    start node comes first.
 //! 2. A node is in the list if and only if it is reachable, and its link isn't marked. A marked
-//!    link
-//!    never changes again.
+//!    link never changes again.
 //!
 //! Insert:
 //! 1. Find the link behind which the node belongs. Unlink marked nodes on the way.
@@ -27,8 +25,7 @@
 //! 2. Search for the node's position, which unlinks the node.
 //!
 //! A search passes marked nodes. It writes nothing, and waits for no thread. Writers are lock-free:
-//! a
-//! writer starts again only because another one has made progress.
+//! a writer starts again only because another one has made progress.
 //!
 //! Source: M. Michael, "High performance dynamic lock-free hash tables and list-based sets", SPAA
 //! 2002; T. Harris, 2001. Deviation: nodes are reclaimed by epochs and reference counts. The papers
@@ -129,8 +126,7 @@ fn place<'g, W: Word>(
             let (node, marked) = link.load_marked(guard);
             if marked {
                 // The node of this link was removed meanwhile. A store to its link would be lost,
-                // so
-                // start again.
+                // so start again.
                 continue 'again;
             }
             // All positions are less, so the place is at the end of the list.
@@ -142,9 +138,8 @@ fn place<'g, W: Word>(
             let (next, marked) = node.next.share_marked(guard);
             if marked {
                 // Unlink the node. This fails if another node was inserted before it, or if the
-                // node
-                // of the link was removed. In the second case this part of the list is unlinked
-                // itself, so start again.
+                // node of the link was removed. In the second case this part of the list is
+                // unlinked itself, so start again.
                 if !link.replace_if((Some(node), false), (next, false), guard) {
                     continue 'again;
                 }
@@ -172,8 +167,7 @@ pub(crate) fn insert<'g, W: Word>(
             }
         }
         // (2) Get a counted reference to the next node. The link may have changed since (1). The
-        // new
-        // node must point to the node that the exchange below expects, or nodes would be lost.
+        // new node must point to the node that the exchange below expects, or nodes would be lost.
         let (next, marked) = link.share_marked(guard);
         let same = next.as_deref().map(std::ptr::from_ref) == after.map(std::ptr::from_ref);
         if marked || !same {

@@ -1,10 +1,8 @@
 //! Hash tables of lock-free lists: changes, scans and counting. The tables differ in how a bucket
-//! is
-//! found, and in whether their number grows ([`Buckets`]).
+//! is found, and in whether their number grows ([`Buckets`]).
 //!
 //! A bucket has a range of hashes. So the buckets, in the order of hashes, have the entries in the
-//! order
-//! of positions.
+//! order of positions.
 //!
 //! - Lookups are wait-free.
 //! - The writers of one position exclude each other (`key_locks`). Apart from that, writers are
@@ -51,8 +49,7 @@ pub trait Buckets<W: Word>: Send + Sync {
     fn count(&self) -> usize;
 
     /// The number of objects at which the table is full. `None` if it has no limit. The caller
-    /// checks
-    /// it before it inserts: the table itself refuses nothing.
+    /// checks it before it inserts: the table itself refuses nothing.
     fn limit(&self) -> Option<usize> {
         None
     }

@@ -13,8 +13,7 @@
 //!
 //! When not to use it: if several processors write. Writers wait for each other, and readers for
 //! writers. With one reader group, all readers write to the same cache line, so many of them are
-//! slow,
-//! too.
+//! slow, too.
 
 use crate::raw::group_lock::GroupLock;
 use crate::scheme::{Changer, Old, Reader, Scheme};

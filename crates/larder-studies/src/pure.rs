@@ -1,6 +1,5 @@
 //! A persistent sorted tree. Trees are immutable: insert, remove, split and join make a new tree,
-//! which
-//! shares most nodes with the old one.
+//! which shares most nodes with the old one.
 //!
 //! ```text
 //!      k               k'             insert p: the nodes on the path to it are copied,
@@ -66,8 +65,7 @@ fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<
     let (low, high) = (height(&left), height(&right));
     match (&left, &right) {
         // The left subtree is too high. `up` becomes the top. If the inner subtree is the higher
-        // one,
-        // its entry `mid` does.
+        // one, its entry `mid` does.
         (Some(node), _) if low > high + 2 => {
             let (a, up, b) = parts(node);
             match b {
@@ -147,8 +145,7 @@ fn join_with<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node
     let (low, high) = (height(&left), height(&right));
     match (&left, &right) {
         // Descend on the inner edge of the higher tree, to a subtree of about the height of the
-        // lower
-        // one. On the way back, each node is balanced.
+        // lower one. On the way back, each node is balanced.
         (Some(node), _) if low > high + 2 => {
             let (a, up, b) = parts(node);
             balanced(a, up, Some(join_with(b, entry, right)))

@@ -1,6 +1,5 @@
 //! The registry of the structures: the name of each, its order, its options, when to use it, and
-//! how
-//! it is made.
+//! how it is made.
 //!
 //! To add a structure, write a file that implements [`crate::Sequential`] or [`crate::Scheme`], and
 //! add an entry here. The suites run over all structures that are listed here.
@@ -22,8 +21,7 @@ pub struct Structure {
     /// Other names that are accepted for it.
     pub aliases: &'static [&'static str],
     /// Whether it can sort by keys, and so supports `ordered_set`, too. Other structures only sort
-    /// by
-    /// hashes.
+    /// by hashes.
     pub ordered: bool,
     /// Its options.
     pub options: &'static [Choice],

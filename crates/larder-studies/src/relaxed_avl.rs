@@ -25,20 +25,17 @@
 //! 1. In order, positions ascend. While no writer is active, nodes without a word have two
 //!    children.
 //! 2. The version of a node changes when keys of its subtree may have moved elsewhere: because the
-//!    node
-//!    was rotated down, or unlinked. All fields of a node change only while it is locked. Locks are
-//!    taken from the top down.
+//!    node was rotated down, or unlinked. All fields of a node change only while it is locked.
+//!    Locks are taken from the top down.
 //! 3. A node of an earlier generation than the tree's is immutable, and so is its subtree: they
-//!    belong
-//!    to a clone. A writer copies such a node before it descends into it.
+//!    belong to a clone. A writer copies such a node before it descends into it.
 //! 4. The generation changes only while no writer is active.
 //! 5. While no writer is active, all heights are right, and those of two siblings differ by at most
 //!    one.
 //!
 //! Steps of a change:
 //! 1. Descend hand over hand to the node of the position, or to its parent if there is none. Copy
-//!    nodes
-//!    that belong to a clone.
+//!    nodes that belong to a clone.
 //! 2. Lock that node. If it has changed since, start again.
 //! 3. Let the caller decide.
 //! 4. Store or remove the word, or link a new node. This is the linearisation point.
@@ -49,14 +46,11 @@
 //! *Clone.* [`RelaxedAvl::snapshot`] waits for the active writers, and begins a new generation. It
 //! copies nothing. The clone is the tree at that instant, which is its linearisation point. So an
 //! iteration over it is atomic. Later, each write copies the nodes on its path that no write of
-//! this
-//! generation has copied. A scan of an index takes a clone for each batch. So a batch is atomic,
-//! and two
-//! batches are of two instants.
+//! this generation has copied. A scan of an index takes a clone for each batch. So a batch is
+//! atomic, and two batches are of two instants.
 //!
 //! Linearisation point of a lookup: the load of the pointer to the node, or to the part of a clone
-//! in
-//! which the node is. If there is no node: the load of the null pointer.
+//! in which the node is. If there is no node: the load of the null pointer.
 //!
 //! Source: N. Bronson, J. Casper, H. Chafi, K. Olukotun, "A practical concurrent binary search
 //! tree", PPoPP 2010.
@@ -68,8 +62,7 @@
 //! - Memory is reclaimed by epochs.
 //!
 //! When not to use it: for a single writer, since each node has a lock and a version; for tables
-//! that
-//! are scanned while others write, since writes copy their paths again after each batch.
+//! that are scanned while others write, since writes copy their paths again after each batch.
 
 mod node;
 mod repair;
@@ -136,8 +129,7 @@ pub struct Snapshot<W: Word> {
 
 impl<W: Word> Snapshot<W> {
     /// Calls `f` with the entries from the cut on, in order, until `f` returns `false`. Returns
-    /// whether
-    /// the end was reached.
+    /// whether the end was reached.
     pub fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
         walk(self.root.as_deref(), guard, cut, f)
     }
@@ -231,10 +223,8 @@ impl<W: Word> RelaxedAvl<W> {
     }
 
     /// Step 1: continues the path, from the holder if it is empty, to the node of a position.
-    /// Returns
-    /// the node. If there is none, the last step is the node that would be its parent. A writer
-    /// copies
-    /// nodes that belong to a clone.
+    /// Returns the node. If there is none, the last step is the node that would be its parent. A
+    /// writer copies nodes that belong to a clone.
     fn locate<'g>(
         &'g self,
         guard: &'g Guard,
@@ -277,8 +267,7 @@ impl<W: Word> RelaxedAvl<W> {
                     kid.wait(version);
                 } else if same(node.kid(side, guard), Some(kid)) {
                     // The node still points to the child, so the child's version was loaded while
-                    // it
-                    // was here.
+                    // it was here.
                     entered = Some(Step {
                         node: kid,
                         version,
@@ -287,9 +276,8 @@ impl<W: Word> RelaxedAvl<W> {
                 }
             }
             // Validate the node. If its version has changed, go back one step, not to the root:
-            // each
-            // step has a version by which it is validated. Otherwise enter the child. If there is
-            // none, the position is absent.
+            // each step has a version by which it is validated. Otherwise enter the child. If there
+            // is none, the position is absent.
             if node.version() != version {
                 path.pop();
             } else if let Some(step) = entered {
@@ -301,20 +289,17 @@ impl<W: Word> RelaxedAvl<W> {
     }
 
     /// The child of a step, or a copy of it if it belongs to a clone. `None` if the step isn't
-    /// valid
-    /// any more, or has no child.
+    /// valid any more, or has no child.
     fn own_if_same<'g>(&'g self, writer: &Writer<'g>, step: &Step<'g, W>) -> Option<&'g Node<W>> {
         // The generation doesn't change while this writer is active (invariant 4). So this check
-        // needs
-        // no lock.
+        // needs no lock.
         let kid = step.node.kid(step.side, writer.guard)?;
         if kid.born == writer.generation {
             return Some(kid);
         }
         let _here = step.node.lock.lock();
         // Validate under the lock. The unlinking of a child doesn't change the version of its
-        // parent,
-        // so check for the child, too.
+        // parent, so check for the child, too.
         if step.node.version() != step.version || step.node.kid(step.side, writer.guard).is_none() {
             return None;
         }
@@ -423,8 +408,7 @@ impl<W: Word> RelaxedAvl<W> {
         };
         // A change holds the lock of the node of the position, or of its parent if there is none.
         // While it does, that node stays the same. So either it is the node that was found here
-        // after
-        // the fence, or the change began later, and sees what the caller has published.
+        // after the fence, or the change began later, and sees what the caller has published.
         if node.lock.is_locked() {
             drop(node.lock.lock());
         }
@@ -477,8 +461,7 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
                 Some((_, false)) => {}
                 None => {
                     // Start at the top. An unlinked node still points to its old children, which
-                    // may
-                    // be unlinked, too.
+                    // may be unlinked, too.
                     path.clear();
                     contended = true;
                     continue;

@@ -42,9 +42,9 @@ pub trait Scheme<W>: Send + Sync {
     fn read(&self, guard: &Guard, position: &[u8], f: &mut Reader<'_, W>);
 
     /// Whether there is a word under the position. First waits until the changes of the position
-    /// that
-    /// have begun before are finished. So a caller that has published a flag before the call knows
-    /// that every change either is seen here, or begins after the flag was published, and sees it.
+    /// that have begun before are finished. So a caller that has published a flag before the call
+    /// knows that every change either is seen here, or begins after the flag was published, and
+    /// sees it.
     fn has(&self, guard: &Guard, position: &[u8]) -> bool {
         let mut found = false;
         self.read(guard, position, &mut |word| found = word.is_some());
@@ -56,9 +56,8 @@ pub trait Scheme<W>: Send + Sync {
     fn change(&self, guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool;
 
     /// Calls `f` with some entries from the cut on, in order, until `f` returns `false`. The
-    /// entries
-    /// are as of one instant. There is at least one, unless the walk is at the end. Returns whether
-    /// the end was reached.
+    /// entries are as of one instant. There is at least one, unless the walk is at the end. Returns
+    /// whether the end was reached.
     fn walk(&self, guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool;
 
     /// Removes about `limit` entries at most, and calls `f` with the word of each. Returns whether
@@ -80,8 +79,7 @@ pub trait Scheme<W>: Send + Sync {
     /// Called when the table is fixed, and when it is no longer fixed. The caller has published the
     /// fixation before. After this call, no read returns an entry that a change is about to remove
     /// without having seen the fixation. So a scheme whose `read` doesn't wait for changes waits
-    /// for
-    /// them here.
+    /// for them here.
     fn freeze(&self, _on: bool) {}
 }
 

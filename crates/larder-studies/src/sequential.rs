@@ -1,8 +1,7 @@
 //! The trait of sequential structures: sorted maps from positions to words, for one thread.
 //!
 //! A sequential structure knows nothing of threads, nor of objects. A synchronisation scheme shares
-//! it
-//! ([`crate::Scheme`]). An adapter makes an index of a scheme ([`crate::UniqueAdapter`],
+//! it ([`crate::Scheme`]). An adapter makes an index of a scheme ([`crate::UniqueAdapter`],
 //! [`crate::MultiAdapter`]).
 
 use crate::{Cut, Position};
@@ -20,16 +19,14 @@ pub enum Act<W> {
 }
 
 /// A function that gets the word under a position, and decides how it is changed. It is called
-/// before
-/// the structure is changed, so it may panic.
+/// before the structure is changed, so it may panic.
 pub type Actor<'f, W> = dyn FnMut(Option<&mut W>) -> Act<W> + 'f;
 
 /// A function that a walk calls with each entry. It returns whether to continue.
 pub type Visitor<'f, W> = dyn FnMut(&[u8], &W) -> bool + 'f;
 
 /// A sorted map from positions to words. Positions are prefix-free. Those of a hash-ordered
-/// structure
-/// begin with six bytes of the hash.
+/// structure begin with six bytes of the hash.
 pub trait Sequential<W>: Send + Sync {
     /// The word under the position.
     fn get(&self, position: &[u8]) -> Option<&W>;
@@ -95,16 +92,14 @@ pub trait Sequential<W>: Send + Sync {
 /// A sequential structure that a contention-adapting tree can split and join.
 ///
 /// Afterwards `len` may have to count the entries, in O(n). `memory` of each part may be wrong.
-/// Only
-/// the sum over all parts, modulo 2⁶⁴, must be right.
+/// Only the sum over all parts, modulo 2⁶⁴, must be right.
 pub trait Divisible<W>: Sequential<W> + Sized {
     /// An empty structure with the same options.
     fn like(&self) -> Self;
 
     /// Moves the upper part of the entries to a new structure. Returns a position and that
-    /// structure:
-    /// its entries are at or past the position, and those that stay are before it. `None` if there
-    /// are fewer than two entries.
+    /// structure: its entries are at or past the position, and those that stay are before it.
+    /// `None` if there are fewer than two entries.
     fn divide(&mut self) -> Option<(Position, Self)>;
 
     /// Adds the entries of another structure, all of which are past those of this one.

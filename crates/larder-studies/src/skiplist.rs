@@ -34,23 +34,19 @@
 //! 6. Unlink it, from the highest level down.
 //!
 //! A lookup passes marked nodes. It writes nothing, and waits for no thread. `has` and scans wait
-//! for
-//! changes of an entry that are under way.
+//! for changes of an entry that are under way.
 //!
 //! Source: M. Herlihy, Y. Lev, V. Luchangco, N. Shavit, "A simple optimistic skiplist algorithm",
-//! SIROCCO 2007.
-//! Deviations:
+//! SIROCCO 2007. Deviations:
 //! - Nodes are reclaimed by epochs. The study of 2013 uses hazard pointers (see below).
 //! - Writers of one position exclude each other by a lock (`key_locks`).
 //! - A batch of a scan is not of one instant. Each entry was present at some instant while the
-//!   batch
-//!   was read.
+//!   batch was read.
 //! - A step backward is a search from the head, since there are no links backward.
 //!
 //! *Why epochs.* With hazard pointers, a reader publishes the address of each node on its way, and
 //! executes a fence before it continues. The following times are of haphazard 0.1.8, for the 24
-//! nodes
-//! of a lookup among 65,536 entries (medians of five runs, in µs):
+//! nodes of a lookup among 65,536 entries (medians of five runs, in µs):
 //!
 //! | | epoch guard | two pointers, kept by the thread | two pointers, made for the lookup |
 //! |---|---|---|---|
@@ -59,18 +55,14 @@
 //! | out of cache | 9.3 | 15.3 | 21.7 |
 //!
 //! Hand-over-hand traversal needs unsafe code there, because the borrow of a node depends on that
-//! of
-//! the node before. Also, the word that a scheme returns must outlive the search, as it does under
-//! a
-//! guard. The drawback of epochs: a thread that stops in the middle of a lookup prevents everything
-//! that is removed meanwhile from being freed, in all tables. Larder's calls hold a guard for one
-//! slice at most.
+//! of the node before. Also, the word that a scheme returns must outlive the search, as it does
+//! under a guard. The drawback of epochs: a thread that stops in the middle of a lookup prevents
+//! everything that is removed meanwhile from being freed, in all tables. Larder's calls hold a
+//! guard for one slice at most.
 //!
 //! When not to use it: for bags with many objects per key, since each change copies their handles;
-//! for
-//! scans backward; for tables that don't fit in the cache, since a lookup has a miss for each of
-//! about
-//! log₂ n nodes; for many small tables, since each has 8 KiB of locks.
+//! for scans backward; for tables that don't fit in the cache, since a lookup has a miss for each
+//! of about log₂ n nodes; for many small tables, since each has 8 KiB of locks.
 
 use crate::counts::Counts;
 use crate::key_locks::KeyLocks;
@@ -261,8 +253,7 @@ impl<W: Word> SkipList<W> {
     }
 
     /// Steps 4 and 5: finds and locks the predecessors of a position on the lowest `levels`. Calls
-    /// `f`
-    /// when they are locked, still the predecessors, and `valid`.
+    /// `f` when they are locked, still the predecessors, and `valid`.
     fn locked<'g, R>(
         &'g self,
         guard: &'g Guard,
@@ -277,8 +268,7 @@ impl<W: Word> SkipList<W> {
             // below.
             let around = self.around(guard, |p| p < position);
             // (5) Lock the predecessors, from the lowest level up. Those of higher levels have
-            // smaller
-            // positions (invariant 4).
+            // smaller positions (invariant 4).
             let mut locks: SmallVec<[MutexGuard<'g, ()>; LEVELS]> = SmallVec::new();
             for level in 0..levels {
                 let links = around.before[level];

@@ -6,8 +6,7 @@
 //! ```
 //!
 //! An insert never moves a node. A chunk without nodes frees its memory, so an empty slab has none.
-//! A
-//! slab has at most four billion nodes.
+//! A slab has at most four billion nodes.
 
 use std::ops::{Index, IndexMut};
 

@@ -11,19 +11,16 @@
 //! ```
 //!
 //! All entries are in one list, in the order of their positions. A bucket is a link into the list:
-//! the
-//! slot of its start node, (0) to (3) here, which is before its first entry. Doubling the number of
-//! buckets changes one number. The start node of a new bucket is inserted by the first writer that
-//! uses
-//! the bucket, from the bucket that it was split from. Entries never move.
+//! the slot of its start node, (0) to (3) here, which is before its first entry. Doubling the
+//! number of buckets changes one number. The start node of a new bucket is inserted by the first
+//! writer that uses the bucket, from the bucket that it was split from. Entries never move.
 //!
 //! Invariants:
 //! 1. The list is sorted (`list`). Start nodes are never removed.
 //! 2. Of 2^bits buckets, bucket b begins at the hash whose top bits are those of b, reversed. Its
 //!    parent is b without its highest bit, and begins before it.
 //! 3. The number of buckets never decreases. The slot of a bucket is empty until its start node is
-//!    in
-//!    the list.
+//!    in the list.
 //!
 //! Steps of a change:
 //! 1. Find the bucket. If it has no start node yet, insert one, those of its parents first.
@@ -35,16 +32,14 @@
 //!
 //! Deviations:
 //! - The order is that of the top bits of the hash, and the numbers of buckets are reversed. The
-//!   paper
-//!   reverses hashes.
+//!   paper reverses hashes.
 //! - If a bucket has no start node, readers begin at its parent.
 //! - The writers of one position exclude each other.
 //! - Nodes are reclaimed by epochs.
 //!
 //! When not to use it: for large tables, since an operation has a cache miss for the bucket and for
 //! each node; for tables that shrink, since buckets stay. After a doubling, the first insert into a
-//! new
-//! bucket allocates the slots of all new ones, which takes about 10 ms at 16 million entries.
+//! new bucket allocates the slots of all new ones, which takes about 10 ms at 16 million entries.
 
 use crate::list::{self, Node};
 use crate::list_hash::{Buckets, Start};
@@ -109,16 +104,14 @@ impl<W: Word> SplitOrder<W> {
     }
 
     /// Step 1: inserts the start node of a bucket whose parent has one, and returns it. May return
-    /// the
-    /// parent's instead.
+    /// the parent's instead.
     fn add<'g>(&'g self, bucket: usize, parent: &'g Node<W>, guard: &'g Guard) -> &'g Node<W> {
         let level = bucket.ilog2();
         let slots = || (0..1usize << level).map(|_| Slot::new(None)).collect();
         let segment = self.segments[level as usize].get_or_init(slots);
         let slot = &segment[bucket - (1 << level)];
         // The reversed number of the bucket is its least hash. The position of the node is only
-        // that
-        // hash, without a key. So it is before all entries with that hash.
+        // that hash, without a key. So it is before all entries with that hash.
         let hash = (bucket as u64).reverse_bits().to_be_bytes();
         let node = Node::new(&hash[..HASH], None);
         // If several threads insert the node, one succeeds. It sets the slot after that

@@ -1,6 +1,5 @@
 //! Striped locks: a hash table in parts, each with a lock. So are `set`, `bag` and `duplicate_bag`
-//! with
-//! write concurrency, since R11B.
+//! with write concurrency, since R11B.
 //!
 //! ```text
 //!   layout: lock, in reader groups      every operation takes it for reading
@@ -13,28 +12,22 @@
 //! 1. There are 2^bits parts. Part i has the entries whose hash begins with the bits of i. So the
 //!    parts, in the order of their numbers, are in the order of positions.
 //! 2. A thread that uses a part holds the lock of the layout for reading, and the lock of the part.
-//!    A
-//!    thread that replaces the parts holds the lock of the layout for writing.
+//!    A thread that replaces the parts holds the lock of the layout for writing.
 //!
 //! *auto.* Each part has a contention count, as in OTP 25. A writer that had to wait adds 100. One
-//! that
-//! didn't subtracts 1. Above 1,000 the number of locks doubles, below −10,000,000 it halves. There
-//! are
-//! 64 to 8,192.
+//! that didn't subtracts 1. Above 1,000 the number of locks doubles, below −10,000,000 it halves.
+//! There are 64 to 8,192.
 //!
 //! A fixed table keeps its number of locks, and each part is fixed (`linear_hash`).
 //!
 //! Linearisation point of an operation: any instant at which it holds the lock of its part.
 //!
 //! Source: OTP's `erl_db_hash`. Deviation: in OTP, all locks are for one table, whose buckets are
-//! split
-//! in one common order. Here each lock has a table of its own, which grows by itself. So a change
-//! of
-//! the number of locks moves all entries, in O(n). OTP only changes locks.
+//! split in one common order. Here each lock has a table of its own, which grows by itself. So a
+//! change of the number of locks moves all entries, in O(n). OTP only changes locks.
 //!
 //! When not to use it: for many small tables, since each lock takes more than two cache lines; for
-//! many
-//! readers, since each of them writes to a lock.
+//! many readers, since each of them writes to a lock.
 
 use crate::linear_hash::LinearHash;
 use crate::position::hash_of;
@@ -146,8 +139,7 @@ impl<W: Word> Stripes<W> {
         let (least, most) = counts.fold((0, 0), |(a, b), n| (n.min(a), n.max(b)));
         let bits = layout.bits;
         // If several writers call this at once, only the first one changes the layout. The counts
-        // of
-        // the new layout are 0, so the others return.
+        // of the new layout are 0, so the others return.
         let new = if most > DOUBLE && bits < MOST_BITS {
             // Ordering: Relaxed, a figure for people.
             self.doubled.fetch_add(1, Relaxed);

@@ -63,8 +63,7 @@ struct Members {
 }
 
 /// The objects of one key, by ascending number of arrival. Adding one takes O(1). Finding or
-/// removing
-/// one takes a walk over all of them, as in `ets`.
+/// removing one takes a walk over all of them, as in `ets`.
 #[derive(Clone, Debug, Default)]
 pub struct ValueList(Box<Members>);
 

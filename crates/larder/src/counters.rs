@@ -52,8 +52,7 @@ impl Counter {
             Some(cells) => &cells[my_cell()],
         };
         // Ordering: Relaxed, no other memory depends on the number. A thread sees its own
-        // additions,
-        // and those of threads with which it has synchronised.
+        // additions, and those of threads with which it has synchronised.
         cell.fetch_add(n, Ordering::Relaxed);
     }
 

@@ -9,8 +9,7 @@
 //! ```
 //!
 //! An [`EpochCell`] has a pointer to a `T`, or null, and three tag bits. A reader pins the epoch
-//! and
-//! loads the pointer. The value stays allocated as long as the reader's guard exists. A writer
+//! and loads the pointer. The value stays allocated as long as the reader's guard exists. A writer
 //! replaces the pointer, and gets the old value as a [`Retired`].
 //!
 //! Invariants:
@@ -112,8 +111,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         let new = seen.0.with_tag(seen.0.tag() | bits);
         point();
         // Ordering: SeqCst as in `set_tag`. Relaxed on failure, since the current pointer isn't
-        // used
-        // then.
+        // used then.
         self.0
             .compare_exchange(seen.0, new, Ordering::SeqCst, Ordering::Relaxed, guard)
             .is_ok()
@@ -138,8 +136,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
         let new = Owned::new(value);
         point();
         // Ordering: SeqCst as in `set_tag`. Its Release half publishes the value. Relaxed on
-        // failure,
-        // since the current pointer isn't used then.
+        // failure, since the current pointer isn't used then.
         match self
             .0
             .compare_exchange(seen.0, new, Ordering::SeqCst, Ordering::Relaxed, guard)
@@ -160,8 +157,7 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
             let empty = Shared::null().with_tag(seen.tag());
             point();
             // Ordering: as in `replace`. SeqCst on failure, since the current pointer is used in
-            // the
-            // next round.
+            // the next round.
             match self
                 .0
                 .compare_exchange(seen.0, empty, Ordering::SeqCst, Ordering::SeqCst, guard)
@@ -195,8 +191,7 @@ impl<T> Drop for EpochCell<T> {
 }
 
 /// A value that was taken out of a cell, and that readers may still use. Dropping it defers the
-/// drop
-/// of the value until no reader is left.
+/// drop of the value until no reader is left.
 pub(crate) struct Retired<T>(Option<Owned<T>>);
 
 impl<T> Deref for Retired<T> {
@@ -261,9 +256,8 @@ impl<T> Drop for Retired<T> {
 pub(crate) fn stored(bytes: &[u8]) -> TermRef<'_> {
     // SAFETY: 1. all bytes that the engine stores were written by an encoder of larder-term; 2. the
     // handles in them are alive: the caller has a guard that was pinned before the bytes were
-    // copied
-    // out of the index, and counts of handles are released through the epoch; or the caller owns
-    // counts.
+    // copied out of the index, and counts of handles are released through the epoch; or the caller
+    // owns counts.
     unsafe { TermRef::trusted(bytes) }
 }
 
@@ -277,8 +271,7 @@ pub(crate) fn has_handles(value: &[u8]) -> bool {
 /// same object (`Table::same`).
 pub(crate) fn object_hash(value: &[u8]) -> u64 {
     // SAFETY: 1. the value was written by larder-term's object encoder; 2. its handles are alive:
-    // it
-    // is in a table, or the caller holds counts and is about to insert it.
+    // it is in a table, or the caller holds counts and is about to insert it.
     unsafe { object::hash(value) }
 }
 
@@ -310,8 +303,7 @@ pub(crate) fn own_counts(handles: Handles, counts: &mut Counts) {
     // SAFETY: 1. the values were written by larder-term's object encoder, and held counts that
     // `retain_value` or the encoder had taken; 2. only the caller has removed them from the index,
     // and it gives up the counts here; 3. readers that have copied the values hold guards, for
-    // which
-    // `reclaim` waits.
+    // which `reclaim` waits.
     unsafe { handles.own(counts) }
 }
 

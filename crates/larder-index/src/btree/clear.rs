@@ -1,6 +1,5 @@
 //! Removing many entries, leaf by leaf: all whose positions have a common prefix, or all entries of
-//! a
-//! tree that is freed.
+//! a tree that is freed.
 //!
 //! Invariants:
 //! 1. The entries of one leaf are removed at one instant. Between two leaves, other threads may see
@@ -70,8 +69,7 @@ impl BPlusTree {
                 self.shared.retire(guard, Some(handle));
             }
             // (4) The fence is the least position of the next leaf's range. If it doesn't begin
-            // with
-            // `within`, no position of the next leaf does: it is greater than all that do.
+            // with `within`, no position of the next leaf does: it is greater than all that do.
             match fence {
                 Some(high) if !ends && high.starts_with(within) => cursor = high,
                 _ => return gone,
@@ -118,8 +116,7 @@ impl BPlusTree {
                 self.shared.retire(guard, Some(handle));
             }
             // Continue at the upper fence. After the last leaf the next call starts again, and
-            // finds
-            // entries that were inserted meanwhile.
+            // finds entries that were inserted meanwhile.
             match fence {
                 Some(high) => *cursor = high,
                 None => {

@@ -23,9 +23,8 @@
 //! other. Instead, a search first compares the samples, which are next to the head and fetched
 //! together with it. They narrow the search to the slots between two samples, which are then
 //! fetched together. The spacing 2^s is at first 16 slots. It doubles when there are more slots
-//! than
-//! the samples can cover. While the records of a leaf are in the order of its slots, as in a new
-//! leaf, the search also guesses and prefetches the cache lines of the record.
+//! than the samples can cover. While the records of a leaf are in the order of its slots, as in a
+//! new leaf, the search also guesses and prefetches the cache lines of the record.
 
 use crate::btree::prefix::Prefix;
 use crate::btree::record::{write_record, SLOT};
@@ -393,8 +392,7 @@ impl NewTreeLeaf {
     }
 
     /// Writes entries to an empty leaf. `write` writes the record of the entry with this number,
-    /// and
-    /// returns its head. `records` is the total length of the records.
+    /// and returns its head. `records` is the total length of the records.
     fn fill(
         &self,
         entries: usize,
@@ -408,16 +406,14 @@ impl NewTreeLeaf {
             "a new leaf has capacity for its entries"
         );
         // The writer moves upwards, from `heap` to the end of the content. The last entry is
-        // written
-        // first, so that the record of the first one is at the end, where `prefetch_range` guesses
-        // it.
+        // written first, so that the record of the first one is at the end, where `prefetch_range`
+        // guesses it.
         let mut writer = words::Writer::new(words, heap);
         for i in (0..entries).rev() {
             let at = writer.at();
             let head = write(i, &mut writer);
             // Ordering: Relaxed, no other thread can reach the leaf yet. The store that publishes
-            // it
-            // is a Release.
+            // it is a Release.
             words[i].store(head | at as u64, Relaxed);
         }
         writer.finish();
@@ -438,8 +434,7 @@ impl NewTreeLeaf {
         let words = self.0.head().words as usize;
         // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of
         // the allocation; 2. it is initialised; 3. no other thread can reach the leaf, and `self`
-        // is
-        // borrowed exclusively while the slice lives.
+        // is borrowed exclusively while the slice lives.
         unsafe {
             let at = self.0.head.as_ptr().add(1).cast::<u64>();
             let at = at.add(sample_words(words)).cast::<u8>();

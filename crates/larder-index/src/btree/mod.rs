@@ -11,8 +11,7 @@
 //!
 //! Invariants:
 //! 1. A leaf has exactly the entries whose positions are in its range. The separators on the path
-//!    to
-//!    the leaf are the ends of the range.
+//!    to the leaf are the ends of the range.
 //! 2. The range of a leaf never changes. A split or a merge marks the old leaves obsolete, under
 //!    their locks, before their successors can be reached.
 //! 3. The slots of a leaf are in the order of positions.
@@ -48,8 +47,7 @@
 //! except for their child slots. Changes of structure take one mutex. Leaves are not linked.
 //!
 //! When not to use it: for tables that are never read in order. A lookup has one more cache miss
-//! per
-//! level than in the hash order.
+//! per level than in the hash order.
 
 mod clear;
 mod counts;
@@ -91,8 +89,7 @@ use crossbeam_epoch::Guard;
 pub(crate) use scan::{ScanRequest, StepStart};
 
 /// The maximum number of children of an inner node. The counts of a node have one bit per child,
-/// all
-/// in one word.
+/// all in one word.
 const FANOUT: usize = 64;
 
 /// The tree.

@@ -101,8 +101,8 @@ impl<'p> Prefix<'p> {
 
     /// Estimates from the heads whether `extended` would return a longer prefix that makes entries
     /// smaller. `equal` is the number of bytes that the heads have in common, and `suffix` the
-    /// length
-    /// of the suffixes. With at most five bytes, a suffix is in the slot, so nothing is saved.
+    /// length of the suffixes. With at most five bytes, a suffix is in the slot, so nothing is
+    /// saved.
     pub(crate) fn is_worth(equal: usize, suffix: usize) -> bool {
         equal >= WORTH && suffix > 5
     }

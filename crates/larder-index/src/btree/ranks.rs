@@ -293,8 +293,7 @@ impl InnerLevels {
             };
             is_only = false;
             // Pass the children one by one, from the end at which the counting starts, until the
-            // one
-            // that has the entry.
+            // one that has the entry.
             for k in 0..node.len() {
                 let i = match direction {
                     Direction::Forward => k,

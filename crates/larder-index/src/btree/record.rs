@@ -136,8 +136,8 @@ impl Record {
     }
 
     /// Decodes the record at the offset `at`. `bits` are its first eight bytes, the first one
-    /// lowest.
-    /// The result of torn bytes may be any record: the caller checks offsets before it uses them.
+    /// lowest. The result of torn bytes may be any record: the caller checks offsets before it uses
+    /// them.
     #[inline(always)]
     pub(super) fn of(bits: u64, at: usize) -> Record {
         // One test for the common case: both lengths have one byte, and there is no handle.

@@ -18,16 +18,13 @@ pub(super) fn mark_path(path: &TreePath<'_>) {
 
 impl InnerLevels {
     /// Marks the counts of a locked leaf, and of all nodes on the path to it, as stale. The number
-    /// of
-    /// its entries has changed, or is about to. The position is in the leaf's range.
+    /// of its entries has changed, or is about to. The position is in the leaf's range.
     ///
     /// Meanwhile another thread may replace nodes of the path. If it copies a bit before this
-    /// thread
-    /// has set it, the mark is lost. It changes the *shape* number before it copies. So if the
-    /// number
-    /// is the same before and after the marks, no mark was lost. Otherwise this thread marks again
-    /// under `changing`, when no node can be replaced. Locks are taken in the same order as by a
-    /// split: first the leaf's, then `changing`.
+    /// thread has set it, the mark is lost. It changes the *shape* number before it copies. So if
+    /// the number is the same before and after the marks, no mark was lost. Otherwise this thread
+    /// marks again under `changing`, when no node can be replaced. Locks are taken in the same
+    /// order as by a split: first the leaf's, then `changing`.
     #[cold]
     #[inline(never)]
     pub(super) fn uncount(

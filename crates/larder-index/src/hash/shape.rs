@@ -42,8 +42,7 @@ pub(crate) const TAG: u16 = 0x3F00;
 /// make positions shorter. 48 bits are enough:
 /// - The depth, the home bucket and the tag of an entry take the leading log₂ n + 4 bits of n
 ///   entries, approximately: there is a bucket for about five of them, and a tag has six bits. So
-///   48
-///   bits distinguish the buckets of more entries than fit in memory.
+///   48 bits distinguish the buckets of more entries than fit in memory.
 /// - Of n random hashes, n² / 2⁴⁹ pairs agree in 48 bits: 2,000 pairs of a billion. These entries
 ///   are ordered by their keys, so a collision costs time and no more.
 pub(crate) const HASH_BITS: u32 = 48;

@@ -10,13 +10,11 @@
 //! Invariants:
 //! 1. An object is immutable. A write of the entry makes a new object.
 //! 2. A handle is in exactly one leaf that isn't obsolete. When that leaf is replaced, one
-//!    successor
-//!    gets the handle.
+//!    successor gets the handle.
 //! 3. A reader follows a handle only after it has validated the leaf's version. The handle was then
 //!    in the leaf while the reader's epoch was pinned. So the object isn't freed before the unpin.
 //! 4. The thread that removes a handle from a leaf, under the leaf's lock, retires the object,
-//!    once,
-//!    after it has released the lock.
+//!    once, after it has released the lock.
 
 pub(crate) mod retire;
 
@@ -151,8 +149,7 @@ impl Handle {
     /// # Safety
     /// One of these holds:
     /// - The handle was in a leaf at some instant since the caller has pinned the epoch, as shown
-    ///   by
-    ///   a validated version or the leaf's lock, and the epoch stays pinned during `'g`.
+    ///   by a validated version or the leaf's lock, and the epoch stays pinned during `'g`.
     /// - The caller has exclusive access to the index, or to the object, during `'g`.
     pub(crate) unsafe fn object<'g>(self) -> Outside<'g> {
         let pointer = std::ptr::with_exposed_provenance_mut(self.0 as usize);

@@ -3,8 +3,7 @@
 //! 1. Retire the object to the epoch.
 //! 2. Add its size to a counter of the thread.
 //! 3. When the counter reaches [`MUCH`], flush: pass the thread's garbage to the epoch, and free
-//!    what
-//!    can be freed. If locks are held, the flush is postponed until none is.
+//!    what can be freed. If locks are held, the flush is postponed until none is.
 //! 4. Count the flush as pending until the epoch has freed the garbage.
 //!
 //! Invariant: no lock is held during a flush. A flush runs deferred calls of all threads, including
@@ -16,11 +15,10 @@
 //!
 //! The epoch keeps up to about sixty deferred calls in a bag of the thread, until the thread defers
 //! more. With large objects that could be gigabytes. Because of step 3, it is less than [`MUCH`].
-//! After a flush, garbage is freed when the epoch has advanced, which
-//! takes
-//! further pins and flushes by any threads. If all threads are idle, nothing advances it. So a host
-//! can register a function ([`on_garbage`]), which is called when a flush becomes pending, and then
-//! flush until [`garbage_waits`] returns `false`.
+//! After a flush, garbage is freed when the epoch has advanced, which takes further pins and
+//! flushes by any threads. If all threads are idle, nothing advances it. So a host can register a
+//! function ([`on_garbage`]), which is called when a flush becomes pending, and then flush until
+//! [`garbage_waits`] returns `false`.
 
 use crate::outside::Handle;
 use crate::shared::Shared;
@@ -52,8 +50,7 @@ pub fn garbage_waits() -> bool {
 }
 
 /// Registers a function that is called when garbage starts to wait (see [`garbage_waits`]). Only
-/// the
-/// first registration counts.
+/// the first registration counts.
 pub fn on_garbage(notice: fn()) {
     NOTICE.get_or_init(|| notice);
 }
@@ -62,8 +59,8 @@ impl Shared {
     /// Retires an outside object, if there is one.
     ///
     /// The caller has removed or overwritten the record with this handle, under the leaf's lock,
-    /// and
-    /// has released that lock. It calls this once for the record, with the guard that it had then.
+    /// and has released that lock. It calls this once for the record, with the guard that it had
+    /// then.
     #[inline]
     pub(crate) fn retire(&self, guard: &Guard, handle: Option<Handle>) {
         if let Some(handle) = handle {

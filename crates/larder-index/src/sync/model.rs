@@ -9,8 +9,7 @@
 //! 1. A task runs alone between two points. So an operation is a point, followed by the real
 //!    operation, which no other task can interrupt.
 //! 2. No task ever blocks the thread that all of them run on. It tries to take a lock, and yields
-//!    to
-//!    other tasks until it succeeds.
+//!    to other tasks until it succeeds.
 //! 3. All random numbers in an execution are chosen by the checker. So a schedule can be replayed.
 
 use super::{own, Fault};
@@ -23,8 +22,7 @@ use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 /// The planted faults, one bit each. It is shared by the process, so that tasks and real threads
-/// see
-/// the same.
+/// see the same.
 static PLANTED: AtomicU64 = AtomicU64::new(0);
 
 /// Plants a fault, or removes it. Only one test at a time may do so.

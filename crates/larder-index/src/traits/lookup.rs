@@ -20,11 +20,9 @@ pub enum Lookup {
 /// [`Unique::get_short_many`](super::Unique::get_short_many).
 ///
 /// A batch must have enough keys for their cache misses to overlap. From 8 keys on, the time per
-/// key
-/// doesn't fall any more (`docs/tried.md`). Further keys save calls of `get_short_many`. 32 of them
-/// keep [`Shorts`] at two and a half kilobytes, which fit in the first-level cache together with
-/// the
-/// prefetched memory.
+/// key doesn't fall any more (`docs/tried.md`). Further keys save calls of `get_short_many`. 32 of
+/// them keep [`Shorts`] at two and a half kilobytes, which fit in the first-level cache together
+/// with the prefetched memory.
 pub const TOGETHER: usize = 32;
 
 /// The results of [`Unique::get_short_many`](super::Unique::get_short_many), one for each key.

@@ -7,13 +7,10 @@
 //! ```
 //!
 //! Leaves are immutable, and the guard prevents the reuse of their addresses. So if a slot still
-//! has
-//! the same leaf, the leaf was current all the time. If a walk finds that an earlier leaf has been
-//! replaced, it ends its batch there, or starts again if it has visited no entry. A range must be
-//! read
-//! as a whole, so it is read again. After some attempts its leaves are frozen until all are loaded.
-//! Only
-//! writers of these leaves wait then.
+//! has the same leaf, the leaf was current all the time. If a walk finds that an earlier leaf has
+//! been replaced, it ends its batch there, or starts again if it has visited no entry. A range must
+//! be read as a whole, so it is read again. After some attempts its leaves are frozen until all are
+//! loaded. Only writers of these leaves wait then.
 
 use super::{freeze, Found, LfCaTree, Node};
 use crate::pure::{self, Entry};
@@ -40,8 +37,7 @@ pub(super) enum Walked {
 type Seen<'g, W> = (&'g Slot<Node<W>>, &'g Node<W>);
 
 /// The number of attempts of a strict walk. After that, the leaves of a range are frozen, and a
-/// scan
-/// walks without `strict`.
+/// scan walks without `strict`.
 pub(super) const TRIES: usize = 16;
 
 /// The cut at which the walk continues in the next leaf.
@@ -69,9 +65,8 @@ impl<W: Word> LfCaTree<W> {
     }
 
     /// Visits entries from the cut on, all at one instant. If `strict` is set, there were no
-    /// entries
-    /// before them at that instant. Otherwise each leaf that was passed before the first entry was
-    /// empty at some instant of the walk.
+    /// entries before them at that instant. Otherwise each leaf that was passed before the first
+    /// entry was empty at some instant of the walk.
     pub(super) fn walk_once<'g>(
         &'g self,
         guard: &'g Guard,
@@ -91,8 +86,7 @@ impl<W: Word> LfCaTree<W> {
                 if !looked {
                     looked = true;
                     // This is the first entry of the leaf. Check the leaves before it. A frozen
-                    // leaf
-                    // may already have been replaced, by a join that has removed its route.
+                    // leaf may already have been replaced, by a join that has removed its route.
                     let same = before.is_empty() || !found.frozen && are_still(&before, guard);
                     if !same && bound_to {
                         end = Some(Walked::Torn);
@@ -127,12 +121,9 @@ impl<W: Word> LfCaTree<W> {
 
     /// Calls `f` with the entries from the cut on, in order, until `f` returns `false`, or `past`
     /// returns `true` for a position, which is then past the range. All entries are as of one
-    /// instant,
-    /// in however many leaves they are. Writers don't wait, unless writers of these leaves have
-    /// made
-    /// the range start again many times. Then they wait until all leaves are loaded. Returns
-    /// whether
-    /// the end of the range was reached.
+    /// instant, in however many leaves they are. Writers don't wait, unless writers of these leaves
+    /// have made the range start again many times. Then they wait until all leaves are loaded.
+    /// Returns whether the end of the range was reached.
     pub fn range<'g>(
         &'g self,
         guard: &'g Guard,
@@ -142,8 +133,7 @@ impl<W: Word> LfCaTree<W> {
     ) -> bool {
         self.keys.settle_all();
         // Collect references to entries, which the guard keeps. They are passed to `f` only when
-        // all
-        // are known to be of one instant.
+        // all are known to be of one instant.
         let mut visited = Vec::new();
         let take = |visited: &mut Vec<_>, entry: &'g Entry<W>| {
             let inside = !past(&entry.position);
@@ -193,8 +183,7 @@ impl<W: Word> LfCaTree<W> {
             }
         }
         // All leaves are frozen now: this is the instant. Unfreeze them, by storing them without
-        // the
-        // mark.
+        // the mark.
         for (slot, _) in &frozen {
             slot.store(slot.share(guard), guard);
         }

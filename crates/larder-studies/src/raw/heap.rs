@@ -73,8 +73,7 @@ impl<T> Index<Link> for Heap<T> {
     fn index(&self, link: Link) -> &T {
         debug_assert!(link != NIL, "links lead to nodes");
         // SAFETY: the link is to a node that wasn't removed (see the module). The heap is borrowed
-        // as
-        // long as the node.
+        // as long as the node.
         unsafe { &*link.0.cast::<T>() }
     }
 }

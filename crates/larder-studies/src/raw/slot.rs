@@ -61,9 +61,8 @@ impl<T: Send + Sync + 'static> Slot<T> {
         // seen initialised.
         let kept = self.0.load(Acquire, guard);
         // SAFETY: 1. The value lives while the slot owns its count (invariant 1). 2. If the slot
-        // gives
-        // up the count, the value lives until `guard` is dropped (invariant 2). 3. The slot isn't
-        // dropped during 'g, since it is borrowed.
+        // gives up the count, the value lives until `guard` is dropped (invariant 2). 3. The slot
+        // isn't dropped during 'g, since it is borrowed.
         let value = unsafe { kept.with_tag(0).as_ref() };
         (value, kept.tag() == 1)
     }
@@ -83,13 +82,11 @@ impl<T: Send + Sync + 'static> Slot<T> {
     pub(crate) fn share_marked(&self, guard: &Guard) -> (Option<Arc<T>>, bool) {
         point();
         // Ordering: Acquire, as in `load_marked`. Use the pointer of the slot: one that is made of
-        // a
-        // `&T` must not be used to access the counts, which are in front of the value.
+        // a `&T` must not be used to access the counts, which are in front of the value.
         let kept = self.0.load(Acquire, guard);
         let pointer = kept.with_tag(0).as_raw();
         // SAFETY: `pointer` came from `Arc::into_raw` (invariant 1), and a count exists while
-        // `guard`
-        // does (invariant 2). The new `Arc` gets a count of its own.
+        // `guard` does (invariant 2). The new `Arc` gets a count of its own.
         let value = (!pointer.is_null()).then(|| unsafe {
             Arc::increment_strong_count(pointer);
             Arc::from_raw(pointer)
@@ -101,8 +98,7 @@ impl<T: Send + Sync + 'static> Slot<T> {
     pub(crate) fn store(&self, new: Option<Arc<T>>, guard: &Guard) {
         point();
         // Ordering: AcqRel. Release pairs with the loads of readers, Acquire with the store of the
-        // old
-        // value, which is dropped later.
+        // old value, which is dropped later.
         let old = self.0.swap(share(new, false), AcqRel, guard);
         self.retire(old, guard);
     }
@@ -151,8 +147,7 @@ impl<T: Send + Sync + 'static> Slot<T> {
         }
         // SAFETY: 1. The slot owned the count, and has another value now. So the count is dropped
         // once. 2. `T` is Send, Sync and 'static, so any thread may drop it at any time. 3. A
-        // reader
-        // that has loaded the pointer has a guard that was pinned before this is deferred.
+        // reader that has loaded the pointer has a guard that was pinned before this is deferred.
         unsafe {
             guard.defer_unchecked(move || drop(Arc::from_raw(pointer)));
         }

@@ -6,9 +6,8 @@
 //!
 //! The keys of a node are those whose search passes through it. A rotation that moves the node down
 //! takes keys away. Meanwhile the node is *shrinking*, and afterwards the count is greater. An
-//! unlinked
-//! node has no keys, and stays so. If a node gets additional keys, no search is affected, and the
-//! version doesn't change.
+//! unlinked node has no keys, and stays so. If a node gets additional keys, no search is affected,
+//! and the version doesn't change.
 
 use crate::position::spilled;
 use crate::raw::slot::Slot;
@@ -30,8 +29,7 @@ pub(super) struct Node<W: Word> {
     pub(super) word: Slot<W>,
     pub(super) kids: [Slot<Self>; 2],
     /// The generation of the tree in which the node was made. A node of an earlier generation than
-    /// the
-    /// tree's belongs to a clone, and is immutable.
+    /// the tree's belongs to a clone, and is immutable.
     pub(super) born: u64,
     version: AtomicU64,
     height: AtomicU32,
@@ -116,8 +114,7 @@ impl<W: Word> Node<W> {
     pub(super) fn version(&self) -> u64 {
         // Ordering: Acquire, pairs with the Release stores of `shrink` and `unlink`. Children are
         // loaded by Acquire loads, too. So a version that is loaded after a child can't be older
-        // than
-        // the child.
+        // than the child.
         self.version.load(Ordering::Acquire)
     }
 
@@ -138,9 +135,8 @@ impl<W: Word> Node<W> {
         }
         let version = self.version();
         // Ordering: AcqRel. The later stores of children are Release stores, which aren't moved
-        // before
-        // this. So a search that has loaded a changed child sees that the node is shrinking when it
-        // validates.
+        // before this. So a search that has loaded a changed child sees that the node is shrinking
+        // when it validates.
         self.version.swap(version | SHRINKING, Ordering::AcqRel);
         change();
         // Ordering: Release, pairs with `version`: a search that loads the new version sees the
@@ -172,8 +168,7 @@ impl<W: Word> Node<W> {
     }
 
     /// The repair that the node needs. Without the lock this is an estimate. It is exact if the
-    /// node is
-    /// locked, and no thread changes the heights of its children.
+    /// node is locked, and no thread changes the heights of its children.
     pub(super) fn damage(&self, guard: &Guard) -> Damage {
         let kids = [self.kid(0, guard), self.kid(1, guard)];
         // Check this first: a node that will be unlinked needs no rotation.
@@ -202,8 +197,7 @@ impl<W: Word> Node<W> {
 impl<W: Word> Drop for Node<W> {
     fn drop(&mut self) {
         // An unlinked node may own the last reference to another unlinked node, and so on. Drop
-        // them
-        // in a loop: a recursion could overflow the stack.
+        // them in a loop: a recursion could overflow the stack.
         let mut waiting: Vec<_> = self.kids.iter_mut().filter_map(Slot::take).collect();
         while let Some(kid) = waiting.pop() {
             if let Some(mut node) = Arc::into_inner(kid) {

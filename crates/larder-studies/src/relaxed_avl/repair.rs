@@ -50,8 +50,7 @@ impl<W: Word> RelaxedAvl<W> {
     }
 
     /// The parent of a node: that of the path, if it is still right, or that of a new search.
-    /// `None` if
-    /// the node is unlinked.
+    /// `None` if the node is unlinked.
     fn parent<'g>(
         &'g self,
         guard: &'g Guard,
@@ -73,8 +72,7 @@ impl<W: Word> RelaxedAvl<W> {
                 return None;
             }
             // A search for the node's position reaches the node, or the one that has replaced it.
-            // Its
-            // last step is the parent.
+            // Its last step is the parent.
             path.clear();
             self.locate(guard, &node.position, None, path);
             if let Some(step) = path.last().filter(|step| is_parent(step.node)) {
@@ -96,8 +94,7 @@ impl<W: Word> RelaxedAvl<W> {
         let guard = writer.guard;
         let _above = parent.lock.lock();
         // The parent was found without its lock. Check it again, since other threads may have
-        // rotated
-        // or unlinked nodes.
+        // rotated or unlinked nodes.
         let at = parent
             .side_of(node, guard)
             .filter(|_| !parent.is_unlinked());
@@ -135,8 +132,7 @@ impl<W: Word> RelaxedAvl<W> {
     }
 
     /// Step 7: rotates a locked node whose subtree on `side` is too high. Returns the child that is
-    /// now
-    /// to be checked.
+    /// now to be checked.
     fn rotate_at<'g>(
         &'g self,
         writer: &Writer<'g>,
@@ -160,8 +156,7 @@ impl<W: Word> RelaxedAvl<W> {
     }
 
     /// Rotates the child on `side` up, and the node down. Both, and the owner of the slot, are
-    /// locked
-    /// and of the tree's generation.
+    /// locked and of the tree's generation.
     ///
     /// ```text
     ///       node                kid
@@ -176,8 +171,7 @@ impl<W: Word> RelaxedAvl<W> {
             return;
         };
         // The node loses keys, so searches that are in it must wait or go back. The child only
-        // gains
-        // keys, so searches that are in it can continue.
+        // gains keys, so searches that are in it can continue.
         node.shrink(|| {
             node.kids[side].store(kid.kids[1 - side].share(guard), guard);
             kid.kids[1 - side].store(down, guard);
@@ -191,10 +185,8 @@ impl<W: Word> RelaxedAvl<W> {
 }
 
 /// Step 5: corrects the height of a node, if that is all it needs. Returns the repair that it
-/// needed.
-/// The lock is always taken: another thread may be about to store a height that it has computed
-/// before
-/// this thread's change.
+/// needed. The lock is always taken: another thread may be about to store a height that it has
+/// computed before this thread's change.
 fn fix_height<W: Word>(node: &Node<W>, guard: &Guard) -> Damage {
     let _here = node.lock.lock();
     let damage = node.damage(guard);

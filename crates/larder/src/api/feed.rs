@@ -133,9 +133,8 @@ impl Feed {
                 return Some(commit);
             }
             // Fetch more. If there is nothing, the subscription rings the bell when there is. If a
-            // list
-            // is being inserted, `fill` has helped it, and is called again after a while at the
-            // latest.
+            // list is being inserted, `fill` has helped it, and is called again after a while at
+            // the latest.
             let told = self.fill();
             let patience = match told {
                 Told::Some => continue,

@@ -321,13 +321,11 @@ impl Unique for Bounded {
         let mut garbage = Handles::default();
         let (mut replaced, mut growth) = (false, Growth::default());
         // Record the use of the key before its lock is taken. So a thread that is about to evict
-        // the
-        // object sees it under the lock.
+        // the object sees it under the lock.
         self.before_write(key);
         let changed = self.below.update(guard, key, &mut |old, scratch| {
             // The time at which the lock is held decides whether the object is expired. The
-            // caller's
-            // function doesn't see an expired one.
+            // caller's function doesn't see an expired one.
             let now = self.now();
             let live = self.live(now, old);
             match f(live, scratch) {
@@ -386,8 +384,7 @@ impl Unique for Bounded {
                 live
             });
             // A batch must not be empty before the end. If all its entries were expired, read the
-            // next
-            // one.
+            // next one.
             if batch.done || !batch.is_empty() {
                 return;
             }

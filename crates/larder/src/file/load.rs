@@ -26,8 +26,7 @@ pub struct LoadOptions {
     /// Checksums and the number of objects are checked anyway.
     pub verify: bool,
     /// The name and the creation of this node. Pids, ports and references of the file that have
-    /// both
-    /// become identifiers of this node. All others remain those of another node.
+    /// both become identifiers of this node. All others remain those of another node.
     pub node: NodeName,
     /// As in `Options`. It depends on the host that loads the file, and isn't stored in the file.
     pub legacy_zero: bool,

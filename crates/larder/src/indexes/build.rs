@@ -254,8 +254,7 @@ impl Table {
             });
         };
         // Sets the entries of these values. Setting an entry is idempotent: a write may have made
-        // it
-        // already, since it sees the new index.
+        // it already, since it sees the new index.
         let (mut position, mut why) = (Vec::new(), None);
         let mut set = |all: &BTreeMap<Vec<u8>, u64>| {
             for (value, &rows) in all {
@@ -269,8 +268,7 @@ impl Table {
             }
         };
         // Collect and set under the key's lock, so that the entries are those of the current rows.
-        // The
-        // rows themselves aren't changed.
+        // The rows themselves aren't changed.
         match &op.store.index {
             Index::Unique(index) => {
                 index.update(op.guard, self.key(key), &mut |row, _| {

@@ -295,8 +295,7 @@ impl Table {
             return none(scan.0, scan.1);
         };
         // Count the entries that each index would read. The best one is used if it is better than
-        // the
-        // scan.
+        // the scan.
         let (all, best) = rank(indexes, program, &guard);
         let best = best.filter(|(_, _, count)| is_better(store, *count, limit, is_range));
         let (plan, rows) = match best {

@@ -7,16 +7,14 @@
 //!    exceed a limit.
 //! 2. After the write, without a lock, the thread evicts objects while there are too many. A write
 //!    of one key, or a commit, evicts at most [`MOST`] more than it has written, so that no call
-//!    pays
-//!    for everything that is left. A list evicts in slices (`InsertJob::evict`).
+//!    pays for everything that is left. A list evicts in slices (`InsertJob::evict`).
 //! 3. *Choose* a victim: a key, with its heat and a print of its object.
 //! 4. Lock the entry of the victim. If the object is still the one that was chosen, and the key
 //!    wasn't used since, remove it. Otherwise choose again. The removal is a commit like any other:
 //!    snapshots keep the object, feeds get an event, and transactions that have read it lose.
 //! 5. Objects may be left: because of the bound in (2), because eight chosen ones in a row were
-//!    used
-//!    meanwhile, because a list was being inserted, or because `select_replace` has made objects
-//!    larger, which evicts nothing. The next write evicts them, or the expirer.
+//!    used meanwhile, because a list was being inserted, or because `select_replace` has made
+//!    objects larger, which evicts nothing. The next write evicts them, or the expirer.
 //!
 //! Linearisation point of an eviction: that of a delete. It is a change of its own.
 //!

@@ -88,8 +88,7 @@ impl Table {
                         growth = quota.growth(key.bytes, value, object.value(), is_new);
                     }
                     // Followers get two events then: the old object has expired, and the new one
-                    // was
-                    // inserted.
+                    // was inserted.
                     if old.is_some_and(|old| old.is_expired(now)) {
                         bounded.tell(Gone::Expired);
                     }
@@ -146,8 +145,7 @@ impl Table {
                     let stamp;
                     (stamp, arm) = bounded.layer().stamp(now, was, ttl);
                     // Only the stamp changes. So no event is pushed, and the object's handles keep
-                    // their
-                    // counts.
+                    // their counts.
                     stamp.replace(old, scratch);
                     bounded.tell(Gone::Kept);
                     Ok(Edit {
@@ -282,8 +280,7 @@ impl Table {
                 return Ok((Written::Done, ()));
             };
             // (2) Decide under the lock of the entry. A write may have moved the deadline, or
-            // replaced
-            // the object by one with another timer.
+            // replaced the object by one with another timer.
             let (mut again, mut freed) = (false, 0);
             let (written, was) =
                 self.remove_one(op, &**bounded.below(), key, |value| {

@@ -1,8 +1,7 @@
 //! Identity of stored objects: whether two are exactly equal (`=:=`).
 //!
 //! An object has one canonical encoding in most cases. Then two objects are identical if and only
-//! if
-//! their bytes are equal. There are exceptions:
+//! if their bytes are equal. There are exceptions:
 //!
 //! | exception | why bytes may differ |
 //! |---|---|

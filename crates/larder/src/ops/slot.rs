@@ -34,8 +34,7 @@ impl Table {
     ///
     /// An ordered_set has one slot per object, in order. Other tables have a number of slots that
     /// follows from their size, with two to four objects per slot on average. As long as that
-    /// number
-    /// is the same, each object stays in its slot.
+    /// number is the same, each object stays in its slot.
     ///
     /// # Errors
     /// - `NoTable`, `Access`, `Busy`: as for other reads.
@@ -48,8 +47,7 @@ impl Table {
         let guard = larder_index::pin();
         let op = self.begin(&guard)?;
         // The number of slots follows from the current size. So if others write while a caller
-        // walks
-        // from slot to slot, it may visit an object twice or not at all.
+        // walks from slot to slot, it may visit an object twice or not at all.
         let slots = self.slots(&op)?;
         if i >= slots {
             return if i == slots {
@@ -81,8 +79,7 @@ impl Table {
     }
 
     /// Visits the i-th object of an ordered_set. Returns `End` if others have removed so many
-    /// objects
-    /// meanwhile that there is none.
+    /// objects meanwhile that there is none.
     fn nth_entry(
         &self,
         op: &Operation<'_>,

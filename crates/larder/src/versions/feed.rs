@@ -304,8 +304,7 @@ impl Feed {
             }
         });
         // The lock of the queue is taken under that of the entry. So the events of a key are in the
-        // order
-        // of its writes. Nothing is pushed if the table was emptied since the write began.
+        // order of its writes. Nothing is pushed if the table was emptied since the write began.
         if let Some(changes) = changes {
             let mut queue = self.queue.lock();
             if queue.hears(store) {

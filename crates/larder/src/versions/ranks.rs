@@ -144,8 +144,7 @@ impl Merged<dyn Unique> {
         let base = self.base()?;
         loop {
             // Between two overridden keys, count the base's entries. An overridden key itself
-            // counts
-            // if the snapshot has it, whatever the base has.
+            // counts if the snapshot has it, whatever the base has.
             let (mut sum, mut at) = (0, from.to_vec());
             for (key, is_there) in &keys {
                 sum += base
@@ -249,16 +248,14 @@ impl Ranked for Merged<dyn Unique> {
         let mut guesses = 0;
         loop {
             // Guess that the base and the snapshot have the same entries between the last
-            // checkpoint
-            // and the entry. So find the base's entry there.
+            // checkpoint and the entry. So find the base's entry there.
             let (from, rank) = self.overrides.checkpoints.with_rank(n);
             let before = base.count_between(guard, None, Some(&from), work)?;
             let guess = before.entries + (n - rank);
             let is_there = base.nth(guard, guess, Direction::Forward, work, batch)?;
             let near = is_there.then(|| batch.key(0).to_vec());
             // Count its rank in the snapshot. This also stores checkpoints, so that the next guess
-            // is
-            // better.
+            // is better.
             let rank = self.count_to(guard, near.as_deref(), work)?;
             guesses += 1;
             let off = n.abs_diff(rank);

@@ -152,8 +152,7 @@ fn each_changed(
     loop {
         let start = from.as_ref().map_or(Start::Edge, |from| Start::At(from));
         // The undo index has the same order as the table's, so a range of positions is a range in
-        // it,
-        // too.
+        // it, too.
         index.scan(guard, start, Direction::Forward, &mut batch);
         for i in 0..batch.len() {
             let (bytes, record) = batch.entry(i);
