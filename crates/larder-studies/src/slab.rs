@@ -70,6 +70,7 @@ impl<T> Slab<T> {
 
     /// Stores a node. Returns its number.
     pub(crate) fn insert(&mut self, node: T) -> u32 {
+        // Take the chunk that was opened last. Make one if all are full.
         let at = match self.open.last() {
             Some(&at) => at,
             None => self.add_chunk(),
@@ -91,6 +92,7 @@ impl<T> Slab<T> {
             self.room += chunk.slots.capacity() - before;
             chunk.slots.len() as u32 - 1
         };
+        // The chunk is full now, and was the last one of `open`.
         if !chunk.has_room() {
             self.open.pop();
         }
@@ -116,6 +118,7 @@ impl<T> Slab<T> {
     pub(crate) fn remove(&mut self, id: u32) -> T {
         let (at, slot) = (id >> BITS, id & (SLOTS as u32 - 1));
         let chunk = &mut self.chunks[at as usize];
+        // A full chunk gets room again.
         if !chunk.has_room() {
             self.open.push(at);
         }
@@ -126,6 +129,7 @@ impl<T> Slab<T> {
         chunk.free = slot;
         chunk.live -= 1;
         self.live -= 1;
+        // Free the memory of an empty chunk. It stays open, and its number is used again.
         if chunk.live == 0 {
             self.room -= chunk.slots.capacity();
             chunk.slots = Vec::new();

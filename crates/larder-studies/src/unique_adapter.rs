@@ -74,6 +74,7 @@ impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
     }
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        // Differences of the counts. They are computed under the lock, and added after it.
         let (mut len, mut bytes, mut changed) = (0, 0, false);
         let contended = with_scratch(|scratch| {
             self.order.with(key, |position| {
@@ -81,6 +82,8 @@ impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
                     let old = old.word();
                     let held = old.map_or(0, |object| object.heap_bytes() as isize);
                     let there = isize::from(old.is_some());
+                    // `f` sees bytes. The scheme stores an object, which is immutable, so a new
+                    // value is always a new object.
                     let new = match f(old.map(Object::bytes), scratch) {
                         Change::Keep => return Act::Keep,
                         Change::Put(value) => Some(Object::new(value)),

@@ -216,6 +216,7 @@ impl ListBatch {
                 return Ok(());
             }
         }
+        // All claims of the batch are kept, or given back, when all of its objects were considered.
         let claimed = progress
             .claimed
             .get_or_insert_with(|| Claimed::begin(indexes));

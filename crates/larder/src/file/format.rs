@@ -112,6 +112,7 @@ impl Header {
         Ok((header, bytes))
     }
 
+    /// Decodes the fields of a header whose checksum is right.
     fn parse(version: u16, bytes: &[u8]) -> Read_<Header> {
         let mut fields = Fields(bytes);
         let [kind, access, write_concurrency, flags] = array(fields.take(4)?);

@@ -126,6 +126,7 @@ impl Table {
             let own = op.store.layers().indexes.as_ref();
             let mut each = own.map_or_else(Vec::new, |own| own.each.clone());
             change(&mut each)?;
+            // The new set shares the counts of claims (invariant 1 of `claims`).
             let claims = own.map_or_else(Arc::default, |own| Arc::clone(&own.claims));
             let keys = TableKeys {
                 position: self.keypos(),
@@ -135,6 +136,8 @@ impl Table {
                 indexes: Indexes::of(each, keys, &self.seed, claims),
                 ..op.store.layers().clone()
             });
+            // This fails if the state word has changed since `begin`. Start again with the new
+            // store.
             if self.state.replace(op.state, store, guard).is_ok() {
                 return Ok(());
             }

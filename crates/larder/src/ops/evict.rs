@@ -178,6 +178,7 @@ impl Table {
         if !store.quota().is_some_and(Quota::refuses_some) {
             return Ok(());
         }
+        // Sum what all new objects need, less what the objects have that they replace.
         let (mut more, mut old) = ((0, 0), Vec::new());
         for (key, value) in objects {
             old.clear();

@@ -379,6 +379,7 @@ impl Pair<'_> {
         }
     }
 
+    /// Compares the objects under a key of a set or ordered_set.
     fn compare_one(&self, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>, sink: &mut Sink<'_>) {
         let table = self.old.0;
         let (mut plain_old, mut plain_new) = (Vec::new(), Vec::new());
@@ -388,6 +389,7 @@ impl Pair<'_> {
             (None, None) => {}
             (None, Some(new)) => sink(Difference::Insert(new)),
             (Some(old), None) => sink(Difference::Delete(old)),
+            // The key has a version, but the object may have been written back unchanged.
             (Some(old_object), Some(new_object)) => {
                 let same = match (old, new) {
                     (Some(old), Some(new)) => table.same(key, old, new),

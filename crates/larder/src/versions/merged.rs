@@ -303,6 +303,8 @@ impl Unique for Merged<dyn Unique> {
         out: &mut [u8; SHORT],
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
+        // Read the base first, and the overrides last (invariant 4 of snapshots): a write stores
+        // its version before it changes the base. So a base value that is too new is overridden.
         let base = self.base.get_short(guard, key, out, long.as_deref_mut());
         self.overrides.with(guard, key, |value| match value {
             None => base,
