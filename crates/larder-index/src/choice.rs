@@ -1,4 +1,4 @@
-//! The options of a structure that an index can be made of: their names, and the values they take.
+//! The options of a data structure: their names, and the values that they accept.
 
 /// The value of an option.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -11,7 +11,7 @@ pub enum ChoiceValue {
     Name(String),
 }
 
-/// What values an option takes; the last field of each is the default.
+/// The values that an option accepts. The last field of each variant is the default.
 #[derive(Clone, Copy, Debug)]
 pub enum ChoiceRange {
     /// Whole numbers from the first to the second.
@@ -29,14 +29,14 @@ pub enum ChoiceRange {
 pub struct Choice {
     /// Its name.
     pub name: &'static str,
-    /// What it takes.
+    /// The values that it accepts.
     pub range: ChoiceRange,
     /// What it does, in one line.
     pub about: &'static str,
 }
 
 impl ChoiceRange {
-    /// The value of an option that was not said.
+    /// The default value.
     pub fn default(&self) -> ChoiceValue {
         match *self {
             ChoiceRange::Int(_, _, n) | ChoiceRange::IntOrAuto(_, _, n) => ChoiceValue::Int(n),
@@ -45,7 +45,7 @@ impl ChoiceRange {
         }
     }
 
-    /// Whether the option takes the value.
+    /// Whether the option accepts a value.
     pub fn takes(&self, value: &ChoiceValue) -> bool {
         match (*self, value) {
             (

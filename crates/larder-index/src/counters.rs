@@ -1,21 +1,22 @@
-//! What an index counts of itself. Its entries are not among that: each write would count, and all
-//! threads would meet there; leaves know how many they have.
+//! The counters of an index: leaves, nodes, splits, merges, and memory. Entries aren't counted
+//! here. Each write would have to update that counter, so all writers would contend for its cache
+//! line. Instead each leaf counts its own entries.
 //!
 //! Invariants:
-//! 1. What is counted is rare: leaves and nodes that come and go, outside objects. Only bytes are
-//!    counted by many threads often, so only they are striped.
-//! 2. A figure is exact when no thread changes the index. Meanwhile it may lag, and the figures of
-//!    one `stats` may be of different instants.
-//! 3. Whoever makes a leaf or a node counts it before it is published; whoever retires it counts it
-//!    once.
+//! 1. Counted events are rare: leaves and nodes are made or retired. Only the memory is updated by
+//!    many threads often, because of outside objects. So only that counter is striped.
+//! 2. A counter is exact while no thread changes the index. Otherwise it may lag, and the results
+//!    of one `stats` may be of different instants.
+//! 3. The thread that makes a leaf or a node counts it before it publishes it. The thread that
+//!    retires it counts that once.
 
 use crate::striped::Striped;
 use crate::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use crate::Stats;
 
-// Ordering, for all of this file: Relaxed. A counter orders nothing else.
+// Ordering, for all of this file: Relaxed. No other memory depends on a counter.
 
-/// What an index counts.
+/// The counters.
 #[derive(Default, Debug)]
 pub(crate) struct Counters {
     bytes: Striped,
@@ -32,68 +33,68 @@ impl Counters {
         self.bytes.add(n);
     }
 
-    /// A leaf of this size came.
+    /// Counts a new leaf of this size.
     pub(crate) fn leaf_came(&self, bytes: usize) {
         // Ordering: Relaxed, see above.
         self.leaves.fetch_add(1, Relaxed);
         self.add_bytes(bytes as isize);
     }
 
-    /// Leaves in use.
+    /// The number of leaves.
     pub(crate) fn leaves(&self) -> usize {
         // Ordering: Relaxed, see above.
         self.leaves.load(Relaxed)
     }
 
-    /// A leaf of this size went.
+    /// Counts a retired leaf of this size.
     pub(crate) fn leaf_went(&self, bytes: usize) {
         // Ordering: Relaxed, see above.
         self.leaves.fetch_sub(1, Relaxed);
         self.add_bytes(-(bytes as isize));
     }
 
-    /// An inner node of this size came.
+    /// Counts a new inner node of this size.
     pub(crate) fn node_came(&self, bytes: usize) {
         // Ordering: Relaxed, see above.
         self.nodes.fetch_add(1, Relaxed);
         self.add_bytes(bytes as isize);
     }
 
-    /// An inner node of this size went.
+    /// Counts a retired inner node of this size.
     pub(crate) fn node_went(&self, bytes: usize) {
         // Ordering: Relaxed, see above.
         self.nodes.fetch_sub(1, Relaxed);
         self.add_bytes(-(bytes as isize));
     }
 
-    /// A leaf split.
+    /// Counts a split.
     pub(crate) fn split(&self) {
         // Ordering: Relaxed, see above.
         self.splits.fetch_add(1, Relaxed);
     }
 
-    /// Two leaves merged.
+    /// Counts a merge.
     pub(crate) fn merged(&self) {
         // Ordering: Relaxed, see above.
         self.merges.fetch_add(1, Relaxed);
     }
 
-    /// A writer met another on a leaf.
+    /// Counts a writer that had to wait for the lock of a leaf.
     pub(crate) fn contended(&self) {
         // Ordering: Relaxed, see above.
         self.contended.fetch_add(1, Relaxed);
-        // Writers that meet on a leaf meet on the sum of bytes next.
+        // Writers that contend for a leaf would contend for the counter of memory, too.
         self.bytes.stripe();
     }
 
-    /// Bytes of leaves, nodes, outside objects and stripes.
+    /// The memory of leaves, nodes, outside objects and stripes in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        // The stripes are read one after another, so a sum read while threads add may have what
-        // went and miss what came.
+        // The stripes are read one after the other. If other threads add meanwhile, the sum may
+        // include a release without the allocation before it, and be negative.
         self.bytes.sum().max(0) as usize + self.bytes.memory()
     }
 
-    /// All but the depth.
+    /// The statistics of an index of this depth.
     pub(crate) fn stats(&self, depth: usize) -> Stats {
         Stats {
             // Ordering: Relaxed, see above.

@@ -1,12 +1,12 @@
-//! A sum that many threads add to.
+//! A sum to which many threads add.
 //!
 //! ```text
-//!  first      one number, which all threads add to until two of them meet there
-//!  stripes    number | number | …     a line of the cache each, for a sixteenth of the threads
+//!  first      one number, to which all threads add until two of them contend
+//!  stripes    number | number | …     one cache line each, for a sixteenth of the threads
 //! ```
 //!
-//! Invariant: each addition is in one number, so the sum of all is right when nobody adds. Stripes
-//! that were made stay.
+//! Invariant: each addition is in exactly one number. So the sum of all numbers is exact while no
+//! thread adds. Stripes are never removed.
 
 use crate::sync::atomic::{AtomicIsize, AtomicUsize, Ordering::Relaxed};
 use crossbeam_utils::CachePadded;
@@ -15,17 +15,17 @@ use std::sync::OnceLock;
 
 const STRIPES: usize = 16;
 
-// Ordering, for all of this file: Relaxed. A sum orders nothing else.
+// Ordering, for all of this file: Relaxed. No other memory depends on a sum.
 
 /// The sum.
 #[derive(Default, Debug)]
 pub struct Striped {
     first: AtomicIsize,
-    /// What each group of threads added.
+    /// The sum of each group of threads.
     stripes: OnceLock<Box<[CachePadded<AtomicIsize>]>>,
 }
 
-/// The calling thread's stripe.
+/// The stripe of the calling thread.
 fn mine() -> usize {
     static NEXT: AtomicUsize = AtomicUsize::new(0);
     thread_local! {
@@ -41,7 +41,7 @@ fn mine() -> usize {
 }
 
 impl Striped {
-    /// Adds.
+    /// Adds a number.
     #[inline]
     pub fn add(&self, n: isize) {
         if let Some(stripes) = self.stripes.get() {
@@ -51,25 +51,25 @@ impl Striped {
         }
         // Ordering: Relaxed, see above.
         let now = self.first.load(Relaxed);
-        // Ordering: Relaxed, see above.
-        // The exchange fails only if another thread has added in between: that is what is asked.
+        // Ordering: Relaxed, see above. The exchange only fails if another thread has added in
+        // between. So it detects contention.
         let alone = self.first.compare_exchange(now, now + n, Relaxed, Relaxed);
         if alone.is_err() {
-            // Ordering: Relaxed, see above.
-            // This addition is still the first number's; the next ones go to stripes.
+            // Ordering: Relaxed, see above. Add this to the first number. Later additions go to
+            // stripes.
             self.first.fetch_add(n, Relaxed);
             self.stripe();
         }
     }
 
-    /// From now on each group of threads has a number of its own.
+    /// Makes the stripes. Later additions of each group of threads go to its own.
     #[cold]
     pub fn stripe(&self) {
         self.stripes
             .get_or_init(|| (0..STRIPES).map(|_| CachePadded::default()).collect());
     }
 
-    /// What was added so far.
+    /// The sum.
     pub fn sum(&self) -> isize {
         let stripes = self.stripes.get().map_or(&[][..], |stripes| stripes);
         // Ordering: Relaxed, see above.
@@ -78,7 +78,7 @@ impl Striped {
         self.first.load(Relaxed) + striped
     }
 
-    /// Bytes of the stripes.
+    /// The memory of the stripes in bytes.
     pub fn memory(&self) -> usize {
         self.stripes
             .get()

@@ -1,7 +1,6 @@
-//! The default for ordered tables: entries by the bytes of their keys.
+//! The default index of ordered tables. Its entries are sorted by the bytes of their keys.
 //!
-//! A position is the key itself. See `btree::inner` for the path to a leaf, and `btree` for what
-//! happens in them.
+//! A position is the key itself. The operations are those of the B+-tree (`btree`).
 
 use crate::btree::hint::Hint;
 use crate::btree::run::with_run;
@@ -14,7 +13,7 @@ use crate::{
 };
 use crossbeam_epoch::Guard;
 
-/// Entries by key.
+/// An index in key order.
 pub struct KeyOrder(BPlusTree);
 
 impl KeyOrder {
@@ -23,7 +22,7 @@ impl KeyOrder {
         KeyOrder(BPlusTree::new(config))
     }
 
-    /// The same index, whose users hold locks of their own.
+    /// The same index, for users who hold locks of their own while they write to it.
     pub(crate) fn under_locks(self) -> Self {
         KeyOrder(self.0.under_locks())
     }
@@ -125,7 +124,7 @@ impl Unique for KeyOrder {
                 value_limit: batch.value_limit(),
             };
             batch.done = self.0.scan(guard, &request, run, &mut batch.resume);
-            // The batch takes the run's bytes as they are.
+            // The batch takes the bytes of the run without a copy.
             std::mem::swap(&mut run.bytes, &mut batch.bytes);
             let entries = run.entries.iter();
             batch

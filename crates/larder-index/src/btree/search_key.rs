@@ -1,15 +1,20 @@
-//! A position that is looked for: its first bytes are in a register all the way from the root to
-//! the record.
+//! The search key: a position for which a search looks, with its first eight bytes as a word.
 //!
-//! Nodes and leaves compare some bytes of it, high ones first, from behind what all of theirs begin
-//! with. Most positions are short: then those bytes are the register's, shifted.
+//! A node compares four bytes of the position with its separators, and a leaf five bytes with its
+//! slots. These bytes begin behind the common prefix of the node or leaf. If they are among the
+//! first eight bytes, they are the word, shifted. So for most positions, a descent from the root to
+//! the record doesn't read the position's bytes from memory.
+//!
+//! Words have the first byte in their highest bits. So words compare as positions do. Bytes past
+//! the end of a position are zero.
 
-/// Low bits of a slot of a leaf: where the record is. The others are the head of the position.
+/// The number of low bits of a leaf's slot that are the offset of the record. The other bits are
+/// the head of the position.
 pub(crate) const PLACE_BITS: u32 = 24;
-/// The bits of a slot that are the head of the position.
+/// The bits of a slot that are the head.
 pub(super) const HEAD_MASK: u64 = !((1 << PLACE_BITS) - 1);
 
-/// A position, and its first eight bytes.
+/// A position, and its first eight bytes as a word.
 #[derive(Clone, Copy)]
 pub(crate) struct SearchKey<'p> {
     bytes: &'p [u8],
@@ -31,16 +36,18 @@ impl<'p> SearchKey<'p> {
         self.bytes
     }
 
-    /// The first eight bytes, high ones first; zeros past the end.
+    /// The first eight bytes.
     #[inline]
     pub(super) fn first(&self) -> u64 {
         self.first
     }
 
-    /// At least `wanted` bytes, of at most eight, from `at` on, high ones first; zeros past the
-    /// end. The others may be zeros or the next ones.
+    /// A word whose first `wanted` bytes, at most eight, are those of the position from `at` on.
+    /// Its other bytes are the next ones of the position, or zeros.
     #[inline]
     pub(super) fn from(&self, at: usize, wanted: usize) -> u64 {
+        // The word has all of them. If the position has at most eight bytes, those past its end are
+        // zeros in any case.
         if at + wanted <= 8 || self.bytes.len() <= 8 {
             if at >= 8 {
                 return 0;
@@ -50,28 +57,29 @@ impl<'p> SearchKey<'p> {
         eight(self.bytes, at)
     }
 
-    /// What is compared in the slots of a leaf with a prefix of this length.
+    /// The head of the position in a leaf with a prefix of this length.
     #[inline]
     pub(crate) fn head(&self, prefix: usize) -> u64 {
         self.from(prefix, 5) & HEAD_MASK
     }
 
-    /// What is behind the prefix of a leaf. None if it is shorter: such a leaf isn't the one that
-    /// has it.
+    /// The suffix of the position in a leaf with a prefix of this length. `None` if the position is
+    /// shorter than the prefix, and so isn't in the leaf.
     #[inline]
     pub(crate) fn suffix(&self, prefix: usize) -> Option<&'p [u8]> {
         self.bytes.get(prefix..)
     }
 }
 
-/// Eight bytes of a position from `at` on, high ones first; zeros past its end.
+/// The eight bytes of a position from `at` on, as a word.
 #[inline]
 pub(super) fn eight(bytes: &[u8], at: usize) -> u64 {
     let n = bytes.len();
     if let Some(own) = bytes.get(at..at + 8) {
         return u64::from_be_bytes(own.try_into().unwrap_or_default());
     }
-    // The bytes are few, or the last few of many: what stands before `at` is shifted out.
+    // There are fewer than eight bytes from `at` on. Load the last bytes of the position without a
+    // loop, by loads that may overlap. Then shift out the `before` bytes that precede `at`.
     let (all, before) = match n {
         8.. => {
             let last: [u8; 8] = bytes[n - 8..].try_into().unwrap_or_default();
@@ -85,7 +93,8 @@ pub(super) fn eight(bytes: &[u8], at: usize) -> u64 {
             (four(0) << 32 | four(n - 4) << (64 - 8 * n), at)
         }
         1..=3 => {
-            // Each byte at least once.
+            // The first byte, the one in the middle, and the last one: each byte is among them, and
+            // a byte that is loaded twice is at the same place.
             let one = |i: usize| u64::from(bytes[i]) << (56 - 8 * i);
             (one(0) | one(n / 2) | one(n - 1), at)
         }

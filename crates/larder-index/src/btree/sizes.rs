@@ -1,11 +1,12 @@
-//! How large leaves of the B+-tree are.
+//! Capacities of leaves of the B+-tree.
 
 use crate::btree::leaf::memory;
 use crate::config::{size_class, LeafConfig};
 
 impl LeafConfig {
-    /// Bytes of content at which a leaf with a prefix of this length splits: its memory is to be of
-    /// one size, whatever its prefix.
+    /// The maximum content of a leaf with a prefix of this length, in bytes. Content and prefix
+    /// together are limited, so that the largest leaves have one size. A long prefix doesn't count:
+    /// it would leave too little room.
     pub(crate) fn most_beside(&self, prefix: usize) -> usize {
         let prefix = prefix.next_multiple_of(8);
         if prefix <= self.most / 8 {
@@ -15,17 +16,19 @@ impl LeafConfig {
         }
     }
 
-    /// The capacity of a leaf with a prefix of this length that is to hold so many bytes of
-    /// content: its memory has a size that the allocator gives without waste.
+    /// The capacity of a leaf with a prefix of this length for `need` bytes of content. The memory
+    /// of the leaf is a size class of the allocator, so that none is wasted.
     pub(crate) fn capacity_for(&self, need: usize, prefix: usize) -> usize {
         let most = self.most_beside(prefix);
         if need >= most {
             return need.next_multiple_of(8);
         }
+        // Leave room for two fifths more, so that a leaf isn't replaced at each insert.
         let request = need + need * 2 / 5 + 32;
         let around = memory(0, prefix);
         let class = size_class(memory(request, prefix));
-        // The samples take one byte in 64.
+        // The capacity is what the size class has beside head, prefix and samples. Samples take one
+        // byte per 64 bytes of content.
         let content = (class - around) * 64 / 65 / 8 * 8;
         content.min(most).max(need.next_multiple_of(8))
     }
