@@ -432,7 +432,7 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
                 continue;
             }
             if waited {
-                // Ordering: Relaxed, a figure for people.
+                // Ordering: Relaxed, a statistic.
                 self.contended.fetch_add(1, Relaxed);
             }
             // (3) The lock excludes readers, so the word can be changed in place.
@@ -510,7 +510,7 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
         Stats {
             leaves: bases.len(),
             depth,
-            // Ordering, of these four: Relaxed, figures for people.
+            // Ordering, of these four: Relaxed, statistics.
             inner_nodes: self.routes.load(Relaxed),
             splits: self.splits.load(Relaxed),
             merges: self.joins.load(Relaxed),

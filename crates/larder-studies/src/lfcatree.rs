@@ -387,7 +387,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
         contended |= was_second;
         if contended {
             self.counts.contended();
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             self.contended.fetch_add(1, Relaxed);
         }
         // (4)
@@ -451,7 +451,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
 
     fn memory(&self, _guard: &Guard) -> usize {
         // A node has two counts before it; a tree of n routes has n + 1 leaves. Ordering: Relaxed,
-        // a figure for people.
+        // a statistic.
         let nodes = self.routes.load(Relaxed) * 2 + 1;
         nodes * (size_of::<Node<W>>() + 16) + self.counts.bytes() + self.keys.memory()
     }
@@ -461,7 +461,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
         Stats {
             leaves: leaves.len(),
             depth,
-            // Ordering, of these four: Relaxed, figures for people.
+            // Ordering, of these four: Relaxed, statistics.
             inner_nodes: self.routes.load(Relaxed),
             splits: self.splits.load(Relaxed),
             merges: self.joined.load(Relaxed),

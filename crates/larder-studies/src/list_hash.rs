@@ -147,7 +147,7 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
         let (_key, contended) = self.keys.lock(position);
         if contended {
             self.counts.contended();
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             self.contended.fetch_add(1, Relaxed);
         }
         let node = self.find(guard, position);
@@ -242,7 +242,7 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
     fn stats(&self, _guard: &Guard) -> Stats {
         Stats {
             leaves: self.buckets.count(),
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             contended: self.contended.load(Relaxed),
             more: Vec::from_iter(self.buckets.limit().map(|n| ("limit", n as u64))),
             ..Stats::default()

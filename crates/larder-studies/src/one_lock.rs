@@ -46,7 +46,7 @@ impl<W, S: Sequential<W>> Scheme<W> for OneLock<S> {
     fn change(&self, _guard: &Guard, position: &[u8], f: &mut Changer<'_, W>) -> bool {
         let (mut structure, waited) = self.lock.write();
         if waited {
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             self.contended.fetch_add(1, Relaxed);
         }
         structure.change(position, &mut |word| f(word.map_or(Old::Absent, Old::Mine)));
@@ -75,7 +75,7 @@ impl<W, S: Sequential<W>> Scheme<W> for OneLock<S> {
     fn stats(&self, _guard: &Guard) -> Stats {
         let mut stats = Stats {
             leaves: 1,
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             contended: self.contended.load(Relaxed),
             ..Stats::default()
         };

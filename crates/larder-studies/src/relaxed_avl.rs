@@ -217,7 +217,7 @@ impl<W: Word> RelaxedAvl<W> {
             .is_some_and(|root| root.born == *generation)
         {
             *generation += 1;
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             self.figures.clones.fetch_add(1, Relaxed);
         }
     }
@@ -318,7 +318,7 @@ impl<W: Word> RelaxedAvl<W> {
         if kid.born == writer.generation {
             return Some(kid);
         }
-        // Ordering: Relaxed, a figure for people.
+        // Ordering: Relaxed, a statistic.
         self.figures.copies.fetch_add(1, Relaxed);
         // The copy has the same entry and children, so no version changes. Searches that are in the
         // old node continue in the clone, whose state is that of the instant at which they reached
@@ -340,7 +340,7 @@ impl<W: Word> RelaxedAvl<W> {
         settled();
         let old = node.word.load(guard);
         let routes = |by| {
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             self.figures.routes.fetch_add(by, Relaxed);
         };
         // (3), (4)
@@ -394,7 +394,7 @@ impl<W: Word> RelaxedAvl<W> {
     /// Counts the removal of a node without a word.
     fn forget(&self, node: &Node<W>) {
         self.counts.add(0, -node.bytes());
-        // Ordering: Relaxed, a figure for people.
+        // Ordering: Relaxed, a statistic.
         self.figures.routes.fetch_sub(1, Relaxed);
     }
 
@@ -469,7 +469,7 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
             }
             if contended {
                 self.counts.contended();
-                // Ordering: Relaxed, a figure for people.
+                // Ordering: Relaxed, a statistic.
                 self.figures.contended.fetch_add(1, Relaxed);
             }
             return contended;
@@ -509,7 +509,7 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
     }
 
     fn stats(&self, guard: &Guard) -> Stats {
-        // Ordering, of all: Relaxed, figures for people.
+        // Ordering, of all: Relaxed, statistics.
         let figure = |figure: &AtomicU64| figure.load(Relaxed);
         let figures = &self.figures;
         Stats {

@@ -370,7 +370,7 @@ impl<W: Word> Scheme<W> for SkipList<W> {
         let (_key, contended) = self.keys.lock(position);
         if contended {
             self.counts.contended();
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             self.contended.fetch_add(1, Ordering::Relaxed);
         }
         // (2) Other threads may read the node, so its word can only be replaced.
@@ -449,7 +449,7 @@ impl<W: Word> Scheme<W> for SkipList<W> {
         Stats {
             leaves: 1,
             depth: (0..LEVELS).take_while(used).count(),
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             contended: self.contended.load(Ordering::Relaxed),
             ..Stats::default()
         }

@@ -117,7 +117,7 @@ impl<W: Word> SplitOrder<W> {
         // If several threads insert the node, one succeeds. It sets the slot after that
         // (invariant 3).
         if list::insert(&parent.next, &node, guard).is_none() {
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             self.nodes.fetch_add(node.bytes() as usize, Relaxed);
             slot.store(Some(node), guard);
         }
@@ -183,7 +183,7 @@ impl<W: Word> Buckets<W> for SplitOrder<W> {
     fn memory(&self) -> usize {
         let segments = self.segments.iter().filter_map(OnceLock::get);
         let slots: usize = segments.map(|slots| size_of_val(&**slots)).sum();
-        // Ordering: Relaxed, a figure for people.
+        // Ordering: Relaxed, a statistic.
         slots + self.nodes.load(Relaxed)
     }
 

@@ -113,7 +113,7 @@ impl<W: Word> Stripes<W> {
     /// Counts a write, which had to wait or not. Returns whether the number of locks should change.
     fn count(&self, part: &Part<W>, bits: u32, contended: bool) -> bool {
         if contended {
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             self.contended.fetch_add(1, Relaxed);
         }
         if !self.adapts {
@@ -141,11 +141,11 @@ impl<W: Word> Stripes<W> {
         // If several writers call this at once, only the first one changes the layout. The counts
         // of the new layout are 0, so the others return.
         let new = if most > DOUBLE && bits < MOST_BITS {
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             self.doubled.fetch_add(1, Relaxed);
             bits + 1
         } else if least < HALVE && bits > LEAST_BITS {
-            // Ordering: Relaxed, a figure for people.
+            // Ordering: Relaxed, a statistic.
             self.halved.fetch_add(1, Relaxed);
             bits - 1
         } else {
@@ -249,7 +249,7 @@ impl<W: Word> Scheme<W> for Stripes<W> {
         }
         Stats {
             leaves: layout.parts.len(),
-            // Ordering, of these three: Relaxed, figures for people.
+            // Ordering, of these three: Relaxed, statistics.
             splits: self.doubled.load(Relaxed),
             merges: self.halved.load(Relaxed),
             contended: self.contended.load(Relaxed),

@@ -73,7 +73,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
                     base: base.number,
                     from: from.cloned(),
                     depth,
-                    // Ordering: Relaxed, a figure for people.
+                    // Ordering: Relaxed, a statistic.
                     count: base.contention.load(Relaxed),
                     entries: base.part.read().structure.len(),
                 }),

@@ -179,7 +179,7 @@ impl<W: Word> RelaxedAvl<W> {
             node.set_height(node.true_height(guard));
             kid.set_height(kid.true_height(guard));
         });
-        // Ordering: Relaxed, a figure for people.
+        // Ordering: Relaxed, a statistic.
         self.figures.rotations.fetch_add(1, Relaxed);
     }
 }
