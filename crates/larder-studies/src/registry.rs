@@ -45,14 +45,14 @@ impl Structure {
 const READER_GROUPS: Choice = Choice {
     name: "reader_groups",
     range: Range::Int(1, 1024, 1),
-    about: "readers of different groups don't share a cache line; a writer takes a lock a group",
+    about: "the number of groups of readers; those of different groups don't share a cache line, and a writer takes one lock per group",
 };
 
 const AVL: &[Choice] = &[
     Choice {
         name: "static_stack",
         range: Range::Flag(true),
-        about: "whether next and prev go on where the last one stopped",
+        about: "whether next and prev continue with the stack of the last one",
     },
     READER_GROUPS,
 ];
@@ -61,7 +61,7 @@ const BTREE: &[Choice] = &[
     Choice {
         name: "m",
         range: Range::Int(3, 1024, 4),
-        about: "the most children of a node",
+        about: "the maximum number of children of a node",
     },
     READER_GROUPS,
 ];
@@ -70,12 +70,12 @@ const LINEAR_HASH: &[Choice] = &[
     Choice {
         name: "chain",
         range: Range::Int(1, 1024, 1),
-        about: "entries a bucket at which the table grows: 6 in 2003, 1 today",
+        about: "the number of entries per bucket at which the table grows: 6 in 2003, 1 today",
     },
     Choice {
         name: "locks",
         range: Range::IntOrAuto(0, 8192, 0),
-        about: "locks for parts of the table, rounded down to a power of two: 16 in R11B, 64 later, auto as in OTP 25; 0 is one lock for all",
+        about: "the number of locks for parts of the table, rounded down to a power of two: 16 in R11B, 64 later, auto as in OTP 25; 0 is one lock for the whole table",
     },
     READER_GROUPS,
 ];
@@ -89,47 +89,47 @@ const CATREE: &[Choice] = &[
     Choice {
         name: "m",
         range: Range::Int(3, 1024, 4),
-        about: "the most children of a node, where the bases are B-trees",
+        about: "the maximum number of children of a node, if the bases are B-trees",
     },
     Choice {
         name: "contended",
         range: Range::Int(0, 1_000_000, 250),
-        about: "what a writer adds to a base's count that had to wait",
+        about: "added to a base's count by a writer that had to wait",
     },
     Choice {
         name: "quiet",
         range: Range::Int(-1_000_000, 1_000_000, -1),
-        about: "what a writer adds that had not",
+        about: "added by a writer that didn't have to wait",
     },
     Choice {
         name: "more_than_one",
         range: Range::Int(-1_000_000, 0, -10),
-        about: "what a scan adds that goes over the end of a base",
+        about: "added by a scan that continues behind the base",
     },
     Choice {
         name: "high",
         range: Range::Int(-1_000_000, 1_000_000, 1_000),
-        about: "beyond this a base is divided",
+        about: "a base is split above this count",
     },
     Choice {
         name: "low",
         range: Range::Int(-1_000_000, 1_000_000, -1_000),
-        about: "below this a base is joined to its neighbour",
+        about: "a base is joined with its neighbour below this count",
     },
     Choice {
         name: "clamp",
         range: Range::Int(1, 1_000_000, 20_000),
-        about: "counts stay between this and minus this",
+        about: "the maximum of a count; its negative is the minimum",
     },
     Choice {
         name: "depth",
         range: Range::Int(0, 64, 16),
-        about: "the most routes one above the other",
+        about: "the maximum number of routes on a path",
     },
     Choice {
         name: "random_join",
         range: Range::Flag(true),
-        about: "whether one of 512 writes adds -500 more",
+        about: "whether one of 512 writes, at random, adds -500, too",
     },
 ];
 
@@ -137,31 +137,31 @@ const LFCATREE: &[Choice] = &[
     Choice {
         name: "high",
         range: Range::Int(-1_000_000, 1_000_000, 1_000),
-        about: "beyond this count of contention a leaf is divided",
+        about: "a leaf is split above this contention count",
     },
     Choice {
         name: "low",
         range: Range::Int(-1_000_000, 1_000_000, -1_000),
-        about: "below this it is joined to its neighbour",
+        about: "a leaf is joined with its neighbour below this count",
     },
 ];
 
 const SPLIT_ORDERED: &[Choice] = &[Choice {
     name: "load",
     range: Range::Int(1, 1024, 2),
-    about: "entries a bucket at which the number of buckets doubles",
+    about: "the number of entries per bucket at which the number of buckets doubles",
 }];
 
 const LOCKFREE_HASH: &[Choice] = &[
     Choice {
         name: "buckets",
         range: Range::Int(1, 1 << 24, 1 << 12),
-        about: "how many lists there are for good, rounded up to a power of two: about as many as there will be keys",
+        about: "the number of buckets, which never changes, rounded up to a power of two: about as many as there will be keys",
     },
     Choice {
         name: "chain",
         range: Range::Int(1, 1_000_000, 64),
-        about: "objects a bucket, on the average, at which the table is full",
+        about: "the average number of objects per bucket at which the table is full",
     },
 ];
 
@@ -169,7 +169,7 @@ const JUDYL_HASH: &[Choice] = &[
     Choice {
         name: "bits",
         range: Range::Int(1, 48, 32),
-        about: "bits of the hash that number the buckets: 2^bits of them, of which those with entries take memory",
+        about: "the number of bits of the hash that are the number of a bucket; only buckets with entries take memory",
     },
     READER_GROUPS,
 ];
