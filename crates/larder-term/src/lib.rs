@@ -84,6 +84,7 @@ pub mod atom;
 pub mod blob;
 mod compare;
 mod contents;
+mod convert;
 mod encoder;
 pub mod etf;
 pub mod hash;
@@ -106,6 +107,7 @@ pub mod varint;
 mod view;
 
 pub use atom::{atoms, Atom, AtomError};
+pub use convert::TryFromTermError;
 pub use encoder::{Encoder, MapToken, Mode};
 pub use host::{legacy_zero, set_atom_order, set_legacy_zero, set_tree_maps, tree_maps, AtomOrder};
 pub use identity::without_negative_zero;

@@ -51,7 +51,7 @@ impl Term {
     }
 
     /// As `build`, for closures of this crate, which push one term.
-    fn of(push: impl FnOnce(&mut Encoder<'_>)) -> Term {
+    pub(crate) fn of(push: impl FnOnce(&mut Encoder<'_>)) -> Term {
         let built = Term::build(push);
         debug_assert!(built.is_ok());
         built.unwrap_or_else(|Incomplete| Term::nil())
@@ -234,61 +234,6 @@ impl AsTerm for TermRef<'_> {
 impl<T: AsTerm> AsTerm for &T {
     fn as_term(&self) -> TermRef<'_> {
         (*self).as_term()
-    }
-}
-
-impl From<TermRef<'_>> for Term {
-    fn from(term: TermRef<'_>) -> Term {
-        Term::of(|enc| enc.term(term))
-    }
-}
-
-impl From<Atom> for Term {
-    fn from(atom: Atom) -> Term {
-        Term::of(|enc| enc.atom(atom))
-    }
-}
-
-impl From<bool> for Term {
-    fn from(value: bool) -> Term {
-        Term::from(Atom::from(value))
-    }
-}
-
-macro_rules! from_integers {
-    ($($type:ty),*) => {
-        $(impl From<$type> for Term {
-            fn from(n: $type) -> Term {
-                Term::int(i64::from(n))
-            }
-        })*
-    };
-}
-
-from_integers!(i8, i16, i32, i64, u8, u16, u32);
-
-impl From<u64> for Term {
-    fn from(n: u64) -> Term {
-        Term::of(|enc| enc.big(false, &n.to_le_bytes()))
-    }
-}
-
-impl From<usize> for Term {
-    fn from(n: usize) -> Term {
-        Term::from(n as u64)
-    }
-}
-
-impl From<&str> for Term {
-    /// The text as a binary, like a string in Elixir. For atoms, see [`Term::atom`].
-    fn from(text: &str) -> Term {
-        Term::binary(text.as_bytes())
-    }
-}
-
-impl From<&[u8]> for Term {
-    fn from(bytes: &[u8]) -> Term {
-        Term::binary(bytes)
     }
 }
 

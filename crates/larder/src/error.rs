@@ -2,7 +2,7 @@
 //!
 //! An [`enum@Error`] takes two words, so that results of operations are passed in registers.
 
-use larder_term::Atom;
+use larder_term::{Atom, TryFromTermError};
 use std::fmt;
 use std::ops::Deref;
 use thiserror::Error;
@@ -109,8 +109,8 @@ pub enum Error {
     /// A size exceeds what the engine can represent.
     #[error("{0}")]
     SystemLimit(Reason),
-    /// A typed table can't read a row, or can't store a key or a value; the text says which and
-    /// why.
+    /// A typed table can't read a row, or can't store a key or a value; or a term isn't what it is
+    /// to be converted to. The text says which and why.
     #[error("{0}")]
     WrongType(Reason),
     /// A pattern or match specification doesn't compile, or a text can't be parsed; the text says
@@ -127,6 +127,12 @@ const _: () = assert!(size_of::<Result<usize, Error>>() <= 16);
 impl From<FileError> for Error {
     fn from(error: FileError) -> Self {
         Error::File(Box::new(error))
+    }
+}
+
+impl From<TryFromTermError> for Error {
+    fn from(error: TryFromTermError) -> Self {
+        Error::WrongType(error.to_string().into())
     }
 }
 

@@ -126,6 +126,7 @@ pub use versions::{
 };
 
 pub use larder_index::{Allocator, Direction, Guard, TOGETHER};
+pub use larder_term::TryFromTermError;
 
 /// The README's Rust, so that it compiles and runs.
 #[cfg(all(doctest, feature = "serde"))]

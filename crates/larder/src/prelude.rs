@@ -3,11 +3,11 @@
 //! | name | what |
 //! |---|---|
 //! | [`Larder`], [`Table`], [`Snapshot`] | tables of terms |
-//! | [`Term`], [`term!`], [`Error`] | terms; why an operation was refused |
+//! | [`Term`], [`term!`], [`Atom`], [`Error`] | terms; why an operation was refused |
 //! | `Typed`, `OrderedKey` | tables of Rust's types, with the feature `serde` |
 
 pub use crate::api::{Builder, Larder, Snapshot, Table};
 #[cfg(feature = "serde")]
 pub use crate::typed::{OrderedKey, Typed};
 pub use crate::Error;
-pub use larder_term::{term, Term};
+pub use larder_term::{term, Atom, Term};

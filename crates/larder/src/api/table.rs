@@ -125,6 +125,22 @@ impl Table {
 
     /// Returns the tuples under a key, in the order of insertion.
     ///
+    /// A tuple can be converted to a tuple of Rust's types, and made of one
+    /// ([`TryFromTermError`](crate::TryFromTermError) says what doesn't fit).
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let users = Larder::new().table("users").create()?;
+    /// users.insert(&Term::from((7, "Ann", 34.5)))?;
+    /// for user in users.lookup(&Term::from(7))? {
+    ///     let (id, name, score): (u64, String, f64) = user.try_into()?;
+    ///     assert_eq!((id, &name[..], score), (7, "Ann", 34.5));
+    /// }
+    /// # Ok(()) }
+    /// ```
+    ///
     /// # Errors
     /// `NoTable`.
     pub fn lookup(&self, key: &impl AsTerm) -> Result<Vec<Term>, Error> {
