@@ -133,10 +133,10 @@ impl Table {
     ///
     /// # fn main() -> Result<(), larder::Error> {
     /// let users = Larder::new().table("users").create()?;
-    /// users.insert(&Term::from((7, "Ann", 34.5)))?;
+    /// users.insert(&Term::from((7, "Ann", true)))?;
     /// for user in users.lookup(&Term::from(7))? {
-    ///     let (id, name, score): (u64, String, f64) = user.try_into()?;
-    ///     assert_eq!((id, &name[..], score), (7, "Ann", 34.5));
+    ///     let (id, name, active): (u64, String, bool) = user.try_into()?;
+    ///     assert_eq!((id, &name[..], active), (7, "Ann", true));
     /// }
     /// # Ok(()) }
     /// ```
