@@ -1,49 +1,45 @@
 import java.time.Duration;
 import java.util.ArrayList;
 import java.util.List;
-import java.util.Map;
 import java.util.SplittableRandom;
 import java.util.concurrent.atomic.AtomicReference;
-import java.util.concurrent.locks.ReentrantLock;
 import larder.Codec;
 import larder.LarderLongTable;
 import larder.LarderSnapshot;
 import larder.LarderTable;
+import larder.LarderTransaction;
+import larder.LarderView;
 
 /**
  * A bank on the JVM: transfers, an auditor, requests that are remembered for a while.
  *
  * <pre>
- *   tellers ── both accounts at once ──> accounts   number to cents
+ *   tellers ── transactions ───────────> accounts   number to cents
  *           ── once a request ─────────> requests   text to 1, for two seconds
  *   auditor <── snapshots ── accounts               the sum never varies
  * </pre>
  *
- * A teller locks two accounts, reads them, and puts both balances with one putAll: nobody sees the
- * one without the other. So each snapshot has the same sum, while transfers go on. A client sends
- * some requests twice; putIfAbsent lets one of the two through. Old requests expire.
+ * A transfer is a transaction on two accounts: nobody sees the one without the other. So each
+ * snapshot has the same sum, while transfers go on. A client sends some requests twice; putIfAbsent
+ * lets one of the two through. Old requests expire.
  *
  * <p>`Bank ACCOUNTS SECONDS TELLERS` ends with status 1 if anything is wrong.
  */
 public final class Bank {
     private static final long OPENING = 10_000;
-    private static final int LOCKS = 1024;
 
     private final LarderLongTable accounts = LarderLongTable.builder(-1).name("accounts").open();
     private final LarderTable<String, Long> requests = LarderTable.builder(Codec.STRING, Codec.LONG)
             .name("requests")
             .ttl(Duration.ofSeconds(2))
             .open();
-    private final ReentrantLock[] locks = new ReentrantLock[LOCKS];
+    private final LarderTransaction onAccounts = LarderTransaction.on(accounts);
     private final AtomicReference<Throwable> wrong = new AtomicReference<>();
     private final int size;
     private final long end;
 
     private Bank(int size, long seconds) {
         this.size = size;
-        for (int i = 0; i < LOCKS; i++) {
-            locks[i] = new ReentrantLock();
-        }
         for (long number = 0; number < size; number++) {
             accounts.set(number, OPENING);
         }
@@ -86,22 +82,17 @@ public final class Bank {
     }
 
     private boolean transfer(long from, long to, long cents) {
-        int a = (int) (Math.min(from, to) % LOCKS), b = (int) (Math.max(from, to) % LOCKS);
-        ReentrantLock first = locks[Math.min(a, b)], second = locks[Math.max(a, b)];
-        first.lock();
-        second.lock();
-        try {
-            long has = accounts.get(from);
+        return onAccounts.call(views -> {
+            LarderView<Long, Long> balances = views.of(accounts);
+            long has = balances.getOrDefault(from, -1L);
             check(has >= 0, "an account is missing: " + from);
             if (from == to || has < cents) {
                 return false;
             }
-            accounts.putAll(Map.of(from, has - cents, to, accounts.get(to) + cents));
+            balances.addAndGet(from, -cents);
+            balances.addAndGet(to, cents);
             return true;
-        } finally {
-            second.unlock();
-            first.unlock();
-        }
+        });
     }
 
     private long audits() {

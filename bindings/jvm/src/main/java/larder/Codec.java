@@ -30,8 +30,10 @@ public interface Codec<T> {
     /** Bytes, in the order of {@link java.util.Arrays#compareUnsigned(byte[], byte[])}. */
     Codec<byte[]> BYTES = new Codecs.Bytes();
 
+    /** Writes a value: one integer, or bytes. */
     void write(T value, Output out);
 
+    /** Reads what {@link #write} has written. */
     T read(Input in);
 
     /** The order of keys; null for that of {@link Comparable}. */

@@ -7,6 +7,7 @@ package larder;
 public class ConflictException extends LarderException {
     private static final long serialVersionUID = 1L;
 
+    /** With a text that says what was wrong. */
     public ConflictException(String message) {
         super(message);
     }

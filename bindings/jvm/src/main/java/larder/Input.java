@@ -40,17 +40,20 @@ public final class Input {
         return end - at;
     }
 
+    /** The next byte. A {@link LarderException} if there are no more, as for the others. */
     public byte get() {
         need(1);
         return bytes[at++];
     }
 
+    /** Four bytes, the highest first. */
     public int getInt() {
         need(Integer.BYTES);
         at += Integer.BYTES;
         return (int) INT.get(bytes, at - Integer.BYTES);
     }
 
+    /** Eight bytes, the highest first. */
     public long getLong() {
         need(Long.BYTES);
         at += Long.BYTES;

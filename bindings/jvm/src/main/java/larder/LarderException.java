@@ -4,6 +4,7 @@ package larder;
 public class LarderException extends RuntimeException {
     private static final long serialVersionUID = 1L;
 
+    /** With a text that says what was wrong. */
     public LarderException(String message) {
         super(message);
     }

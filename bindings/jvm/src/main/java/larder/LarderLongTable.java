@@ -20,6 +20,7 @@ public final class LarderLongTable extends LarderTable<Long, Long> {
         this.absent = absent;
     }
 
+    /** A table whose methods give 0 where there is no row. */
     public static TableBuilder<LarderLongTable> builder() {
         return builder(0);
     }
@@ -53,10 +54,12 @@ public final class LarderLongTable extends LarderTable<Long, Long> {
         return absent;
     }
 
+    /** The value under a key. */
     public long get(long key) {
         return get(key, absent);
     }
 
+    /** The value under a key, or another number where there is no row. */
     public long get(long key, long otherwise) {
         try {
             return Native.getLong(id, key, otherwise);
@@ -79,6 +82,7 @@ public final class LarderLongTable extends LarderTable<Long, Long> {
         return value;
     }
 
+    /** Whether there is a row under a key. */
     public boolean containsKey(long key) {
         try {
             return Native.hasLong(id, key);
@@ -114,6 +118,7 @@ public final class LarderLongTable extends LarderTable<Long, Long> {
         }
     }
 
+    /** Adds to the value, 0 where there is no row; the sum, which wraps. Atomic. */
     public long addAndGet(long key, long increment) {
         try {
             return Native.addLong(id, key, increment);
@@ -143,6 +148,7 @@ public final class LarderLongTable extends LarderTable<Long, Long> {
     /** What {@link #scan} calls with each row. */
     @FunctionalInterface
     public interface Rows {
+        /** Takes a row; it may use and close any table. */
         void accept(long key, long value);
     }
 

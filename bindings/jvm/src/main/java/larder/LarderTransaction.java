@@ -38,12 +38,14 @@ public final class LarderTransaction {
     /** What a transaction does. */
     @FunctionalInterface
     public interface Body<R, X extends Exception> {
+        /** Reads and writes the views; its result is the transaction's. */
         R call(LarderViews views) throws X;
     }
 
     /** What a transaction does, if it has no result. */
     @FunctionalInterface
     public interface Action<X extends Exception> {
+        /** Reads and writes the views. */
         void run(LarderViews views) throws X;
     }
 

@@ -4,6 +4,7 @@ package larder;
 public class LimitException extends LarderException {
     private static final long serialVersionUID = 1L;
 
+    /** With a text that says what was wrong. */
     public LimitException(String message) {
         super(message);
     }

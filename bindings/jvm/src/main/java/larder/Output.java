@@ -43,27 +43,32 @@ public final class Output {
         length = item + 1 + Long.BYTES;
     }
 
+    /** Writes a byte: the lowest of the number. */
     public void put(int b) {
         room(1);
         bytes[length++] = (byte) b;
     }
 
+    /** Writes four bytes, the highest first. */
     public void putInt(int n) {
         room(Integer.BYTES);
         INT.set(bytes, length, n);
         length += Integer.BYTES;
     }
 
+    /** Writes eight bytes, the highest first. */
     public void putLong(long n) {
         room(Long.BYTES);
         LONG.set(bytes, length, n);
         length += Long.BYTES;
     }
 
+    /** Writes all bytes of an array. */
     public void put(byte[] source) {
         put(source, 0, source.length);
     }
 
+    /** Writes a part of an array. */
     public void put(byte[] source, int from, int count) {
         room(count);
         System.arraycopy(source, from, bytes, length, count);
