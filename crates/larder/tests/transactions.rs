@@ -343,6 +343,42 @@ fn there_are_no_phantoms() {
     }
 }
 
+/// How often a transaction runs that reads keys from 10 to 19 of a thousand, in one of several
+/// ways, if another thread writes `key` beside its first run.
+fn runs_of_range(read: impl Fn(&Table) -> usize, key: i64) -> i64 {
+    let larder = Larder::new();
+    let t = table(&larder, "ordered_set");
+    for key in 0..1000 {
+        t.insert(&term!({(key), 0})).expect("a table");
+    }
+    let mut runs = 0i64;
+    larder
+        .transaction(&[&t], |views| {
+            assert_eq!(read(&views[0]), 10 - usize::from(runs > 0 && key == 15));
+            runs += 1;
+            if runs == 1 {
+                std::thread::scope(|scope| {
+                    scope.spawn(|| t.delete(&term!((key))).expect("a table"));
+                });
+            }
+            views[0].insert(&term!({(-5), 0}))
+        })
+        .expect("a transaction");
+    runs
+}
+
+/// A range that was read is part of the read set up to its end, and nothing beyond it.
+#[test]
+fn a_range_is_read_up_to_its_end() {
+    let spec = "[{{'$1','_'},[{'>=','$1',10},{'<','$1',20}],[true]}]";
+    let reverse = |t: &Table| t.select_reverse(spec).expect("a view").len();
+    let forward = |t: &Table| t.select(spec).expect("a view").len();
+    for (key, runs) in [(15, 2), (900, 1), (3, 1)] {
+        assert_eq!(runs_of_range(forward, key), runs, "forward, beside {key}");
+        assert_eq!(runs_of_range(reverse, key), runs, "backward, beside {key}");
+    }
+}
+
 /// A table of this kind with the rows `{K, K rem 10}` of the keys 0 to 99, and an index of the
 /// second element.
 fn indexed(larder: &Larder, kind: &str) -> Table {

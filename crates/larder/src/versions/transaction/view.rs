@@ -29,6 +29,7 @@ use larder_index::{
     Start, Stats, Unique, Updater, Values, SHORT,
 };
 use larder_term::hash::Seed;
+use std::ops::Bound;
 use std::sync::Arc;
 
 /// The number of the version of an own write.
@@ -121,10 +122,11 @@ impl WorkingSet {
         }
     }
 
-    /// Records the range that a scan has read, from its start to where it continues.
+    /// Records the range that a scan has read, from its start to where it continues. If it doesn't
+    /// continue, it has read up to `end`, or all the rest if that is `None`.
     fn note_scan<'p>(
         &self,
-        start: Start<'p>,
+        (start, end): (Start<'p>, Option<&'p [u8]>),
         direction: Direction,
         batch: &'p Batch,
         key_position: impl Fn(&'p [u8]) -> &'p [u8],
@@ -133,7 +135,10 @@ impl WorkingSet {
             Start::Edge => None,
             Start::At(position) | Start::Past(position) => Some(key_position(position)),
         };
-        let to = (!batch.done).then(|| key_position(&batch.resume));
+        let to = match batch.done {
+            true => end,
+            false => Some(key_position(&batch.resume)),
+        };
         self.reads.lock().range(from, to, direction);
     }
 }
@@ -237,8 +242,13 @@ impl Unique for View<dyn Unique> {
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         self.seen.scan(guard, start, direction, batch);
+        // The caller uses nothing beyond `until`, so nothing beyond it was read.
+        let end = match &batch.until {
+            Bound::Included(end) | Bound::Excluded(end) => Some(&end[..]),
+            Bound::Unbounded => None,
+        };
         self.set
-            .note_scan(start, direction, batch, |position| position);
+            .note_scan((start, end), direction, batch, |position| position);
     }
 
     fn ranked(&self) -> Option<&dyn Ranked> {
@@ -393,9 +403,10 @@ impl Multi for View<dyn Multi> {
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         self.seen.scan(guard, start, direction, batch);
-        self.set.note_scan(start, direction, batch, |position| {
-            self.seen.key_position(position)
-        });
+        self.set
+            .note_scan((start, None), direction, batch, |position| {
+                self.seen.key_position(position)
+            });
     }
 
     fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {

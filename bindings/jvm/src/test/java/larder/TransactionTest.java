@@ -245,7 +245,20 @@ class TransactionTest {
         });
         assertEquals(2, attempts.get());
         assertEquals(1, numbers.get(100));
-        // Another key does not.
+        // What is behind the end of a range does not.
+        for (long key = 0; key < 1_000; key++) {
+            numbers.putIfAbsent(key, 1);
+        }
+        attempts.set(0);
+        LarderTransaction.on(numbers).retries(5).run(views -> {
+            long count = views.of(numbers).subMap(10L, 20L).entrySet().stream().count();
+            attempts.incrementAndGet();
+            elsewhere(() -> numbers.addAndGet(900, 1));
+            views.of(numbers).put(100L, count);
+        });
+        assertEquals(1, attempts.get());
+        assertEquals(10, numbers.get(100));
+        // Nor does another key.
         attempts.set(0);
         LarderTransaction.on(numbers).retries(5).run(views -> {
             long value = views.of(numbers).get(10L);
