@@ -88,7 +88,7 @@ impl BPlusTree {
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
         self.read(guard, position, |view, spot| {
-            copy_short(view, spot.record, out, long.as_deref_mut())
+            copy_short(view, spot.record, out, &mut long)
         })
     }
 
@@ -101,7 +101,7 @@ impl BPlusTree {
         mut long: Option<&mut Vec<u8>>,
     ) -> (Lookup, Hint<'g>) {
         self.read(guard, position, |view, spot| {
-            let found = copy_short(view, spot.record, out, long.as_deref_mut())?;
+            let found = copy_short(view, spot.record, out, &mut long)?;
             let hint = |record| view.hint(self.address(), spot.i, record);
             Ok((found, spot.record.map_or_else(Hint::default, hint)))
         })
@@ -166,7 +166,7 @@ fn copy_short(
     view: &TreeView<'_>,
     record: Option<Record>,
     out: &mut [u8; SHORT],
-    long: Option<&mut Vec<u8>>,
+    long: &mut Option<&mut Vec<u8>>,
 ) -> Result<Lookup, Torn> {
     let Some(record) = record else {
         return Ok(Lookup::Absent);
