@@ -78,6 +78,14 @@ pub(crate) enum NextEntry<'a> {
     End,
 }
 
+impl NextEntry<'_> {
+    /// Whether this is an entry whose value, if it may have been cut, may lack the key.
+    #[inline(always)]
+    pub(crate) fn lacks_key(&self) -> bool {
+        matches!(self, NextEntry::Entry(_, value) if is_cut_key(value))
+    }
+}
+
 /// A thread's read-ahead cursor (see the module).
 #[derive(Default)]
 pub(crate) struct ReadAhead {
@@ -204,16 +212,10 @@ impl ReadAhead {
         self.exact == table
     }
 
-    /// Whether a step to a key has to be repeated with whole values, because the next key is in the
-    /// part of the value that was cut. If so, remembers that for the table.
-    #[inline(always)]
-    pub(crate) fn note_exact(&mut self, table: u64) -> bool {
-        let spare = &self.spare;
-        let cut = spare.heads && !spare.is_empty() && is_cut_key(spare.value(0));
-        if cut {
-            self.exact = table;
-        }
-        cut
+    /// Remembers that the keys of a table need whole values.
+    #[cold]
+    pub(crate) fn note_exact(&mut self, table: u64) {
+        self.exact = table;
     }
 
     /// Makes an entry the last answer, and returns it. `None` if its value holds handles (invariant

@@ -507,7 +507,7 @@ impl<'g> TreeView<'g> {
     }
 
     /// Appends entry `i` to the batch.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn copy_next(&self, i: usize, batch: &mut Batch) -> Result<(), Torn> {
         let from = batch.bytes.len();
         let limit = batch.value_limit();

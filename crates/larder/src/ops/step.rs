@@ -271,20 +271,15 @@ impl Table {
         }
         // Read the entries into the cursor's spare batch, so that the last answer stays until there
         // is another one.
-        let is_first = from.is_none();
-        let from = from.map(|key| self.key(key));
+        let start = from.map(|key| self.key(key));
         // Of a step to a key, the index copies the key and little else. A layer above the index
         // (bounds, versions) may need the whole values.
         let heads = wanted == Wanted::Key && self.kind().is_unique() && op.store.is_bare();
         let ahead = &mut local.read_ahead;
         ahead.spare.heads = heads && !ahead.needs_values(changes.number());
-        let mut here = op.go(from, way, more, ahead);
-        if ahead.note_exact(changes.number()) {
-            ahead.spare.heads = false;
-            here = op.go(from, way, more, ahead);
-        }
+        let here = op.go(start, way, more, ahead);
         // (3) In an ordered_set the key need not be there.
-        if let (Some(key), false, false) = (from, here, self.kind().is_ordered()) {
+        if let (Some(key), false, false) = (start, here, self.kind().is_ordered()) {
             self.check_deleted(&op, key)?;
         }
         if wanted == Wanted::Objects && !self.kind().is_unique() {
@@ -295,13 +290,18 @@ impl Table {
             true => NextEntry::End,
             false => NextEntry::Entry(spare.key(0), spare.value(0)),
         };
+        if heads && next.lacks_key() {
+            // The key is in the part of the value that was cut. Repeat the step with whole values.
+            local.read_ahead.note_exact(changes.number());
+            return self.look(local, (from, continues), (way, wanted), visit);
+        }
         let shown = self.show(next, &mut local.plain, visit);
         if shown.is_some() {
             // Keep the entries behind the answer, for a step that continues it.
             let unique = self.kind().is_unique();
             local
                 .read_ahead
-                .keep(changes.number(), stamp, (way, is_first), unique);
+                .keep(changes.number(), stamp, (way, from.is_none()), unique);
         }
         Ok(note_shown(&mut local.read_ahead, shown))
     }
