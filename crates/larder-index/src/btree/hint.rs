@@ -6,8 +6,9 @@
 //!    has changed, and the entry is in that slot.
 //! 3. If the version is another one, the write searches for the key as usual.
 //!
-//! The guard that was pinned for the read is still pinned at the write, so the leaf's memory is not
-//! reused in between.
+//! The guard that was pinned for the read is still pinned at the write, so the memory of the tree
+//! and of the leaf is not reused in between. That read and write have the same key is up to the
+//! caller.
 
 use crate::btree::leaf::{LockedTreeLeaf, TreeLeaf};
 use crate::btree::record::Record;

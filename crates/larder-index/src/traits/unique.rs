@@ -106,8 +106,9 @@ pub trait Unique: Container {
         (self.get_short(guard, key, out, long), Hint::default())
     }
 
-    /// Like `put`. If `hint` is where a `find_short` has found the value under `key`, and its leaf
-    /// hasn't changed since, this saves the search. Any other hint has no effect.
+    /// Like `put`. `hint` is that of a `find_short` under the same key, in this index or another
+    /// one, with a guard that is still pinned. If it is of this index, and its leaf hasn't changed
+    /// since, this saves the search. Otherwise it has no effect.
     fn put_near(
         &self,
         guard: &Guard,
