@@ -33,7 +33,7 @@ TEST_SRC := $(wildcard erlang/test/*.erl)
 TEST_HRL := $(wildcard erlang/test/*.hrl)
 ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 
-.PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif beams ebin shell dist bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full bench-caches \
+.PHONY: help run bank leaderboard sessions mnesia-cluster replicated-kv test hunt proof soak fuzz build nif beams ebin shell dist bench bench-ets bench-full bench-wide bench-wide-full bench-scaling bench-growth bench-rust bench-rust-full bench-caches bench-caches-erlang \
         bench-studies bench-studies-full bench-peers bench-peers-full bench-instructions bench-mnesia bench-ranks programs keep figures rust-bench c kvserver install-c header jvm jni test-jvm bank-jvm bench-jvm bench-jvm-pace stubs lint doc clean distclean \
         setup setup-rust setup-run setup-test setup-proof setup-jvm setup-mnesia setup-ra demo-beams test-beams bench-beams
 
@@ -64,6 +64,7 @@ help:
 	@echo '  make bench-scaling, bench-growth   several processes on one table; the pauses of growth'
 	@echo '  make bench-rust   the structures alone and typed tables, from Rust, beside hashbrown, BTreeMap and others; bench-rust-full: to 100 million entries'
 	@echo '  make bench-caches   tables that evict, from Rust, beside moka and quick_cache: hits, and requests a second'
+	@echo '  make bench-caches-erlang   a cache on ets that a process prunes, beside tables that evict'
 	@echo '  make bench-studies   the published studies of ets and of large tables, run again in minutes; bench-studies-full takes hours'
 	@echo '  make bench-peers  beside C++ maps, Berkeley DB, Kyoto Cabinet, Redis, memcached and maps of the JVM, which it installs'
 	@echo '  make bench-ranks  ranks and pages of a board, and some elements of a row, as written on ets and on Larder'
@@ -362,6 +363,10 @@ programs: build
 # About a minute, most of it with a million rows.
 bench-ranks: build demo-beams bench-beams
 	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench ranks
+
+# Two minutes.
+bench-caches-erlang: build demo-beams bench-beams
+	@erl -noinput -pa $(EBIN) $(DEMO) $(BENCH) -s larder_bench caches
 
 # About a minute after building. RECORD=1 records the figures as those to compare with.
 RECORD ?=

@@ -175,6 +175,7 @@ bench() {
     LARDER_BENCH_GROWTH=9000 LARDER_BENCH_PART=1000 "$MAKE" --no-print-directory bench-growth &&
     LARDER_BENCH_SIZES=10,100 LARDER_BENCH_SHARE=0.005 "$MAKE" --no-print-directory bench-wide &&
     LARDER_BENCH_SIZES=5,2000 LARDER_BENCH_OPERATIONS=20000 "$MAKE" --no-print-directory bench-ranks &&
+    LARDER_BENCH_CAPACITY=100 LARDER_BENCH_OPERATIONS=20000 "$MAKE" --no-print-directory bench-caches-erlang &&
     LARDER_BENCH_MNESIA=100 "$MAKE" --no-print-directory bench-mnesia
 }
 export -f build rust suites files_folder erlang_suites erlang_times jvm demo bench

@@ -11,7 +11,7 @@
 %% smallest tables.
 -module(larder_bench).
 
--export([main/0, quick/0, scaling/0, growth/0, mnesia/0, ranks/0]).
+-export([main/0, quick/0, scaling/0, growth/0, mnesia/0, ranks/0, caches/0]).
 
 -define(SIZES, [1000, 65536, 1048576]).
 -define(RUNS, 5).
@@ -52,6 +52,10 @@ mnesia() -> larder_bench_run:ended(fun larder_bench_mnesia:run/0).
 %% @doc Measures ranks and elements of rows, prints the table and stops the node.
 -spec ranks() -> no_return().
 ranks() -> larder_bench_run:ended(fun larder_bench_ranks:run/0).
+
+%% @doc Measures caches, prints the table and stops the node.
+-spec caches() -> no_return().
+caches() -> larder_bench_run:ended(fun larder_bench_caches:run/0).
 
 %% How many runs a size has, how many there are if nobody says so, how many operations, and the
 %% smallest table whose memory is measured.
