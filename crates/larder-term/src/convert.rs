@@ -5,13 +5,16 @@
 //! | integers of all sizes, `char` | an integer |
 //! | `f64`, `f32` | a float; only finite ones are terms, so this is a `TryFrom` |
 //! | `bool` | `true`, `false` |
-//! | `&str`, `String`, `Box<str>`, `Cow<str>`, `&[u8]`, `Vec<u8>`, `Box<[u8]>` | a binary |
+//! | texts: `&str`, `String`, `Box<str>`, `Cow<str>` | a binary |
+//! | bytes: `&[u8]`, `&[u8; N]`, `Vec<u8>`, `Box<[u8]>`, `Cow<[u8]>` | a binary |
 //! | `Vec<Term>`, `&[Term]`, `[Term; N]` | a list |
 //! | tuples of up to twelve elements, `()` | a tuple |
 //!
-//! A term is converted back by `TryFrom`, from a [`TermRef`], a [`Term`] or a reference to one. A
-//! [`HashMap`] and a [`BTreeMap`] can be made of a map; [`Term::map`] makes the term. Text must be
-//! UTF-8. A float is also made of an integer that it can hold exactly.
+//! A term is converted back by `TryFrom`, from a [`TermRef`], a [`Term`] or a reference to one: to
+//! integers, `f64`, `bool`, `char`, `Atom`, `&str`, `String`, `Box<str>`, `&[u8]`, `Vec<u8>`,
+//! `Vec<Term>` and tuples. A [`HashMap`] and a [`BTreeMap`] can be made of a map; [`Term::map`]
+//! makes the term. Text must be UTF-8. A float is also made of an integer of 64 bits that it can
+//! hold exactly.
 //!
 //! `Option` has no conversion, because programs say in different ways that there is nothing
 //! (`undefined`, `nil`, `none`, a shorter tuple).
@@ -45,7 +48,7 @@ use std::{
 };
 
 /// The error that a term isn't what was asked for. Its text says what the term is, and what was
-/// expected.
+/// expected. Of a tuple or a map, it names the element, key or value that doesn't fit.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{found} is not {expected}")]
 pub struct TryFromTermError {
@@ -181,6 +184,13 @@ from_bytes! {
     Cow<'_, [u8]>, as_ref;
 }
 
+impl<const N: usize> From<&[u8; N]> for Term {
+    /// A binary.
+    fn from(bytes: &[u8; N]) -> Term {
+        Term::binary(bytes)
+    }
+}
+
 impl From<&[Term]> for Term {
     fn from(elements: &[Term]) -> Term {
         Term::list(elements)
@@ -294,9 +304,9 @@ macro_rules! try_into {
 }
 
 try_into! {
-    f64, "a float", float;
+    f64, "a float, or an integer of 64 bits that a float can hold", float;
     bool, "true or false", |term| [false, true].into_iter().find(|&b| term.as_atom() == Some(b.into()));
-    char, "a character", |term| char::from_u32(u32::try_from(term.as_int()?).ok()?);
+    char, "a Unicode code point", |term| char::from_u32(u32::try_from(term.as_int()?).ok()?);
     Atom, "an atom", |term| term.as_atom();
     String, "a binary of UTF-8", |term| text(term).map(String::from);
     Box<str>, "a binary of UTF-8", |term| text(term).map(Box::from);
@@ -410,7 +420,7 @@ macro_rules! tuples {
             fn try_from(term: TermRef<'a>) -> Result<Self, TryFromTermError> {
                 let tuple = term.as_tuple().filter(|tuple| tuple.arity() == $n);
                 let Some(mut elements) = tuple.map(|tuple| tuple.iter()) else {
-                    let expected = concat!("a tuple of ", $n, " elements");
+                    let expected = concat!("a tuple of arity ", $n);
                     return Err(TryFromTermError::new(term, expected));
                 };
                 let mut next = || elements.next().unwrap_or(term);

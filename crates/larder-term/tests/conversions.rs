@@ -36,6 +36,7 @@ fn values_there_and_back() {
     there_and_back(true, "true");
     there_and_back(Atom::new("ok"), "ok");
     there_and_back(String::from("Ann"), "<<\"Ann\">>");
+    assert_eq!(Term::from(b"abc"), Term::from("abc"));
     there_and_back(vec![1u8, 255], "<<1,255>>");
     there_and_back(vec![term!(a), term!(2)], "[a,2]");
     there_and_back((), "{}");
@@ -59,9 +60,12 @@ fn floats_and_integers() {
     // The integer has no float of its own: it would become another number.
     refused::<f64>(
         Term::from((1i64 << 53) + 1),
-        "9007199254740993 is not a float",
+        "9007199254740993 is not a float, or an integer of 64 bits that a float can hold",
     );
-    refused::<f64>(Term::from(i64::MAX), "9223372036854775807 is not a float");
+    refused::<f64>(
+        Term::from(i64::MAX),
+        "9223372036854775807 is not a float, or an integer of 64 bits that a float can hold",
+    );
     refused::<u32>(term!(1.0), "1.0 is not an integer from 0 to 4294967295");
 }
 
@@ -90,10 +94,10 @@ fn what_does_not_fit_is_named() {
     refused::<u8>(term!(300), "300 is not an integer from 0 to 255");
     refused::<i8>(term!(abc), "abc is not an integer from -128 to 127");
     refused::<bool>(term!(yes), "yes is not true or false");
-    refused::<char>(Term::from(0xD800), "55296 is not a character");
+    refused::<char>(Term::from(0xD800), "55296 is not a Unicode code point");
     refused::<String>(Term::binary(&[0xFF]), "<<255>> is not a binary of UTF-8");
     refused::<Vec<Term>>(term!(#{}), "#{} is not a proper list");
-    refused::<(u8, u8)>(term!({1, 2, 3}), "{1,2,3} is not a tuple of 2 elements");
+    refused::<(u8, u8)>(term!({1, 2, 3}), "{1,2,3} is not a tuple of arity 2");
     refused::<(u8, u8)>(term!({1, x}), "x is not an integer from 0 to 255");
     refused::<Atom>(term!("a"), "<<\"a\">> is not an atom");
 }

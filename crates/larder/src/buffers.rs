@@ -81,9 +81,7 @@ impl Drop for Lent {
             + buffers.pairs.memory();
         if memory + buffers.scratch.memory() <= KEEP {
             // The next borrower expects empty buffers and default settings.
-            buffers.batch.clear();
-            buffers.batch.want = 0;
-            buffers.batch.any_order = false;
+            buffers.batch.reset();
             buffers.values.clear();
             buffers.indexed.clear();
             buffers.pairs.clear();

@@ -7,6 +7,7 @@ use larder::api::{Index, Larder, Table};
 use larder::{Direction, Error};
 use larder_term::{term, Term};
 use larder_testing::random::{Random, Stop};
+use std::ops::Bound;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Instant;
 
@@ -343,22 +344,25 @@ fn there_are_no_phantoms() {
     }
 }
 
-/// How often a transaction runs that reads keys from 10 to 19 of a thousand, in one of several
-/// ways, if another thread writes `key` beside its first run.
-fn runs_of_range(read: impl Fn(&Table) -> usize, key: i64) -> i64 {
+/// How often a transaction runs that reads a table in this way, if another thread inserts `key`, or
+/// deletes it if it is there, beside its first run. The table has the even keys below 2,000.
+fn runs_beside(read: &dyn Fn(&Table), key: i64) -> i64 {
     let larder = Larder::new();
     let t = table(&larder, "ordered_set");
-    for key in 0..1000 {
+    for key in (0..2000).step_by(2) {
         t.insert(&term!({(key), 0})).expect("a table");
     }
     let mut runs = 0i64;
     larder
         .transaction(&[&t], |views| {
-            assert_eq!(read(&views[0]), 10 - usize::from(runs > 0 && key == 15));
+            read(&views[0]);
             runs += 1;
             if runs == 1 {
                 std::thread::scope(|scope| {
-                    scope.spawn(|| t.delete(&term!((key))).expect("a table"));
+                    scope.spawn(|| match key % 2 {
+                        0 => drop(t.delete(&term!((key))).expect("a table")),
+                        _ => t.insert(&term!({(key), 1})).expect("a table"),
+                    });
                 });
             }
             views[0].insert(&term!({(-5), 0}))
@@ -367,15 +371,87 @@ fn runs_of_range(read: impl Fn(&Table) -> usize, key: i64) -> i64 {
     runs
 }
 
+/// Reads the rows of the keys from `low`, included, to `high`, excluded. Returns their number.
+fn all_between(t: &Table, (low, high): (i64, i64), direction: Direction) -> usize {
+    let (low, high) = (Term::from(low), Term::from(high));
+    let bounds = (
+        Bound::Included(low.as_ref()),
+        Bound::Excluded(high.as_ref()),
+    );
+    let mut rows = t.range(bounds.0, bounds.1, direction).expect("a view");
+    // In pages, so that scans stop and go on within the range.
+    let pages = std::iter::from_fn(|| Some(rows.page(7).expect("a page").len()));
+    pages.take_while(|&rows| rows > 0).sum()
+}
+
 /// A range that was read is part of the read set up to its end, and nothing beyond it.
 #[test]
 fn a_range_is_read_up_to_its_end() {
-    let spec = "[{{'$1','_'},[{'>=','$1',10},{'<','$1',20}],[true]}]";
-    let reverse = |t: &Table| t.select_reverse(spec).expect("a view").len();
-    let forward = |t: &Table| t.select(spec).expect("a view").len();
-    for (key, runs) in [(15, 2), (900, 1), (3, 1)] {
-        assert_eq!(runs_of_range(forward, key), runs, "forward, beside {key}");
-        assert_eq!(runs_of_range(reverse, key), runs, "backward, beside {key}");
+    // Few keys of one leaf, and many of several.
+    for (low, high) in [(10, 20), (100, 1500)] {
+        let spec = format!("[{{{{'$1','_'}},[{{'>=','$1',{low}}},{{'<','$1',{high}}}],[true]}}]");
+        let keys = (high - low) as usize / 2;
+        let read = |t: &Table, direction| {
+            let rows = all_between(t, (low, high), direction);
+            assert!(rows.abs_diff(keys) <= 1);
+        };
+        let ways: [&dyn Fn(&Table); 4] = [
+            &|t| assert!(t.select(&spec).expect("a view").len().abs_diff(keys) <= 1),
+            &|t| {
+                assert!(
+                    t.select_reverse(&spec)
+                        .expect("a view")
+                        .len()
+                        .abs_diff(keys)
+                        <= 1
+                )
+            },
+            &|t| read(t, Direction::Forward),
+            &|t| read(t, Direction::Backward),
+        ];
+        for (way, read) in ways.iter().enumerate() {
+            for key in [low, low + 1, low + 6, high - 2, high - 1] {
+                assert_eq!(
+                    runs_beside(read, key),
+                    2,
+                    "way {way}, {low} to {high}, beside {key}"
+                );
+            }
+            for key in [low - 3, low - 4, high + 1, high + 2, 1998, 1999] {
+                assert_eq!(
+                    runs_beside(read, key),
+                    1,
+                    "way {way}, {low} to {high}, beside {key}"
+                );
+            }
+        }
+    }
+}
+
+/// Ranges that adjoin, overlap or have their ends the wrong way round leave those that were read
+/// before as they are.
+#[test]
+fn ranges_that_were_read_never_shrink() {
+    for ranges in [
+        &[(10, 20), (20, 10)][..],
+        &[(20, 10), (10, 20)],
+        &[(10, 14), (14, 20)],
+        &[(14, 20), (10, 14)],
+        &[(10, 20), (12, 14)],
+        &[(10, 20), (20, 20), (15, 11)],
+    ] {
+        for direction in [Direction::Forward, Direction::Backward] {
+            let read = |t: &Table| {
+                for &ends in ranges {
+                    all_between(t, ends, direction);
+                }
+            };
+            for key in [11, 14, 15, 18] {
+                let runs = runs_beside(&read, key);
+                assert_eq!(runs, 2, "{ranges:?} {direction:?}, beside {key}");
+            }
+            assert_eq!(runs_beside(&read, 31), 1, "{ranges:?} {direction:?}");
+        }
     }
 }
 

@@ -35,8 +35,8 @@ pub struct Batch {
     /// A hint of the caller: the entries may be in any order, since the caller uses all batches of
     /// the scan. An index may ignore it.
     pub any_order: bool,
-    /// A hint of the caller: entries beyond this key, in the direction of the scan, are not needed.
-    /// A scan that omits them sets `done` when it reaches the key. An index may ignore it.
+    /// The caller uses no entries beyond this key, in the direction of the scan. A scan that omits
+    /// them sets `done` when it reaches the key. An index may return some nevertheless.
     pub until: Bound<Vec<u8>>,
     /// A hint of the caller: of several values under a key, only the first is needed. An index may
     /// ignore it.
@@ -84,6 +84,15 @@ impl Batch {
         self.done = false;
         self.unordered = false;
         self.seen = None;
+    }
+    /// Empties the batch, and withdraws what the caller has asked for. Its memory is kept.
+    pub fn reset(&mut self) {
+        self.clear();
+        self.want = 0;
+        self.any_order = false;
+        self.until = Bound::Unbounded;
+        self.firsts = false;
+        self.heads = false;
     }
     /// The maximum number of entries that the caller needs.
     pub(crate) fn limit(&self) -> usize {

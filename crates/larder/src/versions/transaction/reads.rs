@@ -47,6 +47,10 @@ impl Reads {
             Direction::Forward => (from, to),
             Direction::Backward => (to, from),
         };
+        // A range whose ends are the wrong way round has no position, so nothing was read.
+        if low.zip(high).is_some_and(|(low, high)| low > high) {
+            return;
+        }
         // If the scan has continued where the last range ends, extend that range.
         if let Some(last) = self.ranges.last_mut() {
             match direction {

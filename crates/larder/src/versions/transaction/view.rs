@@ -122,8 +122,8 @@ impl WorkingSet {
         }
     }
 
-    /// Records the range that a scan has read, from its start to where it continues. If it doesn't
-    /// continue, it has read up to `end`, or all the rest if that is `None`.
+    /// Records the range that a scan has read: from its start to where it continues or to `end`,
+    /// whichever comes first. If there is neither, it has read all the rest.
     fn note_scan<'p>(
         &self,
         (start, end): (Start<'p>, Option<&'p [u8]>),
@@ -135,9 +135,11 @@ impl WorkingSet {
             Start::Edge => None,
             Start::At(position) | Start::Past(position) => Some(key_position(position)),
         };
-        let to = match batch.done {
-            true => end,
-            false => Some(key_position(&batch.resume)),
+        let next = (!batch.done).then(|| key_position(&batch.resume));
+        let to = match (next, end, direction) {
+            (Some(next), Some(end), Direction::Forward) => Some(next.min(end)),
+            (Some(next), Some(end), Direction::Backward) => Some(next.max(end)),
+            _ => next.or(end),
         };
         self.reads.lock().range(from, to, direction);
     }
@@ -242,7 +244,8 @@ impl Unique for View<dyn Unique> {
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         self.seen.scan(guard, start, direction, batch);
-        // The caller uses nothing beyond `until`, so nothing beyond it was read.
+        // The caller uses nothing beyond `until` (`Batch::until`), so nothing beyond it was read.
+        // The end itself counts as read, even if it is excluded.
         let end = match &batch.until {
             Bound::Included(end) | Bound::Excluded(end) => Some(&end[..]),
             Bound::Unbounded => None,
