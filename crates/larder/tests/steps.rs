@@ -221,6 +221,14 @@ fn keys_of_all_kinds() -> Vec<Term> {
     let mut keys: Vec<Term> = (1..40i64).map(Term::from).collect();
     keys.extend((0..40).map(|n| Term::float(f64::from(n) + 0.5).unwrap()));
     keys.extend([term!(-0.0), term!(1e300), Term::from(u64::MAX)]);
+    // Short keys that are in the value: maps.
+    keys.extend([
+        term!(#{}),
+        term!({#{}}),
+        term!([#{}]),
+        term!([]),
+        term!(atom),
+    ]);
     keys.extend((0..20i64).map(|n| term!({key, (n), 7.25})));
     keys.extend((0..20usize).map(|n| Term::from("k".repeat(50 * n).as_str())));
     keys

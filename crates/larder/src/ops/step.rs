@@ -274,9 +274,12 @@ impl Table {
         let start = from.map(|key| self.key(key));
         // Of a step to a key, the index copies the key and little else. A layer above the index
         // (bounds, versions) may need the whole values.
-        let heads = wanted == Wanted::Key && self.kind().is_unique() && op.store.is_bare();
         let ahead = &mut local.read_ahead;
-        ahead.spare.heads = heads && !ahead.needs_values(changes.number());
+        let heads = wanted == Wanted::Key
+            && self.kind().is_unique()
+            && op.store.is_bare()
+            && !ahead.needs_values(changes.number());
+        ahead.spare.heads = heads;
         let here = op.go(start, way, more, ahead);
         // (3) In an ordered_set the key need not be there.
         if let (Some(key), false, false) = (start, here, self.kind().is_ordered()) {
