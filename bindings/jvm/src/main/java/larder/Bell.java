@@ -8,7 +8,7 @@ import java.util.concurrent.locks.Condition;
 import java.util.concurrent.locks.ReentrantLock;
 
 /**
- * What those wait for who wait for a feed. One thread of the process waits for all feeds in the
+ * Wakes the threads that wait for a feed. One thread of the process waits for all feeds in the
  * native library, and rings their bells. So whoever waits for a change waits in Java, where an
  * interrupt or a close ends it.
  *
@@ -19,7 +19,8 @@ final class Bell {
     private static final AtomicLong NEXT = new AtomicLong();
 
     static {
-        Thread ringer = new Thread(Bell::ringAll, "larder-feeds");
+        // It inherits nothing of the thread that needs the first feed.
+        Thread ringer = new Thread(null, Bell::ringAll, "larder-feeds", 0, false);
         ringer.setDaemon(true);
         ringer.setContextClassLoader(null);
         ringer.start();
@@ -52,15 +53,29 @@ final class Bell {
 
     private static void ringAll() {
         while (true) {
+            // All feeds need this thread, and each ring: the library rings once, and who waits has
+            // no other call. So what is thrown, if Java has no memory, ends nothing.
             try {
-                Bell bell = BELLS.get(Native.rung());
-                if (bell != null) {
-                    bell.ring();
+                long token = Native.rung();
+                while (!ring(token)) {
+                    Thread.yield();
                 }
-            } catch (RuntimeException | OutOfMemoryError e) {
-                // The other feeds need the thread. Whoever waited for this one has its timeout.
+            } catch (Throwable e) {
                 Thread.yield();
             }
+        }
+    }
+
+    /** Rings a bell, if it still hangs. False if Java had no memory for that. */
+    private static boolean ring(long token) {
+        try {
+            Bell bell = BELLS.get(token);
+            if (bell != null) {
+                bell.ring();
+            }
+            return true;
+        } catch (Throwable e) {
+            return false;
         }
     }
 

@@ -46,6 +46,8 @@ public final class LarderFeed<K, V> implements AutoCloseable {
 
     /** How long to wait for the end of a {@code putAll} before helping with it. */
     private static final long PATIENCE = 1_000_000;
+    /** How long beyond its time a caller may go through changes that the filter leaves out. */
+    private static final long FILTERING = 10_000_000;
     /** An array that has grown beyond this is not kept. */
     private static final int KEEP = 64 << 10;
 
@@ -171,7 +173,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
      *
      * <p>The listener may use any table and close any of them, and this feed. It may not poll the
      * feed. Changes that it makes to the table are told to it in turn. After {@link #close} at most
-     * the call that was under way goes on; the future says when it is over.
+     * one call is under way or begins yet; the future says when it is over.
      *
      * @throws IllegalStateException if the feed is closed, is over or has a listener
      */
@@ -271,15 +273,21 @@ public final class LarderFeed<K, V> implements AutoCloseable {
             if (commit != null) {
                 return commit;
             }
-            if (now == OVER) {
-                isOver = true;
-            }
             long most = end - System.nanoTime();
-            if (now == NOTHING || now == WAITS) {
+            if (now == OVER) {
+                // Or another thread has closed the feed since this one looked.
+                if (!bell.isClosed()) {
+                    isOver = true;
+                }
+            } else if (now == NOTHING || now == WAITS) {
                 if (most <= 0) {
                     return null;
                 }
                 bell.await(rings, now == WAITS ? Math.min(PATIENCE, most) : most);
+            } else if (most <= -FILTERING) {
+                return null;
+            } else if (nanos > 0 && Thread.interrupted()) {
+                throw new InterruptedException();
             }
         }
         return null;

@@ -11,7 +11,7 @@ import java.util.Objects;
  * LarderTransaction transfer = LarderTransaction.on(accounts, journal).timeout(Duration.ofSeconds(1));
  * long left = transfer.call(views -> {
  *     LarderView<Long, Long> balances = views.of(accounts);
- *     if (balances.get(from) < cents) {
+ *     if (balances.getOrDefault(from, 0L) < cents) {
  *         throw new InsufficientFunds();               // nothing has changed
  *     }
  *     balances.addAndGet(to, cents);
@@ -29,7 +29,8 @@ import java.util.Objects;
  * lock is held while the body runs, and none waits for it.
  *
  * <p>What the body throws goes to the caller, and nothing has changed. A body that only reads never
- * loses. What it does with a table itself, and not with its view, is not part of the transaction.
+ * loses. What it does with a table itself, and not with its view, is not part of the transaction:
+ * if it writes there what it has read in the view, it loses to itself, each time.
  *
  * <p>A transaction may be called any number of times, by any number of threads at once. It keeps
  * its tables from being closed by the cleaner, and not from {@link LarderTable#close}.
@@ -42,7 +43,7 @@ public final class LarderTransaction {
         R call(LarderViews views) throws X;
     }
 
-    /** What a transaction does, if it has no result. */
+    /** The body of a transaction without a result. */
     @FunctionalInterface
     public interface Action<X extends Exception> {
         /** Reads and writes the views. */

@@ -3,6 +3,7 @@ package larder;
 import java.lang.ref.Reference;
 import java.util.ArrayList;
 import java.util.List;
+import java.util.Objects;
 import java.util.OptionalInt;
 
 /**
@@ -59,8 +60,9 @@ public final class Operations {
     /** What a codec throws goes to the caller, and the list is as it was. */
     private <K, V> Operations add(int kind, LarderTable<K, V> table, K key, V value, boolean hasValue) {
         RangeView.checked(key);
-        Store<K, V> store = table.store;
+        Store<K, V> store = Objects.requireNonNull(table, "table").store;
         int length = steps.length();
+        int known = tables.size();
         boolean isWhole = false;
         try {
             steps.number(placeOf(table));
@@ -73,6 +75,7 @@ public final class Operations {
         } finally {
             if (!isWhole) {
                 steps.cut(length);
+                tables.subList(known, tables.size()).clear();
             }
         }
         count++;

@@ -5,6 +5,7 @@ import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertSame;
 import static org.junit.jupiter.api.Assertions.assertThrows;
+import static org.junit.jupiter.api.Assertions.assertTimeoutPreemptively;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.time.Duration;
@@ -19,6 +20,7 @@ import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.LinkedBlockingQueue;
 import java.util.concurrent.RejectedExecutionException;
 import java.util.concurrent.TimeUnit;
+import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.atomic.AtomicReference;
 import org.junit.jupiter.api.AfterEach;
 import org.junit.jupiter.api.BeforeEach;
@@ -165,6 +167,43 @@ class FeedTest {
             assertTrue(text.contains("$7"), text);
             assertThrows(IllegalArgumentException.class, () -> numbers.feed().limit(0));
         }
+    }
+
+    /** A reader gets its time and its interrupts, although changes come that the filter leaves out. */
+    @Test
+    void changes_that_are_left_out_hold_nobody() throws Exception {
+        AtomicBoolean stop = new AtomicBoolean();
+        try (LarderLongTable numbers = LarderLongTable.builder().open();
+                LarderFeed<Long, Long> feed = numbers.feed().filter("[{{'_','$1'},[{'<','$1',0}],[true]}]").open()) {
+            Thread writer = new Thread(() -> {
+                for (long i = 0; !stop.get(); i++) {
+                    numbers.set(i % 100, i);
+                }
+            });
+            writer.start();
+            try {
+                assertTimeoutPreemptively(Duration.ofSeconds(20), () -> {
+                    // The writer may be ahead by more than the feed keeps.
+                    for (int i = 0; i < 20; i++) {
+                        assertTrue(isNothingOrOverflow(feed.poll(Duration.ofMillis(5))));
+                        assertTrue(isNothingOrOverflow(feed.poll()));
+                    }
+                    Thread.currentThread().interrupt();
+                    assertThrows(InterruptedException.class, () -> {
+                        while (isNothingOrOverflow(feed.take())) {
+                            continue;
+                        }
+                    });
+                });
+            } finally {
+                stop.set(true);
+                writer.join();
+            }
+        }
+    }
+
+    private static boolean isNothingOrOverflow(Commit<Long, Long> commit) {
+        return commit == null || commit.changes().get(0).type() == Change.Type.OVERFLOW;
     }
 
     @Test

@@ -391,6 +391,13 @@ class TransactionTest {
             }
         };
         try (LarderTable<Long, String> table = LarderTable.builder(Codec.LONG, picky).open()) {
+            // The table isn't in the list afterwards, so the list can do without it.
+            Operations without = new Operations();
+            try (LarderTable<Long, String> closed = LarderTable.builder(Codec.LONG, picky).open()) {
+                assertThrows(IllegalArgumentException.class, () -> without.put(closed, 2L, ""));
+            }
+            assertEquals(OptionalInt.empty(), without.put(table, 9L, "nine").commit());
+            assertEquals("nine", table.remove(9L));
             Operations list = new Operations().put(table, 1L, "one");
             assertThrows(IllegalArgumentException.class, () -> list.put(table, 2L, ""));
             assertThrows(NullPointerException.class, () -> list.put(table, 2L, null));
