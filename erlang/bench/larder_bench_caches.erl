@@ -102,10 +102,13 @@ rate(Side, Trace, Capacity, Processes) ->
 
 %% Each part by a process of its own. Gives the most entries that each has seen.
 together(Side, Cache, Parts) ->
-    Workers = [spawn_monitor(fun() -> exit({done, requests(Side, Cache, Part)}) end)
+    Self = self(),
+    Workers = [spawn_monitor(fun() -> Self ! {self(), requests(Side, Cache, Part)} end)
                || Part <- Parts],
     [receive
-         {'DOWN', Monitor, process, Worker, {done, {_, Most}}} -> Most;
+         {Worker, {_, Most}} ->
+             true = demonitor(Monitor, [flush]),
+             Most;
          {'DOWN', Monitor, process, Worker, Reason} -> error(Reason)
      end || {Worker, Monitor} <- Workers].
 
