@@ -16,8 +16,10 @@ use larder_term::{atoms, Term};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// About so many events are read by one call.
+/// About so many events are read by one call,
 const BATCH: usize = 128;
+/// and no more of them once the reply has so many bytes.
+const ENOUGH: usize = 1 << 20;
 
 /// The tokens of feeds that may have something.
 static RUNG: Mutex<VecDeque<i64>> = Mutex::new(VecDeque::new());
@@ -110,10 +112,22 @@ impl Follower {
         let (mut count, mut failed) = (0, None);
         reply.int(0);
         reply.byte(SOME);
-        let told = self.0.next((BATCH, true), &context, &mut |seq, event| {
-            count += 1;
-            failed = failed.take().or(write(reply, seq, &event).err());
-        });
+        // What is read is no longer in the subscription, and a reply has to fit into an array. So
+        // the first reads are short: each takes about as many events as all before it.
+        let mut most = 1;
+        let told = loop {
+            let told = self.0.next((most, true), &context, &mut |seq, event| {
+                count += 1;
+                failed = failed.take().or(write(reply, seq, &event).err());
+            });
+            most *= 2;
+            let goes_on = matches!(told, Told::Some) && failed.is_none();
+            if !goes_on || most >= BATCH || reply.bytes().len() >= ENOUGH {
+                break told;
+            }
+        };
+        // Whoever has got something asks again anyway.
+        let told = if count > 0 { Told::Some } else { told };
         reply.set_first_int(count);
         reply.set_second_byte(match told {
             Told::Some => SOME,

@@ -95,9 +95,9 @@ struct Slot {
 }
 
 // SAFETY: what is open may go from thread to thread and be used by several at once (the assertion
-// below). The cell is written by whoever has taken the slot from the
-// free ones and not opened it yet, and by whoever ended its generation, after all users are gone
-// (step 4); it is read by users alone, while its generation lasts or a closer waits for them.
+// below). The cell is written by whoever has taken the slot from the free ones and not opened it
+// yet, and by whoever ended its generation, after all users are gone (step 4). It is read by users
+// alone, while its generation lasts or a closer waits for them.
 unsafe impl Sync for Slot {}
 
 const _: () = {

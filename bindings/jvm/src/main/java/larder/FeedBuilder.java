@@ -2,7 +2,7 @@ package larder;
 
 import java.util.Objects;
 
-/** A subscription to be. Without an option it tells all changes. */
+/** The options of a feed, which {@link #open} opens. Without an option it tells all changes. */
 public final class FeedBuilder<K, V> {
     private static final int LIMIT = 10_000;
 

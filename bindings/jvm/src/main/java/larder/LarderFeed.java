@@ -9,6 +9,7 @@ import java.util.List;
 import java.util.Objects;
 import java.util.concurrent.CompletableFuture;
 import java.util.concurrent.Executor;
+import java.util.concurrent.TimeUnit;
 import java.util.concurrent.atomic.AtomicBoolean;
 import java.util.concurrent.locks.ReentrantLock;
 import java.util.function.Consumer;
@@ -29,7 +30,8 @@ import java.util.function.Consumer;
  * }</pre>
  *
  * <p>Each change that takes effect after the feed was opened is told once, those of a key in their
- * order. Writers never wait for a feed. One that falls behind by more than its limit loses the
+ * order; but what others write at the moment of a {@code clear} may go with it untold. Writers
+ * never wait for a feed. One that falls behind by more than its limit loses the
  * oldest changes, whole commits at a time, and is told {@link Change.Type#OVERFLOW} in their place;
  * {@link FeedBuilder#openWithSnapshot} begins anew then. When the table is closed, {@link
  * Change.Type#GONE} comes last. A feed doesn't keep its table from being closed by the cleaner.
@@ -115,7 +117,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     public Commit<K, V> poll() {
         checkNoListener();
         try {
-            return orThrow(next(0));
+            return orThrow(next(0, false));
         } catch (InterruptedException e) {
             throw new AssertionError("nothing was waited for", e);
         }
@@ -131,19 +133,20 @@ public final class LarderFeed<K, V> implements AutoCloseable {
         checkNoListener();
         long ms = TableBuilder.ms(timeout, "timeout");
         boolean isLong = ms > Bell.FOREVER / 1_000_000;
-        return orThrow(next(isLong ? Bell.FOREVER : timeout.toNanos()));
+        return orThrow(next(isLong ? Bell.FOREVER : timeout.toNanos(), false));
     }
 
     /**
      * The next commit, for which it waits.
      *
-     * @throws IllegalStateException as {@link #poll()}; also if the feed is closed meanwhile
+     * @throws IllegalStateException as {@link #poll()}; also if the feed is closed or gets a
+     *     listener meanwhile
      * @throws InterruptedException if the thread is interrupted; nothing is lost
      */
     public Commit<K, V> take() throws InterruptedException {
         checkNoListener();
         while (true) {
-            Commit<K, V> commit = orThrow(next(Bell.FOREVER));
+            Commit<K, V> commit = orThrow(next(Bell.FOREVER, false));
             if (commit != null) {
                 return commit;
             }
@@ -189,6 +192,8 @@ public final class LarderFeed<K, V> implements AutoCloseable {
         try {
             executor.execute(() -> serve(listener, end));
             hasBegun = true;
+            // Whoever waits for a commit is refused from now on.
+            bell.ring();
         } finally {
             if (!hasBegun) {
                 hasListener.set(false);
@@ -201,7 +206,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
         Throwable failure = null;
         try {
             while (!bell.isClosed() && !isOver) {
-                Commit<K, V> commit = next(Bell.FOREVER);
+                Commit<K, V> commit = next(Bell.FOREVER, true);
                 if (commit != null && !bell.isClosed()) {
                     listener.accept(commit);
                 }
@@ -210,6 +215,10 @@ public final class LarderFeed<K, V> implements AutoCloseable {
             failure = e;
         }
         close();
+        if (failure instanceof InterruptedException) {
+            // For the executor, whose thread it is.
+            Thread.currentThread().interrupt();
+        }
         if (failure == null) {
             end.complete(null);
         } else {
@@ -247,7 +256,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     }
 
     /** The next commit. Null if there was none for so long, and when the feed is closed or over. */
-    private Commit<K, V> next(long nanos) throws InterruptedException {
+    private Commit<K, V> next(long nanos, boolean isListener) throws InterruptedException {
         if (reading.isHeldByCurrentThread()) {
             throw new IllegalStateException("a codec may not poll the feed that it reads for");
         }
@@ -257,8 +266,16 @@ public final class LarderFeed<K, V> implements AutoCloseable {
             Commit<K, V> commit;
             int now;
             boolean isNothing = false;
-            reading.lock();
+            // Another thread's codec may have it for long.
+            if (nanos == 0) {
+                reading.lock();
+            } else if (!reading.tryLock(end - System.nanoTime(), TimeUnit.NANOSECONDS)) {
+                return null;
+            }
             try {
+                if (!isListener) {
+                    checkNoListener();
+                }
                 isNothing = left == 0 && !read();
                 commit = isNothing ? null : decode();
                 now = state;

@@ -53,7 +53,7 @@ public final class LarderTransaction {
     private static final ThreadLocal<Boolean> UNDER_WAY = new ThreadLocal<>();
 
     private final LarderTable<?, ?>[] tables;
-    /** Null is without a limit. */
+    /** Null if there is no limit. */
     private final Duration timeout;
 
     private final int retries;
@@ -85,7 +85,7 @@ public final class LarderTransaction {
         return new LarderTransaction(own, null, Integer.MAX_VALUE);
     }
 
-    /** The same, which begins no further attempt after so long. The body is not interrupted. */
+    /** The same with a limit of time: after it no attempt begins. The body is not interrupted. */
     public LarderTransaction timeout(Duration timeout) {
         TableBuilder.ms(timeout, "timeout");
         return new LarderTransaction(tables, timeout, retries);
@@ -103,8 +103,8 @@ public final class LarderTransaction {
      * Calls the body until what it has done has taken effect, and gives its result.
      *
      * @throws X what the body throws: nothing has changed
-     * @throws ConflictException after the last attempt, if that was lost, too; also if the thread
-     *     was interrupted meanwhile, and stays so
+     * @throws ConflictException after the last attempt, if that was lost, too; also after any lost
+     *     attempt if the thread is interrupted, be it since before the call; it stays so
      * @throws LimitException if a table has no room for the writes, and evicts nothing
      * @throws IllegalStateException if a table is closed, or in the body of another transaction on
      *     this thread: that one's views are to be passed on
@@ -168,8 +168,8 @@ public final class LarderTransaction {
             why = ", and its thread was interrupted";
         }
         if (why != null) {
-            throw new ConflictException("others have changed what the transaction has read, in each of "
-                    + attempts + " attempts" + why);
+            throw new ConflictException("others have changed what the transaction has read: "
+                    + attempts + (attempts == 1 ? " attempt was lost" : " attempts were lost") + why);
         }
     }
 

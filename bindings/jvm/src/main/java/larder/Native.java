@@ -4,9 +4,8 @@ import java.io.IOException;
 import java.nio.ByteBuffer;
 
 /**
- * The native methods. A table is a number, and so is all else that is open; one of what is closed
- * is an IllegalStateException,
- * whatever other threads do at that moment.
+ * The native methods. A table is a number, and so is all else that is open. A method that gets the
+ * number of what is closed throws an IllegalStateException, whatever other threads do then.
  */
 final class Native {
     static {

@@ -9,7 +9,7 @@ import java.util.OptionalInt;
 /**
  * A list of operations on keys of some tables that take effect at one instant, if the conditions of
  * all hold, or not at all. Each sees what those before it do. Where the keys are known beforehand,
- * this is quicker than a {@link LarderTransaction}, and never run again because of others.
+ * this does without a {@link LarderTransaction}, and is never run again because of others.
  *
  * <pre>{@code
  * OptionalInt refused = new Operations()
@@ -32,12 +32,12 @@ public final class Operations {
     private final Output steps = new Output();
     private int count;
 
-    /** On condition that this value is under the key, stored as the codec writes it. */
+    /** A condition: this value is under the key, stored as the codec writes it. */
     public <K, V> Operations check(LarderTable<K, V> table, K key, V value) {
         return add(CHECK, table, key, RangeView.checked(value), true);
     }
 
-    /** On condition that there is no row under the key. */
+    /** A condition: there is no row under the key. */
     public <K, V> Operations checkAbsent(LarderTable<K, V> table, K key) {
         return add(CHECK, table, key, null, true);
     }

@@ -14,7 +14,7 @@ abstract class WritableRows<K, V> extends QueriedRows<K, V> {
         store.putAll(rows);
     }
 
-    /** Puts a row, and gives nothing: the quickest way. */
+    /** Puts a row, and gives nothing. So it reads no earlier value. */
     public void set(K key, V value) {
         store.set(checked(key), checked(value));
     }

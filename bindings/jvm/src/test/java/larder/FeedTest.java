@@ -206,6 +206,53 @@ class FeedTest {
         return commit == null || commit.changes().get(0).type() == Change.Type.OVERFLOW;
     }
 
+    /** A reply has to fit into an array: it has few changes if they are long, and none is lost. */
+    @Test
+    void long_values_come_in_short_replies() {
+        try (LarderTable<Long, byte[]> table = LarderTable.builder(Codec.LONG, Codec.BYTES).open();
+                LarderFeed<Long, byte[]> feed = table.feed().open()) {
+            long[] plain = table.store.subscribe(-1, 1_000, null, false);
+            for (long i = 0; i < 40; i++) {
+                table.put(i, new byte[1 << 20]);
+            }
+            Output request = new Output();
+            request.number(plain[0]);
+            byte[] reply = Native.changes(request.bytes(), request.length(), new byte[0]);
+            Native.close(plain[0]);
+            assertTrue(reply.length > 1 << 20 && reply.length < 4 << 20, reply.length + " bytes");
+            for (long i = 0; i < 40; i++) {
+                assertEquals(i, feed.poll().changes().get(0).key());
+            }
+            assertNull(feed.poll());
+        }
+    }
+
+    /** Who waits when a listener comes takes no commit from it. */
+    @Test
+    void a_listener_gets_what_others_waited_for() throws Exception {
+        try (LarderLongTable numbers = LarderLongTable.builder().open();
+                LarderFeed<Long, Long> feed = numbers.feed().open()) {
+            AtomicReference<Throwable> refused = new AtomicReference<>();
+            Thread taker = new Thread(() -> {
+                try {
+                    feed.take();
+                } catch (Throwable e) {
+                    refused.set(e);
+                }
+            });
+            taker.start();
+            while (taker.getState() != Thread.State.TIMED_WAITING) {
+                Thread.sleep(1);
+            }
+            LinkedBlockingQueue<Commit<Long, Long>> heard = new LinkedBlockingQueue<>();
+            feed.listen(heard::add);
+            taker.join(10_000);
+            assertTrue(refused.get() instanceof IllegalStateException, String.valueOf(refused.get()));
+            numbers.set(1, 2);
+            assertEquals(1L, heard.poll(10, TimeUnit.SECONDS).changes().get(0).key());
+        }
+    }
+
     @Test
     void what_is_lost_is_said() throws InterruptedException {
         try (LarderLongTable numbers = LarderLongTable.builder().open();
