@@ -56,16 +56,20 @@ impl Interner {
         if let Some(id) = self.find(text) {
             return Ok(id);
         }
+        // A character has at least one byte. So characters are only counted in a text of more bytes
+        // than that.
         if text.len() > MAX_CHARS && text.chars().count() > MAX_CHARS {
             return Err(AtomError::TooLong);
         }
         let _adding = self.adding.lock();
+        // Another thread may have added the text between the first search and the lock.
         if let Some(id) = self.find(text) {
             return Ok(id);
         }
         if self.texts.count() >= u32::MAX as usize {
             return Err(AtomError::Full);
         }
+        // Atoms are never removed, so their texts may be leaked.
         Ok(self.add(Box::leak(Box::from(text))))
     }
 

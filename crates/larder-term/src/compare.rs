@@ -83,6 +83,7 @@ enum Rest {
 fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
     let (mut i, mut j) = (0, 0);
     let mut open: SmallVec<[OpenPair; 8]> = SmallVec::new();
+    // The outermost terms are the only children of a container that has no head.
     let then = Then::Nothing;
     open.push(OpenPair {
         left: 1,
@@ -124,6 +125,8 @@ fn compare(a: &[u8], b: &[u8], exact: bool) -> Ordering {
             Kind::Map => open_maps(a, b, &mut i, &mut j, exact, &mut open),
             Kind::Fun => open_funs(a, b, &mut i, &mut j, exact, &mut open),
             _ => {
+                // Leaves of the same rank may be encoded in different lengths. So each cursor moves
+                // by its own head.
                 let (i_end, j_end) = (head(a, i).0, head(b, j).0);
                 let order = compare_leaves(
                     TermRef::within(&a[i..i_end]),
@@ -167,6 +170,8 @@ fn open_tuples(
     open: &mut OpenPairs,
 ) -> Ordering {
     let (n, m) = (count(a, i), count(b, j));
+    // The children are on the stack even if the sizes differ. That is harmless: the caller returns
+    // at the first inequality.
     let then = Then::Nothing;
     open.push(OpenPair {
         left: n,
@@ -184,6 +189,7 @@ fn open_lists(
     exact: bool,
     open: &mut OpenPairs,
 ) -> Ordering {
+    // A list's bytes don't contain its end: the tag tells a proper list from one with a tail.
     let end = |tag| if tag == LIST { Rest::Nil } else { Rest::Tail };
     let (a_end, b_end) = (end(a[*i]), end(b[*j]));
     let (n, m) = (count(a, i), count(b, j));
@@ -193,6 +199,7 @@ fn open_lists(
         Ordering::Equal => Then::Tails(a_end, b_end),
         Ordering::Greater => Then::Tails(Rest::Elements, b_end),
     };
+    // Only the common elements are compared one by one.
     let left = n.min(m);
     open.push(OpenPair { left, exact, then });
     Ordering::Equal
@@ -206,6 +213,7 @@ fn open_maps(
     exact: bool,
     open: &mut OpenPairs,
 ) -> Ordering {
+    // Remember both heads. The comparison by order keys needs the whole maps.
     let (start_a, start_b) = (*i, *j);
     let (n, m) = (count(a, i), count(b, j));
     if n != m || n == 0 {
@@ -228,6 +236,8 @@ fn open_maps(
     if a == b {
         return Ordering::Equal;
     }
+    // With `ByName`, identifiers of all nodes compare by the names of the nodes, as in the rest of
+    // this file.
     let key = |bytes| {
         let mut out = Vec::new();
         order_key::encode_as(TermRef::within(bytes), exact, LocalNode::ByName, &mut out);
@@ -249,7 +259,10 @@ fn open_funs(
         TermRef::within(&a[*i..i_end]),
         TermRef::within(&b[*j..j_end]),
     );
+    // The cursors are behind the heads: the free variables follow there as children.
     (*i, *j) = (i_end, j_end);
+    // The emulator compares module, old index and old uniq. The fields behind them tell versions of
+    // a module apart.
     let order = match (x.view(), y.view()) {
         (View::Fun(f), View::Fun(g)) => f
             .module
@@ -273,11 +286,13 @@ fn open_funs(
             .cmp(&m)
             .then_with(|| function.cmp(&f))
             .then(arity.cmp(&n)),
+        // A local fun precedes an exported one.
         (View::Fun(_), _) => Ordering::Less,
         _ => Ordering::Greater,
     };
     let then = Then::Nothing;
     open.push(OpenPair {
+        // `n` is the common number of free variables. If the numbers differ, so does the order.
         left: n,
         exact,
         then,
@@ -299,6 +314,7 @@ pub(crate) fn compare_leaves(a: TermRef<'_>, b: TermRef<'_>, exact: bool) -> Ord
 }
 
 fn compare_nodes(x: Node, y: Node) -> Ordering {
+    // Usually both are of this node. Then no name is looked up.
     if x == y {
         return Ordering::Equal;
     }
@@ -337,6 +353,7 @@ fn bits(view: View<'_>) -> (&[u8], usize) {
 /// Compares bit by bit. A bitstring precedes those that begin with it.
 fn compare_bits((x, n): (&[u8], usize), (y, m): (&[u8], usize)) -> Ordering {
     let common = n.min(m);
+    // Only the bits that both have are compared. Whole bytes come first.
     let (whole, rest) = (common / 8, common % 8);
     let last = |bytes: &[u8]| match rest {
         0 => 0,

@@ -242,6 +242,8 @@ impl<'b> Encoder<'b> {
         self.begin(2 * n as u64);
         self.out.push(MAP);
         varint::push(self.out, n as u64);
+        // From here on, `pending` equals the boundary whenever a key or a value of this map begins.
+        // The map around it gets its own boundary back when this one ends.
         let outer_boundary = self.boundary;
         self.boundary = self.pending;
         let maps = self.maps.get_or_insert_with(Box::default);
@@ -271,10 +273,13 @@ impl<'b> Encoder<'b> {
     /// O(n log n) comparisons of keys. If pairs were out of order, the bytes of the outermost map
     /// are moved once, and those of a key once for each level of maps that are nested in keys.
     pub fn end_map(&mut self, token: MapToken) -> Result<(), DuplicateKey> {
+        // A wrong use of the encoder is remembered, not reported here: the caller learns of it
+        // once, from `is_complete`.
         let Some(maps) = self.maps.as_mut() else {
             self.broken = true;
             return Ok(());
         };
+        // A token is the depth of its map. So maps that are ended in the wrong order are noticed.
         let innermost = maps.frames.len() == token.0;
         let Some(frame) = maps.frames.pop() else {
             self.broken = true;
@@ -448,9 +453,12 @@ impl<'b> Encoder<'b> {
     /// Copies a term. Only binaries and references that this mode stores in another way are encoded
     /// anew; the bytes between them are copied.
     fn long_term(&mut self, bytes: &[u8]) {
+        // Inline bytes have one form of each map only, the sorted one.
         if self.mode == Mode::Inline && has_tree_map(bytes) {
             return self.sorted(bytes);
         }
+        // `copied` is the end of what is in the output. The bytes behind it wait for the next leaf
+        // that is encoded anew, or the end, and are copied at once.
         let mut copied = 0;
         for (start, end) in Heads::new(bytes) {
             // Decide whether the term is encoded anew: in inline mode, handles become bytes; in
@@ -476,6 +484,8 @@ impl<'b> Encoder<'b> {
     /// As `long_term`, but sorts the pairs of all maps, which may be in the order of a tree.
     #[cold]
     fn sorted(&mut self, bytes: &[u8]) {
+        // The inner encoder has a stack of maps of its own: the open maps of the caller know this
+        // term as one child.
         let mut inner = Encoder::new(self.out, self.mode);
         // For each open map: its token, and the number of terms that were pending around it.
         let mut maps = Vec::new();
@@ -486,6 +496,7 @@ impl<'b> Encoder<'b> {
             match bytes[at] {
                 TREE_MAP => maps.push((inner.begin_map(children as usize / 2), pending - children)),
                 _ if children == 0 => inner.term(TermRef::within(&bytes[at..end])),
+                // Heads of other containers have the same bytes in all modes.
                 _ => inner.raw_head(&bytes[at..end], children),
             }
             while maps.last().is_some_and(|&(_, around)| around == pending) {
@@ -493,6 +504,7 @@ impl<'b> Encoder<'b> {
                 let _ended = maps.pop().map(|(token, _)| inner.end_map(token));
             }
         }
+        // What the inner encoder saw of the term concerns the whole term.
         let zero = inner.negative_zero;
         self.negative_zero |= zero;
     }

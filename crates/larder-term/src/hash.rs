@@ -16,6 +16,7 @@ impl Seed {
     /// compute, and are the same for all seeds of the process. The value with which they are mixed
     /// differs.
     pub fn random() -> Seed {
+        // Computing the multipliers is slow, so all tables share them.
         static STATE: LazyLock<(RandomState, RapidSecrets)> = LazyLock::new(|| {
             let state = RandomState::new();
             let secrets = RapidSecrets::seed(state.hash_one(u64::MAX));
@@ -55,6 +56,8 @@ impl Seed {
     fn hash_short(&self, bytes: &[u8]) -> u64 {
         let len = bytes.len() as u64;
         let mut seed = self.0.seed;
+        // 1. Read the ends of the key as two words, by the length. The words overlap if the key is
+        // shorter than both, which is harmless: no byte is left out.
         let (a, b) = match (ends(bytes), ends(bytes)) {
             (Some((first, last)), _) => {
                 seed ^= len;
@@ -65,6 +68,8 @@ impl Seed {
                 let (first, last) = (u32::from_le_bytes(first), u32::from_le_bytes(last));
                 (first.into(), last.into())
             }
+            // Up to three bytes: the first, the middle and the last one are all there are. The
+            // length is mixed in below, so that keys of equal bytes and different lengths differ.
             _ => match (bytes.first(), bytes.last()) {
                 (Some(&first), Some(&last)) => {
                     let middle = bytes[bytes.len() / 2];
@@ -73,6 +78,8 @@ impl Seed {
                 _ => (0, 0),
             },
         };
+        // 2. Mix both words with the secrets in two rounds. Each round folds a product of 128 bits,
+        // so that every bit of the key reaches every bit of the result.
         let secret = self.0.secrets[1];
         let (low, high) = multiply(a ^ secret, b ^ seed);
         let (low, high) = multiply(low ^ 0xAAAA_AAAA_AAAA_AAAA, high ^ secret ^ len);

@@ -40,6 +40,8 @@ fn inline(bytes: &[u8]) -> Vec<u8> {
 
 /// Whether two terms are identical although their bytes differ.
 fn identical_apart(a: &[u8], b: &[u8]) -> bool {
+    // Look for the reasons one by one, and only for those that are possible here. Without any,
+    // different bytes are different terms.
     let handles = |t: &[u8]| crate::blob::has_handles(t);
     if legacy_zero() && (has_negative_zero(a) || has_negative_zero(b)) {
         let plain = |bytes| without_negative_zero(TermRef::within(bytes));
@@ -82,6 +84,8 @@ pub fn without_negative_zero(term: TermRef<'_>) -> Vec<u8> {
 fn in_step(a: &[u8], b: &[u8]) -> bool {
     let (mut i, mut j, mut pending) = (0, 0, 1u64);
     while pending > 0 {
+        // Maps of different forms have their pairs in different orders, so the cursors can't go on
+        // side by side. Both are brought into the sorted form, and compared as a whole.
         if let (MAP, TREE_MAP) | (TREE_MAP, MAP) = (a[i], b[j]) {
             let (i_end, j_end) = (end_of(a, i), end_of(b, j));
             if inline(&a[i..i_end]) != inline(&b[j..j_end]) {
@@ -90,8 +94,11 @@ fn in_step(a: &[u8], b: &[u8]) -> bool {
             (i, j, pending) = (i_end, j_end, pending - 1);
             continue;
         }
+        // The children of both heads are compared in the following iterations. Heads with the same
+        // bytes have the same number of children.
         let ((i_end, children), (j_end, _)) = (head(a, i), head(b, j));
         let (x, y) = (TermRef::within(&a[i..i_end]), TermRef::within(&b[j..j_end]));
+        // Leaves with a handle are compared by what the handle refers to.
         let same = x.bytes() == y.bytes()
             || match (a[i], b[j]) {
                 (BIN | BLOB, BIN | BLOB) => x.as_binary() == y.as_binary(),

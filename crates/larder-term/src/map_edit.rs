@@ -122,8 +122,10 @@ impl MapEdit {
     }
 
     fn find(&self, key: TermRef<'_>) -> Found {
+        // `place` is where the key would have to be inserted: in front of the first greater key.
         let (mut at, mut place) = (self.first(), None);
         for _ in 0..self.len() {
+            // A pair is two terms, one behind the other.
             let middle = at + skip(&self.bytes[at..]);
             let end = middle + skip(&self.bytes[middle..]);
             let here = TermRef::within(&self.bytes[at..middle]);
@@ -131,17 +133,22 @@ impl MapEdit {
                 let value = Some(middle..end);
                 return Found { at, value };
             }
+            // The search goes on behind the place: in a map of tree form, keys aren't sorted, and
+            // the key itself may be in a later pair.
             if place.is_none() && key_order(key, here).is_lt() {
                 place = Some(at);
             }
             at = end;
         }
+        // No key is greater, so a new pair would be the last one.
         let at = place.unwrap_or(at);
         Found { at, value: None }
     }
 
     /// Rewrites the map in the sorted form, before a pair is inserted or removed.
     fn reshape(&mut self) {
+        // From now on `leaves_tree` reports the change of form, even if the map had this form
+        // before.
         self.is_reshaped = true;
         if self.bytes[0] == MAP {
             return;

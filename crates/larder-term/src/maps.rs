@@ -35,6 +35,7 @@ impl MapIndex {
             places: Vec::new(),
         };
         let mut frames: Vec<Frame> = Vec::new();
+        // Without an open map, `boundary` is a value that `pending` never has.
         let (mut at, mut pending, mut boundary) = (0, 1u64, u64::MAX);
         while pending > 0 {
             // The next term is a key or a value of the innermost map, or is directly behind the
@@ -42,14 +43,18 @@ impl MapIndex {
             while pending == boundary {
                 boundary = index.mark(&mut frames, at, boundary);
             }
+            // Read one head. Its children are pending instead of itself.
             let (next, children) = head(bytes, at);
             pending = pending - 1 + children;
+            // A map of one pair needs no places: its key and value follow its head in any case.
             if matches!(bytes[at], MAP | TREE_MAP) && children > 2 {
                 frames.push(index.open(at, children as usize / 2, boundary));
                 boundary = pending;
             }
             at = next;
         }
+        // Maps that end with the whole term have not seen a term behind them. Their last place is
+        // the end.
         for frame in frames {
             index.places[frame.last] = at;
         }

@@ -20,6 +20,7 @@ pub fn head(bytes: &[u8], at: usize) -> (usize, u64) {
         INT1..=INT8 => (at + 2 + (tag - INT1) as usize, 0),
         ATOM1..=ATOM4 => (at + 2 + (tag - ATOM1) as usize, 0),
         FLOAT => (at + 9, 0),
+        // The children of a tuple or a list follow as terms of their own.
         TUPLE | LIST => {
             let (n, at) = varint::read(bytes, at + 1);
             (at, n)
@@ -36,6 +37,7 @@ fn rare_head(bytes: &[u8], at: usize) -> (usize, u64) {
     let tag = bytes[at];
     let leaf = |end| (end, 0);
     match tag {
+        // The tail counts as one more child.
         ILIST => {
             let (n, at) = varint::read(bytes, at + 1);
             (at, n + 1)
@@ -45,10 +47,12 @@ fn rare_head(bytes: &[u8], at: usize) -> (usize, u64) {
             (at, 2 * n)
         }
         TREE_MAP => {
+            // The shape of the host's tree is bytes, and stands between the count and the pairs.
             let (n, at) = varint::read(bytes, at + 1);
             let (shape, at) = varint::read(bytes, at);
             (at + shape as usize, 2 * n)
         }
+        // The length of a blob is that of the bytes outside. Here is only the handle.
         BLOB => leaf(varint::read(bytes, at + 1).1 + HANDLE),
         BITS => {
             let (bits, at) = varint::read(bytes, at + 1);
@@ -62,6 +66,8 @@ fn rare_head(bytes: &[u8], at: usize) -> (usize, u64) {
         REF_KEPT => leaf(skip_words(bytes, at + 1) + HANDLE),
         REF_EXT => leaf(skip_words(bytes, skip_node(bytes, at + 1))),
         FUN => {
+            // Module, arity, 16 bytes of uniq and 4 of the index; then the old index and the old
+            // uniq, as integers. The free variables are children.
             let at = skip_varints(bytes, head(bytes, at + 1).0, 1) + 16 + 4;
             let at = head(bytes, head(bytes, at).0).0;
             let (free, at) = varint::read(bytes, at);
@@ -138,6 +144,7 @@ pub fn end_of(bytes: &[u8], at: usize) -> usize {
 
 /// `end_of`, if the tag alone doesn't determine the length.
 fn end_of_other(bytes: &[u8], at: usize) -> usize {
+    // A binary is the most common term of variable length, and has no children.
     if bytes[at] == BIN {
         let (n, at) = varint::read(bytes, at + 1);
         return at + n as usize;

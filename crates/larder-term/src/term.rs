@@ -122,6 +122,8 @@ impl Term {
     ) -> Term {
         let elements = elements.into_iter();
         let n = elements.len();
+        // The head comes first. So the elements of a tail that is a list are counted before
+        // anything is written.
         Term::of(|enc| {
             match tail.view() {
                 _ if n == 0 => return enc.term(tail),
@@ -131,6 +133,7 @@ impl Term {
                 _ => enc.begin_improper(n),
             }
             elements.for_each(|e| enc.term(e.as_term()));
+            // The elements of the tail become elements of the new list.
             match tail.view() {
                 View::Nil => {}
                 View::List(list) => {

@@ -372,6 +372,7 @@ impl<'a> TermRef<'a> {
     #[inline]
     pub fn view(self) -> View<'a> {
         let bytes = self.0;
+        // Small integers and atoms come first: most heads that are opened are theirs.
         let tag = bytes[0];
         if tag >= SMALL {
             return View::Int(i64::from(tag - SMALL));
@@ -399,10 +400,12 @@ impl<'a> TermRef<'a> {
                 let (n, at) = varint::read(bytes, 1);
                 View::Map(MapRef(Terms::new(&bytes[at..], 2 * n as usize)))
             }
+            // The shape of the tree stands between the count and the pairs. `head` skips it.
             TREE_MAP => {
                 let (at, children) = head(bytes, 0);
                 View::Map(MapRef(Terms::new(&bytes[at..], children as usize)))
             }
+            // The bytes of a blob are outside. It is viewed like any other binary.
             BLOB => View::Bin(blob::bytes(self)),
             BITS => {
                 let (bits, at) = varint::read(bytes, 1);
@@ -425,6 +428,7 @@ impl<'a> TermRef<'a> {
     fn identifier_view(self) -> View<'a> {
         let bytes = self.0;
         let tag = bytes[0];
+        // Identifiers of other nodes begin with the node. Those of this node have none.
         let (node, at) = match tag {
             PID_EXT | PORT_EXT | REF_EXT => external(bytes, 1),
             _ => (Node::Local, 1),
@@ -440,6 +444,7 @@ impl<'a> TermRef<'a> {
                 let (id, _) = varint::read(bytes, at);
                 View::Port(PortRef { node, id })
             }
+            // A kept reference has a handle behind its words.
             REF | REF_EXT | REF_KEPT => {
                 let (n, at) = varint::read(bytes, at);
                 let words = &bytes[at..at + 4 * n as usize];
@@ -634,6 +639,8 @@ fn fun(bytes: &[u8]) -> FunRef<'_> {
     let (arity, at) = varint::read(bytes, at);
     let uniq = array(bytes, at);
     let index = u32::from_le_bytes(array(bytes, at + 16));
+    // The old index and the old uniq are integers of any length, so they are skipped by their
+    // heads.
     let old_index = at + 20;
     let old_uniq = head(bytes, old_index).0;
     let after = head(bytes, old_uniq).0;

@@ -35,6 +35,7 @@ pub fn decode(
     out: &mut Vec<u8>,
     mode: Mode,
 ) -> Result<usize, EtfError> {
+    // Decode to a buffer of its own first. So an error in the middle leaves `out` as it was.
     let mut plain = Vec::new();
     let length = decode_to(
         bytes,
@@ -42,6 +43,7 @@ pub fn decode(
         &EtfOptions::default(),
         &mut Encoder::new(&mut plain, Mode::Inline),
     )?;
+    // The caller's mode is applied afterwards, when the term is known to be whole.
     let term = crate::view::TermRef::within(&plain[..skip(&plain)]);
     Encoder::new(out, mode).term(term);
     Ok(length)
@@ -210,6 +212,7 @@ impl<'a> HeadSink<'a> for TermWriter<'_, '_> {
                 self.enc.atom(atom);
             }
             Head::Nil => self.enc.nil(),
+            // A string is a list of bytes in one head. Lists in its tail make it longer.
             Head::String(bytes) => {
                 self.enc.begin_list(bytes.len());
                 return self.string_tail(bytes);
@@ -217,6 +220,7 @@ impl<'a> HeadSink<'a> for TermWriter<'_, '_> {
             Head::Tuple(n) => self.enc.begin_tuple(n as usize),
             Head::Map(n) => {
                 let token = self.enc.begin_map(n as usize);
+                // The pairs may be in any order. They are sorted when the map ends.
                 self.maps.push(token);
             }
             Head::Binary(bytes) => self.enc.binary(bytes),
@@ -231,6 +235,7 @@ impl<'a> HeadSink<'a> for TermWriter<'_, '_> {
             }
             Head::Ref(owner, words) => {
                 let node = self.node(owner)?;
+                // The words are big-endian in this format.
                 let words: SmallVec<[u32; 5]> = words
                     .chunks_exact(4)
                     .map(|word| u32::from_be_bytes([word[0], word[1], word[2], word[3]]))
@@ -283,6 +288,7 @@ impl TermWriter<'_, '_> {
 
     fn fun(&mut self, fun: FunHead<'_>) -> Result<(), EtfError> {
         let module = self.atom(fun.module)?;
+        // A fun of another node refers to code that may not be here. The safe mode refuses it.
         if self.safe && self.node(fun.creator)? != Node::Local {
             return Err(EtfError::ForeignFun);
         }

@@ -61,12 +61,16 @@ impl EtfWriter<'_> {
     /// it.
     fn head(&mut self, bytes: &[u8], at: usize, end: usize) -> usize {
         let children = crate::skip::head(bytes, at).1;
+        // Count as the decoder does. `around` is what is pending when the children of this head are
+        // complete, which is when its end must be written.
         self.pending -= 1;
         let around = self.pending;
         self.pending += children;
         let n = children as usize;
         match bytes[at] {
             LIST => {
+                // A list of bytes is written as the emulator writes it: as one string, of at most
+                // 65,535 bytes. Its elements are then no heads of their own.
                 if let Some(string) = string(&bytes[end..], n) {
                     self.out.push(tag::STRING);
                     self.out.extend_from_slice(&(n as u16).to_be_bytes());
@@ -77,11 +81,15 @@ impl EtfWriter<'_> {
                 self.counted(tag::LIST, n);
                 self.ends.push((around, End::Nil));
             }
+            // The tail of an improper list is its last child, and is written where a proper list
+            // has its `NIL`.
             ILIST => self.counted(tag::LIST, n - 1),
             TUPLE if n < 256 => self.out.extend_from_slice(&[tag::SMALL_TUPLE, n as u8]),
             TUPLE => self.counted(tag::LARGE_TUPLE, n),
             MAP | TREE_MAP => self.counted(tag::MAP, n / 2),
             FUN => {
+                // The size in front of a fun counts its free variables, too. It is filled in when
+                // they are written.
                 if let View::Fun(fun) = TermRef::within(&bytes[at..end]).view() {
                     self.fun(fun, around);
                 }
@@ -94,11 +102,13 @@ impl EtfWriter<'_> {
     /// Ends the containers that are complete.
     fn close(&mut self) {
         while let Some(&(around, ref end)) = self.ends.last() {
+            // Several containers may end at the same place, the innermost first.
             if around != self.pending {
                 return;
             }
             match *end {
                 End::Nil => self.out.push(tag::NIL),
+                // The size counts its own four bytes.
                 End::Fun(at) => {
                     let size = length(self.out.len() - at);
                     self.out[at..at + 4].copy_from_slice(&size);
@@ -136,6 +146,8 @@ impl EtfWriter<'_> {
                 let creation = self.named(tag::NEW_PID, pid.node);
                 self.words([pid.id, pid.serial, creation]);
             }
+            // Old decoders know ports of 28 bits only. The longer form is used for the others
+            // alone.
             View::Port(port) => match u32::try_from(port.id) {
                 Ok(id) if id < 1 << 28 => {
                     let creation = self.named(tag::NEW_PORT, port.node);
@@ -202,6 +214,7 @@ impl EtfWriter<'_> {
             self.out.push(tag::INTEGER);
             self.out.extend_from_slice(&word.to_be_bytes());
         } else {
+            // An integer of more than 32 bits is written as a big one, without leading zero bytes.
             let magnitude = n.unsigned_abs().to_le_bytes();
             let used = magnitude.iter().rposition(|&b| b != 0).map_or(0, |i| i + 1);
             self.big(BigRef {
@@ -252,12 +265,15 @@ impl EtfWriter<'_> {
 
 /// The next `n` terms, if they are integers that fit into a byte each.
 fn string(bytes: &[u8], n: usize) -> Option<Vec<u8>> {
+    // The format has 16 bits for the length of a string.
     if n > usize::from(u16::MAX) {
         return None;
     }
     let mut string = Vec::new();
     let mut at = 0;
     for _ in 0..n {
+        // Stop at the first element that is no small integer. So a long list of other terms costs
+        // one look.
         if bytes[at] < SMALL && !(INT1..=INT8).contains(&bytes[at]) {
             return None;
         }

@@ -225,6 +225,7 @@ impl<'a> EtfReader<'a> {
     }
 
     fn head(&mut self) -> Result<Head<'a>, EtfError> {
+        // Every read checks that the bytes are there. A head that is cut short is `Truncated`.
         let tag = self.u8()?;
         Ok(match tag {
             SMALL_INTEGER => Head::Int(i64::from(self.u8()?)),
@@ -238,6 +239,7 @@ impl<'a> EtfReader<'a> {
                 self.big(n)?
             }
             NEW_FLOAT => Head::Float(finite(f64::from_be_bytes(self.array()?))?),
+            // Old releases wrote floats as text.
             FLOAT => Head::Float(float_text(self.take(31)?)?),
             NIL => Head::Nil,
             STRING => {
@@ -262,6 +264,7 @@ impl<'a> EtfReader<'a> {
         Ok(match tag {
             ATOM | SMALL_ATOM | ATOM_UTF8 | SMALL_ATOM_UTF8 => Head::Atom(self.text(tag)?),
             PID | NEW_PID => {
+                // Old formats have a creation of one byte, newer ones of four.
                 let name = self.atom()?;
                 let (id, serial) = (self.u32()?, self.u32()?);
                 let creation = self.creation(tag == PID)?;
@@ -276,6 +279,7 @@ impl<'a> EtfReader<'a> {
                 let creation = self.creation(tag == PORT)?;
                 Head::Port(Creator { name, creation }, id)
             }
+            // The oldest form has one word, and the name comes in front of it.
             REFERENCE => {
                 let name = self.atom()?;
                 let words = self.take(4)?;
@@ -287,6 +291,8 @@ impl<'a> EtfReader<'a> {
                 let name = self.atom()?;
                 let creation = self.creation(tag == NEW_REFERENCE)?;
                 let words = match words {
+                    // No release has references of more than five words. Other lengths come from
+                    // broken data.
                     1..=5 => self.take(4 * words)?,
                     _ => return Err(EtfError::Malformed),
                 };
@@ -295,9 +301,11 @@ impl<'a> EtfReader<'a> {
             NEW_FUN => Head::Fun(self.fun()?),
             EXPORT => {
                 let (module, function) = (self.atom()?, self.atom()?);
+                // The arity is a term of its own in this format.
                 let arity = u8::try_from(self.integer()?).map_err(|_| EtfError::Malformed)?;
                 Head::Export(module, function, arity)
             }
+            // An unknown tag is named in the error, since newer releases may add some.
             _ => return Err(EtfError::Tag(tag)),
         })
     }
@@ -350,11 +358,13 @@ impl<'a> EtfReader<'a> {
     fn integer(&mut self) -> Result<i64, EtfError> {
         match self.head_of_integer()? {
             Head::Int(n) => Ok(n),
+            // Up to seven bytes of magnitude fit into 63 bits with either sign.
             Head::Big {
                 negative,
                 magnitude,
             } if magnitude.len() < 8 => {
                 let mut wide = [0; 8];
+                // The bytes are little-endian, and the missing ones are zero.
                 wide[..magnitude.len()].copy_from_slice(magnitude);
                 let n = i64::from_le_bytes(wide);
                 Ok(if negative { -n } else { n })
@@ -372,12 +382,14 @@ impl<'a> EtfReader<'a> {
     }
 
     fn fun(&mut self) -> Result<FunHead<'a>, EtfError> {
+        // The size isn't needed: the walk finds the end of the fun by its parts.
         let _size = self.u32()?;
         let arity = self.u8()?;
         let uniq = self.array()?;
         let (index, free) = (self.u32()?, self.u32()?);
         let module = self.atom()?;
         let (old_index, old_uniq) = (self.integer()?, self.integer()?);
+        // The format has a whole pid here. Only its node is of interest.
         let creator = match self.u8()? {
             tag @ (PID | NEW_PID) => self.named(tag)?,
             _ => return Err(EtfError::Malformed),

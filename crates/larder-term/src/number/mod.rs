@@ -126,6 +126,8 @@ impl Number {
     /// Compares the values exactly; 1 and 1.0 are equal.
     pub fn compare(&self, other: &Number) -> Ordering {
         use Number::*;
+        // Mixed kinds are converted in neither direction: rounding would make different numbers
+        // equal.
         match (self, other) {
             (Int(a), Int(b)) => a.cmp(b),
             (Float(a), Float(b)) => compare_floats(*a, *b),
@@ -134,6 +136,7 @@ impl Number {
             (Big(a), Big(b)) => a.cmp(b),
             (Big(a), Float(b)) => big_float(a, *b),
             (Float(a), Big(b)) => big_float(b, *a).reverse(),
+            // A `Big` is always beyond the range of 64 bits. So its sign decides.
             (Big(a), Int(_)) => big_int(a.is_negative()),
             (Int(_), Big(b)) => big_int(b.is_negative()).reverse(),
         }

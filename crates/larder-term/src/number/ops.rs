@@ -31,11 +31,13 @@ fn arithmetic(
     big: fn(BigInt, BigInt) -> BigInt,
     floats: fn(f64, f64) -> f64,
 ) -> Result {
+    // The common case: both are small, and so is the result.
     if let (Int(a), Int(b)) = (a, b) {
         if let Some(n) = small(*a, *b) {
             return Ok(Int(n));
         }
     }
+    // An overflow of small integers gets here, too.
     match (a.to_bigint(), b.to_bigint()) {
         (Some(a), Some(b)) => integer(big(a, b)),
         _ => float(floats(a.to_float()?, b.to_float()?)),
@@ -60,12 +62,15 @@ fn whole(n: &Number, rounding: fn(f64) -> f64) -> Result {
 /// `a` times two to the power of `by`, rounded down.
 fn shift(a: BigInt, by: &BigInt) -> Result {
     if by.is_negative() {
+        // A shift by more bits than the number has gives 0 or −1, as one by exactly that many does.
+        // So the count may be cut off.
         let by = by.abs().to_u64().unwrap_or(u64::MAX).min(a.bits() + 1);
         return integer(a >> by);
     }
     if a.is_zero() {
         return Ok(Int(0));
     }
+    // A count of more than 64 bits is replaced by one that fails the check below as well.
     let by = by.to_u64().unwrap_or(u64::MAX);
     match a.bits().checked_add(by) {
         Some(bits) if bits <= max_bits() => integer(a << by),

@@ -69,6 +69,7 @@ pub(crate) fn compare_views(a: View<'_>, b: View<'_>, exact: bool) -> Ordering {
         (Int(a), Int(b)) => a.cmp(&b),
         (Float(a), Float(b)) if exact && !legacy_zero() => a.total_cmp(&b),
         (Float(a), Float(b)) => compare_floats(a, b),
+        // In keys of maps, the kind decides before the value.
         (Int(_) | Big(_), Float(_)) if exact => Ordering::Less,
         (Float(_), Int(_) | Big(_)) if exact => Ordering::Greater,
         (Int(a), Float(b)) => int_float(a, b),

@@ -50,6 +50,8 @@ impl<'b> ObjectEncoder<'b> {
         compress: bool,
     ) -> Self {
         object.clear();
+        // The flags are known at the end only. They take the low bits of the first byte, which are
+        // still zero.
         varint::push(&mut object.value, (arity as u64) << FLAG_BITS);
         let header = object.value.len();
         ObjectEncoder {
@@ -117,10 +119,13 @@ impl<'b> ObjectEncoder<'b> {
     /// it.
     #[cold]
     fn keep_exact(&mut self, handles: bool, zero: bool) {
+        // The index key must be canonical, so that equal keys have equal bytes. What was pushed
+        // isn't: it has a handle, or a −0.0 that is the same key as 0.0.
         let ObjectBuf { key, value } = &mut *self.object;
         value.extend_from_slice(key);
         key.clear();
         self.flags |= EXACT_KEY | if handles { HAS_HANDLES } else { 0 };
+        // An incomplete term can't be walked. `finish` discards the object.
         if !self.complete {
             return;
         }
@@ -134,6 +139,8 @@ impl<'b> ObjectEncoder<'b> {
     #[inline]
     fn ordered_key<R>(&mut self, push: impl FnOnce(&mut Encoder<'_>) -> R) -> R {
         let mode = Mode::Anchored;
+        // The key is encoded into the value first. It stays there only if it can't be decoded from
+        // the order key.
         let ObjectBuf { key, value } = &mut *self.object;
         let mut enc = Encoder::new(value, mode);
         let result = push(&mut enc);
@@ -238,6 +245,7 @@ pub fn encode(
 ) -> Result<(), ObjectError> {
     object.clear();
     let tuple = tuple.as_tuple().ok_or(ObjectError::NotTuple)?;
+    // An element's position is counted from 1. Position 0 is refused like one behind the end.
     let index = keypos.checked_sub(1).ok_or(ObjectError::TooShort)?;
     let key = tuple.get(index).ok_or(ObjectError::TooShort)?;
     let arity = tuple.arity();

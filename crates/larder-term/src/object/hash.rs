@@ -40,6 +40,7 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     let mut others = &value[at..];
     if flags & COMPRESSED != 0 {
         packed::unpack(value, &mut unpacked);
+        // The unpacked bytes begin with the exact key, if there is one.
         others = &unpacked;
     }
     if flags & EXACT_KEY != 0 {
@@ -48,6 +49,7 @@ pub unsafe fn hash(value: &[u8]) -> u64 {
     let arity = (header >> FLAG_BITS) as usize;
     let mut canonical = Vec::with_capacity(others.len());
     for term in Terms::new(others, arity - 1) {
+        // A host for which both zeros are one number sends either of them for the same object.
         if legacy_zero() {
             canonical.extend_from_slice(&without_negative_zero(term));
         } else {

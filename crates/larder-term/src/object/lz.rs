@@ -83,6 +83,8 @@ fn hash(four: u32) -> u32 {
 /// The length of the common prefix. `b` may be a suffix of `a`.
 #[inline]
 fn common(a: &[u8], b: &[u8]) -> usize {
+    // Compare words first. The lowest bit that differs is in the first byte that differs, since the
+    // words are little-endian.
     let (eights, others) = (a.chunks_exact(8), b.chunks_exact(8));
     let mut same = 0;
     for (x, y) in eights.zip(others) {
@@ -93,6 +95,7 @@ fn common(a: &[u8], b: &[u8]) -> usize {
         }
         same += 8;
     }
+    // Less than a word is left of one of them.
     let rest = a[same..].iter().zip(&b[same..]);
     same + rest.take_while(|(x, y)| x == y).count()
 }
@@ -163,6 +166,8 @@ fn count(in_token: usize, packed: &[u8], from: &mut usize) -> usize {
 #[inline]
 fn repeat(out: &mut [u8], to: usize, distance: usize, count: usize) {
     let from = to - distance;
+    // Sixteen bytes in one copy. What is too much is overwritten by the next sequence, or cut off
+    // at the end.
     if distance >= SPARE && count <= SPARE {
         let (before, behind) = out.split_at_mut(to);
         behind[..SPARE].copy_from_slice(&before[from..from + SPARE]);

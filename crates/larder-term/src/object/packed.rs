@@ -56,6 +56,7 @@ fn run_of(plain: &[u8], flags: u8) -> usize {
             return 0;
         }
     }
+    // Elements follow whose tags determine their lengths. They are skipped without reading them.
     for _ in 0..MOST {
         match plain.get(end).map_or(0, |&tag| fixed(tag)) {
             0 => break,
@@ -83,6 +84,7 @@ pub(super) fn unpack(value: &[u8], out: &mut Vec<u8>) {
 
 /// Whether the run of a packed value contains all elements up to a position, except the key.
 pub(super) fn has_in_run(value: &[u8], keypos: usize, position: usize) -> bool {
+    // The run has no positions. Skip as many of its elements as are in front of the position.
     let (mut at, end) = run(value);
     let arity = (varint::read(value, 0).0 >> FLAG_BITS) as usize;
     if position > arity || at == end {
@@ -113,6 +115,7 @@ pub(super) fn close_run(value: &mut [u8], before: usize) -> bool {
         return false;
     };
     value[at - 1] = len;
+    // Check the elements again: the new ones may be of kinds that are packed.
     if value[0] & EXACT_KEY != 0 {
         at = end_of(value, at);
     }

@@ -137,6 +137,8 @@ impl<'v, 'o> Patch<'v, 'o> {
     /// Moves back to a position that was passed, or to one before it.
     #[cold]
     fn step_back(&mut self, position: usize) {
+        // Steps back are rare in real patches. The first few begin at the front again, which needs
+        // no memory.
         const FEW: usize = 4;
         let passed = self.position;
         self.steps_back += 1;

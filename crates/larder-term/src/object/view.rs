@@ -110,6 +110,7 @@ impl<'a> ObjectView<'a> {
             .first()
             .map_or(0, |header| header & (EXACT_KEY | FROM_ORDER))
         {
+            // No flag: the index key is the key, as it was inserted.
             0 => TermRef::within(index_key),
             FROM_ORDER => TermRef::within(from_order(index_key, scratch)),
             _ => open_flagged(index_key, value, keypos, scratch).key,
@@ -212,6 +213,8 @@ impl<'a> ObjectView<'a> {
 
     /// Whether the other elements are identical, although their bytes differ.
     fn same_others(&self, other: &ObjectView<'_>) -> bool {
+        // Both values have the same elements up to the first byte that differs. Only those from the
+        // element that contains it on are compared by identity.
         let pairs = self.others.iter().zip(other.others);
         let same = pairs.take_while(|(a, b)| a == b).count();
         // Skip the elements before the first byte that differs.
@@ -319,6 +322,7 @@ fn open_flagged<'a>(
     keypos: usize,
     scratch: &'a mut Vec<u8>,
 ) -> ObjectView<'a> {
+    // A header of any length, with any flags.
     let (header, at) = varint::read(value, 0);
     let flags = header as u8 & ((1 << FLAG_BITS) - 1);
     let arity = (header >> FLAG_BITS) as usize;
@@ -343,6 +347,7 @@ fn open_flagged<'a>(
         packed::unpack(value, scratch);
     }
     let plain = scratch.len();
+    // The scratch buffer now has the unpacked bytes. A decoded key goes behind them.
     if flags & FROM_ORDER != 0 {
         order_key::decode(index_key, scratch);
     }

@@ -60,6 +60,7 @@ pub(super) fn push(bytes: &[u8], bits: usize, out: &mut impl Sink) {
 #[inline]
 fn push_escaped(bytes: &[u8], out: &mut impl Sink) {
     let mut eights = bytes.chunks_exact(8);
+    // Eight bytes at a time. Most have no zero byte, and are copied as they are.
     for eight in eights.by_ref() {
         let word = eight.try_into().map_or(0, u64::from_le_bytes);
         if zeros(word) == 0 {
@@ -91,6 +92,7 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
     let mut at = ESCAPED;
     loop {
         let size = group(at);
+        // The last group may be full. But it is never left out: the count of bits is in its mark.
         if rest.len() <= size {
             break;
         }
@@ -99,6 +101,7 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
         out.byte(MORE);
         (at, rest, bits) = (at + size, behind, bits - 8 * size);
     }
+    // The last group is padded, so that two keys have groups of the same size up to their ends.
     out.slice(rest);
     out.zeros(group(at) - rest.len());
     push_count(bits as u64, out);
@@ -165,11 +168,13 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
 /// Appends escaped bytes without the marks, which are `len` bytes.
 #[inline]
 fn push_unescaped(escaped: &[u8], len: usize, out: &mut Vec<u8>) {
+    // Nothing was escaped: the lengths say so.
     if escaped.len() == len {
         return out.extend_from_slice(escaped);
     }
     let mut rest = escaped;
     loop {
+        // Copy up to a zero byte. It is followed by its mark, which is skipped.
         let run = before_zero(rest, rest.len());
         out.extend_from_slice(&rest[..run]);
         if run == rest.len() {

@@ -109,9 +109,12 @@ impl KeyReader<'_> {
                 out.push(NIL);
             }
             PID_KEY => {
+                // Serial and id change places: the order key has the more significant number first.
                 self.at += 1;
                 let serial = self.count();
                 let id = self.count();
+                // Only this node's identifiers come back. Their node takes one byte in the order
+                // key, and none in the term.
                 self.at += LOCAL;
                 out.push(PID);
                 varint::push(out, id);
@@ -166,6 +169,7 @@ impl KeyReader<'_> {
 
     /// Decodes a whole number whose double has more than eight bytes.
     fn long(&mut self, negative: bool, turned: u8, out: &mut Vec<u8>) {
+        // `turned` is all ones in a negative number, whose bytes are inverted.
         let length = count(self.key, &mut self.at, turned) as usize;
         let doubled = &self.key[self.at..self.at + length];
         self.at += length;

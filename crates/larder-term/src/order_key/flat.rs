@@ -72,6 +72,8 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
                 let (first, rest, used) = count_parts(arity);
                 sink.run([TUPLE_KEY, first], 2);
                 sink.run(rest, used);
+                // A tuple outside all lists needs no entry on the stack: nothing follows its
+                // elements.
                 open.tuple(arity)?;
                 next
             }
@@ -86,6 +88,7 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
                 // Texts are lists of small integers. Write a run of them at the beginning without
                 // updating the stack for each.
                 let short = short_ints(&bytes[next..], count, &mut sink);
+                // The stack is shallow. Deeper lists are left to the general encoder.
                 open.push(count - short as u64, ends)?;
                 next + short
             }
@@ -103,6 +106,8 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
             _ => {
                 let (end, children) = head(bytes, at);
                 let leaf = TermRef::within(&bytes[at..end]);
+                // Other leaves, and funs, whose free variables are children as those of a tuple
+                // are.
                 comes_back &= super::comes_back(leaf);
                 push_leaf(leaf, false, LocalNode::First, &mut sink);
                 open.tuple(children)?;
@@ -177,6 +182,7 @@ impl OpenLists {
     /// the next term.
     #[inline(always)]
     fn end(&mut self, out: &mut impl Sink) {
+        // Several containers may end with the same term, the innermost first.
         while let Some(depth) = self.depth.checked_sub(1) {
             let (left, ends) = &mut self.all[depth];
             match (*left, *ends) {
@@ -186,12 +192,14 @@ impl OpenLists {
                     *ends = Ends::Tuple;
                     return;
                 }
+                // All children are written: close the container, and look at the one around it.
                 (0, ends) => {
                     if let Ends::List = ends {
                         out.byte(NIL_KEY);
                     }
                     self.depth = depth;
                 }
+                // One more child follows. In a list, it has a mark in front of it.
                 (_, ends) => {
                     *left -= 1;
                     if !matches!(ends, Ends::Tuple) {

@@ -181,6 +181,8 @@ pub(crate) fn encode_as(term: TermRef<'_>, exact: bool, local: LocalNode, out: &
         maps: None,
     };
     writer.term(exact);
+    // The innermost open container is on top of the stack. Each step writes one of its children,
+    // which may be pushed above it.
     while let Some(open) = writer.open.pop() {
         writer.step(open);
     }
@@ -190,6 +192,8 @@ impl KeyWriter<'_, '_> {
     /// Writes the next part of an open container. Pushes the container again if it has more parts.
     fn step(&mut self, open: Pending) {
         match open {
+            // The last child of a tuple or a fun is written. It has no end mark: its count came
+            // first.
             Pending::Terms { left: 0, .. } => {}
             Pending::Terms { left, exact } => {
                 let left = left - 1;
@@ -272,6 +276,7 @@ impl KeyWriter<'_, '_> {
             }
             Kind::Map => self.map(start, children / 2, exact),
             _ => {
+                // Leaves, and funs: their free variables are compared one by one behind the head.
                 let leaf = TermRef::within(&self.bytes[start..end]);
                 push_leaf(leaf, exact, self.local, self.out);
                 self.open_free_variables(children, exact);
@@ -344,6 +349,7 @@ impl KeyWriter<'_, '_> {
 /// Writes a term without children, or the head of a fun.
 fn push_leaf(leaf: TermRef<'_>, exact: bool, local: LocalNode, out: &mut impl Sink) {
     match leaf.view() {
+        // Integers and floats of the same value have the same bytes, unless `exact` is set.
         View::Int(n) => numbers::push_int(n, out),
         View::Big(n) => numbers::push_big(n, out),
         View::Float(x) if exact => numbers::push_exact_float(x, out),
@@ -356,6 +362,7 @@ fn push_leaf(leaf: TermRef<'_>, exact: bool, local: LocalNode, out: &mut impl Si
         View::Bin(bytes) => bits::push(bytes, bytes.len() * 8, out),
         View::Bits { bytes, bits } => bits::push(bytes, bits, out),
         View::Pid(pid) => {
+            // The parts of an identifier are in the order in which Erlang compares them.
             out.byte(PID_KEY);
             push_count(u64::from(pid.serial), out);
             push_count(u64::from(pid.id), out);
@@ -370,6 +377,7 @@ fn push_leaf(leaf: TermRef<'_>, exact: bool, local: LocalNode, out: &mut impl Si
             out.byte(REFERENCE);
             push_node(reference.node, local, out);
             push_count(reference.words().len() as u64, out);
+            // The words compare from the last one on.
             let words = reference.words().rev();
             words.for_each(|word| out.run(word.to_be_bytes(), 4));
         }

@@ -96,7 +96,7 @@ fn signed(w: u64, turned: u64) -> i64 {
 /// Reads a big-endian number of one to eight bytes.
 #[inline]
 fn big_endian(bytes: &[u8]) -> u64 {
-    // The two loads may overlap. They have the same bits there.
+    // Loads of fixed sizes, chosen by the length, instead of a loop over the bytes.
     match *bytes {
         [a, b, c, d, .., w, x, y, z] => {
             let high = u64::from(u32::from_be_bytes([a, b, c, d]));
@@ -180,6 +180,7 @@ pub(super) fn push_big(n: BigRef<'_>, out: &mut impl Sink) {
 }
 
 pub(super) fn push_float(x: f64, out: &mut impl Sink) {
+    // All bits of a negative number are inverted, so that larger magnitudes come first.
     let (turned, turned_word) = turns(x < 0.0);
     let magnitude = x.abs();
     let (whole, fraction) = (magnitude.trunc(), magnitude.fract());
@@ -187,8 +188,11 @@ pub(super) fn push_float(x: f64, out: &mut impl Sink) {
     if whole >= (1u64 << 63) as f64 {
         return push_large_float(magnitude, turned, out);
     }
+    // `w` is odd if a fraction follows. So the number with a fraction comes behind the whole
+    // number.
     let w = 2 * whole as u64 + u64::from(fraction > 0.0);
     let (first, used) = head_of(w);
+    // The bytes that are used move to the front of the word, which is written big-endian.
     let high = w.wrapping_shl(8 * (8 - used) as u32) ^ turned_word;
     push_tagged(first ^ turned, high.to_be_bytes(), used, out);
     if fraction > 0.0 {

@@ -129,10 +129,12 @@ impl<'t> Lexer<'t> {
         };
         match c {
             '0'..='9' => self.number(),
+            // Letters of Latin-1 are letters in Erlang's atoms, too. × and ÷ are not among them.
             'a'..='z' | 'ß'..='ö' | 'ø'..='ÿ' => match self.take_while(in_name) {
                 "fun" => Ok(Token::Fun),
                 name => Ok(Token::Atom(name.into())),
             },
+            // Named as what it is in Erlang, since it is the most likely mistake.
             'A'..='Z' | '_' => Err(self.error("a variable is not a term")),
             '\'' => Ok(Token::Atom(self.quoted('\'')?.into_iter().collect())),
             '"' => Ok(Token::String(self.quoted('"')?)),
@@ -142,6 +144,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn symbol(&mut self, c: char) -> Result<Token, ParseError> {
+        // Try longer symbols first: `<<` begins with `<`.
         for (text, token) in [
             ("=>", Token::Arrow),
             ("<<", Token::OpenBinary),
@@ -160,6 +163,7 @@ impl<'t> Lexer<'t> {
         if self.rest.starts_with("#Fun<") {
             return Err(self.error("a fun cannot be read from text: only fun m:f/1 can"));
         }
+        // What is left of `<` is a pid.
         if self.eat("<") {
             return Ok(Token::Pid(self.dotted()?));
         }
@@ -174,6 +178,7 @@ impl<'t> Lexer<'t> {
     fn dotted(&mut self) -> Result<Vec<u64>, ParseError> {
         let mut numbers = Vec::new();
         loop {
+            // An empty number fails in `parse`, too.
             let digits = self.take_while(|c| c.is_ascii_digit());
             let number = digits
                 .parse()
@@ -190,9 +195,12 @@ impl<'t> Lexer<'t> {
 
     fn number(&mut self) -> Result<Token, ParseError> {
         let whole = self.digits(10)?;
+        // The digits were a base.
         if self.rest.starts_with('#') {
             return self.based(&whole);
         }
+        // A fraction needs a digit behind the dot. Otherwise the dot is the full stop behind a
+        // term.
         let mut ahead = self.rest.chars();
         let fraction_follows =
             ahead.next() == Some('.') && ahead.next().is_some_and(|c| c.is_ascii_digit());
@@ -201,6 +209,7 @@ impl<'t> Lexer<'t> {
         }
         self.bump();
         let mut text = format!("{whole}.{}", self.digits(10)?);
+        // An exponent follows only a fraction, as in Erlang.
         if self.peek().is_some_and(|c| c == 'e' || c == 'E') {
             self.bump();
             text.push('e');
@@ -210,6 +219,7 @@ impl<'t> Lexer<'t> {
             }
             text += &self.digits(10)?;
         }
+        // Rust parses a large exponent as infinity.
         match text.parse::<f64>() {
             Ok(float) if float.is_finite() => Ok(Token::Float(float)),
             _ => Err(self.error(format!("{text} is beyond the range of floats"))),
@@ -257,6 +267,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn quoted(&mut self, quote: char) -> Result<Vec<char>, ParseError> {
+        // Make the error first: it names the place of the opening quote.
         let open = self.error(format!("no closing {quote}"));
         self.bump();
         let mut text = Vec::new();
@@ -287,6 +298,7 @@ impl<'t> Lexer<'t> {
             'd' => '\u{7f}',
             '0'..='7' => return self.octal(c),
             'x' => return self.hexadecimal(),
+            // As in Erlang, a backslash in front of any other character stands for the character.
             '^' => return self.control(),
             other => other,
         })
@@ -312,6 +324,7 @@ impl<'t> Lexer<'t> {
             }
             digits
         } else {
+            // Without braces, there are exactly two digits.
             let two = self.rest.get(..2).unwrap_or("");
             two.chars().for_each(|_| {
                 self.bump();

@@ -128,19 +128,23 @@ impl Parser<'_> {
             Token::Float(x) => Event::Float(x),
             Token::Fun => self.export()?,
             Token::Atom(text) => Event::Atom(self.atom(&text)?),
+            // A string may be empty, which is `[]`. So it makes its events itself.
             Token::String(text) => return self.string(text),
             Token::Pid(numbers) => self.pid(&numbers)?,
             Token::Port(numbers) => self.port(&numbers)?,
             Token::Ref(numbers) => self.reference(&numbers)?,
             Token::OpenBinary => self.binary()?,
+            // A sign is a token of its own.
             Token::Punctuation('-') => self.negative()?,
             Token::Punctuation('+') => self.signed(false)?,
             Token::Punctuation('{') => return Ok(self.begin(Bracket::Tuple)),
             Token::Punctuation('[') => return Ok(self.begin(Bracket::List)),
+            // `#` begins a map only: records and tokens with `#` of other kinds are no terms.
             Token::Punctuation('#') => {
                 self.expect(Token::Punctuation('{'))?;
                 return Ok(self.begin(Bracket::Map));
             }
+            // `{}` and `[]` close what has just been opened. Behind a comma a term must follow.
             Token::Punctuation(close @ ('}' | ']')) if may_close => return self.close(close),
             other => return Err(self.unexpected("a term", &other)),
         };
@@ -204,6 +208,7 @@ impl Parser<'_> {
     }
 
     fn close(&mut self, with: char) -> Result<Wanted, ParseError> {
+        // Only square brackets tell a list from the others: `}` closes tuples and maps.
         let fits = |open: &OpenContainer| (with == ']') == (open.kind == Bracket::List);
         let last = match self.open.last() {
             Some(open) if fits(open) => self.open.pop(),
@@ -212,6 +217,8 @@ impl Parser<'_> {
         let Some(open) = last else {
             return Err(self.unexpected("another closing bracket", &Token::Punctuation(with)));
         };
+        // The count is known now. Put it into the head, which lies before the events of the
+        // children.
         match open.kind {
             Bracket::Tuple => self.events[open.head] = Event::Tuple(open.count),
             Bracket::Map => {
@@ -332,6 +339,7 @@ impl Parser<'_> {
     /// Parses the segments up to `>>`.
     fn binary(&mut self) -> Result<Event, ParseError> {
         let mut bits = Bits::default();
+        // An empty binary has no segments, and no comma.
         let mut token = self.lexer.next()?;
         if token == Token::CloseBinary {
             return Ok(Event::Bits(bits.bytes, 0));
@@ -362,6 +370,7 @@ impl Parser<'_> {
     }
 
     fn string_segment(&mut self, text: &[char], bits: &mut Bits) -> Result<Token, ParseError> {
+        // A string in a binary is a sequence of bytes, unless `/utf8` follows.
         let next = self.lexer.next()?;
         if next == Token::Punctuation('/') {
             match self.lexer.next()? {
@@ -383,12 +392,14 @@ impl Parser<'_> {
     }
 
     fn integer_segment(&mut self, n: BigInt, bits: &mut Bits) -> Result<Token, ParseError> {
+        // Without a size, an integer has eight bits.
         let next = self.lexer.next()?;
         if next != Token::Punctuation(':') {
             bits.push_int(&n, 8);
             return Ok(next);
         }
         match self.lexer.next()? {
+            // The limit keeps a short text from asking for gigabytes.
             Token::Integer(size) => match size.to_usize().filter(|&size| size <= MAX_SEGMENT) {
                 Some(size) => bits.push_int(&n, size),
                 None => return Err(self.lexer.error("a segment has at most 2^24 bits")),
@@ -426,14 +437,17 @@ impl Bits {
 
     /// Appends the low `size` bits of an integer of any size.
     fn push_int(&mut self, n: &BigInt, size: usize) {
+        // A negative number is written in two's complement of `size` bits.
         let modulus = BigUint::from(1u8) << size;
         let low = match n.sign() {
             Sign::Minus => (&modulus - n.magnitude() % &modulus) % &modulus,
             _ => n.magnitude() % &modulus,
         };
         let digits = low.to_bytes_be();
+        // Fill up with zero bits on the left.
         let zeros = size.saturating_sub(digits.len() * 8);
         (0..zeros).for_each(|_| self.push(0, 1));
+        // The first digit has the bits that don't fill a byte. All others have eight.
         let mut first = (size - zeros) % 8;
         if first == 0 {
             first = 8;
@@ -453,6 +467,7 @@ fn replay(events: &[Event], encoder: &mut Encoder<'_>) -> Result<(), String> {
             Event::Float(x) => encoder.float(*x),
             Event::Atom(atom) => encoder.atom(*atom),
             Event::Bits(bytes, bits) => encoder.bits(bytes, *bits),
+            // An identifier in a text is always of this node, as it is in the shell.
             Event::Pid(id, serial) => encoder.pid(Node::Local, *id, *serial),
             Event::Port(id) => encoder.port(Node::Local, *id),
             Event::Ref(words) => encoder.reference(Node::Local, words),
@@ -461,6 +476,8 @@ fn replay(events: &[Event], encoder: &mut Encoder<'_>) -> Result<(), String> {
             Event::List(n) => encoder.begin_list(*n),
             Event::Improper(n) => encoder.begin_improper(*n),
             Event::Map(n) => maps.push(encoder.begin_map(*n)),
+            // The elements behind this head belong to the list in front of it, whose head has
+            // counted them.
             Event::Merged => {}
             Event::EndMap => {
                 let token = maps.pop().ok_or("a map ends that did not begin")?;

@@ -60,6 +60,7 @@ struct Printer<'a> {
 
 impl Printer<'_> {
     fn step(&mut self, open: Piece) {
+        // Pieces are on a stack. So what is printed first is pushed last.
         match open {
             Piece::Term => self.term(),
             Piece::Text(text) => self.out.push_str(text),
@@ -73,12 +74,15 @@ impl Printer<'_> {
                 self.out.push('|');
                 self.open.extend([Piece::Text("]"), Piece::Term]);
             }
+            // Values are visited out of order. The cursor moves to the value, whose key has just
+            // been printed.
             Piece::Value(place) => {
                 self.at = place;
                 self.out.push_str(" => ");
                 self.open.push(Piece::Term);
             }
             Piece::Pairs(mut pairs, end, first) => match pairs.pop() {
+                // All pairs are printed. Continue behind the map, wherever the last value was.
                 None => {
                     self.at = end;
                     self.out.push('}');
@@ -114,6 +118,7 @@ impl Printer<'_> {
                 }
                 None => self.sequence("[", children, "]"),
             },
+            // The tail is printed after the elements, so it is pushed below them.
             ILIST => {
                 self.open.push(Piece::Tail);
                 self.sequence("[", children - 1, "");
@@ -170,6 +175,7 @@ impl Printer<'_> {
 
 /// The places of the pairs of a map, in descending term order of the keys.
 fn sorted_pairs(bytes: &[u8], places: impl Iterator<Item = (usize, usize)>) -> Vec<(usize, usize)> {
+    // Sort by order keys. The pairs are popped from the end, so the least comes last.
     let mut pairs: Vec<_> = places
         .map(|(key, value)| {
             let mut order = Vec::new();
@@ -191,11 +197,13 @@ fn string(bytes: &[u8], n: u64) -> Option<(String, usize)> {
     let mut at = 0;
     let mut text = String::new();
     for _ in 0..n {
+        // Most lists are no strings, and fail at the first element. That costs one look.
         if bytes[at] < SMALL && !(INT1..=INT8).contains(&bytes[at]) {
             return None;
         }
         let end = head(bytes, at).0;
         let code = TermRef::within(&bytes[at..end]).as_int()?;
+        // Surrogates are integers, but no characters.
         text.push(
             u32::try_from(code)
                 .ok()
@@ -233,6 +241,7 @@ fn write_leaf(out: &mut String, leaf: TermRef<'_>) -> fmt::Result {
         }
         View::Ref(reference) => {
             out.push_str("#Ref<");
+            // The words of a reference are printed from the last one on, as the emulator does.
             write_node(out, reference.node)?;
             reference
                 .words()
@@ -281,10 +290,13 @@ fn shortest(x: f64) -> (String, i64) {
 /// Writes the shortest digits from which the float is read back, with an exponent if that is
 /// shorter.
 fn write_float(out: &mut String, x: f64) -> fmt::Result {
+    // The value is `0.DIGITS` times ten to the power of `place`.
     let (digits, place) = shortest(x);
     if x.is_sign_negative() {
         out.push('-');
     }
+    // The length of the exponent, with its `e`, its dot, and the `.0` behind a single digit. The
+    // other form is chosen if it has fewer characters.
     let (exponent, n) = (place - 1, digits.len() as i64);
     let cost = exponent.to_string().len() as i64 + 1 + if n == 1 { 2 } else { 1 };
     let zeros = |out: &mut String, n: i64| (0..n).for_each(|_| out.push('0'));
@@ -356,6 +368,8 @@ fn write_quoted(out: &mut String, text: &str, quote: char) {
                 out.push(c);
                 continue;
             }
+            // As Erlang does: three octal digits for control characters of Latin-1, and hexadecimal
+            // ones beyond.
             c if (c as u32) < 0xA0 => {
                 let _ok = write!(out, "\\{:03o}", c as u32);
                 continue;
