@@ -104,13 +104,16 @@ impl Objects for ListValues<'_> {
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        // The first byte of a list is its count, so the first item begins behind it.
         let (mut at, mut gone) = (1, 0);
         loop {
+            // The list is looked up again in each step: the first removal replaces it by a copy.
             let list = self.list();
             let Some(item) = list::items_from(list, at).next() else {
                 return gone;
             };
             if f(&list[item.object.clone()]) {
+                // What follows has moved to the place of the removed item. So `at` stays.
                 self.cut(&item);
                 gone += 1;
             } else {

@@ -64,6 +64,8 @@ enum Within {
 
 impl ScanStart {
     fn new(start: Start<'_>, direction: Direction) -> Self {
+        // The sides of a key change places with the direction. A forward scan that starts before a
+        // key has yet to return all of its objects, a backward one none.
         let forward = direction == Direction::Forward;
         let (position, past) = match start {
             Start::Edge => {

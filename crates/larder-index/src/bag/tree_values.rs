@@ -129,17 +129,21 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
 
     /// Removes all objects of the tree key, and their marks, leaf by leaf.
     fn clear(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
+        // Readers that began before this see another version afterwards, and repeat.
         self.begin_write();
         let gone = self
             .value_trees
             .tree
             .remove_within(self.guard, &self.prefix, Some(f));
         debug_assert_eq!(gone, self.entry.count, "the entry knows how many there are");
+        // Only writers use marks, and this one holds the stripe. So the order doesn't matter.
         if self.entry.marked {
             self.unmark_all();
         }
         self.entry.count = 0;
+        // The last step checks whether the key should become a list again, or be removed.
         self.fewer = true;
+        // Remembered places of objects are no longer true.
         self.replaced = None;
         gone
     }
@@ -236,6 +240,7 @@ impl<R: KeyRule> TreeValues<'_, R> {
         same: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Vec<u64> {
         // The marks of all objects with this hash are neighbours.
+        // The limit is applied here, not to the marks: objects with the same hash may be unequal.
         let (marks, mut found) = (self.hash_marks(self.hash(value)), Vec::new());
         let range = (&marks[..], &marks[..]);
         runs(&self.value_trees.marks, self.guard, range, &mut |run| {
@@ -323,6 +328,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        // 1. Decide for all objects first. Nothing changes while `entries` walks over the leaves.
         let (marked, mut gone) = (self.entry.marked, Vec::new());
         self.entries(&mut |position, value| {
             if f(value) {
@@ -335,6 +341,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
         if gone.len() == self.entry.count {
             return self.clear(&mut |_| ());
         }
+        // 2. Remove the chosen ones, each by its number, and its mark by its hash.
         for &(number, hash) in &gone {
             if marked {
                 self.unmark(number, hash);
@@ -370,6 +377,8 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
             _ => (0, self.prefix.clone()),
         };
         let mut found: Option<(Position, u64)> = None;
+        // `i` is the ordinal of the object at hand. Objects have numbers, but ordinals are only
+        // known by counting.
         self.entries_from(&start, &mut |position, old| {
             if i == ordinal {
                 let hash = if self.entry.marked { self.hash(old) } else { 0 };

@@ -74,6 +74,7 @@ impl ValueTrees {
     /// Inserts the objects of a list, whose key has none here. Returns the tree header of the key.
     /// The entry's leaf is locked, so no other thread writes to the key, or looks for it here.
     pub(super) fn take_in(&self, guard: &Guard, key: Key<'_>, list: &[u8]) -> TreeHeader {
+        // Only the number at the end of the position differs between the objects of a key.
         let mut position = prefix(key);
         let own = position.len();
         let mut entry = TreeHeader::default();
@@ -83,6 +84,7 @@ impl ValueTrees {
             self.tree
                 .put(guard, &position, &list[item.object], &mut |_| true);
             entry.count += 1;
+            // The next number is above all others, even those of objects that were removed.
             entry.next = item.number + 1;
         }
         entry

@@ -70,11 +70,13 @@ pub(crate) fn with_entries<T>(f: impl FnOnce(&mut Entries) -> T) -> T {
 impl Entries {
     /// Step 1: collects all entries of a leaf.
     pub(crate) fn collect(&mut self, leaf: &LockedTreeLeaf<'_>) {
+        // The lock is held, so the content is plain bytes.
         let content = leaf.content();
         self.parts.clear();
         self.new_at = None;
         let slots = content.chunks_exact(SLOT).take(leaf.len());
         self.parts.extend(slots.map(|slot| {
+            // The head is in the slot. The record at the slot's offset says how long it is.
             let slot = u64::from_ne_bytes(slot.try_into().unwrap_or_default());
             let at = (slot & !HEAD_MASK) as usize;
             EntryPart {
@@ -87,11 +89,13 @@ impl Entries {
     /// Step 1: inserts a new entry before entry `i`. `suffix` is its position without the old
     /// leaf's prefix.
     pub(crate) fn insert(&mut self, i: usize, suffix: &[u8], stored: Stored<'_>) {
+        // Five bytes of the suffix are in the head, so they aren't stored again.
         self.new.clear();
         let record = match stored {
             Stored::Inline(value) => {
                 self.new.extend_from_slice(suffix.get(5..).unwrap_or(&[]));
                 self.new.extend_from_slice(value);
+                // `from` is 0: the record lies in `new`, not in the old leaf.
                 Record::inline(0, suffix.len(), value.len())
             }
             Stored::Outside(handle) => {
@@ -188,6 +192,7 @@ impl Entries {
     ) -> NewTreeLeaf {
         let mut new = NewTreeLeaf::empty(content, prefix);
         let count = range.len();
+        // Records grow down from the end of the content, slots up from its beginning.
         let to = new.content();
         let heap = self.lay_out(old, range, prefix.len(), to);
         let records = to.len() - heap;
@@ -253,6 +258,7 @@ fn handle(source: &[u8], part: EntryPart) -> Handle {
 /// record.
 #[inline(always)]
 fn inline(part: EntryPart, longer: usize, source: &[u8], to: &mut [u8]) -> (u64, usize) {
+    // Most records are short, and have both lengths in one byte each.
     let (record, at) = (part.record, part.record.rest_at());
     if let Some(len) = short(record, longer, source, to) {
         return (part.head << (8 * longer), len);

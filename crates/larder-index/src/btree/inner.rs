@@ -199,11 +199,15 @@ impl InnerLevels {
         guard: &'g Guard,
     ) -> FencedLeaf<'g> {
         let (path, leaf) = self.path(guard, |node| match seek {
+            // `separators` has one entry less than there are children, so its length is the number
+            // of the last child.
             Seek::First => 0,
             Seek::Last => node.separators().len(),
             Seek::At(p) => node.child_of(SearchKey::new(p), false),
             Seek::Before(p) => node.child_of(SearchKey::new(p), true),
         });
+        // The fences are on the path: a separator beside the child that was chosen, as far down as
+        // there is one.
         let (low, high) = fences(&path);
         let fence = if end == RangeEnd::Low { low } else { high };
         FencedLeaf {

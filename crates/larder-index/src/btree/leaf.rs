@@ -380,6 +380,7 @@ impl NewTreeLeaf {
         prefix: &Prefix<'_>,
     ) -> NewTreeLeaf {
         let new = NewTreeLeaf::empty(content, prefix);
+        // The prefix is stored once for the leaf, so records have only what follows it.
         let suffix = |i: usize| &run.position(i)[prefix.len()..];
         let records = range.clone().map(|i| run.stored(i).record(suffix(i).len()));
         let first = range.start;

@@ -118,6 +118,8 @@ impl InnerNode {
             0 => 0,
             _ => eight(&separators.get(0)[..prefix], 0),
         };
+        // Heads that aren't used are greater than all others. So the search without branches needs
+        // no length.
         Box::new(InnerNode {
             lead,
             prefix: prefix as u32,

@@ -93,6 +93,7 @@ impl Ranked for BPlusTree {
             let mut tally = Tally::default();
             // (1), (2)
             self.counted(work, |mode| {
+                // The attempt may be repeated, so each one begins with an empty tally.
                 tally = Tally::default();
                 levels.tally(&self.shared, &levels.root, between, mode, &mut tally, guard)
             })?;
@@ -192,6 +193,7 @@ fn count_in(leaf: TreeLeaf<'_>, part: Between<'_>) -> Option<(u64, bool)> {
     let backoff = Backoff::new();
     loop {
         let view = leaf.read().ok()?;
+        // All reads of one attempt are of one version, or the attempt is repeated.
         let counted = (|| {
             let from = match part.low {
                 Some(low) => view.search_any(low.bytes())?.0,
@@ -239,6 +241,7 @@ impl InnerLevels {
     ) -> Result<(), Stop> {
         let (mut slot, Between { low, high }) = (slot, between);
         loop {
+            // A leaf is at an end of the range, so it is searched, not counted by its count.
             let node = match slot.load(guard) {
                 TreeChild::Leaf(leaf) => {
                     tally.edges.push((leaf, between));
@@ -246,6 +249,7 @@ impl InnerLevels {
                 }
                 TreeChild::Node(node) => node,
             };
+            // The child in which each end lies. A missing end is beyond all children.
             let from = low.map_or(0, |low| node.child_of(low, false));
             let to = high.map_or(node.len() - 1, |high| node.child_of(high, false));
             // Both ends are under one child.
@@ -257,14 +261,18 @@ impl InnerLevels {
                 slot = &node.children[from];
                 continue;
             }
+            // The children strictly between the two ends are counted as a whole.
             let whole = from + usize::from(low.is_some())..to + usize::from(high.is_none());
             tally.sum += self.sum(shared, node, whole, mode, guard)?;
+            // The child at the lower end has a part in the range. So has the one at the upper end.
             if low.is_some() {
                 let part = Between { low, high: None };
                 self.tally(shared, &node.children[from], part, mode, tally, guard)?;
             }
             match high {
                 None => return Ok(()),
+                // With one open end there is only one child to follow. The loop does this without a
+                // recursion.
                 Some(_) if low.is_none() => slot = &node.children[to],
                 Some(_) => {
                     let part = Between { low: None, high };

@@ -381,12 +381,14 @@ impl InnerLevels {
         let last = step.node.len() - 1;
         let left = step.child.checked_sub(1);
         let right = Some(step.child + 1).filter(|i| *i <= last);
+        // Neighbours under another node are not merged: both nodes would change.
         [left, right].into_iter().flatten().find_map(|i| {
             let TreeChild::Leaf(leaf) = step.node.children[i].load(guard) else {
                 return None;
             };
             // Don't wait for the lock, since `changing` is held (invariant 1).
             let locked = leaf.try_lock().ok().flatten()?;
+            // A leaf that is too full is unlocked here, unchanged.
             (locked.used() <= capacity).then_some((locked, i))
         })
     }

@@ -38,12 +38,14 @@ impl BPlusTree {
         batch.clear();
         let places = batch.want.div_ceil(NEIGHBOURS).max(1) as u64;
         for i in 0..places {
+            // Places are at equal distances, and wrap around.
             let mut place = place.wrapping_add(i * (u64::MAX / places));
             let (bytes, entries) = (batch.bytes.len(), batch.entries.len());
             // (1)
             let leaf = self
                 .inner
                 .descend(guard, |node| part(&mut place, node.len()));
+            // The leaf was changed meanwhile. What was copied of it may be torn.
             if copy_some(leaf, place, batch).is_none() {
                 batch.bytes.truncate(bytes);
                 batch.entries.truncate(entries);

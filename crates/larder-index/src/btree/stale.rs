@@ -36,6 +36,7 @@ impl InnerLevels {
         if planted(Fault::Uncounted) {
             return;
         }
+        // The leaf itself remembers, too, so that the next change of it needs no descent.
         leaf.set_counted(false);
         let mark = || mark_path(&self.path(guard, |node| node.child_of(position, false)).0);
         // An odd number says that a change of structure is under way.

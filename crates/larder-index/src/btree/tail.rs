@@ -65,6 +65,7 @@ impl Tail {
         guard: &'g Guard,
     ) -> Option<TreeLeaf<'g>> {
         // Ordering: Relaxed, a hint.
+        // A position below the tail's lower fence is in another leaf. The tail isn't touched then.
         if position.first() < self.low.load(Relaxed) {
             return None;
         }

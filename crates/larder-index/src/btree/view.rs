@@ -406,6 +406,8 @@ impl<'g> TreeView<'g> {
     /// number of the first entry that isn't below it, and whether that entry's position is equal.
     pub(crate) fn search_any(&self, position: &[u8]) -> Result<(usize, bool), Torn> {
         let prefix = self.leaf.prefix();
+        // Compare as much as both have. If the prefix is longer, a position that ends in it
+        // precedes all entries.
         let common = position.len().min(prefix.len());
         match position[..common].cmp(&prefix[..common]) {
             Ordering::Less => Ok((0, false)),
@@ -444,6 +446,7 @@ impl<'g> TreeView<'g> {
         record: &Record,
         out: &mut [u8; SHORT],
     ) -> Result<Option<usize>, Torn> {
+        // An outside value is immutable. It is read after the version was validated (invariant 3).
         if record.is_outside() {
             let value = self.outside(record)?.value();
             let Some(to) = out.get_mut(..value.len()) else {

@@ -280,6 +280,7 @@ impl BPlusTree {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         if !predicate(place.value(&locked)) {
+            // The predicate refuses under the lock. Dropping `locked` unlocks an unchanged leaf.
             return Previous::Refused;
         }
         let was = Previous::of(place.record.is_some());
@@ -296,6 +297,7 @@ impl BPlusTree {
     ) -> Previous {
         let (locked, place, contention) =
             self.find_locked_from_root(guard, SearchKey::new(position));
+        // An absent key asks the predicate, too: it may refuse for another reason than the value.
         if !predicate(place.value(&locked)) {
             return Previous::Refused;
         }

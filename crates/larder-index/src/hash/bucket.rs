@@ -181,6 +181,7 @@ impl<'g> Bucket<'g> {
     #[inline(always)]
     pub(super) fn store_bytes(self, at: usize, bytes: &[u8]) {
         let (mut at, mut rest) = (at, bytes);
+        // Short bytes are one store, which may touch two words. Longer ones are aligned first.
         if rest.len() > 8 {
             // Write up to the next word boundary, then whole words.
             let (lead, after) = rest.split_at(at.wrapping_neg() % 8);
@@ -225,6 +226,7 @@ impl<'g> Bucket<'g> {
         // The bytes of the first and of the last word that must be preserved.
         let below = !(u64::MAX << ((from + gap) % 8 * 8));
         let above = !low_bytes((end + gap - 1) % 8 + 1);
+        // Moving by `gap` bytes is moving by `down` words and shifting by `shift` bits.
         // Write the words from the top down: the new bytes of a word come from that word or from
         // those below it, which haven't been overwritten yet.
         let mut high = self.word(last.wrapping_sub(down));
@@ -237,6 +239,8 @@ impl<'g> Bucket<'g> {
             if i == first {
                 keep |= below;
             }
+            // The last word and the first one have bytes that stay. All words between are
+            // overwritten.
             let kept = if keep == 0 { 0 } else { self.word(i) & keep };
             self.set_word(i, moved & !keep | kept);
             if i == first {

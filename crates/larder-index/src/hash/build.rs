@@ -128,11 +128,13 @@ impl Sizes {
     /// the upper one it grows or splits.
     fn bounds(&self, shape: Shape, hash: u64) -> LiveBounds {
         let end = self.end(shape.class, hash, shape.depth);
+        // A leaf of few buckets is never full by its bytes: it grows when an entry finds no bucket.
         let most = match shape.buckets {
             ..FEW_BUCKETS => usize::MAX,
             buckets if buckets as usize == end.buckets => end.full,
             _ => capacity(shape) * FULL / 1024,
         };
+        // A leaf of depth 0 covers everything, so it has no buddy to merge with.
         let mergeable = match shape.depth {
             0 => 0,
             _ => self.max_capacity(shape.class) / 4 + 1,
@@ -245,6 +247,7 @@ struct Sum<'a> {
 impl<'a> Sum<'a> {
     fn new(items: &'a [GatheredEntry]) -> Self {
         let (mut rows, mut longest) = (Rows::default(), 0);
+        // Long objects go outside, where they take no bytes of the leaf.
         for len in items
             .iter()
             .map(GatheredEntry::len)
@@ -450,6 +453,7 @@ fn fill(
     made: &[(usize, Handle)],
 ) -> Option<NewHashLeaf> {
     let shape = new.shape();
+    // A row that fits inside some leaf may be too long for the buckets of this one.
     let (most, small) = (most_body(shape.class).min(MOST_INSIDE), shape.unit() == 0);
     let bytes = new.bytes();
     // `made` is in the order of the items, so walk over both in parallel.

@@ -258,6 +258,7 @@ impl LockedHashLeaf<'_> {
     /// there. So the bucket before keeps the bits of its eighths for which one of the two is true.
     /// If it loses a bit, the same may be true of the bucket before it, and so on.
     fn clear_overflow(&mut self, at: usize) {
+        // Walk backwards, from the bucket that lost an entry towards the home buckets.
         let mut at = at;
         loop {
             let before = self.leaf.shape().before(at);
@@ -368,6 +369,7 @@ impl LockedHashLeaf<'_> {
     ) -> u16 {
         let shape = self.leaf.shape();
         let (bytes, mut all) = (self.bytes(), 0);
+        // `chosen` ascends, so one pass over the slots finds them all.
         let mut slots = plain::slot_entries(bytes, bucket * shape.bucket(), shape).zip(first..);
         for &place in chosen {
             let Some(((slot, from, end), _)) = slots.find(|&(_, at)| at == place) else {
@@ -479,6 +481,7 @@ fn append(bucket: Bucket<'_>, unit: u32, slot: NewSlot, body: Body<'_>) {
     } = slot;
     let outside = match body {
         Body::Inside { .. } => 0,
+        // The mark says whether the bytes are the object or a handle to it.
         Body::Outside(_) => OUTSIDE,
     };
     // Write the object. Up to sixteen bytes are assembled in registers and stored without a branch.
@@ -513,6 +516,7 @@ fn short(bytes: &[u8]) -> u128 {
 /// Writes a body to the bytes from `from` to `end`.
 #[inline(never)]
 fn write_body(bucket: Bucket<'_>, from: usize, end: usize, unit: u32, body: Body<'_>) {
+    // The unlock publishes all of it. So the order of these stores is free.
     let mut writer = Writer::new(bucket.words(), from);
     match body {
         Body::Inside {

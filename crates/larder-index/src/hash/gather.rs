@@ -64,6 +64,8 @@ impl Gather {
                     outside.push(Handle::from_bits(plain::handle_bits(body)));
                     continue;
                 }
+                // Hashes aren't stored. Each is computed once here, and kept for all the steps that
+                // follow.
                 self.items.push(GatheredEntry {
                     hash: keys.hash(&body[keys.key_in(body)]),
                     from: from as u32,

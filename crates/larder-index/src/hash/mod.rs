@@ -145,6 +145,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
         let found = self.try_read(guard, key, |hit| {
+            // `hit` isn't validated yet. What is copied here is discarded if it turns out to be
+            // torn.
             if let Some(hit) = &hit {
                 hit.copy(out);
             }
@@ -153,6 +155,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         match found {
             Ok(found) => found,
             Err(Torn) => {
+                // Remove what the attempt has appended. The general read decides.
                 out.truncate(from);
                 self.get_general(guard, key, out)
             }

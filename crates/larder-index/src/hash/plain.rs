@@ -97,6 +97,7 @@ pub(crate) fn put_small(bytes: &mut [u8], shape: Shape, hash: u64, body: &[u8]) 
     let ((home, tag), len) = (shape.place(hash), shape.bucket());
     let bucket = &mut bytes[home * len..][..len];
     let n = usize::from(bucket[0]);
+    // Objects are written downwards. The last one that was put begins lowest.
     let heap = match n {
         0 => len,
         n => usize::from(bucket[SLOT_ENTRY * n]),
@@ -168,6 +169,8 @@ fn append(bucket: &mut [u8], i: usize, from: usize, unit: u32, marks: u16, body:
     let mut at = from;
     if unit > 0 && marks & OUTSIDE == 0 {
         let end = match i {
+            // The first object ends at the end of the bucket, each other one where the one before
+            // it begins (invariant 1).
             1 => bucket.len(),
             i => usize::from(bucket[SLOT_ENTRY * (i - 1)]) << unit,
         };

@@ -137,6 +137,7 @@ impl<R: KeyRule> HashOrder<R> {
         out: &mut [u8; SHORT],
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
+        // The closure sees bytes that aren't validated yet, so it only copies them.
         let found = self.try_read_at(place, key, |hit| match (hit, &mut long) {
             (Some(hit), Some(long)) if hit.value_len() > SHORT => {
                 long.clear();
@@ -160,6 +161,8 @@ impl<R: KeyRule> HashOrder<R> {
         out: &mut [u8; SHORT],
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
+        // The closure may run several times. Each attempt overwrites what the one before has
+        // written.
         self.read_general(guard, key, |view, hit| {
             let Some(hit) = hit else {
                 return Ok(Lookup::Absent);

@@ -247,12 +247,15 @@ impl<R: KeyRule> HashOrder<R> {
         if buddy.leaf().class() != shape.class {
             return None;
         }
+        // The heads have the sums of all buckets, so the plan needs no pass over the rows.
         let (ours, theirs) = (Self::rows(leaf), Self::rows(buddy));
         let rows = Rows {
             count: ours.count + theirs.count,
             bytes: ours.bytes + theirs.bytes,
         };
         let range = LeafRange { hash, depth };
+        // The merged leaf is planned as one that shrinks: it has room for what both have, and
+        // little more.
         let plan = self.plan_rows(rows, shape, range, Reason::Shrinks)?;
         self.redistributed(plan, rows, range, &[leaf, buddy], None)
     }

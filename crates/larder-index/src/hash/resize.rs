@@ -136,6 +136,8 @@ impl<R: KeyRule> HashOrder<R> {
         plan: Plan,
         range: LeafRange,
     ) -> Built {
+        // A body is a key and a value without a mark between them. Only the index's rule knows
+        // where the key ends.
         let split: &KeySplit<'_> = &|body| {
             let key = self.keys.key_in(body);
             (&body[key.clone()], &body[key.end..])
@@ -255,6 +257,7 @@ impl<R: KeyRule> HashOrder<R> {
             Err(leaf) => leaf,
         };
         with_gather(|gather| {
+            // Rows that can't be redistributed: gather them, and build the new leaf from the copy.
             gather.add_leaf(&leaf, &self.keys);
             let shape = leaf.leaf().shape();
             // An empty leaf gets the smallest shape.

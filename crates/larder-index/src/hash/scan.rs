@@ -492,6 +492,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 
     /// Step 2: copies the bucket `home`, or all buckets, and validates the copy.
     fn copy_first(&self, home: usize, batch: &mut Batch) -> Result<Copied, Torn> {
+        // A scan that wants few entries copies one bucket at a time.
         let copied = if self.few {
             self.view.copy_bucket(home, &mut batch.bytes);
             Copied {

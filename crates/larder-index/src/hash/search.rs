@@ -225,6 +225,7 @@ impl<'a> KeyWords<'a> {
     #[inline(always)]
     fn new(key: &'a [u8], length_prefixed: bool) -> Self {
         let n = key.len();
+        // A long key is compared by its first and its last word, before those between.
         if n > 8 {
             return KeyWords {
                 key,

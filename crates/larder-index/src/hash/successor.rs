@@ -275,6 +275,7 @@ impl<'g> HashView<'g> {
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<Option<Candidate<'g>>, Torn> {
+        // Every tag is at least 0, so this is the least tag of the bucket.
         let best = self.least_of(bucket, number, 0, keys, batch)?;
         let all = Wanted {
             from: 0,
@@ -323,6 +324,7 @@ impl<'g> HashView<'g> {
     ) -> Result<Option<Candidate<'g>>, Torn> {
         let TaggedBound { tag, bound } = bound;
         let mut best = Ok(best);
+        // Several entries may have this tag. The hash and the key decide between them.
         each_word(bucket, |first, word, ours| {
             for slot in numbers(first, with_tag(word, ours, tag)) {
                 let one = Candidate { bucket, slot, tag };
@@ -461,6 +463,7 @@ impl<'g> HashView<'g> {
         keys: &Keys<R>,
         batch: &mut Batch,
     ) -> Result<(), Torn> {
+        // The batch is empty, so the body begins at its front.
         if let Some(handle) = self.copy_body(one, &mut batch.bytes) {
             let object = self.object(handle)?;
             batch.push(object.position(), object.value_head(batch.value_limit()));

@@ -234,11 +234,13 @@ fn lock_mine() -> (usize, MutexGuard<'static, Shard>) {
 #[cold]
 fn take_elsewhere(units: usize, number: usize) -> Option<NonNull<u8>> {
     for on in 1..SHARDS {
+        // Don't wait for a shard that is in use: the others may be roomy, too.
         let other = (number + on) % SHARDS;
         let Some(mut shard) = ALL[other].try_lock().filter(|shard| shard.is_roomy()) else {
             continue;
         };
         if let Some(block) = shard.find(units) {
+            // From now on the thread asks this shard first.
             let _ = WAITED.try_with(|count| count.set(other * PATIENCE));
             return Some(block);
         }

@@ -77,6 +77,7 @@ pub(crate) fn copy_short<const N: usize>(
     len: usize,
     out: &mut [u8; N],
 ) -> Result<(), Torn> {
+    // A place outside the run comes from torn bytes (see `Torn`).
     if at.saturating_add(len) > words.len() * 8 || len > N {
         return Err(Torn);
     }
@@ -104,14 +105,17 @@ pub(crate) fn compare(
     len: usize,
     other: &[u8],
 ) -> Result<Ordering, Torn> {
+    // As in `copy_short`: only torn bytes name such a place.
     if at.saturating_add(len) > words.len() * 8 {
         return Err(Torn);
     }
+    // Compare the bytes that both have. The lengths decide if these are equal.
     let common = &other[..len.min(other.len())];
     let (mut i, shift) = (at / 8, (at % 8) * 8);
     // Ordering: Relaxed, see the module's head.
     let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
     let mut low = load(i);
+    // Each call returns the next eight bytes, from two words that are shifted into one.
     let mut next = || {
         i += 1;
         let high = load(i);
@@ -124,6 +128,8 @@ pub(crate) fn compare(
     for theirs in whole.by_ref() {
         let (ours, theirs) = (next(), first(theirs));
         if ours != theirs {
+            // Swapped, the first byte in memory is the most significant one: words then compare as
+            // bytes do.
             return Ok(ours.swap_bytes().cmp(&theirs.swap_bytes()));
         }
     }
@@ -180,6 +186,7 @@ impl<'w> Writer<'w> {
     /// Up to eight bytes: the low ones of `own`, whose others are zero.
     #[inline(always)]
     pub(crate) fn push(&mut self, own: u64, bytes: usize) {
+        // `filled` bits of the word at hand are taken. New bytes go above them.
         self.word |= own << self.filled;
         let bits = self.filled + bytes as u32 * 8;
         if bits < 64 {
@@ -188,6 +195,7 @@ impl<'w> Writer<'w> {
         }
         // Ordering: Relaxed, see the module's head.
         self.words[self.i].store(self.word.to_le(), Relaxed);
+        // What didn't fit begins the next word.
         self.i += 1;
         self.word = match self.filled {
             0 => 0,

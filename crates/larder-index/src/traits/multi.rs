@@ -156,6 +156,7 @@ fn step_keys_by_scan<M: Multi + ?Sized>(
     key: Option<Key<'_>>,
     batch: &mut Batch,
 ) -> bool {
+    // One value behind the key is enough. The caller's limit is restored below.
     let want = std::mem::replace(&mut batch.want, 1);
     let found = key.is_some_and(|key| index.contains(guard, key));
     match key {

@@ -94,9 +94,11 @@ impl Trie {
     /// Continues a resize of the root, or begins one if it is due. The caller holds no lock.
     #[inline]
     pub(super) fn adapt(&self, shared: &Shared, guard: &Guard) {
+        // A trie of one leaf has no root that could be resized.
         let TrieChild::Node(root) = self.root.load(guard) else {
             return;
         };
+        // Neither is a resize under way, nor is one due. This is the usual case.
         if self.old.address().is_unset() && self.wanted_bits(root, shared).is_none() {
             return;
         }
@@ -104,6 +106,7 @@ impl Trie {
         let Some(mut moving) = self.moving.try_lock() else {
             return;
         };
+        // Check again under the mutex: another thread may have begun or ended a resize.
         if self.old.address().is_unset() && !self.begin(&mut moving, shared, guard) {
             return;
         }
@@ -296,6 +299,8 @@ fn narrow(
     guard: &Guard,
 ) -> Option<usize> {
     let slots = &old.slots[2 * at..2 * at + 2];
+    // Both old slots become one. The leaves below them are locked, so neither slot changes while
+    // the new one is set.
     let pair = addresses(slots);
     let mut held = LockedLeaves::new();
     if !hold_all(&pair, &mut held, guard) || addresses(slots) != pair {
