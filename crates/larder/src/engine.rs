@@ -160,10 +160,12 @@ impl Engine {
         if bounded {
             options.count_for_limits();
         }
+        // The table is in the catalog, and its owner knows it, when this returns.
         let table = self.add((named, name), owner, |id, catalog| {
             Table::make(id, options, owner, catalog)
         })?;
         if bounded {
+            // Only tables with bounds have anything to expire or to evict.
             expirer::watch(&table);
         }
         Ok(table)

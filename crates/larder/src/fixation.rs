@@ -83,6 +83,7 @@ impl Fixation {
         self.flag.store(true, Ordering::SeqCst);
         fence(Ordering::SeqCst);
         let by = &mut state.fixed.by;
+        // An owner may fix a table several times. It has to release it as often.
         match by.iter_mut().find(|(id, _)| *id == who) {
             Some((_, times)) => {
                 *times += 1;

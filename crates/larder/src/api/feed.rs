@@ -166,6 +166,7 @@ impl Feed {
 
     /// Fetches the next events.
     fn fill(&mut self) -> Told {
+        // A feed that has said `Gone` says nothing more.
         if self.over {
             return Told::Over;
         }
@@ -183,6 +184,7 @@ impl Feed {
                         FeedEvent::Clear => Event::Clear,
                         FeedEvent::Overflow(lost) => Event::Overflow(lost),
                         FeedEvent::Gone => {
+                            // The table is gone. Events in front of this one are still delivered.
                             *over = true;
                             Event::Gone
                         }
@@ -231,6 +233,8 @@ impl Default for FeedOptions {
 
 impl FeedOptions {
     fn wishes(&self) -> Result<(Wishes, Arc<Bell>), Error> {
+        // The bell outlives each call: the engine rings it from a writer's thread, and a reader
+        // waits for it.
         let bell = Arc::new(Bell::default());
         let rings = Arc::clone(&bell);
         let filter = self.filter.as_ref().map(MatchSpec::program).transpose()?;

@@ -175,6 +175,7 @@ impl Table {
             });
         };
         with_context(|context| {
+            // One slice of unlimited work is the whole job, unless a list batch interrupts it.
             let mut step = || job.step(&mut Budget::unlimited(), context, &mut sink);
             while self.patiently(&mut step)? == ScanStep::More {}
             Ok::<_, Error>(())

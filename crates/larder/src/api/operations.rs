@@ -135,6 +135,8 @@ impl<'t> Operations<'t> {
         step: impl FnOnce(Term) -> Step,
     ) -> Self {
         let place = self.place(table);
+        // The key is known now, so `commit` can lock it before any operation runs. Of several errors
+        // it reports the first.
         match table.object(tuple) {
             Ok(object) => self.keys.push((place, object.key().to_vec())),
             Err(error) => self.wrong = self.wrong.or(Some(error)),
@@ -171,11 +173,15 @@ impl<'t> Operations<'t> {
             let _turn = turn(attempt);
             let mut stopped = Ok(None);
             let done = patiently(&tables, || {
+                // The closure runs with all keys locked. Its answer decides whether anything is
+                // written.
                 engine.commit_on_keys(&tables, &keys, owner, |transaction| {
                     stopped = self.first_that_fails(&transaction.views().collect::<Vec<_>>());
                     stopped == Ok(None)
                 })
             });
+            // An attempt that has lost against another commit has changed nothing. Its answer is
+            // void.
             match (stopped, done?) {
                 (_, Outcome::Lost) => give_way(),
                 (stopped, Outcome::Committed) => return stopped,

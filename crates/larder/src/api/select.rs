@@ -233,6 +233,7 @@ impl Rows {
             return Ok(found);
         }
         let job = &mut self.job;
+        // `rows` are owned here, since the job's buffers are reused in the next step.
         let mut sink = |output: Output<'_>| found.push(owned(output));
         let end = with_context(|ctx| loop {
             let step = self

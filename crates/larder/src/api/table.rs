@@ -178,9 +178,11 @@ impl Table {
     ) -> Result<Vec<Vec<Term>>, Error> {
         let (key, mut elements) = (self.key(key), Vec::new());
         let count = self.patiently(|| {
+            // A repeated attempt begins only if nothing was passed to the closure before.
             let see = &mut |_, element: TermRef<'_>| elements.push(Term::from(element));
             self.table.lookup_elements(self.me(), &key, positions, see)
         })?;
+        // The elements of all tuples lie in one list, `positions.len()` for each tuple.
         let mut elements = elements.into_iter();
         let rows = (0..count).map(|_| elements.by_ref().take(positions.len()).collect());
         Ok(rows.collect())
@@ -290,6 +292,7 @@ impl Table {
             key: key.as_term(),
             tuple,
         });
+        // The engine sets the sum once the row is written.
         let mut sum = None;
         self.patiently(|| {
             let ops = std::slice::from_ref(op);

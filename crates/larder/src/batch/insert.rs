@@ -25,6 +25,8 @@ impl Table {
         new: bool,
     ) -> Result<ListJob, Error> {
         self.check_write(who)?;
+        // The latch isn't acquired yet: the first step does that, so that a job that is never
+        // stepped blocks nobody.
         Ok(ListJob {
             table: Arc::clone(self),
             batch: Arc::new(ListBatch::new(list, new)),
@@ -58,9 +60,11 @@ impl ListJob {
     /// # Errors
     /// `NoTable` if the table was dropped meanwhile.
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
+        // An empty list has no instant. It needs no latch.
         if self.batch.list.is_empty() {
             return Ok(Step::Done);
         }
+        // The list is inserted. What remains is to evict what it has displaced.
         if self.over {
             return Ok(self.evict(budget));
         }
@@ -70,6 +74,7 @@ impl ListJob {
             // Once the batch has the latch, any thread may finish it, even if this job is dropped.
             match self.table.acquire_latch(&self.batch) {
                 Ok(()) => self.begun = true,
+                // Another batch holds the latch. Helping is the only way to get it sooner.
                 Err(Error::Busy) => {
                     if self.table.help_batch(budget) == Step::More || budget.is_exhausted() {
                         return Ok(Step::More);

@@ -177,6 +177,7 @@ pub(crate) struct ListBatch {
 
 impl ListBatch {
     fn new(mut list: ObjectList, new: bool) -> Self {
+        // From here on the list never changes. So any thread may read it without a lock.
         list.seal();
         // An `insert` has no keys to check: its linearisation point is the acquisition of the
         // latch.

@@ -205,7 +205,11 @@ impl Bounded {
     pub(crate) fn arm_again(&self, guard: &Guard, key: Key<'_>, time: u64) {
         let mut arm = Arm::default();
         self.plain.update(guard, key, &mut |old, scratch| {
+            // The time is read under the lock of the entry. So an object that is live here is live
+            // for every reader that comes later.
             let now = self.now();
+            // The object may have been replaced since the timer was added. Its stamp says whether
+            // this timer is still its own.
             match old.map(|old| (old, self.layer.due(now, time, Stamp::of(old)))) {
                 Some((old, Due::Again(stamp, again))) => {
                     arm = again;
@@ -231,6 +235,7 @@ impl Bounded {
 pub(crate) fn bound(below: Index, layer: &Arc<Layer>, at: u64) -> Index {
     match below {
         Index::Unique(below) => Index::Unique(Arc::new(Bounded {
+            // A view has a fixed time: the objects that are expired don't change while it is read.
             at: Some(at),
             ..Bounded::new(
                 (Arc::clone(&below), below),
@@ -249,6 +254,7 @@ impl Unique for Bounded {
     }
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
+        // The time comes first. An object that expires while it is read is in the answer.
         let now = self.read_time();
         let from = out.len();
         if !self.below.get(guard, key, out) {
@@ -259,6 +265,7 @@ impl Unique for Bounded {
             out.truncate(from);
             return false;
         }
+        // Callers above know objects without stamps.
         out.truncate(out.len() - stamp::LEN);
         self.touch(guard, key, now, stamp);
         true
@@ -412,9 +419,12 @@ impl Unique for Bounded {
         direction: Direction,
         batch: &mut Batch,
     ) -> bool {
+        // One time for the whole step. Otherwise an object could be live in one round and expired
+        // in the next.
         let now = self.read_time();
         let here = self.below.step(guard, key, direction, batch);
         while let Some(last) = batch.len().checked_sub(1) {
+            // `seen` would be the value that was compared, which may be an expired one.
             batch.seen = None;
             let live = (0..=last).find(|&i| !Stamp::of(batch.value(i)).is_expired(now));
             if let Some(i) = live {
@@ -425,6 +435,7 @@ impl Unique for Bounded {
                 batch.done = false;
                 break;
             }
+            // All entries of the batch are expired. Continue behind the last one.
             let passed = batch.key(last).to_vec();
             let passed = Some(self.layer.key(&passed));
             self.below.step(guard, passed, direction, batch);

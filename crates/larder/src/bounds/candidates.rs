@@ -221,9 +221,11 @@ impl Chooser<'_> {
     fn sample(&self, guard: &Guard, place: &mut u64) -> Vec<Victim> {
         let mut lent = Lent::new();
         let batch = &mut lent.batch;
+        // An index may return fewer: a sample is one leaf, and a leaf may be nearly empty.
         batch.want = SAMPLE;
         let (mut seen, mut coldest) = (0, Vec::new());
         for _ in 0..DRAWS {
+            // The next place is far from this one, and from all recent ones.
             *place = place.wrapping_add(GOLDEN);
             self.index.sample(guard, *place, batch);
             self.add_coldest(batch, &mut coldest);
@@ -233,6 +235,7 @@ impl Chooser<'_> {
             }
         }
         coldest.sort_by_key(|victim: &Victim| victim.heat);
+        // What is kept is a fraction of what was seen, however many that were.
         coldest.truncate(seen.div_ceil(ONE_OF));
         coldest
     }
@@ -243,6 +246,7 @@ impl Chooser<'_> {
             let hash = self.seed.hash(batch.key(i));
             (self.heat(hash, batch.value(i)), i)
         };
+        // Choose by the figures first. Keys are copied only for the objects that stay.
         let mut heats: SmallVec<[(u32, usize); 2 * SAMPLE]> = (0..batch.len()).map(heat).collect();
         let most = heats.len().max(SAMPLE).div_ceil(ONE_OF);
         if most < heats.len() {

@@ -141,10 +141,12 @@ impl Sketch {
         let hash = mixed(hash);
         let mask = self.words.len() - 1;
         let word = hash as usize & mask;
-        // Never the same word.
+        // Never the same word: `| 1` makes the difference odd, so it is not zero.
         let other = word ^ ((hash >> 24) as usize & mask | 1);
         let bits = (hash >> 48) as u32;
         let place = |group: u32| 4 * (4 * group + (bits >> (2 * group) & 3));
+        // The first group holds the word's epoch in its first counter. So one of the other three is
+        // chosen there.
         let first = 4 * (1 + (bits >> 8) % 3);
         Counters {
             words: [word, other],
@@ -178,10 +180,15 @@ impl Policy for Sketch {
     fn touched(&self, hash: u64) {
         let counters = self.counters(hash);
         let now = self.now(&counters);
+        // The least of the counters is the estimate: others have been raised by other keys, too.
         let least = counters.least(now);
+        // All are at their maximum. Nothing is written, so that hot keys stay shared between
+        // caches.
         if least == 15 {
             return;
         }
+        // Raise only the least counters (a conservative update), so that estimates stay closer to
+        // the truth.
         for ((word, places), now) in counters.words.into_iter().zip(counters.places).zip(now) {
             let ones = places
                 .iter()
@@ -193,8 +200,11 @@ impl Policy for Sketch {
                 self.words[word].store(now + more, Ordering::Relaxed);
             }
         }
+        // The total is only estimated: every sixteenth use on average adds sixteen.
         if random().is_multiple_of(ONE_OF as u64) {
             let raised = self.raised.fetch_add(ONE_OF, Ordering::Relaxed) + ONE_OF;
+            // The epoch advances when there were so many uses for each word that its counters
+            // should be halved.
             let epoch = raised / (SAMPLE * self.words.len() / WORDS_OF_AN_OBJECT);
             self.epoch.store(epoch as u64, Ordering::Relaxed);
         }

@@ -141,6 +141,8 @@ impl Layer {
     }
 
     fn armed(old: Option<Stamp>, deadline: u64, hard: u64) -> (Stamp, Arm) {
+        // A timer that fires earlier is enough: when it fires, it is armed again for the deadline.
+        // So an extended deadline needs no new timer.
         let there = old.map_or(FAR, |old| old.armed);
         let (armed, arm) = if there <= deadline {
             (there, None)
@@ -179,12 +181,15 @@ impl Layer {
         if planted(Fault::FreshExpired) {
             return Due::Remove;
         }
+        // The object has another timer by now. This one says nothing about it.
         if stamp.armed != time {
             return Due::Nothing;
         }
         if stamp.is_expired(now) {
             return Due::Remove;
         }
+        // The deadline was extended since the timer was added. Arm the object again, with this
+        // timer taken as gone.
         let none = Stamp {
             armed: FAR,
             ..stamp

@@ -80,6 +80,8 @@ impl Quota {
         is_new: bool,
     ) -> Growth {
         let heavy = weight(key, new);
+        // An object that alone exceeds the limit is evicted again at once: nothing else could make
+        // room for it.
         let giant = heavy as usize > self.max_memory();
         Growth {
             delta: heavy - old.map_or(0, |old| weight_of_stamped(key, old)),
@@ -194,6 +196,7 @@ impl Quota {
 
     /// The text of the error when there is no room.
     pub(crate) fn full(&self, objects: usize) -> String {
+        // The text names the limit that was exceeded, since there are two.
         let (most, heaviest) = (self.max_size(), self.max_memory());
         if objects >= most {
             format!("the table is full: its max_size is {most}, and it evicts nothing")
@@ -313,6 +316,7 @@ impl Quota {
         (index, guard): (&dyn Unique, &Guard),
         objects: usize,
     ) -> Option<Victim> {
+        // The policy may have been changed meanwhile. It is read once for the whole choice.
         let evict = self.evict();
         if evict == Evict::None {
             return None;
@@ -322,6 +326,8 @@ impl Quota {
             index,
             seed: &self.seed,
             now: clock::now(),
+            // Only this policy has a window. Its size follows the number of objects, as that
+            // changes.
             window: (evict == Evict::TinyLfu).then_some(objects / WINDOW),
         };
         self.candidates.choose(&chooser, guard)

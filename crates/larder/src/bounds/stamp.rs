@@ -34,6 +34,8 @@ impl Stamp {
     /// Reads the stamp of a value in a bounded table's index.
     #[inline]
     pub(crate) fn of(value: &[u8]) -> Stamp {
+        // The stamp has a fixed length. So it is found from the end, without walking over the
+        // object.
         let from = value.len() - LEN;
         debug_assert_eq!(value[from..from + 2], [BIN, (LEN - 2) as u8]);
         let time = |i: usize| {

@@ -64,9 +64,11 @@ pub(crate) struct Wheel {
 pub(crate) fn timers(chunk: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut rest = chunk;
     std::iter::from_fn(move || {
+        // A time has fewer bytes than a word. The missing ones are zero.
         let (time, behind) = rest.split_at_checked(TIME)?;
         let mut bytes = [0; 8];
         bytes[..TIME].copy_from_slice(time);
+        // The key's length follows as LEB128.
         let (mut len, mut at) = (0, 0);
         loop {
             let byte = behind[at];
@@ -95,8 +97,10 @@ fn append(time: u64, key: &[u8], chunk: &mut Chunk) {
 /// Appends a timer to the last of some chunks. Returns by how many bytes the chunk has grown. If
 /// there is no room, returns a new chunk and its size.
 fn add(time: u64, key: &[u8], last: Option<&mut Chunk>) -> Result<usize, (Chunk, usize)> {
+    // Ten bytes are the most that a length takes.
     let need = TIME + 10 + key.len();
     match last {
+        // A chunk that was made for a long key may be used up to its own capacity.
         Some(chunk) if chunk.len() + need <= CHUNK.max(chunk.capacity()) => {
             let before = chunk.capacity();
             append(time, key, chunk);
@@ -133,6 +137,8 @@ impl Wheel {
             return;
         }
         // (1)
+        // The highest bit in which the two times differ names the level, and six bits of the time
+        // the slot.
         let level = (63 - (time ^ self.now).leading_zeros()) / BITS;
         let slot = (time >> (level * BITS)) as usize % SLOTS;
         let level = self.levels[level as usize].get_or_insert_with(|| {
@@ -175,6 +181,8 @@ impl Wheel {
                     let Some(there) = &mut self.levels[level] else {
                         continue;
                     };
+                    // The slot is emptied as a whole. Its timers are due, or are placed anew on
+                    // lower levels.
                     there.occupied &= !(1 << slot);
                     let chunks = std::mem::take(&mut there.slots[slot]);
                     if level == 0 {
@@ -184,6 +192,8 @@ impl Wheel {
                     }
                 }
                 _ => {
+                    // No timer is due until then. The wheel may jump, since all its slots begin
+                    // later.
                     self.now = self.now.max(until);
                     return (None, true);
                 }

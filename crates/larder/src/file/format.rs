@@ -114,6 +114,8 @@ impl Header {
 
     /// Decodes the fields of a header whose checksum is right.
     fn parse(version: u16, bytes: &[u8]) -> Read_<Header> {
+        // The checksum was right, so what is wrong from here on was written so: by another program,
+        // or a later version.
         let mut fields = Fields(bytes);
         let [kind, access, write_concurrency, flags] = array(fields.take(4)?);
         let keypos = u64::from_le_bytes(array(fields.take(8)?));

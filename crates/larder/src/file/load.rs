@@ -144,11 +144,13 @@ impl Input {
         if u32::from_le_bytes(array(&footer[sum..])) != crc32fast::hash(&footer[..sum]) {
             return Err(damaged("the end's checksum"));
         }
+        // There is a digest only while the file is verified.
         if let Some(own) = self.digest.take() {
             if own.finalize()[..] != footer[digest..sum] {
                 return Err(damaged("the digest of the whole"));
             }
         }
+        // A file that goes on behind its end was not written by `save`.
         match take(&mut self.file, 1, &mut footer) {
             Err(FileError::CutShort) => Ok(u64::from_le_bytes(array(&footer[1..]))),
             Err(error) => Err(error),

@@ -107,9 +107,11 @@ impl SaveJob {
     /// `NoTable` if the table was dropped meanwhile; `Busy` if a list batch is under way: help with
     /// the batch, and call `step` again; `File`.
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
+        // A job that has finished may be stepped again.
         if self.output.renamed {
             return Ok(Step::Done);
         }
+        // The file that was begun is removed when the job is dropped.
         if !self.table.is_alive() {
             return Err(Error::NoTable);
         }

@@ -100,6 +100,7 @@ pub(crate) fn candidates(
 ) -> Option<Candidates> {
     let guard = larder_index::pin();
     let store = table.store(&guard)?;
+    // No index, or none that is ready: the table is scanned.
     let indexes = usable(store)?;
     let (_, best) = rank(indexes, program, &guard);
     let (entries, ranges, count) = best?;
@@ -133,6 +134,8 @@ fn rank<'i>(
 ) -> (Vec<(Atom, u64)>, Option<Ranked<'i>>) {
     let (mut all, mut best) = (Vec::new(), None::<Ranked<'i>>);
     for entries in indexes.each.iter().filter(|entries| entries.is_ready()) {
+        // The entries are in the order of values. So what the program says of a value becomes
+        // ranges of entries.
         let ranges = ranges(program, entries);
         // One unlimited range: the index doesn't restrict the program.
         if ranges.contains(&Range::default()) {
@@ -185,6 +188,7 @@ fn count(entries: &Entries, ranges: &[Range], guard: &Guard) -> u64 {
         let here = (0..batch.len())
             .filter(|&i| range.has(batch.key(i)))
             .count();
+        // There are more entries than were asked for.
         let is_all = batch.done || here < batch.len();
         // Otherwise count the range by ranks.
         sum += match entries.tree.ranked().filter(|_| !is_all) {
@@ -202,6 +206,7 @@ fn count(entries: &Entries, ranges: &[Range], guard: &Guard) -> u64 {
 impl Candidates {
     /// Gathers keys until there are no more, or until the budget is exhausted.
     pub(crate) fn gather(&mut self, op: &Operation<'_>, budget: &mut Budget) -> Gathered {
+        // The index may have been dropped, or the table emptied, since the last slice.
         let own = &self.entries;
         let is_own = |other: &Arc<Entries>| Arc::ptr_eq(other, own);
         if !usable(op.store).is_some_and(|indexes| indexes.each.iter().any(is_own)) {
@@ -229,6 +234,7 @@ impl Candidates {
             // Read the count of moves before the first entry.
             let (moves, leaves) = self.began.unwrap_or_else(|| (own.moves(), 0));
             self.began = Some((moves, leaves + 1));
+            // Continue where the last leaf ended, or at the beginning of the range.
             let from = self.from.as_ref().or(range.low.as_ref());
             let start = from.map_or(Start::Edge, |from| Start::At(from));
             batch.until = range.until();
@@ -268,6 +274,7 @@ impl Table {
             KeyForm::Ordered => KeyOrder::Ordered,
             KeyForm::Hash { .. } => KeyOrder::Hash,
         };
+        // The plan by the key comes first, as in a scan: no index is better than a known key.
         let by_key = program.plan(self.keypos(), order);
         let none = |plan, rows| Explanation {
             plan,

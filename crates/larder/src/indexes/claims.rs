@@ -281,6 +281,8 @@ impl Claimed {
         let indexes = Arc::clone(&self.indexes);
         for (index, entries) in indexes.unique() {
             let mut given_up = BTreeMap::<Vec<u8>, Option<&[u8]>>::new();
+            // `given_up` has the values that rows lose, each with the row that gets it. `wanted`
+            // has those that rows get.
             let mut wanted = Vec::<(Vec<u8>, &[u8])>::new();
             for ReplacedRows { key, old, new } in rows {
                 let (before, after) = (
@@ -291,6 +293,7 @@ impl Claimed {
                 if after.windows(2).any(|pair| pair[0] == pair[1]) {
                     return Err(Refused::Taken(entries.definition.name));
                 }
+                // Both lists are sorted.
                 let is_in = |all: &[Vec<u8>], value: &Vec<u8>| all.binary_search(value).is_ok();
                 let (stay, new): (Vec<_>, Vec<_>) =
                     after.into_iter().partition(|own| is_in(&before, own));
@@ -298,6 +301,8 @@ impl Claimed {
                 let gone = before.into_iter().filter(|own| !is_in(&stay, own));
                 given_up.extend(gone.map(|value| (value, None)));
             }
+            // A value that one row gives up may go to one other row. Two that want it exclude each
+            // other.
             for (value, key) in &wanted {
                 match given_up.get_mut(value) {
                     // These are made last, in `hand_over`, because they can't be given back.

@@ -52,6 +52,7 @@ impl IndexDefinition {
                 let text = format!("index {name}: positions count from 1");
                 return Err(Error::BadOption(text.into()));
             }
+            // An element needs no program: it is read in place.
             IndexOn::Element(_) => return Ok(None),
             IndexOn::Expression(expression) => expression.as_ref(),
         };
@@ -64,6 +65,8 @@ impl IndexDefinition {
         let specification = Term::list([clause.as_ref()]);
         let program = Program::compile(specification.as_ref())
             .map_err(|error| Error::BadOption(format!("index {name}: {error}").into()))?;
+        // What is indexed must be the same whoever asks. Otherwise a row would have other entries
+        // for another process.
         if program.asks_context() {
             let text = format!(
                 "index {name}: what is indexed may depend on the row alone, not on the process or \
@@ -86,6 +89,7 @@ pub(crate) fn check(indexes: &[IndexDefinition], structure: &str) -> Result<(), 
         return Err(Error::BadOption(text.to_owned().into()));
     }
     for (i, definition) in indexes.iter().enumerate() {
+        // Names are compared with the earlier definitions only, so each pair once.
         let earlier = &indexes[..i];
         if earlier.iter().any(|other| other.name == definition.name) {
             let text = format!("two indexes are called {}", definition.name.text());

@@ -68,6 +68,7 @@ pub(super) fn with_key<K: EncodeKey + ?Sized, R>(
 /// and with `None` for any other key. The key comes back from this index key.
 #[inline(always)]
 fn with_leaf<K: EncodeKey + ?Sized, R>(key: &K, f: impl FnOnce(Option<&[u8]>) -> R) -> R {
+    // The forms below are written without a term in between.
     match key.leaf() {
         Leaf::Int(n) => {
             if let Some((first, rest, used)) = order_key::of_int(n) {
@@ -93,13 +94,16 @@ fn push_key<K: EncodeKey + ?Sized>(
     term: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
+    // The key is a term of any kind: encode it, and derive its order key.
     term.clear();
     let mut enc = Encoder::new(term, Mode::Inline);
     key.encode_key(&mut enc)?;
+    // A key that a user's type encodes is checked. A broken one never gets into the index.
     if !enc.is_complete() || enc.terms() != 1 {
         return Err(bad_key("its EncodeKey wrote no whole term, or several"));
     }
     let term = raw::stored(term);
+    // Most order keys are short. A longer one is written by the general encoder.
     out.clear();
     out.resize(SHORT_KEY, 0);
     match order_key::encode_flat(term, &mut out[..]) {
@@ -158,6 +162,7 @@ pub(super) fn write_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
         }
         None => enc.key(|e| key.encode_key(e)),
     })?;
+    // An `order_key` was pushed, or a whole key. The value is the only other element.
     enc.element(|e| ser::write(value, e))?;
     match enc.finish() {
         true => Ok(()),

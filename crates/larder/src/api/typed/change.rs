@@ -33,6 +33,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         let (table, me) = (self.table.engine_table(), self.table.me());
         self.at(key, |index_key| {
             with_local(|local| {
+                // This closure is called without a lock. If the row has changed when its decision
+                // is to be written, it is called again.
                 table.compute_in(local, me, index_key, |stored, object| {
                     let old = stored.map(row::value).transpose()?;
                     let mut decision = Decision::Keep;
@@ -127,6 +129,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         V: PartialEq,
     {
         let mut answer = Ok(None);
+        // The answer is set in each attempt, so the last one counts.
         self.change(key, |old, then| {
             let fits = old.as_ref() == current;
             then(match (fits, new) {

@@ -65,6 +65,7 @@ impl<'v> ValueReader<'v> {
     /// The error of a term that is not what the visitor expects.
     #[cold]
     fn unexpected(self, expected: &dyn de::Expected) -> ValueError {
+        // serde names values of its own kinds in its messages. All other terms are named here.
         let what = match self.term.view() {
             View::Int(n) => Unexpected::Signed(n),
             View::Float(x) => Unexpected::Float(x),
@@ -102,6 +103,8 @@ impl<'v> ValueReader<'v> {
         terms: Terms<'v>,
         visitor: V,
     ) -> Result<V::Value, ValueError> {
+        // A tuple of a struct has as many elements as fields. A visitor that leaves some over
+        // expects another type.
         let all = terms.len();
         let mut elements = self.elements(terms)?;
         let value = visitor.visit_seq(&mut elements)?;
@@ -180,6 +183,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
     type Error = ValueError;
 
     fn deserialize_any<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        // A type that takes anything, such as an enum without tags, gets the nearest kind of value.
         match self.term.view() {
             View::Int(_) => self.deserialize_i64(visitor),
             View::Big(_) => self.deserialize_u128(visitor),
@@ -372,6 +376,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ValueError> {
+        // A variant without fields is an atom alone.
         if let Some(atom) = self.term.as_atom() {
             return visitor.visit_enum(Variant {
                 name: atom.text(),
@@ -379,6 +384,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
                 whole: self,
             });
         }
+        // A variant with fields is a tuple that begins with its name.
         let Some((name, fields)) = self.tagged() else {
             return Err(self.unexpected(&visitor));
         };

@@ -51,6 +51,7 @@ impl<'t, K: OrderedKey, V: Serialize + DeserializeOwned, F: FnMut(&mut V)> Entry
             key,
             mut modify,
         } = self;
+        // Several calls of `and_modify` make all of their changes, in order.
         let both = move |value: &mut V| {
             modify.iter_mut().for_each(|before| before(value));
             f(value);
@@ -77,6 +78,8 @@ impl<'t, K: OrderedKey, V: Serialize + DeserializeOwned, F: FnMut(&mut V)> Entry
     /// # Errors
     /// Those of [`Typed::compute`].
     pub fn or_insert_with(mut self, f: impl FnOnce() -> V) -> Result<V, Error> {
+        // `f` may only be called once, but the change may be repeated. So its result is kept for
+        // the next attempt.
         let (mut f, mut default, mut made) = (Some(f), None, None);
         self.table.change(&self.key, |old, then| {
             match (old, &mut self.modify) {

@@ -191,12 +191,15 @@ pub(super) fn signed(term: TermRef<'_>) -> Option<i128> {
     let View::Big(big) = term.view() else {
         return term.as_int().map(i128::from);
     };
+    // The magnitude is little-endian, without leading zeros. More than sixteen bytes don't fit.
     let mut bytes = [0; 16];
     bytes
         .get_mut(..big.magnitude.len())?
         .copy_from_slice(big.magnitude);
     let magnitude = u128::from_le_bytes(bytes);
     match big.negative {
+        // The least value has no positive counterpart, so the sign is applied to the unsigned
+        // magnitude.
         true => 0i128.checked_sub_unsigned(magnitude),
         false => i128::try_from(magnitude).ok(),
     }

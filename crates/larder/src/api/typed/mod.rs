@@ -290,6 +290,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         K: Borrow<Q>,
         Q: EncodeKey,
     {
+        // All keys are encoded first, so that the engine can prefetch for all of them.
         let mut list = KeyList::new();
         for key in keys {
             bytes::with_key(key, |key| list.push(key))?;
@@ -297,6 +298,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         let (table, me) = (self.table.engine_table(), self.table.me());
         let (mut found, mut wrong) = (Vec::with_capacity(keys.len()), None);
         self.table.patiently(|| {
+            // An attempt that a list batch has interrupted begins anew.
             found.clear();
             with_local(|local| {
                 table.lookup_many_in(local, me, &list, |i, stored| {
@@ -425,6 +427,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// nevertheless. `NoTable`, `ReadOnly`, `Full`, `NotUnique`.
     pub fn insert(&self, key: K, value: V) -> Result<Option<V>, Error> {
         let (table, me) = (self.table.engine_table(), self.table.me());
+        // The previous value is decoded inside the call, while its bytes are valid. An error is
+        // reported after the row was replaced.
         let mut old = Ok(None);
         bytes::with_object(table, &key, &value, |object| {
             self.table.patiently(|| {

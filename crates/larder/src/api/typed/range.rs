@@ -79,9 +79,11 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
     /// (1) Reads a page for one end.
     #[cold]
     fn read(&mut self, end: Direction) {
+        // `unread` is empty when the two ends have met. Then there is nothing left to read.
         let Some(bounds) = self.unread.take() else {
             return;
         };
+        // Pages double, so a long iteration makes few searches.
         let most = self.page;
         self.page = (2 * most).min(LARGEST_PAGE);
         let queue = match end {
@@ -95,6 +97,7 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
             gather(&self.table, &mut job, |row| queue.push_back(row))
         });
         match done {
+            // The page was the last one between the bounds.
             Ok(true) => {}
             Ok(false) => self.unread = behind(queue, bounds, end),
             Err(error) => queue.push_back(Err(error)),
@@ -109,6 +112,7 @@ fn behind<K: OrderedKey, V>(
     (low, high): Bounds,
     end: Direction,
 ) -> Option<Bounds> {
+    // The last row of the page is the new bound, and isn't read again.
     let (key, _) = queue.back()?.as_ref().ok()?;
     match bytes::index_key(key) {
         Ok(key) if end == Direction::Forward => Some((Bound::Excluded(key), high)),
@@ -137,6 +141,7 @@ fn gather<K: OrderedKey, V: DeserializeOwned>(
 ) -> Result<bool, Error> {
     let mut is_over = false;
     let mut visit = |stored: Stored<'_>| {
+        // Rows behind a row of other types are not reported: the iterator has ended.
         if !is_over {
             let row = row::row(stored);
             is_over = row.is_err();

@@ -277,6 +277,7 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
     }
 
     fn serialize_seq(self, len: Option<usize>) -> Result<Sequence<'e, 'b>, ValueError> {
+        // Depth is limited, so that a recursive value fails before the stack does.
         let depth = self.deeper()?;
         let enc = self.enc;
         Ok(match len {
@@ -284,6 +285,8 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
                 enc.begin_list(len);
                 Sequence::Known(Elements { enc, depth })
             }
+            // A list's head has its length. Elements of unknown number are written to a buffer
+            // first.
             None => Sequence::Unknown {
                 terms: Vec::new(),
                 enc,
