@@ -14,8 +14,10 @@ pub(crate) fn encode(form: KeyForm, key: TermRef<'_>, out: &mut Vec<u8>) {
     };
     let start = out.len();
     let mut enc = Encoder::new(out, Mode::Inline);
+    // Nearly all keys have the same form as terms and as keys.
     enc.term(key);
     if legacy_zero && enc.has_negative_zero() {
+        // A −0.0 must become 0.0 first, at any depth. The encoder of objects does that.
         out.truncate(start);
         let mut object = ObjectBuf::new();
         let mut enc = ObjectEncoder::new(&mut object, 1, 1, form, false);

@@ -57,6 +57,7 @@ impl Local {
     fn new() -> Self {
         Local {
             epoch: crossbeam_epoch::default_collector().register(),
+            // A few cache lines, which most values fit into.
             value: Vec::with_capacity(256),
             values: Values::default(),
             shorts: Shorts::default(),

@@ -190,6 +190,7 @@ impl Options {
     /// the type, and for an invalid index; `UnknownStructure` if there is no such structure. The
     /// text names what there is.
     pub fn check(&self) -> Result<(), Error> {
+        // Check one option after another. The first that is wrong is named.
         if self.keypos == 0 {
             return Err(Error::BadOption("keypos counts from 1".to_owned().into()));
         }
@@ -223,6 +224,7 @@ impl Options {
         let options: Vec<_> = self
             .structure_options
             .iter()
+            // Options are written so that `set_structure_text` reads the same values back.
             .map(|(name, value)| match value {
                 StructureValue::Int(n) => format!("{name}={n}"),
                 StructureValue::Flag(flag) => format!("{name}={flag}"),
@@ -244,6 +246,7 @@ impl Options {
             .filter(|option| !option.is_empty())
             .map(|option| {
                 let (name, value) = option.split_once('=').unwrap_or((option, "true"));
+                // A number, or a flag, or else a name: what was written says which.
                 let value = match (value.parse(), value.parse()) {
                     (Ok(n), _) => StructureValue::Int(n),
                     (_, Ok(flag)) => StructureValue::Flag(flag),

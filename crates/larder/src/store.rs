@@ -92,6 +92,7 @@ impl Store {
     /// these secondary indexes, which are empty.
     #[inline]
     pub(crate) fn new(options: &Options, seed: &Seed, indexes: Option<Arc<Indexes>>) -> Self {
+        // A store without layers is used as it is, which is the usual case.
         let mut store = Self::bare(options, seed);
         if indexes.is_some() || options.bounds.is_some() {
             let bounds = options.bounds.as_ref().map(|bounds| {
@@ -136,6 +137,8 @@ impl Store {
             Some(indexes) => indexes.emptied()?,
             None => None,
         };
+        // All layers begin anew. The settings of the bounds are shared, since they may be changed
+        // at any time.
         let mut store = Self::bare(options, seed);
         store.wrap(Layers {
             indexes,
@@ -147,6 +150,7 @@ impl Store {
 
     /// Makes a store with the same objects and other layers.
     pub(crate) fn through(&self, layers: Layers) -> Store {
+        // Both stores refer to the same objects, and to one count of them.
         let mut store = Store {
             index: self.objects().share(),
             count: Arc::clone(&self.count),
@@ -164,6 +168,7 @@ impl Store {
     /// Adds layers to a store that has none.
     #[cold]
     fn wrap(&mut self, layers: Layers) {
+        // The index is wrapped from the inside out. `objects` stays the innermost one.
         let objects = self.index.share();
         let has_stamps = layers.bounds.is_some();
         if let Some(indexes) = &layers.indexes {

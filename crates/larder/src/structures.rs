@@ -54,6 +54,7 @@ pub(crate) fn check(
             )),
         };
     }
+    // The text lists what there is, so that a misspelt name is easy to correct.
     if studies::listed_name(name).is_none() {
         let names: Vec<_> = structures().map(|s| s.name).collect();
         let there = names.join(", ");

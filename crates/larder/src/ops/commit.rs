@@ -540,6 +540,7 @@ impl ValueList<'_> {
     /// Adds an object, if there is room. Otherwise the change is refused.
     pub(crate) fn push(&mut self, value: &[u8]) {
         let (table, op, key) = self.place;
+        // Refused once, refused for the rest: the caller repeats the whole change, or fails.
         if op.store.may_refuse() {
             if self.refused.is_none() {
                 self.refused = refuses(table, op, (key, None, value), false);
@@ -592,6 +593,8 @@ impl ValueList<'_> {
         if let Some(indexes) = op.store.unique_indexes() {
             let mut claimed = Claimed::begin(indexes);
             let mut each = changes.iter();
+            // Claim all values before the first object is changed. If one is taken, nothing has to
+            // be undone but the claims.
             let made = each
                 .try_for_each(|(_, old, new)| claimed.claim(op.guard, key.bytes, Some(old), new));
             let kept = made.and_then(|()| claimed.keep_if(|| table.revalidate(op)));

@@ -100,6 +100,7 @@ impl Table {
             // and reused meanwhile.
             let picked = &bytes[..len];
             match self.remove_one(op, &**ix, hashed, |now| now == picked) {
+                // A removal that has found the bytes that were picked.
                 (written, Previous::Present) => Ok((written, true)),
                 // Another object is there now, or none. Start again.
                 _ => Ok((Written::Moved, false)),
@@ -160,6 +161,7 @@ impl Table {
                     written
                 }
                 Index::Multi(ix) => self.change_many(op, &**ix, key, &mut |values| {
+                    // The callback runs under the key's lock, so all objects go at one instant.
                     gone = remove(values, goes);
                     Ok(())
                 })?,
@@ -179,6 +181,7 @@ impl Table {
             for i in 0..batch.len() {
                 gone += self.delete_all_under(guard, self.key(batch.key(i)), |_| ())?;
             }
+            // The last batch: the index says that nothing follows.
             if batch.done {
                 return Ok(gone);
             }

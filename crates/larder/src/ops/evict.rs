@@ -51,6 +51,7 @@ impl Table {
     pub(crate) fn evict_surplus(&self, guard: &Guard, most: usize) -> usize {
         let mut gone = 0;
         while gone < most {
+            // The store is loaded in each round, since it may be replaced, or the table dropped.
             let Some(store) = self.store(guard) else {
                 break;
             };
@@ -81,10 +82,13 @@ impl Table {
     #[cold]
     pub(super) fn make_room(&self, op: &Operation<'_>) -> Result<(), Error> {
         if let Some((bounded, _)) = limited(op.store) {
+            // Each round removes a chunk of expired objects, until one of them makes the
+            // difference.
             while bounded.has_due() {
                 let before = op.store.size();
                 let (_, more) = self.remove_expired()?;
                 if op.store.size() < before {
+                    // The write begins again, with the object's room free.
                     return Ok(());
                 }
                 if !more {

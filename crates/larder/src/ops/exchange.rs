@@ -115,6 +115,7 @@ impl Table {
         let mut object = std::mem::take(kept);
         loop {
             // (1)
+            // A read, though a write may follow: nothing is locked while `f` decides.
             let op = self.begin_on(&guard, key, Intent::Read)?;
             let mut short = [0; SHORT];
             let (found, hint) = (op.unique()?).find_short(&guard, hashed, &mut short, Some(long));
@@ -124,6 +125,7 @@ impl Table {
                 Lookup::Long => Some(&long[..]),
             };
             // (2)
+            // The bytes are a copy. The handles in them stay valid while the epoch is pinned.
             let stored = old.map(|old| Stored::new(key, old, self.keypos(), plain));
             let decision = f(stored, &mut object)?;
             // (3)

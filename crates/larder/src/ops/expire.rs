@@ -153,6 +153,7 @@ impl Table {
                         same_handles: true,
                     })
                 })?;
+            // The wheel's lock is never taken under that of an entry.
             bounded.layer().arm(key.bytes, arm);
             Ok((written, there))
         })
@@ -169,6 +170,7 @@ impl Table {
         let guard = larder_index::pin();
         let op = self.begin_on(&guard, key, Intent::Read)?;
         let bounded = self.bounded_of(&op)?;
+        // Below the bounds, an expired object is there like any other. Its deadline decides here.
         let now = bounded.now();
         let mut value = Vec::new();
         if !bounded.below().get(&guard, self.key(key), &mut value) {
@@ -195,6 +197,7 @@ impl Table {
     /// `NoTable`, `NotOwner`; `Unbounded` if the table was created without bounds, `Unlimited` for
     /// limits if the table was created without limits; `BadOption` for a limit of 0.
     pub fn set_bounds(&self, who: OwnerId, bounds: &Bounds) -> Result<(), Error> {
+        // Only the owner may change options, as for any table.
         if self.owner() != who {
             return Err(Error::NotOwner);
         }
@@ -229,6 +232,7 @@ impl Table {
         let Some(layer) = store.layer() else {
             return Ok((0, false));
         };
+        // One chunk of timers. The caller repeats, and rests in between.
         let (chunk, settled) = layer.turn(layer.now());
         let Some(chunk) = chunk else {
             return Ok((0, !settled));
@@ -258,6 +262,7 @@ impl Table {
     /// `free_holder`.
     pub(crate) fn free_expired(&self, op: &Operation<'_>, key: &[u8]) -> Option<Previous> {
         let bounded = op.store.bounded()?;
+        // Decide under the lock: the row may have been replaced by one that lives.
         let (written, was) = self.remove_one(op, &**bounded.below(), self.key(key), |value| {
             let is_expired = Stamp::of(value).is_expired(bounded.now());
             if is_expired {
@@ -297,6 +302,7 @@ impl Table {
                         }
                     }
                 });
+            // The weight is reduced after the removal. Until then it is too high, never too low.
             if let (Previous::Present, Some(quota)) = (was, bounded.layer().quota()) {
                 quota.weigh(-freed);
             }

@@ -69,6 +69,7 @@ pub(crate) fn watch(table: &Arc<Table>) {
 pub(crate) fn end(until: Instant) {
     loop {
         let mut watched = WATCHED.lock();
+        // Nobody has started the thread, or it has ended.
         if !watched.started {
             let thread = watched.thread.take();
             drop(watched);
@@ -76,11 +77,13 @@ pub(crate) fn end(until: Instant) {
             thread.into_iter().for_each(|thread| drop(thread.join()));
             return;
         }
+        // A table that was created meanwhile keeps the thread.
         let is_needed = watched.tables.iter().any(is_alive);
         watched.ending = !is_needed && Instant::now() < until;
         if !watched.ending {
             return;
         }
+        // The thread may be asleep. It looks at `ending` when it wakes up.
         drop(watched);
         ADDED.notify_one();
         std::thread::sleep(Duration::from_millis(1));
@@ -145,6 +148,7 @@ fn backlog(table: &Weak<Table>) -> usize {
 fn round(tables: &[Weak<Table>], throttle: &mut Throttle) -> bool {
     let mut more = false;
     for weak in tables {
+        // A table that was dropped is left out, until the list is cleaned.
         let Some(table) = weak.upgrade() else {
             continue;
         };

@@ -182,6 +182,7 @@ impl Table {
             return Err(Error::Position);
         }
         let key = self.key(key);
+        // The common case: one object, copied to the stack if it is short.
         let Index::Unique(ix) = &op.store.index else {
             return self.elements_of(local, &op, key, positions, &mut visit);
         };
@@ -302,6 +303,7 @@ fn visit_several(
     if last > object.arity() {
         return Err(Error::Position);
     }
+    // Walk over the elements once, and then pick in the order of the positions.
     let elements: SmallVec<[TermRef<'_>; 32]> = object.iter().take(last).collect();
     for (i, &position) in positions.iter().enumerate() {
         let element = position.checked_sub(1).and_then(|at| elements.get(at));

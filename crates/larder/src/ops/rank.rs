@@ -39,7 +39,9 @@ impl Table {
             Index::Multi(_) => None,
         };
         let mut left = LEAVES;
+        // The index decreases `left` by the leaves that it has had to count.
         let answer = f(ranked.ok_or(Error::Unranked)?, &mut left);
+        // The work is reported even if the call isn't finished, since the caller repeats it.
         let units = (LEAVES.saturating_sub(left) / LEAVES_A_UNIT) as u32;
         let told = &local.unreported;
         told.set(told.get().saturating_add(units));
@@ -101,6 +103,7 @@ impl Table {
     ) -> Result<u64, Error> {
         self.may_read(who)?;
         let guard = local.pin();
+        // An empty range needs no search. `count_between` requires that the bounds are in order.
         self.with_ranks(local, &guard, |ranked, work| match low < high {
             true => {
                 let counted = ranked.count_between(&guard, Some(low), Some(high), work)?;
@@ -155,11 +158,13 @@ impl Table {
         n: i64,
         batch: &mut Batch,
     ) -> Result<bool, Error> {
+        // Numbers count from 1 at the front, and from −1 at the back.
         let way = match n < 0 {
             true => Direction::Backward,
             false => Direction::Forward,
         };
         self.with_ranks(local, guard, |ranked, work| {
+            // There is no object number 0.
             match n.unsigned_abs().checked_sub(1) {
                 Some(n) => ranked.nth(guard, n, way, work, batch),
                 None => Some(false),

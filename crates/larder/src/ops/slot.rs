@@ -49,6 +49,7 @@ impl Table {
         // The number of slots follows from the current size. So if others write while a caller
         // walks from slot to slot, it may visit an object twice or not at all.
         let slots = self.slots(&op)?;
+        // Exactly one number behind the last slot is the end, as in `ets`. Beyond it is an error.
         if i >= slots {
             return if i == slots {
                 Ok(Slot::End)

@@ -149,6 +149,7 @@ impl Table {
         let way = self.way(direction);
         let mut continues = false;
         // (1) This pins no epoch, and reads no leaf.
+        // Only a step that goes on from the last answer can be read ahead.
         if let Some(key) = from.filter(|_| self.may_answer(&local.read_ahead, wanted)) {
             continues = self.continues(&local.read_ahead, StepFrom::Key(key), way);
             if !continues {
@@ -172,6 +173,7 @@ impl Table {
         direction: Direction,
         mut visit: impl FnMut(StoredKey<'_>) -> u64,
     ) -> Option<bool> {
+        // Rights are checked by every step, read ahead or not.
         self.may_read(who).ok()?;
         if !self.continues(
             &local.read_ahead,

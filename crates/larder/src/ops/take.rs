@@ -89,6 +89,7 @@ impl Table {
         self.may_write(who)?;
         let guard = local.pin();
         let mut batch = KeyBatch::new();
+        // The keys are taken in groups, so that their cache misses overlap within a group.
         for from in (0..keys.len()).step_by(TOGETHER) {
             batch.fill(keys.len() - from, |i| self.key(keys.get(from + i)));
             // The prefetch needs any store, even an old one: the write of each key begins by
@@ -100,6 +101,7 @@ impl Table {
                 self.take_under(local, &guard, key, |object| {
                     visit(from + i, Some(object));
                 })?;
+                // The host has enough for now. It continues with the next key in another call.
                 if !visit(from + i, None) {
                     return Ok(());
                 }

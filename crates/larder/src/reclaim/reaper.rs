@@ -247,6 +247,7 @@ fn wait_until_idle(timeout: Duration) -> bool {
 pub(crate) fn end(until: Instant) -> bool {
     loop {
         let mut queue = QUEUE.lock();
+        // The thread, and all helpers, have ended.
         if !queue.started && queue.helpers == 0 {
             let thread = queue.thread.take();
             drop(queue);
@@ -257,9 +258,11 @@ pub(crate) fn end(until: Instant) -> bool {
             if !queue.started && queue.work.is_empty() && !is_pending() {
                 return true;
             }
+            // There is work again. The thread ends another time.
             start(&mut queue);
             continue;
         }
+        // After the deadline, the thread goes on as usual.
         queue.ending = Instant::now() < until;
         if !queue.ending {
             return false;

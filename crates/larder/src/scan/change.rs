@@ -104,6 +104,7 @@ impl Table {
         self.check_replace(who, point.program)?;
         let mut lent = Lent::new();
         let mut prepared = ObjectBuf::new();
+        // The key is known, so this is a change of one key, without a scan.
         self.at_point(local, point, |local, key| {
             self.writing_under(&local.pin(), key, |op| {
                 let mut matched = Matched {
@@ -484,6 +485,7 @@ impl Matched<'_> {
                 written
             }
             Index::Multi(ix) => table.change_many(op, &**ix, key, &mut |values| {
+                // A repeated attempt begins with nothing taken.
                 taken.clear();
                 gone = values.remove_if(&mut |value| {
                     let is_picked = self.matches_value(table, value, takes);
@@ -502,6 +504,7 @@ impl Matched<'_> {
             Written::Done | Written::Taken => {}
         }
         if let (Some(sink), 1..) = (take, gone) {
+            // Without copies, what was removed is what was read.
             match self.value.filter(|_| taken.is_empty()) {
                 Some(read) => self.give(table, read, sink),
                 None => taken.iter().for_each(|value| self.give(table, value, sink)),
@@ -561,6 +564,7 @@ impl Matched<'_> {
     fn replace_all(&mut self, table: &Table, values: &mut ValueList<'_>) -> Result<u64, Error> {
         // Make all replacements before the first object is changed. So after an error all objects
         // of the key are unchanged.
+        // Old values are copied, since the list changes when the first object is replaced.
         let mut new = Vec::new();
         let mut failed = None;
         values.each(&mut |ordinal, value| {

@@ -116,12 +116,14 @@ impl Cursor {
         direction: Direction,
         limit: Option<usize>,
     ) -> Self {
+        // In an unordered table both directions are the same way.
         let direction = table.way(direction);
         let path = match program {
             Some(program) => path(table, program, direction, limit),
             None => Path::Full,
         };
         Cursor {
+            // `began` and `passed` are used only when an unordered batch is left in its middle.
             path,
             direction,
             place: Place::Begin,
@@ -414,11 +416,14 @@ impl Cursor {
 
     /// Goes to a place that `to_bytes` wrote for the same path.
     pub(crate) fn go_to(&mut self, bytes: &[u8]) -> Result<(), Error> {
+        // The bytes come from the host's continuation, which a process may have made up. So they
+        // are checked.
         let (Some((tag, rest)), true) = (bytes.split_first(), bytes.len() >= 9) else {
             return Err(Error::BadContinuation);
         };
         let (number, position) = rest.split_at(8);
         let number = number.try_into().map_or(0, u64::from_le_bytes);
+        // With keys, the number says which one is next.
         let keys = match &self.path {
             Path::Keys(keys) => keys.len() as u64,
             // The table is empty now. The path may have had keys when the place was written.
@@ -428,6 +433,8 @@ impl Cursor {
         if number > keys {
             return Err(Error::BadContinuation);
         }
+        // The number is within the path, and the position has no wrong form. Any position is a
+        // valid place, since places needn't be in the table.
         self.key = number as usize;
         self.place = match (tag, position.is_empty()) {
             (0, true) => Place::Begin,
@@ -493,6 +500,7 @@ fn path(table: &Table, program: &Program, direction: Direction, limit: Option<us
     };
     match program.plan(table.keypos(), order) {
         Plan::Nothing => Path::Nothing,
+        // No key is given. An index may still say where the rows are.
         Plan::Full => match indexes::candidates(table, program, limit, false) {
             Some(candidates) => Path::Gathering(Box::new(candidates)),
             None => Path::Full,
@@ -508,6 +516,7 @@ fn path(table: &Table, program: &Program, direction: Direction, limit: Option<us
                 table.encode_key(term.as_ref(), &mut key);
                 keys.push(key);
             }
+            // A key that the program names twice is visited once, in the order of the scan.
             distinct(&mut keys, table.kind().is_ordered(), direction);
             Path::Keys(keys)
         }
@@ -535,6 +544,7 @@ fn under_key(
     let indexed = table.key(key);
     match &op.store.index {
         Index::Unique(ix) => {
+            // A set has one object under the key. After it the key is done.
             if *place == Place::Begin {
                 let mut value = Vec::new();
                 if ix.get(op.guard, indexed, &mut value) {
@@ -546,6 +556,7 @@ fn under_key(
         Index::Multi(ix) => {
             // Most keys have few objects. Entries of the keys behind would be copied in vain.
             if *place == Place::Begin && batch.want == 0 {
+                // Continue behind the objects that were read, or begin in front of all of them.
                 batch.want = FEW;
             }
             let mut first = Vec::new();
@@ -556,6 +567,7 @@ fn under_key(
                 Place::Begin | Place::End => Start::At(&first),
             };
             ix.scan(op.guard, start, Direction::Forward, batch);
+            // An entry of another key ends this one. It is in the batch, but is not used.
             match (0..batch.len()).position(|i| batch.key(i) != key) {
                 Some(others) => (others, Place::Begin),
                 None if batch.done => (batch.len(), Place::Begin),
@@ -581,6 +593,7 @@ fn start<'p>(place: &'p Place, near: &'p Bound<Vec<u8>>, direction: Direction) -
 
 /// Drops the entries beyond the far bound of a range. If there are any, the batch is the last one.
 fn cut(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction) {
+    // Bounds are compared with keys, which are positions in key order.
     let beyond = |key: &[u8]| match (far, direction) {
         (Bound::Unbounded, _) => false,
         (Bound::Included(end), Direction::Forward) => key > end.as_slice(),
@@ -588,6 +601,7 @@ fn cut(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction) {
         (Bound::Included(end), Direction::Backward) => key < end.as_slice(),
         (Bound::Excluded(end), Direction::Backward) => key <= end.as_slice(),
     };
+    // Usually the batch ends before the bound.
     if batch.is_empty() || !beyond(batch.key(batch.len() - 1)) {
         return;
     }

@@ -71,6 +71,7 @@ impl Table {
         let stamp = self.changes.arm();
         let op = self.begin(&guard)?;
         let way = self.way(direction);
+        // The chunk is limited by objects and by bytes, whichever comes first.
         let mut wanted = Wanted {
             objects: count.max(1),
             bytes: CHUNK_BYTES,
@@ -80,8 +81,10 @@ impl Table {
         s.batch.want = wanted.objects;
         match from {
             None => op.store.index.scan(&guard, Start::Edge, way, &mut s.batch),
+            // The key itself was shown by the last chunk.
             Some(key) => past(&op, self.key(key), way, s),
         }
+        // The objects of a bag's key are shown together, so that a chunk never ends between them.
         if self.kind().is_unique() {
             self.show_each(&op, s, way, &mut wanted, show);
         } else {
@@ -111,6 +114,7 @@ impl Table {
             for i in 0..s.batch.len() {
                 let (key, value) = (s.batch.key(i), s.batch.value(i));
                 show(&raw::view(key, value, self.keypos(), &mut s.plain), true);
+                // The limits are checked after each object, so at least one is shown.
                 wanted.take(value.len());
                 if wanted.is_over() {
                     return;
@@ -119,6 +123,7 @@ impl Table {
             if s.batch.done {
                 return;
             }
+            // Read no more than is still wanted.
             s.batch.want = wanted.objects;
             op.store
                 .index

@@ -42,6 +42,8 @@ impl Table {
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<(), Error> {
         let mut lent = Lent::new();
+        // The key is looked up like any other. Its objects are copies, so the program runs without
+        // a lock.
         self.at_point(local, point, |local, key| {
             self.lookup_in(local, who, key, |stored| {
                 let (program, scratch) = (Some(point.program), &mut lent.scratch);
@@ -134,6 +136,7 @@ impl Table {
                 }
                 goes
             })?;
+            // The objects are deleted. Only now are results passed on, from the copies.
             if let Some(sink) = take {
                 for value in values.iter() {
                     let object = raw::view(key, value, self.keypos(), plain);

@@ -311,6 +311,8 @@ impl SelectJob {
                 Go::On
             }
         })?;
+        // The limit may have been reached with the last object. The next call finds that nothing is
+        // left.
         Ok(match step {
             _ if full => ScanStep::Limit,
             Step::More => ScanStep::More,

@@ -148,6 +148,8 @@ impl Table {
         self.check_whole()?;
         let catalog = self.catalog()?;
         let admin = self.admin.lock();
+        // A caller that has found the table by its name must not rename one that has another name
+        // by now.
         self.check_called(&admin, called)?;
         if self.is_named() {
             let guard = larder_index::pin();

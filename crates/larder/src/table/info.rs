@@ -54,6 +54,7 @@ impl Table {
         if !self.is_alive() {
             return None;
         }
+        // Each property is read by itself. Together they are of no single instant.
         let options = self.options();
         let safe_fixed = self.fixation.report();
         Some(Info {

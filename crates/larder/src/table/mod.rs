@@ -132,6 +132,8 @@ impl Table {
         objects: (Seed, Store),
         of: ViewOf,
     ) -> Self {
+        // A view that may be written to has the rights of its table. Any other is read-only,
+        // whatever the rights are.
         let read_only = if of.writes { 0 } else { READ_ONLY };
         let access = options.access as u8 | read_only;
         Table {
@@ -151,6 +153,7 @@ impl Table {
     ) -> Self {
         // The heir and its data are only in `admin`, and are dropped together.
         let heir = options.heir.take();
+        // The form of keys follows from the type, and never changes.
         let form = if options.kind.is_ordered() {
             KeyForm::Ordered
         } else {
@@ -158,6 +161,8 @@ impl Table {
                 legacy_zero: options.legacy_zero,
             }
         };
+        // What operations on objects use comes first. What only `info` and the catalog need is
+        // boxed or behind a lock.
         Table {
             id,
             keypos: options.keypos,

@@ -29,6 +29,7 @@ impl Count {
     /// Continues to count, if necessary, as long as the budget lasts. Returns the number, if it is
     /// known then. The index must be the same in all calls, and must not change.
     pub(crate) fn go_on(&self, index: &Index, budget: &mut Budget) -> Option<usize> {
+        // One thread counts at a time. Others wait, and continue where it has stopped.
         let mut progress = self.0.lock();
         let mut batch = Batch {
             any_order: true,

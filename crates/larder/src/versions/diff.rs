@@ -116,6 +116,7 @@ impl Table {
     /// # Errors
     /// `NoTable`, `Access`; `TableType` if one is not a snapshot or they are of different tables.
     pub fn diff(self: &Arc<Self>, other: &Arc<Table>, who: OwnerId) -> Result<DiffJob, Error> {
+        // Both must be readable. The two may have other owners than the table.
         self.check_read(who)?;
         other.check_read(who)?;
         let (Some(old), Some(new)) = (self.snapshot_of(), other.snapshot_of()) else {
@@ -192,6 +193,7 @@ impl DiffJob {
             place,
             buffers,
         } = self;
+        // Step 1. A few looks in each slice, since others only need to end their current operation.
         if let Place::Wait(..) = place {
             match (0..LOOKS_A_SLICE).find_map(|_| place.look(old)) {
                 Some(next) => *place = next,
@@ -248,6 +250,7 @@ impl Pair<'_> {
         buffers: &mut Buffers,
         sink: &mut Sink<'_>,
     ) -> Option<Place> {
+        // A snapshot that was released has no number any more.
         let (old, new) = self.snapshots()?;
         // The numbers of the versions that one of the two sees and the other does not. The caller
         // may have passed them in either order.
@@ -257,6 +260,7 @@ impl Pair<'_> {
         let (false, Some(undo)) = (range.is_empty(), undo) else {
             return Some(Place::End);
         };
+        // A slice may end in the middle of a leaf, or behind it.
         let start = match place {
             UndoPlace::Begin => Start::Edge,
             UndoPlace::At(position) => Start::At(position),
@@ -267,6 +271,8 @@ impl Pair<'_> {
         undo.scan(self.guard, start, Direction::Forward, &mut batch);
         let mut stopped = None;
         for i in 0..batch.len() {
+            // The record has all versions of the key. One of them in the range shows a change
+            // between the two.
             let (key, record) = batch.entry(i);
             let changed = Versions::of(record).any(|(number, _)| range.contains(&number));
             let cost = match changed {
@@ -282,6 +288,7 @@ impl Pair<'_> {
             }
         }
         let end = stopped.is_none() && batch.done;
+        // A position stays valid even if the key's record is dropped meanwhile.
         *place = match stopped {
             Some(position) => UndoPlace::Past(position),
             None => UndoPlace::At(std::mem::take(&mut batch.resume)),
@@ -299,6 +306,7 @@ impl Pair<'_> {
         buffers: &mut Buffers,
         sink: &mut Sink<'_>,
     ) -> Option<Place> {
+        // The older snapshot is scanned first, and then the newer one.
         let (table, op) = match side {
             Side::Old => &self.old,
             Side::New => &self.new,
@@ -326,6 +334,7 @@ impl Pair<'_> {
             }
         }
         buffers.batch = batch;
+        // The batch had entries. The next call goes on behind them.
         match side {
             _ if usable > 0 => None,
             Side::Old => {
@@ -348,6 +357,7 @@ impl Pair<'_> {
         let Buffers { old, new, .. } = buffers;
         self.read(&self.old, key, record, old);
         self.read(&self.new, key, record, new);
+        // Comparing costs as much as there is to read.
         let cost = (old.bytes.len() + new.bytes.len()) / BYTES_A_UNIT + old.len() + new.len();
         if self.old.0.kind().is_unique() {
             self.compare_one(key, old.iter().next(), new.iter().next(), sink);
@@ -365,8 +375,10 @@ impl Pair<'_> {
         record: Option<&[u8]>,
         values: &mut Values,
     ) {
+        // The record is read once for both snapshots. So both see the same versions.
         // A record stays valid for a live snapshot, so the copy made by the scan can be used.
         let number = table.snapshot_of().map_or(0, |of| of.number);
+        // Without a version, the snapshot sees what is in the store.
         match record.and_then(|record| undo::as_of(record, number)) {
             None => op.store.index.copy(self.guard, table.key(key), values),
             Some(version) => {
@@ -415,12 +427,15 @@ impl Pair<'_> {
         // The objects of the older snapshot that have no counterpart yet, by a hash on which equal
         // objects agree.
         let mut alone: HashMap<u64, Vec<&[u8]>> = HashMap::new();
+        // Objects are matched by hash first. Two are compared only if their hashes are equal.
         for value in old.iter() {
             alone
                 .entry(raw::object_hash(value))
                 .or_default()
                 .push(value);
         }
+        // Each object of the newer snapshot takes one equal object away. What it finds no partner
+        // for is new.
         for value in new.iter() {
             let hash = raw::object_hash(value);
             let counterpart = alone.get_mut(&hash).and_then(|those| {
@@ -431,6 +446,7 @@ impl Pair<'_> {
                 view(value, sink, |object, sink| sink(Difference::Insert(object)));
             }
         }
+        // What is left over was deleted.
         for value in alone.into_values().flatten() {
             view(value, sink, |object, sink| sink(Difference::Delete(object)));
         }

@@ -287,6 +287,7 @@ impl Feed {
         changes: SmallVec<[Change; 1]>,
         aftermath: &mut Aftermath,
     ) {
+        // A write that has changed nothing has no event.
         if changes.is_empty() {
             return;
         }
@@ -325,6 +326,7 @@ impl Feed {
 
     #[cold]
     fn wake(&self) {
+        // Wake only followers that were told that there is nothing, and each once.
         let mut wakers: SmallVec<[Waker; 2]> = SmallVec::new();
         let mut queue = self.queue.lock();
         let end = queue.readable_end();
@@ -372,6 +374,8 @@ impl Feed {
         swap: impl FnOnce(u64, bool) -> Result<R, E>,
     ) -> Result<R, E> {
         let mut aftermath = Aftermath::default();
+        // The queue's lock is held during the exchange. So no write pushes between the exchange and
+        // the event.
         let mut queue = self.queue.lock();
         let next = queue.store + 1;
         let followed = !queue.followers.is_empty();
@@ -382,6 +386,7 @@ impl Feed {
             let seq = clock::draw();
             // The number is greater than that of any snapshot, so that no follower skips the event.
             // A follower whose snapshot was being taken meanwhile takes it again.
+            // `Clear` is an event of its own, after all events of the old store.
             queue.push(seq, u64::MAX, Event::Clear, &mut aftermath);
         }
         drop(queue);
@@ -412,6 +417,7 @@ impl Feed {
     /// Adds a follower that begins at the end of the queue, and returns its id.
     pub(super) fn follow(&self, limit: usize, waker: Waker) -> u64 {
         let mut queue = self.queue.lock();
+        // The position is the end of the queue: the follower gets what is pushed from now on.
         queue.next_id += 1;
         let (id, position) = (queue.next_id, queue.end());
         queue.followers.push(Follower {
@@ -422,6 +428,7 @@ impl Feed {
             asleep: false,
             waker,
         });
+        // The queue keeps as many events as the most patient follower may lag behind.
         queue.limit = queue.limit.max(limit);
         self.note(&queue);
         id
@@ -450,6 +457,7 @@ impl Feed {
         queue.followers.retain(|follower| follower.id != id);
         queue.asleep = queue.followers.iter().filter(|f| f.asleep).count();
         queue.limit = queue.followers.iter().map(|f| f.limit).max().unwrap_or(0);
+        // Events that nobody else has yet to read are dropped.
         let dropped = queue.trim();
         let is_last = before == 1 && queue.followers.is_empty();
         if is_last {
@@ -457,6 +465,7 @@ impl Feed {
         }
         self.note(&queue);
         drop(queue);
+        // Many events take long to free. The reaper does it, without the queue's lock.
         if dropped.len() > FEW {
             reaper::call(move || drop(dropped));
         }
@@ -611,6 +620,7 @@ impl Queue {
         (most, sleeps): (usize, bool),
         found: &mut Found,
     ) -> VecDeque<Slot> {
+        // Only whole groups are readable. An open group isn't.
         let (end, first) = (self.readable_end(), self.first);
         let waits = self.open.is_some();
         let Some(follower) = self.follower(id) else {
@@ -645,6 +655,8 @@ impl Queue {
         found.is_nothing = position == from;
         if let Some(follower) = self.follower(id) {
             follower.position = position;
+            // The follower sleeps only if it wants to and got nothing. Its waker is called once
+            // then.
             let falls_asleep = found.is_nothing && sleeps;
             if falls_asleep && !std::mem::replace(&mut follower.asleep, true) {
                 self.asleep += 1;
@@ -677,6 +689,8 @@ pub(crate) fn together<R>(f: impl FnOnce() -> R) -> R {
     struct Telling;
     impl Drop for Telling {
         fn drop(&mut self) {
+            // KEPT is empty again before anything is pushed. So a nested commit on this thread
+            // can't add to it.
             let kept = KEPT.with(RefCell::take).unwrap_or_default();
             if !kept.is_empty() {
                 tell(kept);
@@ -691,12 +705,14 @@ pub(crate) fn together<R>(f: impl FnOnce() -> R) -> R {
 /// Tells the events of a commit: the queues of all its tables are locked, in the order of their
 /// numbers, before the Seq is drawn.
 fn tell(kept: Vec<Kept>) {
+    // 1. Lock the queues of all feeds, in one order, so that two commits never wait for each other.
     let mut feeds: Vec<Arc<Feed>> = kept.iter().map(|kept| Arc::clone(&kept.feed)).collect();
     feeds.sort_by_key(|feed| feed.table);
     feeds.dedup_by_key(|feed| feed.table);
     let mut aftermaths: Vec<Aftermath> = feeds.iter().map(|_| Aftermath::default()).collect();
     let mut queues: Vec<_> = feeds.iter().map(|feed| feed.queue.lock()).collect();
     let seq = clock::draw();
+    // 2. Sort the changes by feed. A store that was replaced meanwhile hears nothing more.
     let mut groups: Vec<(u64, SmallVec<[Change; 1]>)> = Vec::new();
     groups.resize_with(feeds.len(), Default::default);
     // Freed when the queues are unlocked.
@@ -716,6 +732,7 @@ fn tell(kept: Vec<Kept>) {
             unheard.push(changes);
         }
     }
+    // 3. Push each table's changes as one group, all with the same Seq.
     for ((queue, aftermath), (number, changes)) in
         queues.iter_mut().zip(&mut aftermaths).zip(groups)
     {
@@ -726,6 +743,7 @@ fn tell(kept: Vec<Kept>) {
         }
     }
     drop(queues);
+    // 4. With the queues unlocked, wake the followers.
     for (feed, aftermath) in feeds.iter().zip(aftermaths) {
         feed.settle(aftermath);
     }

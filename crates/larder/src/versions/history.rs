@@ -174,6 +174,7 @@ impl History {
         put: impl FnOnce(Store) -> Result<R, ()>,
     ) -> Result<R, ()> {
         self.feed.swapping(|nth, is_followed| {
+            // A plain store suffices if nobody needs versions or events.
             if !locks && !is_followed {
                 return put(fresh);
             }
@@ -358,10 +359,13 @@ impl History {
 
     /// The slow path of `look_ahead`, while there are snapshots.
     fn newest_version(&self, guard: &Guard, key: Key<'_>) -> u64 {
+        // No write has kept a version yet.
         let Some(undo) = self.undo.get() else {
             return 0;
         };
         let hash = self.hash(key);
+        // The filter has no false negatives. So the key has no version, and its record will be
+        // inserted: fetch its place.
         if !undo.filter.may_have(hash) {
             if !self.store.index.is_ordered() {
                 undo.index.prefetch(guard, &[key]);
@@ -474,6 +478,8 @@ impl History {
     /// has advanced, gives the version the new number. Returns the write's number.
     fn look_again(undo: &Undo, guard: &Guard, key: Key<'_>, number: u64) -> u64 {
         let now = clock::of_kept_write();
+        // The clock has advanced between the first look and the put. A snapshot in between needs
+        // the version under the later number.
         if now != number && !planted(Fault::OneLook) {
             with_record(|scratch| {
                 undo.index
@@ -526,6 +532,7 @@ impl Drop for History {
         let Some(undo) = self.undo.take() else {
             return;
         };
+        // Small histories are freed at once. For large ones the reaper does it bit by bit.
         let unique = self.store.index.is_unique();
         let bytes = undo.index.memory();
         let free = move || {

@@ -114,6 +114,7 @@ impl Overrides {
     /// Calls `f` with the override of a key, if there is one.
     #[inline]
     fn with<R>(&self, guard: &Guard, key: Key<'_>, f: impl FnOnce(Option<Override<'_>>) -> R) -> R {
+        // There are no overrides at all until the first version is kept.
         let Some(index) = self.index_of(key) else {
             return f(None);
         };
@@ -121,6 +122,7 @@ impl Overrides {
         match index.get_short(guard, key, &mut short, None) {
             Lookup::Absent => f(None),
             Lookup::Short(len) => f(self.read(&short[..len])),
+            // Long records are read into a buffer of the thread's.
             Lookup::Long => with_record(|record| {
                 let there = index.get(guard, key, record);
                 f(there.then(|| self.read(record)).flatten())
@@ -269,6 +271,7 @@ impl Unique for Merged<dyn Unique> {
 
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
+        // The order matters: see the invariant of the module.
         let there = self.base.get(guard, key, out);
         self.overrides.with(guard, key, |value| match value {
             None => there,

@@ -77,6 +77,7 @@ impl Merged<dyn Unique> {
         let mut at = from.to_vec();
         loop {
             index.scan(guard, Start::At(&at), Direction::Forward, &mut batch);
+            // Records at or behind `to` are not part of the range.
             for i in 0..batch.len() {
                 let (key, record) = batch.entry(i);
                 if to.is_some_and(|to| key >= to) {
@@ -184,6 +185,7 @@ impl Merged<dyn Unique> {
         Unique::scan(self, guard, start, direction, &mut own);
         let mut at = Vec::new();
         loop {
+            // The entry is in this batch.
             if let Some(i) = usize::try_from(n).ok().filter(|&n| n < own.len()) {
                 let (key, value) = own.entry(i);
                 batch.push(key, value);
@@ -194,6 +196,7 @@ impl Merged<dyn Unique> {
             }
             n -= own.len() as u64;
             std::mem::swap(&mut at, &mut own.resume);
+            // A backward scan resumes strictly before its position.
             let start = match direction {
                 Direction::Forward => Start::At(&at),
                 Direction::Backward => Start::Past(&at),
@@ -211,6 +214,7 @@ impl Ranked for Merged<dyn Unique> {
         high: Option<&[u8]>,
         work: &mut usize,
     ) -> Option<Counted> {
+        // Both counts begin at the front. What lies between is the difference.
         let below = match low {
             Some(low) => self.count_to(guard, Some(low), work)?,
             None => 0,

@@ -208,6 +208,8 @@ impl<I: Entries + ?Sized> Merged<I> {
         if spare.found.is_empty() {
             return true;
         }
+        // An unordered batch can't be cut, since it has no order. The caller reads it again in
+        // order.
         if cut.is_some() && batch.unordered {
             return false;
         }
@@ -217,6 +219,8 @@ impl<I: Entries + ?Sized> Merged<I> {
         }
         // (3)
         spare.fill_slots(&self.overrides);
+        // Entries of overridden keys are dropped, wherever they lie. The overrides are appended
+        // behind the others.
         if batch.unordered {
             let mut i = 0;
             let Batch { bytes, entries, .. } = &mut *batch;
@@ -229,16 +233,20 @@ impl<I: Entries + ?Sized> Merged<I> {
             std::mem::swap(&mut batch.entries, &mut spare.entries);
             batch.entries.clear();
         }
+        // Pushing overrides must not change where the scan resumes.
         let resume = std::mem::take(&mut batch.resume);
         let range = self.range(start, direction, (!batch.done).then_some(&resume));
         let mut from = 0;
         let last = spare.found.len() - 1;
+        // Copy what lies before each overridden key, then what the override has in place of its
+        // entries.
         for (i, own) in spare.found.iter().enumerate() {
             if !batch.unordered {
                 let before = &spare.entries[from..own.place.start];
                 batch.entries.extend_from_slice(before);
                 from = own.place.end;
             }
+            // An override without a value for this reader: the key's entries are left out.
             let Some(value) = self.overrides.read(&spare.bytes[own.record.clone()]) else {
                 continue;
             };
@@ -285,6 +293,7 @@ impl<I: Entries + ?Sized> Merged<I> {
         bytes.clear();
         read.until.clone_from(&batch.until);
         read.want = 1;
+        // An override counts if it is between the beginning of the batch and its end.
         let range = self.range(start, direction, (!batch.done).then_some(&batch.resume));
         // If the batch begins between the objects of a key, an override of that key counts, too.
         let mut next = match start {
@@ -299,6 +308,7 @@ impl<I: Entries + ?Sized> Merged<I> {
             index.scan(guard, next, direction, read);
             for i in 0..read.len() {
                 let (key, record) = read.entry(i);
+                // Records without a version for this reader don't override anything.
                 if self.overrides.read(record).is_none() {
                     continue;
                 }
@@ -307,6 +317,7 @@ impl<I: Entries + ?Sized> Merged<I> {
                 if range.are_behind(position) {
                     return None;
                 }
+                // The record is copied: the next scan reuses the batch in which it lies.
                 let mut keep = |part: &[u8]| {
                     let from = bytes.len();
                     bytes.extend_from_slice(part);
@@ -318,6 +329,7 @@ impl<I: Entries + ?Sized> Merged<I> {
                     record: keep(record),
                     place: NOWHERE,
                 });
+                // Many overrides are merged in parts. The batch ends behind this one.
                 if found.len() == MOST {
                     let mut cut = Vec::new();
                     self.base.resume_behind(indexed, direction, &mut cut);
@@ -344,6 +356,8 @@ impl<I: Entries + ?Sized> Merged<I> {
     fn cut_batch(&self, direction: Direction, batch: &mut Batch, position: &mut Vec<u8>) {
         let resume = std::mem::take(&mut batch.resume);
         let range = self.range(Start::Edge, direction, Some(&resume));
+        // Entries ascend in the direction of the scan, so the first one behind the end is found by
+        // halving.
         let (mut low, mut high) = (0, batch.len());
         while low < high {
             let middle = (low + high) / 2;
@@ -362,6 +376,7 @@ impl<I: Entries + ?Sized> Merged<I> {
     /// Finds the entries of each overridden key in an ordered batch, or the place where they would
     /// be.
     fn place_overridden(&self, direction: Direction, batch: &Batch, spare: &mut Spare) {
+        // Most overridden keys have entries in the batch. They are found by one pass over it.
         for i in 0..batch.len() {
             if let Some(own) = spare.find(batch.key(i), &self.overrides) {
                 // The entries of a key are adjacent.
@@ -369,6 +384,8 @@ impl<I: Entries + ?Sized> Merged<I> {
                 *place = place.start.min(i)..i + 1;
             }
         }
+        // The others get the place between their neighbours. Both lists are in order, so each
+        // search begins where the last one has ended.
         let mut from = 0;
         for own in &mut spare.found {
             if own.place == NOWHERE {

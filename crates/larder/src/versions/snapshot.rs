@@ -124,6 +124,7 @@ impl Engine {
         who: OwnerId,
         before: &mut dyn FnMut(),
     ) -> Result<Vec<Arc<Table>>, Error> {
+        // All rights are checked before anything is watched.
         for table in tables {
             table.check_read(who)?;
         }
@@ -263,6 +264,7 @@ impl Table {
             if let Some(history) = op.store.history() {
                 return Ok(Arc::clone(history));
             }
+            // The history begins empty. Writes that revalidate from here on add to it.
             let history = Arc::new(History::new(op.store.plain(), self));
             let store = op.store.through(Layers {
                 history: Some(Arc::clone(&history)),
@@ -279,6 +281,7 @@ impl Table {
     pub(super) fn lock_keys(self: &Arc<Self>) -> Result<(), Error> {
         let guard = larder_index::pin();
         loop {
+            // The store may have been replaced between the two lines. Then the loop begins anew.
             let history = self.watch(&guard)?;
             let op = self.begin(&guard)?;
             if op.store.layers().locks {
@@ -320,9 +323,11 @@ impl Table {
             return true;
         };
         let own = store.history();
+        // Another history has taken its place. This one can't be found any more.
         if !own.is_some_and(|own| std::ptr::eq(&**own, history)) {
             return true;
         }
+        // A batch holds the latch, or the table is dead. The store can't be replaced now.
         if state.tag() != 0 {
             return false;
         }

@@ -149,6 +149,7 @@ impl Subscription {
                     program.run(object, ctx, &mut lent.scratch).is_some()
                 }
             };
+            // The new object is tried first: it is the one that most filters describe.
             if objects.iter().rev().any(&mut fits) {
                 // Which of the two objects exist determines the kind of event.
                 match &objects {
@@ -166,6 +167,7 @@ impl Subscription {
                 }
             }
         }
+        // Events were read, even if none of them fits the filter.
         if !found.is_nothing {
             Told::Some
         } else if found.waits {
@@ -241,11 +243,14 @@ impl Engine {
     ) -> Result<(Arc<Table>, Subscription), Error> {
         table.check_read(who)?;
         table.check_watchable()?;
+        // Follow before the snapshot is taken. Each attempt to take it moves the follower on
+        // (`go_to_end`).
         let subscription = Subscription::follow(table, wishes);
         let (feed, id) = (&subscription.feed, subscription.id);
         let snapshots = self.snapshot_after(&[table], who, &mut || feed.go_to_end(id))?;
         let snapshot = snapshots.into_iter().next().ok_or(Error::NoTable)?;
         let number = snapshot.snapshot_info().map_or(0, |info| info.number);
+        // Events of writes that the snapshot includes are skipped.
         feed.since(id, number);
         Ok((snapshot, subscription))
     }

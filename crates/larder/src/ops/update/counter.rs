@@ -4,7 +4,6 @@
 //! 2. The first operation on an element reads it from the old value as a [`Counter`]. Later ones on
 //!    the same element add to that.
 //! 3. After the last operation, write each counter once, in the order of positions.
-//! 3. After the last operation each counter is written once, in the order of positions.
 //!
 //! Nearly all calls have one operation, or several on one element. So the counter that is being
 //! added to is a variable, and a map of the others is made only when a second element comes.

@@ -60,6 +60,7 @@ impl CounterOp {
     /// the element becomes the value.
     #[inline]
     pub fn limited(pos: usize, incr: Number, threshold: Number, value: Number) -> Self {
+        // Small numbers are stored in place. Anything else is boxed, since it is rare.
         let step = match (incr, threshold, value) {
             (Number::Int(incr), Number::Int(threshold), Number::Int(value)) => Increment::AddUpTo {
                 incr,
@@ -142,6 +143,7 @@ impl CounterOp {
     #[cold]
     fn apply_large(&self, number: &mut Number) -> Result<(), Error> {
         let sum = match &self.step {
+            // At least one of the numbers is too large for 64 bits. The limits apply as above.
             Increment::Add(incr) => AnyIncrement::sum(number, &Number::Int(*incr), None),
             Increment::AddUpTo {
                 incr,
@@ -190,6 +192,7 @@ impl AnyIncrement {
         incr: &Number,
         limit: Option<&(Number, Number)>,
     ) -> Result<Number, Error> {
+        // The counter and the increment are integers here, or `BadArith` says that one isn't.
         let sum = number.add(incr).map_err(|e| match e {
             NumberError::SystemLimit => Error::SystemLimit(e.to_string().into()),
             NumberError::BadArith => Error::NotInteger,

@@ -52,8 +52,10 @@ impl Table {
         ops: &[(usize, TermRef<'_>)],
         default: Option<ObjectRef<'_>>,
     ) -> Result<bool, Error> {
+        // The default must have all elements that are replaced.
         let last = || ops.iter().map(|op| op.0).max().unwrap_or(0);
         self.edit(local, who, key, (default, last), |value, out| {
+            // A call without operations only checks whether the key is there.
             if ops.is_empty() {
                 return Ok(Edited::Unchanged);
             }

@@ -83,6 +83,8 @@ impl Table {
         host: &mut dyn MapHost,
         out: &mut Vec<u8>,
     ) -> Result<Edited, Error> {
+        // A patch takes elements in the order of their positions. The operations may come in any
+        // order.
         let order = Order::of(ops, |op| op.pos);
         let mut patch = Patch::new(value, self.keypos(), out);
         // Check the positions first, in the order in which they came.
@@ -91,6 +93,7 @@ impl Table {
         }
         let mut i = 0;
         while let Some(&MapOp { pos, .. }) = order.get(ops, i) {
+            // All changes of one map are made together, so the map is copied once.
             let old = patch.element(pos);
             let mut changes = SmallVec::<[Pair<'_>; 4]>::new();
             while let Some(op) = order.get(ops, i).filter(|op| op.pos == pos) {
@@ -113,9 +116,12 @@ pub(super) fn put_changed<'v>(
     changes: &[Pair<'_>],
     host: &mut dyn MapHost,
 ) -> Result<(), Error> {
+    // `is_hosted` stays true until the host has declined a change.
     let mut map = MapEdit::new(old.term).ok_or(Error::NotMap)?;
     let mut is_hosted = true;
     for &(key, value) in changes {
+        // The map would leave the tree form, or its tree would change. Only the host knows the new
+        // shape.
         if is_hosted && map.leaves_tree(key, value) {
             // The host then makes all changes.
             if let Some(map) = host.changed(old.term, changes) {

@@ -173,6 +173,7 @@ impl Table {
             self.key_form(),
             compressed,
         );
+        // What is encoded is whole, since the elements were counted.
         enc.key(|e| e.term(key));
         others.for_each(|term| enc.element(|e| e.term(term)));
         enc.finish();

@@ -61,6 +61,7 @@ impl Transaction {
     /// The written keys, table by table.
     pub(super) fn written(&self) -> Vec<Written> {
         let mut written = Vec::new();
+        // The order is that of the tables, and of the keys within one. `key_locks` sorts the locks.
         for (part, Part { set, .. }) in self.parts.iter().enumerate() {
             set.writes.each(|key, record| {
                 written.push(Written {
@@ -138,6 +139,7 @@ impl Transaction {
     /// Whether nobody has changed a key in the ranges that were read, or an entry of a secondary
     /// index that was read.
     fn ranges_hold(&self, under_way: &UnderWay, guard: &Guard) -> bool {
+        // Transactions without ranges, which are most, have nothing to wait for.
         let no_ranges = |part: &Part| !part.set.reads.lock().has_ranges();
         if self.parts.iter().all(no_ranges) {
             return true;
@@ -199,6 +201,8 @@ impl Transaction {
         guard: &Guard,
     ) -> Result<Claimed, Refused> {
         let history = &self.parts[part].set.history;
+        // Old and new rows of the same commit are considered together: a value may pass from one to
+        // the other.
         let mut rows = Vec::new();
         for own in written.iter().filter(|own| own.part == part) {
             let (mut old, mut new) = (Values::default(), Values::default());
@@ -223,6 +227,8 @@ impl Transaction {
     ) -> Result<(), Error> {
         for own in written {
             let table = &self.parts[own.part].table;
+            // The operation is the commit's own: it needs no revalidation, and is refused by
+            // nothing.
             let op = Operation {
                 guard,
                 state: table.state.load(guard),
@@ -245,6 +251,8 @@ impl Transaction {
                         values.each_numbered(&mut |number, value| {
                             there.push((number, value.to_vec()));
                         });
+                        // Objects that the transaction hasn't touched stay in place, so their
+                        // numbers of arrival stay, too.
                         let becomes = survivors(value, &there);
                         let mut stays = becomes.stays.iter();
                         if becomes.stays.contains(&false) {

@@ -139,8 +139,10 @@ impl Engine {
         (who, access): (OwnerId, Access),
         (store, set): (Store, Arc<WorkingSet>),
     ) -> Part {
+        // The view has the table's options, so that keys are encoded and hashed alike.
         let options = view_options(table, access);
         let of = ViewOf::transaction(table.id(), table.may_write(who).is_ok());
+        // With the table's own seed, hashes of keys are the same in both.
         let objects = (table.seed.clone(), store);
         let view =
             self.unlisted(|id, catalog| Table::of_view(id, options, who, catalog, objects, of));

@@ -43,6 +43,7 @@ impl Reads {
 
     /// Adds a range that a scan has read, from one position to another in this direction.
     pub(super) fn range(&mut self, from: Option<&[u8]>, to: Option<&[u8]>, direction: Direction) {
+        // In a backward scan the later end is the lower one.
         let (low, high) = match direction {
             Direction::Forward => (from, to),
             Direction::Backward => (to, from),
@@ -148,6 +149,7 @@ fn each_changed(
     (history, guard, number): (&History, &Guard, u64),
     visit: &mut dyn FnMut(Key<'_>) -> bool,
 ) {
+    // No version was kept in this history, so nothing has changed.
     let Some(index) = history.undo() else {
         return;
     };
@@ -165,6 +167,7 @@ fn each_changed(
             if range.high.as_ref().is_some_and(|high| position > *high) {
                 return;
             }
+            // The record's newest version decides: a change since the snapshot has left one.
             if undo::newest(record) >= number && !visit(key) {
                 return;
             }

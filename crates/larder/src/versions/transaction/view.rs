@@ -79,12 +79,15 @@ impl WorkingSet {
         let index = &history.store().index;
         let writes = Arc::new(Writes::new(index.is_ordered()));
         let checkpoints = Arc::default();
+        // Own writes are an index like any other, which overrides what the transaction sees of the
+        // table.
         let own: Arc<dyn Unique> = writes.clone();
         let own = Overrides::of_writes(own, seed.clone(), Arc::clone(&checkpoints));
         WorkingSet {
             seen: merged::merge(objects, own),
             writes,
             unique: index.is_unique(),
+            // Without a snapshot, the transaction reads the tables themselves: its keys are locked.
             number: snapshot.as_ref().map_or(u64::MAX, Snapshot::number),
             notes_reads: snapshot.is_some(),
             snapshot: Mutex::new(snapshot),
@@ -131,10 +134,13 @@ impl WorkingSet {
         batch: &'p Batch,
         key_position: impl Fn(&'p [u8]) -> &'p [u8],
     ) {
+        // Positions of a bag have the number of an object behind the key. The read set has whole
+        // keys.
         let from = match start {
             Start::Edge => None,
             Start::At(position) | Start::Past(position) => Some(key_position(position)),
         };
+        // The scan has read up to where it would continue.
         let next = (!batch.done).then(|| key_position(&batch.resume));
         let to = match (next, end, direction) {
             (Some(next), Some(end), Direction::Forward) => Some(next.min(end)),
@@ -384,16 +390,19 @@ impl Multi for View<dyn Multi> {
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        // Reading all objects of the key makes it a read key.
         self.set.note_key(key);
         let mut objects = ViewObjects {
             objects: self.numbered(guard, key),
             changed: false,
+            // `below` says that the objects there are still those of the snapshot.
             below: !self.set.has_written(guard, key),
         };
         f(&mut objects);
         if !objects.changed {
             return;
         }
+        // A key without objects has none in the table after the commit.
         if objects.is_empty() {
             return self.set.write(guard, key, Override::Absent);
         }
@@ -452,6 +461,7 @@ pub(super) fn survivors(value: Override<'_>, there: &[(u64, Vec<u8>)]) -> Surviv
     let new: Vec<(u64, Vec<u8>)> = Listed::of(value)
         .map(|(number, value)| (number, value.to_vec()))
         .collect();
+    // Both lists are in the order of arrival.
     let stays: Vec<bool> = there
         .iter()
         .map(|object| {
