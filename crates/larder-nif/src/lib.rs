@@ -181,6 +181,7 @@ pub extern "C" fn nif_init() -> *const Entry {
         vm_variant: c"beam.vanilla".as_ptr(),
         options: 1,
         sizeof_resource_type_init: std::mem::size_of::<sys::ResourceTypeInit>(),
+        // The oldest release whose interface has all functions that are used.
         min_erts: c"erts-10.4".as_ptr(),
     }))
 }

@@ -19,15 +19,19 @@ fn identity() -> *mut c_void {
 /// Prepares the library: verifies the layout of terms, then registers resource types and atoms. If
 /// it returns `false`, the library must not be used.
 fn prepare(env: *mut Env, info: Word) -> bool {
+    // Words, lists and tuples first: everything below reads them.
     if let Err(why) = layout::prove(env) {
         eprintln!("larder: this Erlang release is not supported: {why}");
         return false;
     }
     atoms::load(env);
     ops::options::load(env);
+    // Resource types must be registered in the callback. Without them there are no tables.
     if !open_resources(env) {
         return false;
     }
+    // The proofs that follow may fail. Then the library works by official functions for these
+    // kinds.
     layout::prove_magic(env, samples(env)[0].word);
     layout::find_largest_integer();
     if layout::is_wanted("heap_top") {

@@ -293,6 +293,8 @@ impl Heap {
     /// anywhere.
     fn block(&self, size: usize) -> *mut Word {
         let own;
+        // Nearly all blocks are small: their tuples are made of a constant sample. One word of a
+        // block is the header of its tuple.
         let sample = match SAMPLE.get(..size - 1) {
             Some(sample) => sample,
             None => {

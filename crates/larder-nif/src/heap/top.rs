@@ -131,6 +131,7 @@ fn tuple_of(env: *mut Env, words: usize) -> (usize, usize) {
 /// Whether the word `at` is the place of the next term, and the next word a place beyond: the first
 /// point of the proof.
 fn follows(env: *mut Env, at: usize) -> bool {
+    // The environment's word is read between two terms, so each of them is checked against it.
     let (_, first_end) = tuple_of(env, 2);
     let (top, end) = words(env, at);
     let (second, second_end) = tuple_of(env, 4);
@@ -138,6 +139,7 @@ fn follows(env: *mut Env, at: usize) -> bool {
         |end: usize, top: usize| end >= top && (end - top).is_multiple_of(size_of::<Word>());
     // The second term may be elsewhere if it didn't fit.
     let stayed = second == top || !is_beyond(end, second_end);
+    // Each equality alone could be a coincidence. All of them together can't.
     top == first_end
         && is_beyond(end, top)
         && stayed

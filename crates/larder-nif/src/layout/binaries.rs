@@ -162,10 +162,14 @@ fn part<'a>(word: Word) -> Option<Bits<'a>> {
     // SAFETY: four words lie behind the header, as `prove_parts` has verified.
     let words = unsafe { words(word, 4) };
     let (size, offset, whole) = (words[0], words[1], words[3]);
+    // The flags have the number of bits in the last byte, and the number of bits that are skipped
+    // in the first.
     let (more, skipped) = (words[2] & 0xFF, words[2] >> 8 & 0xFF);
     if skipped != 0 || !is_boxed(whole) {
+        // A part that begins within a byte is left to the official functions.
         return None;
     }
+    // The whole is a heap binary or a shared one. Nothing else can have parts.
     let whole = match kind(whole) {
         Kind::HeapBinary => bits(whole)?,
         Kind::SharedBinary => shared(whole),

@@ -69,6 +69,8 @@ pub fn is_wanted(kind: &str) -> bool {
 pub fn prove_kinds(env: *mut Env, samples: &Samples) {
     // SAFETY: `env` is the environment of the running load callback.
     unsafe {
+        // Each kind is noted with the header of a sample. A header that was never noted is
+        // `Kind::Other`.
         note(
             enif_make_tuple_from_array(env, [NIL].as_ptr(), 1),
             Kind::Tuple,
@@ -85,6 +87,8 @@ pub fn prove_kinds(env: *mut Env, samples: &Samples) {
             note(bytes, Kind::HeapBinary);
         }
     }
+    // A kind whose proof fails stays unknown: the functions that would read it in place are never
+    // called.
     if is_wanted("integer") {
         prove_integers(env);
     }

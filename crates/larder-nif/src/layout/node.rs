@@ -33,8 +33,11 @@ pub fn here(env: *mut Env) -> Arc<Here> {
 #[cold]
 pub fn look_here(env: *mut Env) -> Arc<Here> {
     // SAFETY: `env` is the running call's.
+    // A reference contains the node's name in any case, also while the node isn't distributed.
     let reference = unsafe { enif_make_ref(env) };
     let here = external_format(env, reference, |etf| {
+        // In front of the name are the version, the tag of the reference and the number of its
+        // words.
         let (text, end) = atom_at(etf, 4)?;
         let creation = u32_at(etf, end)?;
         let name = NodeName {
@@ -46,10 +49,12 @@ pub fn look_here(env: *mut Env) -> Arc<Here> {
             etf: etf[4..end].to_vec(),
         })
     });
+    // Without a readable reference, the name is that of a node that isn't distributed.
     let here = here.unwrap_or(Here {
         name: NodeName::NONE,
         etf: b"\x64\x00\x0dnonode@nohost".to_vec(),
     });
+    // The name hasn't changed. Keep the same allocation, so that callers can compare it.
     if let Some(known) = HERE.read().as_ref().filter(|known| known.name == here.name) {
         return Arc::clone(known);
     }

@@ -122,6 +122,7 @@ pub fn find_largest_integer() {
 /// Whether the host has integers of this number of words.
 fn is_integer(words: usize) -> bool {
     let bytes = words * size_of::<Word>();
+    // The version, the tag of a large integer, its length, and a positive sign; all bits are ones.
     let mut etf = vec![131, 111];
     etf.extend_from_slice(&(bytes as u32).to_be_bytes());
     etf.push(0);

@@ -66,6 +66,7 @@ impl Pids {
         make: &dyn Fn(u32, u32) -> Option<Word>,
     ) -> Option<Pids> {
         // What each bit of id and serial adds to the word of the pid whose id and serial are 0.
+        // A formula exists if each bit of the numbers moves to a fixed bit of the word.
         let mut bits = [0; 64];
         for bit in 0..id_bits {
             bits[bit as usize] = make(1 << bit, 0)? ^ zero;
@@ -91,6 +92,7 @@ impl Pids {
 
     /// Tests the formula in both directions on a variety of pids.
     fn holds(&self, make: &dyn Fn(u32, u32) -> Option<Word>) -> bool {
+        // A fixed sequence of pseudorandom numbers: a proof must not depend on chance.
         let mut x = 0x9E37_79B9_7F4A_7C15u64;
         (0..64).all(|_| {
             x = x
@@ -99,6 +101,8 @@ impl Pids {
             let id = (x >> 33) as u32 & (((1u64 << self.id_bits) - 1) as u32);
             let serial = (x >> 11) as u32 & (((1u64 << self.serial_bits) - 1) as u32);
             let word = make(id, serial);
+            // Both directions must hold, for every sample. One that fails makes the formula
+            // unknown.
             word.is_some()
                 && word == self.word(id, serial)
                 && self.parts(word.unwrap_or(0)) == (id, serial)

@@ -183,6 +183,7 @@ fn check_atoms(env: *mut Env) -> Result<(), &'static str> {
 }
 
 fn check_pointers(env: *mut Env) -> Result<(), &'static str> {
+    // Samples of all kinds of pointers, made by the emulator.
     let mut bytes = NIL;
     // SAFETY: `env` is the environment of the running load callback.
     let (cell, tuple, float, map) = unsafe {
@@ -203,6 +204,7 @@ fn check_pointers(env: *mut Env) -> Result<(), &'static str> {
     if !fits {
         return Err("lists and boxed terms are other words than expected");
     }
+    // Read the cell and the tuple back, and build their words again from the pointers.
     let cells = self::cell(cell) == Some((NIL, NIL));
     let back = boxed(pointer(tuple)) == tuple && cell_word(pointer(cell)) == cell;
     if !cells || !back || self::tuple(tuple) != Some(&[NIL]) {

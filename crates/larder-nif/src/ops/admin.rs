@@ -87,6 +87,8 @@ pub fn rename(call: &Call<'_>) -> Reply {
         return Err(BADARG);
     }
     let name = atoms::from_word(call.env, to);
+    // The name may still belong to a table whose owner has just died. Then it is about to be free,
+    // so try again.
     match table.rename(who(call), called(call), name) {
         Err(Error::AlreadyExists) if !owners::holds_name(call.env, name) => {
             return Err(Raise::Again)
@@ -102,12 +104,14 @@ pub fn give_away(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
     let to = options::local_pid(call, call.args[1])?;
+    // The checks are in the order of `ets`, so that a call with several faults has the same error.
     if !owners::is_alive(call.env, to) {
         return Err(BADARG);
     }
     if table.owner() != who(call) {
         return Err(tables::refused(call, &table, &Error::NotOwner));
     }
+    // The new owner may die at any time. From here on the library learns of it.
     if !owners::watch(call.env, to) {
         return Err(BADARG);
     }
@@ -122,6 +126,8 @@ pub fn give_away(call: &Call<'_>) -> Reply {
 /// setopts(Table, Opts) -> true. Sets the heir; the protection, which is undocumented, as in `ets`;
 /// and the bounds of a bounded table.
 pub fn setopts(call: &Call<'_>) -> Reply {
+    // Errors in the table take precedence over those in the options, so the options' error is kept
+    // until then.
     let wanted = settings(call, call.args[1]);
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_write(who(call)))?;
@@ -143,6 +149,7 @@ pub fn setopts(call: &Call<'_>) -> Reply {
     if let Some(access) = access {
         set = set.and_then(|()| table.set_access(who(call), access));
     }
+    // Options that aren't given stay as they are.
     if ttl.is_some() || idle.is_some() || limits.is_some() {
         let mut bounds = table.bounds().unwrap_or_default();
         bounds.ttl = ttl.unwrap_or(bounds.ttl);
@@ -155,6 +162,7 @@ pub fn setopts(call: &Call<'_>) -> Reply {
         }
         set = set.and_then(|()| table.set_bounds(who(call), &bounds));
     }
+    // `ets` raises a plain `badarg` for a process that isn't the owner.
     match answer(call, &table, set) {
         Err(Raise::Cause(atoms::NOT_OWNER)) => Err(BADARG),
         other => other.map(|()| atoms::TRUE.word()),
@@ -195,6 +203,7 @@ fn settings(call: &Call<'_>, options: Word) -> Result<Settings, Raise> {
 }
 
 fn setting(call: &Call<'_>, option: Word, settings: &mut Settings) -> Result<(), Raise> {
+    // Each option may be given once. A second one is an error, as is an unknown one.
     let again = match layout::tuple(option) {
         Some([tag, parts @ ..]) if *tag == atoms::HEIR.word() => {
             settings.heir.replace(options::heir(call, parts)?).is_some()

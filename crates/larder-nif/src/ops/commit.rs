@@ -78,9 +78,13 @@ pub fn commit_many(call: &Call<'_>) -> Reply {
 fn run(call: &Call<'_>, most: usize) -> Reply {
     // 1.
     let plan = Plan::read(call, call.args[0])?;
+    // Many keys take longer than a normal scheduler should be blocked. The call is repeated on a
+    // dirty one.
     if plan.keys.len() > most {
         return Ok(call.later(entry::commit_many, call.args));
     }
+    // A commit that has lost often takes a turn. Others wait for it, so it can't lose again for
+    // ever.
     let urgent = call.args[1] == atoms::TRUE.word();
     let turn = urgent.then(Turn::take).flatten();
     if turn.is_none() && Turn::is_taken() {
@@ -89,6 +93,7 @@ fn run(call: &Call<'_>, most: usize) -> Reply {
     // 2.
     let tables: SmallVec<[&Arc<Table>; 2]> = plan.tables.iter().collect();
     let key = |(table, key): &(usize, Range<usize>)| (*table, &plan.bytes[key.clone()]);
+    // The engine sorts the keys by their locks.
     let keys: SmallVec<[(usize, &[u8]); 8]> = plan.keys.iter().map(key).collect();
     let mut stopped = None;
     let done = ENGINE.commit_on_keys(&tables, &keys, who(call), |transaction| {
@@ -97,6 +102,7 @@ fn run(call: &Call<'_>, most: usize) -> Reply {
         stopped = with_local(|local| plan.first_that_fails(call, &views, local));
         stopped.is_none()
     });
+    // A commit whose condition failed, or whose operation raised, has changed nothing.
     match (stopped, done) {
         (Some(Ok(n)), Ok(_)) => Ok(call.tuple(&[atoms::FALSE.word(), call.int(n as i64)])),
         (Some(Err(raise)), Ok(_)) => Err(raise),
@@ -132,6 +138,7 @@ impl<'c> Plan<'c> {
             3 if *name == atoms::UPDATE_ELEMENT.word() => Kind::UpdateElement,
             _ => return Err(BADARG),
         };
+        // The keys of objects are in the objects. Those of other operations are arguments.
         match kind {
             Kind::Insert | Kind::InsertNew | Kind::DeleteObject => {
                 each_object(args[1], |object| self.key_of(call, table, object))?;
@@ -194,6 +201,8 @@ impl<'c> Plan<'c> {
 impl Operation<'_> {
     /// Runs the operation on a view of its table. Returns whether its condition holds.
     fn run(&self, call: &Call<'_>, view: &Arc<Table>, local: &mut Local) -> Result<bool, Raise> {
+        // Functions take their arguments from the call. So each operation is run as a call of its
+        // own.
         let own = &with_args(call, self.args);
         let holds = match self.kind {
             Kind::Check => {
@@ -239,6 +248,8 @@ impl Operation<'_> {
         view: &Arc<Table>,
         local: &mut Local,
     ) -> Result<bool, Raise> {
+        // All keys are checked before the first object is inserted, so that a list is inserted
+        // whole or not at all.
         let mut is_new = true;
         each_object(self.args[1], |object| {
             let elements = layout::tuple(object).ok_or(BADARG)?;

@@ -70,10 +70,13 @@ impl Notifier {
 
     fn run(&self) {
         loop {
+            // Wait without work. Any number of writers may add relays meanwhile.
             let mut sleepers = self.sleepers.lock();
             while sleepers.is_empty() {
                 self.signal.wait(&mut sleepers);
             }
+            // Take all of them at once, and send without the lock, so that no writer waits for a
+            // message.
             let woken = std::mem::take(&mut *sleepers);
             drop(sleepers);
             for relay in woken {
@@ -121,6 +124,7 @@ pub fn subscribe(call: &Call<'_>) -> Reply {
 
 /// snapshot_and_subscribe(Table, MatchSpec | all, Limit, Relay) -> {Snapshot, Feed}.
 pub fn snapshot_and_subscribe(call: &Call<'_>) -> Reply {
+    // The owner of the snapshot is the caller. It is watched, so that the snapshot ends with it.
     owners::watch(call.env, call.self_pid());
     let mut snapshot = None;
     let feed = open(call, |table, wishes| {
@@ -146,6 +150,7 @@ fn open(
     let relay = local_pid(call, call.args[3])?;
     let notifier = NOTIFIER.as_ref();
     let notifier = notifier.ok_or(Raise::Cause(atoms::SYSTEM_LIMIT))?;
+    // A filter may ask for the process that calls, such as `self()`. It is evaluated as of now.
     let around = match &filter {
         Some(program) => Surroundings::new(call, program)?,
         None => Surroundings::none(),
@@ -175,6 +180,7 @@ fn open(
         around,
         subscription: Mutex::new(Some(subscription)),
     });
+    // The relay was dead already, so nobody would end the subscription.
     if !feed.monitor(call.env, &relay) {
         feed.end();
     }
@@ -193,6 +199,7 @@ fn filter(call: &Call<'_>, spec: Word) -> Result<Option<Program>, Raise> {
 /// reverse order.
 pub fn feed_next(call: &Call<'_>) -> Reply {
     let feed = FEEDS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    // Only the relay reads. Two readers would get a part of the events each.
     if feed.relay != call.self_pid() {
         return Err(Raise::Cause(atoms::NOT_OWNER));
     }
@@ -213,6 +220,7 @@ pub fn feed_next(call: &Call<'_>) -> Reply {
         }
     };
     events.end();
+    // Events take as long to make as rows. The scheduler is told.
     call.spent(2 * events.count);
     let told = match told {
         Told::Some => atoms::SOME,
@@ -236,6 +244,7 @@ struct Commits<'c> {
 
 impl Commits<'_> {
     fn add(&mut self, seq: u64, event: &FeedEvent<'_>) {
+        // A new number begins another commit. The one before is complete.
         if seq != self.seq {
             self.end();
             self.seq = seq;

@@ -32,10 +32,13 @@ fn finish(
     mut step: impl FnMut(&mut Budget) -> Result<Step, Error>,
 ) -> Result<bool, Error> {
     loop {
+        // Longer slices than on a normal scheduler, since this is a dirty one.
         let mut budget = Budget::new(20_000, Duration::from_millis(20));
         if step(&mut budget)? == Step::Done {
             return Ok(true);
         }
+        // Nobody waits for the result any more. The job is dropped, and with it the unfinished
+        // file.
         if !owners::is_alive(call.env, call.self_pid()) {
             return Ok(false);
         }
@@ -47,6 +50,7 @@ pub fn save(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_read(who(call)))?;
     let path = path(call, call.args[1])?;
+    // The options are read before the file is touched.
     let options = SaveOptions {
         sync: options::flag(call.args[2])?,
         node: node::look_here(call.env).name,
@@ -90,6 +94,7 @@ pub fn load_table(call: &Call<'_>) -> Reply {
     match loaded {
         Ok(table) => Ok(call.tuple(&[atoms::OK.word(), table])),
         Err(Error::File(error)) => Ok(failed(call, &error)),
+        // As in `rename`: the name may be about to become free.
         Err(Error::AlreadyExists) if !holds_name(call, &path) => Err(Raise::Again),
         // Its name is in use, or its options are invalid.
         Err(_) => Ok(call.tuple(&[atoms::ERROR.word(), atoms::ALREADY_EXISTS.word()])),

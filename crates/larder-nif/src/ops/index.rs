@@ -63,6 +63,8 @@ pub fn index_select_some(call: &Call<'_>) -> Reply {
     let limit = select::limit(call.args[3])?;
     let around = Surroundings::new(call, &program)?;
     let job = table.index_select(who(call), name, program.clone(), Some(limit));
+    // What is needed to make the continuation: it must be possible to go on in another call, after
+    // any time.
     let again = IndexAgain {
         name,
         limit,
@@ -75,6 +77,8 @@ pub fn index_select_some(call: &Call<'_>) -> Reply {
 /// index_select_again(Table, Name, Limit, Place, Program) -> the same as index_select_some. The
 /// arguments are the elements of a continuation.
 pub fn index_select_again(call: &Call<'_>) -> Reply {
+    // A continuation is a tuple of plain terms. It may come from anywhere, so all parts are
+    // checked.
     let &[id, index, amount, place, program] = call.args else {
         return Err(BADARG);
     };
@@ -107,6 +111,7 @@ pub fn explain(call: &Call<'_>) -> Reply {
         PlanKind::Scan => atoms::SCAN.word(),
         PlanKind::Index(name) => call.tuple(&[atoms::INDEX.word(), atoms::to_word(call.env, name)]),
     };
+    // Counts beyond the range of small integers don't occur, but must not wrap around.
     let int = |n: u64| call.int(i64::try_from(n).unwrap_or(i64::MAX));
     let rows = explained.rows.map_or(atoms::UNKNOWN.word(), int);
     let indexes = explained.indexes.iter();

@@ -52,6 +52,8 @@ fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {
     let found = tables::with(call, call.args[0], |table| {
         // The caller is alive.
         if table.owner() != tables::who(call) && owners::settle(call.env, table) {
+            // The owner has died, and the table is being deleted, or passed on. Answer as of
+            // afterwards.
             return Err(Raise::Again);
         }
         if !table.is_alive() {
@@ -69,9 +71,11 @@ fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {
 /// derives the others from them.
 fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
     let is = |known: Known| item == known.word();
+    // Settings and properties come from different places. Each item reads only what it needs.
     let int = |n: usize| call.int(n as i64);
     let options = table.options();
     Ok(match () {
+        // The size may have to wait for a list that is being inserted.
         _ if is(atoms::SIZE) => int(tables::answer(call, table, table.settled_size())?),
         _ if is(atoms::MEMORY) => int(table.memory().div_ceil(size_of::<Word>())),
         _ if is(atoms::OWNER) => owners::pid(table.owner()).pid,

@@ -64,6 +64,7 @@ fn begin(call: &Call<'_>, new: bool) -> Reply {
     }
     tables::with(call, call.args[0], |table| {
         answer(call, table, table.check_write(who(call)))?;
+        // Usual for a list that exists already: nothing is encoded in vain.
         if new && is_first_there(call, table, call.args[1]) {
             return Ok(atoms::FALSE.word());
         }
@@ -81,6 +82,7 @@ const LOOK: usize = 256;
 fn is_first_there(call: &Call<'_>, table: &Arc<Table>, list: Word) -> bool {
     let (mut rest, mut first) = (list, None);
     for _ in 0..LOOK {
+        // The list must be checked to its end: another element may be no object, which is an error.
         let Some((object, tail)) = layout::cell(rest) else {
             break;
         };

@@ -35,6 +35,7 @@ fn gather(
     words: &mut SmallVec<[Word; TOGETHER]>,
 ) -> Result<Word, Raise> {
     let mut rest = list;
+    // A slice is limited by the number of keys, and by their bytes, as keys may be long.
     while keys.len() < KEYS && keys.bytes() < BYTES {
         let Some((head, tail)) = layout::cell(rest) else {
             break;
@@ -46,6 +47,7 @@ fn gather(
         words.push(head);
         rest = tail;
     }
+    // An improper list fails here.
     let is_list = rest == NIL || layout::cell(rest).is_some();
     is_list.then_some(rest).ok_or(BADARG)
 }
@@ -78,6 +80,8 @@ impl<'c> FoundLists<'c> {
                 decode::stored(heap, asked, object, self.objects.next());
             }
             None => {
+                // The objects of one key are a list of their own, in front of which the next key's
+                // is begun.
                 let done = std::mem::replace(&mut self.objects, ListBuilder::new(heap));
                 self.lists.next().fill(done.list());
             }

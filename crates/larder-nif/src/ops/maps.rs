@@ -22,6 +22,8 @@ pub fn update_map(call: &Call<'_>) -> Reply {
         answer(call, table, table.check_write(who(call)))?;
         // 1. Encode keys and values, as one tuple of the engine.
         let (mut terms, mut places) = (TermBuf::default(), Places::new());
+        // Positions are read apart from the terms: a malformed list fails before anything is
+        // encoded.
         let count = changes(call.args[2], &mut places).ok_or(BADARG)?;
         let pushed: Result<(), Unreadable> = terms.encode(|out| {
             out.begin_tuple(count);
@@ -37,6 +39,7 @@ pub fn update_map(call: &Call<'_>) -> Reply {
         pushed.map_err(|_| BADARG)?;
         let terms = terms.term().and_then(TermRef::as_tuple).ok_or(BADARG)?;
         let mut terms = terms.iter();
+        // A change without a value removes the key.
         let ops = places.iter().map(|&(pos, has_value)| {
             Some(MapOp {
                 pos,
@@ -49,6 +52,7 @@ pub fn update_map(call: &Call<'_>) -> Reply {
         let mut host = Trees::new(call);
         let done = with_key(call, table, call.args[1], |key| {
             match table.update_map_in(local, asker(call), key, &ops, &mut host) {
+                // `ets` has no such function. The error is that of `update_element` on a bag.
                 Err(Error::TableType) => Err(Raise::Cause(atoms::NONE)),
                 done => answer(call, table, done),
             }

@@ -89,11 +89,13 @@ pub fn parse(call: &Call<'_>, name: Word, list: Word) -> Result<Options, Raise> 
         return Err(BADARG);
     }
     let mut parsed = Parsed {
+        // Some options depend on others, so they are resolved at the end (`finish`).
         options: Options::new(atoms::from_word(call.env, name)),
         counters: None,
     };
     parsed.options.legacy_zero = legacy_zero();
     let mut rest = list;
+    // Options are applied in order, so a later one replaces an earlier one.
     while let Some((option, tail)) = layout::cell(rest) {
         rest = tail;
         match layout::tuple(option) {
@@ -151,6 +153,7 @@ fn plain(option: Word, options: &mut Options) -> Result<(), Raise> {
 fn pair(call: &Call<'_>, tag: Word, parts: &[Word], parsed: &mut Parsed) -> Result<(), Raise> {
     let options = &mut parsed.options;
     let is = |known: Known| tag == known.word();
+    // The heir is the only option with several parts.
     if is(atoms::HEIR) {
         options.heir = heir(call, parts)?;
         return Ok(());
@@ -223,6 +226,8 @@ fn structure(call: &Call<'_>, value: Word, options: &mut Options) -> Result<(), 
         let Some(&[name, value]) = layout::tuple(option) else {
             return Err(BADARG);
         };
+        // The form of the value says its type. Whether the option takes it is checked when the
+        // table is made.
         let value = match (layout::small(value), flag(value)) {
             (Some(n), _) => StructureValue::Int(n),
             (_, Ok(flag)) => StructureValue::Flag(flag),
@@ -245,6 +250,7 @@ pub fn index(call: &Call<'_>, entry: Word) -> Result<IndexDefinition, Raise> {
     if !layout::is_atom(name) {
         return Err(BADARG);
     }
+    // An integer is a position. Anything else is an expression, which is compiled later.
     let on = match layout::small(on) {
         Some(_) => IndexOn::Element(position(on)?),
         None => IndexOn::Expression(owned(call, on)?),

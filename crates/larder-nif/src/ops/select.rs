@@ -146,6 +146,7 @@ fn point_or_scan(
     all: impl FnOnce(Program, Surroundings) -> Reply,
 ) -> Reply {
     let around = Surroundings::new(call, &program)?;
+    // A bound key needs no scan: one look-up, in the same call.
     let Some(key) = program.bound_key(table.keypos()) else {
         return all(program, around);
     };
@@ -259,6 +260,7 @@ fn some_at(
     let mut words = SmallVec::<[Word; 8]>::new();
     larder::with_local(|local| {
         table.select_point(local, who(call), point, &mut |output| {
+            // One more than the limit shows that there are too many. Others needn't be made.
             if words.len() <= limit {
                 words.push(word(call, &output));
             }
@@ -285,6 +287,7 @@ pub fn select_again(call: &Call<'_>) -> Reply {
     let &[id, limit_word, direction_word, place, program] = call.args else {
         return Err(BADARG);
     };
+    // The parts of a continuation are checked: a user may have built it.
     let program = PROGRAMS.get(call.env, program).ok_or(BADARG)?;
     let place = crate::terms::binaries::bytes(call.env, place).ok_or(BADARG)?;
     let (limit, direction) = (limit(limit_word)?, direction(direction_word));
@@ -396,11 +399,13 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
 
 /// Runs the first slice of a job. If it isn't the last one, schedules the next one.
 pub fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, job: Job) -> Reply {
+    // The job is under a mutex, since the resource may be shared. In fact one slice runs at a time.
     let scan = Scan {
         table,
         around,
         job: Mutex::new(job),
     };
+    // Most scans end in their first slice, and never become a resource.
     match slice(call, &scan, layout::NIL)? {
         Ended::Result(word) => Ok(word),
         Ended::More(found) => {
@@ -444,6 +449,7 @@ fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
         }
         other => answer(call, &scan.table, other),
     };
+    // The job is over: release what it holds now, not when the resource is collected.
     if matches!(ended, Ok(Ended::Result(_))) {
         *scan.job.lock() = Job::Over;
         call.spent(budget.spent() / ROWS_A_UNIT);
@@ -461,6 +467,7 @@ fn run(
     let context = scan.around.context();
     let mut job = scan.job.lock();
     let (step, count) = match &mut *job {
+        // One object for each key: the scan runs backwards, and the list is built in order.
         Job::All(job) if scan.table.kind().is_unique() => {
             return all(call, scan, job, found, budget)
         }
@@ -515,6 +522,7 @@ fn all(
     budget: &mut Budget,
 ) -> Result<Ended, larder::Error> {
     let step = stepped(scan, job, budget, &mut |output| {
+        // The row's term is made on the heap of this call, in front of those of earlier slices.
         found = cons(call, word(call, &output), found);
     })?;
     Ok(match step {
@@ -560,6 +568,7 @@ fn all_in_order(
 ) -> Result<Ended, larder::Error> {
     let mut words = Vec::new();
     let step = step(&mut |output| words.push(word(call, &output)))?;
+    // The first slice was the last one. No reversal is needed.
     let over = !matches!(step, ScanStep::More);
     if over && found == layout::NIL {
         return Ok(Ended::Result(call.list(&words)));
@@ -607,6 +616,7 @@ fn some<J: ResultJob>(
         words.push(word(call, &output))
     })?;
     let next = match step {
+        // The limit isn't reached, and the table not finished. Another slice goes on.
         ScanStep::More => return Ok(Ended::More(reversed(call, &words, found))),
         ScanStep::Limit => next(job).unwrap_or(atoms::END_OF_TABLE.word()),
         ScanStep::Done => atoms::END_OF_TABLE.word(),
@@ -634,6 +644,7 @@ fn continuation(call: &Call<'_>, scan: &Scan, job: &SelectJob, again: &Again) ->
         Direction::Forward => atoms::FORWARD,
         Direction::Backward => atoms::BACKWARD,
     };
+    // The program is a resource, so that the continuation needs not compile it again.
     let program = PROGRAMS.make(again.program.clone()).term(call.env);
     Some(call.tuple(&[
         tables::reference(call.env, &scan.table),

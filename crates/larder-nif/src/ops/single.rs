@@ -129,6 +129,7 @@ fn is_there(
     let Some(&key) = elements.get(table.keypos() - 1) else {
         return Ok(false);
     };
+    // The check of rights comes first, as it does in an insert.
     answer(call, table, table.may_write(asker(call)))?;
     with_key(call, table, key, |key| {
         answer(call, table, table.member_in(local, table.owner(), key))
@@ -177,12 +178,14 @@ fn delete_compared(
 ) -> Reply {
     let mut bytes = 0;
     with_key(call, table, elements[table.keypos() - 1], |key| {
+        // The engine calls this without a lock. If the row changes, it calls again.
         let done = table.delete_picked_in(local, asker(call), key, |stored| {
             bytes += stored.size();
             same::object(call.env, elements, &stored.view())
         });
         answer(call, table, done)
     })?;
+    // Comparing a large row takes time, which is told to the scheduler.
     spend_bytes(call, local, bytes);
     Ok(atoms::TRUE.word())
 }

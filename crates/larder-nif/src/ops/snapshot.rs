@@ -15,6 +15,7 @@ use std::sync::Arc;
 
 /// snapshot([Table]) -> [Snapshot], in the order of the tables, all of one instant.
 pub fn snapshot(call: &Call<'_>) -> Reply {
+    // All tables are found, and all rights checked, before any snapshot is taken.
     let tables = tables::get_all(call, call.args[0], |table| {
         answer(call, table, table.check_read(who(call)))?;
         if table.is_snapshot() {
@@ -22,6 +23,7 @@ pub fn snapshot(call: &Call<'_>) -> Reply {
         }
         Ok(())
     })?;
+    // From here on the snapshots end with the caller.
     owners::watch(call.env, call.self_pid());
     let tables: Vec<&Arc<Table>> = tables.iter().collect();
     match with_env(call.env, || ENGINE.snapshot(&tables, who(call))) {
@@ -77,6 +79,7 @@ pub fn diff(call: &Call<'_>) -> Reply {
         }
     }
     let job = match old.diff(&new, who(call)) {
+        // The two are snapshots, but not of the same table.
         Err(Error::TableType) => return Err(Raise::Cause(atoms::OTHER_TABLE)),
         job => Mutex::new(answer(call, &old, job)?),
     };
@@ -111,6 +114,7 @@ fn slice(call: &Call<'_>, diff: &Diff, mut found: Word) -> Result<(Step, Word), 
             }
             Difference::Delete(old) => call.tuple(&[atoms::DELETE.word(), object(old)]),
         };
+        // Differences have no order, so each is put in front.
         found = call.heap.cell(word, found);
     });
     let step = answer(call, &diff.old, step)?;

@@ -126,6 +126,7 @@ impl Terms for Words {
             Kind::Tuple => Look::Tuple(layout::tuple(word).map_or(0, <[Word]>::len)),
             Kind::Map => Look::Map,
             Kind::Float => Look::Leaf(Class::Float),
+            // A short binary on the heap has one form, so it can be compared by its bytes.
             Kind::HeapBinary => {
                 let bytes = layout::heap_binary(word);
                 Look::Leaf(match bytes {
@@ -178,6 +179,7 @@ pub fn program(call: &Call<'_>, word: Word, what: What) -> Result<Program, Raise
 /// Binds a list of values to the parameters of a prepared specification.
 fn bound(call: &Call<'_>, prepared: Word, values: Word) -> Result<Program, Raise> {
     let prepared = PREPARED.get(call.env, prepared).ok_or(BADARG)?;
+    // The number of values is checked while they are read: a list of any length may come.
     let (mut words, mut rest) = (SmallVec::<[Word; 8]>::new(), values);
     while let Some((value, tail)) = layout::cell(rest) {
         if words.len() == prepared.parameters() {
@@ -190,6 +192,7 @@ fn bound(call: &Call<'_>, prepared: Word, values: Word) -> Result<Program, Raise
         return Err(BADARG);
     }
     THREAD.with_borrow_mut(|thread| {
+        // The thread's buffers are borrowed for as long as values are encoded.
         let (env, words) = (call.env, &words[..]);
         let mut given = Given { thread, env, words };
         let program = prepared.bind(words.len(), &mut given);
@@ -382,12 +385,14 @@ pub fn is_compiled(call: &Call<'_>) -> Reply {
 /// run(List, Compiled, Acc) -> the results for the terms of a list, reversed, in front of Acc.
 pub fn run(call: &Call<'_>) -> Reply {
     let program = PROGRAMS.get(call.env, call.args[1]).ok_or(BADARG)?;
+    // What doesn't depend on the term is computed once for all of them.
     let around = Surroundings::new(call, program)?;
     let mut scratch = Scratch::default();
     let mut budget = Budget::slice();
     let (mut rest, mut done) = (call.args[0], call.args[2]);
     let mut buffer = TermBuf::new(Mode::Shared);
     while let Some((tuple, tail)) = layout::cell(rest) {
+        // The term is encoded as a row would be, so that the program runs on the same form.
         buffer
             .encode(|out| encode::term(call.env, tuple, out))
             .map_err(|_| BADARG)?;
@@ -403,6 +408,7 @@ pub fn run(call: &Call<'_>) -> Reply {
         }
         rest = tail;
         let weight = weight(row.bytes().len(), row.outside_bytes());
+        // The rest of the list, and the results so far, are the arguments of the next slice.
         if !budget.spend(1 + (weight / 128) as u32) && layout::cell(rest).is_some() {
             return Ok(call.later(entry::run, &[rest, call.args[1], done]));
         }

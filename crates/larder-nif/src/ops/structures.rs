@@ -14,6 +14,8 @@ pub fn structures(call: &Call<'_>) -> Reply {
 }
 
 fn described(call: &Call<'_>, structure: &Structure) -> Option<Word> {
+    // A name that is too long for an atom doesn't occur. It would make the whole description
+    // absent.
     let types: Option<Vec<_>> = structure.types.iter().map(|t| atom(call, t)).collect();
     let options = structure.options.iter().map(|choice| {
         let default = match choice.range.default() {

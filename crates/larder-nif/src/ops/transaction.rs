@@ -37,6 +37,7 @@ pub fn begin(call: &Call<'_>) -> Reply {
     } else {
         None
     };
+    // Another transaction has priority. The Erlang side waits, and calls again.
     if turn.is_none() && Turn::is_taken() {
         return Ok(atoms::WAIT.word());
     }
@@ -51,6 +52,7 @@ pub fn begin(call: &Call<'_>) -> Reply {
     let running = TRANSACTIONS.make(Running {
         tables,
         transaction,
+        // The turn is given back when the transaction ends, or its process does.
         turn: Mutex::new(turn),
     });
     Ok(call.tuple(&[running.term(call.env), call.list(&views)]))

@@ -22,6 +22,7 @@ fn step(
     from_key: bool,
     mut go: impl FnMut(&mut Local, Option<&[u8]>) -> Result<bool, Error>,
 ) -> Result<bool, Raise> {
+    // Without a key, nothing has to be encoded.
     if !from_key {
         let stepped = go(local, None);
         return answer(call, table, stepped);
@@ -60,6 +61,7 @@ fn found_key(call: &Call<'_>, key: StoredKey<'_>) -> Word {
 #[inline(always)]
 fn to_key(call: &Call<'_>, from_key: bool, way: Direction) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
+        // If there is no next key, nobody calls `see`.
         let mut found = atoms::END_OF_TABLE.word();
         let mut see = |key: StoredKey<'_>| {
             found = found_key(call, key);
@@ -215,6 +217,7 @@ fn stamp(word: Word) -> Result<Stamp, Raise> {
 fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -> Reply {
     let direction = select::direction(call.args[1]);
     let mut shown = Shown::new(call);
+    // In a bag, `firsts` has where the objects of each key begin.
     let mut firsts: SmallVec<[usize; 32]> = SmallVec::new();
     let unique = table.kind().is_unique();
     let step = table.fold(who(call), key, direction, count, &mut |object, first| {
@@ -226,6 +229,7 @@ fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -
     let Stamp(stamp) = answer(call, table, step)?;
     let words = shown.words();
     spend(call, words.len());
+    // A set has one object for each key, so the list is flat.
     let objects = if unique {
         call.list(words)
     } else {

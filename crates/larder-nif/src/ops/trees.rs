@@ -26,6 +26,8 @@ impl MapHost for Trees<'_, '_> {
     #[cold]
     fn changed<'s>(&'s mut self, map: TermRef<'_>, changes: &[Pair<'_>]) -> Option<TermRef<'s>> {
         let (env, heap) = (self.call.env, &self.call.heap);
+        // The emulator makes the new tree: its shape depends on hashes that only the emulator
+        // computes.
         let mut word = decode::term(heap, map);
         for &(key, value) in changes {
             let key = decode::term(heap, key);

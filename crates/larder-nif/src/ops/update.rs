@@ -101,11 +101,14 @@ impl Iterator for CounterOps<'_, '_> {
     fn next(&mut self) -> Option<Self::Item> {
         let op = match layout::cell(self.rest) {
             Some((op, tail)) => {
+                // Move on before the operation is decoded, so that an error doesn't stop the
+                // iteration here.
                 self.rest = tail;
                 let parts = layout::tuple(op).ok_or(BADARG);
                 parts.and_then(|parts| counter_op(self.call, parts))
             }
             None if self.rest == layout::NIL => return None,
+            // The argument is no list: it is a single operation, or just an increment.
             None => {
                 let word = std::mem::replace(&mut self.rest, layout::NIL);
                 self.single(word)
@@ -156,6 +159,7 @@ impl Sums for NewValues<'_, '_> {
 #[inline]
 fn counter_op(call: &Call<'_>, parts: &[Word]) -> Result<CounterOp, Raise> {
     // The counter's place: Pos | {Pos, MapKey} | {Pos, MapKey, Initial}.
+    // The number of parts tells the forms apart.
     let place = *parts.first().ok_or(BADARG)?;
     let in_map = layout::tuple(place);
     let pos = position(
@@ -281,6 +285,7 @@ fn with_row<R>(
     default: Option<Word>,
     f: impl FnOnce(ObjectRef<'_>) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
+    // A default that isn't a tuple has no key, and is refused below.
     let elements = default.and_then(layout::tuple).unwrap_or(&[]);
     let mut elements: SmallVec<[Word; 24]> = elements.into();
     let Some(key) = elements.get_mut(table.keypos() - 1) else {
@@ -324,6 +329,7 @@ pub(super) fn elements_of(
     let mut stack = stack_bytes();
     let mut terms = Writer::at(&mut stack, call.env, Mode::Shared);
     let written = given.iter().try_for_each(|&(_, word)| terms.term(word));
+    // Nothing is changed. `refuse_element` finds out which error comes first.
     if written.is_err() || !is_row(default) {
         return refuse_element(call, table).map(boolean);
     }

@@ -38,9 +38,12 @@ pub fn u32_at(bytes: &[u8], at: usize) -> Option<u32> {
 
 /// Reads an atom of the external format. Returns its text and the place behind it.
 pub fn atom_at(etf: &[u8], at: usize) -> Option<(String, usize)> {
+    // The length has two bytes in some formats and one in others. Both are read, and the tag
+    // chooses.
     let wide = usize::from(*etf.get(at + 1)?) << 8 | usize::from(*etf.get(at + 2)?);
     let narrow = usize::from(*etf.get(at + 1)?);
     let (start, length, latin1) = match etf.get(at)? {
+        // ATOM_EXT, SMALL_ATOM_EXT, ATOM_UTF8_EXT, SMALL_ATOM_UTF8_EXT.
         100 => (at + 3, wide, true),
         115 => (at + 2, narrow, true),
         118 => (at + 3, wide, false),

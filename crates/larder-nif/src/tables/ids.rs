@@ -19,10 +19,13 @@ pub static TABLES: Registered<TableRef> = Registered::new();
 /// The reference to a table, also if the table is named.
 pub fn reference(env: *mut Env, table: &Arc<Table>) -> Word {
     table.with_beside(|kept| {
+        // The resource was made before. All references to the table are equal.
         let held = kept.as_ref().and_then(|kept| kept.downcast_ref());
         if let Some(held) = held.map(|held: &ResourceRef<TableRef>| held.term(env)) {
             return held;
         }
+        // The table keeps its resource, and the resource keeps the table. Deleting the table ends
+        // this circle.
         let held = TABLES.make(TableRef(Arc::clone(table)));
         let word = held.term(env);
         // If the table was deleted meanwhile, don't keep its resource, which would never be freed.

@@ -34,6 +34,7 @@ pub fn with<R>(
     id: Word,
     f: impl FnOnce(&Arc<Table>) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
+    // A named table is found by its name. The epoch is pinned while `f` runs.
     if layout::is_atom(id) {
         let name = atoms::from_word(call.env, id);
         return ENGINE
@@ -56,6 +57,7 @@ pub fn with_local<R>(
 ) -> Result<R, Raise> {
     larder::with_local(|local| {
         let guard;
+        // References come first: they are more common than names.
         let table = match TABLES.get(call.env, id) {
             Some(table) => &table.0,
             None if layout::is_atom(id) => {
@@ -85,6 +87,7 @@ pub fn get_all(
     check: impl Fn(&Arc<Table>) -> Result<(), Raise>,
 ) -> Result<Vec<Arc<Table>>, Raise> {
     let (mut rest, mut tables) = (ids, Vec::new());
+    // An id that occurs twice gives the table twice.
     while let Some((id, tail)) = layout::cell(rest) {
         let table = get(call, id)?;
         check(&table)?;

@@ -175,11 +175,14 @@ fn make(env: *mut Env, atom: Atom) -> Word {
         // SAFETY: the text has the length given, at most 255, and is Latin-1.
         unsafe { enif_make_atom_len(env, text.as_ptr().cast(), text.len()) }
     } else {
+        // Other characters go through the external format: the official function takes Latin-1
+        // only.
         let mut etf = vec![131, 118];
         etf.extend_from_slice(&(text.len() as u16).to_be_bytes());
         etf.extend_from_slice(text.as_bytes());
         from_external_format(env, &etf).unwrap_or(layout::NIL)
     };
+    // Remember the pair. The next look-up is one load.
     if layout::is_atom(word) {
         note(word, atom);
     }

@@ -176,6 +176,7 @@ impl<'p> Writer<'p> {
     /// As `child`, for a term that is neither a small integer nor an atom.
     #[inline(never)]
     fn uncommon(&mut self, word: Word, depth: u32) -> Written {
+        // The order is that of how common the kinds are.
         if layout::is_boxed(word) {
             self.boxed(word, depth)
         } else if layout::is_cell(word) {
@@ -195,6 +196,7 @@ impl<'p> Writer<'p> {
 
     #[inline(always)]
     fn boxed(&mut self, word: Word, depth: u32) -> Written {
+        // One load of the header says the kind. `kind` knows only kinds whose layout was verified.
         match layout::kind(word) {
             Kind::Tuple => match layout::tuple(word) {
                 Some(elements) => self.tuple(elements, word, depth),
@@ -458,6 +460,8 @@ impl<'p> Writer<'p> {
     fn children(&mut self, word: Word) -> Result<Option<Vec<Word>>, Unreadable> {
         if layout::is_cell(word) {
             let (count, tail) = list_length(word);
+            // The tail is known only at the end, but the head comes first. So the list is walked
+            // twice.
             let is_proper = tail == layout::NIL;
             self.out.head(if is_proper { LIST } else { ILIST }, count);
             let mut all = Vec::with_capacity(count + 1);
@@ -477,12 +481,14 @@ impl<'p> Writer<'p> {
             return Ok(None);
         }
         Ok(match layout::kind(word) {
+            // Without a known order of keys, maps are encoded by the official functions.
             Kind::Map if trees::is_order_known() => match layout::flatmap(word) {
                 Some((keys, values)) => {
                     self.out.head(MAP, keys.len());
                     let pairs = keys.iter().zip(values);
                     Some(pairs.flat_map(|(&key, &value)| [key, value]).collect())
                 }
+                // Index keys have large maps in the sorted form, which this function can't write.
                 None if self.mode == Mode::Inline => None,
                 None => trees::read(word).map(|tree| {
                     self.tree_head(&tree);

@@ -119,6 +119,7 @@ fn of_head(env: *mut Env, head: &[u8]) -> Option<Rc<Code>> {
     // Make a template: a fun of this code with `[]` for each free variable.
     bytes.resize(head.len() + free, tags::NIL);
     // SAFETY: a fun with as many free variables as its head says, each `[]`: one whole term.
+    // Check the result before it is used as a template.
     let word = official::decode(env, unsafe { TermRef::trusted(&bytes) })?;
     if layout::kind(word) != layout::Kind::Fun || layout::fun(word, free).iter().any(|&w| w != NIL)
     {

@@ -25,8 +25,10 @@ pub fn encode_reference(
     word: Word,
     out: &mut Encoder<'_>,
 ) -> Result<bool, Unreadable> {
+    // Read the numbers off the external format, which has them in all releases.
     let (text, creation, words) = external_format(env, word, parse_reference).ok_or(Unreadable)?;
     let node = node_of(env, &text, creation);
+    // Whether a reference is magic can't be seen in its numbers. All that may be are anchored.
     let kept = node == Node::Local && may_be_magic(&words);
     if kept && out.mode() != Mode::Inline {
         out.reference_kept(&words, anchor(word, true));
@@ -83,6 +85,7 @@ fn encode_through_etf(
     out: &mut Encoder<'_>,
 ) -> Result<bool, Unreadable> {
     let mut bytes = Vec::new();
+    // First into plain bytes in inline mode. References in these are found and anchored afterwards.
     to_bytes(env, word, &mut bytes)?;
     // SAFETY: one whole term in inline mode, without handles.
     let term = unsafe { TermRef::trusted(&bytes) };
@@ -123,6 +126,7 @@ fn magic_words(reference: TermRef<'_>) -> Option<ReferenceNumbers> {
 /// and its numbers.
 fn magic_places(term: TermRef<'_>) -> Vec<(usize, usize, ReferenceNumbers)> {
     let base = term.bytes().as_ptr() as usize;
+    // Walk with a stack of terms, not recursively: the term may be deep.
     let mut places = Vec::new();
     let mut todo = vec![term];
     while let Some(term) = todo.pop() {
@@ -142,6 +146,7 @@ fn magic_places(term: TermRef<'_>) -> Vec<(usize, usize, ReferenceNumbers)> {
             }
         }
     }
+    // The stack has visited them in another order.
     places.sort_unstable_by_key(|place| place.0);
     places
 }
@@ -173,6 +178,7 @@ fn encode_anchored(
 
 /// Decodes a stored term through the external format.
 pub fn decode(env: *mut Env, term: TermRef<'_>) -> Option<Word> {
+    // An anchor holds the reference itself, and copying that is exact.
     if let Some(anchor) = term.anchor() {
         let kept = anchor
             .kept()
@@ -181,6 +187,7 @@ pub fn decode(env: *mut Env, term: TermRef<'_>) -> Option<Word> {
             return Some(kept.copy(env));
         }
     }
+    // The node's name may change meanwhile. `of_this_node` notices, and repeats.
     of_this_node(env, &|here, out| {
         let mut etf = Vec::new();
         etf::encode(term, &here.name, &mut etf);

@@ -38,6 +38,7 @@ struct Run<'t>(&'t [u8]);
 impl<'t> Run<'t> {
     /// Whether the first of the terms is identical to this one. If so, moves behind it.
     fn begins_with(&mut self, env: *mut Env, word: Word, depth: u32) -> bool {
+        // Containers: compare the heads, and then the children, without encoding anything.
         if let (Some(elements), Some(depth)) = (layout::tuple(word), depth.checked_sub(1)) {
             return self.head(TUPLE) == Some(elements.len())
                 && elements.iter().all(|&e| self.begins_with(env, e, depth));
@@ -45,6 +46,7 @@ impl<'t> Run<'t> {
         if let (true, Some(depth)) = (layout::is_cell(word), depth.checked_sub(1)) {
             return self.begins_with_list(env, word, depth);
         }
+        // A leaf, or a container that is too deep.
         let stored = self.next();
         if let Some(n) = layout::small(word) {
             stored.as_int() == Some(n)

@@ -122,6 +122,8 @@ pub fn prove(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) {
     if layout::flatmap_header().is_none() || !layout::is_wanted("map") {
         return;
     }
+    // Older releases order atoms in small maps by their texts, newer ones by their numbers. Larder
+    // has to agree.
     let known = match atom_order(heap) {
         Some(Order::Less) => true,
         Some(_) => {
@@ -132,6 +134,7 @@ pub fn prove(heap: &Heap, comes_back: &dyn Fn(Word) -> bool) {
     };
     // Ordering: Relaxed, as in `is_order_known`.
     ORDER_KNOWN.store(known, Ordering::Relaxed);
+    // Without a known order, trees aren't read either: their pairs are sorted by the same order.
     if known && layout::is_wanted("tree") && prove_trees(heap, comes_back).is_some() {
         larder_term::set_tree_maps();
     }

@@ -135,8 +135,8 @@ impl<'t> Operations<'t> {
         step: impl FnOnce(Term) -> Step,
     ) -> Self {
         let place = self.place(table);
-        // The key is known now, so `commit` can lock it before any operation runs. Of several errors
-        // it reports the first.
+        // The key is known now, so `commit` can lock it before any operation runs. Of several
+        // errors it reports the first.
         match table.object(tuple) {
             Ok(object) => self.keys.push((place, object.key().to_vec())),
             Err(error) => self.wrong = self.wrong.or(Some(error)),

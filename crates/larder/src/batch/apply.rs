@@ -203,8 +203,8 @@ impl ListBatch {
         let Some(indexes) = &op.store.layers().indexes else {
             return Ok(());
         };
-        // A write of this key would have to settle it first, which needs the lock of the progress. So
-        // what is there now is what the insert will replace.
+        // A write of this key would have to settle it first, which needs the lock of the progress.
+        // So what is there now is what the insert will replace.
         let mut there = Values::default();
         op.store.index.copy(op.guard, key, &mut there);
         let mut old = None;

@@ -138,6 +138,7 @@ impl Watched<dyn Unique> {
         (old, new): (Option<&[u8]>, Option<&[u8]>),
         after: &mut After,
     ) {
+        // The layer below has noted why the object goes, if it was expired or evicted.
         let gone = match self.bounded {
             true => take_gone(),
             false => Gone::Deleted,
@@ -153,6 +154,7 @@ impl Watched<dyn Unique> {
             key,
             (number, ahead),
             dropped,
+            // The closure runs only if a snapshot needs the old value.
             &mut |number, record| {
                 let version = match old {
                     None => Override::Absent,
@@ -280,9 +282,11 @@ impl Unique for Watched<dyn Unique> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
+        // Step 1. The lock is held until the write is settled.
         let _lock = self.lock(key);
         let mut after = After::begin(&self.history, guard, key);
         let mut late = None;
+        // Steps 2 and 3. A refused write changes nothing, and keeps no version.
         let was = self.index.put(guard, key, value, &mut |old| {
             let puts = predicate(old);
             if puts && planted(Fault::LateVersion) {
@@ -391,6 +395,7 @@ impl WatchedObjects<'_> {
             (write_number, self.ahead),
             dropped,
             &mut |number, record| {
+                // All objects of the key become one version, whichever of them changes.
                 if objects.is_empty() {
                     return undo::push(number, Override::Absent, record);
                 }
@@ -516,6 +521,7 @@ impl Multi for Watched<dyn Multi> {
         let _lock = self.lock(key);
         let mut after = After::begin(&self.history, guard, key);
         self.index.update(guard, key, &mut |objects| {
+            // The wrapper preserves all objects before the first change that `f` makes.
             let mut objects = WatchedObjects {
                 objects,
                 history: &self.history,

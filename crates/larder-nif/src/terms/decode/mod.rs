@@ -144,6 +144,8 @@ fn step<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
         tag @ SMALL.. => (Word::from(tag - SMALL) << 4 | 0xF, input.behind(1)),
         tag @ INT1..=INT8 => {
             let (value, behind) = input.integer(tag);
+            // A value that is no small integer of the emulator's, which has 60 bits, lies on the
+            // heap.
             let word = layout::small_word(value).unwrap_or_else(|| boxed_int(heap, value));
             (word, behind)
         }
@@ -158,6 +160,7 @@ fn step<'b>(heap: &Heap, input: Reader<'b>, place: Slot, depth: u32) -> Reader<'
         }
         BIN => return binary(heap, input, place),
         LIST => return list(heap, input, place, depth),
+        // The empty tuple may lie anywhere, so the emulator makes it.
         TUPLE if input.byte(1) != 0 => return tuple(heap, input, place, depth),
         _ => return rare(heap, input, place, depth),
     };
@@ -335,12 +338,14 @@ fn open<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> (Open, Reader<'b>) {
     let (behind, children) = head(input.bytes(), 0);
     let children = children as usize;
     let container = match input.byte(0) {
+        // The container's word goes into its slot now. Its children are written into it later.
         TUPLE => {
             let (word, slots) = heap.tuple(children);
             place.fill(word);
             Open::Tuple(slots)
         }
         MAP | TREE_MAP => {
+            // The emulator makes maps of all pairs at once, so they are collected first.
             let (words, slots) = PendingMap::new(children / 2);
             Open::Map {
                 slots,

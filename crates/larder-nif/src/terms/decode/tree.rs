@@ -17,6 +17,7 @@ pub fn make<'b>(
     depth: u32,
 ) -> Option<Reader<'b>> {
     let headers = headers();
+    // The proof has failed, so a node's header isn't known.
     if headers[0] == 0 {
         return None;
     }

@@ -85,6 +85,7 @@ impl Unique for Writes {
     }
 
     fn update<'v>(&self, _: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        // One lock for the whole update: the callback sees the record that it replaces.
         let mut records = self.records.lock();
         let position = self.position_of(key);
         let mut new = Vec::new();
@@ -107,6 +108,7 @@ impl Unique for Writes {
             Start::At(position) => Bound::Included(position),
             Start::Past(position) => Bound::Excluded(position),
         };
+        // The scan stops when the batch is full. What is left begins at `resume`.
         let mut add = |(position, record): (&Vec<u8>, &Vec<u8>)| {
             if batch.len() == MOST {
                 // Forward, the next batch begins at this entry. Backward, it begins before the last
