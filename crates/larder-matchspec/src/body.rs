@@ -76,6 +76,8 @@ impl Gives {
             Gives::Constant(constant) => Outcome::Term(constants.term(*constant)),
             Gives::Element(position) => Outcome::Term(raw::view(fields.run(*position))),
             Gives::Built(pieces) => {
+                // One pass over the pieces, in the order of the encoding. Nothing is computed, so
+                // nothing can fail.
                 let arena = &mut scratch.arena;
                 arena.clear();
                 for &piece in pieces {
@@ -119,6 +121,7 @@ fn bindings(places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
         to: pool.len(),
     };
     let elements = places.iter().map(|place| place.map(Piece::Element));
+    // A variable that isn't a whole element has no place. The machine then has to make the list.
     let pieces = std::iter::once(Some(Piece::Raw(head))).chain(elements);
     pieces
         .collect::<Option<_>>()

@@ -49,6 +49,8 @@ impl Clause {
     ) -> bool {
         // The tests find elements by position without a check, so check the arity first.
         let enough = match self.head.shape {
+            // A head that is a tuple matches tuples of its own size only. Any other head needs as
+            // many elements as its tests look at.
             Shape::Tuple { arity, .. } => row.tuple_arity() == Some(arity),
             _ => self.least == 0 || row.tuple_arity().is_some_and(|arity| arity >= self.least),
         };

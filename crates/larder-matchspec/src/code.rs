@@ -72,7 +72,10 @@ impl Code {
     pub(crate) fn of(template: Template, held: Option<Term>) -> Result<Code, CompileError> {
         let map = Map::of(&template.bytes);
         let source = Source::new(&template, &map);
+        // 1. Look at the shape of all clauses. So an error of form is reported before any error
+        // within a clause.
         let count = look_over(&source)?;
+        // Folded constants are added to the pool as well.
         let mut pool = Vec::with_capacity(template.bytes.len() + POOL_ROOM);
         pool.extend_from_slice(&template.bytes);
         let (mut ir, mut clauses) = (Ir::default(), Vec::with_capacity(count));
@@ -82,6 +85,7 @@ impl Code {
             compile_clause(&source, at, &mut ir, &mut pool, clause)
                 .map_err(|fault| fault.in_clause(index))?;
         }
+        // 2. Note what a caller must know before it runs the program.
         let asks =
             |op: &Op| matches!(op, Op::Call(func, _) | Op::CallOne(func, _) if func.asks_context());
         let asks = |clause: &Clause| clause.checks.iter().chain(&clause.result).any(asks);
@@ -119,6 +123,8 @@ impl Code {
         if kept.keypos == keypos {
             kept
         } else {
+            // A table of another kind has the key elsewhere. Its demands are derived anew, which is
+            // rare.
             others.insert(work_out())
         }
     }
@@ -178,6 +184,8 @@ fn parts(source: &Source<'_>, at: usize) -> Option<Parts> {
 
 /// Checks the shape of all clauses before any is compiled. Returns their number.
 fn look_over(source: &Source<'_>) -> Result<usize, CompileError> {
+    // The form of every clause is checked first, then that of guards and bodies. So errors of form
+    // come before all others.
     let count = match source.head(0) {
         Head::List(count) => count,
         Head::Improper(_) => return Err(Fault::ImproperList.overall()),
@@ -220,7 +228,9 @@ fn compile_clause(
     clause: &mut Clause,
 ) -> Result<(), Fault> {
     let Parts { head, guards, body } = parts(source, at).ok_or(Fault::NotAClause)?;
+    // 1. The head, which says which variables there are.
     head::compile(source, head, &mut clause.head)?;
+    // 2. Guards and bodies become nodes. Only then is it known which variables are read.
     let first_node = ir.len();
     let mut lowering = Lowering {
         source,
@@ -238,10 +248,13 @@ fn compile_clause(
     for at in source.each(body) {
         last = Some(lowering.expression(at)?);
     }
+    // 3. Variables that nothing reads are as good as `'_'`.
     let used = used(ir, first_node, clause.head.variables.len());
     if !matches!(clause.head.shape, Shape::Any) {
         clause.head.prune(&used);
     }
+    // 4. What can be decided on single elements becomes a test. What is left of guards becomes
+    // instructions.
     test::of_head(&mut clause.head, &mut clause.tests);
     let reader = Reader {
         ir,
@@ -257,6 +270,7 @@ fn compile_clause(
         }
         .check(guard, &mut clause.tests);
     }
+    // A row is walked once, from the left. So tests are in the order of their positions.
     clause.tests.sort_by_key(|test| test.position);
     clause.least = clause.tests.last().map_or(0, |test| test.position);
     // Only the last expression of a body has an effect.

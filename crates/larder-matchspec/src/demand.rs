@@ -127,11 +127,13 @@ impl Demands {
             position: keypos,
             is_key,
         } = element.unwrap_or_default();
+        // A key with a map in it matches more than itself, unless `ets` takes such a key as exact.
         let names_key = |clause: &Clause| {
             let place = key_place(source, clause, keypos);
             place.is_some_and(|at| source.is_closed(at))
         };
         let exact = is_key && bound::exact_map_keys() && clauses.iter().all(names_key);
+        // All clauses write their prefixes into one buffer.
         let mut written = Vec::new();
         let each = clauses.iter().map(|clause| {
             let mut analysis = Analysis {
@@ -183,6 +185,7 @@ impl Analysis<'_> {
     /// The demand of the clause, or `None` if no object can match it. If `exact` is true, a pattern
     /// without variables matches only itself, even if it contains a map.
     fn demand(&mut self, keypos: Option<usize>, exact: bool) -> Option<Demand> {
+        // A head that is neither a tuple nor a variable matches no row.
         let pattern = match (&self.clause.head.shape, keypos) {
             (Shape::Other, _) => return None,
             (Shape::Tuple { .. }, Some(keypos)) => {
@@ -190,7 +193,9 @@ impl Analysis<'_> {
             }
             _ => None,
         };
+        // A guard that is never true makes the clause demand nothing at all.
         let (facts, choices) = self.facts()?;
+        // Without a variable and without a map, the pattern is one key.
         let is_constant =
             |&at: &usize| self.source.is_ground(at) || exact && self.source.is_closed(at);
         let constant = pattern
@@ -223,6 +228,7 @@ impl Analysis<'_> {
         while let Some(id) = nodes.pop() {
             match ir.node(id) {
                 Node::And(parts) | Node::AndAlso(parts) => nodes.extend_from_slice(ir.of(parts)),
+                // An `or` says something only if each of its operands does.
                 Node::Or(parts) | Node::OrElse(parts) => choices.extend(self.choice(ir.of(parts))),
                 Node::Const(Constant::Fixed(span)) if &self.pool[span.range()] != TRUE => {
                     return None
@@ -239,11 +245,13 @@ impl Analysis<'_> {
         let Node::Call(Func::Cmp(cmp), parts) = self.ir.node(id) else {
             return None;
         };
+        // A comparison has two operands.
         let [a, b] = *self.ir.of(parts) else {
             return None;
         };
         let (about, cmp, constant) = match (self.ir.constant(a), self.ir.constant(b)) {
             (None, Some(constant)) => (a, cmp, constant),
+            // `5 < X` says the same as `X > 5`.
             (Some(constant), None) => (b, cmp.flipped(), constant),
             _ => return None,
         };
@@ -312,6 +320,7 @@ impl Analysis<'_> {
         out: &mut SmallVec<[Piece; 4]>,
     ) -> Stop {
         let mut parts: SmallVec<[Part; 8]> = smallvec![Part::Pattern(pattern)];
+        // The parts that are still to be written, the next one on top.
         while let Some(part) = parts.pop() {
             let at = match part {
                 Part::Cons => {
@@ -324,6 +333,7 @@ impl Analysis<'_> {
                 }
                 Part::Pattern(at) => at,
             };
+            // A part without variables is written when the arguments are known.
             if self.source.is_ground(at) {
                 out.push(Piece::Constant(self.source.constant(at)));
                 continue;
@@ -353,6 +363,8 @@ impl Analysis<'_> {
                         return Stop::Unknown;
                     };
                     match equal_to(slot, equalities) {
+                        // An equality makes the variable a constant. Without one, the prefix ends
+                        // here, and other facts about the variable may narrow the range.
                         Some(constant) => out.push(Piece::Constant(constant)),
                         None => return Stop::Variable(slot),
                     }

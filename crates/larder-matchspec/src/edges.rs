@@ -9,9 +9,12 @@ pub(crate) type Edge = Bound<Vec<u8>>;
 /// Turns a range of what follows a prefix into a range of order keys. (No order key begins with
 /// 0xFF. So what follows an end within the prefix also begins with the prefix.)
 pub(crate) fn within(prefix: Vec<u8>, (low, high): (Edge, Edge)) -> (Edge, Edge) {
+    // All keys that begin with the prefix.
     if let (Bound::Unbounded, Bound::Unbounded, false) = (&low, &high, prefix.is_empty()) {
         return (Bound::Included(prefix.clone()), after(prefix));
     }
+    // An end is what follows the prefix. The order keys of the parts lie one behind the other, so
+    // both are concatenated.
     let put = |end: Vec<u8>| [&prefix[..], &end].concat();
     let low = match low {
         Bound::Unbounded if prefix.is_empty() => low,

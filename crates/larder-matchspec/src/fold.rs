@@ -15,6 +15,8 @@ use crate::{
 /// Evaluates an expression that doesn't read the row. Returns the encoded value; `None` if the
 /// evaluation fails.
 pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8>> {
+    // The same generator and the same machine as for a row, so that a folded expression has the
+    // value that it would have had.
     let mut ops = Ops::new();
     let reader = Reader {
         ir,
@@ -28,6 +30,7 @@ pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8
         ops: &mut ops,
     }
     .value(id);
+    // There is no row. An expression that reads one isn't folded.
     let mut scratch = Scratch::new();
     let (row, context) = (Row::none(), Context::none());
     let mut fields = Fields::of(&row);

@@ -208,6 +208,7 @@ fn binary(name: &str) -> Option<Func> {
         "/=" => Func::Cmp(Cmp::Ne),
         "=:=" => Func::Cmp(Cmp::Same),
         "=/=" => Func::Cmp(Cmp::NotSame),
+        // `+` and `-` of one operand are other functions, see `unary`.
         other => return arithmetic(other).map(Func::Arith),
     })
 }

@@ -157,12 +157,14 @@ fn value_all(tasks: &mut Tasks, parts: &[NodeId]) {
 impl Gen<'_> {
     /// Emits instructions that push the value of an expression.
     pub(crate) fn value(&mut self, root: NodeId) {
+        // The task on top is done first. So tasks are pushed in reverse order.
         let mut tasks: Tasks = smallvec![Task::Value(root)];
         let mut jumps: Vec<Vec<usize>> = Vec::new();
         while let Some(task) = tasks.pop() {
             match task {
                 Task::Value(id) => self.node(id, &mut tasks, &mut jumps),
                 Task::Op(op) => self.ops.push(op),
+                // The target isn't known yet: the jump is filled in by `Land`.
                 Task::Jump { and, to } => {
                     jumps[to].push(self.ops.len());
                     self.ops
@@ -187,6 +189,7 @@ impl Gen<'_> {
     /// Emits the instruction of a node whose operands need no instructions. Otherwise pushes tasks:
     /// first for the operands, then for the node itself.
     fn node(&mut self, id: NodeId, tasks: &mut Tasks, jumps: &mut Vec<Vec<usize>>) {
+        // An operand that lies in the row or the pool is read there, without an instruction for it.
         if let Some(operand) = self.direct(id) {
             return self.ops.push(Op::Push(operand));
         }
@@ -200,6 +203,7 @@ impl Gen<'_> {
                 self.call(func, self.reader.ir.of(parts), tasks);
             }
             Node::And(parts) => {
+                // The operands come first, and the instruction takes them off the stack.
                 tasks.push(Task::Op(Op::And(self.reader.ir.of(parts).len() as u32)));
                 value_all(tasks, self.reader.ir.of(parts));
             }
@@ -232,12 +236,15 @@ impl Gen<'_> {
                 Some(a) => return self.ops.push(Op::CallOne(func, a)),
                 None => tasks.push(Task::Op(Op::Call(func, 1))),
             },
+            // At most one operand is computed, so it is on top of the stack, and the other one is
+            // read in place.
             [a, b] => match (self.direct(a), self.direct(b)) {
                 (Some(a), Some(b)) => return self.ops.push(Op::CallTwo(func, a, b)),
                 (None, Some(b)) => {
                     tasks.push(Task::Op(Op::CallTop(func, b)));
                     return tasks.push(Task::Value(a));
                 }
+                // A comparison may be turned around, so its left operand may be read in place, too.
                 (Some(a), None) if matches!(func, Func::Cmp(_)) => {
                     tasks.push(Task::Op(Op::CallTop(func.turned(), a)));
                     return tasks.push(Task::Value(b));
@@ -258,6 +265,7 @@ impl Gen<'_> {
         tasks: &mut Tasks,
         jumps: &mut Vec<Vec<usize>>,
     ) {
+        // All jumps of one operator lead to the same place.
         let to = jumps.len();
         jumps.push(Vec::new());
         tasks.push(Task::Land(to));
@@ -316,6 +324,7 @@ impl Gen<'_> {
     /// The nodes of a term that must be computed, in the order in which `build` meets them: the
     /// tail of a list comes before its elements.
     fn waiting(&self, root: NodeId) -> SmallVec<[NodeId; 8]> {
+        // Walk over the term as `build` does. The parts that are found are computed before it.
         let mut found = SmallVec::new();
         let mut nodes: SmallVec<[NodeId; 8]> = smallvec![root];
         while let Some(id) = nodes.pop() {
@@ -326,6 +335,7 @@ impl Gen<'_> {
             match self.reader.ir.node(id) {
                 Node::Tuple(parts) => nodes.extend(self.reader.ir.of(parts).iter().rev().copied()),
                 Node::Map(_) => nodes.extend(self.pairs(id).into_iter().rev()),
+                // `build` writes the head of a list first, for which it needs the tail.
                 Node::List(parts) => {
                     let (elements, tail) = split_list(self.reader.ir.of(parts));
                     if self.is_computed(tail) {
@@ -347,6 +357,7 @@ impl Gen<'_> {
         let Node::Map(parts) = self.reader.ir.node(id) else {
             return Vec::new();
         };
+        // Pairs are sorted by the bytes of their keys, which are constants.
         let mut pairs: Vec<(&[u8], NodeId, NodeId)> = Vec::new();
         for pair in self.reader.ir.of(parts).chunks_exact(2) {
             let key = self.reader.ir.constant(pair[0]);
@@ -369,6 +380,8 @@ impl Gen<'_> {
             Tail(Operand),
         }
         self.ops.push(Op::Build);
+        // Parts that were computed lie on the stack, the first one deepest. `met` counts those that
+        // have been written.
         let mut met = 0;
         let next = |met: &mut u32| {
             *met += 1;
@@ -407,6 +420,7 @@ impl Gen<'_> {
                     } else {
                         self.operand(tail)
                     };
+                    // With a tail that is known, the head says at once how long the list is.
                     match operand {
                         Some(operand) => {
                             if self.list_head(count, operand) {

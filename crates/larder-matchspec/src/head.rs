@@ -140,6 +140,7 @@ pub(crate) fn compile(source: &Source<'_>, at: usize, head: &mut Match) -> Resul
     head.at = at;
     variables(source, at, &mut head.variables);
     head.places.resize(head.variables.len(), None);
+    // A head that is a variable or `'_'` matches everything. There is nothing to compare.
     if let Some(atom) = source.atom(at) {
         head.whole = (!head.variables.is_empty()).then_some(0);
         if atom == atoms::UNDERSCORE || head.whole.is_some() {
@@ -159,6 +160,8 @@ pub(crate) fn compile(source: &Source<'_>, at: usize, head: &mut Match) -> Resul
     let Head::Tuple(arity) = source.head(at) else {
         return walk.pattern(at);
     };
+    // Each element has its own range of steps, so that one element can be tested without the
+    // others.
     let mut elements = SmallVec::new();
     for (index, part) in source.each(at).enumerate() {
         let from = walk.steps.len();
@@ -179,10 +182,12 @@ fn variables(source: &Source<'_>, at: usize, found: &mut SmallVec<[u32; 4]>) {
         match source.head(at) {
             Head::Leaf => found.extend(source.atom(at).and_then(wire::variable)),
             Head::Map(_) => places.extend(source.each(at).skip(1).step_by(2)),
+            // Keys of maps are constants, so only values have variables.
             _ if source.is_ground(at) => {}
             _ => source.each(at).for_each(|at| places.push(at)),
         }
     }
+    // Usually variables occur once, in ascending order.
     if !found.is_sorted_by(|a, b| a < b) {
         found.sort_unstable();
         found.dedup();
@@ -204,6 +209,8 @@ impl Walk<'_, '_> {
         self.visit(at);
         while let Some(task) = self.tasks.pop() {
             match task {
+                // The parts of a container are visited from the left, which is the order of the
+                // encoding.
                 Task::Visit(at) => self.visit(at),
                 Task::Rest(at) => {
                     let step = match self.loose(at) {
@@ -229,8 +236,10 @@ impl Walk<'_, '_> {
     /// Emits the step of a constant or a variable. Of a container, emits the step that opens it,
     /// and pushes tasks for its parts.
     fn visit(&mut self, at: usize) {
+        // A constant has one step, however large it is.
         if self.source.is_ground(at) {
             let constant = self.source.constant(at);
+            // Only terms with one encoding may be compared by their bytes.
             let other_bytes = match self.source.argument(at) {
                 Some((_, class)) => class == Class::Other,
                 None => wire::may_hold_handles(self.source.term(at)),
@@ -301,7 +310,9 @@ impl Walk<'_, '_> {
             return Some(Step::Skip);
         }
         let number = wire::variable(atom)?;
+        // The variable is among those that were collected, so the search succeeds.
         let slot = self.variables.binary_search(&number).unwrap_or(0);
+        // The first occurrence binds, every other one compares.
         match self.bound.get_mut(slot) {
             Some(bound) if !*bound => {
                 *bound = true;
@@ -343,6 +354,8 @@ impl Match {
     /// reads it.
     pub(crate) fn prune(&mut self, used: &[bool]) {
         let mut needed: SmallVec<[bool; 8]> = SmallVec::from_slice(used);
+        // A variable that occurs twice is compared in the head, so it is needed even if no
+        // expression reads it.
         for step in &self.steps {
             if let Step::Same(slot) | Step::RestSame(slot) = step {
                 needed[*slot as usize] = true;

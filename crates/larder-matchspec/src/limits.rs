@@ -113,6 +113,7 @@ pub(crate) fn of_clause<'p>(
         demands,
         index,
     } = clause;
+    // The clause can't match any object, whatever the arguments are.
     let Some(demand) = &demands.each[index] else {
         return Limit::Nothing;
     };
@@ -125,6 +126,8 @@ pub(crate) fn of_clause<'p>(
         demands,
         demand,
     };
+    // Facts about the whole key are used as they are. Those about its parts narrow the range behind
+    // the prefix.
     let facts = demand.facts.iter().copied();
     let (whole, parts): (Facts, Facts) = facts.partition(|fact| analysis.is_key(fact.about));
     // Step 1.
@@ -135,12 +138,14 @@ pub(crate) fn of_clause<'p>(
             Limit::Keys(keys)
         };
     }
+    // Without an order of keys, a range is no help.
     if order == KeyOrder::Hash {
         return Limit::Full;
     }
     // Step 2.
     let (mut low, mut high) = analysis.prefix_range(&parts);
     // Step 3.
+    // Both ranges hold, so the narrower end counts on each side.
     if !whole.is_empty() {
         (low, high) = edges::tighter((low, high), analysis.range(whole.iter()));
     }
@@ -184,6 +189,8 @@ impl<'p> Analysis<'p> {
     /// `{element,N,'$_'}` there. Both trees are walked in step.
     fn is_expression(&self, id: NodeId, wanted: Expression<'_>) -> bool {
         let (ir, other) = (&self.code.ir, &wanted.code.ir);
+        // Two expressions may be written differently and mean the same: in one program by a
+        // variable, in the other by `element/2`.
         let mut pairs: SmallVec<[(NodeId, NodeId); 4]> = smallvec![(id, wanted.id)];
         while let Some((id, with)) = pairs.pop() {
             let (parts, others) = match (ir.node(id), other.node(with)) {
@@ -207,6 +214,7 @@ impl<'p> Analysis<'p> {
                 (Node::Tuple(parts), Node::Tuple(others))
                 | (Node::List(parts), Node::List(others))
                 | (Node::Map(parts), Node::Map(others)) => (parts, others),
+                // Anything else may be the same, but need not be: then the fact isn't used.
                 _ => return false,
             };
             let (parts, others) = (ir.of(parts), other.of(others));
@@ -224,6 +232,7 @@ impl<'p> Analysis<'p> {
         let &[position, object] = call else {
             return false;
         };
+        // The position must be a constant of the other program.
         let position = other
             .code
             .ir
@@ -239,6 +248,8 @@ impl<'p> Analysis<'p> {
     /// with the same variables and constants. A pattern with `'_'` in it cannot be built anew.
     fn is_pattern(&self, pattern: usize, id: NodeId) -> bool {
         let ir = &self.code.ir;
+        // The expression is walked over together with the pattern. Every part must come out as it
+        // was matched.
         let mut pairs: SmallVec<[(usize, NodeId); 4]> = smallvec![(pattern, id)];
         while let Some((at, id)) = pairs.pop() {
             let parts = match (ir.node(id), self.source.head(at)) {
@@ -322,6 +333,7 @@ impl<'p> Analysis<'p> {
         if demand.prefix.is_empty() && demand.stop == Stop::Unknown {
             return (Bound::Unbounded, Bound::Unbounded);
         }
+        // The prefix was written when the program was compiled. Only arguments are filled in here.
         let mut prefix = Vec::with_capacity(PREFIX_ROOM);
         for piece in &demand.prefix {
             match *piece {
@@ -335,6 +347,7 @@ impl<'p> Analysis<'p> {
             // The prefix is the whole key.
             Stop::End => return (Bound::Included(prefix.clone()), Bound::Included(prefix)),
             Stop::Unknown => (Bound::Unbounded, Bound::Unbounded),
+            // The prefix ends at a variable: facts about it give the ends of the range.
             Stop::Variable(slot) => {
                 let about = |fact: &&Fact| self.code.ir.node(fact.about) == Node::Var(slot);
                 self.range(facts.iter().filter(about))
@@ -393,6 +406,8 @@ fn equals(cmp: Cmp, constant: TermRef<'_>, order: KeyOrder) -> Option<Keys> {
 /// Whether a key can satisfy a fact about the whole key. In an ordered table the key stands for all
 /// terms equal to it, so it is dropped only if none of them satisfies the fact.
 fn allows(cmp: Cmp, key: TermRef<'_>, constant: TermRef<'_>, order: KeyOrder) -> bool {
+    // Whether a key is dropped must be certain. One that might satisfy the fact stays, and the
+    // program decides.
     let equal = key.eq_term(constant);
     match (cmp, order) {
         (Cmp::Gt, _) => key.cmp_term(constant).is_gt(),
@@ -411,6 +426,7 @@ fn allows(cmp: Cmp, key: TermRef<'_>, constant: TermRef<'_>, order: KeyOrder) ->
 fn has_identifier(term: TermRef<'_>) -> bool {
     let bytes = term.bytes();
     let mut at = 0;
+    // Walk over the heads. No recursion, however deep the term is.
     while at < bytes.len() {
         let run = &bytes[at..];
         let (head, body) = wire::open(run);

@@ -83,6 +83,7 @@ impl Lowering<'_, '_> {
     /// # Errors
     /// The leftmost fault.
     pub(crate) fn expression(&mut self, at: usize) -> Result<NodeId, Fault> {
+        // The cost is that of the levels above, so it grows with the nesting.
         let mut tasks: Tasks = smallvec![Task::Visit { at, cost: 0 }];
         let mut done = Done::new();
         while let Some(task) = tasks.pop() {
@@ -98,6 +99,7 @@ impl Lowering<'_, '_> {
                     done.push(nil);
                 }
                 Task::Join { form, parts } => {
+                    // The parts of a node are the last ones that were finished.
                     let node = self.join(form, &done[done.len() - parts..]);
                     done.truncate(done.len() - parts);
                     done.push(node);
@@ -116,6 +118,7 @@ impl Lowering<'_, '_> {
         tasks: &mut Tasks,
         done: &mut Done,
     ) -> Result<(), Fault> {
+        // What the term is, its parts, and what its level costs.
         let (form, parts, cost) = match self.source.head(at) {
             Head::Leaf => {
                 let node = self.leaf(at)?;
@@ -184,11 +187,13 @@ impl Lowering<'_, '_> {
         let Some(number) = wire::variable(atom) else {
             return Ok(constant);
         };
+        // A variable in a guard must be one of the head's.
         let slot = self
             .scope
             .variables
             .binary_search(&number)
             .map_err(|_| Fault::Unbound(number))?;
+        // The head is one variable, which stands for the whole object.
         if self.scope.whole == Some(slot as u32) {
             return Ok(Node::Object);
         }
@@ -198,6 +203,7 @@ impl Lowering<'_, '_> {
     /// Reads a tuple: `{{…}}`, a parameter, `{const,X}`, a boolean form or a call.
     fn tuple(&self, at: usize) -> Result<Tuple, Fault> {
         let mut parts = self.source.parts(at);
+        // `{}` is no call. The empty tuple is written `{{}}`.
         let Some(&first) = parts.first() else {
             return Err(Fault::NotACall);
         };
@@ -217,6 +223,7 @@ impl Lowering<'_, '_> {
             };
             return Ok(Tuple::Constant(self.source.constant(only)));
         }
+        // A variable can't be called.
         if wire::variable(name).is_some() {
             return Err(Fault::NotACall);
         }
@@ -232,6 +239,7 @@ impl Lowering<'_, '_> {
             atoms::ANDALSO => Form::AndAlso,
             atoms::ORELSE => Form::OrElse,
             _ => {
+                // The number of operands belongs to the name, as in Erlang.
                 let found = Func::find(name.text(), parts.len()).map(Form::Call);
                 let form = found.ok_or(Fault::NoFunction(name, parts.len()))?;
                 return Ok(Tuple::Form(form, parts));

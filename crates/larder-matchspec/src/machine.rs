@@ -87,6 +87,8 @@ impl<'a> Machine<'a, '_> {
         work: impl FnOnce(&mut Machine<'a, '_>) -> R,
     ) -> R {
         scratch.arena.clear();
+        // The stack's memory is that of earlier runs. It is taken out, since its values have
+        // another lifetime.
         let mut stack = take(&mut scratch.stack, many);
         let mut vars = take(&mut scratch.vars, many);
         let result = work(&mut Machine {
@@ -130,6 +132,7 @@ impl<'a> Machine<'a, '_> {
             other => match self.flat(other) {
                 Val::Term(term) => Found::Term(term),
                 Val::Arena(span) => Found::Arena(span),
+                // A value that is no term yet is written to the arena.
                 short => {
                     let from = self.arena.len();
                     self.put(short);
@@ -184,11 +187,14 @@ impl<'a> Machine<'a, '_> {
         while let Some(op) = ops.get(at) {
             at += 1;
             match *op {
+                // Instructions are in the order in which their results are needed, so each takes
+                // its operands off the top.
                 Op::Push(operand) => {
                     let value = self.operand(operand);
                     self.stack.push(value);
                 }
                 Op::Call(func, args) => self.call(func, usize::from(args))?,
+                // A few functions need no more than the head of an element.
                 Op::CallOne(func, a) => match self.part_of_field(func, a) {
                     Some(value) => self.stack.push(value),
                     None => self.call_one(func, a)?,
@@ -200,6 +206,7 @@ impl<'a> Machine<'a, '_> {
                 // The first argument is on the top of the stack and the result replaces it.
                 Op::CallTop(func, b) => {
                     let ints = self.top_int().zip(self.int(b));
+                    // Two small integers need no values.
                     match ints.and_then(|(a, b)| builtins::of_ints(func, a, b)) {
                         Some(value) => self.replace_top(value),
                         None => self.call_top(func, b)?,
@@ -388,9 +395,12 @@ impl<'a> Machine<'a, '_> {
     /// Evaluates `and` and `or`, which are strict: every operand must be a boolean, even after one
     /// that already decides.
     fn all(&mut self, count: usize, and: bool) -> Result<(), Fail> {
+        // The operands are the last `count` values of the stack.
         let base = self.stack.len().saturating_sub(count);
         let mut result = Some(and);
         for value in &self.stack.as_slice()[base..] {
+            // All operands are looked at, also behind one that decides, since one that is no
+            // boolean makes the call fail.
             match value.truth() {
                 Some(truth) if truth != and => result = result.map(|_| truth),
                 Some(_) => {}
@@ -425,6 +435,7 @@ impl<'a> Machine<'a, '_> {
     /// Executes an instruction that constructs a term. `Build` and `Built` bracket the others: what
     /// is appended to the arena between them is one encoded term.
     fn write(&mut self, op: Op) {
+        // The arena only grows during a run. So a part that was written stays where it is.
         match op {
             Op::Build => self.building = self.arena.len(),
             Op::Raw(span) => self.arena.extend_from_slice(self.constants.pool(span)),
@@ -461,6 +472,7 @@ impl<'a> Machine<'a, '_> {
                 .extend_from_slice(if value { TRUE } else { FALSE }),
             Val::Int(n) => self.arena.extend_from_slice(Short::int(n).bytes()),
             Val::Term(term) => self.arena.extend_from_slice(term),
+            // The value is in the arena already, and is copied behind what is there.
             Val::Arena(span) => self.arena.extend_from_within(span.range()),
             Val::Rest { count, proper, run } => {
                 wire::push_head(
@@ -505,12 +517,14 @@ impl<'a> Machine<'a, '_> {
     /// tail, whether the whole list is then proper, and the run of the encoded elements; `None` if
     /// `value` is not a list and the whole list is therefore improper.
     fn as_list(&self, value: Val<'a>) -> Option<(usize, bool, Run<'a>)> {
+        // A list that is known by its rest is taken apart already.
         let (bytes, arena) = match value {
             Val::Rest { count, proper, run } => return Some((count as usize, proper, run)),
             Val::Term(term) => (term, None),
             Val::Arena(span) => (&self.arena[span.range()], Some(span)),
             _ => return None,
         };
+        // The empty list contributes no elements, and makes the list proper.
         if bytes == NIL {
             return Some((0, true, Run::Slice(&[])));
         }
@@ -602,6 +616,7 @@ impl<'a> Machine<'a, '_> {
     /// variables are written into the arena. The latter two are written once for each clause or row
     /// and then found in `object` and `bindings`.
     pub(crate) fn flat(&mut self, value: Val<'a>) -> Val<'a> {
+        // The row and the list of variables are written at most once.
         let known = match value {
             Val::Object => self.object,
             Val::Bindings => self.bindings,

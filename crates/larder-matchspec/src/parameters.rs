@@ -130,8 +130,10 @@ impl Prepared {
     /// # Complexity
     /// As [`Program::compile`].
     pub fn compile(spec: TermRef<'_>) -> Result<Prepared, CompileError> {
+        // The program keeps the specification: handles in its constants are counted there.
         let held = Term::from(spec);
         let whole = Template::whole(held.bytes());
+        // The map of the specification says where each term ends. `marks` are its parameters.
         let map = Map::of(&whole.bytes);
         let source = Source::new(&whole, &map);
         let mut reader = Reader {
@@ -142,6 +144,7 @@ impl Prepared {
             count: 0,
         };
         reader.spec()?;
+        // The template has the code's constants, `fills` say how arguments are made of values.
         let (template, fills, count) = (reader.template, reader.fills, reader.count);
         let code = Arc::new(Code::of_prepared(template, held)?);
         Ok(Prepared { code, fills, count })
@@ -172,7 +175,10 @@ impl Prepared {
                 values: given,
             }));
         }
+        // Arguments are in the order of the holes.
         let mut arguments = Arguments::new();
+        // A parameter that is a whole argument is passed on as it is. Others are put together from
+        // bytes.
         for fill in &self.fills {
             match fill {
                 Fill::Value(place) => match values.value(*place).map_err(Unbound::Value)? {
@@ -251,6 +257,8 @@ pub(crate) fn number(source: &Source<'_>, at: usize) -> Option<i64> {
 
 /// All tuples `{bind, N}`, in the order of their places.
 fn marks(source: &Source<'_>) -> Vec<Mark> {
+    // The tail of a list is a parameter in another place than an element: it may not be part of an
+    // argument.
     let tails = source.compounds().filter_map(|at| match source.head(at) {
         Head::Improper(n) => source.each(at).nth(n),
         _ => None,
@@ -317,6 +325,7 @@ impl Reader<'_> {
     fn clause(&mut self, at: usize) -> Result<(), Fault> {
         let parts = match self.source.tuple(at) {
             Some(parts) if parts.len() == 3 => parts,
+            // What isn't a clause is copied, and refused when the template is compiled.
             _ => {
                 self.copy(at, self.source.end(at));
                 return Ok(());
@@ -325,6 +334,7 @@ impl Reader<'_> {
         if number(&self.source, parts[0]).is_some() {
             return Err(Fault::ParameterAsHead);
         }
+        // The head of the clause, then its three parts in order.
         self.head_of(at);
         let mut tasks = Tasks::new();
         read_all(
@@ -418,6 +428,7 @@ impl Reader<'_> {
     /// Leaves a hole in the template for a term that consists of parameters and constants only, and
     /// records how the term is made of the values.
     fn argument(&mut self, at: usize) -> Result<(), Fault> {
+        // Numbers are checked here, so that the error names the parameter.
         let marks: SmallVec<[Mark; 4]> = self.marks_in(at).into();
         for mark in &marks {
             if !(1..=MOST).contains(&mark.number) {
@@ -427,8 +438,11 @@ impl Reader<'_> {
         }
         let place = |mark: &Mark| mark.number as usize - 1;
         let fill = match marks[..] {
+            // Most arguments are a single parameter.
             [mark] if mark.at == at => Fill::Value(place(&mark)),
             _ => {
+                // Otherwise the bytes between the parameters are kept, and the values put between
+                // them.
                 let (mut pieces, mut from) = (Vec::new(), at);
                 for mark in &marks {
                     pieces.push(Piece::Raw(self.source.bytes(from, mark.at).to_vec()));

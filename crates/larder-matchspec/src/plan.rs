@@ -47,6 +47,7 @@ impl Plan {
         match self {
             Plan::Full => true,
             Plan::Nothing => false,
+            // A key of an ordered_set stands for all terms that are equal to it.
             Plan::Keys(keys) => keys.iter().any(|known| match order {
                 KeyOrder::Hash => known.as_ref().identical(key),
                 KeyOrder::Ordered => known.as_ref().eq_term(key),
@@ -102,6 +103,8 @@ impl Program {
     /// # Complexity
     /// That of `plan`, times the size of the expression for each guard.
     pub fn plan_of_expression(&self, other: &Program, order: KeyOrder) -> Plan {
+        // The indexed expression was compiled as a guard, so that it is a node that can be
+        // compared.
         let guard = other
             .code
             .clauses
@@ -144,6 +147,8 @@ impl Program {
                 demands,
                 index,
             };
+            // A clause that matches nothing adds nothing. One that may match anything ends the
+            // search.
             match limits::of_clause(clause, subject, order) {
                 Limit::Nothing => {}
                 Limit::Keys(found) => keys.extend(found),
@@ -159,6 +164,7 @@ impl Program {
         match (range, order) {
             (None, _) if keys.is_empty() => Plan::Nothing,
             (None, _) => Plan::Keys(distinct(keys, order)),
+            // A table without an order can't scan a range.
             (Some(_), KeyOrder::Hash) => Plan::Full,
             // Some clauses have keys, others a range: extend the range to the keys.
             (Some((mut low, mut high)), KeyOrder::Ordered) => {
@@ -181,6 +187,7 @@ impl Program {
 fn distinct(mut keys: Vec<Term>, order: KeyOrder) -> Vec<Term> {
     match order {
         KeyOrder::Ordered => {
+            // Equal keys are one key of an ordered_set.
             keys.sort_by(|a, b| a.as_ref().cmp_term(b.as_ref()));
             keys.dedup_by(|a, b| a.as_ref().eq_term(b.as_ref()));
         }

@@ -81,6 +81,7 @@ impl Program {
     pub(crate) fn specification(&self) -> Template {
         let (template, constants) = (&self.code.template, self.constants());
         let mut whole = Template::new();
+        // Arguments are put where the template has their holes, of one byte each.
         let mut from = 0;
         for (index, hole) in (0..).zip(&template.holes) {
             let at = hole.at as usize;
@@ -167,6 +168,7 @@ impl Program {
         constants: &Constants<'_>,
     ) -> Option<usize> {
         let mut at = from;
+        // The tests of a clause are cheap. Clauses that fail them never start the machine.
         while let Some(clause) = self.code.clauses.get(at) {
             if clause.passes(row, fields, constants) {
                 return Some(at);
@@ -209,6 +211,7 @@ impl Program {
         scratch: &'s mut Scratch,
     ) -> Option<Outcome<'s>> {
         let (row, constants) = (input.row, environment.constants);
+        // Several clauses need a larger stack than one.
         let memory = Memory {
             scratch: &mut *scratch,
             many: self.code.many,

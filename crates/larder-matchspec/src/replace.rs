@@ -67,12 +67,15 @@ impl Text<'_> {
 fn keeps_key(text: &Text<'_>, (head, body): (usize, usize), keypos: usize) -> bool {
     let source = &text.source;
     let mut expressions = source.each(body);
+    // A body has exactly one expression here. Others were refused.
     let (Some(body), None) = (expressions.next(), expressions.next()) else {
         return false;
     };
+    // The object itself has its own key.
     if source.atom(body) == Some(atoms::DOLLAR_UNDERSCORE) {
         return true;
     }
+    // The key's element must be the same in the head and in the body.
     let key_of = |at: usize| source.tuple(at)?.get(keypos.checked_sub(1)?).copied();
     let Some(key) = key_of(head) else {
         return false;
@@ -123,6 +126,7 @@ fn is_old_key(source: &Source<'_>, at: usize, keypos: usize) -> bool {
 /// constant.
 fn same(text: &Text<'_>, pattern: usize, expression: usize, constant: bool) -> bool {
     let source = &text.source;
+    // Both terms are walked over together.
     let mut pairs: SmallVec<[_; 4]> = smallvec![(pattern, expression, constant)];
     while let Some((a, b, constant)) = pairs.pop() {
         let mut zip = |b: usize, constant: bool| {
@@ -145,6 +149,7 @@ fn same(text: &Text<'_>, pattern: usize, expression: usize, constant: bool) -> b
             }
             continue;
         }
+        // What can't be proved is refused, even if it would keep the key.
         let holds = match (source.head(b), constant) {
             (Head::Map(_), _) => false,
             (Head::Leaf, _) => same_leaf(source, a, b, constant),

@@ -35,6 +35,7 @@ impl<'a> Row<'a> {
     /// Any term.
     pub(crate) fn plain(term: TermRef<'a>) -> Row<'a> {
         let bytes = term.bytes();
+        // A tuple is taken apart, so that its elements are found like those of a stored object.
         match wire::open(bytes) {
             (Head::Tuple(arity), at) => Row {
                 arity: arity as u32,

@@ -47,6 +47,7 @@ impl Map {
         let mut open: SmallVec<[(usize, usize); 8]> = SmallVec::new();
         let mut at = 0;
         loop {
+            // Enter one term. Its parts, if it has any, come next.
             let (parts, next) = map.enter(bytes, at);
             if parts > 0 {
                 open.push((map.ends.len() - 1, parts));
@@ -54,6 +55,7 @@ impl Map {
                 continue;
             }
             at = next;
+            // The term may be the last part of several containers.
             loop {
                 match open.last_mut() {
                     None => return map,
@@ -77,6 +79,7 @@ impl Map {
         let (head, body) = wire::open(run);
         if head == Head::Leaf {
             if wire::atom(run).is_some_and(wire::is_loose) {
+                // Variables, `'_'` and maps match more than one term.
                 self.loose.push(at);
             }
             return (0, at + larder_term::skip(run));
@@ -84,6 +87,7 @@ impl Map {
         if matches!(head, Head::Map(_)) {
             self.loose.push(at);
         }
+        // The end isn't known yet. For a container without parts it is behind the head.
         self.ends.push((at, at + body));
         (part_count(head), at + body)
     }

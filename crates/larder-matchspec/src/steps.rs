@@ -36,6 +36,7 @@ impl<'k> MapKey<'k> {
     /// follows the key that the run begins with.
     #[inline]
     fn behind<'a>(&self, run: &'a [u8]) -> Result<&'a [u8], &'a [u8]> {
+        // Compare eight bytes at once: most keys are atoms or short binaries.
         if let (true, Some(&eight)) = (self.plain, run.first_chunk()) {
             // No encoding of a key is a prefix of another.
             if (u64::from_le_bytes(eight) ^ self.eight) << self.unused == 0 {
@@ -43,6 +44,7 @@ impl<'k> MapKey<'k> {
             }
             return Err(wire::split(run).1);
         }
+        // A long key, or one with several encodings.
         let (key, value) = wire::split(run);
         match raw::whole(key).identical(raw::whole(self.key)) {
             true => Ok(value),
@@ -75,6 +77,7 @@ impl<'a> Machine<'a, '_> {
     /// Whether the row matches. If so, the variables that are read have their values.
     #[inline]
     pub(crate) fn matches(&mut self, head: &'a Match) -> bool {
+        // State of an earlier clause is of no use.
         self.frames.clear();
         self.maps.clear();
         match &head.shape {
@@ -89,6 +92,7 @@ impl<'a> Machine<'a, '_> {
                 .whole()
                 .is_some_and(|whole| self.steps(&head.steps, whole).is_some()),
             // The tests have checked the arity.
+            // Each element is matched by its own steps. Those that were tests have none.
             Shape::Tuple { elements, .. } => elements.iter().all(|element| {
                 let run = self.fields.run(element.position);
                 self.steps(&head.steps[element.steps.clone()], run)
@@ -126,6 +130,8 @@ impl<'a> Machine<'a, '_> {
             // term.
             Step::Eq(constant) => run.strip_prefix(self.constants.get(constant)),
             Step::EqTerm(constant) => {
+                // Equal bytes are the same term. Different ones may be, if the term has several
+                // forms.
                 let wanted = self.constants.get(constant);
                 run.strip_prefix(wanted).or_else(|| {
                     if !self.constants.has_other_forms(constant) {
@@ -165,6 +171,7 @@ impl<'a> Machine<'a, '_> {
                     (Head::Improper(n), at) => (n, false, at),
                     _ => return None,
                 };
+                // A list with a loose tail must have at least as many elements as the pattern.
                 self.frames.push((n.checked_sub(count as usize)?, proper));
                 Some(&run[at..])
             }
@@ -191,6 +198,8 @@ impl<'a> Machine<'a, '_> {
         match step {
             Step::OpenMap(in_order) => match wire::open(run) {
                 (Head::Map(n), at) => {
+                    // A large map isn't in the order of its keys. Its beginning is remembered, and
+                    // each key searched from there.
                     let in_order = in_order && n <= LARGEST_IN_ORDER;
                     self.frames.push((n, in_order));
                     if !in_order {
@@ -216,6 +225,7 @@ impl<'a> Machine<'a, '_> {
                 wanted.find(pairs, left)
             }
             Step::CloseMap => {
+                // What is left of the map's pairs has no demands.
                 let (left, in_order) = self.frames.pop()?;
                 if !in_order {
                     self.maps.pop();
@@ -229,6 +239,7 @@ impl<'a> Machine<'a, '_> {
     /// The rest of the open list, which begins here, and what follows the list.
     fn rest(&mut self, run: &'a [u8]) -> Option<(Val<'a>, &'a [u8])> {
         let (count, proper) = self.frames.pop()?;
+        // What is left of the list is a run of its own, which needs no copy.
         let left = skip_terms(run, count + usize::from(!proper));
         let body = &run[..run.len() - left.len()];
         let value = match (count, proper) {

@@ -156,6 +156,7 @@ impl Template {
         found: &mut Found<T::Term>,
     ) -> bool {
         self.clear();
+        // One clause: a list of one tuple of three.
         self.bytes
             .extend_from_slice(&[tags::LIST, 1, tags::TUPLE, 3]);
         let mut reader = Reader {
@@ -164,6 +165,8 @@ impl Template {
             found,
             long: None,
         };
+        // A head that can't be split leaves the template unusable. The caller compiles the whole
+        // specification then.
         if reader.head(head).is_err() || reader.long.is_some() {
             return false;
         }
@@ -188,6 +191,8 @@ impl Template {
 
     /// A hash of the template.
     pub fn hash(&self) -> u64 {
+        // Templates are short, so the hash is a few multiplications. Equal hashes are compared by
+        // bytes.
         let mix = |hash: u64, word: u64| {
             (hash ^ word)
                 .wrapping_mul(0x9E37_79B9_7F4A_7C15)
@@ -198,6 +203,7 @@ impl Template {
         let rest = rest.fold(1, |word, &byte| word << 8 | u64::from(byte));
         let word = |word: &[u8]| word.try_into().map_or(0, u64::from_le_bytes);
         let hash = words.map(word).fold(rest, mix);
+        // Holes of other classes have other code.
         let holes = self.holes.iter();
         let hash = holes.fold(hash, |hash, hole| {
             mix(hash, u64::from(hole.at) << 2 | hole.class as u64)
@@ -215,6 +221,7 @@ impl Template {
         let (mut template, mut found) = (Template::new(), Found::new());
         let mut arguments = Arguments::new();
         let terms = Bytes(spec.bytes());
+        // Handles must be counted, which templates don't do.
         if !spec.has_handles() && template.read(&terms, Place::Term(0), &mut found) {
             for place in found {
                 if let Place::Term(at) = place {
@@ -293,6 +300,7 @@ impl<T: Terms> Reader<'_, T> {
         self.template.bytes.extend_from_slice(&[tags::LIST, 0]);
         let mut count = 1usize;
         let tail = loop {
+            // Walk along the cells: their number isn't known before the end.
             each(self, head)?;
             match self.terms.look(rest) {
                 Look::Cell(next, tail) => (head, rest) = (next, tail),
@@ -301,6 +309,7 @@ impl<T: Terms> Reader<'_, T> {
             }
             count += 1;
         };
+        // A count of one byte is all that was reserved.
         if count > 0x7F {
             self.long = Some(at);
         }
@@ -378,12 +387,14 @@ impl<T: Terms> Reader<'_, T> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Whole);
         };
+        // Remember how far the template has got. A ground container is taken back to here.
         let mark = self.mark();
         let part = match self.terms.look(term) {
             Look::Leaf(class) => {
                 self.hole(class, term);
                 return Ok(Part::Ground);
             }
+            // A variable or `'_'` makes all containers around it loose.
             Look::Atom(atom) if wire::is_loose(atom) => {
                 self.atom(atom);
                 return Ok(Part::Loose);
@@ -398,6 +409,7 @@ impl<T: Terms> Reader<'_, T> {
             }
             Look::Map => return Ok(Part::Map),
             Look::Tuple(arity) => {
+                // Elements are read in order. Each is written as if it stayed.
                 wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
                 let mut all = Part::Ground;
                 for element in self.terms.elements(term) {
@@ -445,6 +457,7 @@ impl<T: Terms> Reader<'_, T> {
                 return Ok(Expression::Open);
             }
             Look::Cell(head, rest) => {
+                // As in a head: a list of constants is one constant.
                 let mark = self.mark();
                 let mut all = Expression::Literal;
                 let tail = self.list(head, rest, |reader, element| {
@@ -467,6 +480,7 @@ impl<T: Terms> Reader<'_, T> {
 
     /// Reads a tuple in a guard or a body: `{{…}}`, `{const,X}`, or a call.
     fn tuple(&mut self, term: T::Term, arity: usize, depth: u32) -> Result<Expression, Whole> {
+        // The same for a call: if all operands are constants, it is read again as a whole.
         let mark = self.mark();
         let mut parts = self.terms.elements(term);
         let first = parts.next().ok_or(Whole)?;
@@ -487,6 +501,7 @@ impl<T: Terms> Reader<'_, T> {
             drop(parts);
             return self.constant(constant);
         }
+        // Whether an operand may be an argument depends on the function: see the module's rule 2.
         let leaves = takes_arguments(name);
         let mut all = Expression::Constant;
         for part in parts {

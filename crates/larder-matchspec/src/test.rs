@@ -93,9 +93,11 @@ impl Test {
         fields: &mut Fields<'_>,
         constants: &Constants<'_>,
     ) -> bool {
+        // A pair reads two elements. All other tests read one.
         if let Is::Pair(cmp, other) = self.is {
             return pair(cmp, fields, self.position, other);
         }
+        // `run` begins with the element, and has the following ones behind it.
         let run = fields.run(self.position);
         match self.is {
             Is::Int(cmp, n) => compare_to_int(cmp, run, n),
@@ -126,6 +128,7 @@ impl Test {
 /// Whether steps match the beginning of a run. The steps bind and remember nothing.
 #[inline(never)]
 fn matches(steps: &[Step], mut run: &[u8], constants: &Constants<'_>) -> bool {
+    // The bytes are consumed from the left, as the steps say.
     for step in steps {
         let used = match *step {
             Step::Eq(constant) => {
@@ -191,6 +194,7 @@ impl Type {
     /// Whether a term with this tag is of the type.
     #[inline]
     fn has(self, tag: u8) -> bool {
+        // The tags of integers are in two ranges.
         let integer = matches!(
             tag,
             tags::SMALL..|tags::INT1..=tags::INT8| tags::BIG_POS | tags::BIG_NEG
@@ -227,6 +231,8 @@ fn compare_runs(cmp: Cmp, a: &[u8], b: &[u8]) -> bool {
 
 /// Compares any term with a constant. Tries fast comparisons of the bytes first.
 fn compare_to_constant(cmp: Cmp, run: &[u8], constant: &[u8]) -> bool {
+    // The fastest comparison that applies is taken: by value for floats, by bytes for binaries, by
+    // bytes for equality.
     if let (Some(x), false) = (wire::float(constant), cmp.is_exact()) {
         return compare_to_float(cmp, run, x);
     }
@@ -256,6 +262,7 @@ fn equal(run: &[u8], constant: &[u8]) -> Option<bool> {
         )
     };
     let mut at = 0;
+    // Compare head by head, up to the first one that differs.
     while at < constant.len() {
         let next = larder_term::head(constant, at).0;
         if run.get(at..next) != Some(&constant[at..next]) {
@@ -311,11 +318,14 @@ pub(crate) fn of_head(head: &mut Match, tests: &mut Tests) {
     };
     elements.retain(|element| {
         let position = element.position;
+        // An element is a test if it has no effect but to match or not.
         let is = match steps[element.steps.clone()] {
             [Step::Bind(slot)] => {
                 places[slot as usize] = Some(position);
                 return false;
             }
+            // The other element is bound by its position. If it isn't an element as a whole, the
+            // steps stay.
             [Step::Same(slot)] => match places[slot as usize] {
                 Some(other) => Is::Pair(Cmp::Same, other),
                 None => return true,
@@ -378,6 +388,7 @@ impl Reader<'_> {
             return None;
         };
         let position = |id: NodeId| self.position(pool, id, sure);
+        // Which side is an element decides the form. If both are, the later one has the test.
         match (func, self.ir.of(parts)) {
             (Func::Cmp(cmp), &[a, b]) => match (position(a), position(b)) {
                 // The test is at the later position: a row that has this element has the other one,
@@ -426,6 +437,7 @@ impl Reader<'_> {
 
     /// The fastest test for a comparison with a constant.
     fn compares(&self, pool: &[u8], cmp: Cmp, constant: Constant) -> Is {
+        // Whether the comparison asks for equality, for inequality, or for an order.
         let equal = match cmp {
             Cmp::Same | Cmp::Eq => Some(true),
             Cmp::NotSame | Cmp::Ne => Some(false),
@@ -441,6 +453,7 @@ impl Reader<'_> {
                 };
             }
         };
+        // Constants of the code: their form is known now.
         if let Some(n) = wire::int(bytes) {
             return Is::Int(cmp, n);
         }
@@ -462,12 +475,14 @@ impl Reader<'_> {
     /// object. If `sure` is set, it must be certain that the row has that element.
     fn position(&self, pool: &[u8], id: NodeId, sure: bool) -> Option<usize> {
         match self.ir.node(id) {
+            // A variable that stands for a whole element has a place.
             Node::Var(slot) => self.places.get(slot as usize).copied().flatten(),
             Node::Call(Func::Element, parts) => {
                 let &[position, tuple] = self.ir.of(parts) else {
                     return None;
                 };
                 let position = wire::int(self.ir.constant(position)?.fixed(pool)?)?;
+                // Positions count from 1, and must be within the head's arity to be sure.
                 let position = usize::try_from(position).ok().filter(|&p| p > 0)?;
                 let has = match self.arity {
                     Some(arity) => position <= arity,

@@ -23,6 +23,7 @@ pub(crate) enum Head {
 /// The head of the first term of a run, and where its parts begin (0 for a leaf).
 #[inline]
 pub(crate) fn open(run: &[u8]) -> (Head, usize) {
+    // The shape says how the count is to be read. Leaves have none.
     let shape: fn(usize) -> Head = match run.first() {
         Some(&tags::TUPLE) => Head::Tuple,
         Some(&tags::LIST) => Head::List,
@@ -160,11 +161,13 @@ impl Short {
     /// An integer.
     #[inline]
     pub(crate) fn int(n: i64) -> Short {
+        // The fewest bytes that hold the number, with its sign.
         let mut bytes = [0; 9];
         if (0..=127).contains(&n) {
             bytes[0] = tags::SMALL + n as u8;
             return Short { bytes, len: 1 };
         }
+        // The number of bits with the sign, rounded up to bytes.
         let magnitude = if n < 0 { !n } else { n };
         let len = (65 - magnitude.leading_zeros()).div_ceil(8) as usize;
         bytes[0] = tags::INT1 + len as u8 - 1;

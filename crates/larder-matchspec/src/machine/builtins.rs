@@ -53,11 +53,13 @@ pub(crate) fn of_ints<'a>(func: Func, a: i64, b: i64) -> Option<Val<'a>> {
 pub(crate) fn part_of<'a>(func: Func, run: &'a [u8]) -> Option<Val<'a>> {
     let count = |n: usize| Some(Val::Int(n as i64));
     match func {
+        // The parts of a list follow its head at once.
         Func::Hd => match wire::open(run) {
             (Head::List(_) | Head::Improper(_), at) => Some(Val::Term(wire::split(&run[at..]).0)),
             _ => None,
         },
         Func::Length => match wire::open(run) {
+            // An improper list has no length, and fails in the general path.
             (Head::List(n), _) => count(n),
             _ => None,
         },
@@ -108,12 +110,14 @@ impl<'a> Machine<'a, '_> {
         match func {
             Func::Unary(unary) => self.unary(unary, a),
             Func::Not => a.truth().map(|truth| Val::Bool(!truth)).ok_or(Fail),
+            // `xor` takes booleans only. So do `not`, `and` and `or`.
             Func::Xor => match (a.truth(), b.truth()) {
                 (Some(a), Some(b)) => Ok(Val::Bool(a != b)),
                 _ => Err(Fail),
             },
             Func::Hd => self.hd(a),
             Func::Tl => self.tl(a),
+            // As in Erlang, the first operand is returned if both are equal.
             Func::Max => Ok(if self.compare(Cmp::Lt, a, b) { b } else { a }),
             Func::Min => Ok(if self.compare(Cmp::Gt, a, b) { b } else { a }),
             Func::SelfPid => Ok(Val::Term(self.context.self_pid.bytes())),
@@ -128,6 +132,7 @@ impl<'a> Machine<'a, '_> {
                 let value = self.flat(a);
                 self.measure(func, value)
             }
+            // All other functions are type tests. A value that isn't contiguous is written first.
             _ => {
                 let value = self.flat(a);
                 Ok(Val::Bool(self.is_of_type(func, value)))
@@ -181,6 +186,7 @@ impl<'a> Machine<'a, '_> {
 
     #[inline(never)]
     fn exact_arithmetic(&mut self, arith: Arith, a: Val<'a>, b: Val<'a>) -> Outcome<'a> {
+        // Small integers were handled before. What gets here may be large, or a float.
         let (a, b) = (self.number(a)?, self.number(b)?);
         self.numeric(match arith {
             Arith::Add => a.add(&b),
@@ -242,6 +248,7 @@ impl<'a> Machine<'a, '_> {
     /// `element(N, Tuple)`.
     fn element(&mut self, index: Val<'a>, tuple: Val<'a>) -> Outcome<'a> {
         let position = usize::try_from(small(&index).ok_or(Fail)?).map_err(|_| Fail)?;
+        // The row's elements are found without a tuple being built.
         if let Val::Object = tuple {
             return self.row.element(position).map(Val::Term).ok_or(Fail);
         }
@@ -252,6 +259,7 @@ impl<'a> Machine<'a, '_> {
         if position == 0 || position > arity {
             return Err(Fail);
         }
+        // Walk over the elements in front.
         let mut start = at;
         for _ in 1..position {
             start += larder_term::skip(&bytes[start..]);
@@ -303,6 +311,7 @@ impl<'a> Machine<'a, '_> {
             (Head::Improper(n), at) => (n, false, at),
             _ => return Err(Fail),
         };
+        // A run in the arena is named by its place, since the arena may move when it grows.
         let run = match (value, arena) {
             (Val::Term(term), _) => Run::Slice(&term[at..]),
             (_, Some(from)) => Run::Arena(Span {
@@ -337,6 +346,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn tl(&mut self, list: Val<'a>) -> Outcome<'a> {
+        // The tail of a list is a run of the same bytes, so nothing is copied.
         let (count, proper, run) = self.open_list(list)?;
         let (_, rest) = self.split_run(run);
         Ok(match (count - 1, proper, rest) {
@@ -352,12 +362,14 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn length(&mut self, list: Val<'a>) -> Outcome<'a> {
+        // The empty list has no run.
         if let Val::Term(NIL) = list {
             return Ok(Val::Int(0));
         }
         match self.open_list(list) {
             Ok((count, true, _)) => Ok(Val::Int(count as i64)),
             Ok(_) => Err(Fail),
+            // A list that has no run is written out, to see whether it is empty.
             Err(Fail) => {
                 let flat = self.flat(list);
                 let empty = self.with(flat, |term| term.kind() == Kind::Nil);
@@ -378,6 +390,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn size(&mut self, func: Func, value: Val<'a>) -> Outcome<'a> {
+        // The arity of a tuple is in its head.
         if let Some(arity) = self.arity(value) {
             return Ok(Val::Int(arity as i64));
         }
@@ -423,6 +436,7 @@ impl<'a> Machine<'a, '_> {
         if !matches!(tag, Val::Bool(_)) && !self.with(tag, |tag| tag.kind() == Kind::Atom) {
             return Err(Fail);
         }
+        // A term that is no tuple, or one of another size, is no record. That is no failure.
         if self.arity(value).is_none_or(|arity| arity as i64 != size) {
             return Ok(Val::Bool(false));
         }
@@ -443,6 +457,7 @@ impl<'a> Machine<'a, '_> {
             _ => return Err(Fail),
         };
         let (start, length) = (self.index(start)?, self.index(length)?);
+        // A negative length is a range that ends at the start.
         let end = start.checked_add(length).ok_or(Fail)?;
         let (from, to) = (start.min(end), start.max(end));
         let value = self.flat(value);
@@ -462,6 +477,7 @@ impl<'a> Machine<'a, '_> {
         let wanted = self.number(arity)?;
         let wanted = match wanted {
             Number::Int(n) if n >= 0 => n as u64,
+            // An arity that no function has is a valid question, with the answer `false`.
             Number::Big(_) if self.is_positive(&wanted) => u64::MAX,
             _ => return Err(Fail),
         };
