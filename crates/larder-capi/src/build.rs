@@ -59,6 +59,8 @@ impl Open {
 
     /// Adds a push. Returns the term, if it is complete now.
     pub(crate) fn push(&mut self, push: Push) -> Result<Option<Term>, Failure> {
+        // A push without children completes a place of the container around it, which may complete
+        // that container, too.
         match push.children() {
             0 => close(&mut self.missing, || Ok::<(), Failure>(()))?,
             n => self.missing.push(n),
@@ -67,6 +69,7 @@ impl Open {
         if !self.missing.is_empty() {
             return Ok(None);
         }
+        // The term is complete. It is encoded in one go, outermost container first.
         let pushes = std::mem::take(&mut self.pushes);
         encode(&pushes).map(Some).map_err(|text| {
             let text = format!("{text}; the term was given up");
@@ -98,6 +101,8 @@ fn encode(pushes: &[Push]) -> Result<Term, String> {
 }
 
 fn replay(pushes: &[Push], enc: &mut Encoder<'_>) -> Result<(), DuplicateKey> {
+    // As in `push`, but with the tokens of the maps, which must be ended when their last value is
+    // there.
     let mut missing = Vec::new();
     let mut maps: Vec<Option<MapToken>> = Vec::new();
     for push in pushes {

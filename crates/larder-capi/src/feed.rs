@@ -88,6 +88,7 @@ impl larder_feed {
     /// The next change. Waits for it during the timeout, or without a limit if that is `None`.
     /// `None` if there was no change.
     fn next(&mut self, timeout: Option<Duration>) -> Option<&larder_change> {
+        // The events of one commit are handed out one by one.
         while self.left.len() == 0 {
             let commit = match timeout {
                 Some(Duration::ZERO) => self.feed.try_recv(),
@@ -113,6 +114,7 @@ impl larder_feed {
             Event::Overflow(lost) => (larder_event::Overflow, None, None, lost),
             Event::Gone => (larder_event::Gone, None, None, 0),
         };
+        // Views of the rows must stay valid until the next call, so the rows are kept.
         // The bytes of a term are on the heap, so they don't move with it.
         let view = |row: &Option<Term>| {
             let row = row.as_ref().map(Term::as_ref);
@@ -200,6 +202,8 @@ pub unsafe extern "C" fn larder_feed_next(
         let (feed, change) = unsafe { (at_mut(feed, "feed")?, at_mut(change, "change")?) };
         *change = std::ptr::null();
         let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
+        // Asked before the call: an event that is still queued is delivered after the table is
+        // gone.
         let over = feed.feed.is_over() && feed.left.len() == 0;
         match feed.next(timeout) {
             Some(next) => {
@@ -234,6 +238,7 @@ pub unsafe extern "C" fn larder_feed_each(
         let feed = unsafe { at_mut(feed, "feed") }?;
         let f = f.ok_or_else(|| Failure::null("f"))?;
         let mut is_first = true;
+        // The feed belongs to this thread, so it may wait without a limit.
         while let Some(change) = feed.next(None) {
             is_first = false;
             // SAFETY: as the caller says.

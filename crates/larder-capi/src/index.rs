@@ -34,6 +34,7 @@ unsafe fn add(
     guarded(|| {
         // SAFETY: as the caller says.
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
+        // Bits that this version doesn't know are refused, not ignored.
         if flags & !(UNIQUE | EACH) != 0 {
             let text = format!("index {name}: {flags} is no sum of larder_index_flags");
             return Err(Failure::new(Status::BadOption, text));

@@ -138,6 +138,7 @@ pub(crate) unsafe fn apply(
 ) -> Result<Builder, Failure> {
     // SAFETY: as the caller says.
     let options = unsafe { copied(options) }?;
+    // An enum of C may have any number. It is looked up, not cast.
     let mut all = larder_type::ALL.into_iter();
     let mut builder = match all.find(|own| *own as c_int == options.kind) {
         Some(larder_type::Set) => builder.set(),
@@ -149,6 +150,7 @@ pub(crate) unsafe fn apply(
             return Err(Failure::new(Status::BadOption, text));
         }
     };
+    // Zero means that the program hasn't set it.
     builder = builder.keypos(options.keypos.max(1));
     if options.named {
         builder = builder.named();
@@ -181,6 +183,7 @@ fn bounded(options: &larder_options, mut builder: Builder) -> Result<Builder, Fa
     if options.max_memory > 0 {
         builder = builder.max_memory(options.max_memory);
     }
+    // An `evict` without a limit would never have an effect, so it is refused.
     let has_limits = options.max_size > 0 || options.max_memory > 0;
     let mut all = larder_evict::ALL.into_iter();
     let evict = match all.find(|own| *own as c_int == options.evict) {

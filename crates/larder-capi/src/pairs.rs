@@ -139,6 +139,7 @@ unsafe fn pair<'a>(
 ) -> Result<(&'a larder_table, Term), Failure> {
     // SAFETY: as the caller says.
     let (table, key) = unsafe { (at(table, "table")?, key.some()?) };
+    // A row of a key and a value has the key first.
     match table.0.engine_table().keypos() {
         1 => Ok((table, key)),
         keypos => {
@@ -275,6 +276,7 @@ unsafe fn get(
     guarded(|| {
         // SAFETY: as the caller says.
         let (table, key) = unsafe { pair(table, key) }?;
+        // No row isn't an error. The status says it.
         let Some(found) = value_of(table, &key)? else {
             return Ok(Status::None);
         };

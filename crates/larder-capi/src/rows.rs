@@ -132,6 +132,7 @@ pub unsafe extern "C" fn larder_rows_next(
     guarded(|| {
         // SAFETY: as the caller says.
         let (rows, out) = unsafe { (at_mut(rows, "rows")?, at_mut(out, "out")?) };
+        // A page of no rows would look like the end.
         if most == 0 {
             return Err(Failure::new(Status::BadArgument, "most is 0"));
         }

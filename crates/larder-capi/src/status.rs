@@ -138,6 +138,7 @@ impl Failure {
     pub(crate) fn on(self, table: &Table, what: &str, it: TermRef<'_>) -> Self {
         /// The number of characters after which a long term is truncated.
         const MOST: usize = 100;
+        // The term is for a person to read, so it needn't be whole.
         let mut term = text::print(it);
         if term.chars().count() > MOST {
             term = term.chars().take(MOST).chain("...".chars()).collect();
@@ -158,6 +159,7 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(error: Error) -> Self {
+        // Errors that C programs distinguish have a status. The others share one, with the text.
         let status = match &error {
             Error::NoTable => Status::NoTable,
             Error::ReadOnly => Status::ReadOnly,

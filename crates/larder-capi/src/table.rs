@@ -508,6 +508,7 @@ fn info_map(table: &Table) -> Result<Term, Failure> {
         ("merges", stats.merges),
         ("contended", stats.contended),
     ];
+    // Figures of the structure differ from one to the other, so they are a map of their own.
     let figures = figures.into_iter().chain(stats.more);
     let figures: Vec<_> = figures
         .map(|(name, n)| (Term::atom(name), Term::from(n)))

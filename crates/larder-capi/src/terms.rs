@@ -82,12 +82,14 @@ pub(crate) unsafe fn all_at<'a, T: Copy>(
     len: usize,
     what: &str,
 ) -> Result<&'a [T], Failure> {
+    // C programs pass null with a length of 0.
     if len == 0 {
         return Ok(&[]);
     }
     if all.is_null() {
         return Err(Failure::null(what));
     }
+    // More bytes than can be addressed are a mistake, which would otherwise be undefined behaviour.
     if len > isize::MAX as usize / size_of::<T>() {
         let text = format!("{len} {what} are more than there can be");
         return Err(Failure::new(Status::BadArgument, text));
@@ -342,6 +344,8 @@ pub unsafe extern "C" fn larder_push_etf(
         let bad = |text: String| Failure::new(Status::BadTerm, text);
         let (term, used) =
             etf::decode_term(bytes, &NodeName::NONE, &options).map_err(|e| bad(e.to_string()))?;
+        // Bytes behind the term are refused: they may be a second one that the caller has
+        // forgotten.
         match used == bytes.len() {
             true => Ok(Push::Term(term)),
             false => Err(bad(format!("the term ends at byte {used} of {len}"))),

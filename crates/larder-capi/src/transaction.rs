@@ -135,6 +135,7 @@ pub unsafe extern "C" fn larder_commit(transaction: *mut larder_transaction) -> 
         if own.transaction.commit()? {
             return Ok(Status::Ok);
         }
+        // The tables are the same pointers, with the contents of this moment.
         own.renew();
         Err(Failure::new(
             Status::Conflict,

@@ -295,6 +295,7 @@ pub unsafe extern "C" fn larder_view_elements(
         if out.is_null() && capacity > 0 {
             return Err(Failure::null("out"));
         }
+        // Count all, and write as many as fit, as `snprintf` does.
         let put = |at: usize, term: TermRef<'_>| {
             if at < capacity {
                 // SAFETY: as the caller says.
@@ -392,6 +393,7 @@ pub unsafe extern "C" fn larder_view_compare(a: larder_view, b: larder_view) -> 
             (Some(a), Some(b)) => a.cmp_term(b),
             (a, b) => a.is_some().cmp(&b.is_some()),
         };
+        // C expects a number, not an ordering.
         Ok(match order {
             Ordering::Less => -1,
             Ordering::Equal => 0,

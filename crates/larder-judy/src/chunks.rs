@@ -133,6 +133,7 @@ impl Chunks for Counted {
 #[inline(always)]
 fn padded(rest: &[u8]) -> u64 {
     let n = rest.len();
+    // Load words of fixed sizes instead of copying a number of bytes that varies.
     if n >= 4 {
         let four = |at: usize| {
             u32::from_be_bytes([rest[at], rest[at + 1], rest[at + 2], rest[at + 3]]) as u64
@@ -140,6 +141,7 @@ fn padded(rest: &[u8]) -> u64 {
         // The two halves overlap where they are equal.
         return four(0) << 32 | four(n - 4) << (64 - 8 * n);
     }
+    // Fewer than four bytes: the first, the middle and the last one cover them all.
     if n == 0 {
         return 0;
     }
@@ -150,6 +152,8 @@ fn padded(rest: &[u8]) -> u64 {
 /// Whether a string has a zero byte, and where the first one is.
 #[inline]
 fn zero_at(key: &[u8]) -> Option<usize> {
+    // A word has a zero byte if subtracting one from each byte borrows in a byte whose high bit was
+    // clear.
     let has =
         |word: u64| word.wrapping_sub(0x0101_0101_0101_0101) & !word & 0x8080_8080_8080_8080 != 0;
     let mut words = key.chunks_exact(8);
@@ -158,6 +162,7 @@ fn zero_at(key: &[u8]) -> Option<usize> {
             .is_some_and(|&word| !has(u64::from_ne_bytes(word)))
     });
     let rest = words.remainder();
+    // The bytes behind the rest are set to ones, so that padding isn't taken for a zero byte.
     if whole && !has(padded(rest) | !0 >> (8 * rest.len())) {
         return None;
     }

@@ -123,6 +123,7 @@ const fn most(words: usize, k: usize) -> usize {
 const MAP_LEAF: [[(u8, u8); 53]; 9] = map_leaf_table();
 
 const fn map_leaf_table() -> [[(u8, u8); 53]; 9] {
+    // Computed at compile time: a leaf's size is one load from here.
     let mut table = [[(0, 0); 53]; 9];
     let mut k = 1;
     while k <= 8 {

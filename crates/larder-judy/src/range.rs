@@ -9,6 +9,8 @@ pub(crate) fn count_between(
     len: u64,
     rank: impl Fn(&[u8], bool) -> u64,
 ) -> u64 {
+    // A bound that is inside the range counts what is before it at the low end, and what is up to
+    // it at the high end.
     let from = match range.start_bound() {
         Bound::Unbounded => 0,
         Bound::Included(key) => rank(key, false),

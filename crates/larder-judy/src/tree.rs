@@ -87,6 +87,7 @@ impl<K: Kind> Tree<K> {
 
     pub(crate) fn count(&self, range: impl RangeBounds<u64>) -> u64 {
         let below = |key| rank::rank(&self.root, ROOT, key);
+        // The greatest index has no successor, so it is a case of its own.
         let from = match range.start_bound() {
             Bound::Unbounded => 0,
             Bound::Included(&key) => below(key),

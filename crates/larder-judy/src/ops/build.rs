@@ -28,6 +28,7 @@ impl Pile {
 
     fn gather<K: Kind>(&mut self, jp: &Jp<K>, slot: usize, path: u64) {
         let (view, k) = jp.view(slot);
+        // A narrow pair skips bytes. They are in its field, the others in the path.
         let base = if k < slot {
             jp.base(k, path)
         } else {
@@ -91,7 +92,7 @@ pub(crate) fn build<K: Kind>(slot: usize, keys: &[u64], values: &[u64], mem: &mu
             return Jp::immed(slot, keys, values, mem);
         }
     }
-    // 2
+    // 2. The root's pair has no field for the eighth byte, so its node always has level 8.
     let k = if slot == 8 {
         8
     } else {
@@ -103,7 +104,7 @@ pub(crate) fn build<K: Kind>(slot: usize, keys: &[u64], values: &[u64], mem: &mu
     if k == 1 {
         return Jp::dense(keys, values, mem);
     }
-    // 3
+    // 3. Neighbours with the same byte go into one child.
     let mut children = Children::new();
     let mut from = 0;
     while from < n {

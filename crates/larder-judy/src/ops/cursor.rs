@@ -47,9 +47,12 @@ impl<'a, K: Kind, const UP: bool> Cursor<'a, K, UP> {
     fn descend(&mut self, jp: &'a Jp<K>, slot: usize, key: u64, exact: bool) {
         let (mut jp, mut slot, mut path, mut exact) = (jp, slot, key, exact);
         loop {
+            // Bytes that the pair skips are compared first.
             let (view, k) = jp.view(slot);
             if k < slot {
                 let base = jp.base(k, path);
+                // The whole subtree lies on one side of the key. If it is the far side, its edge
+                // comes next.
                 if exact && jp.strays(k, path) {
                     if (base > path) != UP {
                         return;
@@ -58,6 +61,8 @@ impl<'a, K: Kind, const UP: bool> Cursor<'a, K, UP> {
                 }
                 path = base | (path & mask(k));
             }
+            // From here on the nearest index is the subtree's edge: all remaining bytes are the
+            // least, or the greatest.
             if !exact {
                 path = path & !mask(k) | if UP { 0 } else { mask(k) };
             }
@@ -73,6 +78,8 @@ impl<'a, K: Kind, const UP: bool> Cursor<'a, K, UP> {
                     return;
                 }
                 View::Branch(branch) => {
+                    // The nearest child in the direction. Only the key's own child is entered
+                    // exactly.
                     let Some((byte, child)) = branch.seek::<UP>(digit(path, k)) else {
                         return;
                     };
@@ -94,10 +101,12 @@ impl<'a, K: Kind, const UP: bool> Cursor<'a, K, UP> {
     #[inline]
     pub(crate) fn step(&mut self) -> Option<Found<'a>> {
         loop {
+            // The run at hand usually has more. Then nothing is climbed.
             if let Some(found) = self.here.as_mut().and_then(Here::step::<UP>) {
                 return Some(found);
             }
             self.here = None;
+            // Climb to the lowest branch that has a child beyond the one that was left.
             let step = self.steps.last_mut()?;
             let Some((byte, child)) = step.branch.beyond::<UP>(step.byte) else {
                 self.steps.pop();

@@ -11,11 +11,13 @@ use crate::raw::jp::{Jp, Run, View};
 /// leads.
 pub(crate) fn empty<const UP: bool, K: Kind>(jp: &Jp<K>, slot: usize, key: u64) -> Option<u64> {
     let (view, k) = jp.view(slot);
+    // The key isn't in this subtree at all, so it is missing itself.
     if k < slot && jp.strays(k, key) {
         return Some(key);
     }
     let inside = match view {
         View::Null => Some(key),
+        // A run is searched; a branch is asked child by child, except where it is full.
         View::Run(run) => empty_in_run::<UP, K>(&run, k, key),
         View::Branch(_) if k < 7 && jp.pop() == 1 << (8 * k) => None,
         View::Branch(branch) => {
@@ -23,6 +25,7 @@ pub(crate) fn empty<const UP: bool, K: Kind>(jp: &Jp<K>, slot: usize, key: u64) 
                 None => Some(from),
                 Some(child) => empty::<UP, K>(child, k - 1, from),
             };
+            // The key's own child first, from the key on; then the others, from their edges.
             let byte = digit(key, k);
             let edge = if UP { 0 } else { mask(k - 1) };
             let from = |byte| with_digit(key & !mask(k - 1) | edge, k, byte);
@@ -35,6 +38,7 @@ pub(crate) fn empty<const UP: bool, K: Kind>(jp: &Jp<K>, slot: usize, key: u64) 
             })
         }
     };
+    // Everything in this node is there. The next index outside the node's range may be missing.
     inside.or_else(|| beside::<UP>(k, slot, key))
 }
 
@@ -52,6 +56,7 @@ fn beside<const UP: bool>(k: usize, slot: usize, key: u64) -> Option<u64> {
 fn empty_in_run<const UP: bool, K: Kind>(run: &Run<'_, K>, k: usize, key: u64) -> Option<u64> {
     let low = key & mask(k);
     match run {
+        // A full leaf misses nothing. A bitmap finds a missing bit by itself.
         Run::Full(_) => return None,
         Run::Bits(bits) => {
             let missing = bits.seek_missing::<UP>(low as u8)?;
@@ -59,9 +64,11 @@ fn empty_in_run<const UP: bool, K: Kind>(run: &Run<'_, K>, k: usize, key: u64) -
         }
         _ => {}
     }
+    // The key itself is missing, which is the answer.
     let Ok(mut at) = run.search(low) else {
         return Some(key);
     };
+    // Walk along neighbours, as long as each is the next number.
     let mut last = low;
     loop {
         let next = if UP {

@@ -35,6 +35,8 @@ pub(crate) fn get_by<K: Kind>(root: &Jp<K>, key: u64) -> Option<Slot<'_>> {
 /// The value of an index, to be written, if the index is there.
 #[inline]
 pub(crate) fn get_mut<K: Kind>(root: &mut Jp<K>, key: u64) -> Option<Option<&mut u64>> {
+    // The loop goes down one branch at a time. Each form has its own, so that its search is
+    // inlined.
     let mut jp = root;
     loop {
         match jp.form() {

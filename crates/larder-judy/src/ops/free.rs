@@ -33,6 +33,7 @@ impl<K: Kind> Doomed<K> {
         mem: &mut Mem,
         mut each: impl FnMut(&Jp<K>, &mut Vec<Jp<K>>, &mut Mem),
     ) -> usize {
+        // The stack has the pairs that are still to be given back. A slice takes some of them off.
         let mut nodes = 0;
         while nodes < limit {
             let Some(mut jp) = self.pairs.pop() else {
@@ -40,6 +41,7 @@ impl<K: Kind> Doomed<K> {
             };
             nodes += 1;
             match jp.form() {
+                // A branch's children go onto the stack, and its block is given back.
                 Form::Linear(_) | Form::Bitmap(_) | Form::Wide(_) => {
                     jp.dismantle(mem, |_, child| self.pairs.push(child));
                 }
@@ -49,6 +51,7 @@ impl<K: Kind> Doomed<K> {
                 }
             }
         }
+        // Nothing is left, so the stack's own memory goes, too.
         if self.pairs.is_empty() {
             self.pairs = Vec::new();
         }

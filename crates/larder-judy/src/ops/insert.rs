@@ -37,8 +37,10 @@ pub(crate) fn insert_by<'a, K: Kind>(
     key: u64,
     mem: &mut Mem,
 ) -> Inserted<'a> {
+    // The most common forms come first: nearly all inserts go through branches.
     match jp.form() {
         Form::Linear(k) => branch_insert(cpu, jp, k, slot, key, mem),
+        // A bitmap branch that is inserted into is made wide if it has grown enough for that.
         Form::Bitmap(k) => {
             jp.widen_out(k, mem);
             branch_insert(cpu, jp, k, slot, key, mem)
@@ -50,6 +52,7 @@ pub(crate) fn insert_by<'a, K: Kind>(
         }
         Form::One if jp.is_one_of(key) => (jp.one_mut(), false),
         Form::One => pair_up(jp, slot, key, mem),
+        // Immediates are in the pair. They spill into a leaf when the pair has no room.
         Form::Immed { n, k } => match place(jp, k, key) {
             Ok(at) => (jp.immed_value_mut(at), false),
             Err(at) if !Jp::<K>::immed_fits(n + 1, k) => spill(jp, at, key, mem),
@@ -83,6 +86,7 @@ fn branch_insert<'a, K: Kind>(
     let Some((tally, child)) = jp.child_mut(byte) else {
         unreachable!("a child just found")
     };
+    // Count on the way back, and only if the index was new.
     let inserted = cpu.insert(child, k - 1, key, mem);
     if inserted.1 {
         tally.add_one();
@@ -150,6 +154,7 @@ fn pair_up<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem)
         View::Run(run) => (run.key(0), run.value(0).copied().unwrap_or(0)),
         _ => unreachable!("the pair is an index"),
     };
+    // The pair's own index, with the bytes above it, which it shares with the new one.
     let other = key & !mask(slot) | low;
     let after = (key > other) as usize;
     let (keys, values) = if after == 1 {
@@ -168,6 +173,7 @@ fn pair_up<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem)
 
 /// 3: immediates and one index more, which belongs at `at`, become a leaf.
 fn spill<'a, K: Kind>(jp: &'a mut Jp<K>, at: usize, key: u64, mem: &mut Mem) -> Inserted<'a> {
+    // The new index is put in its place among the old ones, which keep their values.
     let (mut keys, mut values) = ([key; MOST_IMMEDIATE + 1], [0; MOST_IMMEDIATE + 1]);
     let (View::Run(run), k) = jp.view(ROOT) else {
         unreachable!("the pair is a run")
@@ -178,6 +184,7 @@ fn spill<'a, K: Kind>(jp: &'a mut Jp<K>, at: usize, key: u64, mem: &mut Mem) -> 
         keys[to] = key & !mask(k) | run.key(from);
         values[to] = run.value(from).copied().unwrap_or(0);
     }
+    // What the immediates had as a block of values goes back before the leaf is made.
     jp.drop_run(mem);
     *jp = build(k, &keys[..=n], &values[..=n], mem);
     let value = if let Form::Leaf(_) = jp.form() {
@@ -209,8 +216,10 @@ fn part<'a, K: Kind>(
     key: u64,
     mem: &mut Mem,
 ) -> Inserted<'a> {
+    // The bytes that the subtree shares, and the first one in which the new index differs.
     let base = jp.base(k, key);
     let byte = parting(base, key);
+    // Few indexes in all: one leaf of the higher level takes them.
     let pop = jp.pop() + 1;
     if pop <= K::LEAF_MOST[byte] as u64 {
         let mut pile = Pile::of(jp, slot, key);
@@ -219,6 +228,8 @@ fn part<'a, K: Kind>(
         *jp = Jp::leaf(byte, &pile.keys, &pile.values, mem);
         return inserted(jp, key);
     }
+    // Otherwise a branch at that byte has the old subtree and the new index as its two children.
+    // The subtree itself is not touched.
     let mut children = Children::new();
     children.push((digit(base, byte), jp.take()));
     let one = (digit(key, byte), Jp::one(key, 0));

@@ -14,6 +14,7 @@ pub(crate) fn rank<K: Kind>(root: &Jp<K>, root_slot: usize, key: u64) -> u64 {
     let (mut jp, mut slot, mut below) = (root, root_slot, 0);
     loop {
         let (view, k) = jp.view(slot);
+        // A subtree that strays lies before the key as a whole, or behind it.
         if k < slot && jp.strays(k, key) {
             return below + if jp.base(k, key) < key { jp.pop() } else { 0 };
         }
@@ -24,6 +25,7 @@ pub(crate) fn rank<K: Kind>(root: &Jp<K>, root_slot: usize, key: u64) -> u64 {
                 return below + at as u64;
             }
             View::Branch(branch) => {
+                // Add what the children in front of the key's child hold, and go on in that one.
                 let byte = digit(key, k);
                 below += before(&branch, jp.pop(), byte);
                 let Some(child) = branch.child(byte) else {
@@ -37,6 +39,7 @@ pub(crate) fn rank<K: Kind>(root: &Jp<K>, root_slot: usize, key: u64) -> u64 {
 
 /// How many indexes of a branch are below a byte's child.
 fn before<K: Kind>(branch: &Branch<'_, K>, pop: u64, byte: u8) -> u64 {
+    // Sum over the shorter side. The other one is the difference to the branch's own count.
     let sum = |children: &[Jp<K>]| children.iter().map(Jp::pop).sum::<u64>();
     match branch {
         Branch::Wide(pairs) if byte < 128 => sum(&pairs[..byte as usize]),
@@ -61,6 +64,7 @@ pub(crate) fn nth<K: Kind>(root: &Jp<K>, root_slot: usize, n: u64) -> Option<(u6
     let (mut jp, mut slot, mut path, mut left) = (root, root_slot, 0, n);
     loop {
         let (view, k) = jp.view(slot);
+        // A narrow pair has bytes of the path in its field.
         if k < slot {
             path = jp.base(k, path);
         }
@@ -71,6 +75,7 @@ pub(crate) fn nth<K: Kind>(root: &Jp<K>, root_slot: usize, n: u64) -> Option<(u6
                 return Some(((path & !mask(k)) | run.key(at), run.value(at)));
             }
             View::Branch(branch) => {
+                // Pass children until the one that holds the index.
                 let (byte, child) = branch.children().find(|(_, child)| {
                     let here = left < child.pop();
                     left -= if here { 0 } else { child.pop() };

@@ -23,6 +23,7 @@ pub(crate) fn remove_by<K: Kind>(
     key: u64,
     mem: &mut Mem,
 ) -> Option<u64> {
+    // As for inserting: branches first.
     match jp.form() {
         Form::Linear(k) => branch_remove(cpu, jp, k, slot, key, mem),
         Form::Bitmap(k) => branch_remove(cpu, jp, k, slot, key, mem),
@@ -38,6 +39,7 @@ pub(crate) fn remove_by<K: Kind>(
         }
         Form::Immed { n, k } => {
             let at = place(jp, k, key).ok()?;
+            // Two immediates that lose one become a single index.
             if n > 2 {
                 return Some(jp.immed_remove(at, mem));
             }
@@ -48,6 +50,7 @@ pub(crate) fn remove_by<K: Kind>(
                 return None;
             }
             let at = place(jp, k, key).ok()?;
+            // A leaf that could be in the pair goes there.
             let left = jp.pop() as usize - 1;
             if left == 0 || slot < 8 && Jp::<K>::immed_fits(left, slot) {
                 return rebuild_without(jp, k, slot, key, mem);
@@ -76,9 +79,11 @@ fn branch_remove<K: Kind>(
     let value = cpu.remove(child, k - 1, key, mem)?;
     // 3
     tally.take_one();
+    // The child has lost its last index, so the branch loses the child.
     if child.is_null() {
         jp.remove_null(byte, mem);
     }
+    // The branch may now be so small that one leaf could hold it.
     simplify(jp, k, slot, key, mem);
     Some(value)
 }

@@ -22,6 +22,7 @@ pub(crate) type Found<'a> = (u64, Slot<'a>);
 /// 3. Else the nearest child beyond the path in the lowest branch that has one: its edge.
 #[inline(always)]
 pub(crate) fn seek_by<const UP: bool, K: Kind>(root: &Jp<K>, key: u64) -> Option<Found<'_>> {
+    // The branches of the path, by their levels, for the way back up.
     let mut path = [root; ROOT + 1];
     let (mut jp, mut slot) = (root, ROOT);
     // 1
@@ -65,6 +66,8 @@ fn climb<'a, const UP: bool, K: Kind>(
     from: usize,
     key: u64,
 ) -> Option<Found<'a>> {
+    // The lowest branch first: the nearest index beyond is below the lowest one that has a further
+    // child.
     for (k, &jp) in path.iter().enumerate().skip(from) {
         if jp.form().level() != Some(k) {
             continue;
@@ -97,6 +100,7 @@ fn seek_run<'a, const UP: bool, K: Kind>(
             .seek::<UP>(key as u8)
             .map(|(low, value)| (path | low, value));
     }
+    // The place of the index, or of the nearest one in the direction.
     let at = match run.search(key & mask(k)) {
         Ok(at) => at,
         Err(at) if UP => at,
@@ -113,6 +117,7 @@ pub(crate) fn edge<const UP: bool, K: Kind>(
     path: u64,
 ) -> Option<Found<'_>> {
     let (mut jp, mut slot, mut path) = (root, root_slot, path);
+    // Take the first child, or the last one, on every level.
     loop {
         on_form!(jp, slot,
         Null => return None,

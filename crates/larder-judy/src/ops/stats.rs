@@ -40,6 +40,7 @@ pub(crate) fn stats<K: Kind>(jp: &Jp<K>, slot: usize, depth: usize, stats: &mut 
 pub(crate) fn check<K: Kind>(jp: &Jp<K>, slot: usize, path: u64) -> u64 {
     use crate::layout::{leaf_again, mask};
     let (view, k) = jp.view(slot);
+    // The bytes that the pair skips, as in a descent.
     let base = if k < slot {
         jp.base(k, path)
     } else {
@@ -53,6 +54,7 @@ pub(crate) fn check<K: Kind>(jp: &Jp<K>, slot: usize, path: u64) -> u64 {
         View::Null => assert!(slot == 8, "only the root may be null"),
         View::Run(run) => {
             let keys: Vec<u64> = (0..run.len()).map(|at| run.key(at)).collect();
+            // Indexes ascend, and have no bytes above the node's level.
             assert!(
                 keys.windows(2).all(|w| w[0] < w[1]) && keys.iter().all(|&key| key & !mask(k) == 0)
             );
@@ -63,6 +65,7 @@ pub(crate) fn check<K: Kind>(jp: &Jp<K>, slot: usize, path: u64) -> u64 {
             assert_eq!(run.len() as u64, jp.pop());
         }
         View::Branch(branch) => {
+            // Numbers are those of the invariants in `ops`.
             assert!(jp.pop() > leaf_again::<K>(k), "1");
             assert!(branch.len() > 1 || slot == 8, "2");
             let below = |(byte, child): (u8, _)| {

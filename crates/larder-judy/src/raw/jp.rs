@@ -90,6 +90,7 @@ pub(crate) enum Form {
 impl Form {
     #[inline(always)]
     pub(crate) fn of(meta: u64) -> Form {
+        // The low four bits are a level or a detail of the form, the high four the form itself.
         let low = (meta & 0xf) as usize;
         match (meta as u8) >> 4 {
             0 => match low {
@@ -102,6 +103,7 @@ impl Form {
             2 => Form::Bitmap(low),
             3 => Form::Wide(low),
             4 => Form::Leaf(low),
+            // Immediates need more bits for their number, so their tags take all that are left.
             _ => Form::Immed {
                 n: (meta >> 3 & 0xf) as usize,
                 k: (meta & 7) as usize,

@@ -465,6 +465,7 @@ impl<C: Chunks> Text<C> {
         loop {
             let (word, value) = (found.0, found.1?);
             C::push(word, key);
+            // A word that ends its string has the value. Any other leads further down.
             if !C::goes_on(word) {
                 return Some(value);
             }
@@ -472,6 +473,7 @@ impl<C: Chunks> Text<C> {
             // the tree is lent.
             unsafe {
                 match Link::from_word(*value).open() {
+                    // The edge of the array below comes next. A lone string is at its end.
                     Below::Array(below) => {
                         found = seek::<UP, Parts>(array(below), if UP { 0 } else { u64::MAX })?
                     }
@@ -521,6 +523,7 @@ impl<C: Chunks> Text<C> {
             arrays: 1,
             ..TextStats::default()
         };
+        // A stack of arrays, not recursion: strings may be long.
         let mut arrays = vec![&self.root];
         while let Some(jp) = arrays.pop() {
             stats(jp, ROOT, 1, &mut all.words);
@@ -546,6 +549,7 @@ impl<C: Chunks> Text<C> {
         while let Some((jp, root)) = arrays.pop() {
             let pop = crate::ops::stats::check(jp, ROOT, 0);
             let before = arrays.len();
+            // Each link is a string, or an array of at least two.
             let (mut links_, mut lone) = (0, 0);
             each_run(jp, &mut |run| {
                 links::<C>(run, |link| {
@@ -557,6 +561,7 @@ impl<C: Chunks> Text<C> {
                     }
                 })
             });
+            // Words that go on are no strings of their own. Lone strings are.
             strings += pop - links_ + lone;
             assert!(root || pop > 1 || arrays.len() > before, "2");
         }

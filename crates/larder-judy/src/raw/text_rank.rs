@@ -99,6 +99,8 @@ impl<C: Chunks> Text<C> {
         key.clear();
         let mut jp = self.root();
         loop {
+            // Pass words until the one that holds the string. A word that goes on weighs as much as
+            // there is below it.
             let alone = jp.pop() == 1;
             let (word, value) = words(jp).find(|&(word, value)| {
                 // An array's only word leads to the string whatever its weight.
@@ -107,6 +109,7 @@ impl<C: Chunks> Text<C> {
                 } else {
                     weight::<C>(word, value, n)
                 };
+                // `n` becomes the number of strings in front, below the word that was found.
                 let here = n < weight;
                 n -= if here { 0 } else { weight };
                 here

@@ -159,12 +159,14 @@ pub(in crate::raw) fn nearest<const UP: bool>(
     bits_of: impl Fn(usize) -> u64,
 ) -> Option<(usize, u8)> {
     let (mut quarter, bit) = (low as usize >> 6, low & 63);
+    // Bits before the starting one are masked out.
     let whole = bits_of(quarter);
     let mut bits = if UP {
         whole & (!0 << bit)
     } else {
         whole & (!0 >> (63 - bit))
     };
+    // Go on quarter by quarter, until there is a bit or no quarter left.
     while bits == 0 {
         if quarter == if UP { 3 } else { 0 } {
             return None;
@@ -236,6 +238,7 @@ impl<K: Kind> Jp<K> {
         let n = keys.len();
         assert!((1..=256).contains(&n) && (!K::VALUES || values.len() == n));
         let meta = Self::field(1, keys[0], n as u64, Tag::BITS);
+        // 256 indexes need no bitmap at all.
         let mut jp = if n == 256 {
             Self::full(meta, mem)
         } else {
@@ -249,6 +252,7 @@ impl<K: Kind> Jp<K> {
             }
             return jp;
         }
+        // The indexes are sorted, so those of a quarter are neighbours.
         let mut from = 0;
         for quarter in 0..4 {
             let rest = &keys[from..];
@@ -384,6 +388,7 @@ impl<K: Kind> Jp<K> {
     /// Makes a bitmap leaf of a full one.
     pub(crate) fn thin_out(&mut self, mem: &mut Mem) {
         assert!(self.form() == Form::Full);
+        // Every bit is set at first. The caller removes the one that goes.
         let mut thin = Self::empty_bits(self.meta, mem);
         thin.retag(Tag::BITS);
         for quarter in 0..4 {

@@ -43,15 +43,18 @@ fn count(head: u64) -> usize {
 /// The place of a digit in a linear branch's head, or where it would stand.
 #[inline(always)]
 fn find(head: u64, digit: u8) -> Result<usize, usize> {
+    // Look for the digit in all seven bytes at once.
     const ONES: u64 = 0x0101_0101_0101_0101;
     let differ = head ^ (ONES * digit as u64);
     // The lowest byte that is zero has the lowest of these bits.
     let zero = differ.wrapping_sub(ONES) & !differ & (ONES << 7);
     let at = zero.trailing_zeros() as usize / 8;
+    // Bytes behind the count aren't digits, so a hit there is none.
     let n = count(head);
     if at < n {
         return Ok(at);
     }
+    // The digit is missing. Count those below it, which is its place.
     Err((0..n)
         .take_while(|at| ((head >> (8 * at)) as u8) < digit)
         .count())
@@ -89,6 +92,7 @@ impl<'a, K: Kind> Branch<'a, K> {
     #[inline(always)]
     pub(crate) fn seek<const UP: bool>(&self, digit: u8) -> Option<(u8, &'a Jp<K>)> {
         match self {
+            // Digits are sorted, so the neighbour in the direction is next to the place.
             Branch::Linear(head, pairs) => {
                 let at = match find(*head, digit) {
                     Ok(at) => at,
@@ -97,12 +101,14 @@ impl<'a, K: Kind> Branch<'a, K> {
                 };
                 pairs.get(at).map(|jp| ((head >> (8 * at)) as u8, jp))
             }
+            // The bit says which quarter, and how many bits are below it says which pair.
             Branch::Bitmap(quarters) => {
                 let (at, bit) = nearest::<UP>(digit, |at| quarters[at].bits)?;
                 let quarter = &quarters[at];
                 let child = &quarter.pairs()[below(quarter.bits, bit)];
                 Some((at as u8 * 64 + bit, child))
             }
+            // A wide branch is searched pair by pair.
             Branch::Wide(pairs) => {
                 let found = |at: &usize| !pairs[*at].is_null();
                 let at = if UP {
@@ -250,6 +256,7 @@ impl<K: Kind> Jp<K> {
     ) -> Self {
         let n = children.len();
         assert!((2..=8).contains(&k) && (1..=256).contains(&n));
+        // A form that is chosen by the number of children, and by how many indexes are below them.
         let meta = Self::field(k, key, pop, Tag::linear(k));
         if n <= LINEAR_MOST {
             return Self::new_linear(meta, children, mem);
@@ -349,18 +356,21 @@ impl<K: Kind> Jp<K> {
         let head = unsafe { *self.block() };
         let n = count(head);
         let Err(at) = find(head, digit) else { return };
+        // A head of seven digits is full: the branch becomes a bitmap branch.
         if n == LINEAR_MOST {
             let mut children = self.take_children(mem);
             children.insert(at, (digit, child));
             *self = Self::new_bitmap(self.meta, k, children, mem);
             return;
         }
+        // Digits from the place on move up by one byte. The count is in the highest byte.
         let low = (1 << (8 * at)) - 1;
         let digits = head & (!0 >> 8);
         let head = (digits & low)
             | (digit as u64) << (8 * at)
             | (digits & !low) << 8
             | (n as u64 + 1) << 56;
+        // Blocks come in few sizes, so the new pair often fits into the old block.
         let (old, new) = (linear_words(n), linear_words(n + 1));
         let block = self.block();
         // SAFETY: 1. the block holds `n` pairs behind its head; the block for one more has room for
@@ -387,6 +397,7 @@ impl<K: Kind> Jp<K> {
 
     fn bitmap_add(&mut self, digit: u8, child: Jp<K>, mem: &mut Mem) {
         let quarter = self.quarter_mut(digit as usize >> 6);
+        // A quarter's pairs are as many as its bits, in the order of the bits.
         let n = quarter.bits.count_ones() as usize;
         let at = below(quarter.bits, digit & 63);
         let (old, new) = (quarter_pairs(n), quarter_pairs(n + 1));
@@ -416,6 +427,8 @@ impl<K: Kind> Jp<K> {
     /// Takes a child that has become null out of a branch. Changes the branch's form where it may;
     /// a branch without children is null then.
     pub(crate) fn remove_null(&mut self, digit: u8, mem: &mut Mem) {
+        // A branch that has become small gets a smaller form, but not at once: the bounds for
+        // growing and shrinking differ, so that one index doesn't flip the form to and fro.
         let few = match self.form() {
             Form::Linear(_) => {
                 self.linear_remove(digit, mem);
@@ -465,6 +478,7 @@ impl<K: Kind> Jp<K> {
         // SAFETY: as `linear_add`; `at` is a place that the branch has.
         unsafe {
             let head = *block;
+            // The pair of the child is gone. The last one takes the branch with it.
             let Ok(at) = find(head, digit) else { return };
             let n = count(head);
             let pairs = block.add(1).cast::<Jp<K>>();
@@ -473,6 +487,7 @@ impl<K: Kind> Jp<K> {
                 *self = Jp::NULL;
                 return;
             }
+            // The digits behind the place move down by one byte.
             let low = (1 << (8 * at)) - 1;
             let digits = head & (!0 >> 8);
             let (old, new) = (linear_words(n), linear_words(n - 1));
@@ -502,6 +517,7 @@ impl<K: Kind> Jp<K> {
         quarter.bits &= !(1 << (digit & 63));
         // SAFETY: as `linear_add`, with the quarter's block; the digit's child is the `at`th.
         unsafe {
+            // The pairs behind the place move down within the block, if it stays.
             if old == new {
                 quarter
                     .pairs
@@ -509,6 +525,7 @@ impl<K: Kind> Jp<K> {
                     .copy_to(quarter.pairs.add(at), n - 1 - at);
                 return;
             }
+            // An empty quarter has no block.
             let mut fresh = std::ptr::null_mut();
             if new > 0 {
                 fresh = mem.take(2 * new).cast::<Jp<K>>();
@@ -528,6 +545,7 @@ impl<K: Kind> Jp<K> {
     fn rebuild(&mut self, mem: &mut Mem) {
         let meta = self.meta;
         let Some(k) = self.form().level() else { return };
+        // Take the children out, and put them into the form that fits.
         let children = self.take_children(mem);
         let n = children.len();
         let pop = ((meta >> 8) & crate::layout::mask(k.min(7))) + 1;

@@ -75,6 +75,7 @@ impl<K: Kind> Jp<K> {
 
     #[inline(always)]
     pub(crate) fn as_immed(&self, n: usize, k: usize) -> Immed<'_, K> {
+        // A set has no values, and its word has index bytes.
         let values = if K::VALUES {
             self.block()
         } else {
@@ -92,6 +93,7 @@ impl<K: Kind> Jp<K> {
     /// A pair of the index bytes given, without a block.
     #[inline]
     fn from_packed(packed: u128, n: usize, k: usize, word: Word) -> Self {
+        // The low seven bytes are in the field, behind the tag. A set has the rest in its word.
         let meta = (packed as u64) << 8 | Tag::immed(n, k).0 as u64;
         let word = if K::VALUES {
             word
@@ -143,11 +145,13 @@ impl<K: Kind> Jp<K> {
             return;
         };
         assert!(at <= n && Self::immed_fits(n + 1, k));
+        // Indexes behind the place move up by `k` bytes, in one shift.
         let shift = 8 * k * at;
         let packed = self.packed();
         let below = packed & ((1 << shift) - 1);
         let above = (packed >> shift) << shift << (8 * k);
         let packed = below | above | ((key & mask(k)) as u128) << shift;
+        // The values are a block, which may be replaced by one of the next size.
         let mut word = self.word;
         if K::VALUES {
             let block = self.block();
@@ -165,6 +169,7 @@ impl<K: Kind> Jp<K> {
             return 0;
         };
         assert!(at < n && n > 2);
+        // Indexes behind the place move down by `k` bytes.
         let shift = 8 * k * at;
         let packed = self.packed();
         let below = packed & ((1 << shift) - 1);
@@ -229,6 +234,7 @@ pub(in crate::raw) unsafe fn words_remove(
     at: usize,
     mem: &mut Mem,
 ) -> (*mut u64, u64) {
+    // The block stays if the fewer words are of the same class.
     let (old, new) = (class(n), if n == 1 { 0 } else { class(n - 1) });
     // SAFETY: 1. `at` < `n`, so every range lies within the `n` written words. 2. A fresh block, of
     // class n - 1, has room for the others and overlaps no other. 3. The old block is of class `n`.

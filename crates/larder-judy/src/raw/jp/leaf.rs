@@ -284,6 +284,7 @@ impl<K: Kind> Jp<K> {
         let Form::Leaf(k) = self.form() else { return 0 };
         let n = self.pop_at(k) as usize;
         assert!(at < n && n > 1);
+        // Old and new shape. If both take the same block, bytes move within it.
         let (old, values) = leaf_shape::<K>(k, n);
         let (new, new_values) = leaf_shape::<K>(k, n - 1);
         let block = self.block();
@@ -322,6 +323,7 @@ impl<K: Kind> Jp<K> {
             }
             self.word.block = fresh;
         }
+        // The population is the low part of the field.
         self.meta -= 1 << 8;
         value
     }
