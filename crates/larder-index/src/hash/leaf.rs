@@ -166,21 +166,20 @@ impl<'g> HashLeaf<'g> {
 
     #[inline(always)]
     fn address(self) -> NonNull<HashLeafHead> {
-        // SAFETY: the address of a leaf is not null.
+        // SAFETY: The word was made from the address of a leaf, which is not null.
         unsafe { NonNull::new_unchecked(pointer_to(self.word)) }
     }
 
     #[inline(always)]
     pub(super) fn head(self) -> &'g HashLeafHead {
-        // SAFETY: a `HashLeaf` is alive for `'g`; the head is shared by atomics and what never
-        // changes.
+        // SAFETY: The leaf is alive for `'g`. The fields of its head are atomics, or never change.
         unsafe { self.address().as_ref() }
     }
 
     /// The first word of its buckets.
     #[inline(always)]
     fn first(self) -> NonNull<AtomicU64> {
-        // SAFETY: the buckets follow the head, by the layout of the allocation.
+        // SAFETY: In the allocation of a leaf, the buckets follow the head (`layout`).
         unsafe { self.address().add(1).cast() }
     }
 
@@ -188,8 +187,10 @@ impl<'g> HashLeaf<'g> {
     #[inline]
     pub(super) fn words(self) -> &'g [AtomicU64] {
         let len = self.shape().content() / 8;
-        // SAFETY: 1. the buckets follow the head, by the layout of the allocation; 2. they are
-        // alive for `'g`; 3. all bit patterns are words.
+        // SAFETY:
+        // 1. In the allocation of a leaf, the buckets follow the head (`layout`).
+        // 2. They are alive for `'g`.
+        // 3. Every bit pattern is a valid word.
         unsafe { std::slice::from_raw_parts(self.first().as_ptr(), len) }
     }
 
@@ -197,7 +198,7 @@ impl<'g> HashLeaf<'g> {
     #[inline]
     pub(super) fn bucket(self, bucket: usize) -> Bucket<'g> {
         assert!(bucket < self.shape().buckets as usize);
-        // SAFETY: checked above.
+        // SAFETY: The number was checked above.
         unsafe { self.bucket_unchecked(bucket) }
     }
 
@@ -210,9 +211,10 @@ impl<'g> HashLeaf<'g> {
         // A shift takes fewer cycles than a multiplication.
         const WORDS: u8 = (SMALLEST / 8).trailing_zeros() as u8;
         let shift = self.class() + WORDS;
-        // SAFETY: 1. the size of a bucket is a power of two; 2. it is a part of what `words` gives:
-        // there are more buckets than `bucket`, says the caller, each of so many words, alive for
-        // `'g`.
+        // SAFETY:
+        // 1. The number of words of a bucket is a power of two.
+        // 2. The caller says that the leaf has this bucket. So the words are some of those that
+        //    `words` returns, and alive for `'g`.
         unsafe { Bucket::at(self.first().add(bucket << shift), 1 << shift) }
     }
 
@@ -220,8 +222,8 @@ impl<'g> HashLeaf<'g> {
     #[inline(always)]
     pub(crate) fn home(self, hash: u64) -> Home<'g> {
         let (number, tag) = self.shape().place(hash);
-        // SAFETY: a leaf has at least one bucket, and `place` gives the whole part of a fraction
-        // times their number, which is below it.
+        // SAFETY: `place` returns the whole part of a fraction below 1 times the number of buckets.
+        // So the leaf has a bucket of this number.
         let bucket = unsafe { self.bucket_unchecked(number) };
         Home { bucket, tag }
     }
@@ -319,9 +321,12 @@ impl<'g> HashLeaf<'g> {
     /// The leaf is obsolete, no slot leads to it any more, and nobody retires it again.
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let (block, whole) = (self.address().cast(), layout(self.shape()));
-        // SAFETY: 1. a thread that pins from now on can't find the leaf; 2. the memory came from
-        // `NewHashLeaf::empty`; 3. its address is sent, not a reference: a plain one, by which a
-        // checker of leaks sees that the block isn't lost.
+        // SAFETY:
+        // 1. A thread that pins from now on cannot find the leaf. So when the closure runs, nobody
+        //    has it.
+        // 2. The memory was allocated by `NewHashLeaf::empty` with this layout.
+        // 3. The closure has the address, not a reference. It is a plain pointer, so that leak
+        //    checkers see that the block is reachable.
         unsafe { guard.defer_unchecked(move || memory::release(block, whole)) };
     }
 
@@ -330,7 +335,8 @@ impl<'g> HashLeaf<'g> {
     /// # Safety
     /// Nobody can use the leaf any more.
     pub(super) unsafe fn free(self) {
-        // SAFETY: the memory was allocated with this layout, which never changes.
+        // SAFETY: The memory was allocated with this layout, since the shape of a leaf never
+        // changes. The caller says that nobody can use it.
         unsafe { memory::release(self.address().cast(), layout(self.shape())) };
     }
 
@@ -339,12 +345,12 @@ impl<'g> HashLeaf<'g> {
     /// # Safety
     /// Nobody can use the leaf any more; the handles in it are not in another leaf.
     pub(super) unsafe fn free_all(self) {
-        // SAFETY: nobody writes.
+        // SAFETY: The caller says that nobody can use the leaf, so nobody writes to it.
         for handle in unsafe { self.handles() } {
-            // SAFETY: only this leaf had the handle.
+            // SAFETY: An outside object belongs to the one leaf that has its handle.
             unsafe { handle.free() };
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: The caller says that nobody can use the leaf.
         unsafe { self.free() };
     }
 
@@ -354,7 +360,7 @@ impl<'g> HashLeaf<'g> {
     /// Nobody writes to the leaf meanwhile.
     unsafe fn handles(self) -> Vec<Handle> {
         use crate::hash::plain;
-        // SAFETY: the caller's promise.
+        // SAFETY: The caller says that nobody writes meanwhile.
         let bytes = unsafe { self.plain() };
         let mut handles = Vec::new();
         let shape = self.shape();
@@ -374,8 +380,9 @@ impl<'g> HashLeaf<'g> {
     /// Nobody writes to the leaf during `'a`.
     unsafe fn plain<'a>(self) -> &'a [u8] {
         let words = self.words();
-        // SAFETY: 1. the words are initialised and alive, as long as nobody frees the leaf; 2.
-        // nobody writes to them, says the caller; others only load.
+        // SAFETY:
+        // 1. The words are initialised, and alive as long as the leaf.
+        // 2. The caller says that nobody writes to them. Other threads may load them.
         unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<u8>(), words.len() * 8) }
     }
 }
@@ -413,8 +420,9 @@ impl<'g> HashView<'g> {
         if !self.is_valid() {
             return Err(words::Torn);
         }
-        // SAFETY: 1. the check says that the handle was in the leaf, while the guard that `'g`
-        // stands for was held; 2. it is held on for `'g`.
+        // SAFETY:
+        // 1. The check has shown that the handle was in the leaf while the guard of `'g` was held.
+        // 2. So the object is not freed before that guard is gone.
         Ok(unsafe { handle.object() })
     }
 }
@@ -455,20 +463,22 @@ impl<'g> LockedHashLeaf<'g> {
     /// All buckets as plain bytes, while this borrow of the lock lasts.
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        // SAFETY: the lock is held; writing takes `&mut self`, which this borrow excludes.
+        // SAFETY: The lock is held, so no other thread writes. This one writes through `&mut self`,
+        // which the borrow excludes.
         unsafe { self.leaf.plain() }
     }
 
     /// A bucket of this leaf as plain bytes, while this borrow of the lock lasts.
     #[inline(always)]
     pub(super) fn plain<'a>(&'a self, bucket: Bucket<'a>) -> &'a [u8] {
-        // SAFETY: the lock is held; writing takes `&mut self`, which this borrow excludes.
+        // SAFETY: The lock is held, so no other thread writes. This one writes through `&mut self`,
+        // which the borrow excludes.
         unsafe { bucket.plain() }
     }
 
     /// The outside object of a handle that is in this leaf.
     pub(crate) fn object(&self, handle: Handle) -> Outside<'_> {
-        // SAFETY: the handle is in a locked leaf, so its object is alive while the lock is held.
+        // SAFETY: The handle is in a locked leaf. So its object stays alive while the lock is held.
         unsafe { handle.object() }
     }
 
@@ -506,21 +516,24 @@ impl NewHashLeaf {
     /// An empty leaf.
     pub(crate) fn empty(shape: Shape, bounds: LiveBounds) -> NewHashLeaf {
         let head = memory::allocate_zeroed(layout(shape)).cast::<HashLeafHead>();
-        // SAFETY: the memory is ours alone and large enough for a head; zeroed memory is a valid
-        // one.
+        // SAFETY: The memory is new, belongs to this thread, and is large enough for a head. Zeroed
+        // memory is a valid head.
         unsafe {
             (*head.as_ptr()).buckets = shape.buckets;
             (*head.as_ptr()).bounds = bounds;
         }
-        // SAFETY: a leaf of this shape lies there, ours alone until it is published.
+        // SAFETY: The memory now has a leaf of this shape, which belongs to this thread until it is
+        // published.
         NewHashLeaf(unsafe { HashLeaf::of(head, shape) })
     }
 
     /// The bytes of all buckets, to be filled.
     pub(crate) fn bytes(&mut self) -> &mut [u8] {
         let head = self.0.address().as_ptr();
-        // SAFETY: 1. the buckets follow the head; 2. zeroed by the allocator; 3. the leaf is not
-        // published: it is ours alone.
+        // SAFETY:
+        // 1. The buckets follow the head.
+        // 2. The allocator has zeroed them.
+        // 3. The leaf is not published, so it belongs to this thread.
         unsafe {
             std::slice::from_raw_parts_mut(head.add(1).cast::<u8>(), self.0.shape().content())
         }
@@ -567,8 +580,8 @@ impl NewHashLeaf {
 
 impl Drop for NewHashLeaf {
     fn drop(&mut self) {
-        // SAFETY: nobody else could ever reach it. Its handles, if any, belong to another leaf
-        // still.
+        // SAFETY: The leaf was never published, so nobody else has it. Its handles, if there are
+        // any, still belong to another leaf.
         unsafe { self.0.free() };
     }
 }

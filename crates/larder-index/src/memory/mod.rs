@@ -65,8 +65,8 @@ pub fn trim() {
         unsafe extern "C" {
             fn mi_collect(force: bool);
         }
-        // SAFETY: any thread may call it at any time. mimalloc is linked, as `Allocator` and `HEAP`
-        // use it.
+        // SAFETY: The function may be called by any thread, at any time. It is linked, because
+        // `Allocator` and `HEAP` use mimalloc.
         unsafe { mi_collect(true) }
     }
 }
@@ -82,7 +82,7 @@ pub fn trim_arenas() {
         unsafe extern "C" {
             fn malloc_trim(pad: usize) -> std::ffi::c_int;
         }
-        // SAFETY: any thread may call it at any time.
+        // SAFETY: The function may be called by any thread, at any time.
         unsafe { malloc_trim(0) };
     }
 }
@@ -138,7 +138,7 @@ fn count(_bytes: isize) {
 pub(crate) fn allocate_zeroed(layout: Layout) -> NonNull<u8> {
     assert!(layout.size() > 0, "nothing asks for no memory");
     count(layout.size() as isize);
-    // SAFETY: the size is not zero, checked above.
+    // SAFETY: The size was checked: it is not zero.
     let memory = unsafe { HEAP.alloc_zeroed(layout) };
     NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
 }
@@ -147,7 +147,7 @@ pub(crate) fn allocate_zeroed(layout: Layout) -> NonNull<u8> {
 pub(crate) fn allocate(layout: Layout) -> NonNull<u8> {
     assert!(layout.size() > 0, "nothing asks for no memory");
     count(layout.size() as isize);
-    // SAFETY: the size is not zero, checked above.
+    // SAFETY: The size was checked: it is not zero.
     let memory = unsafe { HEAP.alloc(layout) };
     NonNull::new(memory).unwrap_or_else(|| handle_alloc_error(layout))
 }
@@ -163,15 +163,18 @@ pub(crate) fn allocate_lazily(layout: Layout) -> NonNull<u8> {
         return allocate_zeroed(layout);
     }
     count(layout.size() as isize);
-    // SAFETY: the size is not zero.
+    // SAFETY: The size is at least `LAZY`, so it is not zero.
     let base = unsafe { System.alloc_zeroed(around(layout)) };
     let base = NonNull::new(base).unwrap_or_else(|| handle_alloc_error(layout));
     // For an alignment greater than `SYSTEM`, `System` would clear the memory explicitly, and so
     // touch all of it. So shift the block to the beginning of a line. If it already begins on a
     // line, shift it by a whole one, because there must be room for the word before it.
     let shift = LINE - base.addr().get() % LINE;
-    // SAFETY: 1. there are `LINE` bytes more than were asked for; 2. the word before the memory,
-    // which no smaller shift than `SYSTEM` leaves out, says by how much it was shifted.
+    // SAFETY:
+    // 1. `around` has asked for `LINE` bytes more than the caller. So the shifted block has its
+    //    full size.
+    // 2. The shift is at least `SYSTEM` bytes, since the block is aligned to that. So there is room
+    //    for a word in front of the memory. It records the shift.
     unsafe {
         let memory = base.add(shift);
         memory.cast::<usize>().sub(1).write(shift);
@@ -197,12 +200,15 @@ fn around(layout: Layout) -> Layout {
 /// As for [`release`].
 pub(crate) unsafe fn release_lazy(memory: NonNull<u8>, layout: Layout) {
     if layout.size() < LAZY {
-        // SAFETY: the caller's promise; so much came from `allocate_zeroed`.
+        // SAFETY: The caller owns the memory. Memory of this size was allocated by
+        // `allocate_zeroed`.
         return unsafe { release(memory, layout) };
     }
     count(-(layout.size() as isize));
-    // SAFETY: 1. the word before it was written when it was allocated; 2. so it came from the
-    // system at that address, with this layout.
+    // SAFETY:
+    // 1. `allocate_lazily` has written the shift to the word in front of the memory.
+    // 2. The block begins that many bytes before the memory. It was allocated by `System` with this
+    //    layout.
     unsafe {
         let shift = memory.cast::<usize>().sub(1).read();
         System.dealloc(memory.sub(shift).as_ptr(), around(layout));
@@ -217,7 +223,7 @@ pub(crate) unsafe fn release(memory: NonNull<u8>, layout: Layout) {
     count(-(layout.size() as isize));
     #[cfg(all(larder_sanitize, not(larder_model)))]
     planted::read_and_release_too_often(memory, layout);
-    // SAFETY: the caller's promise.
+    // SAFETY: The caller owns the memory, which came from `HEAP` with this layout.
     unsafe { HEAP.dealloc(memory.as_ptr(), layout) };
 }
 
@@ -234,8 +240,8 @@ mod planted {
     pub(crate) fn read_and_release_too_often(memory: NonNull<u8>, layout: Layout) {
         FIRST.call_once(|| {
             if std::env::var_os("LARDER_PLANTED").is_some() {
-                // SAFETY: none: three faults, which are what they are for. The caller's release is
-                // the second.
+                // SAFETY: None. These are three deliberate faults, for checkers to find. The
+                // release by the caller is the second one.
                 unsafe {
                     let _ = memory.as_ptr().add(layout.size()).read_volatile();
                     HEAP.dealloc(memory.as_ptr(), layout);
@@ -250,7 +256,7 @@ mod planted {
 #[inline]
 pub(crate) fn prefetch(at: *const u8) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
-    // SAFETY: a prefetch reads nothing that a program could see and faults at no address.
+    // SAFETY: A prefetch has no visible effect, and can't fault, whatever the address is.
     unsafe {
         use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
         _mm_prefetch::<_MM_HINT_T0>(at.cast());
@@ -273,7 +279,7 @@ mod tests {
             pages.parse::<usize>().unwrap() * 4096
         };
         let layout = Layout::from_size_align(64 << 10, 16).unwrap();
-        // SAFETY: the layout has a size; what was given is written within it, and goes back once.
+        // SAFETY: The layout has a size. The memory is written within that size, and released once.
         unsafe {
             let blocks: Vec<_> = (0..2000).map(|_| System.alloc_zeroed(layout)).collect();
             blocks
@@ -298,11 +304,11 @@ mod tests {
             for _ in 0..3 {
                 let memory = allocate_lazily(layout);
                 assert_eq!(memory.addr().get() % LINE, 0);
-                // SAFETY: so many bytes were given, and are used by nobody else.
+                // SAFETY: The memory has this many bytes, and belongs to this test alone.
                 let bytes = unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), size) };
                 assert!(bytes.iter().all(|&b| b == 0));
                 bytes.fill(7);
-                // SAFETY: it came from there, with this layout, and is not used again.
+                // SAFETY: It was allocated above with this layout, and is not used again.
                 unsafe { release_lazy(memory, layout) };
             }
         }

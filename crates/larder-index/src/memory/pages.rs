@@ -48,7 +48,8 @@ const PAGE: usize = 4096;
 
 /// The memory of a region that isn't in use.
 struct Vacant(NonNull<u8>);
-// SAFETY: an address, of memory that only its holder uses.
+// SAFETY: The pointer is only an address. The memory at it is used by the holder of the `Vacant`
+// alone.
 unsafe impl Send for Vacant {}
 
 /// The state, under one lock, which is taken once for hundreds of leaves.
@@ -162,8 +163,8 @@ fn advise(first: NonNull<u8>, bytes: usize, huge: bool) {
         // Without advice, a system may use huge pages. So small pages are requested explicitly.
         false => Advice::LinuxNoHugepage,
     };
-    // SAFETY: `map` got these pages; their contents stay. Without huge pages everything works, only
-    // slower.
+    // SAFETY: `map` has mapped these pages. The advice does not change their contents. If the
+    // system has no huge pages, the memory is only slower.
     let _ = unsafe { madvise(first.as_ptr().cast(), bytes, advice) };
 }
 
@@ -186,7 +187,7 @@ pub(crate) fn end() {
 /// It came from [`take`], and nobody uses it any more.
 pub(crate) unsafe fn give(region: NonNull<u8>) {
     // Do this before the lock is taken: a system call takes long (invariant 3).
-    // SAFETY: the caller's promise: whole pages that nobody uses. They are zero when they are
+    // SAFETY: The caller gives up the region, which is whole pages. They are zero when they are
     // touched again.
     unsafe { clear(region, REGION) };
     let mut pages = PAGES.lock();
@@ -197,7 +198,7 @@ pub(crate) unsafe fn give(region: NonNull<u8>) {
     // If fewer are in use, fewer should be ready. Return one for each that is given back.
     if pages.ready.len() > pages.wanted() {
         if let Some(Vacant(more)) = pages.ready.pop() {
-            // SAFETY: nobody uses what is ready.
+            // SAFETY: Ready regions are in use by nobody.
             unsafe { clear(more, REGION) };
             pages.bare.push(Vacant(more));
         }
@@ -209,11 +210,11 @@ pub(crate) unsafe fn give(region: NonNull<u8>) {
 /// # Safety
 /// Nobody uses what is in them.
 pub(crate) unsafe fn clear(first: NonNull<u8>, bytes: usize) {
-    // SAFETY: `map` got these pages, and nobody uses them.
+    // SAFETY: `map` has mapped these pages, and nobody uses them.
     let given = unsafe { madvise(first.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
     // The system doesn't take them back, so clear them explicitly.
     if given.is_err() {
-        // SAFETY: so many bytes can be written, and nobody uses them.
+        // SAFETY: The range is mapped, and nobody uses it.
         unsafe { first.as_ptr().write_bytes(0, bytes) };
     }
 }
@@ -246,8 +247,9 @@ fn touch_ahead() {
         // ready.
         drop(pages);
         for at in (0..REGION).step_by(PAGE) {
-            // SAFETY: the region is this thread's. A write, and volatile, for the system gives
-            // memory for that alone.
+            // SAFETY: The region belongs to this thread.
+            // The page is written, because reading it would not make the system provide memory. The
+            // write is volatile, so that the compiler keeps it.
             unsafe { region.0.add(at).write_volatile(0) };
         }
         pages = PAGES.lock();
@@ -260,15 +262,16 @@ fn map(huge: bool) -> Option<Vec<Vacant>> {
     // Map one region more than is used, since an aligned address begins somewhere in the first one.
     let wanted = (AT_ONCE + 1) * REGION;
     let access = ProtFlags::READ | ProtFlags::WRITE;
-    // SAFETY: a new mapping, at an address of the system's choice, that has nothing to do with any
-    // other.
+    // SAFETY: This is a new mapping, at an address that the system chooses. It overlaps no other
+    // memory.
     let base = unsafe { mmap_anonymous(null_mut(), wanted, access, MapFlags::PRIVATE).ok()? };
     let base = NonNull::new(base.cast::<u8>())?;
     let lead = base.as_ptr().align_offset(REGION);
     let all = AT_ONCE * REGION;
-    // SAFETY: 1. what is unmapped is the part of this mapping before the first multiple and the one
-    // after the last region, whole pages that nobody knows of; 2. the rest stays, and is `AT_ONCE`
-    // regions.
+    // SAFETY:
+    // 1. Only parts of this mapping are unmapped: what precedes the first multiple of the size, and
+    //    what follows the last region. Both are whole pages that nobody knows of.
+    // 2. What stays is `AT_ONCE` regions.
     unsafe {
         if lead > 0 {
             munmap(base.as_ptr().cast(), lead).ok()?;
@@ -323,7 +326,7 @@ mod tests {
             let regions: Vec<_> = (0..2 * MOST_AHEAD).map(|_| take().unwrap()).collect();
             assert_eq!(is_advised_huge(regions[2 * MOST_AHEAD - 1]), huge);
             for region in regions {
-                // SAFETY: from `take`, and nobody uses it.
+                // SAFETY: The region came from `take`, and is not used any more.
                 unsafe { give(region) };
             }
         }
@@ -335,7 +338,7 @@ mod tests {
             let regions: Vec<_> = (0..AT_ONCE * 2 + 1).map(|_| take().unwrap()).collect();
             for region in regions {
                 assert_eq!(region.as_ptr().align_offset(REGION), 0);
-                // SAFETY: two megabytes that are this test's until they are given back.
+                // SAFETY: The region belongs to this test until it is given back.
                 unsafe {
                     let bytes = std::slice::from_raw_parts_mut(region.as_ptr(), REGION);
                     assert!(bytes.iter().all(|b| *b == 0));

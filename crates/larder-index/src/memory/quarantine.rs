@@ -40,26 +40,28 @@ static RING: Mutex<Ring> = Mutex::new(Ring {
 #[derive(Clone, Copy, Debug)]
 pub struct Quarantine;
 
-// SAFETY: 1. memory comes from the system's allocator, for the layout that was asked for; 2. a
-// block is given back once, by its address and layout, when it leaves the ring or at once; 3. until
-// then nobody else gets it.
+// SAFETY:
+// 1. Each block is allocated by `System`, for the layout that was requested.
+// 2. It is returned to `System` once, with the same address and layout: when it leaves the ring, or
+//    at once if it is large.
+// 3. Until then nobody else gets it.
 unsafe impl GlobalAlloc for Quarantine {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: The caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc(layout) }
     }
 
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
-        // SAFETY: the caller's promise.
+        // SAFETY: The caller keeps the contract of `GlobalAlloc`.
         unsafe { System.alloc_zeroed(layout) }
     }
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         if layout.size() > LARGE {
-            // SAFETY: the caller's promise.
+            // SAFETY: The caller owns the block, which was allocated by `System` with this layout.
             return unsafe { System.dealloc(block, layout) };
         }
-        // SAFETY: the block is the caller's, who uses it no more, and has as many bytes.
+        // SAFETY: The caller has given up the block, which has this many bytes.
         unsafe { block.write_bytes(NONSENSE, layout.size()) };
         // A thread that panicked has left the ring consistent, since each call replaces one block.
         let mut ring = RING.lock().unwrap_or_else(PoisonError::into_inner);
@@ -71,8 +73,10 @@ unsafe impl GlobalAlloc for Quarantine {
         drop(ring);
         if address != 0 {
             let old = std::ptr::with_exposed_provenance_mut(address);
-            // SAFETY: 1. size and alignment are those of a layout that was given with the block; 2.
-            // it left the ring, so this is its only end.
+            // SAFETY:
+            // 1. Size and alignment were taken from the layout with which the block was freed, so
+            //    they are valid.
+            // 2. The block has left the ring, so nobody else frees it.
             unsafe { System.dealloc(old, Layout::from_size_align_unchecked(size, align)) };
         }
     }

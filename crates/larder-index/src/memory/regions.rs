@@ -107,8 +107,7 @@ struct Shard {
     /// Whether the next region was requested ahead.
     asked: bool,
 }
-// SAFETY: regions are memory that belongs to no thread; the pointers are followed by whoever has
-// the shard's lock.
+// SAFETY: Regions belong to no thread. Only the holder of the shard's lock follows the pointers.
 unsafe impl Send for Shard {}
 
 static ALL: [Mutex<Shard>; SHARDS] = [const { Mutex::new(Shard::new()) }; SHARDS];
@@ -122,13 +121,16 @@ thread_local! {
 /// Allocates blocks in regions. Smaller and larger ones are allocated by mimalloc.
 pub(crate) struct Regions;
 
-// SAFETY: a block is units that no other block has (invariant 1), as many as its layout wants,
-// aligned to a unit; or it is mimalloc's. Which, its layout says.
+// SAFETY:
+// 1. A block of a region consists of units that no other block has (invariant 1). They are as many
+//    as the layout needs, and are aligned to a unit.
+// 2. All other blocks are those of mimalloc.
+// 3. The layout alone determines which of the two a block is. So `dealloc` decides as `alloc` did.
 unsafe impl GlobalAlloc for Regions {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if !is_ours(layout) {
             first_ahead(layout);
-            // SAFETY: the caller's promise.
+            // SAFETY: The caller keeps the contract of `GlobalAlloc`.
             return unsafe { MiMalloc.alloc(layout) };
         }
         // (2) The lock covers the search in the bitmap, not the first touch of the memory.
@@ -143,12 +145,12 @@ unsafe impl GlobalAlloc for Regions {
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         if !is_ours(layout) {
             first_ahead(layout);
-            // SAFETY: the caller's promise.
+            // SAFETY: The caller keeps the contract of `GlobalAlloc`.
             return unsafe { MiMalloc.alloc_zeroed(layout) };
         }
         // A block is reused with its old content, so clear it, without the lock.
-        // SAFETY: the caller's promise; then, if it isn't null, a block of so many bytes that
-        // nobody else has.
+        // SAFETY: The caller keeps the contract of `GlobalAlloc`. A block that is not null has at
+        // least this many bytes, and belongs to this thread alone.
         unsafe {
             let block = self.alloc(layout);
             if !block.is_null() {
@@ -160,10 +162,10 @@ unsafe impl GlobalAlloc for Regions {
 
     unsafe fn dealloc(&self, block: *mut u8, layout: Layout) {
         match NonNull::new(block) {
-            // SAFETY: the caller's promise: it came from `alloc`, which gives units for such
-            // layouts.
+            // SAFETY: The caller owns the block. For such a layout, `alloc` has returned units of a
+            // region.
             Some(block) if is_ours(layout) => unsafe { give(block, units(layout)) },
-            // SAFETY: the caller's promise.
+            // SAFETY: The caller owns the block. For such a layout, it came from mimalloc.
             _ => unsafe { MiMalloc.dealloc(block, layout) },
         }
     }
@@ -190,14 +192,17 @@ fn first_ahead(layout: Layout) {
 unsafe fn give(block: NonNull<u8>, units: usize) {
     // (3)
     let head = head_of(block);
-    // SAFETY: 1. the block lies in a region, which lives while it has a block, and begins with a
-    // head; 2. invariant 2: the owner of the block saw this written.
+    // SAFETY:
+    // 1. The block is in a region. The region begins with a head, and stays while it has a block.
+    // 2. `shard` was written before the first block of the region was returned (invariant 2). So
+    //    the owner of a block sees it.
     let number = unsafe { (*head.as_ptr()).shard };
-    // SAFETY: the region is this shard's, and the block is the caller's to give.
+    // SAFETY: The region belongs to this shard. The caller owns the block, and gives it up.
     let empty = unsafe { ALL[number].lock().give(block, units) };
     if let Some(region) = empty {
         // (4) Do this without the lock: a system call takes long.
-        // SAFETY: it left the shard's list without a block, so nobody knows of it.
+        // SAFETY: The region has no block, and is no longer in the list of its shard. So nobody
+        // knows of it.
         unsafe { pages::give(region.cast()) };
     }
 }
@@ -209,7 +214,8 @@ fn units(layout: Layout) -> usize {
 /// The head of the region that contains a block.
 fn head_of(block: NonNull<u8>) -> NonNull<Head> {
     let into = block.addr().get() % REGION;
-    // SAFETY: regions are aligned to their size, and the block lies in one.
+    // SAFETY: The block is in a region, and regions are aligned to their size. So the result is in
+    // the same region.
     unsafe { block.sub(into).cast() }
 }
 
@@ -275,7 +281,7 @@ fn chunks_of(unit: usize, count: usize) -> u32 {
 /// # Safety
 /// `head` begins the region, and its shard's lock is held.
 unsafe fn give_pieces(head: NonNull<Head>) -> usize {
-    // SAFETY: the caller's promise; nobody else has a reference to the head.
+    // SAFETY: The caller holds the lock of the shard. So nobody else has a reference to the head.
     let known = unsafe { &mut *head.as_ptr() };
     let free = known.units.free_chunks();
     let before = known.away.count_ones();
@@ -284,8 +290,8 @@ unsafe fn give_pieces(head: NonNull<Head>) -> usize {
     }
     let more = known.away.count_ones() - before;
     for (unit, count) in free {
-        // SAFETY: whole pages of the region that are free, so nobody uses them; the head's own are
-        // taken.
+        // SAFETY: These are whole pages of free units, which nobody uses. The units of the head are
+        // taken, so they are not among them.
         unsafe { pages::clear(head.cast::<u8>().add(unit * UNIT), count * UNIT) };
     }
     more as usize
@@ -318,8 +324,8 @@ impl Shard {
             };
             from += on;
             let head = self.regions[from];
-            // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference
-            // to its head.
+            // SAFETY: The region belongs to this shard, whose lock is held. So nobody else has a
+            // reference to its head.
             let known = unsafe { &mut *head.as_ptr() };
             let was_empty = known.units.free() == UNITS - HEAD;
             // `most` is an upper bound, and was too high: there are fewer adjacent free units. From
@@ -345,7 +351,7 @@ impl Shard {
                 self.asked = true;
                 pages::soon();
             }
-            // SAFETY: the unit is in the region.
+            // SAFETY: The unit is in the region.
             return Some(unsafe { head.cast::<u8>().add(unit * UNIT) });
         }
     }
@@ -376,8 +382,8 @@ impl Shard {
             sparse: None,
             away: 0,
         };
-        // SAFETY: the region is ours, is aligned, and has room for a head in its first units, which
-        // are no block's.
+        // SAFETY: The region is new, and belongs to this thread. It is aligned. Its first units
+        // have room for a head, and no block has them.
         unsafe { head.write(new) };
         // Write the head before any block is returned, because the owner of a block may read
         // `shard`.
@@ -397,8 +403,8 @@ impl Shard {
     unsafe fn give(&mut self, block: NonNull<u8>, count: usize) -> Option<NonNull<Head>> {
         let head = head_of(block);
         let unit = (block.addr().get() - head.addr().get()) / UNIT;
-        // SAFETY: the region is this shard's, whose lock we have; nobody else has a reference to
-        // its head.
+        // SAFETY: The region belongs to this shard, whose lock is held. So nobody else has a
+        // reference to its head.
         let known = unsafe { &mut *head.as_ptr() };
         let place = known.place;
         // `around` is the number of adjacent free units there now, for invariant 3.
@@ -411,8 +417,8 @@ impl Shard {
                 // The next time is when half of what is taken now was freed, so such calls are
                 // rare.
                 known.sparse = Some(free + (UNITS - free) / 2);
-                // SAFETY: the region is this shard's, whose lock we have; `known` isn't used any
-                // more.
+                // SAFETY: The lock of the region's shard is held. `known` is not used any more, so
+                // there is no other reference to the head.
                 self.away += unsafe { give_pieces(head) };
             }
             return None;
@@ -431,7 +437,7 @@ impl Shard {
         self.regions.swap_remove(place);
         self.most.swap_remove(place);
         if let Some(&moved) = self.regions.get(place) {
-            // SAFETY: as above; it is another region than that one.
+            // SAFETY: As above. This is another region than the one of `known`.
             unsafe { (*moved.as_ptr()).place = place };
             self.may_have(place, self.most[place].into());
         }
