@@ -1,9 +1,10 @@
 //! Java's arrays and buffers, copied in and out.
 
 use crate::failure::Failure;
+use crate::handles;
 use crate::wire::Reply;
-use jni::objects::{JByteArray, JByteBuffer};
-use jni::sys::jsize;
+use jni::objects::{JByteArray, JByteBuffer, JLongArray};
+use jni::sys::{jlong, jsize};
 use jni::Env;
 use std::cell::Cell;
 
@@ -149,6 +150,24 @@ pub(crate) fn answer<'l>(
         return Ok(offered);
     }
     Ok(env.byte_array_from_slice(bytes)?)
+}
+
+/// Writes the numbers of what was opened to an array that Java has made before. So Java needs no
+/// memory between the moment at which they are open and the one at which it has them.
+///
+/// # Errors
+/// `Jvm` if the array has no room for them; they are closed then.
+pub(crate) fn hand_over(
+    env: &Env<'_>,
+    into: &JLongArray<'_>,
+    opened: &[jlong],
+) -> Result<(), Failure> {
+    into.set_region(env, 0, opened).map_err(|error| {
+        opened.iter().for_each(|number| {
+            handles::close(*number);
+        });
+        Failure::Jvm(error)
+    })
 }
 
 /// The place of a part of a direct buffer.

@@ -1,5 +1,6 @@
 //! What a native method may fail with, and the guard that each runs under.
 
+use jni::errors::{Error as JvmError, JniError};
 use jni::strings::{JNIStr, JNIString};
 use jni::{jni_str, Env, EnvUnowned};
 use larder::Error;
@@ -21,7 +22,7 @@ pub(crate) enum Failure {
     /// A fault within the library.
     Panic(String),
     /// What the JVM answered; it may have an exception waiting.
-    Jvm(jni::errors::Error),
+    Jvm(JvmError),
 }
 
 impl From<Error> for Failure {
@@ -30,8 +31,8 @@ impl From<Error> for Failure {
     }
 }
 
-impl From<jni::errors::Error> for Failure {
-    fn from(error: jni::errors::Error) -> Self {
+impl From<JvmError> for Failure {
+    fn from(error: JvmError) -> Self {
         Failure::Jvm(error)
     }
 }
@@ -76,6 +77,15 @@ impl Failure {
             Failure::Stored(text) | Failure::Panic(text) => {
                 (jni_str!("larder/LarderException"), text.clone())
             }
+            // The crate has caught these two.
+            Failure::Jvm(JvmError::JniCall(JniError::NoMemory)) => (
+                jni_str!("java/lang/OutOfMemoryError"),
+                "Java has no memory for the reply".to_owned(),
+            ),
+            Failure::Jvm(JvmError::IndexOutOfBounds) => (
+                jni_str!("java/lang/IndexOutOfBoundsException"),
+                "the array is too short".to_owned(),
+            ),
             Failure::Jvm(error) => (jni_str!("larder/LarderException"), error.to_string()),
         }
     }
@@ -122,7 +132,7 @@ pub(crate) fn guarded_in<'l, R>(
         if let Err(failure) = &result {
             failure.throw(env);
         }
-        Ok::<(), jni::errors::Error>(())
+        Ok::<(), JvmError>(())
     });
     // It was told above.
     drop(outcome.into_outcome());
@@ -133,7 +143,7 @@ pub(crate) fn guarded_in<'l, R>(
 fn throw(env: &mut EnvUnowned<'_>, failure: &Failure) {
     let outcome = env.with_env_no_catch(|env| {
         failure.throw(env);
-        Ok::<(), jni::errors::Error>(())
+        Ok::<(), JvmError>(())
     });
     drop(outcome.into_outcome());
 }

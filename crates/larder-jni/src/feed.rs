@@ -17,9 +17,11 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
 /// About so many events are read by one call,
-const BATCH: usize = 128;
+const BATCH: u32 = 128;
 /// and no more of them once the reply has so many bytes.
 const ENOUGH: usize = 1 << 20;
+/// A buffer that has grown beyond this is not kept.
+const KEEP: usize = 64 << 10;
 
 /// The tokens of feeds that may have something.
 static RUNG: Mutex<VecDeque<i64>> = Mutex::new(VecDeque::new());
@@ -42,8 +44,18 @@ pub(crate) fn rung() -> i64 {
     }
 }
 
-/// A subscription.
-pub(crate) struct Follower(Subscription);
+/// A subscription, and what was read of it and not delivered yet.
+///
+/// ```text
+///  feed  --(1)-->  undelivered  --(2)-->  Java's array  --(3)-->  undelivered is empty
+/// ```
+///
+/// Events that are read (1) are no longer in the feed. Java may have no memory for them. So they
+/// stay here until they were copied (2), and the next call offers them again.
+pub(crate) struct Follower {
+    subscription: Subscription,
+    undelivered: Reply,
+}
 
 impl Handle {
     /// Subscribes to the table. Returns the number of the feed, and that of a snapshot of the
@@ -73,7 +85,11 @@ impl Handle {
         let snapshot = snapshot
             .map(|taken| open_snapshot(taken, &larder))
             .transpose()?;
-        match handles::open_other(Mutex::new(Follower(subscription))) {
+        let follower = Follower {
+            subscription,
+            undelivered: Reply::default(),
+        };
+        match handles::open_other(Arc::new(Mutex::new(follower))) {
             Ok(feed) => Ok((feed, snapshot)),
             Err(failure) => {
                 snapshot.map(handles::close);
@@ -87,14 +103,31 @@ fn open_snapshot(taken: Arc<larder::Table>, larder: &Larder) -> Result<i64, Fail
     handles::open(Handle::of_snapshot(Snapshot::of_engine(taken, larder)?))
 }
 
-/// Writes the next changes of a feed: how many, the state of the feed (`SOME` to `OVER`), and the
-/// changes.
-pub(crate) fn next(id: i64, reply: &mut Reply) -> Result<(), Failure> {
-    with_other(id, |follower: &Mutex<Follower>| {
-        // A subscription is whole after a panic: what it has read is read.
-        let mut follower = follower.lock().unwrap_or_else(PoisonError::into_inner);
-        follower.next(reply)
-    })
+/// Delivers the next changes of a feed: how many, the state of the feed (`SOME` to `OVER`), and the
+/// changes. If `deliver` says that it has no room for them, the next call delivers them. Returns
+/// how many bytes they are: not many more than `longest` and `ENOUGH` together.
+pub(crate) fn next(
+    id: i64,
+    longest: usize,
+    deliver: impl FnOnce(&[u8]) -> Result<bool, Failure>,
+) -> Result<usize, Failure> {
+    // The feed may be closed meanwhile. No close waits for this lock, so `deliver` may use Java.
+    let follower = with_other(id, |follower: &Arc<Mutex<Follower>>| {
+        Ok(Arc::clone(follower))
+    })?;
+    // A subscription is whole after a panic, and what was read in part is dropped.
+    let mut follower = follower.lock().unwrap_or_else(PoisonError::into_inner);
+    if follower.undelivered.bytes().is_empty() {
+        follower.read(longest)?;
+    }
+    let length = follower.undelivered.bytes().len();
+    if deliver(follower.undelivered.bytes())? {
+        follower.undelivered.clear();
+        if follower.undelivered.capacity() > KEEP {
+            follower.undelivered = Reply::default();
+        }
+    }
+    Ok(length)
 }
 
 const SOME: u8 = 0;
@@ -103,39 +136,63 @@ const WAITS: u8 = 2;
 const OVER: u8 = 3;
 
 impl Follower {
-    fn next(&mut self, reply: &mut Reply) -> Result<(), Failure> {
-        let nobody = Term::from(atoms::UNDEFINED);
-        let context = Context {
-            self_pid: nobody.as_ref(),
-            node: atoms::NONODE,
-        };
-        let (mut count, mut failed) = (0, None);
+    /// Reads the next events.
+    fn read(&mut self, longest: usize) -> Result<(), Failure> {
+        let mut reply = std::mem::take(&mut self.undelivered);
         reply.int(0);
         reply.byte(SOME);
-        // What is read is no longer in the subscription, and a reply has to fit into an array. So
-        // the first reads are short: each takes about as many events as all before it.
-        let mut most = 1;
-        let told = loop {
-            let told = self.0.next((most, true), &context, &mut |seq, event| {
-                count += 1;
-                failed = failed.take().or(write(reply, seq, &event).err());
-            });
-            most *= 2;
-            let goes_on = matches!(told, Told::Some) && failed.is_none();
-            if !goes_on || most >= BATCH || reply.bytes().len() >= ENOUGH {
-                break told;
-            }
-        };
-        // Whoever has got something asks again anyway.
-        let told = if count > 0 { Told::Some } else { told };
+        let (mut count, mut told) = (0, Told::Some);
+        while matches!(told, Told::Some) && count < BATCH && reply.bytes().len() < ENOUGH {
+            let (of_commit, now) = self.read_commit(longest, &mut reply)?;
+            count += of_commit;
+            told = now;
+        }
         reply.set_first_int(count);
         reply.set_second_byte(match told {
+            // Whoever has got something asks again anyway.
+            _ if count > 0 => SOME,
             Told::Some => SOME,
             Told::Nothing => NOTHING,
             Told::Waits => WAITS,
             Told::Over => OVER,
         });
-        failed.map_or(Ok(()), Err)
+        self.undelivered = reply;
+        Ok(())
+    }
+
+    /// Writes the events of the next commit. If they are longer than `longest`, an overflow in
+    /// their place says how many they were. Returns how many were written, and how the feed is.
+    fn read_commit(&mut self, longest: usize, reply: &mut Reply) -> Result<(u32, Told), Failure> {
+        let nobody = Term::from(atoms::UNDEFINED);
+        let context = Context {
+            self_pid: nobody.as_ref(),
+            node: atoms::NONODE,
+        };
+        let begin = reply.bytes().len();
+        let (mut count, mut lost, mut commit, mut is_gone) = (0, 0, 0, false);
+        let mut written = Ok(());
+        let told = (self.subscription).next((1, true), &context, &mut |seq, event| {
+            commit = seq;
+            match event {
+                FeedEvent::Overflow(more) => lost += more,
+                FeedEvent::Gone => is_gone = true,
+                _ => lost += 1,
+            }
+            if written.is_ok() && reply.bytes().len() - begin <= longest {
+                written = write(reply, seq, &event);
+                count += 1;
+            }
+        });
+        written?;
+        if reply.bytes().len() - begin > longest {
+            reply.truncate(begin);
+            write(reply, commit, &FeedEvent::Overflow(lost))?;
+            if is_gone {
+                write(reply, commit, &FeedEvent::Gone)?;
+            }
+            count = 1 + u32::from(is_gone);
+        }
+        Ok((count, told))
     }
 }
 

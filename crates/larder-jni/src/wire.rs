@@ -82,6 +82,11 @@ impl Reply {
         &self.0
     }
 
+    /// Drops what is behind the first so many bytes.
+    pub(crate) fn truncate(&mut self, length: usize) {
+        self.0.truncate(length);
+    }
+
     pub(crate) fn capacity(&self) -> usize {
         self.0.capacity()
     }

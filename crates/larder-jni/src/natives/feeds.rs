@@ -1,51 +1,42 @@
 //! Subscriptions.
 
-use super::rows::{converse, text_of};
-use crate::failure::guarded;
+use super::rows::{ask, text_of};
+use crate::arrays::{hand_over, Bytes};
+use crate::failure::{guarded, guarded_in};
 use crate::feed;
-use crate::handles::with;
-use jni::objects::{JByteArray, JClass};
+use jni::objects::{JByteArray, JLongArray};
 use jni::sys::{jint, jlong};
-use jni::EnvUnowned;
 
-/// The token of the feed, how many events it may fall behind, a filter or nothing, and whether a
-/// snapshot is wished. The reply: the number of the feed, and that of the snapshot or 0.
-#[no_mangle]
-extern "system" fn Java_larder_Native_subscribe<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    id: jlong,
-    request: JByteArray<'l>,
-    length: jint,
-    offered: JByteArray<'l>,
-) -> JByteArray<'l> {
-    converse(env, (request, length), offered, |request, reply| {
-        let (token, limit) = (request.long()?, request.int()? as usize);
-        let filter = request.maybe()?;
-        let filter = filter.map(|item| text_of(item, "the filter")).transpose()?;
-        let with_snapshot = request.byte()? != 0;
-        let (feed, snapshot) = with(id, |handle| {
+natives! { guarded_in:
+    /// The token of the feed, how many events it may fall behind, a filter or nothing, and whether
+    /// a snapshot is wished. `numbers` gets the number of the feed, and that of the snapshot or 0.
+    Java_larder_Native_subscribe(
+        id: jlong, request: JByteArray<'_>, length: jint, numbers: JLongArray<'_>,
+    ), (), |env| {
+        let (feed, snapshot) = ask(env, id, (request, length), |handle, request| {
+            let (token, limit) = (request.long()?, request.int()? as usize);
+            let filter = request.maybe()?;
+            let filter = filter.map(|item| text_of(item, "the filter")).transpose()?;
+            let with_snapshot = request.byte()? != 0;
             handle.follow((token, limit), filter, with_snapshot)
         })?;
-        reply.long(feed);
-        reply.long(snapshot.unwrap_or(0));
-        Ok(true)
-    })
-}
+        hand_over(env, &numbers, &[feed, snapshot.unwrap_or(0)])
+    };
 
-/// The number of a feed. The reply: how many changes, the state of the feed, and the changes.
-#[no_mangle]
-extern "system" fn Java_larder_Native_changes<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    request: JByteArray<'l>,
-    length: jint,
-    offered: JByteArray<'l>,
-) -> JByteArray<'l> {
-    converse(env, (request, length), offered, |request, reply| {
-        feed::next(request.long()?, reply)?;
-        Ok(true)
-    })
+    /// Copies how many changes there are, the state of the feed, and the changes to `into`. Returns
+    /// how long they are. Where there is less room, nothing is copied, and they stay the next.
+    Java_larder_Native_changes(id: jlong, into: JByteArray<'_>, longest: jint) -> jint, 0, |env| {
+        let room = into.len(env)?;
+        let longest = usize::try_from(longest).unwrap_or(0);
+        let length = feed::next(id, longest, |changes| {
+            let has_room = changes.len() <= room;
+            if has_room {
+                into.write(env, 0, changes)?;
+            }
+            Ok(has_room)
+        })?;
+        Ok(jint::try_from(length).unwrap_or(jint::MAX))
+    };
 }
 
 natives! { guarded:

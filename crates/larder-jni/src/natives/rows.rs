@@ -13,7 +13,7 @@ use jni::{Env, EnvUnowned};
 use larder::{Direction, TimeLeft};
 
 /// Reads the request and uses the table.
-fn ask<R>(
+pub(super) fn ask<R>(
     env: &mut Env<'_>,
     id: jlong,
     (request, length): (JByteArray<'_>, jint),
@@ -26,25 +26,14 @@ fn ask<R>(
     })
 }
 
-/// As `ask`, for what has a reply, unless `f` says that it hasn't.
+/// As `ask`, for what has a reply: gives the one that `f` writes, unless it says that there is
+/// none.
 fn reply<'l>(
     env: EnvUnowned<'l>,
     id: jlong,
-    request: (JByteArray<'l>, jint),
-    offered: JByteArray<'l>,
-    f: impl FnOnce(&Handle, &mut Request<'_>, &mut Reply) -> Result<bool, Failure>,
-) -> JByteArray<'l> {
-    converse(env, request, offered, |request, reply| {
-        with(id, |handle| f(handle, request, reply))
-    })
-}
-
-/// Reads the request, and gives the reply that `f` writes, unless it says that there is none.
-pub(super) fn converse<'l>(
-    env: EnvUnowned<'l>,
     (request, length): (JByteArray<'l>, jint),
     offered: JByteArray<'l>,
-    f: impl FnOnce(&mut Request<'_>, &mut Reply) -> Result<bool, Failure>,
+    f: impl FnOnce(&Handle, &mut Request<'_>, &mut Reply) -> Result<bool, Failure>,
 ) -> JByteArray<'l> {
     guarded_in(env, JByteArray::null(), |env| {
         with_buffers(|buffers| {
@@ -52,7 +41,7 @@ pub(super) fn converse<'l>(
             let bytes = request.read(env, part, &mut buffers.value)?;
             let reply = &mut buffers.reply;
             reply.clear();
-            match f(&mut Request::new(bytes), reply)? {
+            match with(id, |handle| f(handle, &mut Request::new(bytes), reply))? {
                 true => answer(env, offered, reply),
                 false => Ok(JByteArray::null()),
             }

@@ -1,48 +1,32 @@
 //! Transactions, and lists of conditional operations.
 
-use super::rows::converse;
-use crate::arrays::{with_buffers, Bytes, Part};
+use crate::arrays::{hand_over, with_buffers, Bytes, Part};
 use crate::failure::guarded_in;
 use crate::transaction::{begin, commit, commit_operations};
 use crate::wire::Request;
-use jni::objects::{JByteArray, JClass};
-use jni::sys::{jint, jlong};
-use jni::EnvUnowned;
-
-/// How many tables, and their numbers. The reply: the numbers of the views, and of the transaction.
-#[no_mangle]
-extern "system" fn Java_larder_Native_begin<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    request: JByteArray<'l>,
-    length: jint,
-    offered: JByteArray<'l>,
-) -> JByteArray<'l> {
-    converse(env, (request, length), offered, |request, reply| {
-        let tables = (0..request.int()?).map(|_| request.long());
-        let tables = tables.collect::<Result<Vec<_>, _>>()?;
-        let transaction = begin(&tables, |view| reply.long(view))?;
-        reply.long(transaction);
-        Ok(true)
-    })
-}
-
-/// The number of a transaction. No reply if it took effect; else the numbers of its new views.
-#[no_mangle]
-extern "system" fn Java_larder_Native_commit<'l>(
-    env: EnvUnowned<'l>,
-    _class: JClass<'l>,
-    request: JByteArray<'l>,
-    length: jint,
-    offered: JByteArray<'l>,
-) -> JByteArray<'l> {
-    converse(env, (request, length), offered, |request, reply| {
-        let took_effect = commit(request.long()?, |view| reply.long(view))?;
-        Ok(!took_effect)
-    })
-}
+use jni::objects::{JByteArray, JLongArray};
+use jni::sys::{jboolean, jint, jlong};
 
 natives! { guarded_in:
+    /// The numbers of the tables. `numbers` gets those of their views, and that of the transaction.
+    Java_larder_Native_begin(tables: JLongArray<'_>, numbers: JLongArray<'_>), (), |env| {
+        let mut ids = vec![0; tables.len(env)?];
+        tables.get_region(env, 0, &mut ids)?;
+        let mut opened = Vec::with_capacity(ids.len() + 1);
+        let transaction = begin(&ids, |view| opened.push(view))?;
+        opened.push(transaction);
+        hand_over(env, &numbers, &opened)
+    };
+
+    /// The number of a transaction. Whether it took effect; if not, `views` gets the numbers of its
+    /// new views.
+    Java_larder_Native_commit(id: jlong, views: JLongArray<'_>) -> jboolean, false, |env| {
+        let mut opened = Vec::new();
+        let took_effect = commit(id, |view| opened.push(view))?;
+        hand_over(env, &views, &opened)?;
+        Ok(took_effect)
+    };
+
     /// A list of operations. 0 if it took effect; else the number of the first that didn't hold.
     Java_larder_Native_commitOperations(request: JByteArray<'_>, length: jint) -> jlong, 0,
         |env| with_buffers(|buffers| {

@@ -26,7 +26,8 @@ final class Bell {
         ringer.start();
     }
 
-    final long token;
+    /** Boxed, so that {@link #take} needs no memory. */
+    final Long token = NEXT.incrementAndGet();
     /** Held only for the moment of a look or a ring. */
     private final ReentrantLock lock = new ReentrantLock();
 
@@ -35,15 +36,9 @@ final class Bell {
     private int waiting;
     private volatile boolean isClosed;
 
-    private Bell(long token) {
-        this.token = token;
-    }
-
-    /** A new one, which the ringer knows. */
-    static Bell hang() {
-        Bell bell = new Bell(NEXT.incrementAndGet());
-        BELLS.put(bell.token, bell);
-        return bell;
+    /** The ringer knows it from now on. */
+    void hang() {
+        BELLS.put(token, this);
     }
 
     /** The ringer knows it no more. */

@@ -60,17 +60,23 @@ public final class FeedBuilder<K, V> {
     }
 
     private LarderFeed.WithSnapshot<K, V> subscribe(boolean withSnapshot) {
-        Bell bell = Bell.hang();
-        long[] numbers;
+        long[] numbers = new long[2];
+        LarderFeed<K, V> feed = new LarderFeed<>(
+                token -> {
+                    table.subscribe(token, limit, filter, withSnapshot, numbers);
+                    return numbers[0];
+                },
+                table.keys,
+                table.values);
         try {
-            numbers = table.subscribe(bell.token, limit, filter, withSnapshot);
+            LarderSnapshot<K, V> snapshot = !withSnapshot
+                    ? null
+                    : new LarderSnapshot<>(new Store<>(() -> numbers[1], table.keys, table.values));
+            return new LarderFeed.WithSnapshot<>(snapshot, feed);
         } catch (Throwable e) {
-            bell.take();
+            Native.close(numbers[1]);
+            feed.close();
             throw e;
         }
-        LarderFeed<K, V> feed = new LarderFeed<>(numbers[0], bell, table.keys, table.values);
-        LarderSnapshot<K, V> snapshot =
-                withSnapshot ? new LarderSnapshot<>(new Store<>(numbers[1], table.keys, table.values)) : null;
-        return new LarderFeed.WithSnapshot<>(snapshot, feed);
     }
 }

@@ -20,7 +20,7 @@ public final class LarderBytesTable extends LarderTable<byte[], byte[]> {
 
     /** Begins a table of bytes to bytes. */
     public static TableBuilder<LarderBytesTable> builder() {
-        return new TableBuilder<>(id -> new LarderBytesTable(new Store<>(id, Codec.BYTES, Codec.BYTES)));
+        return new TableBuilder<>(opening -> new LarderBytesTable(new Store<>(opening, Codec.BYTES, Codec.BYTES)));
     }
 
     /**
@@ -29,7 +29,7 @@ public final class LarderBytesTable extends LarderTable<byte[], byte[]> {
      * @throws IOException as there
      */
     public static LarderBytesTable load(Path file) throws IOException {
-        return new LarderBytesTable(new Store<>(Store.load(file), Codec.BYTES, Codec.BYTES));
+        return new LarderBytesTable(new Store<>(() -> Store.load(file), Codec.BYTES, Codec.BYTES));
     }
 
     /** Copies the value to an array, if it has the room; its length, -1 for no row. */

@@ -38,7 +38,10 @@ import java.util.function.Consumer;
  *
  * <p>Any number of threads may poll; each commit goes to one of them. While a codec reads a commit,
  * others that poll wait. If a codec throws, that commit is lost, the caller gets the exception, and
- * the next call goes on behind it. A feed that is left is closed as a table is.
+ * the next call goes on behind it. But if Java has no memory for a commit, the caller gets the
+ * OutOfMemoryError, and the next call gives that commit. One of more than 2,000 MiB, which no array
+ * has room for, is told as {@link Change.Type#OVERFLOW}, too. A feed that is left is closed as a
+ * table is.
  */
 public final class LarderFeed<K, V> implements AutoCloseable {
     /** The next changes, and how the feed is: as the native library says. */
@@ -50,8 +53,13 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     private static final long PATIENCE = 1_000_000;
     /** How long beyond its time a caller may go through changes that the filter leaves out. */
     private static final long FILTERING = 10_000_000;
+    /** The most bytes of a commit: a little less than an array may have. */
+    private static final int LONGEST = 2_000 << 20;
+    private static final int SHORT = 1024;
     /** An array that has grown beyond this is not kept. */
     private static final int KEEP = 64 << 10;
+    /** Stands for one that was not kept. */
+    private static final byte[] NONE = {};
 
     private static final Change.Type[] TYPES = Change.Type.values();
 
@@ -65,9 +73,8 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     /** Whoever has it reads the feed; what is below is the reader's. */
     private final ReentrantLock reading = new ReentrantLock();
 
-    private final Output request = new Output();
     private final Input input = new Input();
-    private byte[] reply = new byte[1024];
+    private byte[] reply = NONE;
     /** How many changes of the reply are left. */
     private int left;
     /** How the feed was behind these. */
@@ -75,21 +82,32 @@ public final class LarderFeed<K, V> implements AutoCloseable {
 
     private volatile boolean isOver;
 
-    LarderFeed(long id, Bell bell, Codec<K> keys, Codec<V> values) {
-        this.id = id;
-        this.bell = bell;
+    /** Subscribes, with the token of the feed's bell, and gives the feed's number. */
+    interface Subscribing {
+        long subscribe(long token);
+    }
+
+    LarderFeed(Subscribing subscribing, Codec<K> keys, Codec<V> values) {
         this.keys = keys;
         this.values = values;
-        request.number(id);
-        this.cleanable = Store.CLEANER.register(this, new Close(id, bell));
+        this.bell = new Bell();
+        Owned owned = new Owned();
+        this.cleanable = Store.CLEANER.register(this, new Close(owned, bell));
+        try {
+            bell.hang();
+            this.id = owned.open(() -> subscribing.subscribe(bell.token));
+        } catch (Throwable e) {
+            cleanable.clean();
+            throw e;
+        }
     }
 
     /** Knows nothing of the feed. */
-    private record Close(long id, Bell bell) implements Runnable {
+    private record Close(Owned owned, Bell bell) implements Runnable {
         @Override
         public void run() {
+            owned.run();
             bell.take();
-            Native.close(id);
         }
     }
 
@@ -171,8 +189,9 @@ public final class LarderFeed<K, V> implements AutoCloseable {
 
     /**
      * Calls a listener with each commit, one after the other, in one task of an executor, until the
-     * feed is closed or over. Then the future is complete. If the listener throws, or the task is
-     * interrupted, the future has that exception. In each case the feed is closed then.
+     * feed is closed or over. Then the future is complete. If the listener or a codec throws, Java
+     * has no memory for a commit, or the task is interrupted, the future has that exception. In each
+     * case the feed is closed then.
      *
      * <p>The listener may use any table and close any of them, and this feed. It may not poll the
      * feed. Changes that it makes to the table are told to it in turn. After {@link #close} at most
@@ -310,11 +329,20 @@ public final class LarderFeed<K, V> implements AutoCloseable {
         return null;
     }
 
-    /** Reads the next changes; whether there were any. */
+    /**
+     * Reads the next changes; whether there were any. If there is no memory for the array, they are
+     * the next that are read.
+     */
     private boolean read() {
-        byte[] answer;
         try {
-            answer = Native.changes(request.bytes(), request.length(), reply);
+            if (reply == NONE) {
+                reply = new byte[SHORT];
+            }
+            int length = Native.changes(id, reply, LONGEST);
+            if (length > reply.length) {
+                reply = new byte[length];
+                Native.changes(id, reply, LONGEST);
+            }
         } catch (IllegalStateException e) {
             // Closed since the caller has looked.
             state = OVER;
@@ -322,13 +350,15 @@ public final class LarderFeed<K, V> implements AutoCloseable {
         } finally {
             Reference.reachabilityFence(this);
         }
-        reply = answer;
-        left = input.of(answer).number();
+        left = input.of(reply).number();
         state = input.flag();
         return left > 0;
     }
 
-    /** The next commit of what was read. Goes behind it also if a codec throws. */
+    /**
+     * The next commit of what was read. Goes behind it also if a codec throws, but not if there is
+     * no memory for it.
+     */
     private Commit<K, V> decode() {
         int begin = input.position();
         long seq = input.longNumber();
@@ -340,21 +370,41 @@ public final class LarderFeed<K, V> implements AutoCloseable {
             end = input.position();
             count++;
         }
-        left -= count;
         input.goTo(begin);
+        boolean stays = false;
         try {
-            List<Change<K, V>> changes = new ArrayList<>(count);
-            for (int i = 0; i < count; i++) {
-                input.longNumber();
-                changes.add(change());
-            }
-            return new Commit<>(seq, Collections.unmodifiableList(changes));
+            return commit(seq, count);
+        } catch (OutOfMemoryError e) {
+            stays = true;
+            throw e;
         } finally {
-            input.goTo(end);
+            if (stays) {
+                input.goTo(begin);
+            } else {
+                input.goTo(end);
+                left -= count;
+            }
             if (left == 0 && reply.length > KEEP) {
-                reply = new byte[1024];
+                reply = NONE;
+                input.of(NONE);
             }
         }
+    }
+
+    private Commit<K, V> commit(long seq, int count) {
+        boolean isEnd = false;
+        List<Change<K, V>> changes = new ArrayList<>(count);
+        for (int i = 0; i < count; i++) {
+            input.longNumber();
+            Change<K, V> change = change();
+            changes.add(change);
+            isEnd |= change.type() == Change.Type.GONE;
+        }
+        Commit<K, V> commit = new Commit<>(seq, Collections.unmodifiableList(changes));
+        if (isEnd) {
+            isOver = true;
+        }
+        return commit;
     }
 
     private void skip() {
@@ -380,8 +430,7 @@ public final class LarderFeed<K, V> implements AutoCloseable {
             case OVERFLOW -> {
                 return new Change<>(type, null, null, null, input.longNumber());
             }
-            case GONE -> isOver = true;
-            case CLEAR -> {}
+            case CLEAR, GONE -> {}
             default -> {
                 K key = input.item(keys);
                 V value = input.item(values);

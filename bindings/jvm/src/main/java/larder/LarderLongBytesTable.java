@@ -12,7 +12,7 @@ public final class LarderLongBytesTable extends LarderTable<Long, byte[]> {
 
     /** Begins a table of longs to bytes. */
     public static TableBuilder<LarderLongBytesTable> builder() {
-        return new TableBuilder<>(id -> new LarderLongBytesTable(new Store<>(id, Codec.LONG, Codec.BYTES)));
+        return new TableBuilder<>(opening -> new LarderLongBytesTable(new Store<>(opening, Codec.LONG, Codec.BYTES)));
     }
 
     /**
@@ -21,7 +21,7 @@ public final class LarderLongBytesTable extends LarderTable<Long, byte[]> {
      * @throws IOException as there
      */
     public static LarderLongBytesTable load(Path file) throws IOException {
-        return new LarderLongBytesTable(new Store<>(Store.load(file), Codec.LONG, Codec.BYTES));
+        return new LarderLongBytesTable(new Store<>(() -> Store.load(file), Codec.LONG, Codec.BYTES));
     }
 
     /** Copies the value to an array, if it has the room; its length, -1 for no row. */

@@ -35,7 +35,7 @@ public class LarderTable<K, V> extends WritableRows<K, V> implements AutoCloseab
     public static <K, V> TableBuilder<LarderTable<K, V>> builder(Codec<K> keys, Codec<V> values) {
         Objects.requireNonNull(keys, "keys");
         Objects.requireNonNull(values, "values");
-        return new TableBuilder<>(id -> new LarderTable<>(new Store<>(id, keys, values)));
+        return new TableBuilder<>(opening -> new LarderTable<>(new Store<>(opening, keys, values)));
     }
 
     /** Gives the table up. Calls that use it are waited for. Snapshots of it stay. */
@@ -116,6 +116,6 @@ public class LarderTable<K, V> extends WritableRows<K, V> implements AutoCloseab
             throws IOException {
         Objects.requireNonNull(keys, "keys");
         Objects.requireNonNull(values, "values");
-        return new LarderTable<>(new Store<>(Store.load(file), keys, values));
+        return new LarderTable<>(new Store<>(() -> Store.load(file), keys, values));
     }
 }

@@ -134,8 +134,14 @@ public final class LarderTransaction {
 
     private <R, X extends Exception> R attempts(Body<R, X> body) throws X {
         long began = System.nanoTime();
-        // The numbers of the views, and of the transaction.
-        long[] numbers = begin();
+        long[] ids = new long[tables.length];
+        for (int i = 0; i < ids.length; i++) {
+            ids[i] = tables[i].store.id;
+        }
+        // The numbers of the views, and of the transaction. From `begin` on to the end of what it
+        // has begun nothing outside of the `try` needs memory.
+        long[] numbers = new long[tables.length + 1];
+        Native.begin(ids, numbers);
         long id = numbers[tables.length];
         try {
             for (long attempts = 1; ; attempts++) {
@@ -146,8 +152,7 @@ public final class LarderTransaction {
                 } finally {
                     views.end();
                 }
-                numbers = commit(id);
-                if (numbers == null) {
+                if (Native.commit(id, numbers)) {
                     return result;
                 }
                 mayGoOn(attempts, began);
@@ -171,39 +176,5 @@ public final class LarderTransaction {
             throw new ConflictException("others have changed what the transaction has read: "
                     + attempts + (attempts == 1 ? " attempt was lost" : " attempts were lost") + why);
         }
-    }
-
-    private long[] begin() {
-        Scratch scratch = Scratch.take();
-        try {
-            scratch.request.number(tables.length);
-            for (LarderTable<?, ?> table : tables) {
-                scratch.request.number(table.store.id);
-            }
-            byte[] reply = Native.begin(scratch.request.bytes(), scratch.request.length(), scratch.reply);
-            return numbers(scratch.read(reply), tables.length + 1);
-        } finally {
-            scratch.giveBack();
-        }
-    }
-
-    /** Null if it took effect; else the numbers of new views. */
-    private long[] commit(long id) {
-        Scratch scratch = Scratch.take();
-        try {
-            scratch.request.number(id);
-            byte[] reply = Native.commit(scratch.request.bytes(), scratch.request.length(), scratch.reply);
-            return reply == null ? null : numbers(scratch.read(reply), tables.length);
-        } finally {
-            scratch.giveBack();
-        }
-    }
-
-    private static long[] numbers(Input reply, int count) {
-        long[] numbers = new long[count];
-        for (int i = 0; i < count; i++) {
-            numbers[i] = reply.longNumber();
-        }
-        return numbers;
     }
 }

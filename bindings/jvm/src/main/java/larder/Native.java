@@ -117,19 +117,26 @@ final class Native {
 
     // Transactions.
 
-    static native byte[] begin(byte[] request, int length, byte[] offered);
+    /** The numbers of the views, and that of the transaction behind them, go to the array. */
+    static native void begin(long[] tables, long[] numbers);
 
-    /** Null if it took effect. */
-    static native byte[] commit(byte[] request, int length, byte[] offered);
+    /** Whether it took effect. If not, the numbers of new views go to the array. */
+    static native boolean commit(long id, long[] views);
 
     /** 0 if all took effect; else the number of the first whose condition didn't hold. */
     static native long commitOperations(byte[] request, int length);
 
     // Feeds.
 
-    static native byte[] subscribe(long id, byte[] request, int length, byte[] offered);
+    /** The number of the feed, and that of the snapshot or 0, go to the array. */
+    static native void subscribe(long id, byte[] request, int length, long[] numbers);
 
-    static native byte[] changes(byte[] request, int length, byte[] offered);
+    /**
+     * How long the next changes are, which go to the array. If they are longer than that, nothing
+     * is copied, and they stay the next. A commit that is longer than {@code longest} is told as an
+     * overflow.
+     */
+    static native int changes(long id, byte[] into, int longest);
 
     /** Waits until a feed that had nothing may have something; its token. */
     static native long rung();

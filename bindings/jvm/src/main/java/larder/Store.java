@@ -26,12 +26,13 @@ final class Store<K, V> {
     final Comparator<? super K> comparator;
     private final Cleaner.Cleanable cleanable;
 
-    Store(long id, Codec<K> keys, Codec<V> values) {
-        this.id = id;
+    <X extends Exception> Store(Owned.Opening<X> opening, Codec<K> keys, Codec<V> values) throws X {
         this.keys = keys;
         this.values = values;
         this.comparator = keys.comparator();
-        this.cleanable = CLEANER.register(this, new Close(id));
+        Owned owned = new Owned();
+        this.cleanable = CLEANER.register(this, owned);
+        this.id = owned.open(opening);
     }
 
     /** A transaction's view, which ends with the transaction. */
@@ -47,21 +48,13 @@ final class Store<K, V> {
         return new Store<>(this, view);
     }
 
-    /** Knows nothing of the store. */
-    private record Close(long id) implements Runnable {
-        @Override
-        public void run() {
-            Native.close(id);
-        }
-    }
-
     void close() {
         cleanable.clean();
     }
 
     Store<K, V> snapshot() {
         try {
-            return new Store<>(Native.snapshot(id), keys, values);
+            return new Store<>(() -> Native.snapshot(id), keys, values);
         } finally {
             Reference.reachabilityFence(this);
         }
@@ -360,10 +353,10 @@ final class Store<K, V> {
     // Feeds and files.
 
     /**
-     * Subscribes: the numbers of the feed and, if it is wished, of a snapshot of the moment at which
-     * the feed begins; else 0.
+     * Subscribes. The array gets the numbers of the feed and, if it is wished, of a snapshot of the
+     * moment at which the feed begins; else 0. Nothing is open if this throws.
      */
-    long[] subscribe(long token, int limit, String filter, boolean withSnapshot) {
+    void subscribe(long token, int limit, String filter, boolean withSnapshot, long[] numbers) {
         Scratch scratch = Scratch.take();
         try {
             Output request = scratch.request;
@@ -371,9 +364,7 @@ final class Store<K, V> {
             request.number(limit);
             request.maybe(UTF8, filter);
             request.flag(withSnapshot ? 1 : 0);
-            byte[] answer = Native.subscribe(id, request.bytes(), request.length(), scratch.reply);
-            Input reply = scratch.read(answer);
-            return new long[] {reply.longNumber(), reply.longNumber()};
+            Native.subscribe(id, request.bytes(), request.length(), numbers);
         } finally {
             scratch.giveBack();
             Reference.reachabilityFence(this);

@@ -3,11 +3,11 @@ package larder;
 import java.nio.charset.StandardCharsets;
 import java.time.Duration;
 import java.util.Objects;
-import java.util.function.LongFunction;
+import java.util.function.Function;
 
 /** A table to be. Without an option it keeps every row for ever. */
 public final class TableBuilder<T extends LarderTable<?, ?>> {
-    private final LongFunction<T> table;
+    private final Function<Owned.Opening<RuntimeException>, T> table;
     private String name = "table";
     private long ttl = -1;
     private long idle = -1;
@@ -17,7 +17,7 @@ public final class TableBuilder<T extends LarderTable<?, ?>> {
     private boolean expiring;
     private boolean compressed;
 
-    TableBuilder(LongFunction<T> table) {
+    TableBuilder(Function<Owned.Opening<RuntimeException>, T> table) {
         this.table = table;
     }
 
@@ -95,14 +95,8 @@ public final class TableBuilder<T extends LarderTable<?, ?>> {
             throw new IllegalArgumentException("evict needs maxSize or maxMemory");
         }
         boolean bounded = limited || expiring || ttl > 0 || idle > 0;
-        return table.apply(Native.open(
-                name.getBytes(StandardCharsets.UTF_8),
-                ttl,
-                idle,
-                maxSize,
-                maxMemory,
-                evict.ordinal(),
-                bounded,
-                compressed));
+        byte[] bytes = name.getBytes(StandardCharsets.UTF_8);
+        return table.apply(() -> Native.open(
+                bytes, ttl, idle, maxSize, maxMemory, evict.ordinal(), bounded, compressed));
     }
 }

@@ -211,20 +211,80 @@ class FeedTest {
     void long_values_come_in_short_replies() {
         try (LarderTable<Long, byte[]> table = LarderTable.builder(Codec.LONG, Codec.BYTES).open();
                 LarderFeed<Long, byte[]> feed = table.feed().open()) {
-            long[] plain = table.store.subscribe(-1, 1_000, null, false);
+            long[] plain = new long[2];
+            table.store.subscribe(-1, 1_000, null, false, plain);
             for (long i = 0; i < 40; i++) {
                 table.put(i, new byte[1 << 20]);
             }
-            Output request = new Output();
-            request.number(plain[0]);
-            byte[] reply = Native.changes(request.bytes(), request.length(), new byte[0]);
+            int length = Native.changes(plain[0], new byte[0], Integer.MAX_VALUE);
             Native.close(plain[0]);
-            assertTrue(reply.length > 1 << 20 && reply.length < 4 << 20, reply.length + " bytes");
+            assertTrue(length > 1 << 20 && length < 4 << 20, length + " bytes");
             for (long i = 0; i < 40; i++) {
                 assertEquals(i, feed.poll().changes().get(0).key());
             }
             assertNull(feed.poll());
         }
+    }
+
+    /** What Java had no room for is the next that it gets. */
+    @Test
+    void changes_stay_until_there_is_room_for_them() {
+        try (LarderLongTable numbers = LarderLongTable.builder().open()) {
+            long[] plain = new long[2];
+            numbers.store.subscribe(-1, 1_000, null, false, plain);
+            numbers.set(1, 10);
+            int length = Native.changes(plain[0], new byte[0], 1_000);
+            numbers.set(2, 20);
+            assertEquals(length, Native.changes(plain[0], new byte[length - 1], 1_000));
+            byte[] reply = new byte[length];
+            assertEquals(length, Native.changes(plain[0], reply, 1_000));
+            Input input = new Input().of(reply);
+            assertEquals(1, input.number());
+            input.flag();
+            input.longNumber();
+            input.flag();
+            assertEquals(1, input.integerItem());
+            assertEquals(length, Native.changes(plain[0], reply, 1_000));
+            input.skip(true);
+            Native.close(plain[0]);
+            assertThrows(IllegalStateException.class, () -> Native.changes(plain[0], reply, 1_000));
+        }
+    }
+
+    /** A commit that no array has room for is an overflow; those beside it are told. */
+    @Test
+    void too_long_commits_overflow() {
+        LarderLongBytesTable blobs = LarderLongBytesTable.builder().open();
+        long[] plain = new long[2];
+        blobs.store.subscribe(-1, 1_000, null, false, plain);
+        byte[] blob = new byte[500];
+        blobs.set(1, blob);
+        new Operations().put(blobs, 2L, blob).put(blobs, 3L, blob).put(blobs, 4L, blob).commit();
+        blobs.set(5, blob);
+        blobs.close();
+        byte[] reply = new byte[10_000];
+        Native.changes(plain[0], reply, 1_000);
+        Native.close(plain[0]);
+        Input input = new Input().of(reply);
+        assertEquals(4, input.number());
+        input.flag();
+        List<String> found = new ArrayList<>();
+        long last = 0;
+        for (int i = 0; i < 4; i++) {
+            long seq = input.longNumber();
+            assertTrue(seq > last, () -> found.toString());
+            last = seq;
+            Change.Type type = Change.Type.values()[input.flag()];
+            long number = 0;
+            if (type == Change.Type.INSERT) {
+                number = input.integerItem();
+                input.skip(true);
+            } else if (type == Change.Type.OVERFLOW) {
+                number = input.longNumber();
+            }
+            found.add(type + " " + number);
+        }
+        assertEquals(List.of("INSERT 1", "OVERFLOW 3", "INSERT 5", "GONE 0"), found);
     }
 
     /** Who waits when a listener comes takes no commit from it. */

@@ -7,6 +7,7 @@ import static org.junit.jupiter.api.Assertions.assertTrue;
 import java.io.IOException;
 import java.nio.file.Files;
 import java.nio.file.Path;
+import java.util.List;
 import org.junit.jupiter.api.Assumptions;
 import org.junit.jupiter.api.Test;
 
@@ -116,6 +117,62 @@ class LeakTest {
             assertTrue(more < written / 8, () -> "resident memory grew by " + more + " of " + written + " bytes");
         }
         assertEquals(open, Native.handles());
+    }
+
+    /** Nothing is open if the array for the numbers of what is opened has no room for them. */
+    @Test
+    void what_can_not_be_handed_over_is_closed() {
+        try (LarderLongTable table = LarderLongTable.builder().open()) {
+            long open = Native.handles();
+            long[] tables = {table.store.id};
+            assertThrows(IndexOutOfBoundsException.class, () -> Native.begin(tables, new long[1]));
+            assertEquals(open, Native.handles());
+            assertThrows(
+                    IndexOutOfBoundsException.class,
+                    () -> table.store.subscribe(-1, 1, null, true, new long[1]));
+            assertEquals(open, Native.handles());
+        }
+    }
+
+    /** A table is not opened before all else is there. */
+    @Test
+    void codecs_that_fail_leave_nothing_open() {
+        Codec<Long> bad = new Codec<>() {
+            @Override
+            public void write(Long value, Output out) {}
+
+            @Override
+            public Long read(Input in) {
+                return 0L;
+            }
+
+            @Override
+            public java.util.Comparator<Long> comparator() {
+                throw new ArithmeticException();
+            }
+        };
+        long open = Native.handles();
+        assertThrows(ArithmeticException.class, () -> LarderTable.builder(bad, bad).open());
+        assertEquals(open, Native.handles());
+    }
+
+    /**
+     * In a JVM without memory, nothing stays open in the native library that nobody would close, and
+     * no change of a feed is lost.
+     */
+    @Test
+    void java_without_memory() throws Exception {
+        String classes = "";
+        for (Class<?> each : List.of(NoMemory.class, Native.class)) {
+            classes += Path.of(each.getProtectionDomain().getCodeSource().getLocation().toURI()) + ":";
+        }
+        Process child = new ProcessBuilder(
+                        Path.of(System.getProperty("java.home"), "bin", "java").toString(),
+                        "-Xmx8m", "-XX:+UseSerialGC", "-cp", classes, "larder.NoMemory")
+                .redirectErrorStream(true)
+                .start();
+        String said = new String(child.getInputStream().readAllBytes());
+        assertEquals(0, child.waitFor(), said);
     }
 
     @Test
