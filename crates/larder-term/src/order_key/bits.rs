@@ -19,6 +19,7 @@
 use super::counts::{count, push_count};
 use super::{sink::Sink, BITSTRING};
 use crate::{tags::*, varint};
+use memchr::memchr;
 
 /// The number of bytes that are escaped.
 const ESCAPED: usize = 512;
@@ -26,6 +27,8 @@ const ESCAPED: usize = 512;
 const LONGER: u8 = 1;
 /// Another group follows. Greater than any number of bits.
 const MORE: u8 = 0xFF;
+/// A zero within so many bytes is searched for word by word.
+const NEAR: usize = 32;
 /// The mark behind a zero byte.
 const ZERO_MARK: u8 = 0xFF;
 /// Eight zero bytes, each with its mark.
@@ -33,10 +36,24 @@ const EIGHT_ZEROS: [u8; 16] = [
     0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF, 0, 0xFF,
 ];
 
-/// The size of the group that begins with the byte `at`.
+/// The size of the group that begins with the byte `at`. All groups before the byte `size * size`
+/// have the same size.
 #[inline]
 fn group(at: usize) -> usize {
     1 << (at.ilog2() / 2 + 1)
+}
+
+/// Calls `$copy` with the size of groups in its last argument. Copying a group takes a few
+/// instructions if the compiler knows the size, so the common sizes are constants.
+macro_rules! with_size {
+    ($copy:ident($($argument:expr),*; $size:expr)) => {
+        match $size {
+            32 => $copy($($argument,)* 32),
+            64 => $copy($($argument,)* 64),
+            128 => $copy($($argument,)* 128),
+            size => $copy($($argument,)* size),
+        }
+    };
 }
 
 /// Writes a bitstring.
@@ -59,19 +76,34 @@ pub(super) fn push(bytes: &[u8], bits: usize, out: &mut impl Sink) {
 
 #[inline]
 fn push_escaped(bytes: &[u8], out: &mut impl Sink) {
-    let mut eights = bytes.chunks_exact(8);
-    // Eight bytes at a time. Most have no zero byte, and are copied as they are.
-    for eight in eights.by_ref() {
-        let word = eight.try_into().map_or(0, u64::from_le_bytes);
-        if zeros(word) == 0 {
-            out.run(word.to_le_bytes(), 8);
-        } else if word == 0 {
-            out.run(EIGHT_ZEROS, 16);
+    let mut rest = bytes;
+    // Look for the next zero, and copy the bytes before it. If it is near, write eight bytes with
+    // their marks instead: others may follow it.
+    while let (Some(eight), true) = (rest.first_chunk::<8>(), rest.len() > NEAR) {
+        let run = before_zero(rest, rest.len());
+        if run < eight.len() {
+            push_eight(eight, out);
+            rest = &rest[eight.len()..];
         } else {
-            push_marked(eight, out);
+            out.slice(&rest[..run]);
+            rest = &rest[run..];
         }
     }
-    push_marked(eights.remainder(), out);
+    while let Some((eight, behind)) = rest.split_first_chunk() {
+        push_eight(eight, out);
+        rest = behind;
+    }
+    push_marked(rest, out);
+}
+
+/// Writes eight bytes with a mark behind each zero.
+#[inline(always)]
+fn push_eight(eight: &[u8; 8], out: &mut impl Sink) {
+    match u64::from_le_bytes(*eight) {
+        0 => out.run(EIGHT_ZEROS, 16),
+        word if zeros(word) == 0 => out.run(*eight, 8),
+        _ => push_marked(eight, out),
+    }
 }
 
 /// Writes up to eight bytes with a mark behind each zero.
@@ -87,24 +119,44 @@ fn push_marked(bytes: &[u8], out: &mut impl Sink) {
     out.run(marked, at);
 }
 
+/// Writes the bytes behind the escaped ones, `bits` bits.
 #[cold]
 fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
     let mut at = ESCAPED;
     loop {
         let size = group(at);
-        // The last group may be full. But it is never left out: the count of bits is in its mark.
         if rest.len() <= size {
             break;
         }
-        let (first, behind) = rest.split_at(size);
-        out.slice(first);
-        out.byte(MORE);
-        (at, rest, bits) = (at + size, behind, bits - 8 * size);
+        // Write the groups of this size, but not the last group of the bitstring.
+        let of_size = (size * size - at).min((rest.len() - 1) / size * size);
+        let (marked, behind) = rest.split_at(of_size);
+        with_size!(push_marked_groups(marked, out; size));
+        (at, rest, bits) = (at + of_size, behind, bits - 8 * of_size);
     }
-    // The last group is padded, so that two keys have groups of the same size up to their ends.
     out.slice(rest);
     out.zeros(group(at) - rest.len());
     push_count(bits as u64, out);
+}
+
+/// Writes bytes in groups of this size, each with the mark behind it.
+#[inline(always)]
+fn push_marked_groups(bytes: &[u8], out: &mut impl Sink, size: usize) {
+    for group in bytes.chunks_exact(size) {
+        out.slice(&group[..size]);
+        out.byte(MORE);
+    }
+}
+
+/// Appends groups of this size without their marks.
+#[inline(always)]
+fn push_unmarked_groups(marked: &[u8], out: &mut Vec<u8>, size: usize) {
+    let groups = marked.chunks_exact(size + 1);
+    let start = out.len();
+    out.resize(start + groups.len() * size, 0);
+    for (bytes, group) in out[start..].chunks_exact_mut(size).zip(groups) {
+        bytes.copy_from_slice(&group[..size]);
+    }
 }
 
 /// The highest bit of each zero byte, up to the lowest such byte. Bits above that may be wrong.
@@ -153,28 +205,34 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
 /// The number of bytes before the first zero, `most` if there are as many.
 #[inline]
 fn before_zero(bytes: &[u8], most: usize) -> usize {
+    let bytes = &bytes[..most.min(bytes.len())];
     let mut at = 0;
     while let Some(eight) = bytes[at..].first_chunk::<8>() {
         let zeros = zeros(u64::from_le_bytes(*eight));
-        at += (zeros.trailing_zeros() / 8) as usize;
-        if zeros != 0 || at >= most {
-            return at.min(most);
+        if zeros != 0 {
+            return at + (zeros.trailing_zeros() / 8) as usize;
+        }
+        at += eight.len();
+        // Searching a long stretch by vectors is faster, but takes a call.
+        if at == NEAR {
+            break;
         }
     }
-    let rest = bytes[at..].iter().take_while(|&&byte| byte != 0);
-    (at + rest.count()).min(most)
+    let rest = &bytes[at..];
+    at + match rest.len() {
+        0..8 => rest.iter().take_while(|&&byte| byte != 0).count(),
+        _ => memchr(0, rest).unwrap_or(rest.len()),
+    }
 }
 
 /// Appends escaped bytes without the marks, which are `len` bytes.
 #[inline]
 fn push_unescaped(escaped: &[u8], len: usize, out: &mut Vec<u8>) {
-    // Nothing was escaped: the lengths say so.
     if escaped.len() == len {
         return out.extend_from_slice(escaped);
     }
     let mut rest = escaped;
     loop {
-        // Copy up to a zero byte. It is followed by its mark, which is skipped.
         let run = before_zero(rest, rest.len());
         out.extend_from_slice(&rest[..run]);
         if run == rest.len() {
@@ -188,24 +246,28 @@ fn push_unescaped(escaped: &[u8], len: usize, out: &mut Vec<u8>) {
 /// Continues `read` with groups, which begin at `start`, behind the escaped bytes.
 #[cold]
 fn read_groups(escaped: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> usize {
-    // 1. Find the number of bits.
-    let (mut at, mut len) = (start, ESCAPED);
-    while key[at + group(len)] == MORE {
-        let size = group(len);
+    // 1. Find the number of bits: the last group has a number behind it, instead of the mark.
+    let (mut at, mut len, mut size) = (start, ESCAPED, group(ESCAPED));
+    while key[at + size] == MORE {
         (at, len) = (at + size + 1, len + size);
+        if len == size * size {
+            size = group(len);
+        }
     }
-    let mut end = at + group(len);
+    let mut end = at + size;
     let in_last = count(key, &mut end, 0) as usize;
     let bits = 8 * len + in_last;
     push_head(bits, out);
-    // 2. Copy the bytes.
+    // 2. Copy the bytes. Groups of the same size are copied together.
     out.reserve(bits.div_ceil(8));
     push_unescaped(escaped, ESCAPED, out);
     let (mut from, mut done) = (start, ESCAPED);
     while done < len {
         let size = group(done);
-        out.extend_from_slice(&key[from..from + size]);
-        (from, done) = (from + size + 1, done + size);
+        let groups = (len.min(size * size) - done) / size;
+        let marked = &key[from..from + groups * (size + 1)];
+        with_size!(push_unmarked_groups(marked, out; size));
+        (from, done) = (from + marked.len(), done + groups * size);
     }
     out.extend_from_slice(&key[at..at + in_last.div_ceil(8)]);
     end
