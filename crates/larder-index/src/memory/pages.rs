@@ -25,10 +25,12 @@
 //! rows, which would have been on small pages, everything took a quarter to a half longer.
 
 use crate::sync::Mutex;
+use libc::{
+    cpu_set_t, getpid, madvise, mmap, munmap, sched_getaffinity, sched_setaffinity, MADV_DONTNEED,
+    MADV_HUGEPAGE, MADV_NOHUGEPAGE, MAP_ANONYMOUS, MAP_FAILED, MAP_PRIVATE, PROT_READ, PROT_WRITE,
+};
 use parking_lot::Condvar;
-use rustix::mm::{madvise, mmap_anonymous, munmap, Advice, MapFlags, ProtFlags};
-use rustix::process::getpid;
-use rustix::thread::{sched_getaffinity, sched_setaffinity};
+use std::mem::MaybeUninit;
 use std::ptr::{null_mut, NonNull};
 use std::thread::JoinHandle;
 
@@ -159,9 +161,9 @@ pub(crate) fn set_huge(huge: bool) {
 /// Tells the system whether to use huge pages for these bytes.
 fn advise(first: NonNull<u8>, bytes: usize, huge: bool) {
     let advice = match huge {
-        true => Advice::LinuxHugepage,
+        true => MADV_HUGEPAGE,
         // Without advice, a system may use huge pages. So small pages are requested explicitly.
-        false => Advice::LinuxNoHugepage,
+        false => MADV_NOHUGEPAGE,
     };
     // SAFETY: `map` has mapped these pages. The advice does not change their contents. If the
     // system has no huge pages, the memory is only slower.
@@ -211,9 +213,9 @@ pub(crate) unsafe fn give(region: NonNull<u8>) {
 /// Nobody uses what is in them.
 pub(crate) unsafe fn clear(first: NonNull<u8>, bytes: usize) {
     // SAFETY: `map` has mapped these pages, and nobody uses them.
-    let given = unsafe { madvise(first.as_ptr().cast(), bytes, Advice::LinuxDontNeed) };
+    let given = unsafe { madvise(first.as_ptr().cast(), bytes, MADV_DONTNEED) };
     // The system doesn't take them back, so clear them explicitly.
-    if given.is_err() {
+    if given != 0 {
         // SAFETY: The range is mapped, and nobody uses it.
         unsafe { first.as_ptr().write_bytes(0, bytes) };
     }
@@ -223,9 +225,13 @@ pub(crate) unsafe fn clear(first: NonNull<u8>, bytes: usize) {
 fn touch_ahead() {
     // A thread inherits the affinity of the thread that starts it, which may be bound to a core.
     // This one should run on another core.
-    if let Ok(cores) = sched_getaffinity(Some(getpid())) {
-        // If the system refuses, it stays where it is.
-        let _ = sched_setaffinity(None, &cores);
+    let mut cores = MaybeUninit::<cpu_set_t>::zeroed();
+    // SAFETY: 1. the calls read and write a set of this size; 2. zeros are a set. If the system
+    // refuses, the thread stays where it is.
+    unsafe {
+        if sched_getaffinity(getpid(), size_of::<cpu_set_t>(), cores.as_mut_ptr()) == 0 {
+            sched_setaffinity(0, size_of::<cpu_set_t>(), cores.as_ptr());
+        }
     }
     let mut pages = PAGES.lock();
     loop {
@@ -261,10 +267,13 @@ fn touch_ahead() {
 fn map(huge: bool) -> Option<Vec<Vacant>> {
     // Map one region more than is used, since an aligned address begins somewhere in the first one.
     let wanted = (AT_ONCE + 1) * REGION;
-    let access = ProtFlags::READ | ProtFlags::WRITE;
+    let (access, flags) = (PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
     // SAFETY: This is a new mapping, at an address that the system chooses. It overlaps no other
     // memory.
-    let base = unsafe { mmap_anonymous(null_mut(), wanted, access, MapFlags::PRIVATE).ok()? };
+    let base = unsafe { mmap(null_mut(), wanted, access, flags, -1, 0) };
+    if base == MAP_FAILED {
+        return None;
+    }
     let base = NonNull::new(base.cast::<u8>())?;
     let lead = base.as_ptr().align_offset(REGION);
     let all = AT_ONCE * REGION;
@@ -273,11 +282,13 @@ fn map(huge: bool) -> Option<Vec<Vacant>> {
     //    what follows the last region. Both are whole pages that nobody knows of.
     // 2. What stays is `AT_ONCE` regions.
     unsafe {
-        if lead > 0 {
-            munmap(base.as_ptr().cast(), lead).ok()?;
+        if lead > 0 && munmap(base.as_ptr().cast(), lead) != 0 {
+            return None;
         }
         let first = base.add(lead);
-        munmap(first.add(all).as_ptr().cast(), wanted - all - lead).ok()?;
+        if munmap(first.add(all).as_ptr().cast(), wanted - all - lead) != 0 {
+            return None;
+        }
         advise(first, all, huge);
         // Use the lowest address first.
         Some(
