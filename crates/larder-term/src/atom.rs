@@ -1,14 +1,6 @@
-//! Atoms: interned texts of the whole process.
-//!
-//! ```text
-//!  text ──papaya (lock-free map)──▶ id ──boxcar (append-only, lock-free)──▶ &'static str
-//! ```
-//!
-//! Invariants: an id always stands for the same text; ids are dense from 0; a text has only one id.
-//! Look-ups in both directions take no lock. Adding a text takes a mutex, so that no text gets two
-//! ids. Nothing is ever removed.
+//! Atoms: interned texts of the whole process. They are never removed.
 
-use parking_lot::Mutex;
+use crate::interner::Interner;
 use std::{fmt, sync::LazyLock};
 
 /// An interned text. Two atoms are equal if their texts are. `Ord` is Erlang's order, by the text.
@@ -16,70 +8,29 @@ use std::{fmt, sync::LazyLock};
 pub struct Atom(u32);
 
 /// The reason why a text can't be an atom.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AtomError {
     /// The text has more than 255 characters.
-    #[error("an atom has at most 255 characters")]
     TooLong,
     /// All four billion ids are in use.
-    #[error("there are too many atoms")]
     Full,
 }
+
+impl fmt::Display for AtomError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            AtomError::TooLong => "an atom has at most 255 characters",
+            AtomError::Full => "there are too many atoms",
+        })
+    }
+}
+
+impl std::error::Error for AtomError {}
 
 /// The greatest number of characters of an atom.
 pub const MAX_CHARS: usize = 255;
 
-struct Interner {
-    texts: boxcar::Vec<&'static str>,
-    ids: papaya::HashMap<&'static str, u32>,
-    adding: Mutex<()>,
-}
-
-static INTERNER: LazyLock<Interner> = LazyLock::new(|| {
-    let interner = Interner {
-        texts: boxcar::Vec::new(),
-        ids: papaya::HashMap::new(),
-        adding: Mutex::new(()),
-    };
-    for text in atoms::TEXTS {
-        interner.add(text);
-    }
-    interner
-});
-
-impl Interner {
-    fn find(&self, text: &str) -> Option<u32> {
-        self.ids.pin().get(text).copied()
-    }
-
-    fn find_or_add(&self, text: &str) -> Result<u32, AtomError> {
-        if let Some(id) = self.find(text) {
-            return Ok(id);
-        }
-        // A character has at least one byte. So characters are only counted in a text of more bytes
-        // than that.
-        if text.len() > MAX_CHARS && text.chars().count() > MAX_CHARS {
-            return Err(AtomError::TooLong);
-        }
-        let _adding = self.adding.lock();
-        // Another thread may have added the text between the first search and the lock.
-        if let Some(id) = self.find(text) {
-            return Ok(id);
-        }
-        if self.texts.count() >= u32::MAX as usize {
-            return Err(AtomError::Full);
-        }
-        // Atoms are never removed, so their texts may be leaked.
-        Ok(self.add(Box::leak(Box::from(text))))
-    }
-
-    /// Adds a text. The caller makes sure that the text is new, and that no other thread adds one.
-    fn add(&self, text: &'static str) -> u32 {
-        let id = self.texts.push(text) as u32;
-        self.ids.pin().insert(text, id);
-        id
-    }
-}
+static INTERNER: LazyLock<Interner> = LazyLock::new(|| Interner::new(atoms::TEXTS));
 
 impl Atom {
     /// The atom with this text.
@@ -97,7 +48,12 @@ impl Atom {
     /// [`AtomError::TooLong`] if the text has more than 255 characters. [`AtomError::Full`] if all
     /// ids are in use.
     pub fn try_new(text: &str) -> Result<Atom, AtomError> {
-        INTERNER.find_or_add(text).map(Atom)
+        // A character has at least one byte. So characters are only counted in a text of more bytes
+        // than that.
+        if text.len() > MAX_CHARS && text.chars().count() > MAX_CHARS {
+            return Err(AtomError::TooLong);
+        }
+        INTERNER.find_or_add(text).map(Atom).ok_or(AtomError::Full)
     }
 
     /// The atom with this text, if there is one already. Adds none.
@@ -108,7 +64,7 @@ impl Atom {
     /// The text.
     #[inline]
     pub fn text(self) -> &'static str {
-        INTERNER.texts.get(self.0 as usize).copied().unwrap_or("")
+        INTERNER.text(self.0).unwrap_or("")
     }
 
     /// The id of the atom. It stays the same until the process ends, but not longer.
@@ -120,7 +76,7 @@ impl Atom {
     /// The atom with this id, if there is one.
     #[inline]
     pub fn from_id(id: u32) -> Option<Atom> {
-        INTERNER.texts.get(id as usize).map(|_| Atom(id))
+        INTERNER.text(id).map(|_| Atom(id))
     }
 
     /// The atom with an id that is known to be valid, as ids in encoded bytes are. If it isn't, the
@@ -132,7 +88,7 @@ impl Atom {
 
     /// The number of atoms.
     pub fn count() -> usize {
-        INTERNER.texts.count()
+        INTERNER.count() as usize
     }
 }
 

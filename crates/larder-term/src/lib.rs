@@ -90,6 +90,7 @@ pub mod etf;
 pub mod hash;
 mod host;
 mod identity;
+mod interner;
 mod macros;
 mod map_edit;
 mod map_order;

@@ -5,13 +5,16 @@
 //! that it has fixed. So the cost of its end depends on these, and not on the number of all tables.
 //!
 //! Locks are taken in this order: a table's `admin`, `passing`, then one owner's record. No thread
-//! holds two records at once.
+//! holds two records at once. The lock of a shard of records comes last: it is held while its map is
+//! searched or changed, and no other lock is taken meanwhile.
 
 use super::Table;
 use crate::ids::{ByNumber, OwnerId, TableId};
-use larder_index::sync::Mutex;
-use papaya::HashMap as Map;
+use crossbeam_utils::CachePadded;
+use larder_index::sync::{Mutex, RwLock};
+use std::array::from_fn;
 use std::collections::HashMap;
+use std::hash::BuildHasher;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::Arc;
 
@@ -32,9 +35,15 @@ pub(crate) struct Estate {
     pub(crate) fixed: Vec<Arc<Table>>,
 }
 
+/// Some of the records, under one lock.
+type Shard = RwLock<HashMap<OwnerId, Arc<Mutex<Record>>, ByNumber>>;
+
+/// The number of shards: so many that threads with owners of their own seldom meet in one.
+const SHARDS: usize = 32;
+
 /// All living owners.
 pub(crate) struct Owners {
-    records: Map<OwnerId, Arc<Mutex<Record>>, ByNumber>,
+    shards: Box<[CachePadded<Shard>; SHARDS]>,
     /// The tables of owners that have ended, until they are passed on or dropped. The tables of an
     /// owner move here under this lock only. So a thread that holds it sees each table.
     passing: Mutex<HashMap<TableId, Arc<Table>, ByNumber>>,
@@ -47,7 +56,7 @@ const FIRST: u64 = 1 << 62;
 impl Default for Owners {
     fn default() -> Self {
         Owners {
-            records: Map::default(),
+            shards: Box::new(from_fn(|_| CachePadded::default())),
             passing: Mutex::default(),
             next: AtomicU64::new(FIRST),
         }
@@ -67,19 +76,29 @@ impl Owners {
     pub(crate) fn register_as(&self, id: OwnerId) {
         // A number whose owner has ended may be used again: `end` has removed its record, and this
         // makes another one.
-        if id.raw() != 0 {
-            self.records.pin().get_or_insert_with(id, Default::default);
+        if id.raw() != 0 && !self.is_alive(id) {
+            self.shard(id).write().entry(id).or_default();
         }
     }
 
     /// Whether the owner lives.
     pub(crate) fn is_alive(&self, id: OwnerId) -> bool {
-        self.records.pin().contains_key(&id)
+        self.shard(id).read().contains_key(&id)
+    }
+
+    fn shard(&self, id: OwnerId) -> &Shard {
+        // The map of a shard takes the bits at both ends of the hash.
+        let hash = ByNumber::default().hash_one(id) >> 32;
+        &self.shards[hash as usize % SHARDS]
+    }
+
+    fn record(&self, id: OwnerId) -> Option<Arc<Mutex<Record>>> {
+        self.shard(id).read().get(&id).cloned()
     }
 
     /// Calls `f` with the record of a living owner.
     fn with<R>(&self, id: OwnerId, f: impl FnOnce(&mut Record) -> R) -> Option<R> {
-        let record = self.records.pin().get(&id).cloned()?;
+        let record = self.record(id)?;
         let mut record = record.lock();
         // The owner may have ended between the lookup and the lock. Nothing may be added then,
         // because its tables were already taken.
@@ -143,8 +162,11 @@ impl Owners {
         // that an heir gets is in the heir's record before it is removed from `passing`. So it is
         // found at least once.
         let mut tables: Vec<_> = passing.values().cloned().collect();
-        for record in self.records.pin().values() {
-            tables.extend(record.lock().tables.values().cloned());
+        for shard in self.shards.iter() {
+            let records: Vec<_> = shard.read().values().cloned().collect();
+            for record in records {
+                tables.extend(record.lock().tables.values().cloned());
+            }
         }
         tables
     }
@@ -158,7 +180,7 @@ impl Owners {
     /// Ends the owner and returns its estate; `None` if it didn't live. From here on nothing can be
     /// added to it.
     pub(crate) fn end(&self, id: OwnerId) -> Option<Estate> {
-        let record = self.records.pin().get(&id).cloned()?;
+        let record = self.record(id)?;
         // Hold both locks until the tables are in `passing`, so that no table is in neither for a
         // moment.
         let mut passing = self.passing.lock();
@@ -167,7 +189,7 @@ impl Owners {
         if std::mem::replace(&mut record.ended, true) {
             return None;
         }
-        self.records.pin().remove(&id);
+        self.shard(id).write().remove(&id);
         let tables = std::mem::take(&mut record.tables);
         passing.extend(tables.iter().map(|(id, table)| (*id, Arc::clone(table))));
         let fixed = std::mem::take(&mut record.fixed);
