@@ -1,13 +1,12 @@
 //! The options of structures, and the errors of invalid options.
 
 pub use larder_index::{Choice, ChoiceRange as Range, ChoiceValue as Value};
-use thiserror::Error;
+use std::fmt;
 
 /// The reason why an index can't be made.
-#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BuildError {
     /// There is no structure of this name.
-    #[error("there is no structure '{name}'; there are: {there}")]
     Unknown {
         /// What was asked for.
         name: String,
@@ -15,7 +14,6 @@ pub enum BuildError {
         there: String,
     },
     /// The structure has no order of keys.
-    #[error("the structure '{name}' has no order of keys, which ordered_set needs; those that have are: {there}")]
     Order {
         /// What was asked for.
         name: String,
@@ -23,7 +21,6 @@ pub enum BuildError {
         there: String,
     },
     /// The structure has no such option.
-    #[error("the structure '{name}' has no option '{option}'; it has: {there}")]
     Option {
         /// The structure.
         name: String,
@@ -33,7 +30,6 @@ pub enum BuildError {
         there: String,
     },
     /// The value isn't one of the option's.
-    #[error("the option '{option}' of the structure '{name}' takes {range}")]
     Value {
         /// The structure.
         name: String,
@@ -43,6 +39,39 @@ pub enum BuildError {
         range: String,
     },
 }
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            BuildError::Unknown { name, there } => {
+                write!(f, "there is no structure '{name}'; there are: {there}")
+            }
+            BuildError::Order { name, there } => write!(
+                f,
+                "the structure '{name}' has no order of keys, which ordered_set needs; \
+                 those that have are: {there}"
+            ),
+            BuildError::Option {
+                name,
+                option,
+                there,
+            } => write!(
+                f,
+                "the structure '{name}' has no option '{option}'; it has: {there}"
+            ),
+            BuildError::Value {
+                name,
+                option,
+                range,
+            } => write!(
+                f,
+                "the option '{option}' of the structure '{name}' takes {range}"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
 
 /// The values of all options of a structure: given ones, and the defaults of the others.
 #[derive(Clone, Debug)]

@@ -49,13 +49,20 @@ use std::{
 
 /// The error that a term isn't what was asked for. Its text says what the term is, and what was
 /// expected. Of a tuple or a map, it names the element, key or value that doesn't fit.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{found} is not {expected}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TryFromTermError {
     /// The beginning of the term's text.
     found: Box<str>,
     expected: Cow<'static, str>,
 }
+
+impl fmt::Display for TryFromTermError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} is not {}", self.found, self.expected)
+    }
+}
+
+impl std::error::Error for TryFromTermError {}
 
 impl TryFromTermError {
     #[cold]

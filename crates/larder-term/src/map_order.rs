@@ -18,11 +18,18 @@
 use crate::{host::atom_order, view::TermRef};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The error that a map has two identical keys.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a map has two identical keys")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DuplicateKey;
+impl fmt::Display for DuplicateKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a map has two identical keys")
+    }
+}
+
+impl std::error::Error for DuplicateKey {}
 
 /// The order of keys in the encoding of a map, which is that of the host: as `cmp_exact`, except
 /// that the host may have an order of its own for keys that are atoms.

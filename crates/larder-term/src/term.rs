@@ -30,14 +30,26 @@ pub struct Term {
 }
 
 /// The error that a float is infinite or NaN, which no term is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("a float must be finite")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotFinite;
+impl fmt::Display for NotFinite {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a float must be finite")
+    }
+}
+
+impl std::error::Error for NotFinite {}
 
 /// The error that what was pushed isn't exactly one complete term.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("what was pushed is not one complete term")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Incomplete;
+impl fmt::Display for Incomplete {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("what was pushed is not one complete term")
+    }
+}
+
+impl std::error::Error for Incomplete {}
 
 impl Term {
     /// Builds the term that a closure pushes, in shared mode.

@@ -11,6 +11,7 @@ mod walk;
 
 pub use decode::{decode, decode_term, decode_to};
 pub use encode::encode;
+use std::fmt;
 
 /// Options for decoding.
 #[derive(Clone, Copy, Debug)]
@@ -31,47 +32,56 @@ impl Default for EtfOptions {
 }
 
 /// The reason why bytes aren't a term.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum EtfError {
     /// The first byte is not 131.
-    #[error("not a term in the external format")]
     Version,
     /// The bytes end inside the term.
-    #[error("the bytes end inside the term")]
     Truncated,
     /// An unknown tag, or one that isn't allowed here.
-    #[error("no term begins with tag {0}")]
     Tag(u8),
     /// There is another term where an atom must be.
-    #[error("an atom is missing")]
     NoAtom,
     /// The text of an atom isn't UTF-8, or is too long, or there is no room for more atoms.
-    #[error("an atom's text is malformed")]
     BadAtom,
     /// The atom doesn't exist, and none may be created.
-    #[error("an unknown atom")]
     UnknownAtom,
     /// A fun of another node, and none may be created.
-    #[error("a fun of another node's making")]
     ForeignFun,
     /// A float is malformed, or not finite.
-    #[error("a malformed float")]
     BadFloat,
     /// A bitstring or a reference with an impossible length.
-    #[error("a malformed bitstring, reference or fun")]
     Malformed,
     /// A map has two identical keys.
-    #[error("a map has two identical keys")]
     DuplicateKey,
     /// The decompressed bytes don't have the declared size, or are invalid.
-    #[error("malformed compression")]
     Compression,
     /// The compressed bytes would exceed the allowed size when they are decompressed, or a tuple
     /// has more elements than Erlang allows.
-    #[error("the term is too large")]
     TooLarge,
 }
+
+impl fmt::Display for EtfError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            EtfError::Version => "not a term in the external format",
+            EtfError::Truncated => "the bytes end inside the term",
+            EtfError::Tag(tag) => return write!(f, "no term begins with tag {tag}"),
+            EtfError::NoAtom => "an atom is missing",
+            EtfError::BadAtom => "an atom's text is malformed",
+            EtfError::UnknownAtom => "an unknown atom",
+            EtfError::ForeignFun => "a fun of another node's making",
+            EtfError::BadFloat => "a malformed float",
+            EtfError::Malformed => "a malformed bitstring, reference or fun",
+            EtfError::DuplicateKey => "a map has two identical keys",
+            EtfError::Compression => "malformed compression",
+            EtfError::TooLarge => "the term is too large",
+        })
+    }
+}
+
+impl std::error::Error for EtfError {}
 
 /// The first byte of a term.
 const VERSION: u8 = 131;

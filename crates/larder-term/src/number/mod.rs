@@ -17,6 +17,7 @@ use num_bigint::{BigInt, Sign};
 use num_traits::{Signed, ToPrimitive};
 use order::{big_float, big_int, compare_floats};
 use std::cmp::Ordering;
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering as Memory};
 
 /// A number.
@@ -31,15 +32,24 @@ pub enum Number {
 }
 
 /// The reason why an operation has no result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NumberError {
     /// `badarith`: an operand of the wrong kind, a division by zero, a float that overflows.
-    #[error("bad argument in an arithmetic expression")]
     BadArith,
     /// `system_limit`: an integer of more than [`max_bits`] bits.
-    #[error("an integer would become too large")]
     SystemLimit,
 }
+
+impl fmt::Display for NumberError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            NumberError::BadArith => "bad argument in an arithmetic expression",
+            NumberError::SystemLimit => "an integer would become too large",
+        })
+    }
+}
+
+impl std::error::Error for NumberError {}
 
 static MAX_BITS: AtomicU64 = AtomicU64::new(1 << 26);
 

@@ -29,6 +29,7 @@ pub use view::{
 };
 
 use crate::blob::{self, Handles};
+use std::fmt;
 
 /// The value begins with the exact key.
 pub const EXACT_KEY: u8 = 1;
@@ -54,15 +55,24 @@ pub enum KeyForm {
 }
 
 /// The reason why a term isn't an object of a table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ObjectError {
     /// The term isn't a tuple.
-    #[error("an object must be a tuple")]
     NotTuple,
     /// The tuple has no element at the position of the key.
-    #[error("the tuple is too short to have a key")]
     TooShort,
 }
+
+impl fmt::Display for ObjectError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            ObjectError::NotTuple => "an object must be a tuple",
+            ObjectError::TooShort => "the tuple is too short to have a key",
+        })
+    }
+}
+
+impl std::error::Error for ObjectError {}
 
 /// An object as an index stores it. Owns the counts of its handles.
 #[derive(Debug, Default)]

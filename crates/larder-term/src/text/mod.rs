@@ -9,10 +9,10 @@ mod tests;
 pub use parse::parse;
 pub use print::print;
 pub(crate) use print::write_atom;
+use std::fmt;
 
 /// The reason why a text isn't a term.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("line {line}, column {column}: {what}")]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ParseError {
     /// The line, from 1.
     pub line: usize,
@@ -21,3 +21,12 @@ pub struct ParseError {
     /// What is wrong.
     pub what: String,
 }
+
+impl fmt::Display for ParseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ParseError { line, column, what } = self;
+        write!(f, "line {line}, column {column}: {what}")
+    }
+}
+
+impl std::error::Error for ParseError {}

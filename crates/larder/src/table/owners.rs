@@ -5,8 +5,8 @@
 //! that it has fixed. So the cost of its end depends on these, and not on the number of all tables.
 //!
 //! Locks are taken in this order: a table's `admin`, `passing`, then one owner's record. No thread
-//! holds two records at once. The lock of a shard of records comes last: it is held while its map is
-//! searched or changed, and no other lock is taken meanwhile.
+//! holds two records at once. The lock of a shard of records comes last: it is held while its map
+//! is searched or changed, and no other lock is taken meanwhile.
 
 use super::Table;
 use crate::ids::{ByNumber, OwnerId, TableId};
