@@ -17,7 +17,7 @@
 //! Several stores may share the same objects. Each of them holds a reference to one `Contents`. The
 //! one that drops the last reference frees the objects.
 
-use crate::bounds::{self, weight, Bounded, Layer, Quota};
+use crate::bounds::{self, weight, Bounded, Layer, Need, Quota};
 use crate::counters::Counter;
 use crate::error::Error;
 use crate::index::Index;
@@ -380,22 +380,21 @@ impl Store {
         self.has_limit
     }
 
-    /// Whether there is no room for this number of additional objects with this weight.
-    pub(crate) fn refuses(&self, more: (usize, i64)) -> bool {
+    /// Whether there is no room for what is needed.
+    pub(crate) fn refuses(&self, need: Need) -> bool {
         match self.quota() {
-            Some(quota) => quota.refuses(self.count.get(), more),
-            None => more.0 > 0 && !self.takes(more.0),
+            Some(quota) => quota.refuses(self.count.get(), need),
+            None => need.objects > 0 && !self.takes(need.objects),
         }
     }
 
-    /// What a write of `new` under a key with the value `old` adds: the number of objects, and the
-    /// weight.
-    pub(crate) fn need(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> (usize, i64) {
+    /// What a write of `new` under a key with the value `old` needs.
+    pub(crate) fn need(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> Need {
         let weight = |value| self.quota().map_or(0, |_| weight(key.bytes, value));
-        (
-            usize::from(old.is_none()),
-            weight(new) - old.map_or(0, weight),
-        )
+        Need {
+            objects: usize::from(old.is_none()),
+            weight: weight(new) - old.map_or(0, weight),
+        }
     }
 
     /// The quota, if the table has limits.

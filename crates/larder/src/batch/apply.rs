@@ -3,6 +3,7 @@
 //! [`batch`](super).
 
 use super::{ListBatch, Phase, Progress};
+use crate::bounds::Need;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::index::Index;
@@ -108,7 +109,7 @@ impl ListBatch {
             Phase::Refused => return Err(table.full(op)),
             Phase::Taken(index) => return Err(Error::NotUnique(index)),
             // Nearly always there is room for the whole list, and nothing has to be measured.
-            Phase::Measuring((0, 0)) if op.store.takes(len) => {
+            Phase::Measuring(so_far) if so_far == Need::default() && op.store.takes(len) => {
                 // `next` may be greater than 0: there may be room now that was missing when the
                 // first objects were measured. So the next phase starts with the first object.
                 progress.enter(once_measured(op));
@@ -118,8 +119,8 @@ impl ListBatch {
             // key, this is the linearisation point, when `Checking` ends.
             phase if progress.next == len => {
                 let next = match phase {
-                    Phase::Checking => Phase::Measuring((0, 0)),
-                    Phase::Measuring(more) if op.store.refuses(more) => Phase::Refused,
+                    Phase::Checking => Phase::Measuring(Need::default()),
+                    Phase::Measuring(need) if op.store.refuses(need) => Phase::Refused,
                     Phase::Measuring(_) => once_measured(op),
                     Phase::Claiming => Phase::Applying,
                     _ => {
@@ -168,7 +169,7 @@ impl ListBatch {
                     return Ok(false);
                 }
             }
-            Phase::Measuring((objects, weight)) => {
+            Phase::Measuring(mut need) => {
                 // An object that replaces another one needs less room, or none. The room can't
                 // shrink meanwhile: in a table with a limit no other write inserts beside a batch.
                 let (key, new) = self.object(table, progress.next);
@@ -177,8 +178,8 @@ impl ListBatch {
                     Index::Unique(index) => index.get(op.guard, key, &mut old),
                     Index::Multi(_) => false,
                 };
-                let need = op.store.need(key, replaces.then_some(&old), new);
-                progress.phase = Phase::Measuring((objects + need.0, weight + need.1));
+                need += op.store.need(key, replaces.then_some(&old), new);
+                progress.phase = Phase::Measuring(need);
             }
             // The object is in the table already (invariant 1). Each is inserted once.
             Phase::Applying if progress.is_settled(progress.next) => {}
@@ -267,7 +268,7 @@ impl ListBatch {
         let mut progress = self.progress.lock();
         // A store without a limit has room for any list. This is the step that `advance` would
         // take.
-        if progress.phase == Phase::Measuring((0, 0)) && !op.store.holds_lists_back() {
+        if progress.phase == Phase::Measuring(Need::default()) && !op.store.holds_lists_back() {
             progress.enter(Phase::Applying);
         }
         match progress.phase {

@@ -95,6 +95,7 @@ mod insert;
 mod latch;
 mod object_list;
 
+use crate::bounds::Need;
 use crate::indexes::Claimed;
 use crate::versions::CommitNumber;
 use larder_index::sync::atomic::{AtomicU64, Ordering};
@@ -108,8 +109,8 @@ pub use object_list::ObjectList;
 /// The state of a batch, which determines what is done with the next object.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Phase {
-    /// Computing the room that the list needs: the number of objects so far, and their weight.
-    Measuring((usize, i64)),
+    /// Computing the room that the list needs: what the objects so far need.
+    Measuring(Need),
     /// There is no room.
     Refused,
     /// Looking for keys in the table. `next` is the first object whose key hasn't been looked for.
@@ -184,7 +185,7 @@ impl ListBatch {
         let phase = if new {
             Phase::Checking
         } else {
-            Phase::Measuring((0, 0))
+            Phase::Measuring(Need::default())
         };
         ListBatch {
             list,

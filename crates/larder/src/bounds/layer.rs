@@ -3,7 +3,7 @@
 use super::clock;
 use super::quota::Quota;
 use super::stamp::{later, Stamp, FAR};
-use super::wheel::{Chunk, Wheel};
+use super::wheel::{Turned, Wheel};
 use crate::options::Bounds;
 use larder_index::sync::{planted, Fault, Mutex};
 use larder_index::Key;
@@ -204,7 +204,7 @@ impl Layer {
     }
 
     /// Turns the wheel: see [`Wheel::turn`].
-    pub(crate) fn turn(&self, until: u64) -> (Option<Chunk>, bool) {
+    pub(crate) fn turn(&self, until: u64) -> Turned {
         self.wheel.lock().turn(until)
     }
 

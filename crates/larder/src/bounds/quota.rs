@@ -28,6 +28,20 @@ const WINDOW: usize = 100;
 /// the free space in leaves.
 const OVERHEAD: usize = stamp::LEN + 15;
 
+/// What a write adds to a table, less what it replaces.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Need {
+    pub(crate) objects: usize,
+    pub(crate) weight: i64,
+}
+
+impl std::ops::AddAssign for Need {
+    fn add_assign(&mut self, other: Need) {
+        self.objects += other.objects;
+        self.weight += other.weight;
+    }
+}
+
 /// The current limits; `usize::MAX` if there is none.
 struct Settings {
     max_size: AtomicUsize,
@@ -226,15 +240,14 @@ impl Quota {
             || (self.max_memory() == usize::MAX && objects + more <= self.max_size())
     }
 
-    /// Whether a table with this number of objects has no room for `more` objects with this weight,
-    /// and refuses them.
-    pub(crate) fn refuses(&self, objects: usize, (more, weight): (usize, i64)) -> bool {
+    /// Whether a table with this number of objects has no room for what is needed, and refuses it.
+    pub(crate) fn refuses(&self, objects: usize, need: Need) -> bool {
         let is_over = |has: usize, more: usize, most: usize| more > 0 && has + more > most;
         self.evict() == Evict::None
-            && (is_over(objects, more, self.max_size())
+            && (is_over(objects, need.objects, self.max_size())
                 || is_over(
                     self.weight(),
-                    usize::try_from(weight).unwrap_or(0),
+                    usize::try_from(need.weight).unwrap_or(0),
                     self.max_memory(),
                 ))
     }

@@ -60,6 +60,25 @@ pub(crate) struct Wheel {
     len: usize,
 }
 
+/// The result of [`Wheel::turn`].
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Turned {
+    /// A chunk of timers that are due. There may be more.
+    Due(Chunk),
+    /// No further timer is due.
+    Done,
+    /// The turn was stopped early, so that writers don't wait long. It must be called again.
+    Stopped,
+}
+
+/// A slot that has timers.
+struct NextSlot {
+    level: usize,
+    slot: usize,
+    /// The time at which it begins.
+    begins: u64,
+}
+
 /// The timers of a chunk.
 pub(crate) fn timers(chunk: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     let mut rest = chunk;
@@ -158,16 +177,14 @@ impl Wheel {
         }
     }
 
-    /// Turns the wheel up to this time, or until there are timers that are due. Returns a chunk of
-    /// them, or `None` if there are none. `false` says that it has stopped early, and must be
-    /// called again.
-    pub(crate) fn turn(&mut self, until: u64) -> (Option<Chunk>, bool) {
+    /// Turns the wheel up to this time, or until there are timers that are due.
+    pub(crate) fn turn(&mut self, until: u64) -> Turned {
         // Writers wait meanwhile, so redistribute only this number of chunks at a time.
         for _ in 0..8 {
             if let Some(chunk) = self.ready.pop_front() {
                 self.bytes -= chunk.capacity();
                 self.len -= timers(&chunk).count();
-                return (Some(chunk), true);
+                return Turned::Due(chunk);
             }
             // (2)
             if let Some(chunk) = self.dealt.0.pop() {
@@ -176,7 +193,11 @@ impl Wheel {
                 continue;
             }
             match self.next_slot() {
-                Some((level, slot, begins)) if begins <= until => {
+                Some(NextSlot {
+                    level,
+                    slot,
+                    begins,
+                }) if begins <= until => {
                     self.now = begins;
                     let Some(there) = &mut self.levels[level] else {
                         continue;
@@ -195,15 +216,15 @@ impl Wheel {
                     // No timer is due until then. The wheel may jump, since all its slots begin
                     // later.
                     self.now = self.now.max(until);
-                    return (None, true);
+                    return Turned::Done;
                 }
             }
         }
-        (None, false)
+        Turned::Stopped
     }
 
     /// The first slot that is not empty, and the time at which it begins.
-    fn next_slot(&self) -> Option<(usize, usize, u64)> {
+    fn next_slot(&self) -> Option<NextSlot> {
         let mut levels = self.levels.iter().enumerate();
         levels.find_map(|(level, there)| {
             let there = there.as_ref().filter(|there| there.occupied != 0)?;
@@ -211,7 +232,11 @@ impl Wheel {
             let slot = there.occupied.trailing_zeros() as usize;
             let shift = BITS * level as u32;
             let above = self.now >> shift >> BITS << BITS;
-            Some((level, slot, (above | slot as u64) << shift))
+            Some(NextSlot {
+                level,
+                slot,
+                begins: (above | slot as u64) << shift,
+            })
         })
     }
 
@@ -220,7 +245,7 @@ impl Wheel {
         if !self.ready.is_empty() || !self.dealt.0.is_empty() {
             return Some(self.now);
         }
-        self.next_slot().map(|(_, _, begins)| begins)
+        self.next_slot().map(|next| next.begins)
     }
 
     /// The number of timers.
@@ -244,11 +269,11 @@ mod tests {
         let mut all = Vec::new();
         loop {
             match wheel.turn(until) {
-                (Some(chunk), _) => {
+                Turned::Due(chunk) => {
                     all.extend(timers(&chunk).map(|(time, key)| (time, key.to_vec())));
                 }
-                (None, true) => return all,
-                (None, false) => {}
+                Turned::Done => return all,
+                Turned::Stopped => {}
             }
         }
     }
@@ -304,16 +329,16 @@ mod tests {
         let (begins, time) = (1 << 20, (1 << 20) + 100);
         (0..100_000u32).for_each(|n| wheel.push(time, &n.to_le_bytes()));
         let mut turns = 0;
-        while wheel.turn(begins) != (None, true) {
+        while wheel.turn(begins) != Turned::Done {
             turns += 1;
         }
         assert_eq!(wheel.len(), 100_000);
         let mut found = 0;
         loop {
             match wheel.turn(time) {
-                (Some(chunk), _) => found += timers(&chunk).count(),
-                (None, true) => break,
-                (None, false) => turns += 1,
+                Turned::Due(chunk) => found += timers(&chunk).count(),
+                Turned::Done => break,
+                Turned::Stopped => turns += 1,
             }
         }
         assert_eq!(found, 100_000);

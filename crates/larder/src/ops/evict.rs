@@ -24,7 +24,7 @@
 
 use super::begin::{Intent, Operation};
 use super::commit::Written;
-use crate::bounds::{weight_of_stamped, Bounded, Gone, Quota, Stamp, Victim};
+use crate::bounds::{weight_of_stamped, Bounded, Gone, Need, Quota, Stamp, Victim};
 use crate::error::Error;
 use crate::index::Index;
 use crate::store::Store;
@@ -183,15 +183,14 @@ impl Table {
             return Ok(());
         }
         // Sum what all new objects need, less what the objects have that they replace.
-        let (mut more, mut old) = ((0, 0), Vec::new());
+        let (mut need, mut old) = (Need::default(), Vec::new());
         for (key, value) in objects {
             old.clear();
             let key = self.key(key);
             let there = index.get(guard, key, &mut old);
-            let need = store.need(key, there.then_some(&old), value);
-            more = (more.0 + need.0, more.1 + need.1);
+            need += store.need(key, there.then_some(&old), value);
         }
-        match store.refuses(more) {
+        match store.refuses(need) {
             true => Err(self.full(&op)),
             false => Ok(()),
         }

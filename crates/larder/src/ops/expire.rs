@@ -6,7 +6,9 @@
 
 use super::begin::{Intent, Operation};
 use super::commit::{Edit, Written};
-use crate::bounds::{take_gone, timers, weight_of_stamped, Bounded, Due, Gone, Quota, Stamp, FAR};
+use crate::bounds::{
+    take_gone, timers, weight_of_stamped, Bounded, Due, Gone, Quota, Stamp, Turned, FAR,
+};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::indexes::take_holder;
@@ -233,9 +235,10 @@ impl Table {
             return Ok((0, false));
         };
         // One chunk of timers. The caller repeats, and rests in between.
-        let (chunk, settled) = layer.turn(layer.now());
-        let Some(chunk) = chunk else {
-            return Ok((0, !settled));
+        let chunk = match layer.turn(layer.now()) {
+            Turned::Due(chunk) => chunk,
+            Turned::Done => return Ok((0, false)),
+            Turned::Stopped => return Ok((0, true)),
         };
         let (mut looked, mut result) = (0, Ok(()));
         for (time, key) in timers(&chunk) {

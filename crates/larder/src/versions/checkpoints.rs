@@ -4,10 +4,11 @@
 
 use larder_index::sync::Mutex;
 
-/// A position, and the number of entries below it.
-struct Checkpoint {
-    position: Vec<u8>,
-    rank: u64,
+/// A position, and the number of entries below it. The default is the beginning.
+#[derive(Clone, Default)]
+pub(super) struct Checkpoint {
+    pub(super) position: Vec<u8>,
+    pub(super) rank: u64,
 }
 
 /// The checkpoints, in order.
@@ -16,21 +17,22 @@ pub(super) struct Checkpoints(Mutex<Vec<Checkpoint>>);
 
 impl Checkpoints {
     /// The last checkpoint that isn't above a position; the beginning if there is none.
-    pub(super) fn at(&self, position: Option<&[u8]>) -> (Vec<u8>, u64) {
+    pub(super) fn at(&self, position: Option<&[u8]>) -> Checkpoint {
         self.last(|own| position.is_none_or(|position| own.position.as_slice() <= position))
     }
 
     /// The last checkpoint with at most this number of entries below it.
-    pub(super) fn with_rank(&self, rank: u64) -> (Vec<u8>, u64) {
+    pub(super) fn with_rank(&self, rank: u64) -> Checkpoint {
         self.last(|own| own.rank <= rank)
     }
 
-    fn last(&self, is_before: impl Fn(&Checkpoint) -> bool) -> (Vec<u8>, u64) {
+    fn last(&self, is_before: impl Fn(&Checkpoint) -> bool) -> Checkpoint {
         let own = self.0.lock();
         let behind = own.partition_point(is_before);
         behind
             .checked_sub(1)
-            .map_or((Vec::new(), 0), |i| (own[i].position.clone(), own[i].rank))
+            .map(|i| own[i].clone())
+            .unwrap_or_default()
     }
 
     pub(super) fn put(&self, position: &[u8], rank: u64) {

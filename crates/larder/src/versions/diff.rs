@@ -206,8 +206,14 @@ impl DiffJob {
             let guard = larder_index::pin();
             let pair = Pair {
                 guard: &guard,
-                old: (old, old.begin(&guard)?),
-                new: (new, new.begin(&guard)?),
+                old: Opened {
+                    table: old,
+                    op: old.begin(&guard)?,
+                },
+                new: Opened {
+                    table: new,
+                    op: new.begin(&guard)?,
+                },
             };
             let next = match place {
                 Place::End => return Ok(Step::Done),
@@ -231,14 +237,20 @@ impl DiffJob {
 /// Two snapshots that are being read.
 struct Pair<'g> {
     guard: &'g Guard,
-    old: (&'g Table, Operation<'g>),
-    new: (&'g Table, Operation<'g>),
+    old: Opened<'g>,
+    new: Opened<'g>,
+}
+
+/// A snapshot, and an operation that reads it.
+struct Opened<'g> {
+    table: &'g Table,
+    op: Operation<'g>,
 }
 
 impl Pair<'_> {
     /// The descriptions of the first and the second snapshot.
     fn snapshots(&self) -> Option<(&SnapshotOf, &SnapshotOf)> {
-        Some((self.old.0.snapshot_of()?, self.new.0.snapshot_of()?))
+        Some((self.old.table.snapshot_of()?, self.new.table.snapshot_of()?))
     }
 
     /// Steps 2 and 3 for one batch of the undo index, which begins at `place`. Advances the place
@@ -282,7 +294,7 @@ impl Pair<'_> {
             // The slice ends in the middle of the batch. The next one scans on from this key.
             if !budget.spend(1 + cost) && i + 1 < batch.len() {
                 let mut position = Vec::new();
-                undo.position(self.old.0.key(key), &mut position);
+                undo.position(self.old.table.key(key), &mut position);
                 stopped = Some(position);
                 break;
             }
@@ -307,7 +319,7 @@ impl Pair<'_> {
         sink: &mut Sink<'_>,
     ) -> Option<Place> {
         // The older snapshot is scanned first, and then the newer one.
-        let (table, op) = match side {
+        let Opened { table, op } = match side {
             Side::Old => &self.old,
             Side::New => &self.new,
         };
@@ -323,7 +335,7 @@ impl Pair<'_> {
                 let indexed = table.key(key);
                 // Keys that both have were compared in the scan of the older snapshot.
                 let compared =
-                    side == Side::New && self.old.1.store.index.contains(self.guard, indexed);
+                    side == Side::New && self.old.op.store.index.contains(self.guard, indexed);
                 if !compared {
                     cost = self.compare(key, None, buffers, sink);
                 }
@@ -339,7 +351,7 @@ impl Pair<'_> {
             _ if usable > 0 => None,
             Side::Old => {
                 buffers.last.clear();
-                Some(Place::all(self.new.0, Side::New))
+                Some(Place::all(self.new.table, Side::New))
             }
             Side::New => Some(Place::End),
         }
@@ -359,7 +371,7 @@ impl Pair<'_> {
         self.read(&self.new, key, record, new);
         // Comparing costs as much as there is to read.
         let cost = (old.bytes.len() + new.bytes.len()) / BYTES_A_UNIT + old.len() + new.len();
-        if self.old.0.kind().is_unique() {
+        if self.old.table.kind().is_unique() {
             self.compare_one(key, old.iter().next(), new.iter().next(), sink);
         } else {
             self.compare_all(key, old, new, sink);
@@ -370,7 +382,7 @@ impl Pair<'_> {
     /// Reads the objects that a snapshot sees under a key.
     fn read(
         &self,
-        (table, op): &(&Table, Operation<'_>),
+        Opened { table, op }: &Opened<'_>,
         key: &[u8],
         record: Option<&[u8]>,
         values: &mut Values,
@@ -393,7 +405,7 @@ impl Pair<'_> {
 
     /// Compares the objects under a key of a set or ordered_set.
     fn compare_one(&self, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>, sink: &mut Sink<'_>) {
-        let table = self.old.0;
+        let table = self.old.table;
         let (mut plain_old, mut plain_new) = (Vec::new(), Vec::new());
         let old_object = old.map(|value| raw::view(key, value, table.keypos(), &mut plain_old));
         let new_object = new.map(|value| raw::view(key, value, table.keypos(), &mut plain_new));
@@ -419,7 +431,7 @@ impl Pair<'_> {
 
     /// Compares the objects under a key of a bag as multisets: their order does not matter.
     fn compare_all(&self, key: &[u8], old: &Values, new: &Values, sink: &mut Sink<'_>) {
-        let table = self.old.0;
+        let table = self.old.table;
         let mut plain = Vec::new();
         let mut view = |value, sink: &mut Sink<'_>, of: fn(&ObjectView<'_>, &mut Sink<'_>)| {
             of(&raw::view(key, value, table.keypos(), &mut plain), sink);

@@ -199,13 +199,21 @@ struct Open {
     from: u64,
 }
 
+/// What is known of a slot after it was read or dropped.
+#[derive(Clone, Copy, Default)]
+struct PastSlot {
+    seq: u64,
+    /// Whether it was the last one of its group.
+    ends: bool,
+}
+
 #[derive(Default)]
 struct Queue {
     slots: VecDeque<Slot>,
     /// The position of the first slot.
     first: u64,
-    /// The Seq of the slot that was dropped last, and whether that slot ended its group.
-    dropped: (u64, bool),
+    /// The slot that was dropped last.
+    dropped: PastSlot,
     open: Option<Open>,
     /// The ordinal of the table's current store, whose writers alone are listened to (invariant 6).
     store: u64,
@@ -582,7 +590,10 @@ impl Queue {
     fn drop_first(&mut self) -> Option<Slot> {
         let slot = self.slots.pop_front()?;
         self.first += 1;
-        self.dropped = (slot.seq, slot.ends);
+        self.dropped = PastSlot {
+            seq: slot.seq,
+            ends: slot.ends,
+        };
         Some(slot)
     }
 
@@ -590,7 +601,7 @@ impl Queue {
     fn end_group(&mut self) {
         match self.slots.back_mut() {
             Some(last) => last.ends = true,
-            None => self.dropped.1 = true,
+            None => self.dropped.ends = true,
         }
     }
 
@@ -603,12 +614,15 @@ impl Queue {
         }
     }
 
-    /// The Seq of the event before a position, and whether that event ends its group.
-    fn before(&self, position: u64) -> (u64, bool) {
+    /// The slot before a position.
+    fn before(&self, position: u64) -> PastSlot {
         match position.checked_sub(self.first + 1) {
             Some(i) => {
                 let slot = &self.slots[i as usize];
-                (slot.seq, slot.ends)
+                PastSlot {
+                    seq: slot.seq,
+                    ends: slot.ends,
+                }
             }
             None => self.dropped,
         }
@@ -631,10 +645,10 @@ impl Queue {
         // of a group of which events were lost, because only whole groups are delivered.
         let mut position = from.max(first).max(end.saturating_sub(limit));
         if position > from {
-            while position < end && !self.before(position).1 {
+            while position < end && !self.before(position).ends {
                 position += 1;
             }
-            found.lost = Some((position - from, self.before(position).0));
+            found.lost = Some((position - from, self.before(position).seq));
         }
         // Deliver groups until there are `most` events. A group of more than `MOST_TOGETHER` is
         // delivered in parts.

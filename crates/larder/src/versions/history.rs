@@ -85,6 +85,15 @@ struct Undo {
     filter: Filter,
 }
 
+/// What a write has read before it preserves the value that it replaces.
+#[derive(Clone, Copy)]
+pub(crate) struct WriteNumbers {
+    /// The write's number, read off the clock under the lock of its entry.
+    pub(crate) number: u64,
+    /// A lower bound of the number of the key's newest version: the result of `look_ahead`.
+    pub(crate) version: u64,
+}
+
 /// The shared state of a table's snapshots.
 pub(crate) struct History {
     /// The current objects.
@@ -387,15 +396,14 @@ impl History {
     /// Adds a version of the key if a snapshot needs one (invariant 1). Called under the lock of
     /// the entry, before it is changed. Returns the write's number from here on.
     ///
-    /// `number` is the write's number, which was read under the lock. `ahead` is the result of
-    /// `look_ahead`. `write` appends the version to a record, with the number that it is given. The
-    /// handles of versions that are dropped are added to `dropped`.
+    /// `write` appends the version to a record, with the number that it is given. The handles of
+    /// versions that are dropped are added to `dropped`.
     #[inline]
     pub(crate) fn preserve(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        (number, ahead): (u64, u64),
+        numbers: WriteNumbers,
         dropped: &mut Handles,
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) -> u64 {
@@ -409,10 +417,10 @@ impl History {
         };
         // If the newest version is as new as the newest snapshot, or as this write, it serves. If
         // there is no snapshot, `newest` is 0, and nothing has to be done.
-        if ahead < newest.min(number) {
-            return self.preserve_for((newest, number), guard, key, dropped, write);
+        if numbers.version < newest.min(numbers.number) {
+            return self.preserve_for(newest, numbers.number, guard, key, dropped, write);
         }
-        number
+        numbers.number
     }
 
     /// Makes the undo index, or returns the one that another writer has made meanwhile.
@@ -432,7 +440,8 @@ impl History {
     /// The slow path of `preserve`: there is a snapshot, and the newest version seems to be older.
     fn preserve_for(
         &self,
-        (newest, number): (u64, u64),
+        newest: u64,
+        number: u64,
         guard: &Guard,
         key: Key<'_>,
         dropped: &mut Handles,

@@ -29,6 +29,7 @@
 //! Cost: O(log n) for each overridden key behind the checkpoint. There are at most [`SEGMENT`] of
 //! them once checkpoints were put. The first query puts those that it passes, in slices.
 
+use super::checkpoints::Checkpoint;
 use super::merged::Merged;
 use super::undo::Override;
 use larder_index::{Batch, Counted, Direction, Guard, Ranked, Start, Unique};
@@ -105,7 +106,10 @@ impl Merged<dyn Unique> {
     /// exhausted; the next call then has less to do.
     fn count_to(&self, guard: &Guard, to: Option<&[u8]>, work: &mut usize) -> Option<u64> {
         // (1)
-        let (mut from, mut rank) = self.overrides.checkpoints.at(to);
+        let Checkpoint {
+            position: mut from,
+            mut rank,
+        } = self.overrides.checkpoints.at(to);
         loop {
             // (2)
             let found = self.overridden(guard, &from, to, SEGMENT);
@@ -253,7 +257,10 @@ impl Ranked for Merged<dyn Unique> {
         loop {
             // Guess that the base and the snapshot have the same entries between the last
             // checkpoint and the entry. So find the base's entry there.
-            let (from, rank) = self.overrides.checkpoints.with_rank(n);
+            let Checkpoint {
+                position: from,
+                rank,
+            } = self.overrides.checkpoints.with_rank(n);
             let before = base.count_between(guard, None, Some(&from), work)?;
             let guess = before.entries + (n - rank);
             let is_there = base.nth(guard, guess, Direction::Forward, work, batch)?;

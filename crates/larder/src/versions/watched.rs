@@ -23,7 +23,7 @@
 
 use super::clock;
 use super::feed::{Aftermath, Cause, Change};
-use super::history::History;
+use super::history::{History, WriteNumbers};
 use super::key_locks::WriteLock;
 use super::undo::{self, Override};
 use crate::bounds::{object_of, take_gone, Gone};
@@ -152,7 +152,10 @@ impl Watched<dyn Unique> {
         let number = self.history.preserve(
             guard,
             key,
-            (number, ahead),
+            WriteNumbers {
+                number,
+                version: ahead,
+            },
             dropped,
             // The closure runs only if a snapshot needs the old value.
             &mut |number, record| {
@@ -392,7 +395,10 @@ impl WatchedObjects<'_> {
         let write_number = history.preserve(
             guard,
             self.key,
-            (write_number, self.ahead),
+            WriteNumbers {
+                number: write_number,
+                version: self.ahead,
+            },
             dropped,
             &mut |number, record| {
                 // All objects of the key become one version, whichever of them changes.
