@@ -75,8 +75,11 @@ impl Address {
         from: Option<u64>,
         mut each: impl FnMut(usize) -> bool,
     ) -> bool {
+        // A walk forward begins at the least hash, one backward at the greatest.
         let mut hash = from.unwrap_or(if forward { 0 } else { u64::MAX });
         while each(self.bucket(hash)) {
+            // Go to the first hash of the bucket behind this one, or to the last of the one before
+            // it.
             let next = if forward {
                 self.past(hash)
             } else {

@@ -122,6 +122,7 @@ impl<W> Avl<W> {
         let mut at = self.root;
         while at != NIL {
             let node = &self.nodes[at];
+            // Record the side, so that `retrace` needs no comparisons on the way back.
             let side = match position.cmp(&node.position) {
                 Ordering::Equal => break,
                 Ordering::Less => 0,
@@ -292,14 +293,18 @@ impl<W> Avl<W> {
     fn find_cut(&self, cut: Cut<'_>, stack: &mut Stack) {
         stack.forward = cut.is_forward();
         stack.rest.clear();
+        // `near` is the side that the walk comes from: its subtree is visited before the node.
         let near = usize::from(!stack.forward);
         let mut at = self.root;
         while at != NIL {
             let node = &self.nodes[at];
             if cut.admits(&node.position) {
+                // The node is visited, after what is admitted of its near subtree.
                 stack.rest.push(at);
                 at = node.kids[near];
             } else {
+                // The node and its near subtree lie before the cut. Only the far one may have
+                // admitted entries.
                 at = node.kids[1 - near];
             }
         }
@@ -416,6 +421,8 @@ impl<W: Send + Sync> Sequential<W> for Avl<W> {
         }
         let (mut n, mut waiting) = (0, vec![self.root]);
         while let Some(link) = waiting.pop() {
+            // The number of nodes that this tree made says nothing after a split or join. Count
+            // them.
             if link != NIL {
                 n += 1;
                 waiting.extend(self.nodes[link].kids);
@@ -446,12 +453,16 @@ impl<W: Send + Sync> Divisible<W> for Avl<W> {
     }
 
     fn divide(&mut self) -> Option<(Position, Self)> {
+        // Split at the root, which costs no comparison. The parts differ in height by at most one,
+        // though not in the number of entries.
         let root = self.root;
         if root == NIL || self.nodes[root].kids == [NIL; 2] {
             return None;
         }
+        // The stack of the last walk may refer to the root, which may leave.
         self.forget_stack();
         let mut upper = self.like();
+        // Nodes are not counted when they change trees. From here on each tree counts by walking.
         (self.own, upper.own) = (false, false);
         let [left, right] = self.nodes[root].kids;
         upper.root = right;
@@ -460,10 +471,13 @@ impl<W: Send + Sync> Divisible<W> for Avl<W> {
             self.nodes[root].kids = [NIL; 2];
             self.nodes[root].balance = 0;
         } else {
+            // The root becomes the first entry of the upper part, so that the lower part keeps its
+            // shape.
             let node = self.unmake(root);
             self.root = left;
             upper.insert(&node.position, node.word);
         }
+        // Find the first position of the upper part, at which the caller divides.
         let mut first = Position::new();
         upper.walk(
             Cut::new(larder_index::Start::Edge, larder_index::Direction::Forward),

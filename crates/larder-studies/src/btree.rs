@@ -180,6 +180,8 @@ impl<W> Node<W> {
                 Effect::Shorter
             }
             Effect::Divided(middle, right) => {
+                // The child was too long. This node takes its middle entry and its right half, and
+                // may be too long itself now.
                 self.entries.insert(i, middle);
                 self.children.insert(i + 1, right);
                 self.divide_if_long(work)
@@ -292,6 +294,7 @@ impl<W> Node<W> {
 
     /// Counts the subtree. O(nodes).
     fn tally(&self) -> Tally {
+        // An explicit stack, so that the count needs no recursion.
         let mut tally = Tally::default();
         let mut waiting = vec![self];
         while let Some(node) = waiting.pop() {
@@ -401,9 +404,13 @@ impl<W: Send + Sync> Sequential<W> for Btree<W> {
             }
             return;
         };
+        // An existing root does the change, and reports what the tree must do about the root
+        // itself.
         match root.change(position, f, &mut work) {
             Effect::Nothing => {}
             Effect::Shorter => self.lower(),
+            // The root was divided. A new root is made above the two halves, so the tree grows at
+            // the top, and all leaves stay on one level.
             divided => {
                 if let Some(left) = self.root.take() {
                     self.raise(left, divided);
@@ -528,22 +535,28 @@ impl<W> Btree<W> {
     fn concatenate(&mut self, mut left: Node<W>, middle: Entry<W>, mut right: Node<W>) {
         let (high, low) = (left.height(), right.height());
         if high > low {
+            // Graft the lower tree on the right edge of the higher one, at the level where heights
+            // agree.
             let effect = left.graft(right, middle, true, &mut self.work());
             return self.raise(left, effect);
         }
         if high < low {
+            // The mirror image: the lower tree goes to the left edge of the right one.
             let effect = right.graft(left, middle, false, &mut self.work());
             return self.raise(right, effect);
         }
         // Both were roots, which may be short.
+        // The heights agree, so a new root above both keeps all leaves on one level.
         let mut root = Node::new(self.most, false, &mut self.tally);
         root.entries.push(middle);
         root.children.extend([left, right]);
         root.mend(0, &mut self.work());
+        // The first repair may have merged the two, and then there is no second child.
         if !root.entries.is_empty() {
             root.mend(1, &mut self.work());
         }
         self.root = Some(root);
+        // If the two were merged, the new root has one child, which takes its place.
         self.lower();
     }
 }

@@ -254,8 +254,10 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
             slots: vec![&self.root],
             routes: Vec::new(),
         };
+        // Routes don't change while the shape is locked, so that the path stays valid.
         let mut slot = &self.root;
         while let Some(Node::Route(route)) = slot.load(guard) {
+            // A route's position is the first one of its right side.
             let side = usize::from(&route.at[..] <= position);
             slot = &route.kids[side];
             way.routes.push((route, side));
@@ -374,6 +376,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
 
     /// All bases, in order, and the maximum number of routes above one.
     fn bases<'g>(&'g self, guard: &'g Guard) -> (Vec<&'g Base<S>>, usize) {
+        // Descend with an explicit stack. The right side is pushed first, so the left one is
+        // visited first.
         let (mut bases, mut depth) = (Vec::new(), 0);
         let mut waiting = vec![(&self.root, 0)];
         while let Some((slot, level)) = waiting.pop() {
@@ -401,7 +405,6 @@ fn lock_edge<'g, S: Send + Sync + 'static>(
 ) -> Option<Edge<'g, S>> {
     let mut slot = top;
     loop {
-        // Don't wait for the lock, since the shape is locked (invariant 3).
         match slot.load(guard)? {
             Node::Route(route) => slot = &route.kids[side],
             Node::Base(base) => return Some((slot, base.number, base.part.try_write()?)),

@@ -213,6 +213,8 @@ impl<W: Send + Sync> Sequential<W> for Chained<W> {
         // (2), (3)
         match found {
             Err(_) => {
+                // The position is copied only now, since most changes find an entry or keep
+                // nothing.
                 if let Act::Put(word) = f(None) {
                     let position = Position::from_slice(position);
                     self.insert_new(page, Entry { position, word });
@@ -223,6 +225,8 @@ impl<W: Send + Sync> Sequential<W> for Chained<W> {
                 Act::Put(word) => entry.get_mut().word = word,
                 Act::Remove => {
                     let (entry, _) = entry.remove();
+                    // An empty visit of the page, which lets `with_page` account for memory that
+                    // was released.
                     self.with_page(page, |_| ());
                     self.removed(&entry);
                 }

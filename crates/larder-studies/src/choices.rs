@@ -85,12 +85,15 @@ impl Chosen {
         choices: &'static [Choice],
         said: &[(String, Value)],
     ) -> Result<Self, BuildError> {
+        // Begin with the defaults, so that options which aren't given keep theirs.
         let mut all: Vec<_> = choices
             .iter()
             .map(|c| (c.name, c.range.default()))
             .collect();
+        // Each given option replaces a default, if it exists and takes the value.
         for (option, value) in said {
             let Some(at) = choices.iter().position(|c| c.name == option) else {
+                // A wrong name is answered with the names that exist.
                 let names: Vec<_> = choices.iter().map(|c| c.name).collect();
                 return Err(BuildError::Option {
                     name: name.to_owned(),

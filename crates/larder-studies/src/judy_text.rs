@@ -104,6 +104,7 @@ impl Strings for Terminated {
     }
 
     fn position<'b>(string: &'b [u8], buffer: &'b mut Vec<u8>) -> &'b [u8] {
+        // Most strings have no escapes, and are the positions themselves.
         if !string.contains(&ESCAPE) {
             return string;
         }
@@ -207,6 +208,7 @@ impl<C: Strings, W: Send + Sync> Sequential<W> for JudyText<C, W> {
     fn change(&mut self, position: &[u8], f: &mut Actor<'_, W>) {
         C::with(position, |string| {
             // (1), (2)
+            // The array has a number for the string, and `words` has the word of that number.
             let Some(number) = self.array.get(string) else {
                 if let Act::Put(word) = f(None) {
                     self.put_new(string, word);
@@ -219,6 +221,7 @@ impl<C: Strings, W: Send + Sync> Sequential<W> for JudyText<C, W> {
                 Act::Keep => {}
                 Act::Put(word) => self.words[number] = word,
                 Act::Remove => {
+                    // Remove both, so that the number can be used again.
                     self.array.remove(string);
                     self.words.remove(number);
                 }
@@ -227,11 +230,14 @@ impl<C: Strings, W: Send + Sync> Sequential<W> for JudyText<C, W> {
     }
 
     fn walk(&self, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        // Two buffers for the whole walk: the string of the current entry, and its position if that
+        // differs.
         let (mut string, mut position) = (Vec::new(), Vec::new());
         let on = match cut.is_forward() {
             true => Step::After,
             false => Step::Before,
         };
+        // The array has no cursor. Each step searches again, from the string of the last entry.
         let mut at = self.begin(cut, &mut string);
         while let Some(number) = at {
             let position = C::position(&string, &mut position);

@@ -19,6 +19,7 @@ pub(crate) struct KeyLocks(Box<[CachePadded<Mutex<()>>]>);
 
 /// Mixes the bytes of a position.
 fn mixed(position: &[u8]) -> u64 {
+    // Eight bytes at a time, and then the rest, which begins with a 1 so that leading zeros count.
     let mut chunks = position.chunks_exact(8);
     let mut hash = position.len() as u64;
     let mut add =
@@ -30,6 +31,7 @@ fn mixed(position: &[u8]) -> u64 {
         .remainder()
         .iter()
         .fold(1, |word, b| word << 8 | u64::from(*b)));
+    // The upper half, whose bits depend on all bytes. The lower bits of a product depend on few.
     hash >> 32
 }
 

@@ -426,6 +426,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
         let mut left = limit;
         for slot in self.leaves(guard).0 {
+            // A slot that isn't a leaf now would have been changed by a writer, and there is none.
             let Some(Node::Leaf(old)) = slot.load(guard) else {
                 continue;
             };
@@ -441,6 +442,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
                 tree = rest;
             }
             let some_left = tree.is_some();
+            // The count of contention begins anew with the new leaf.
             slot.store(Some(leaf(tree, 0)), guard);
             if some_left {
                 return false;

@@ -236,6 +236,7 @@ impl<W: Word> LinearHash<W> {
     /// Removes the kept nodes of this number of buckets.
     fn tidy(&mut self, buckets: usize) {
         for _ in 0..buckets {
+            // All is tidied. Release the memory of the list, too.
             let Some(bucket) = self.waiting.pop() else {
                 self.waiting = Vec::new();
                 return;
@@ -245,6 +246,7 @@ impl<W: Word> LinearHash<W> {
                 // Read this before the node may be removed.
                 let next = self.chains[at].next;
                 if self.chains[at].mark {
+                    // The predecessor stays the same, since the node between is gone.
                     self.unkeep(bucket, Place { before, at });
                 } else {
                     before = at;
@@ -352,6 +354,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
                 // The first of its chain: nothing is before it.
                 let place = Place { before, at };
                 if self.chains[at].mark {
+                    // A kept node is not an entry. Remove it without reporting it.
                     self.unkeep(bucket, place);
                     continue;
                 }
@@ -360,6 +363,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
             if bucket == 0 {
                 return None;
             }
+            // The bucket is empty. `shrink` joins it with another one, so it isn't looked at again.
             self.shrink();
         }
     }

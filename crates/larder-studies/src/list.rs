@@ -100,6 +100,8 @@ pub(crate) fn search<'g, W: Word>(
     guard: &'g Guard,
 ) -> Option<&'g Node<W>> {
     let mut next = start.load(guard);
+    // The list is sorted, so the search ends at the first greater position. It never starts again:
+    // the links of a removed node still lead to greater positions.
     while let Some(node) = next {
         match node.compare(position, true) {
             Ordering::Less => next = node.next.load(guard),

@@ -196,13 +196,17 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
 
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
         // Ordering: Relaxed, it is this thread's alone: nobody else writes.
+        // Continue at the hash where the last call stopped, so that emptied buckets aren't searched
+        // again.
         let mut hash = self.popped.load(Relaxed);
         let mut left = limit;
+        // A bounded number of buckets, since many may be empty, and the caller works in slices.
         for _ in 0..EMPTY_AT_ONCE {
             let span = self.buckets.span(hash);
             for node in self.run(guard, span) {
                 if left == 0 {
                     // Ordering: Relaxed, as above.
+                    // Begin at this bucket again: it may have entries left.
                     self.popped.store(span.0, Relaxed);
                     return false;
                 }
@@ -215,6 +219,8 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
                 }
             }
             // Ordering: Relaxed, as above.
+            // Behind the last bucket, begin at the first one: a later call finds entries of later
+            // inserts.
             self.popped
                 .store(span.1.checked_add(1).unwrap_or(0), Relaxed);
             match span.1.checked_add(1) {

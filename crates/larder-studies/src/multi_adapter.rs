@@ -135,7 +135,9 @@ fn take<'c>(
         batch.bytes.extend_from_slice(hash);
         batch.push(key, object.bytes());
         batch.bytes.extend_from_slice(&number);
+        // The batch resumes behind this entry, or before it, if the direction is backward.
         fill::resume_after(&[position, &number], direction, &mut batch.resume);
+        // The entry that fills the batch is in it, so each batch makes progress.
         !fill::is_full(batch)
     };
     match direction {
@@ -165,6 +167,7 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        // Differences of the counts. They are computed under the lock, and added after it.
         let (mut len, mut bytes) = (0, 0);
         let contended = Order::Hash.with(key, |position| {
             self.scheme.change(guard, position, &mut |old| {
@@ -172,6 +175,7 @@ impl<C: Scheme<ValueList>> Multi for MultiAdapter<C> {
                 let bytes_before = old.word().map_or(0, Word::heap_bytes);
                 let mut list = EditedList::new(old);
                 f(&mut list);
+                // The list may have become shorter or longer, or be absent now.
                 let after = list.values();
                 len = after.len() as isize - list.before as isize;
                 let bytes_after = if after.is_empty() {

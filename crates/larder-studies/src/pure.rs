@@ -62,6 +62,8 @@ fn parts<W>(node: &Node<W>) -> (Tree<W>, Arc<Entry<W>>, Tree<W>) {
 /// Makes a node of two subtrees whose heights differ by at most three, and rotates it so that
 /// invariant 2 holds.
 fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<W>> {
+    // Rotations copy the nodes that change. The subtrees `a`, `b` and `c` are shared with the old
+    // tree.
     let (low, high) = (height(&left), height(&right));
     match (&left, &right) {
         // The left subtree is too high. `up` becomes the top. If the inner subtree is the higher
@@ -69,6 +71,8 @@ fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<
         (Some(node), _) if low > high + 2 => {
             let (a, up, b) = parts(node);
             match b {
+                // A single rotation would leave `b` as high as before, below the new top. So if it
+                // is the higher one, divide it between the two sides.
                 Some(mid) if height(&a) < mid.height => {
                     let (b, mid, c) = parts(&mid);
                     make(Some(make(a, up, b)), mid, Some(make(c, entry, right)))

@@ -316,6 +316,7 @@ fn catree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
         depth: chosen.size("depth"),
         random_join: chosen.flag("random_join"),
     };
+    // The sequential structure below the bases.
     match chosen.name("over") {
         "btree" => over(Btree::<W>::new(chosen.size("m")), adaptation),
         "judysl" => over(JudyText::<Terminated, W>::new(), adaptation),
@@ -423,8 +424,10 @@ fn prepare(
     options: &[(String, Value)],
     order: Order,
 ) -> Result<(&'static Structure, Chosen), BuildError> {
+    // Check the name first, and then the options, so that an error is about what was wrong first.
     let structure = find(name)?;
     let chosen = Chosen::new(name, structure.options, options)?;
+    // A structure without order can't serve a table that is sorted by keys.
     if order == Order::Key && !structure.ordered {
         return Err(BuildError::Order {
             name: name.to_owned(),

@@ -487,6 +487,8 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
     }
 
     fn pop(&self, guard: &Guard, limit: usize, f: &mut dyn FnMut(W)) -> bool {
+        // Collect positions first, and then remove them, since a removal may rotate nodes that a
+        // walk would visit.
         let mut positions = Vec::with_capacity(limit.min(1024));
         let forward = Cut::new(Start::Edge, Direction::Forward);
         // No other thread writes, so no clone is needed.

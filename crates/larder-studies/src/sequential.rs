@@ -63,6 +63,7 @@ pub trait Sequential<W>: Send + Sync {
     /// Puts a word under the position. Returns the one that was there.
     fn insert(&mut self, position: &[u8], word: W) -> Option<W> {
         let (mut new, mut old) = (Some(word), None);
+        // `change` may be called once, so the word is moved out of its option.
         self.change(position, &mut |there| {
             let Some(word) = new.take() else {
                 return Act::Keep;

@@ -205,6 +205,8 @@ impl<W: Word> SkipList<W> {
             after: [None; LEVELS],
         };
         let mut links = &self.head;
+        // From the highest level down. Each level continues where the one above stopped, so that
+        // the search passes O(log n) nodes.
         for level in (0..LEVELS).rev() {
             let mut next = links.next(level, guard);
             while let Some(node) = next.filter(|node| left(&node.position)) {
@@ -430,7 +432,9 @@ impl<W: Word> Scheme<W> for SkipList<W> {
             let Some(node) = self.head.next(0, guard) else {
                 return true;
             };
+            // Lock the position as every change does: `has` and scans wait for it.
             let (_key, _) = self.keys.lock(&node.position);
+            // A marked node is being unlinked, and isn't counted again.
             if node.is_there() {
                 let word = node.word.load(guard).cloned();
                 self.unlink(guard, node);

@@ -193,6 +193,7 @@ impl<W: Word> Scheme<W> for Stripes<W> {
     }
 
     fn walk(&self, _guard: &Guard, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        // The layout stays locked for reading, so the number of parts can't change under the walk.
         let layout = self.layout.read();
         let forward = cut.is_forward();
         let edge = if forward { 0 } else { u64::MAX };
@@ -210,9 +211,12 @@ impl<W: Word> Scheme<W> for Stripes<W> {
             if !ended || index == last {
                 return ended;
             }
+            // Something was visited under the lock of another part. The caller continues with
+            // another batch.
             if visited {
                 return false;
             }
+            // This part had nothing for the walk. Continue with the next one, from its edge.
             index = if forward { index + 1 } else { index - 1 };
             cut = Cut::new(Start::Edge, cut.direction());
         }
@@ -222,12 +226,15 @@ impl<W: Word> Scheme<W> for Stripes<W> {
         let layout = self.layout.read();
         let mut left = limit;
         for part in &layout.parts {
+            // One part at a time, so that readers of the others don't wait.
             let mut table = part.table.write();
             while left > 0 {
                 let Some(word) = table.pop() else { break };
                 left -= 1;
                 f(word);
             }
+            // The limit is reached. Parts before this one are empty, and a later call passes them
+            // quickly.
             if !table.is_empty() {
                 return false;
             }

@@ -90,6 +90,8 @@ impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
                         Change::PutScratch => Some(Object::new(scratch)),
                         Change::Remove => None,
                     };
+                    // A value that replaces another is a change, too, although the number of
+                    // entries stays.
                     changed = new.is_some() || there == 1;
                     len = isize::from(new.is_some()) - there;
                     bytes = new

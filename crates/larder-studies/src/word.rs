@@ -132,6 +132,7 @@ impl Objects for ValueList {
         let members = &mut *self.0;
         let before = members.list.len();
         let bytes = &mut members.bytes;
+        // Count the bytes that go in the same pass.
         members.list.retain(|m| {
             let goes = f(m.object.bytes());
             *bytes -= if goes { m.object.heap_bytes() } else { 0 };

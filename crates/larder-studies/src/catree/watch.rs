@@ -62,6 +62,8 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     /// time linear in their number, and waits for each base's writer.
     pub fn bases_now(&self, guard: &Guard) -> Vec<BaseNow> {
         let mut bases = Vec::new();
+        // Each waiting slot, with the least position below it, which is that of the last route at
+        // which the descent went right.
         let mut waiting = vec![(&self.root, None::<&Position>, 0)];
         while let Some((slot, from, depth)) = waiting.pop() {
             match slot.load(guard) {

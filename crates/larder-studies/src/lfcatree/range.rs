@@ -131,6 +131,7 @@ impl<W: Word> LfCaTree<W> {
         past: &dyn Fn(&[u8]) -> bool,
         f: &mut Visitor<'_, W>,
     ) -> bool {
+        // Wait for changes that are under way, as all scans of this structure do.
         self.keys.settle_all();
         // Collect references to entries, which the guard keeps. They are passed to `f` only when
         // all are known to be of one instant.
@@ -142,6 +143,8 @@ impl<W: Word> LfCaTree<W> {
             }
             inside
         };
+        // One attempt: collects the entries of all leaves, and checks afterwards that none was
+        // replaced.
         let torn = |visited: &mut Vec<_>| {
             visited.clear();
             self.walk_once(guard, cut, true, &mut |entry| take(visited, entry)) == Walked::Torn

@@ -154,9 +154,11 @@ impl<W: Word> Node<W> {
     /// If the version says that the node is shrinking, waits until it isn't.
     pub(super) fn wait(&self, version: u64) {
         const SPINS: usize = if cfg!(larder_model) { 1 } else { 100 };
+        // The flag is set for a few stores, while a node moves down in a rotation.
         if version & SHRINKING == 0 {
             return;
         }
+        // Most rotations end within the spins, without any write to the line of the lock.
         for _ in 0..SPINS {
             if self.version() != version {
                 return;
@@ -177,6 +179,8 @@ impl<W: Word> Node<W> {
         }
         let [left, right] = kids.map(height);
         let true_height = left.max(right) + 1;
+        // The leaning side is the higher one. A difference of one is allowed (invariant of AVL
+        // trees).
         if left > right + 1 {
             Damage::Leans(0)
         } else if right > left + 1 {
