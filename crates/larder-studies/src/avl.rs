@@ -419,10 +419,9 @@ impl<W: Send + Sync> Sequential<W> for Avl<W> {
         if self.own {
             return self.nodes.made();
         }
+        // After a split or join, the number of nodes that this tree made says nothing. Count them.
         let (mut n, mut waiting) = (0, vec![self.root]);
         while let Some(link) = waiting.pop() {
-            // The number of nodes that this tree made says nothing after a split or join. Count
-            // them.
             if link != NIL {
                 n += 1;
                 waiting.extend(self.nodes[link].kids);

@@ -405,6 +405,8 @@ fn lock_edge<'g, S: Send + Sync + 'static>(
 ) -> Option<Edge<'g, S>> {
     let mut slot = top;
     loop {
+        // Follow one side down to its outermost base. Don't wait for its lock, since the shape is
+        // locked (invariant 3).
         match slot.load(guard)? {
             Node::Route(route) => slot = &route.kids[side],
             Node::Base(base) => return Some((slot, base.number, base.part.try_write()?)),
