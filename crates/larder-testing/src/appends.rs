@@ -30,6 +30,7 @@ pub fn append(index: &dyn Unique, keys: u32) {
 pub fn meddle(index: &dyn Unique, steps: u32, seed: u64) {
     for step in 0..steps {
         let chance = mix(seed << 32 | u64::from(step));
+        // One of 64 keys that are far apart, all below `FIRST`.
         let below = (chance >> 8) as u32 % 64 * 1000;
         match chance % 4 {
             0 | 1 => put(index, below),
@@ -38,6 +39,8 @@ pub fn meddle(index: &dyn Unique, steps: u32, seed: u64) {
                 index.remove(&pin(), key(&bytes, Hashes::Good), &mut |_| true);
             }
             _ => {
+                // Put a key again that is at the end, or up to seven before it. It is there, so
+                // nothing new comes.
                 if let Some(last) = look(index, 3) {
                     put(
                         index,
@@ -54,6 +57,7 @@ pub fn meddle(index: &dyn Unique, steps: u32, seed: u64) {
 pub fn look(index: &dyn Unique, most: usize) -> Option<u32> {
     let (mut batch, mut from) = (Batch::default(), Vec::new());
     let (mut last, mut above): (Option<u32>, Option<u32>) = (None, None);
+    // Turn by turn, each batch begins where the one before ended.
     for turn in 0..most {
         let start = match turn {
             0 => Start::Edge,
@@ -66,13 +70,16 @@ pub fn look(index: &dyn Unique, most: usize) -> Option<u32> {
             let k = u32::from_be_bytes(bytes);
             assert_eq!(batch.value(i), value(k), "of {k}");
             if let Some(above) = above {
+                // Descending without a gap: from `FIRST` on, the next key is one less.
                 assert!(k < above, "{k} after {above}");
                 assert!(above <= FIRST || k + 1 == above, "from {above} to {k}");
             }
+            // The first appended key that is met is the last one that was appended.
             last = last.or((k >= FIRST).then_some(k));
             above = Some(k);
         }
         if batch.done {
+            // The scan is complete, so it has come to the first appended key, if there is any.
             assert!(above.is_none_or(|k| k <= FIRST), "{above:?} is the first");
             break;
         }

@@ -73,30 +73,39 @@ impl Bounded {
 
     /// Takes the next choice at the last place that has one; false if there is none.
     fn advance(&mut self) -> bool {
+        // Depth first: the deepest place that has an untried choice takes it.
         while let Some(last) = self.places.last_mut() {
             last.taken += 1;
             if last.taken < last.choices.len() {
                 return true;
             }
+            // All choices of this place have been tried. Forget it, and try the place above.
             self.places.pop();
         }
+        // No place is left, so all orders were tried. Only before the first execution are there no
+        // places although nothing was tried.
         !self.begun
     }
 
     /// Who may go on, the one that runs first.
     fn choices(&self, runnable: &[&Task], current: Option<TaskId>, waits: bool) -> Vec<TaskId> {
         let mut ids: Vec<TaskId> = runnable.iter().map(|task| task.id()).collect();
+        // In a fixed order, so that the places of two executions can be compared.
         ids.sort();
+        // The current thread has ended or is blocked. Any other one may continue, at no cost.
         let Some(current) = current.filter(|id| ids.contains(id)) else {
             return ids;
         };
+        // The thread gives way of its own accord. The next in turn continues, without a choice.
         if waits {
             let next = ids.iter().copied().find(|id| *id > current);
             return vec![next.unwrap_or(ids[0])];
         }
+        // All changes have been used up, so the thread that runs goes on.
         if self.changes == self.most_changes {
             return vec![current];
         }
+        // Continuing is the first choice, so the first execution has the fewest changes.
         ids.retain(|id| *id != current);
         ids.insert(0, current);
         ids
@@ -110,8 +119,10 @@ impl Scheduler for Bounded {
             self.complete.store(!self.strayed, Relaxed);
             return None;
         }
+        // The number of executions is used up, though not all orders were tried.
         self.left = self.left.checked_sub(1)?;
         self.begun = true;
+        // Each execution of the program begins with the same random numbers.
         (self.at, self.changes, self.random) = (0, 0, self.seed);
         Some(Schedule::new(self.seed))
     }
@@ -123,15 +134,21 @@ impl Scheduler for Bounded {
         waits: bool,
     ) -> Option<TaskId> {
         let choices = self.choices(runnable, current, waits);
+        // Whether a change was forced, and so is free.
         let need = waits || !current.is_some_and(|id| choices.contains(&id));
         let taken = if choices.len() == 1 {
             choices[0]
         } else {
+            // The beginning of the execution repeats the last one: take the recorded choice of each
+            // place.
             let known = self.places.get(self.at);
+            // The program came to a place with other choices. What was recorded behind it doesn't
+            // apply.
             if known.is_some_and(|place| place.choices != choices) {
                 self.places.truncate(self.at);
                 self.strayed = true;
             }
+            // Behind the recorded places, take the first choice of each new one.
             if self.at == self.places.len() {
                 self.places.push(Place { choices, taken: 0 });
             }
@@ -139,6 +156,7 @@ impl Scheduler for Bounded {
             self.at += 1;
             place.choices[place.taken]
         };
+        // Count changes that weren't necessary.
         self.changes += usize::from(!need && current != Some(taken));
         Some(taken)
     }

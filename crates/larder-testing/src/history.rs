@@ -84,6 +84,8 @@ impl<'c, O: Clone> Recorder<'c, O> {
 pub fn violation<S: Specification>(
     mut events: Vec<Event<S::Operation>>,
 ) -> Option<Vec<Event<S::Operation>>> {
+    // Each part in order of time. The parts are independent, and are checked one by one, since the
+    // search takes exponential time in the worst case.
     events.sort_by_key(|event| event.at);
     let mut parts: BTreeMap<u64, Vec<Event<S::Operation>>> = BTreeMap::new();
     for event in events {
@@ -110,8 +112,10 @@ pub fn of_threads<S: Subject>(
     let (clock, start) = (AtomicUsize::new(0), Barrier::new(threads));
     let work = |process: usize| {
         let mut recorder = Recorder::new(&clock, process);
+        // Begin together, so that the operations of short runs overlap.
         start.wait();
         for i in 0..steps {
+            // A random number for each step, which depends on the seed alone.
             subject.step(&mut recorder, mix(seed ^ mix(process as u64 * steps + i)));
         }
         recorder.events()

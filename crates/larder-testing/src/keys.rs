@@ -99,8 +99,11 @@ pub fn hash(bytes: &[u8], how: Hashes) -> u64 {
         .fold(7, |h, b| mix(h ^ u64::from(*b) ^ 0x9E37_79B9));
     match how {
         Hashes::Good => good,
+        // The two highest bits: four hashes, and each is at another end of the trie.
         Hashes::Few => (good & 3) << 62,
+        // One hash: keys differ in nothing but their bytes.
         Hashes::One => 0x0123_4567_89AB_CDEF,
+        // The upper bits agree, so a trie is deep before keys part.
         Hashes::Low => good & 0x00FF_FFFF,
     }
 }
@@ -155,6 +158,8 @@ pub fn scan_all(
     let mut resume = Vec::new();
     let mut first = true;
     loop {
+        // Forward, `resume` is the first position that wasn't visited. Backward, it is the last one
+        // that was.
         let from = match (first, direction) {
             (true, _) => start,
             (false, Direction::Forward) => Start::At(&resume),

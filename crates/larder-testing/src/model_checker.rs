@@ -88,6 +88,8 @@ fn search(search: Search, f: &Arc<dyn Fn() + Send + Sync>) -> (usize, bool) {
             programs,
             most,
         } => {
+            // Each program is an execution's random numbers. All orders of each one are tried, up
+            // to a limit.
             let (mut sum, mut all) = (0, true);
             for program in 0..programs {
                 let (scheduler, complete) =
@@ -113,6 +115,7 @@ fn tell(line: &str) {
 /// Runs `f` in executions of each search, and tells how many there were.
 pub fn check(name: &str, searches: &[Search], f: impl Fn() + Send + Sync + 'static) {
     let f: Arc<dyn Fn() + Send + Sync> = Arc::new(f);
+    // Repeat one recorded execution, and nothing else.
     if let Ok(said) = std::env::var("LARDER_SCHEDULE") {
         let schedule = match said.strip_prefix('@') {
             Some(file) => std::fs::read_to_string(file).expect("a file with a schedule"),
@@ -122,6 +125,7 @@ pub fn check(name: &str, searches: &[Search], f: impl Fn() + Send + Sync + 'stat
     }
     for kind in searches {
         let (executions, all) = search(*kind, &f);
+        // Say what the number of executions proves: only a complete search proves something.
         let what = match (kind, all) {
             (Search::Random(_), _) => "by chance".to_owned(),
             (Search::Pct(_), _) => format!("PCT, depth {DEPTH}"),
@@ -146,6 +150,7 @@ pub fn history<S: Subject + 'static>(subject: S, threads: usize, steps: u64) -> 
         move || {
             let mut recorder = Recorder::new(&clock, process);
             for _ in 0..steps {
+                // The random numbers are the checker's, so that a schedule repeats them.
                 subject.step(&mut recorder, mix(thread_rng().next_u64()));
             }
             recorder.events()
@@ -158,6 +163,7 @@ pub fn history<S: Subject + 'static>(subject: S, threads: usize, steps: u64) -> 
         .into_iter()
         .flat_map(|t| t.join().expect("no panic"))
         .collect();
+    // The last reads are part of the history: they see what is left.
     let mut last = Recorder::new(&clock, threads);
     subject.finish(&mut last);
     events.extend(last.events());
@@ -247,13 +253,16 @@ pub fn goes_wrong(name: &str, what: Option<&str>) -> bool {
 /// that ended, if it did within the limit.
 fn run_alone(name: &str, what: Option<&str>, limit: Duration) -> Option<ExitStatus> {
     let mut child = Command::new(std::env::current_exe().expect("a path"));
+    // Only this test, which is ignored otherwise since it fails on purpose.
     child.args(["--exact", name, "--ignored"]);
     child.stdout(Stdio::null()).stderr(Stdio::null());
+    // The child has no planted fault, except the one that it is told here.
     child.env_remove(PLANTED);
     if let Some(what) = what {
         child.env(PLANTED, what);
     }
     let mut child = child.spawn().expect("a process");
+    // A model with a planted fault may run forever. That counts as not found within the limit.
     let status = child.wait_timeout(limit).expect("a process to wait for");
     if status.is_none() {
         child.kill().expect("a process that runs");

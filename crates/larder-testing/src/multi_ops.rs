@@ -24,7 +24,9 @@ pub enum Op {
 
 /// Operations on so many keys.
 pub fn op(keys: u16) -> impl Strategy<Value = Op> {
+    // Most objects are small. Some don't fit in a leaf, and are stored outside it.
     let size = || prop_oneof![8 => 0..20usize, 1 => 200..900usize];
+    // More pushes than removals, so that lists grow through all representations.
     prop_oneof![
         8 => (0..keys, prop::collection::vec(size(), 1..12)).prop_map(|(k, n)| Op::Push(k, n)),
         4 => (0..keys, 0..6u8).prop_map(|(k, n)| Op::RemoveIf(k, n)),
@@ -49,16 +51,20 @@ fn change(objects: &mut dyn Objects, op: &Op) -> Vec<usize> {
     match op {
         Op::Push(_, sizes) => sizes.iter().for_each(|n| objects.push(&sized(*n))),
         Op::RemoveIf(_, n) => {
+            // A fifth of the objects by their lengths, or all of them.
             seen.push(objects.remove_if(&mut |v| *n == 5 || v.len() % 5 == usize::from(*n)));
         }
         Op::Replace(_, i, n) => objects.replace(*i, &vec![99; *n]),
         Op::Mixed(_, n) => {
+            // Several changes in one closure. Later ones must see earlier ones, though none is
+            // published yet.
             objects.push(b"first");
             objects.remove_if(&mut |v| v.len() > 100);
             objects.push(&vec![1; *n]);
             let mut sum = 0;
             objects.each(&mut |i, v| {
                 sum += i + v.len();
+                // Stop early, which must not visit more objects.
                 i < 5
             });
             seen.push(sum);
@@ -79,6 +85,7 @@ fn change(objects: &mut dyn Objects, op: &Op) -> Vec<usize> {
         }
         Op::Get(_) | Op::Scan(..) | Op::Step(_) => {}
     }
+    // What the closure sees at its end, too.
     seen.extend([objects.count(), usize::from(objects.is_empty())]);
     seen
 }
@@ -93,12 +100,14 @@ pub fn apply(index: &dyn Multi, op: &Op, how: Hashes) -> Rows {
     };
     let bytes = key_bytes(k);
     let mut seen = Rows::new();
+    // All but `Get` change the key, and the closure must be called exactly once.
     if !matches!(op, Op::Get(_)) {
         index.update(&pin(), key(&bytes, how), &mut |objects| {
             seen.push((format!("{:?}", change(objects, op)).into_bytes(), vec![]));
         });
         assert_eq!(seen.len(), 1);
     }
+    // Afterwards, what readers see must agree with the change and with one another.
     let mut values = Vec::new();
     let n = index.get(&pin(), key(&bytes, how), &mut |v| values.push(v.to_vec()));
     assert_eq!(n, values.len());
@@ -110,11 +119,13 @@ pub fn apply(index: &dyn Multi, op: &Op, how: Hashes) -> Rows {
 /// Whether the key is there, and the first entry of the next.
 fn step(index: &dyn Multi, k: Option<u16>, how: Hashes) -> Rows {
     let (bytes, guard, mut batch) = (k.map(key_bytes), pin(), Batch::default());
+    // A step is a scan of one entry, whose answer says whether the key itself is there.
     let from = bytes.as_ref().map(|bytes| key(bytes, how));
     let here = index.step(&guard, from, &mut batch);
     let there = from.is_some_and(|key| index.contains(&guard, key));
     assert_eq!(here, there);
     assert!(!batch.is_empty() || batch.done);
+    // How many entries follow is up to the index. Compare the first one only.
     let found = (0..batch.len()).take(1);
     found
         .map(|i| (batch.key(i).to_vec(), batch.value(i).to_vec()))
@@ -122,6 +133,7 @@ fn step(index: &dyn Multi, k: Option<u16>, how: Hashes) -> Rows {
 }
 
 fn scan(index: &dyn Multi, k: u16, which: u8, want: usize, how: Hashes) -> Rows {
+    // Even numbers: the position of the key's first object. Odd ones: that of its last.
     let mut position = Vec::new();
     if which.is_multiple_of(2) {
         index.first_position(key(&key_bytes(k), how), &mut position);
@@ -145,8 +157,10 @@ fn scan(index: &dyn Multi, k: u16, which: u8, want: usize, how: Hashes) -> Rows 
 /// be seen; then empties the index. What it still holds must be no more than `rest` says of its
 /// figures.
 pub fn run(index: &dyn Multi, name: &str, how: Hashes, ops: &[Op], rest: impl Fn(&Stats) -> usize) {
+    // The index may have fixed costs, which it may keep.
     let empty = index.memory();
     let oracle = OracleMulti::new();
+    // After each operation, both indexes show the same.
     for op in ops {
         let (real, right) = (apply(index, op, how), apply(&oracle, op, how));
         assert_eq!(real, right, "{name} {how:?} {op:?}");
@@ -156,12 +170,15 @@ pub fn run(index: &dyn Multi, name: &str, how: Hashes, ops: &[Op], rest: impl Fn
     assert_eq!(scan_multi(index, Start::Edge, DIRECTIONS[0]), all, "{name}");
     positions_resume(index, &all);
     let mut freed = Vec::new();
+    // In batches of five, as the reaper does.
     while !index.free_some(&pin(), 5, &mut |v| freed.push(v.to_vec())) {}
+    // In any order, but each one once.
     let mut expect: Vec<_> = all.into_iter().map(|(_, v)| v).collect();
     freed.sort();
     expect.sort();
     assert_eq!(freed, expect, "{name}");
     assert_eq!(index.len(), 0);
+    // The memory of the entries has been released.
     let stats = index.stats();
     assert!(
         index.memory() <= empty + rest(&stats),
@@ -177,9 +194,11 @@ fn positions_resume(index: &dyn Multi, all: &[(Vec<u8>, Vec<u8>)]) {
     let mut position = Vec::new();
     for i in 0..batch.len() {
         index.entry_position(&batch, i, &mut position);
+        // A position stands for its entry: `At` begins with it, and `Past` behind it.
         let from = |start| scan_multi(index, start, DIRECTIONS[0]);
         assert_eq!(from(Start::At(&position)), all[i..]);
         assert_eq!(from(Start::Past(&position)), all[i + 1..]);
+        // Backward, exactly the entries before it follow.
         let back = scan_multi(index, Start::Past(&position), DIRECTIONS[1]);
         assert_eq!(back.len(), i);
     }

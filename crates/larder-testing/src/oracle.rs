@@ -31,6 +31,7 @@ fn write_position(ordered: bool, key: Key<'_>, out: &mut Vec<u8>) {
 
 /// The range of positions that a scan from `start` may see.
 fn range(start: Start<'_>, direction: Direction) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    // Forward, `start` is the lower bound. Backward, it is the upper one.
     let near = match start {
         Start::Edge => Bound::Unbounded,
         Start::At(p) => Bound::Included(p.to_vec()),
@@ -53,6 +54,7 @@ fn push_around(batch: &mut Batch, hash: &[u8], key: &[u8], value: &[u8], number:
 /// The position of entry `i`, pushed by `push_around`.
 fn position_around(batch: &Batch, i: usize, out: &mut Vec<u8>) {
     let (key, value, end) = batch.entries[i];
+    // The bytes behind a value extend to the hash of the next entry, or to the end of the batch.
     let next = match batch.entries.get(i + 1) {
         Some(next) => next.0 - HASH,
         None => batch.bytes.len(),
@@ -97,22 +99,28 @@ fn fill(
             entries.next_back()
         }
     };
+    // A batch has at most as many entries as were asked for.
     let most = match batch.want {
         0 => BATCH,
         want => want.min(BATCH),
     };
     while batch.len() < most {
+        // The map has no more entries, so the scan is complete.
         let Some((position, value)) = next() else {
             batch.done = true;
             batch.resume.clear();
             return;
         };
+        // A position is the hash, the key and the number. Which of them are there depends on the
+        // index.
         let (hash, rest) = position.split_at(front);
         let (key, number) = rest.split_at(rest.len() - back);
         push_around(batch, hash, key, value, number);
+        // Backward, a scan resumes past the last entry that was read.
         batch.resume.clear();
         batch.resume.extend_from_slice(position);
     }
+    // Look ahead, so that a scan never ends with an empty batch.
     batch.done = next().is_none();
     if batch.done {
         batch.resume.clear();
@@ -167,6 +175,7 @@ impl Unique for OracleUnique {
 
     fn update<'v>(&self, _guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
         let position = self.at(key);
+        // One lock for the whole map. So the closure may take any time, and sees what is current.
         let mut map = self.map.lock();
         let mut scratch = Vec::new();
         match f(map.get(&position).map(Vec::as_slice), &mut scratch) {
@@ -263,6 +272,7 @@ impl Objects for Locked<'_> {
     }
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        // First ask about all, and then remove: the map can't change while it is walked.
         let gone: Vec<Vec<u8>> = entries_of(self.map, &self.prefix)
             .filter(|(_, value)| f(value))
             .map(|(position, _)| position.clone())

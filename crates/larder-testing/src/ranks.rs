@@ -12,6 +12,7 @@ pub fn ranked(index: &dyn Unique) -> &dyn Ranked {
 
 /// The keys between two, counted with so much work at a time.
 pub fn count(index: &dyn Unique, low: Option<&[u8]>, high: Option<&[u8]>, work: usize) -> u64 {
+    // Ask until there is an answer. Only an attempt that used up its work may have none.
     loop {
         let mut left = work;
         let counted = ranked(index).count_between(&pin(), low, high, &mut left);
@@ -38,6 +39,7 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
     let sorted: Vec<_> = keys.iter().collect();
     let n = sorted.len() as u64;
     for turn in 0..4 {
+        // A few random pairs of keys, and the edges.
         let chance = mix(seed << 8 | turn);
         let at = |chance: u64| {
             sorted
@@ -54,15 +56,18 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
             (a.min(b), a.max(b)),
             (a, a),
         ] {
+            // Bounds that are keys of the set, and bounds that lie between two keys.
             for low in [low, low.and(behind.as_deref())] {
                 if low.zip(high).is_some_and(|(low, high)| low > high) {
                     continue;
                 }
+                // The definition of the answer: from `low`, included, to `high`, not included.
                 let inside = |key: &&Vec<u8>| {
                     low.is_none_or(|low| key.as_slice() >= low)
                         && high.is_none_or(|high| key.as_slice() < high)
                 };
                 let expected = keys.iter().filter(inside).count() as u64;
+                // Different limits of work: each answer is the same, in one attempt or in many.
                 let work = [1, 3, usize::MAX][(chance % 3) as usize];
                 assert_eq!(
                     count(index, low, high, work),
@@ -71,6 +76,7 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
                 );
             }
         }
+        // A count up to a key also says whether that key is there.
         if let Some(a) = a {
             for (high, is_there) in [(a, true), (behind.as_deref().unwrap_or(a), false)] {
                 let mut work = usize::MAX;
@@ -78,6 +84,7 @@ pub fn compare(index: &dyn Unique, keys: &BTreeSet<Vec<u8>>, seed: u64) {
                 assert_eq!(counted.map(|c| c.high_is_there), Some(is_there));
             }
         }
+        // Places at random, at both ends, and behind the end.
         for place in [chance % (n + 2), 0, n.saturating_sub(1), n] {
             let expected = sorted.get(place as usize).map(|k| k.to_vec());
             assert_eq!(nth(index, place, Direction::Forward), expected);
@@ -100,6 +107,7 @@ fn bytes(n: u64) -> [u8; 4] {
 /// If an answer is wrong.
 pub fn own_range(index: &dyn Unique, range: Range<u64>, steps: u64, seed: u64) -> u64 {
     let mut own = BTreeSet::new();
+    // The range is the thread's own, but the nodes at its ends hold other threads' keys, too.
     let width = range.end - range.start;
     for step in 0..steps {
         let chance = mix(seed << 32 | step);
@@ -114,6 +122,7 @@ pub fn own_range(index: &dyn Unique, range: Range<u64>, steps: u64, seed: u64) -
                 assert_eq!(gone, own.remove(&k));
             }
             _ => {
+                // The whole range, or one side of its middle.
                 let (low, high) = match chance >> 40 & 1 {
                     0 => (range.start, range.end),
                     _ => (

@@ -38,10 +38,12 @@ impl Specification for Register {
 
     fn apply(operation: &Op, state: &Self::State) -> (bool, Self::State) {
         let there = state.is_some();
+        // `None` as a result stands for an operation that hasn't returned: any result is right.
         match *operation {
             Op::Read(seen) => (seen.is_none_or(|seen| seen == *state), *state),
             Op::Has(seen) => (seen.is_none_or(|seen| seen == there), *state),
             Op::Put(value) => (true, Some(value)),
+            // The state keeps its value if there is one.
             Op::PutNew(value, new) => (
                 new.is_none_or(|new| new != there),
                 Some(state.unwrap_or(value)),
@@ -52,6 +54,7 @@ impl Specification for Register {
             }
             Op::Remove(was) => (was.is_none_or(|was| was == there), None),
             Op::RemoveEven(was) => (
+                // Even values go, odd ones stay.
                 was.is_none_or(|was| was == *state),
                 state.filter(|v| v % 2 == 1),
             ),
@@ -96,12 +99,14 @@ impl Registers for Box<dyn Unique> {
             Lookup::Short(len) => Some(number(&out[..len])),
             Lookup::Long => panic!("a value has eight bytes"),
         };
+        // The ways to read must agree, so each key uses another one.
         match k % 4 {
             0 | 2 => {
                 let mut out = [0; SHORT];
                 short(self.get_short(&guard, key, &mut out, None), &out)
             }
             1 => {
+                // Together with another key, as lookups in bulk do.
                 let mut shorts = Shorts::default();
                 self.get_short_many(&guard, &[other, key], true, &mut shorts);
                 let (got, out) = shorts.get(1);
@@ -116,16 +121,19 @@ impl Registers for Box<dyn Unique> {
 
     fn scan(&self, k: u64) -> Option<u64> {
         let (bytes, guard) = (k.to_be_bytes(), pin());
+        // A scan that begins at the key's position, and may see more entries behind it.
         let (mut position, mut batch) = (Vec::new(), Batch::default());
         self.position(key(&bytes, Hashes::Good), &mut position);
         batch.want = 1 + (k % 3) as usize;
         let start = Start::At(&position);
         Unique::scan(&**self, &guard, start, Direction::Forward, &mut batch);
+        // If the key is absent, the scan begins with a later one.
         let found = !batch.is_empty() && batch.key(0) == bytes;
         found.then(|| number(batch.value(0)))
     }
 
     fn has(&self, k: u64) -> bool {
+        // Half of the keys ask by `contains`, and half by a step.
         let bytes = k.to_be_bytes();
         if k.is_multiple_of(2) {
             return self.contains(&pin(), key(&bytes, Hashes::Good));
@@ -151,6 +159,7 @@ impl Registers for Box<dyn Unique> {
 
     fn put_new(&self, k: u64, value: u64) -> bool {
         let (bytes, value) = (k.to_be_bytes(), value.to_be_bytes());
+        // Put only where there is nothing. The predicate is called under the lock of the entry.
         let predicate = &mut |old: Option<&[u8]>| old.is_none();
         Unique::put(
             &**self,
@@ -164,6 +173,7 @@ impl Registers for Box<dyn Unique> {
     fn add(&self, k: u64, by: u64) -> u64 {
         let mut sum = 0;
         let bytes = k.to_be_bytes();
+        // Half of the keys add without a lock, and half by an update under it. Both must be atomic.
         if !k.is_multiple_of(2) {
             return add_without_lock(&**self, key(&bytes, Hashes::Good), by);
         }
@@ -197,6 +207,7 @@ impl Registers for Box<dyn Unique> {
 /// Adds to a value that is read first, and replaced if it is still the same.
 fn add_without_lock(index: &dyn Unique, key: Key<'_>, by: u64) -> u64 {
     let (guard, mut out) = (pin(), [0; SHORT]);
+    // Read, compute, and put if the value is still what was read. Otherwise, read again.
     loop {
         let (found, hint) = index.find_short(&guard, key, &mut out, None);
         let old = match found {
@@ -206,6 +217,7 @@ fn add_without_lock(index: &dyn Unique, key: Key<'_>, by: u64) -> u64 {
         };
         let sum = old.map_or(0, number) + by;
         let new = sum.to_be_bytes();
+        // The hint of the lookup says where the entry is, so that `put_near` needn't search.
         let was = index.put_near(&guard, key, &new, hint, &mut |now| now == old);
         if was != Previous::Refused {
             assert_eq!(was == Previous::Present, old.is_some());
@@ -224,6 +236,7 @@ impl<R: Registers> Subject for On<R> {
     fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
         let On(subject, keys) = self;
         let (k, value) = (random % keys, random >> 40);
+        // Reads and additions are frequent, since their results say most about the state.
         let called = match random >> 32 & 15 {
             0..=3 => Op::Read(None),
             4 => Op::Has(None),
@@ -233,6 +246,8 @@ impl<R: Registers> Subject for On<R> {
             12 => Op::RemoveEven(None),
             _ => Op::Remove(None),
         };
+        // Record the call before the operation and the result after it. A fourth of the reads are
+        // scans.
         recorder.record(k, called, || match called {
             Op::Read(_) if value % 4 == 0 => Op::Read(Some(subject.scan(k))),
             Op::Read(_) => Op::Read(Some(subject.read(k))),

@@ -80,10 +80,12 @@ pub fn check(history: &[Recorded]) -> Result<(), Anomaly> {
 type Edges = Vec<Vec<(usize, &'static str)>>;
 
 fn edges(history: &[Recorded]) -> Result<Edges, Anomaly> {
+    // All steps of all transactions, with the number of the transaction.
     let steps = || {
         let numbered = history.iter().enumerate();
         numbered.flat_map(|(i, transaction)| transaction.steps.iter().map(move |step| (i, step)))
     };
+    // 1. Who appended each number, and the longest list that was read of each key.
     let mut appender = HashMap::new();
     let mut longest: HashMap<u32, &[u64]> = HashMap::new();
     for (i, step) in steps() {
@@ -98,27 +100,32 @@ fn edges(history: &[Recorded]) -> Result<Edges, Anomaly> {
         }
     }
     let mut edges: Edges = vec![Vec::new(); history.len()];
+    // An edge of a transaction to itself says nothing.
     let mut add = |from: usize, to: usize, kind| {
         if from != to {
             edges[from].push((to, kind));
         }
     };
+    // Reading a number that nobody appended is an anomaly of its own (a dirty or invented read).
     let who = |number: &u64| {
         appender
             .get(number)
             .copied()
             .ok_or(Anomaly::Unknown(*number))
     };
+    // 2. ww: consecutive numbers of the longest list.
     for list in longest.values() {
         for pair in list.windows(2) {
             add(who(&pair[0])?, who(&pair[1])?, "ww");
         }
     }
+    // 3. wr and rw: the last number that was read, and the one behind it.
     for (reader, step) in steps() {
         let Step::Read(key, list) = step else {
             continue;
         };
         let order = longest[key];
+        // All lists that were read of a key must be prefixes of the longest one.
         if !order.starts_with(list) {
             return Err(Anomaly::Forked(*key));
         }
@@ -136,6 +143,8 @@ fn edges(history: &[Recorded]) -> Result<Edges, Anomaly> {
     for (i, transaction) in history.iter().enumerate() {
         let mut until = u64::MAX;
         let first = by_begin.partition_point(|&j| history[j].time.0 <= transaction.time.1);
+        // The transactions that began after this one ended, by their begins. Those that began after
+        // one of these ended follow by two edges.
         for &j in &by_begin[first..] {
             if history[j].time.0 > until {
                 break;

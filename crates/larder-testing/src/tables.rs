@@ -53,6 +53,8 @@ impl Specification for Table {
     }
 
     fn apply(op: &Op, state: &Rows) -> (bool, Rows) {
+        // What the specification says for each operation: the state afterwards, and whether the
+        // recorded result is right. `None` stands for an operation that hasn't returned.
         let mut now = *state;
         let right = match *op {
             Op::Read(k, seen) => seen.is_none_or(|seen| seen == state[k as usize]),
@@ -89,6 +91,7 @@ impl Specification for Table {
                 now[k as usize] = state[k as usize].filter(|_| !same);
                 was.is_none_or(|was| was == same)
             }
+            // All keys at once: no other operation may see some of them changed and others not.
             Op::PutAll(value) => {
                 now = [Some(value); KEYS as usize];
                 true
@@ -146,7 +149,9 @@ impl<T: Tabular> Subject for On<T> {
     type Spec = Table;
 
     fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
+        // Few keys and few values, so that operations meet one another.
         let (k, value) = (random % KEYS, random >> 40 & 3);
+        // One in so many operations is on all keys.
         let called = if (random >> 20).is_multiple_of(self.1) {
             match random >> 32 & 3 {
                 0 | 1 => Op::PutAll(value),
@@ -166,6 +171,7 @@ impl<T: Tabular> Subject for On<T> {
                 _ => Op::RemoveObject(k, value, None),
             }
         };
+        // All keys are one part of the history, since operations on several keys join them.
         recorder.record(0, called, || self.0.apply(called));
     }
 

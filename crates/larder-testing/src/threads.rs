@@ -15,6 +15,7 @@ use std::time::Duration;
 /// while later.
 pub fn beside_a_change(index: &dyn Unique, k: u64, change: Change<'_>, look: impl FnOnce()) {
     const A_WHILE: Duration = Duration::from_millis(2);
+    // Both threads come here: the change is under way, and its closure hasn't returned.
     let met = Barrier::new(2);
     thread::scope(|scope| {
         scope.spawn(|| {
@@ -32,12 +33,14 @@ pub fn beside_a_change(index: &dyn Unique, k: u64, change: Change<'_>, look: imp
 /// Counters under few keys, while other keys come and go around them: no addition is lost, and each
 /// closure is called once.
 pub fn no_update_is_lost(index: &dyn Unique, name: &str, rounds: u64) {
+    // Few counters, so that threads often update the same one.
     thread::scope(|scope| {
         for t in 0..4u64 {
             scope.spawn(move || {
                 for i in 0..rounds {
                     let counter = (mix(t * rounds + i) % 20).to_be_bytes();
                     let mut calls = 0;
+                    // Read and write in one update, which is atomic if no addition is lost.
                     index.update(&pin(), key(&counter, Hashes::Good), &mut |old, scratch| {
                         let next = old.map_or(0, number) + 1;
                         scratch.extend_from_slice(&next.to_be_bytes());
@@ -55,6 +58,7 @@ pub fn no_update_is_lost(index: &dyn Unique, name: &str, rounds: u64) {
             });
         }
     });
+    // Each round of each thread has added one.
     let sum: u64 = (0..20u64)
         .map(|counter| {
             let mut out = Vec::new();
@@ -63,12 +67,14 @@ pub fn no_update_is_lost(index: &dyn Unique, name: &str, rounds: u64) {
         })
         .sum();
     assert_eq!(sum, 4 * rounds, "{name}");
+    // The count of entries agrees with a complete scan, although it is kept by differences.
     let all = scan_unique(index, Start::Edge, DIRECTIONS[0]);
     assert_eq!(index.len(), all.len(), "{name}");
 }
 
 /// A value that says whether it is whole: its length and its bytes follow from its seed.
 fn whole(seed: u64) -> Vec<u8> {
+    // Short, long and very long values, which indexes store in different ways.
     let len = match seed % 13 {
         0 => 3000,
         1..=3 => 300,
@@ -92,7 +98,9 @@ pub fn no_value_is_torn(index: &dyn Unique, rounds: u64) {
             scope.spawn(move || {
                 for i in 0..rounds {
                     let seed = mix(t << 40 | i);
+                    // Few keys, so that readers meet writers.
                     let k = ((seed >> 7) % 64).to_be_bytes();
+                    // A fifth of the operations are removals, so that values also come and go.
                     match seed % 5 {
                         0 => remove(index, key(&k, Hashes::Good)),
                         _ => put(index, key(&k, Hashes::Good), &whole(seed)),
@@ -102,6 +110,7 @@ pub fn no_value_is_torn(index: &dyn Unique, rounds: u64) {
             });
         }
         scope.spawn(|| {
+            // Lookups and scans read without a lock, and are both checked.
             let (mut out, mut batch) = (Vec::new(), Batch::default());
             let mut i = 0u64;
             while !stop.load(Relaxed) {
@@ -125,14 +134,17 @@ fn check_scan(index: &dyn Unique, direction: Direction, lasting: usize) {
     let mut position = Vec::new();
     let mut seen = 0;
     for (k, value) in scan_unique(index, Start::Edge, direction) {
+        // Compare positions, not keys, since the order of scans is that of positions.
         index.position(key(&k, Hashes::Good), &mut position);
         if let Some(last) = &last {
             match direction {
+                // Strictly ascending, or descending: no key is seen twice.
                 Direction::Forward => assert!(*last < position),
                 Direction::Backward => assert!(*last > position),
             }
         }
         last = Some(position.clone());
+        // Keys that come and go may be seen or not. Those that last must be seen.
         seen += usize::from(value == b"lasts");
     }
     assert_eq!(seen, lasting);
@@ -141,6 +153,7 @@ fn check_scan(index: &dyn Unique, direction: Direction, lasting: usize) {
 /// Scans both ways while keys come and go in waves, so that leaves split and merge, miss nothing
 /// that lasts and repeat nothing.
 pub fn scans_miss_nothing(index: &dyn Unique, waves: u64) {
+    // A lasting key in each ten. The keys between are those of the two threads.
     let lasting = 300usize;
     for i in 0..lasting as u64 {
         put(index, key(&(i * 10).to_be_bytes(), Hashes::Good), b"lasts");
@@ -173,6 +186,7 @@ pub fn scans_miss_nothing(index: &dyn Unique, waves: u64) {
             });
         }
     });
+    // Once more, when nothing changes any more.
     for direction in DIRECTIONS {
         check_scan(index, direction, lasting);
     }
@@ -182,10 +196,13 @@ pub fn scans_miss_nothing(index: &dyn Unique, waves: u64) {
 /// their numbers stay equal.
 fn push_a_pair(index: &dyn Multi, k: &[u8], seed: u64) {
     index.update(&pin(), key(k, Hashes::Few), &mut |objects| {
+        // Keep the lists short. Objects are removed by their marks, which both objects of a pair
+        // have, so that pairs go together.
         if objects.count() >= 60 {
             objects.remove_if(&mut |v| v[1] % 3 == (seed % 3) as u8);
         }
         let mark = (seed >> 20) as u8;
+        // Both objects of a pair are pushed in one update.
         for parity in 0..2u8 {
             let tail = vec![9; (seed % 30) as usize];
             objects.push(&[vec![parity, mark], tail].concat());
@@ -213,6 +230,7 @@ pub fn a_bag_changes_at_once(index: &dyn Multi, rounds: u64) {
             while !stop.load(Relaxed) {
                 i += 1;
                 let k = (mix(i) % keys).to_be_bytes();
+                // Equal numbers of both parities, unless a reader sees half of an update.
                 let mut parity = [0usize; 2];
                 let n = index.get(&pin(), key(&k, Hashes::Few), &mut |v| {
                     parity[usize::from(v[0])] += 1;
@@ -231,6 +249,7 @@ pub fn a_bag_changes_at_once(index: &dyn Multi, rounds: u64) {
 pub fn queues(index: &dyn Unique, name: &str, n: u64) {
     let taken = AtomicU64::new(0);
     thread::scope(|scope| {
+        // Two threads append at the end, in turn.
         for t in 0..2u64 {
             scope.spawn(move || {
                 for i in 0..n {
@@ -241,11 +260,13 @@ pub fn queues(index: &dyn Unique, name: &str, n: u64) {
             });
         }
         for _ in 0..2 {
+            // Two threads take from the front. Both see the same entries, and race for each.
             scope.spawn(|| {
                 let mut batch = Batch::default();
                 while taken.load(Relaxed) < 2 * n {
                     index.scan(&pin(), Start::Edge, Direction::Forward, &mut batch);
                     for i in 0..batch.len() {
+                        // A removal says whether it removed something. So each entry counts once.
                         if remove(index, key(batch.key(i), Hashes::Good)) {
                             taken.fetch_add(1, Relaxed);
                         }
@@ -273,11 +294,14 @@ fn last_pieces<const N: usize>(value: &[u8]) -> [Option<u32>; N] {
     let mut last = [None; N];
     let mut rest = value;
     while !rest.is_empty() {
+        // A piece says how long it is, who wrote it, and which of the writer's pieces it is.
         let (whole, after) = rest.split_at(usize::from(rest[1]));
         let (thread, number) = (usize::from(whole[0]), &whole[2..6]);
         let number = u32::from_be_bytes(number.try_into().expect("four bytes"));
+        // Its content follows from these two, so that a torn piece is recognised.
         assert_eq!(whole, piece(thread as u64, number), "a piece is torn");
         if let Some(last) = last[thread] {
+            // The pieces of a thread are consecutive.
             assert_eq!(last + 1, number, "thread {thread}: a piece is missing");
         }
         last[thread] = Some(number);
@@ -299,6 +323,7 @@ pub fn nothing_appended_is_lost(index: &dyn Unique, name: &str, rounds: u32) {
             for i in 0..rounds * KEYS as u32 {
                 let k = (u64::from(i) % KEYS).to_be_bytes();
                 index.update(&pin(), key(&k, Hashes::Good), &mut |old, scratch| {
+                    // A large value begins anew, so that it also becomes short again.
                     let old = old.filter(|old| old.len() < LARGE);
                     scratch.extend_from_slice(old.unwrap_or_default());
                     scratch.extend(piece(t, i / KEYS as u32));
@@ -316,6 +341,7 @@ pub fn nothing_appended_is_lost(index: &dyn Unique, name: &str, rounds: u32) {
                 for k in 0..KEYS {
                     out.clear();
                     index.get(&pin(), key(&k.to_be_bytes(), Hashes::Good), &mut out);
+                    // What a reader sees never goes back: no update is undone.
                     let now = last_pieces::<WRITERS>(&out);
                     for (seen, now) in seen[k as usize].iter_mut().zip(now) {
                         assert!(now.is_none() || now >= *seen, "{name}: {now:?} < {seen:?}");

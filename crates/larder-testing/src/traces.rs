@@ -54,19 +54,24 @@ pub fn all(
         let keys = keys.collect();
         Trace { name, keys }
     };
+    // Lengths are fixed by the number of requests and the capacity, so that traces of different
+    // sizes have the same shape.
     let (quarter, looped) = (requests.div_ceil(4), capacity * 3 / 2);
     vec![
         zipf("zipf 0.7", 0.7, &|_, rank| rank),
         zipf("zipf 0.9", 0.9, &|_, rank| rank),
         zipf("zipf 1.2", 1.2, &|_, rank| rank),
+        // Each request of a scan is for a new key, behind all others.
         zipf("zipf and scans", 0.9, &|i, rank| match i / 1_000 % 4 {
             3 => (keys + i) as u64,
             _ => rank,
         }),
         Trace {
+            // With LRU no request is a hit, although two thirds of the keys fit.
             name: "loop",
             keys: (0..requests).map(|i| (i % looped) as u64).collect(),
         },
+        // Each quarter has keys of its own.
         zipf("hot set moves", 0.9, &|i, rank| {
             (i / quarter * keys) as u64 + rank
         }),

@@ -34,20 +34,26 @@ pub fn exchange(index: &dyn Unique, keys: u16, gone: &AtomicU64) {
 pub fn look(index: &dyn Unique, gone: &AtomicU64, times: u64, salt: u64) -> (u64, u64) {
     let (mut batch, mut found) = (Batch::default(), (0, 0));
     for i in 0..times {
+        // Batches of one to five entries.
         batch.want = 1 + (mix(i ^ salt) % 5) as usize;
         // Start at a random hash, as a position of two bytes.
         let from = (mix(i.wrapping_mul(salt | 1)) as u16).to_be_bytes();
         index.scan(&pin(), Start::At(&from), Direction::Forward, &mut batch);
+        // An index may give no state with a batch. Then there is nothing to ask about.
         let Some(seen) = batch.seen.filter(|_| !batch.is_empty()) else {
             continue;
         };
+        // The writer has said that all numbers below this one are removed. Load it before asking,
+        // so that a batch which is still true can't have any of them.
         let before = gone.load(SeqCst);
         let first = key(batch.key(0), Hashes::Good);
+        // The answer `false` is always allowed. How often it comes is counted.
         if !index.unchanged(&pin(), first, seen) {
             found.1 += 1;
             continue;
         }
         found.0 += 1;
+        // The batch is still true, so none of its entries was removed before it was asked about.
         for at in 0..batch.len() {
             let number = batch.value(at).try_into().map_or(0, u16::from_be_bytes);
             assert!(u64::from(number) >= before, "{number} went before {before}");

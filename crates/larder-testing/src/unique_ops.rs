@@ -29,8 +29,10 @@ pub enum Op {
 
 /// Operations on so many keys.
 pub fn op(keys: u16) -> impl Strategy<Value = Op> {
+    // Most values are small. Some are large enough to be stored outside the leaf.
     let size = || prop_oneof![8 => 0..20usize, 3 => 20..200usize, 1 => 200..3000usize];
     let size2 = prop_oneof![8 => 0..20usize, 1 => 200..900usize];
+    // About as many insertions as removals, so that an index grows and shrinks.
     prop_oneof![
         6 => (0..keys, size()).prop_map(|(k, n)| Op::Put(k, n)),
         2 => (0..keys, size2).prop_map(|(k, n)| Op::PutScratch(k, n)),
@@ -71,22 +73,26 @@ fn note(seen: &mut Rows, old: Option<&[u8]>) {
 /// Does a change of the general form; gives whether there was one.
 fn update(index: &dyn Unique, k: u16, how: Hashes, op: &Op, seen: &mut Rows) -> bool {
     let (bytes, guard, mut calls) = (key_bytes(k), pin(), 0);
+    // The value must live as long as the call, so it is made before.
     let put = match op {
         Op::Put(k, n) => value(*k, *n),
         _ => Vec::new(),
     };
     let mut f = |old: Option<&[u8]>, scratch: &mut Vec<u8>| {
+        // What the closure is given is part of what is compared.
         calls += 1;
         note(seen, old);
         assert!(scratch.is_empty());
         match op {
             Op::Put(..) => Change::Put(&put),
             Op::PutScratch(k, n) => {
+                // A value that is made of the old one, in the buffer of the index.
                 scratch.extend(old.unwrap_or_default().iter().take(50));
                 scratch.extend(value(*k, *n));
                 Change::PutScratch
             }
             Op::UpdateWith(k, n) => {
+                // A closure may fill the buffer, and then decide to keep the entry.
                 scratch.extend(value(*k, *n));
                 if n % 5 == 4 {
                     Change::Keep
@@ -99,11 +105,13 @@ fn update(index: &dyn Unique, k: u16, how: Hashes, op: &Op, seen: &mut Rows) -> 
         }
     };
     let key = key(&bytes, how);
+    // The caller's buffer isn't empty before: the index must clear it.
     let changed = if matches!(op, Op::UpdateWith(..)) {
         index.update_with(&guard, key, &mut vec![9; 3], &mut f)
     } else {
         index.update(&guard, key, &mut f)
     };
+    // Exactly once, whatever the index tried before.
     assert_eq!(calls, 1);
     changed
 }
@@ -118,6 +126,7 @@ fn change_if(
     seen: &mut Rows,
 ) -> bool {
     let (bytes, guard) = (key_bytes(k), pin());
+    // The predicate sees the current value, and decides.
     let mut predicate = |old: Option<&[u8]>| {
         note(seen, old);
         holds
@@ -141,8 +150,10 @@ fn get(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) {
 
 fn get_short(index: &dyn Unique, k: u16, how: Hashes, seen: &mut Rows) -> bool {
     let (bytes, mut out, mut long, mut whole) = (key_bytes(k), [7; SHORT], vec![9], Vec::new());
+    // Buffers begin with recognisable bytes, to see what is written and what isn't.
     let got = index.get_short(&pin(), key(&bytes, how), &mut out, Some(&mut long));
     index.get(&pin(), key(&bytes, how), &mut whole);
+    // A long value goes to the vector. Otherwise the vector is unchanged.
     assert_eq!(
         long,
         if got == Lookup::Long {
@@ -171,12 +182,14 @@ fn get_short_many(
     how: Hashes,
     seen: &mut Rows,
 ) -> bool {
+    // Neighbouring keys, some of which are there and some not.
     let bytes: Vec<_> = (0..count as u16)
         .map(|i| key_bytes(k.wrapping_add(i)))
         .collect();
     let keys: Vec<_> = bytes.iter().map(|bytes| key(bytes, how)).collect();
     let mut shorts = Shorts::default();
     index.get_short_many(&pin(), &keys, far, &mut shorts);
+    // Compare all of them, and say whether one was long.
     let found = (0..count).map(|i| shorts.get(i));
     found.fold(false, |long, (got, out)| note_short(got, out, seen) || long)
 }
@@ -186,9 +199,11 @@ fn step(index: &dyn Unique, k: Option<u16>, how: Hashes, which: u8, seen: &mut R
     let from = bytes.as_ref().map(|bytes| key(bytes, how));
     let direction = DIRECTIONS[usize::from(which % 2)];
     let here = index.step(&guard, from, direction, &mut batch);
+    // The step says whether the key is there, as `contains` does.
     let there = from.is_some_and(|key| index.contains(&guard, key));
     assert_eq!(here, there);
     let first = (!batch.is_empty()).then(|| (batch.key(0), batch.value(0)));
+    // An empty batch is only allowed at the end.
     assert!(first.is_some() || batch.done);
     note(seen, first.map(|(key, _)| key));
     note(seen, first.map(|(_, value)| value));
@@ -198,6 +213,7 @@ fn step(index: &dyn Unique, k: Option<u16>, how: Hashes, which: u8, seen: &mut R
 fn scan(index: &dyn Unique, k: u16, how: Hashes, which: u8, want: usize) -> Rows {
     let mut position = Vec::new();
     index.position(key(&key_bytes(k), how), &mut position);
+    // From an edge, from the key, or from behind it, in either direction.
     let start = match which % 3 {
         0 => Start::Edge,
         1 => Start::At(&position),
@@ -214,6 +230,7 @@ fn scan(index: &dyn Unique, k: u16, how: Hashes, which: u8, want: usize) -> Rows
 /// Does the operation on one index and says all that it can be seen to do.
 pub fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Rows {
     let mut seen = Rows::new();
+    // The result of the operation, and all that its closures saw.
     let changed = match *op {
         Op::Put(k, _)
         | Op::PutScratch(k, _)
@@ -251,13 +268,17 @@ pub fn run(
         let (real, right) = (apply(index, op, how), apply(&oracle, op, how));
         assert_eq!(real, right, "{name} {how:?} {op:?}");
         assert_eq!(index.len(), oracle.len(), "{name} {how:?} {op:?}");
+        // The index may say that it is not empty without looking closely. It may not say that it is
+        // if it isn't.
         let seems_empty = index.is_seen_empty(&pin());
         assert!(!seems_empty || oracle.len() == 0, "{name} {how:?} {op:?}");
     }
+    // Scans in both directions see the same entries in the same order.
     for direction in DIRECTIONS {
         let expect = scan_unique(&oracle, Start::Edge, direction);
         assert_eq!(scan_unique(index, Start::Edge, direction), expect, "{name}");
     }
+    // Both ways to empty an index, in turns.
     drain(index, how, ops.len().is_multiple_of(2));
     let stats = index.stats();
     assert!(
@@ -289,6 +310,7 @@ fn drain(index: &dyn Unique, how: Hashes, singly: bool) {
 /// A closure that panics leaves the entry as it was, and unlocked.
 pub fn a_panic_changes_nothing(index: &dyn Unique) {
     let k = key(b"k", Hashes::Good);
+    // With and without an entry, whose locks differ in some indexes.
     for there in [false, true] {
         let result = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
             index.update(&pin(), k, &mut |_, _| panic!("as it should"))
@@ -296,8 +318,10 @@ pub fn a_panic_changes_nothing(index: &dyn Unique) {
         assert!(result.is_err());
         let mut out = Vec::new();
         assert_eq!(index.get(&pin(), k, &mut out), there);
+        // The entry is as it was: absent, or as it was put.
         let expect: &[u8] = if there { b"before" } else { b"" };
         assert_eq!((&out[..], index.len()), (expect, usize::from(there)));
+        // It is unlocked, since another change succeeds.
         assert!(put(index, k, b"before"));
     }
 }

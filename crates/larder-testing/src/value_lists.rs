@@ -47,6 +47,8 @@ impl Specification for ValueList {
     }
 
     fn apply(operation: &Op, state: &Self::State) -> (bool, Self::State) {
+        // The specification is a list. `right` says whether the recorded result agrees with it, and
+        // `None` is the result of an operation that hasn't returned.
         let mut now = state.clone();
         let right = match operation {
             Op::Read(seen) => seen.as_ref().is_none_or(|seen| seen == state),
@@ -55,6 +57,7 @@ impl Specification for ValueList {
                 now.push(*value);
                 count.is_none_or(|count| count == now.len())
             }
+            // Push it unless it is there, in one step.
             Op::Once(value, new) => {
                 let there = state.contains(value);
                 now.extend(Some(*value).filter(|_| !there));
@@ -64,6 +67,7 @@ impl Specification for ValueList {
                 now.retain(|v| v != value);
                 count.is_none_or(|count| count == state.len() - now.len())
             }
+            // Replace all objects by two equal ones: no reader may see one only, or three.
             Op::Renew(value) => {
                 now = vec![*value, *value];
                 true
@@ -73,6 +77,7 @@ impl Specification for ValueList {
                 seen.as_ref().is_none_or(|seen| seen == state)
             }
             Op::Replace(old, new, there) => {
+                // The first of the equal ones.
                 let place = now.iter_mut().find(|v| *v == old);
                 let right = there.is_none_or(|there| there == place.is_some());
                 if let Some(place) = place {
@@ -85,6 +90,7 @@ impl Specification for ValueList {
                 count.is_none_or(|count| count == now.len())
             }
             Op::Thin(left, count) => {
+                // Keep so many from the beginning.
                 now.truncate(*left);
                 count.is_none_or(|count| count == state.len() - now.len())
             }
@@ -129,6 +135,7 @@ impl On {
         values
     }
 
+    // Executes the operation on the index, each as one update, and returns it with its result.
     fn apply(&self, k: u64, op: &Op) -> Op {
         match op {
             Op::Read(_) => Op::Read(Some(self.read(k))),
@@ -188,6 +195,7 @@ impl On {
                 *left,
                 Some(self.change(k, |objects| {
                     let mut met = 0;
+                    // The closure is called in order of arrival, so all behind the first `left` go.
                     objects.remove_if(&mut |_| {
                         met += 1;
                         met > *left
@@ -205,6 +213,7 @@ impl On {
 /// The first that is `old` becomes `new`; says whether there was one.
 fn replace(objects: &mut dyn Objects, old: u64, new: u64) -> bool {
     let mut at = None;
+    // Find the ordinal first, since `each` gives no way to change an object.
     objects.each(&mut |ordinal, v| {
         at = Some(ordinal).filter(|_| number(v) == old);
         at.is_none()
@@ -220,6 +229,7 @@ impl Subject for On {
     type Spec = ValueList;
 
     fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
+        // Four values, so that lists often have equal ones.
         let (k, value) = (random % self.1, random >> 40 & 3);
         let called = match random >> 32 & 15 {
             0..=3 => Op::Read(None),
@@ -244,6 +254,7 @@ impl Subject for Large {
     type Spec = ValueList;
 
     fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
+        // Thirty-two values, and lists that grow and shrink by many at once.
         let (k, value) = (random % self.0 .1, random >> 40 & 31);
         let called = match random >> 32 & 15 {
             0..=3 => Op::Read(None),
