@@ -19,6 +19,8 @@ pub(crate) enum Failure {
     Stored(String),
     /// A file has a table that is none of Java's; the text says why.
     File(String),
+    /// There is no such file or folder.
+    NoFile(String),
     /// A fault within the library.
     Panic(String),
     /// What the JVM answered; it may have an exception waiting.
@@ -69,6 +71,7 @@ impl Failure {
                 jni_str!("java/lang/IllegalArgumentException"),
                 error.to_string(),
             ),
+            Failure::NoFile(path) => (jni_str!("java/nio/file/NoSuchFileException"), path.clone()),
             Failure::File(text) => (jni_str!("java/io/IOException"), text.clone()),
             Failure::Argument(text) => {
                 (jni_str!("java/lang/IllegalArgumentException"), text.clone())

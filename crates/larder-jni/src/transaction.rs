@@ -5,7 +5,9 @@ use crate::handles::{self, with, with_other, world, Handle};
 use crate::item::Item;
 use crate::wire::Request;
 use larder::api::{Table, Transaction};
+use larder::Error;
 use larder_term::Term;
+use std::cell::Cell;
 use std::sync::{Mutex, PoisonError};
 
 /// A transaction under way, and the numbers of its views, in the order of its tables.
@@ -77,21 +79,26 @@ pub(crate) fn commit(id: i64, see: impl FnMut(i64)) -> Result<bool, Failure> {
 }
 
 /// One of a list of conditional operations.
-enum Step {
+enum Step<'a> {
     /// The rows under a key have to be these.
     Check(Term, Vec<Term>),
     Put(Term),
     PutNew(Term),
     Remove(Term),
+    Add(Item<'a>, i64),
+    /// There has to be a row.
+    AddIfPresent(Item<'a>, i64),
 }
 
 const CHECK: u8 = 0;
 const PUT: u8 = 1;
 const PUT_NEW: u8 = 2;
 const REMOVE: u8 = 3;
+const ADD: u8 = 4;
+const ADD_IF_PRESENT: u8 = 5;
 
-impl Step {
-    fn read(request: &mut Request<'_>) -> Result<Self, Failure> {
+impl<'a> Step<'a> {
+    fn read(request: &mut Request<'a>) -> Result<Self, Failure> {
         let kind = request.byte()?;
         let key = request.item()?;
         match kind {
@@ -103,6 +110,8 @@ impl Step {
             PUT => Ok(Step::Put(row(key, request.item()?))),
             PUT_NEW => Ok(Step::PutNew(row(key, request.item()?))),
             REMOVE => Ok(Step::Remove(key.term())),
+            ADD => Ok(Step::Add(key, request.long()?)),
+            ADD_IF_PRESENT => Ok(Step::AddIfPresent(key, request.long()?)),
             _ => Err(Failure::Argument(format!("there is no operation {kind}"))),
         }
     }
@@ -118,6 +127,18 @@ fn row(key: Item<'_>, value: Item<'_>) -> Term {
 pub(crate) fn commit_operations(request: &mut Request<'_>) -> Result<Option<usize>, Failure> {
     let tables = (0..request.int()?).map(|_| table_of(request.long()?));
     let tables = tables.collect::<Result<Vec<_>, _>>()?;
+    // Why a sum could not be made, which the engine has no error for.
+    let failed = Cell::new(None);
+    let add = |view: &Table, key, increment| {
+        let view = Handle::of_view(view.clone());
+        view.add(key, increment).map_err(|failure| match failure {
+            Failure::Engine(error) => error,
+            other => {
+                failed.set(Some(other));
+                Error::NotInteger
+            }
+        })
+    };
     let mut operations = world().operations();
     for _ in 0..request.int()? {
         let place = request.int()? as usize;
@@ -127,7 +148,21 @@ pub(crate) fn commit_operations(request: &mut Request<'_>) -> Result<Option<usiz
             Step::Put(row) => operations.insert(table, &row),
             Step::PutNew(row) => operations.insert_new(table, &row),
             Step::Remove(key) => operations.delete(table, &key),
+            Step::Add(key, increment) => operations.run(table, &key.term(), move |view| {
+                add(view, key, increment).map(|_sum| true)
+            }),
+            Step::AddIfPresent(key, increment) => operations.run(table, &key.term(), move |view| {
+                let is_present = view.contains(&key.term())?;
+                if is_present {
+                    add(view, key, increment)?;
+                }
+                Ok(is_present)
+            }),
         };
     }
-    Ok(operations.commit()?)
+    let committed = operations.commit();
+    match failed.take() {
+        Some(failure) => Err(failure),
+        None => Ok(committed?),
+    }
 }

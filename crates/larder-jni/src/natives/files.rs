@@ -8,17 +8,29 @@ use crate::item::Item;
 use jni::objects::JByteArray;
 use jni::sys::jlong;
 use jni::Env;
-use larder::{Direction, TableKind};
+use larder::{Direction, Error, FileError, TableKind};
+use std::io::ErrorKind;
 use std::ops::Bound;
-use std::path::PathBuf;
 
-/// The path that Java passes.
-fn path_of(env: &Env<'_>, path: &JByteArray<'_>) -> Result<PathBuf, Failure> {
+/// Calls `f` with the path that Java passes.
+fn with_path<R>(
+    env: &Env<'_>,
+    path: &JByteArray<'_>,
+    f: impl FnOnce(&str) -> Result<R, Failure>,
+) -> Result<R, Failure> {
     let length = i32::try_from(path.len(env)?).unwrap_or(i32::MAX);
-    with_buffers(|buffers| {
+    let path = with_buffers(|buffers| {
         let bytes = path.read(env, Part { at: 0, length }, &mut buffers.key)?;
-        Ok(PathBuf::from(text_of(Item::Bytes(bytes), "the path")?))
+        text_of(Item::Bytes(bytes), "the path").map(str::to_owned)
+    })?;
+    f(&path).map_err(|failure| match failure {
+        Failure::Engine(Error::File(error)) if is_missing(&error) => Failure::NoFile(path),
+        failure => failure,
     })
+}
+
+fn is_missing(error: &FileError) -> bool {
+    matches!(error, FileError::Io { kind, .. } if *kind == ErrorKind::NotFound)
 }
 
 /// Checks that a table is one that Java may have: ordered, of pairs of integers and bytes.
@@ -40,15 +52,14 @@ fn check(handle: &Handle) -> Result<(), Failure> {
 
 natives! { guarded_in:
     Java_larder_Native_save(id: jlong, path: JByteArray<'_>), (), |env| {
-        let path = path_of(env, &path)?;
         // The number may be closed meanwhile: then the save ends with `NoTable`.
         let table = with(id, |handle| Ok(handle.table.clone()))?;
-        Ok(table.save(path)?)
+        with_path(env, &path, |path| Ok(table.save(path)?))
     };
 
     Java_larder_Native_load(path: JByteArray<'_>) -> jlong, 0, |env| {
-        let path = path_of(env, &path)?;
-        let handle = Handle::of_table(world().load(path)?);
+        let table = with_path(env, &path, |path| Ok(world().load(path)?))?;
+        let handle = Handle::of_table(table);
         if let Err(failure) = check(&handle) {
             // The only error is that it is gone already.
             let _ = handle.table.drop_table();

@@ -10,7 +10,7 @@ use larder_term::{AsTerm, Term};
 use std::sync::Arc;
 
 /// What one operation does.
-enum Step {
+enum Step<'t> {
     Check(Term, Vec<Term>),
     Insert(Term),
     InsertNew(Term),
@@ -18,7 +18,10 @@ enum Step {
     DeleteObject(Term),
     Add(Term, usize, i64),
     Update(Term, usize, Term),
+    Run(Run<'t>),
 }
+
+type Run<'t> = Box<dyn Fn(&Table) -> Result<bool, Error> + 't>;
 
 /// Operations that take effect together, or not at all; see [`Larder::operations`].
 #[must_use = "nothing happens before `commit`"]
@@ -26,7 +29,7 @@ pub struct Operations<'t> {
     larder: Larder,
     tables: Vec<&'t Table>,
     /// The operations. Each comes with the place of its table in `tables`.
-    steps: Vec<(usize, Step)>,
+    steps: Vec<(usize, Step<'t>)>,
     /// The keys that they use, with the places of their tables.
     keys: Vec<(usize, Vec<u8>)>,
     /// The first error: a tuple that isn't a tuple, or that has no key.
@@ -121,7 +124,20 @@ impl<'t> Operations<'t> {
         self.on_key(table, key, Step::Update(own, pos, element))
     }
 
-    fn on_key(mut self, table: &'t Table, key: &impl AsTerm, step: Step) -> Self {
+    /// Runs a function on a view of the table, for hosts whose values have operations of their own.
+    /// It must only use the tuples under this key, and must not wait for another thread. If it
+    /// returns `false`, the list has no effect.
+    #[doc(hidden)]
+    pub fn run(
+        self,
+        table: &'t Table,
+        key: &impl AsTerm,
+        f: impl Fn(&Table) -> Result<bool, Error> + 't,
+    ) -> Self {
+        self.on_key(table, key, Step::Run(Box::new(f)))
+    }
+
+    fn on_key(mut self, table: &'t Table, key: &impl AsTerm, step: Step<'t>) -> Self {
         let place = self.place(table);
         self.keys.push((place, table.key(key)));
         self.steps.push((place, step));
@@ -132,7 +148,7 @@ impl<'t> Operations<'t> {
         mut self,
         table: &'t Table,
         tuple: &impl AsTerm,
-        step: impl FnOnce(Term) -> Step,
+        step: impl FnOnce(Term) -> Step<'t>,
     ) -> Self {
         let place = self.place(table);
         // The key is known now, so `commit` can lock it before any operation runs. Of several
@@ -203,7 +219,7 @@ impl<'t> Operations<'t> {
     }
 }
 
-impl Step {
+impl Step<'_> {
     /// Runs the operation on a view of its table. Returns whether its condition holds.
     fn run(&self, view: &Table) -> Result<bool, Error> {
         match self {
@@ -219,6 +235,7 @@ impl Step {
                 view.add(key, *pos, *incr)?;
             }
             Step::Update(key, pos, element) => return view.update(key, *pos, element),
+            Step::Run(f) => return f(view),
         }
         Ok(true)
     }

@@ -1,7 +1,6 @@
 package larder;
 
 import java.io.IOException;
-import java.lang.ref.Reference;
 import java.nio.file.Path;
 
 /**
@@ -9,14 +8,10 @@ import java.nio.file.Path;
  * #absent} where there is no row, as chosen when the table was made, or 0.
  */
 public final class LarderLongTable extends LarderTable<Long, Long> {
-    private static final long ONE = 0x9E3779B97F4A7C15L;
-    private static final long OTHER = ONE + 1;
-    private final long id;
     private final long absent;
 
     LarderLongTable(Store<Long, Long> store, long absent) {
         super(store);
-        this.id = store.id;
         this.absent = absent;
     }
 
@@ -56,93 +51,53 @@ public final class LarderLongTable extends LarderTable<Long, Long> {
 
     /** The value under a key. */
     public long get(long key) {
-        return get(key, absent);
+        return LongAccess.get(store, key, absent);
     }
 
     /** The value under a key, or another number where there is no row. */
     public long get(long key, long otherwise) {
-        try {
-            return Native.getLong(id, key, otherwise);
-        } finally {
-            Reference.reachabilityFence(store);
-        }
+        return LongAccess.get(store, key, otherwise);
     }
 
-    /** As of any map, but without bytes of a request. Of two numbers at most one is the value. */
+    /** As of any map. */
     @Override
     public Long get(Object key) {
-        long number = (Long) checked(key);
-        long value = get(number, ONE);
-        if (value == ONE) {
-            value = get(number, OTHER);
-            if (value == OTHER) {
-                return null;
-            }
-        }
-        return value;
+        return LongAccess.get(store, (long) (Long) checked(key));
     }
 
     /** Whether there is a row under a key. */
     public boolean containsKey(long key) {
-        try {
-            return Native.hasLong(id, key);
-        } finally {
-            Reference.reachabilityFence(store);
-        }
+        return LongAccess.containsKey(store, key);
     }
 
     /** Puts a value and gives the one that was there. */
     public long put(long key, long value) {
-        try {
-            return Native.putLong(id, key, value, absent);
-        } finally {
-            Reference.reachabilityFence(store);
-        }
+        return LongAccess.put(store, key, value, absent);
     }
 
-    /** Puts a value and gives nothing: the quickest way. */
+    /** Puts a value, and gives nothing. So it reads no earlier value. */
     public void set(long key, long value) {
-        try {
-            Native.setLong(id, key, value);
-        } finally {
-            Reference.reachabilityFence(store);
-        }
+        LongAccess.set(store, key, value);
     }
 
     /** Puts a value unless there is one, and gives that. */
     public long putIfAbsent(long key, long value) {
-        try {
-            return Native.putNewLong(id, key, value, absent);
-        } finally {
-            Reference.reachabilityFence(store);
-        }
+        return LongAccess.putIfAbsent(store, key, value, absent);
     }
 
     /** Adds to the value, 0 where there is no row; the sum, which wraps. Atomic. */
     public long addAndGet(long key, long increment) {
-        try {
-            return Native.addLong(id, key, increment);
-        } finally {
-            Reference.reachabilityFence(store);
-        }
+        return LongAccess.addAndGet(store, key, increment);
     }
 
     /** Puts a value in place of the expected one; whether it did. */
     public boolean compareAndSet(long key, long expected, long value) {
-        try {
-            return Native.swapLong(id, key, expected, value);
-        } finally {
-            Reference.reachabilityFence(store);
-        }
+        return LongAccess.compareAndSet(store, key, expected, value);
     }
 
     /** Removes a row and gives its value. */
     public long remove(long key) {
-        try {
-            return Native.removeLong(id, key, absent);
-        } finally {
-            Reference.reachabilityFence(store);
-        }
+        return LongAccess.remove(store, key, absent);
     }
 
     /** What {@link #scan} calls with each row. */
@@ -154,16 +109,11 @@ public final class LarderLongTable extends LarderTable<Long, Long> {
 
     /** Calls a function with the rows from one key to another, both included, in order. */
     public void scan(long from, long to, Rows rows) {
-        long[] next = {from};
-        boolean isLast = next[0] > to;
-        while (!isLast) {
-            isLast = store.page(new Store.Bounds<>(next[0], true, to, true), false, 256, (reply, count) -> {
-                for (int i = 0; i < count; i++) {
-                    next[0] = reply.integerItem();
-                    rows.accept(next[0], reply.integerItem());
-                }
-            }) || next[0] == Long.MAX_VALUE;
-            next[0]++;
-        }
+        LongAccess.scan(store, from, to, rows);
+    }
+
+    @Override
+    LarderView<Long, Long> view(long number) {
+        return new LarderLongView(store.view(number), absent);
     }
 }

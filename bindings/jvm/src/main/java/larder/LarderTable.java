@@ -83,6 +83,10 @@ public class LarderTable<K, V> extends WritableRows<K, V> implements AutoCloseab
         return ms == -1 ? ChronoUnit.FOREVER.getDuration() : Duration.ofMillis(ms);
     }
 
+    LarderView<K, V> view(long number) {
+        return new LarderView<>(store.view(number));
+    }
+
     // Feeds and files.
 
     /** Begins a subscription to the changes of the table; see {@link LarderFeed}. */
@@ -95,7 +99,9 @@ public class LarderTable<K, V> extends WritableRows<K, V> implements AutoCloseab
      * A file of that name is replaced. It stays as it is until the new one is complete and on the
      * disk.
      *
-     * @throws IOException what the system says; the old file, if any, is as it was
+     * @throws java.nio.file.NoSuchFileException if there is no such folder
+     * @throws IOException what else the system says; the old file, if any, is as it was
+     * @throws java.nio.file.ProviderMismatchException if the path isn't of the default file system
      * @throws IllegalStateException if the table is closed, or gets closed meanwhile
      */
     public void save(Path file) throws IOException {
@@ -109,8 +115,10 @@ public class LarderTable<K, V> extends WritableRows<K, V> implements AutoCloseab
      * integers of 64 bits and binaries. The codecs have to be those of the table that was saved: a
      * row that they can't read is a {@link LarderException} when it is read.
      *
-     * @throws IOException if there is no such file, it is damaged or cut short, or it has a table
-     *     of another kind
+     * @throws java.nio.file.NoSuchFileException if there is no such file
+     * @throws IOException if it can't be read, is damaged or cut short, or has a table of another
+     *     kind
+     * @throws java.nio.file.ProviderMismatchException if the path isn't of the default file system
      */
     public static <K, V> LarderTable<K, V> load(Path file, Codec<K> keys, Codec<V> values)
             throws IOException {

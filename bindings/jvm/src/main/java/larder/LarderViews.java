@@ -10,7 +10,7 @@ public final class LarderViews {
         this.tables = tables;
         this.views = new LarderView<?, ?>[tables.length];
         for (int i = 0; i < tables.length; i++) {
-            views[i] = new LarderView<>(tables[i].store.view(numbers[i]));
+            views[i] = tables[i].view(numbers[i]);
         }
     }
 
@@ -26,12 +26,26 @@ public final class LarderViews {
      */
     @SuppressWarnings("unchecked")
     public <K, V> LarderView<K, V> of(LarderTable<K, V> table) {
+        return (LarderView<K, V>) find(table);
+    }
+
+    /**
+     * The view of a table of longs.
+     *
+     * @throws IllegalArgumentException as {@link #of(LarderTable)}
+     * @throws IllegalStateException as {@link #of(LarderTable)}
+     */
+    public LarderLongView of(LarderLongTable table) {
+        return (LarderLongView) find(table);
+    }
+
+    private LarderView<?, ?> find(LarderTable<?, ?> table) {
         if (isOver) {
             throw new IllegalStateException("the transaction is over");
         }
         for (int i = 0; i < tables.length; i++) {
             if (tables[i] == table) {
-                return (LarderView<K, V>) views[i];
+                return views[i];
             }
         }
         throw new IllegalArgumentException("the transaction is not on this table: name it in `on`");

@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.List;
 import java.util.Objects;
 import java.util.OptionalInt;
+import java.util.function.Consumer;
 
 /**
  * A list of operations on keys of some tables that take effect at one instant, if the conditions of
@@ -27,6 +28,8 @@ public final class Operations {
     private static final int PUT = 1;
     private static final int PUT_NEW = 2;
     private static final int REMOVE = 3;
+    private static final int ADD = 4;
+    private static final int ADD_IF_PRESENT = 5;
 
     private final List<LarderTable<?, ?>> tables = new ArrayList<>();
     private final Output steps = new Output();
@@ -34,43 +37,57 @@ public final class Operations {
 
     /** A condition: this value is under the key, stored as the codec writes it. */
     public <K, V> Operations check(LarderTable<K, V> table, K key, V value) {
-        return add(CHECK, table, key, RangeView.checked(value), true);
+        RangeView.checked(value);
+        return step(CHECK, table, key, steps -> steps.maybe(table.store.values, value));
     }
 
     /** A condition: there is no row under the key. */
     public <K, V> Operations checkAbsent(LarderTable<K, V> table, K key) {
-        return add(CHECK, table, key, null, true);
+        return step(CHECK, table, key, steps -> steps.maybe(table.store.values, null));
     }
 
     /** Puts a row, whether there is one or not. */
     public <K, V> Operations put(LarderTable<K, V> table, K key, V value) {
-        return add(PUT, table, key, RangeView.checked(value), true);
+        RangeView.checked(value);
+        return step(PUT, table, key, steps -> steps.item(table.store.values, value));
     }
 
     /** Puts a row, on condition that there is none under the key. */
     public <K, V> Operations putIfAbsent(LarderTable<K, V> table, K key, V value) {
-        return add(PUT_NEW, table, key, RangeView.checked(value), true);
+        RangeView.checked(value);
+        return step(PUT_NEW, table, key, steps -> steps.item(table.store.values, value));
     }
 
     /** Removes a row, whether there is one or not. */
     public <K, V> Operations remove(LarderTable<K, V> table, K key) {
-        return add(REMOVE, table, key, null, false);
+        return step(REMOVE, table, key, steps -> {});
+    }
+
+    /**
+     * Adds to the integer under a key, 0 where there is none, as {@link LarderTable#addAndGet}: the
+     * sum wraps. If the value is no integer, {@link #commit} throws a {@link LarderException}.
+     */
+    public <K> Operations add(LarderTable<K, ?> table, K key, long increment) {
+        return step(ADD, table, key, steps -> steps.number(increment));
+    }
+
+    /** As {@link #add}, on condition that there is a row under the key. */
+    public <K> Operations addIfPresent(LarderTable<K, ?> table, K key, long increment) {
+        return step(ADD_IF_PRESENT, table, key, steps -> steps.number(increment));
     }
 
     /** What a codec throws goes to the caller, and the list is as it was. */
-    private <K, V> Operations add(int kind, LarderTable<K, V> table, K key, V value, boolean hasValue) {
+    private <K> Operations step(int kind, LarderTable<K, ?> table, K key, Consumer<Output> rest) {
         RangeView.checked(key);
-        Store<K, V> store = Objects.requireNonNull(table, "table").store;
+        Objects.requireNonNull(table, "table");
         int length = steps.length();
         int known = tables.size();
         boolean isWhole = false;
         try {
             steps.number(placeOf(table));
             steps.flag(kind);
-            steps.item(store.keys, key);
-            if (hasValue) {
-                steps.maybe(store.values, value);
-            }
+            steps.item(table.store.keys, key);
+            rest.accept(steps);
             isWhole = true;
         } finally {
             if (!isWhole) {
@@ -98,6 +115,7 @@ public final class Operations {
      *
      * @return empty if it took effect; else the number, from 1, of the first operation whose
      *     condition did not hold, and nothing has changed
+     * @throws LarderException if a value that is added to is no integer: nothing has changed
      * @throws LimitException if a table has no room, and evicts nothing: nothing has changed
      * @throws IllegalStateException if a table is closed: nothing has changed
      */

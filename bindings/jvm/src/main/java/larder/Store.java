@@ -4,7 +4,9 @@ import java.io.IOException;
 import java.lang.ref.Cleaner;
 import java.lang.ref.Reference;
 import java.nio.charset.StandardCharsets;
+import java.nio.file.FileSystems;
 import java.nio.file.Path;
+import java.nio.file.ProviderMismatchException;
 import java.util.ArrayList;
 import java.util.Comparator;
 import java.util.List;
@@ -371,8 +373,13 @@ final class Store<K, V> {
         }
     }
 
+    /** The native library knows the files of the operating system alone. */
     private static byte[] path(Path file) {
-        return file.toFile().getAbsolutePath().getBytes(StandardCharsets.UTF_8);
+        if (file.getFileSystem() != FileSystems.getDefault()) {
+            throw new ProviderMismatchException("tables are saved to and loaded from files of the "
+                    + "default file system, and " + file.toUri() + " is of another one");
+        }
+        return file.toAbsolutePath().toString().getBytes(StandardCharsets.UTF_8);
     }
 
     void save(Path file) throws IOException {

@@ -2,13 +2,18 @@ package larder;
 
 import static org.junit.jupiter.api.Assertions.assertArrayEquals;
 import static org.junit.jupiter.api.Assertions.assertEquals;
+import static org.junit.jupiter.api.Assertions.assertFalse;
 import static org.junit.jupiter.api.Assertions.assertNull;
 import static org.junit.jupiter.api.Assertions.assertThrows;
 import static org.junit.jupiter.api.Assertions.assertTrue;
 
 import java.io.IOException;
+import java.nio.file.FileSystem;
+import java.nio.file.FileSystems;
 import java.nio.file.Files;
+import java.nio.file.NoSuchFileException;
 import java.nio.file.Path;
+import java.nio.file.ProviderMismatchException;
 import java.time.Duration;
 import java.util.List;
 import java.util.Map;
@@ -117,7 +122,8 @@ class FileTest {
     void bad_files_are_refused() throws IOException {
         long open = Native.handles();
         Path file = folder.resolve("file");
-        assertThrows(IOException.class, () -> LarderLongTable.load(file));
+        String missing = assertThrows(NoSuchFileException.class, () -> LarderLongTable.load(file)).getFile();
+        assertEquals(file.toString(), missing);
         Files.writeString(file, "no table");
         String text = assertThrows(IOException.class, () -> LarderLongTable.load(file)).getMessage();
         assertTrue(text.contains("not a Larder table file"), text);
@@ -136,7 +142,9 @@ class FileTest {
             text = assertThrows(IOException.class, () -> LarderLongTable.load(file)).getMessage();
             assertTrue(text.contains("damaged"), text);
             // A save that fails leaves the old file, and nothing else.
-            assertThrows(IOException.class, () -> table.save(folder.resolve("none").resolve("file")));
+            Path nowhere = folder.resolve("none").resolve("file");
+            missing = assertThrows(NoSuchFileException.class, () -> table.save(nowhere)).getFile();
+            assertEquals(nowhere.toString(), missing);
             assertArrayEquals(damaged, Files.readAllBytes(file));
             try (Stream<Path> files = Files.list(folder)) {
                 assertEquals(List.of(file), files.toList());
@@ -146,6 +154,21 @@ class FileTest {
         closed.close();
         assertThrows(IllegalStateException.class, () -> closed.save(file));
         assertEquals(open, Native.handles());
+    }
+
+    /** What a path can't be used for is said of the path, and nothing is written. */
+    @Test
+    void paths_of_other_file_systems_are_refused() throws IOException {
+        Path zip = folder.resolve("files.zip");
+        try (LarderLongTable table = LarderLongTable.builder().open();
+                FileSystem other = FileSystems.newFileSystem(zip, Map.of("create", "true"))) {
+            table.set(1, 2);
+            Path file = other.getPath("/table");
+            String text = assertThrows(ProviderMismatchException.class, () -> table.save(file)).getMessage();
+            assertTrue(text.contains("files.zip!/table"), text);
+            assertThrows(ProviderMismatchException.class, () -> LarderLongTable.load(file));
+            assertFalse(Files.exists(file));
+        }
     }
 
     @Test

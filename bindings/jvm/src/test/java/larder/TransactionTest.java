@@ -16,7 +16,9 @@ import java.util.List;
 import java.util.Map;
 import java.util.OptionalInt;
 import java.util.OptionalLong;
+import java.util.Random;
 import java.util.SplittableRandom;
+import java.util.TreeMap;
 import java.util.concurrent.ConcurrentNavigableMap;
 import java.util.concurrent.atomic.AtomicInteger;
 import java.util.concurrent.atomic.AtomicReference;
@@ -323,6 +325,157 @@ class TransactionTest {
         assertEquals(1, numbers.get(1));
         assertThrows(IllegalStateException.class, () -> LarderTransaction.on(numbers, closed).run(views -> {}));
         assertThrows(IllegalStateException.class, () -> new Operations().put(closed, 1L, 1L).commit());
+    }
+
+    /** The methods with longs of a view do what those of a table do, and are of the transaction. */
+    @Test
+    void views_of_longs() {
+        Random random = new Random(11);
+        TreeMap<Long, Long> map = new TreeMap<>();
+        try (LarderLongTable table = LarderLongTable.builder(-1).open()) {
+            LarderTransaction on = LarderTransaction.on(table);
+            for (int i = 0; i < 300; i++) {
+                boolean fails = random.nextInt(4) == 0;
+                TreeMap<Long, Long> then = new TreeMap<>(map);
+                LarderTransaction.Action<ArithmeticException> body = views -> {
+                    LarderLongView view = views.of(table);
+                    for (int call = 0; call < 20; call++) {
+                        compare(view, then, random);
+                    }
+                    List<Long> met = new ArrayList<>();
+                    view.scan(5, 15, (key, value) -> met.add(key));
+                    assertEquals(new ArrayList<>(then.subMap(5L, true, 15L, true).keySet()), met);
+                    assertEquals(then, view);
+                    assertEquals(map, table);
+                    if (fails) {
+                        throw new ArithmeticException();
+                    }
+                };
+                if (fails) {
+                    assertThrows(ArithmeticException.class, () -> on.run(body));
+                } else {
+                    on.run(body);
+                    map.clear();
+                    map.putAll(then);
+                }
+                assertEquals(map, table);
+            }
+        }
+    }
+
+    private static void compare(LarderLongView view, TreeMap<Long, Long> map, Random random) {
+        long key = random.nextInt(20);
+        long value = random.nextInt(5);
+        switch (random.nextInt(9)) {
+            case 0 -> assertEquals(or(map.put(key, value)), view.put(key, value));
+            case 1 -> assertEquals(or(map.get(key)), view.get(key));
+            case 2 -> assertEquals(map.get(key), view.get((Object) key));
+            case 3 -> assertEquals(map.getOrDefault(key, 7L), view.get(key, 7));
+            case 4 -> assertEquals(or(map.remove(key)), view.remove(key));
+            case 5 -> assertEquals(map.merge(key, value, Long::sum), view.addAndGet(key, value));
+            case 6 -> assertEquals(or(map.putIfAbsent(key, value)), view.putIfAbsent(key, value));
+            case 7 -> {
+                assertEquals(map.replace(key, value, 3L), view.compareAndSet(key, value, 3));
+                assertEquals(map.containsKey(key), view.containsKey(key));
+            }
+            default -> {
+                view.set(key, value);
+                map.put(key, value);
+            }
+        }
+    }
+
+    private static long or(Long value) {
+        return value == null ? -1 : value;
+    }
+
+    /** Views last until their commit begins: what another thread writes before it has effect. */
+    @Test
+    void views_end_when_their_commit_begins() throws Exception {
+        AtomicReference<LarderLongView> left = new AtomicReference<>();
+        AtomicInteger attempts = new AtomicInteger();
+        numbers.set(5, 0);
+        LarderTransaction.on(numbers).run(views -> {
+            LarderLongView old = left.getAndSet(views.of(numbers));
+            if (old != null) {
+                assertThrows(IllegalStateException.class, () -> old.get(5));
+            }
+            long seen = left.get().get(5);
+            elsewhere(() -> left.get().set(6, seen));
+            assertEquals(seen, left.get().get(6));
+            if (attempts.incrementAndGet() == 1) {
+                elsewhere(() -> numbers.set(5, 1));
+            }
+        });
+        assertEquals(2, attempts.get());
+        assertEquals(1, numbers.get(6));
+        assertThrows(IllegalStateException.class, () -> left.get().get(5));
+        assertThrows(IllegalStateException.class, () -> left.get().scan(0, 9, (key, value) -> {}));
+    }
+
+    @Test
+    void what_a_transaction_writes_has_the_tables_time() {
+        Duration ttl = Duration.ofHours(1);
+        try (LarderLongTable table = LarderLongTable.builder().ttl(ttl).open()) {
+            table.putFor(1L, 1L, Duration.ofDays(9));
+            LarderTransaction.on(table).run(views -> views.of(table).set(1, 2));
+            Duration left = table.timeLeft(1L);
+            assertTrue(left.compareTo(ttl) <= 0 && !left.isZero(), left::toString);
+        }
+    }
+
+    /** Sums of a list of operations: as those of the table, and each sees those before it. */
+    @Test
+    void operations_add() {
+        numbers.set(1, Long.MAX_VALUE);
+        texts.put("a", "no number");
+        Operations sums = new Operations()
+                .add(numbers, 1L, 1)
+                .add(numbers, 2L, 5)
+                .check(numbers, 2L, 5L)
+                .addIfPresent(numbers, 2L, -7)
+                .add(numbers, 2L, 1)
+                .remove(numbers, 1L)
+                .add(numbers, 1L, 3);
+        assertEquals(OptionalInt.empty(), sums.commit());
+        assertEquals(Map.of(1L, 3L, 2L, -1L), numbers);
+        // The third is about a row that is no longer 5 then.
+        assertEquals(OptionalInt.of(3), sums.commit());
+        assertEquals(Map.of(1L, 3L, 2L, -1L), numbers);
+        numbers.set(1, Long.MAX_VALUE);
+        assertEquals(OptionalInt.empty(), new Operations().add(numbers, 1L, 2).commit());
+        assertEquals(Long.MIN_VALUE + 1, numbers.get(1));
+        assertEquals(OptionalInt.of(2), new Operations().add(numbers, 1L, 1).addIfPresent(numbers, 9L, 1).commit());
+        assertFalse(numbers.containsKey(9));
+        Operations wrong = new Operations().add(numbers, 1L, 1).add(texts, "a", 1);
+        String text = assertThrows(LarderException.class, wrong::commit).getMessage();
+        assertTrue(text.contains("bytes"), text);
+        assertEquals(Long.MIN_VALUE + 1, numbers.get(1));
+        assertEquals("no number", texts.get("a"));
+        assertThrows(NullPointerException.class, () -> new Operations().add(null, 1L, 1));
+        assertThrows(NullPointerException.class, () -> new Operations().add(numbers, null, 1));
+    }
+
+    /** No sum is lost where lists race, and all of a list is seen at once. */
+    @Test
+    void sums_of_lists_race() throws Exception {
+        int each = 2_000;
+        Operations transfer = new Operations().add(numbers, 1L, -1).add(numbers, 2L, 1);
+        Thread other = new Thread(() -> {
+            Operations back = new Operations().add(numbers, 2L, 2).add(numbers, 1L, -2);
+            for (int i = 0; i < each; i++) {
+                back.commit();
+            }
+        });
+        other.start();
+        for (int i = 0; i < each; i++) {
+            transfer.commit();
+            try (LarderSnapshot<Long, Long> now = numbers.snapshot()) {
+                assertEquals(0L, now.get(1L) + now.get(2L));
+            }
+        }
+        other.join();
+        assertEquals(Map.of(1L, -3L * each, 2L, 3L * each), numbers);
     }
 
     @Test
