@@ -34,11 +34,6 @@ impl Pairs {
         pair(&self.bytes, &self.spans[i])
     }
 
-    /// The pairs, in order.
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.spans.iter().map(|span| pair(&self.bytes, span))
-    }
-
     /// Puts them in order, and leaves one of those that are equal.
     pub(crate) fn sort(&mut self) {
         let Pairs { bytes, spans } = self;

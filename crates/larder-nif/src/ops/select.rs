@@ -566,7 +566,8 @@ fn all_in_order(
     found: Word,
     step: impl FnOnce(&mut dyn FnMut(Output<'_>)) -> Result<ScanStep, larder::Error>,
 ) -> Result<Ended, larder::Error> {
-    let mut words = Vec::new();
+    // Few results take no memory.
+    let mut words = SmallVec::<[Word; 32]>::new();
     let step = step(&mut |output| words.push(word(call, &output)))?;
     // The first slice was the last one. No reversal is needed.
     let over = !matches!(step, ScanStep::More);

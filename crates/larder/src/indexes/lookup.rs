@@ -13,7 +13,7 @@
 //! to the read set (`changes`), and (2) adds the keys.
 
 use super::changes::EntriesRead;
-use super::values::run;
+use super::values::{run, ValueCheck};
 use super::{Entries, Entry, IndexDefinition, Indexes};
 use crate::budget::Budget;
 use crate::buffers::{Buffers, Lent};
@@ -317,32 +317,35 @@ impl IndexJob {
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
         pairs.clear();
+        batch.until = range.until();
         let mut resume: Option<Vec<u8>> = None;
         let next = loop {
             batch.clear();
-            batch.until = range.until();
             let from = resume.as_ref().or(first);
             let start = from.map_or(Start::Edge, |from| Start::At(from));
             own.tree.scan(op.guard, start, Direction::Forward, batch);
-            batch.until = Bound::Unbounded;
             // They are in order, so those beyond the range are at the end.
             let is_within = |i: &usize| range.has(batch.key(*i));
             let within = (0..batch.len()).rev().find(is_within).map_or(0, |i| i + 1);
-            for i in 0..within {
+            let is_over = batch.done || within < batch.len();
+            batch.entries.truncate(within);
+            let next = (!is_over).then(|| std::mem::take(&mut batch.resume));
+            // The entries of a table are returned batch by batch.
+            if views.is_empty() {
+                break next;
+            }
+            // Those of a view are read in larger parts, because each part visits all keys that
+            // differ.
+            for i in 0..batch.len() {
                 let entry = own.entry(batch.key(i), batch.value(i));
                 pairs.push((entry.value, entry.key));
             }
-            if batch.done || within < batch.len() {
-                break None;
+            if next.is_none() || pairs.len() >= CHUNK {
+                break next;
             }
-            let next = std::mem::take(&mut batch.resume);
-            // The entries of a table are returned batch by batch. Those of a view are read in
-            // larger parts, because each part visits all keys that differ.
-            if views.is_empty() || pairs.len() >= CHUNK {
-                break Some(next);
-            }
-            resume = Some(next);
+            resume = next;
         };
+        batch.until = Bound::Unbounded;
         if !views.is_empty() {
             let part = Range {
                 low: first.cloned(),
@@ -412,7 +415,7 @@ impl IndexJob {
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Option<ScanStep> {
         let Buffers {
-            batch: _,
+            batch,
             plain,
             scratch,
             values,
@@ -420,18 +423,30 @@ impl IndexJob {
             pairs,
             position,
         } = &mut *self.lent;
+        let has_views = !op.store.views().is_empty();
+        // The entries that (1) has read: those of a table are in the batch, those of a view in
+        // pairs.
+        let count = if has_views { pairs.len() } else { batch.len() };
+        let entry_at = |i: usize| {
+            if has_views {
+                let (value, key) = pairs.get(i);
+                return Entry { value, key };
+            }
+            own.entry(batch.key(i), batch.value(i))
+        };
+        let mut check = ValueCheck::new(&own.extractor, scratch, indexed);
         let (keypos, is_far) = (self.table.keypos(), op.store.is_far(MANY_TO_READ));
         let mut next_keys = KeyBatch::new();
         let resumed = self.place.from.take().filter(|_| self.place.rows > 0);
         // The previous entry, and the number of rows that were found at its position so far.
         let (mut previous, mut rows) = (None, 0);
-        for (i, (value, key)) in pairs.iter().enumerate() {
-            let entry = Entry { value, key };
+        for i in 0..count {
+            let entry = entry_at(i);
+            let Entry { value, key } = entry;
             if is_far && i % TOGETHER == 0 {
                 // The rows of neighbouring entries are in unrelated places. Prefetch them, so that
                 // their cache misses overlap.
-                let left = pairs.len() - i;
-                next_keys.fill(left, |next| self.table.key(pairs.get(i + next).1));
+                next_keys.fill(count - i, |next| self.table.key(entry_at(i + next).key));
                 op.store.index.prefetch(op.guard, next_keys.keys());
             }
             // In a transaction's view two keys may have the same value of a unique index. Their
@@ -452,7 +467,7 @@ impl IndexJob {
                 op.store.index.copy(op.guard, self.table.key(&key), values);
                 for row in values.iter() {
                     let row = raw::view(&key, row, keypos, plain);
-                    if !own.extractor.has(&row, value, scratch, indexed) {
+                    if !check.has(&row, value) {
                         continue;
                     }
                     (is_found, rows) = (true, rows + 1);
@@ -465,7 +480,7 @@ impl IndexJob {
                             sink(Output::Object(&row));
                             true
                         }
-                        Some(program) => give_result(program, &row, context, scratch, sink),
+                        Some(program) => give_result(program, &row, context, check.scratch(), sink),
                     };
                     let mut stop = (!budget.spend(2)).then_some(ScanStep::More);
                     if let (Some(limit), true) = (&mut self.limit, is_result) {
@@ -482,7 +497,7 @@ impl IndexJob {
                     }
                 }
                 // A view has the entries of all its rows, so none is missed here.
-                if is_found || !op.store.views().is_empty() {
+                if is_found || has_views {
                     break;
                 }
                 // A commit may have moved a value of a unique index from this row to another. The

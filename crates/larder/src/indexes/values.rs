@@ -6,6 +6,7 @@ use larder_index::Values;
 use larder_matchspec::{Context, KeyOrder, Outcome, Plan, Program, Scratch};
 use larder_term::object::ObjectView;
 use larder_term::{order_key, TermRef};
+use smallvec::SmallVec;
 
 /// Extracts the values of an index from a row.
 pub(crate) struct Extractor {
@@ -36,7 +37,67 @@ pub(super) fn has(values: &Values, value: &[u8]) -> bool {
     values.iter().any(|other| other == value)
 }
 
+/// Checks rows for values of an index.
+///
+/// Rows that are checked one after the other often have the same value, and then mostly in the same
+/// encoding. So the element in which a value was found last is remembered, and compared as bytes.
+pub(super) struct ValueCheck<'a> {
+    extractor: &'a Extractor,
+    scratch: &'a mut Scratch,
+    /// The values of the last row that was examined.
+    indexed: &'a mut Values,
+    /// The element that `indexed` was made of, as it was stored; empty if there was none. Handles
+    /// in it aren't counted: they are compared, not followed, and name the same memory as long as
+    /// the caller's epoch is pinned.
+    element: SmallVec<[u8; 32]>,
+}
+
+impl<'a> ValueCheck<'a> {
+    pub(super) fn new(
+        extractor: &'a Extractor,
+        scratch: &'a mut Scratch,
+        indexed: &'a mut Values,
+    ) -> Self {
+        indexed.clear();
+        ValueCheck {
+            extractor,
+            scratch,
+            indexed,
+            element: SmallVec::new(),
+        }
+    }
+
+    /// Whether a row has a value.
+    #[inline]
+    pub(super) fn has(&mut self, row: &ObjectView<'_>, value: &[u8]) -> bool {
+        let element = self.extractor.element_of(row);
+        let is_known = element.is_some_and(|term| term.bytes() == &self.element[..]);
+        if !is_known {
+            self.extractor.values(row, self.scratch, self.indexed);
+            self.element.clear();
+            if let Some(term) = element {
+                self.element.extend_from_slice(term.bytes());
+            }
+        }
+        has(self.indexed, value)
+    }
+
+    /// The memory for programs, between two checks.
+    pub(super) fn scratch(&mut self) -> &mut Scratch {
+        self.scratch
+    }
+}
+
 impl Extractor {
+    /// The element of a row that is its value, if the index is on an element.
+    #[inline]
+    fn element_of<'r>(&self, row: &ObjectView<'r>) -> Option<TermRef<'r>> {
+        match self.on {
+            On::Element(position) if !self.each => row.element(position),
+            _ => None,
+        }
+    }
+
     pub(super) fn of(definition: &IndexDefinition) -> Result<Self, Error> {
         let on = match (definition.program()?, &definition.on) {
             (Some(program), _) => On::Expression(program),
@@ -79,19 +140,6 @@ impl Extractor {
                 None => {}
             },
         }
-    }
-
-    /// Whether a row has a value. Leaves the row's values in `out`.
-    #[inline]
-    pub(super) fn has(
-        &self,
-        row: &ObjectView<'_>,
-        value: &[u8],
-        scratch: &mut Scratch,
-        out: &mut Values,
-    ) -> bool {
-        self.values(row, scratch, out);
-        has(out, value)
     }
 
     fn put(&self, term: TermRef<'_>, out: &mut Values) {
