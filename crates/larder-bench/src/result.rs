@@ -193,6 +193,8 @@ impl Plot {
     /// # Panics
     /// If it is no such line.
     pub fn said(line: &str) -> (Plot, String, Better) {
+        // Plots are written as lines of text in the sources of studies, so that each is readable as
+        // a whole. A wrong one is a fault of the program.
         let parts: Vec<&str> = line.split('|').map(str::trim).collect();
         let [id, title, x, y, unit, note] = parts[..] else {
             panic!("{line:?} has not the six parts of a plot");
@@ -292,6 +294,7 @@ impl Study {
         let mut csv = csv::Writer::from_path(path)?;
         csv.write_record(COLUMNS)?;
         for point in &self.points {
+            // Figures are written with all digits, so that reading them gives the same figures.
             let figures = [point.y, point.low, point.high].map(|figure| figure.to_string());
             let [y, low, high] = figures;
             csv.write_record([

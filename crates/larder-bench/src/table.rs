@@ -35,6 +35,7 @@ impl Report {
 
     /// Adds one run's figure. Columns stand in the order in which they are first named.
     pub fn add(&mut self, key: &[&str], column: &str, decimals: usize, figure: f64) {
+        // A column is new if no line has named it.
         let column = match self.columns.iter().position(|(name, _)| name == column) {
             Some(column) => column,
             None => {
@@ -42,6 +43,7 @@ impl Report {
                 self.columns.len() - 1
             }
         };
+        // A line is known by all parts of its key.
         let line = match self.lines.iter().position(|(of, _)| of == key) {
             Some(line) => line,
             None => {
@@ -52,6 +54,7 @@ impl Report {
                 self.lines.len() - 1
             }
         };
+        // Figures of the same field are those of several runs.
         self.lines[line].1.entry(column).or_default().push(figure);
     }
 
@@ -100,6 +103,7 @@ impl Report {
     /// Prints the table.
     pub fn print(&self) {
         let (header, rows) = (self.header(), self.rows());
+        // Each column is as wide as its widest field, or its heading.
         let widths: Vec<usize> = (0..header.len())
             .map(|i| {
                 rows.iter()
@@ -113,6 +117,7 @@ impl Report {
         for row in [&header].into_iter().chain(&rows) {
             let mut line = String::new();
             for (i, cell) in row.iter().enumerate() {
+                // Names are left-aligned, figures right-aligned.
                 line += &if i < self.keys.len() {
                     format!("{cell:<w$}  ", w = widths[i])
                 } else {
@@ -127,6 +132,7 @@ impl Report {
 
     /// Writes the table as CSV, the facts of the machine as comments before it.
     pub fn write(&self, path: &Path) -> std::io::Result<()> {
+        // The facts come as comments before the header, so that they aren't lost.
         let mut text = format!("# {}\n", self.title);
         for (name, fact) in facts() {
             text += &format!("# {name}: {fact}\n");

@@ -66,11 +66,13 @@ impl Keys {
     pub fn new(n: usize) -> Self {
         let order = shuffled(n, 3);
         let insert: Vec<u64> = (0..n as u64).map(random_key).collect();
+        // What a complete scan must sum up to, in any order.
         Keys {
             sums: insert.iter().fold((0, 0), |(keys, values), &key| {
                 (key.wrapping_add(keys), values ^ value_of(key))
             }),
             visit: order.iter().map(|&i| insert[i as usize]).collect(),
+            // Numbers with a bit that no key has. So none of these keys is there.
             missing: order
                 .iter()
                 .map(|&i| random_key(u64::from(i) | 1 << 40))

@@ -34,6 +34,7 @@ pub fn run(minutes: f64) -> Result<Report, Failure> {
     let builder = Larder::new().table("cache").max_memory(LIMIT);
     let builder = builder.evict(Evict::TinyLfu);
     let table: Typed<u64, Vec<u8>> = builder.typed().expect("a typed table takes a limit");
+    // What the process holds before the first entry isn't the cache's.
     let before = held();
     let time = Duration::from_secs_f64(60.0 * minutes);
     // Two threads work, and the last one looks.
@@ -42,17 +43,21 @@ pub fn run(minutes: f64) -> Result<Report, Failure> {
         while !worker.is_over() {
             if worker.number == 2 {
                 std::thread::sleep(Duration::from_secs(1).min(time / 16));
+                // Three measures of one table: its own weight, `memory()`, and what the system says
+                // of the process.
                 let weight = table.table().engine_table().weight().unwrap_or(0);
                 let memory = table.table().memory();
                 most.see([weight, memory, held().saturating_sub(before)]);
                 continue;
             }
+            // Many requests between two looks at the clock.
             for _ in 0..256 {
                 use_once(&table, &mut random, &mut most)?;
             }
         }
         Ok(most)
     })?;
+    // The most of all looks counts, since a limit must hold at all times.
     let all = done.results.into_iter().fold(Most::default(), Most::with);
     let [weight, memory, resident] = all.bytes;
     let mut report = Report::new(
@@ -74,6 +79,8 @@ pub fn run(minutes: f64) -> Result<Report, Failure> {
     add("by memory()", 1, mebibytes(memory));
     add("resident", 1, mebibytes(resident));
     for (what, bytes, most) in [
+        // The weight must be near the limit. Resident bytes may be above it by what the allocator
+        // keeps.
         ("weight", weight, TOLERANCE),
         ("resident", resident, RESIDENT),
     ] {
@@ -97,8 +104,11 @@ fn use_once(
     most.requests += 1;
     let byte = key as u8;
     match table.get(&key) {
+        // Each value consists of a byte of its key, so that a wrong or torn one is recognised.
         Ok(Some(value)) if value.iter().all(|&other| other == byte) => most.hits += 1,
         Ok(None) => {
+            // A random exponent first, and then a random length below its power of two. So values
+            // of all orders of magnitude are equally frequent.
             let most = 1u64 << random.below(u64::from(LONGEST) + 1);
             let value = vec![byte; random.below(most + 1) as usize];
             table.put(&key, &value).map_err(|why| failed(&why))?;

@@ -58,6 +58,7 @@ fn ask<C: Cache>(cache: &C, key: u64) -> Result<bool, Failure> {
 /// Hits of a hundred requests of the second half of a trace.
 fn hits<C: Cache>(trace: &Trace, capacity: usize) -> Result<f64, Failure> {
     let cache = C::of(capacity);
+    // The first half fills the cache, and isn't counted.
     let (first, second) = trace.keys.split_at(trace.keys.len() / 2);
     for &key in first {
         ask(&cache, key)?;
@@ -77,16 +78,20 @@ fn hits<C: Cache>(trace: &Trace, capacity: usize) -> Result<f64, Failure> {
 /// Millions of requests a second of so many threads, on a cache that the trace has filled.
 fn rate<C: Cache>(trace: &Trace, threads: usize, capacity: usize) -> Result<f64, Failure> {
     let cache = C::of(capacity);
+    // Fill the cache before the clock starts, so that evictions are part of what is measured.
     for &key in &trace.keys[..trace.keys.len() / 4] {
         ask(&cache, key)?;
     }
     let done = work(threads, None, |worker| {
+        // Each thread goes through the whole trace, from a place of its own, so that threads don't
+        // follow one another.
         let from = trace.keys.len() / threads * worker.number;
         let (after, before) = (&trace.keys[from..], &trace.keys[..from]);
         let (asked, seconds) = timed(|| {
             let mut keys = after.iter().chain(before);
             keys.try_for_each(|&key| ask(&cache, key).map(drop))
         });
+        // Rates of threads that ran at the same time can be added.
         asked.map(|()| trace.keys.len() as f64 / seconds)
     })?;
     Ok(done.results.iter().sum::<f64>() / 1e6)
@@ -146,6 +151,7 @@ pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
         "Caches of {capacity} entries, {keys} keys: hits, and millions of requests a second, all \
          threads together (medians)"
     );
+    // All caches get the same traces, which depend on the seed alone.
     let mut random = Random::new(3);
     let traces = traces::all(options.requests, keys, capacity, &mut || random.unit());
     let asked = (traces.len() * options.requests * options.runs) as f64;
@@ -154,6 +160,7 @@ pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
         4.0 * asked * (1.0 + options.threads.len() as f64) * 300e-9,
     );
     let mut report = Report::new(title, &["trace", "cache"]);
+    // Runs are outside, so that a slow minute of the machine affects all caches and not one.
     for run in 1..=options.runs {
         eprintln!("  run {run} of {}", options.runs);
         let mut bench = Bench {

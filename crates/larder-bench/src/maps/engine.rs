@@ -62,9 +62,12 @@ impl Options {
 fn times<M: Map>(report: &mut Report, data: &Keys, rounds: usize) {
     let mut map = M::empty();
     let mut total = [0f64; STEPS.len()];
+    // One round before the clock starts: it brings the map and the keys into the processor's
+    // caches.
     if rounds > 1 {
         round(&mut map, data);
     }
+    // Times of all rounds are added, and divided by the number of operations.
     for _ in 0..rounds {
         let times = round(&mut map, data);
         total = std::array::from_fn(|step| total[step] + times[step]);
@@ -78,6 +81,7 @@ fn times<M: Map>(report: &mut Report, data: &Keys, rounds: usize) {
 
 /// The bytes that a map has taken, and those by which a process grows that fills it.
 fn bytes<M: Map>(report: &mut Report, data: &Keys) {
+    // Count what Rust's allocator gives, unless the map takes memory elsewhere and says how much.
     let (mut map, from_rust) = counted(|| {
         let mut map = M::empty();
         let keys = data.insert.iter();
@@ -89,6 +93,7 @@ fn bytes<M: Map>(report: &mut Report, data: &Keys) {
     let live = map.own_bytes().unwrap_or(from_rust);
     drop(map);
     report.add(&key, "bytes", 1, live as f64 / entries as f64);
+    // The resident bytes of a process of its own, since an allocator rarely gives memory back.
     report.add(&key, "resident", 1, resident::of(M::NAME, entries));
 }
 
@@ -101,6 +106,7 @@ fn round<M: Map>(map: &mut M, data: &Keys) -> [f64; STEPS.len()] {
         nanoseconds(|| lookups(map, data)),
         nanoseconds(|| dependent_lookups(map, data)),
         nanoseconds(|| {
+            // Missing keys, which must not be found.
             assert!(
                 data.missing.iter().all(|&k| map.get(k).is_none()),
                 "{} makes up entries",
@@ -109,6 +115,7 @@ fn round<M: Map>(map: &mut M, data: &Keys) -> [f64; STEPS.len()] {
         }),
         nanoseconds(|| scan(map, data)),
         {
+            // The check that all are gone isn't part of the time.
             let time = nanoseconds(|| data.visit.iter().for_each(|&k| _ = map.remove(k)));
             assert!(
                 data.insert.iter().all(|&k| map.get(k).is_none()),
@@ -149,6 +156,8 @@ fn answer<M: Map>(map: &mut M, key: u64) -> u64 {
 fn scan<M: Map>(map: &mut M, data: &Keys) {
     let (mut keys, mut values, mut last, mut ordered) = (0u64, 0, 0, true);
     map.scan(|k, v| {
+        // Sums of keys and values, which the scan must agree with. They also keep the compiler from
+        // removing the work.
         keys = keys.wrapping_add(k);
         values ^= v;
         ordered &= last <= k;
@@ -170,9 +179,13 @@ pub fn run(options: &Options, only: &Only) -> Report {
     announce("engine", options.seconds(map_names(only).len()));
     for size in options.sizes() {
         let data = Keys::new(size);
+        // Small maps are measured in many rounds, so that each size does about as many operations.
         let rounds = options.operations.div_ceil(size).max(1);
         eprintln!("  {size} entries, memory");
+        // Memory first, and once: it hardly varies.
         each_map!(only, M => bytes::<M>(&mut report, &data));
+        // In each run all structures take turns, so that a slow minute of the machine affects all
+        // of them.
         for run in 1..=options.runs {
             eprintln!("  {size} entries, run {run} of {}", options.runs);
             each_map!(only, M => times::<M>(&mut report, &data, rounds));

@@ -90,6 +90,7 @@ type Results = Vec<(&'static str, Grown)>;
 
 /// Lets a map grow, if there is memory for it.
 fn grow<M: Map>(options: &Options, results: &mut Results) {
+    // A structure that doesn't fit would be measured while the machine swaps.
     let (needed, free) = (options.entries() as f64 * BYTES, memory::free());
     if needed > free {
         let [needed, free] = [needed, free].map(|bytes| bytes / 1e9);
@@ -105,6 +106,7 @@ fn grow<M: Map>(options: &Options, results: &mut Results) {
         let key = random_key(i);
         map.insert(key, value_of(key));
     });
+    // A sample of the keys, after the time was taken.
     for i in (0..options.entries()).step_by(997) {
         let key = random_key(i);
         assert_eq!(map.get(key), Some(value_of(key)), "{} lost a key", M::NAME);
@@ -130,6 +132,7 @@ pub fn run(options: &Options, only: &Only) -> Report {
 }
 
 fn run_bound(options: &Options, only: &Only) -> Report {
+    // On one processor, so that a migration isn't taken for a slow insert.
     let bound = core_affinity::get_core_ids()
         .and_then(|cores| cores.last().copied())
         .is_some_and(core_affinity::set_for_current);
@@ -144,6 +147,7 @@ fn run_bound(options: &Options, only: &Only) -> Report {
     let mut results = Vec::new();
     for run in 1..=options.runs {
         eprintln!("run {run} of {}", options.runs);
+        // The clock alone, in each run: what is slow here is the machine.
         let idle = watched(options, |i| {
             std::hint::black_box(random_key(i));
         });
@@ -172,6 +176,7 @@ fn run_bound(options: &Options, only: &Only) -> Report {
 }
 
 fn tell(report: &mut Report, name: &str, grown: &Grown) {
+    // The slowest part by the median one says how even the growth is, on any machine.
     let ratio = grown.slowest_part / grown.median_part;
     report.add(&[name], "ns an insert", 1, grown.mean);
     report.add(&[name], "median part (ms)", 2, grown.median_part / 1e6);
@@ -179,6 +184,8 @@ fn tell(report: &mut Report, name: &str, grown: &Grown) {
     report.add(&[name], "ratio", 2, ratio);
     report.add(&[name], "slowest insert (us)", 1, grown.slowest / 1e3);
     if name.starts_with("larder") {
+        // The targets: no part is much slower than the median, and no insert stops the caller for a
+        // millisecond.
         report.note(format!(
             "{name}: slowest part / median {ratio:.2} (at most 1.5: {}); slowest insert {:.1} us (under 1000: {})",
             verdict(ratio <= 1.5),

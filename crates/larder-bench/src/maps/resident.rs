@@ -32,8 +32,11 @@ fn fill<M: Map>(options: &Options) {
     // What the first one brings with it is not the entries'.
     let first = fill(1);
     let before = resident();
+    // Several maps, if one is small, so that the pages which the process takes say something about
+    // the entries.
     let maps: Vec<M> = (0..options.count).map(|_| fill(options.entries)).collect();
     println!("{}", resident().saturating_sub(before));
+    // Keep the maps until the memory was read.
     black_box((first, maps));
 }
 
@@ -42,8 +45,10 @@ fn fill<M: Map>(options: &Options) {
 /// # Panics
 /// If the process can't be started or does not do its work.
 pub fn of(name: &str, entries: usize) -> f64 {
+    // So many maps that all together have enough entries.
     let count = (ENOUGH / entries).max(1);
     let program = std::env::current_exe().expect("this program has a path");
+    // This program once more, as a fresh process.
     let output = Command::new(program)
         .args(["resident", name, &entries.to_string(), &count.to_string()])
         .output()

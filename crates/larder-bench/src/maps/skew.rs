@@ -89,9 +89,11 @@ impl Keys {
 
 /// Nanoseconds an operation of each step. `lookup` visits in random order, or by Zipf's law.
 fn measure(ordered: bool, case: &Case, n: usize) -> [f64; STEPS.len()] {
+    // A seed of its own for each measurement, as each table has in practice.
     let seed = Seed::random();
     let index = index(ordered, &seed, false);
     let order = visits(case, n);
+    // All keys are made before the clock starts.
     let keys = Keys::new(case, n as u64, 0..n as u64);
     let visited = Keys::new(case, n as u64, order.iter().map(|&i| u64::from(i)));
     let insert = each(n, |i| {
@@ -102,8 +104,10 @@ fn measure(ordered: bool, case: &Case, n: usize) -> [f64; STEPS.len()] {
             ))
         );
     });
+    // Keys with equal hashes must still be different entries.
     assert_eq!(index.len(), n, "{}: a key was taken for another", case.name);
     let mut value = Vec::new();
+    // Read values are compared, within the time, as a program would use them.
     let lookup = each(n, |i| {
         value.clear();
         assert!(index.get(&pin(), key(&seed, visited.get(i)), &mut value));
@@ -134,6 +138,7 @@ pub fn run(options: &Options, only: &Only) -> Report {
         "{} entries under keys that are not random; nanoseconds an operation (medians)",
         options.entries
     );
+    // An estimate of how long it takes, to announce.
     let operations = 2 * CASES.len() * STEPS.len() * options.runs * options.entries;
     announce("skew", operations as f64 * 0.7e-6);
     let mut report = Report::new(title, &["structure", "keys"]);
@@ -161,6 +166,7 @@ pub fn run(options: &Options, only: &Only) -> Report {
 /// Adds the ratios to random keys.
 fn compare(report: &mut Report, name: &str, case: &Case) {
     let mut worst: f64 = 0.0;
+    // The first case has random keys, and the others are compared with it.
     let (key, random) = ([name, case.name], [name, CASES[0].name]);
     for step in STEPS {
         if let Some(ratio) = report.ratio(&key, &random, step) {

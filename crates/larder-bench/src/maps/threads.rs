@@ -38,12 +38,14 @@ const MIXES: [(&str, [f64; 3]); 3] = [
 /// One run of a structure, with each number of threads.
 fn measure<S: Shared>(report: &mut Report, name: &str, mix: Mix, options: &Options) {
     for &threads in &options.threads {
+        // A new structure for each number of threads, half full.
         let shared = S::empty();
         let mut hand = shared.hand();
         for key in (0..options.entries).map(random_key) {
             hand.insert(key, value_of(key));
         }
         let rate = rate(&shared, threads, mix, options);
+        // Check afterwards what the threads left behind.
         sound(&mut hand, S::NAME, mix, options.entries);
         let column = format!("{threads} threads");
         let order = if S::ORDERED { "ordered" } else { "hash" };
@@ -64,8 +66,10 @@ fn rate<S: Shared>(shared: &S, threads: usize, mix: Mix, options: &Options) -> f
 
 /// Works until it is told to stop; how many operations that were.
 fn draw(hand: &mut impl Hand, mix: Mix, range: u64, worker: &Worker<'_>) -> u64 {
+    // Each thread has random numbers of its own, the same in each run.
     let (mut random, mut done) = (Random::new(worker.number as u64 + 1), 0);
     while !worker.is_over() {
+        // Many operations between two looks at the flag.
         for _ in 0..64 {
             let (drawn, number) = mix.draw(&mut random, range);
             let key = random_key(number);
@@ -74,6 +78,8 @@ fn draw(hand: &mut impl Hand, mix: Mix, range: u64, worker: &Worker<'_>) -> u64 
                 Drawn::Remove => _ = hand.remove(key),
                 _ => {
                     let value = hand.get(key);
+                    // Each value follows from its key, so a wrong answer is recognised whatever
+                    // other threads do.
                     assert!(value.is_none_or(|value| value == value_of(key)), "{WRONG}");
                 }
             }
@@ -89,6 +95,7 @@ const WRONG: &str = "a wrong answer";
 /// was there.
 fn sound(hand: &mut impl Hand, name: &str, mix: Mix, entries: u64) {
     let mut found = 0;
+    // All keys of the range, half of which were there at the beginning.
     for i in 0..2 * entries {
         let key = random_key(i);
         let value = hand.get(key);
@@ -96,10 +103,12 @@ fn sound(hand: &mut impl Hand, name: &str, mix: Mix, entries: u64) {
             value.is_none_or(|value| value == value_of(key)),
             "{name}: {WRONG}"
         );
+        // With lookups alone, exactly the first half is there.
         let kept = mix.changes() || value.is_some() == (i < entries);
         assert!(kept, "{name}: lookups changed something");
         found += u64::from(value.is_some());
     }
+    // With changes, about half are there: random walks don't go far from it.
     let least = entries / 2;
     assert!(
         (least..=3 * least).contains(&found),
@@ -113,6 +122,7 @@ pub fn run(options: &Options, only: &Only) -> Report {
         "Threads on one structure of {} entries; millions of operations a second (medians); lookups/inserts/removals",
         options.entries
     );
+    // Count the structures, to announce how long it takes.
     let mut wanted = 0;
     each_shared!(only, _S => wanted += 1);
     let each = options.ms as f64 / 1e3 + 2.5e-6 * options.entries as f64;
@@ -139,6 +149,7 @@ fn judge(report: &mut Report, mix: &str, options: &Options) {
     for (order, ours) in [("hash", "larder hash"), ("ordered", "larder ordered")] {
         let key = [order, mix, ours];
         let alone = report.median(&key, one);
+        // What a second thread adds to one thread, which depends on the machine, too.
         if let Some((rate, alone)) = report.median(&key, two).zip(alone) {
             let times = rate / alone;
             report.note(format!("{mix}: {ours}, 2 threads: {times:.2} times one"));

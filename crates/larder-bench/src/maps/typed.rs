@@ -179,6 +179,7 @@ impl<K: TypedKey> Prepared<K> {
         rounds: usize,
         job: impl Fn(&K, u64) -> Outcome + Sync,
     ) -> Outcome<f64> {
+        // Each thread has a part of the keys, so that threads don't write the same ones.
         let part = self.visit.len().div_ceil(threads);
         let done = work(threads, None, |worker| {
             let mine = self.visit.chunks(part).nth(worker.number).unwrap_or(&[]);
@@ -190,6 +191,7 @@ impl<K: TypedKey> Prepared<K> {
             }
             Ok(())
         })?;
+        // The time of all threads together, by all their operations.
         Ok(done.seconds * 1e9 / (rounds * self.visit.len()) as f64)
     }
 }
@@ -219,12 +221,14 @@ impl Bench<'_> {
                 map.insert(key.clone(), V::of(n));
                 Ok(())
             })?;
+            // Reads are measured once, in the first map.
             if reads.is_none() {
                 reads = Some(self.reads::<K, V, C>(data, &map)?);
             }
             remove += data.through(self.threads, 1, |key, _| {
                 Failure::unless(map.remove(key), C::NAME, || "it lost a key".into())
             })?;
+            // An empty map at the end, or the removals did nothing.
             let left = data.keys.iter().any(|(key, _)| map.get(key).is_some());
             Failure::unless(!left, C::NAME, || "it keeps what was removed".into())?;
         }
@@ -245,11 +249,13 @@ impl Bench<'_> {
         map: &C,
     ) -> Outcome<Spent> {
         let (threads, rounds) = (self.threads, self.rounds);
+        // Lookups compare what they find, within the time.
         let lookup = data.through(threads, rounds, |key, n| {
             let found = map.get(key);
             let right = found.as_ref().is_some_and(|value| value.number() == n);
             Failure::unless(right, C::NAME, || format!("{key:?}: {found:?}"))
         })?;
+        // Overwriting gives each key the same value, so the map stays as it is.
         let overwrite = data.through(threads, rounds, |key, n| {
             map.insert(key.clone(), V::of(n));
             Ok(())
@@ -260,6 +266,7 @@ impl Bench<'_> {
             map.count(key);
             Ok(())
         })?;
+        // `count` has added one in each round. A sum that is less has lost an update.
         let counted = |(key, n): &(K, u64)| {
             let value = map.get(key);
             value.is_some_and(|value| value.number() == n.wrapping_add(rounds as u64))
@@ -284,11 +291,13 @@ impl Bench<'_> {
     ) -> Outcome<Option<f64>> {
         let ranged = AtomicUsize::new(0);
         let time = data.through(self.threads, 1, |key, n| {
+            // A range from each hundredth key only, since each reads a hundred rows.
             if !n.is_multiple_of(RANGE as u64) {
                 return Ok(());
             }
             let (mut last, mut rows) = (None, 0);
             let can = map.range(key, |key, value| {
+                // Rows must ascend, and the first one must be there.
                 rows += usize::from(last.as_ref() < Some(key));
                 last = Some(key.clone());
                 std::hint::black_box(value.number());
@@ -300,6 +309,7 @@ impl Bench<'_> {
             })
         })?;
         let rows = ranged.into_inner();
+        // The time was divided by the number of keys. It is wanted by that of rows.
         Ok((rows > 0).then(|| time * data.keys.len() as f64 / rows as f64))
     }
 }

@@ -44,6 +44,7 @@ struct Group {
 
 /// Understands the file; an error says in words why it is no such file.
 pub fn parse(text: &str) -> Result<Study, String> {
+    // The commit and the date have fields of their own. Other facts describe the machine.
     let mut machine = facts(text);
     let mut take = |name: &str| machine.remove(name).unwrap_or_default();
     let mut study = Study {
@@ -62,6 +63,7 @@ pub fn parse(text: &str) -> Result<Study, String> {
     };
     let mut groups = Vec::new();
     for line in crate::report::lines::lines::<BenchLine>(text)? {
+        // A line with neither figure begins a group: it sums up the lines behind it.
         match (line.ets, line.larder, line.ratio_least, line.ratio_most) {
             (None, ..) => groups.push(group(&line)?),
             (Some(ets), Some(larder), Some(least), Some(most)) => {
@@ -112,11 +114,13 @@ fn glance(study: &mut Study, groups: &[Group]) {
             better: Better::Less,
         };
         let size = short(group.rows);
+        // The mean of the ends of the spread is geometric, as that of the ratios is.
         let spread = group
             .spread
             .map(|sum| (sum / group.members.max(1) as f64).exp());
         let ours = format!("larder, {size} rows");
         study.points.push(point(&ours, group.ratio, spread));
+        // The line of `ets` is at 1, once for each kind of work.
         let there =
             |p: &Point| p.plot == ID && p.series == "ets" && p.x == group.title.as_str().into();
         if !study.points.iter().any(there) {
@@ -151,16 +155,19 @@ fn add(
     (ets, larder, ratios): (f64, f64, [f64; 2]),
 ) {
     let unit = line.unit.as_str();
+    // A plot for each unit and size, since only such figures can be compared.
     let id = format!("{unit}-{}", line.rows);
     if study.plots.iter().all(|plot| plot.id != id) {
         study.plots.push(plot(&id, line.rows, unit));
     }
     let x = format!("{}: {}", line.kind, line.operation);
     let runs = line.runs.unwrap_or(0);
+    // The file has the spread of the ratios. Multiply it with the median of `ets`.
     let spread = ratios.map(|ratio| ratio * ets);
     if let Some(group) = group {
         group.members += 1;
         group.runs = group.runs.max(runs);
+        // Logarithms are added for the geometric mean.
         for (sum, ratio) in group.spread.iter_mut().zip(ratios) {
             *sum += ratio.ln();
         }

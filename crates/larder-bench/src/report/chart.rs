@@ -129,12 +129,14 @@ impl Chart {
 /// with ours of the same plot.
 pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
     let both: Vec<_> = std::iter::once(here).chain(there).collect();
+    // Styles are chosen for all plots together, so that a series looks the same in each of them.
     let styles = Styles::of(&both);
     let mut charts: Vec<Chart> = Vec::new();
     for study in &here.studies {
         let other = there.and_then(|found| found.studies.iter().find(|s| s.study == study.study));
         for plot in &study.plots {
             let mut chart = one(study, other, plot, &styles);
+            // Two plots may have one name. Make it unique, since files and links are named by it.
             while charts.iter().any(|before| before.plot.id == chart.plot.id) {
                 chart.plot.id.push('-');
             }
@@ -145,6 +147,7 @@ pub fn all(here: &Findings, there: Option<&Findings>) -> Vec<Chart> {
 }
 
 fn one(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Chart {
+    // The unit is that of the points, or of the published figures if nothing was measured.
     let first = study.points.iter().find(|point| point.plot == plot.id);
     let figures = study.published.iter().find(|figure| figure.plot == plot.id);
     let unit = first
@@ -171,6 +174,7 @@ fn one(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Ch
     if let Some(other) = other {
         add_points(&mut chart, other, From::Other, styles);
     }
+    // Lines are drawn from left to right.
     for series in &mut chart.series {
         series.points.sort_by(|a, b| a.x.total_cmp(&b.x));
     }
@@ -195,6 +199,7 @@ fn add(
     runs: usize,
     styles: &Styles,
 ) {
+    // Numbers keep their value. On an axis of names, a place is the number of its name.
     let x = match x {
         X::Number(number) if chart.plot.x_scale != Scale::Names => *number,
         place => named(&mut chart.names, &place.to_string(), chart.plot.x_scale),
@@ -206,6 +211,7 @@ fn add(
         high,
         runs,
     };
+    // A series is known by its name and by where it comes from.
     let known = |one: &&mut Series| one.from == from && one.name == name;
     match chart.series.iter_mut().find(known) {
         Some(series) => series.points.push(spot),

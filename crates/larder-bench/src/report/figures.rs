@@ -53,6 +53,7 @@ fn filled(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<S
     let mut out = String::new();
     let mut lines = text.lines();
     while let Some(line) = lines.next() {
+        // All lines are kept but those between the two comments, which are replaced.
         out += &format!("{line}\n");
         let Some(asked) = line.strip_prefix(BEGIN) else {
             continue;
@@ -60,6 +61,7 @@ fn filled(text: &str, read: impl Fn(&str) -> Result<String, String>) -> Result<S
         let asked = asked
             .strip_suffix(" -->")
             .ok_or_else(|| format!("no --> at the end of {line:?}"))?;
+        // Skip the old table.
         if !lines.any(|line| line == END) {
             return Err(format!("no {END} after {line:?}"));
         }
@@ -105,6 +107,7 @@ impl<'a> Asked<'a> {
             ..Asked::default()
         };
         for part in parts {
+            // Each part is `name: what it says`.
             let (name, said) = part
                 .split_once(": ")
                 .ok_or_else(|| format!("no ': ' in {part:?}"))?;
@@ -142,6 +145,7 @@ impl<'a> Asked<'a> {
     }
 
     fn table(&self, file: &File) -> Result<String, String> {
+        // 1. Columns are found by name, so that a file may have others.
         let only = self
             .only
             .iter()
@@ -150,6 +154,7 @@ impl<'a> Asked<'a> {
         let chosen =
             |line: &&csv::StringRecord| only.iter().all(|(at, value)| line[*at] == **value);
         let lines: Vec<&csv::StringRecord> = file.lines.iter().filter(chosen).collect();
+        // 2. The rows of the table are the different values of these columns.
         let rows: Vec<usize> = self
             .rows
             .iter()
@@ -159,11 +164,13 @@ impl<'a> Asked<'a> {
             rows.iter().map(|at| line[*at].to_string()).collect()
         };
         let names = distinct(lines.iter().map(|line| name(line)));
+        // 3. Each column of the table has a heading, and a function from lines to a field.
         let (headings, fields): (Vec<String>, Vec<Field>) =
             self.columns(file, &lines)?.into_iter().unzip();
         let mut body: Vec<(Vec<String>, Vec<Option<f64>>)> = names
             .into_iter()
             .map(|row| {
+                // 4. Fill the fields. A row without any figure is left out.
                 let of = lines.iter().copied().filter(|line| name(line) == row);
                 let of: Vec<_> = of.collect();
                 let fields: Vec<_> = fields.iter().map(|field| field(&of)).collect();
@@ -171,11 +178,13 @@ impl<'a> Asked<'a> {
             })
             .filter(|(_, fields)| fields.iter().any(Option::is_some))
             .collect();
+        // 5. Only the worst rows, if that is asked for.
         if let Some(most) = self.worst {
             let last = |fields: &[Option<f64>]| fields.last().copied().flatten().unwrap_or(0.0);
             body.sort_by(|a, b| last(&b.1).total_cmp(&last(&a.1)));
             body.truncate(most);
         }
+        // An empty table is an error: the page asks for something that the file doesn't have.
         if body.is_empty() {
             return Err("the file has no such lines".into());
         }
@@ -192,6 +201,7 @@ impl<'a> Asked<'a> {
             Fields::Nothing => Err("it says neither columns, values nor quantiles".into()),
             Fields::Values(names) => {
                 let column = |said: &&str| {
+                    // A column may get another heading.
                     let (name, heading) = said.split_once(" as ").unwrap_or((said, said));
                     let (at, by) = file.divided(name)?;
                     let field: Field = Box::new(move |of| Some(part(0.5, of, at)? / by));
@@ -209,11 +219,13 @@ impl<'a> Asked<'a> {
                     });
                     (heading, field)
                 };
+                // A column for each different value, in the order of the file.
                 let headings = distinct(lines.iter().map(|line| line[columns].to_string()));
                 Ok(headings.into_iter().map(column).collect())
             }
             Fields::Quantiles(name) => {
                 let at = file.column(name)?;
+                // How many figures there are, beside their distribution.
                 let count = move |of: &[&csv::StringRecord]| {
                     let count = figures(of, at).len();
                     (count > 0).then_some(count as f64)
@@ -239,10 +251,12 @@ impl<'a> Asked<'a> {
         let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
         let names = self.rows.iter().map(ToString::to_string);
         let shown = headings.iter().map(|heading| number::grouped(heading));
+        // Names are left-aligned, figures right-aligned.
         let marks = [vec!["---"; self.rows.len()], vec!["--:"; headings.len()]].concat();
         let mut out = line(names.chain(shown).collect());
         out += &line(marks.into_iter().map(String::from).collect());
         let shown = |(heading, field): (&String, &Option<f64>)| match field {
+            // A combination that the file doesn't have stays empty.
             None => String::new(),
             Some(count) if heading == CELLS => format!("{count:.0}"),
             Some(field) => number::table(*field),

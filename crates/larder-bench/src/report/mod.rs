@@ -85,6 +85,7 @@ pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Writte
     let here = Findings::read(folder)?;
     let there = against.map(Findings::read).transpose()?;
     let charts = chart::all(&here, there.as_ref());
+    // The page is made completely before anything is written.
     let html = page::page(&here, there.as_ref(), &charts);
     make_folder(out.parent())?;
     save(out, &html)?;
@@ -133,6 +134,7 @@ fn write_plots(
     charts: &[chart::Chart],
     out: &Path,
 ) -> Result<Vec<PathBuf>, Error> {
+    // The folder has the name of the page, so that two pages in one folder don't mix.
     let mut name = out.file_stem().unwrap_or_default().to_os_string();
     name.push("-plots");
     let folder = out.with_file_name(name);

@@ -56,8 +56,10 @@ fn plain(number: f64, digits: i32) -> String {
             number.to_string()
         };
     }
+    // Digits before the point count, too. So a large number has no decimals.
     let decimals = (digits - 1 - number.abs().log10().floor() as i32).clamp(0, 12);
     let text = format!("{number:.*}", decimals as usize);
+    // Zeros at the end are dropped only behind a point.
     if text.contains('.') {
         text.trim_end_matches('0').trim_end_matches('.').to_string()
     } else {
@@ -73,6 +75,7 @@ fn apart(whole: &str) -> String {
     }
     let mut out = String::new();
     for (i, c) in whole.chars().enumerate() {
+        // A blank before each group of three, counted from the end.
         let left = whole.len() - i;
         if i > 0 && left.is_multiple_of(3) && !out.ends_with('-') {
             out.push('\u{202f}');

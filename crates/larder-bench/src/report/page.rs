@@ -47,6 +47,7 @@ pub fn page(here: &Findings, there: Option<&Findings>, charts: &[Chart]) -> Stri
 }
 
 fn line(here: &Findings) -> Markup {
+    // Studies of one folder mostly agree. Name each fact once.
     let facts = |fact: &dyn Fn(&crate::result::Study) -> Option<String>| {
         let mut all: Vec<String> = here.studies.iter().filter_map(fact).collect();
         all.sort();

@@ -37,6 +37,7 @@ impl Findings {
             folder: folder.to_path_buf(),
             ..Findings::default()
         };
+        // Each file is recognised by its name.
         for path in files(folder)? {
             found.take(&path)?;
         }
@@ -51,6 +52,7 @@ impl Findings {
 
     fn take(&mut self, path: &Path) -> Result<(), Error> {
         let name = path.file_name().unwrap_or_default();
+        // A recording of a tree is no study, and has its own part of the page.
         if name == TREE {
             self.tree = Some(Recording::read(path).map_err(|error| at(path, error))?);
             return Ok(());
@@ -67,8 +69,10 @@ impl Findings {
         {
             Study::read(path).map_err(|error| at(path, error))?
         } else {
+            // Other files of the folder are ignored.
             return Ok(());
         };
+        // Two files of one study would be drawn as one, with points of both.
         if self.studies.iter().any(|other| other.study == study.study) {
             return Err(Error::Twice(path.to_path_buf(), study.study));
         }

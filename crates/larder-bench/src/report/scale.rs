@@ -27,12 +27,15 @@ impl Axis {
 
     fn linear(low: f64, high: f64) -> Axis {
         let span = if high > low { high - low } else { 1.0 };
+        // The power of ten below a fifth of the span. The step is one, two, five or ten of it, and
+        // the smallest of them with at most six ticks.
         let rough = 10f64.powf((span / 5.0).log10().floor());
         let step = [1.0, 2.0, 5.0, 10.0]
             .map(|factor| factor * rough)
             .into_iter()
             .find(|step| span / step <= 6.0)
             .unwrap_or(rough * 10.0);
+        // The axis begins and ends at a tick.
         let (first, last) = ((low / step).floor(), ((low + span) / step).ceil());
         Axis {
             log: false,
@@ -46,16 +49,21 @@ impl Axis {
 
     fn logarithmic(least: f64, most: f64) -> Axis {
         let decades = (most / least).log10();
+        // The fewer decades there are, the more ticks in each.
         let within: &[f64] = match () {
             () if decades < 1.0 => &[1.0, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0],
             () if decades < 3.0 => &[1.0, 2.0, 5.0],
             () => &[1.0],
         };
+        // All candidates, from the decade below the least figure to the one above the most.
         let around = (least.log10().floor() as i32)..=(most.log10().ceil() as i32);
         let steps: Vec<f64> = around
             .flat_map(|ten| within.iter().map(move |factor| factor * 10f64.powi(ten)))
             .collect();
+        // Figures that are powers of ten may be slightly off, since they were computed.
         let slack = 1.0 + 1e-9;
+        // The axis begins at the last candidate below the figures, and ends at the first above
+        // them.
         let low = *steps
             .iter()
             .rfind(|step| **step <= least * slack)
@@ -64,6 +72,7 @@ impl Axis {
             .iter()
             .find(|step| **step * slack >= most)
             .unwrap_or(&most);
+        // All figures are equal. The axis still needs an extent.
         if high <= low {
             high = low * 2.0;
         }

@@ -98,6 +98,7 @@ fn legend(chart: &Chart) -> Markup {
 
 fn under(study: &Study, chart: &Chart) -> Markup {
     let source = |name: &str| {
+        // The source of a published series. Points of one series often have the same.
         let mut said: Vec<&str> = study
             .published
             .iter()

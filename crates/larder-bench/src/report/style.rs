@@ -62,11 +62,13 @@ impl Styles {
 
     /// How the series looks.
     pub fn get(&self, name: &str) -> Style {
+        // The place in the list of all series decides everything, so it is the same in each plot.
         let at = self.0.iter().position(|of| of == name).unwrap_or(0);
         let first_other = self.0.iter().take_while(|name| ours(name)).count();
         let ours = ours(name);
         Style {
             colour: at % COLOURS,
+            // Ours begin with the solid line. The others begin with the first dashed one.
             dash: if ours {
                 at % DASHES.len()
             } else {

@@ -100,6 +100,7 @@ fn range(factors: &[f64]) -> String {
 /// Who is best at most places, and at how many of them clearly.
 fn most_often(chart: &Chart) -> String {
     let wins = wins(chart);
+    // For each structure, at how many places it is best, and at how many of them clearly.
     let mut counts: Vec<(&str, usize, usize)> = Vec::new();
     for win in &wins {
         let name = win.best.0.name.as_str();

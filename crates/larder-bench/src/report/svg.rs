@@ -50,6 +50,7 @@ impl Frame {
     fn of(chart: &Chart) -> Frame {
         let shown = chart.shown();
         let spots = || shown.iter().flat_map(|one| &one.points);
+        // The axis has room for the spreads, not only for the medians.
         let figures = spots().flat_map(|spot| [spot.low, spot.y, spot.high]);
         let mut frame = Frame {
             left: LEFT,
@@ -62,6 +63,7 @@ impl Frame {
             crowded: false,
         };
         if chart.plot.x_scale == Scale::Names {
+            // Names stand left of the drawing, so the longest one decides where it begins.
             let longest = chart.names.iter().map(|name| name.chars().count()).max();
             frame.left = (longest.unwrap_or(0) as f64 * LETTER + 18.0).clamp(LEFT, 330.0);
             frame.row = row_height(chart.series.len(), chart.names.len());
@@ -94,6 +96,7 @@ impl Frame {
     /// Where a figure is, and the ends of its spread.
     fn place(&self, spot: &Spot, lane: f64) -> Option<[(f64, f64); 3]> {
         let y = |figure: f64| self.y.at(figure);
+        // A logarithmic axis has no place for zero. Then the spread begins at the figure itself.
         let (low, high) = (y(spot.low).or(y(spot.y))?, y(spot.high)?);
         match &self.x {
             Some(axis) => {
@@ -101,6 +104,8 @@ impl Frame {
                 Some([y(spot.y)?, low, high].map(|part| (x, self.up(part))))
             }
             None => {
+                // With names, figures go across. Series of one name stand in lanes, below one
+                // another.
                 let down = self.top + (spot.x + lane) * self.row;
                 Some([y(spot.y)?, low, high].map(|part| (self.across(part), down)))
             }
@@ -146,6 +151,7 @@ pub fn summary(chart: &Chart) -> String {
 pub fn file(chart: &Chart) -> String {
     let frame = Frame::of(chart);
     let rows = legend_rows(&chart.shown());
+    // Below the frame there is a row of the legend after another.
     let height = frame.height() + 20.0 * rows.len() as f64 + 8.0;
     let inside = html! {
         (body(chart, &frame))

@@ -104,6 +104,7 @@ pub fn best(chart: &Chart) -> Option<Markup> {
 
 /// Published figures beside ours, if one of them has a series of ours by its name.
 pub fn published(chart: &Chart, sources: &dyn Fn(&str) -> String) -> Option<Markup> {
+    // A published figure stands beside ours if a series of this run has the same name.
     let ours = |name: &str| {
         let mut all = chart.measured();
         all.find(|series| series.name == name)
@@ -112,6 +113,7 @@ pub fn published(chart: &Chart, sources: &dyn Fn(&str) -> String) -> Option<Mark
         .published()
         .find(|series| ours(&series.name).is_some())?;
     let line = |series: &Series, spot: &Spot| {
+        // Ours may not have been measured at this place.
         let our = ours(&series.name).and_then(|one| one.at(spot.x));
         html! { tr {
             th scope="row" { (series.name) } td.text { (chart.place(spot.x)) }

@@ -115,6 +115,7 @@ fn history(tree: &Recording) -> Markup {
 fn body(tree: &Recording) -> Markup {
     let frame = frame(tree);
     let x = |key: f64| across(tree, key);
+    // Time goes down.
     let y = |at: f64| frame.top + at / frame.end * (frame.bottom - frame.top);
     let times = Axis::fit([0.0, frame.end].into_iter(), false);
     let borders = borders(tree);
@@ -122,6 +123,7 @@ fn body(tree: &Recording) -> Markup {
         .iter()
         .map(|b| format!("M{:.1},{:.1}V{:.1}", x(b.key), y(b.from), y(b.to)))
         .collect();
+    // Borders that still exist at the end were not ended by a join.
     let joins = borders.iter().filter(|b| b.to < frame.end);
     html! {
         @for tick in times.ticks.iter().filter(|tick| **tick <= frame.end) {
@@ -145,6 +147,7 @@ fn body(tree: &Recording) -> Markup {
 
 /// How many bases there were, beside the history.
 fn curve(tree: &Recording, frame: &HistoryFrame) -> Markup {
+    // The curve uses its whole width: the most bases are at its right end.
     let most = tree
         .samples
         .iter()
@@ -184,16 +187,21 @@ fn borders(tree: &Recording) -> Vec<Border> {
     let (mut open, mut done): (Vec<Border>, Vec<Border>) = (Vec::new(), Vec::new());
     let mut events = tree.events.iter().peekable();
     for sample in &tree.samples {
+        // First the events up to this sample, in order.
         while let Some(event) = events.next_if(|event| event.at <= sample.at) {
             step(event, &mut open, &mut done);
         }
+        // The borders of the sample: the first base has none on its left.
         let now: Vec<f64> = sample.bases.iter().skip(1).map(|base| base.from).collect();
+        // A border that the sample doesn't have ended at some time before it. One that only the
+        // sample has began before it.
         close(&mut open, &mut done, sample.at, |key| !now.contains(&key));
         now.into_iter()
             .for_each(|key| begin(&mut open, key, sample.at));
     }
     events.for_each(|event| step(event, &mut open, &mut done));
     let end = frame(tree).end;
+    // All other borders last to the end.
     close(&mut open, &mut done, end, |_| true);
     done
 }

@@ -70,6 +70,7 @@ pub fn wins(chart: &Chart) -> Vec<Win<'_>> {
     let places = chart.places(chart.measured());
     let win = |x| {
         let ranked = ranked(chart.measured(), x, better);
+        // With fewer than two there is nobody to be better than.
         let [best, next, ..] = ranked[..] else {
             return None;
         };
@@ -92,6 +93,7 @@ fn ranked<'a>(
     let mut all: Vec<_> = series
         .filter_map(|one| one.at(x).map(|spot| (one, spot)))
         .collect();
+    // Which way is better depends on the unit: less time, or more operations.
     all.sort_by(|(_, a), (_, b)| match better {
         Better::Less => a.y.total_cmp(&b.y),
         Better::More => b.y.total_cmp(&a.y),
@@ -130,6 +132,7 @@ impl Standing {
             return;
         };
         for x in chart.places(chart.measured()) {
+            // The best of ours and the best of the others at this place.
             let best = |ours| {
                 let some = chart.measured().filter(move |one| one.style.ours == ours);
                 ranked(some, x, better).first().map(|(_, spot)| *spot)
@@ -139,6 +142,7 @@ impl Standing {
             };
             let factor = factor(better, our.y, their.y);
             match (sure(our, their), factor) {
+                // Only clear differences count as won or lost.
                 (Sure::Clear, Some(f)) if f > 1.0 => self.won += 1,
                 (Sure::Clear, Some(_)) => self.lost += 1,
                 _ => self.open += 1,

@@ -16,6 +16,7 @@ const FIRST: usize = 20;
 /// The whole part.
 pub fn section(here: &Findings, there: &Findings, charts: &[Chart]) -> Markup {
     let mut all = pairs(charts);
+    // The largest differences first, whichever way they go. A half and a double are equally large.
     all.sort_by(|a, b| b.factor.ln().abs().total_cmp(&a.factor.ln().abs()));
     let (clear, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|p| p.sure == Sure::Clear);
     let better = clear.iter().filter(|pair| pair.factor > 1.0).count();
@@ -97,11 +98,13 @@ fn pairs(charts: &[Chart]) -> Vec<Pair<'_>> {
     let mut all = Vec::new();
     for chart in charts {
         for here in chart.measured() {
+            // The same series of the other run, in the same chart.
             let there = |one: &&Series| one.from == From::Other && one.name == here.name;
             let Some(there) = chart.series.iter().find(there) else {
                 continue;
             };
             for spot in &here.points {
+                // Only places that both have, and differences that can be computed.
                 all.extend(there.at(spot.x).and_then(|other| {
                     let better = chart.better?;
                     Some(Pair {
@@ -135,6 +138,7 @@ fn facts<'a>(ours: &'a Study, theirs: &'a Study) -> Vec<Fact<'a>> {
         own.into_iter().chain(named).collect::<Vec<_>>()
     };
     let (ours, theirs) = (all(ours), all(theirs));
+    // Facts that only one of the two has count as different, too.
     let names = distinct(ours.iter().chain(&theirs).map(|(name, _)| *name));
     let fact = |of: &[(&'a str, &'a str)], name| {
         let found = of.iter().find(|(known, _)| *known == name);

@@ -44,6 +44,7 @@ fn groups<'a, K: Ord>(
 
 fn distributions(title: &str, groups: BTreeMap<String, Vec<&Cell>>) -> Markup {
     let line = |name: &str, cells: &[&Cell]| {
+        // Sorted, so that quantiles are places in it.
         let ratios = ratios(cells);
         let slower = ratios.iter().filter(|ratio| **ratio > 1.0).count();
         html! { tr {
@@ -63,6 +64,7 @@ fn distributions(title: &str, groups: BTreeMap<String, Vec<&Cell>>) -> Markup {
 fn map<'a>(rows: u64, cells: &[&'a Cell]) -> Markup {
     let operations = distinct(cells.iter().map(|cell| cell.operation.as_str()));
     let kinds = distinct(cells.iter().map(|cell| cell.kind.as_str()));
+    // All cells of an operation and a kind of row belong to one field.
     let place = |cell: &'a Cell| (cell.operation.as_str(), cell.kind.as_str());
     let fields = groups(cells.iter().copied(), place);
     let field = |operation: &str, kind: &str| {

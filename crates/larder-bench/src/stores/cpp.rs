@@ -90,14 +90,17 @@ impl Peer for Foreign {
             // SAFETY: the store is the table's (invariant); from `before` on there are `room`
             // bytes.
             let size = unsafe { read(self.store, key, out.as_mut_ptr().add(before), room) };
+            // The key isn't there.
             if size == usize::MAX {
                 out.truncate(before);
                 return Ok(false);
             }
+            // It fitted. What is behind it wasn't written.
             if size <= room {
                 out.truncate(before + size);
                 return Ok(true);
             }
+            // The value is longer. Try again with as much room as it needs.
             room = size;
         }
     }

@@ -38,6 +38,8 @@ impl Java {
     /// If there is no JVM, it fails, or an answer is wrong.
     pub fn run(&self, entries: usize) -> Result<Vec<Figure>, Trouble> {
         let path = format!("{0}/classes:{0}/jars/*", self.folder.display());
+        // A JVM of its own for each measurement: what was compiled or loaded for one map must not
+        // help another.
         let output = Command::new("java")
             .args([
                 "-XX:+UseSerialGC",

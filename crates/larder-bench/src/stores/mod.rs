@@ -54,6 +54,7 @@ pub enum Command {
 pub fn main(command: &Command, only: Vec<String>, out: Option<PathBuf>) -> ExitCode {
     match command {
         Command::List { jvm } => {
+            // What can be had here, and what can't with the reason.
             let java = jvm::all(jvm).into_iter();
             let java = java.map(|java| format!("{} (JVM)", java.name));
             let missing = missing().into_iter();
@@ -92,6 +93,7 @@ fn one(name: &str, entries: usize, appends: usize) -> ExitCode {
         }
         Err(why) => {
             eprintln!("{why}");
+            // The exit status tells the parent whether the store is absent, or wrong.
             let absent = matches!(why, Trouble::Absent(_));
             ExitCode::from(if absent { study::ABSENT } else { 1 })
         }

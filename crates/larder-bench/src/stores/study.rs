@@ -95,6 +95,7 @@ impl Who {
             Who::Here(name) => name,
             Who::Java(java) => return java.run(entries),
         };
+        // This program once more, so that memory and caches of one store don't affect the next.
         let program = std::env::current_exe()?;
         let [entries, appends] = [entries, appends].map(|n| n.to_string());
         let output = Command::new(program)
@@ -132,10 +133,12 @@ pub fn run(options: &Options, only: Only, out: &Path) -> Result<(), String> {
     );
     declare(&mut run, options, &who);
     let (mut gone, mut wrong) = (BTreeSet::new(), Vec::new());
+    // The sizes in turn, and for each size the stores in turns.
     for entries in options.entries() {
         let x = format!("{} entries", grouped(entries));
         let measured = run.in_turns(&x, (options.runs(), 1.0), (&who, 1), |run, _, one| {
             let (name, begin) = (one.name(), Instant::now());
+            // A store that was absent or wrong once isn't tried again.
             if gone.contains(name) {
                 return Ok(());
             }
@@ -148,6 +151,7 @@ pub fn run(options: &Options, only: Only, out: &Path) -> Result<(), String> {
                 }
                 Err(why) => {
                     run.skip(format!("{name}: {why}"));
+                    // A wrong answer fails the run, but the others are measured first.
                     if let Trouble::Wrong(why) = why {
                         wrong.push(format!("{name}: {why}"));
                     }

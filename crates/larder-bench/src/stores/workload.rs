@@ -33,16 +33,19 @@ pub type Figure = (&'static str, f64);
 pub fn run(peer: &mut dyn Peer, entries: usize, appends: usize) -> Result<Vec<Figure>, Trouble> {
     let keys = Keys::new(entries);
     let values: Vec<u64> = keys.insert.iter().map(|key| value_of(*key)).collect();
+    // Answers are written to memory that exists before the clock starts.
     let mut answers = vec![0; entries];
     // What the first entry brings with it is not the entries'.
     peer.insert(&keys.insert[..1], &values[..1])?;
     let before = resident(peer.process());
     let insert = per(entries, || insert(peer, &keys.insert, &values))?;
+    // The memory is read before the lookups, which may add to it.
     let after = resident(peer.process());
     let mut found = 0;
     let hit = per(entries, || {
         look(peer, &keys.visit, &mut answers, &mut found)
     })?;
+    // Values are checked after the time was taken.
     check_hits(&keys.visit, &answers, found)?;
     let miss = per(entries, || {
         look(peer, &keys.missing, &mut answers, &mut found)
@@ -100,6 +103,7 @@ fn check_hits(keys: &[u64], answers: &[u64], found: usize) -> Result<(), Trouble
 fn append(peer: &mut dyn Peer, entries: usize, appends: usize) -> Result<Option<Figure>, Trouble> {
     let keys = (entries / 8).max(1) as u64;
     let mut random = Random::new(7);
+    // Random keys: some get many pieces, others few.
     let all: Vec<u64> = (0..appends)
         .map(|_| random_key(random.below(keys)))
         .collect();
@@ -110,9 +114,11 @@ fn append(peer: &mut dyn Peer, entries: usize, appends: usize) -> Result<Option<
         }
         Ok(())
     })?;
+    // The store can't append. That isn't an error.
     if !can || appends == 0 {
         return Ok(None);
     }
+    // How many pieces each key must have.
     let mut pieces: HashMap<u64, usize> = HashMap::new();
     all.iter()
         .for_each(|key| *pieces.entry(*key).or_default() += 1);

@@ -80,6 +80,7 @@ fn write(stage: &Stage, me: usize, random: &mut Random, from: u64, many: u64) ->
 }
 
 fn scan(stage: &Stage, me: usize, random: &mut Random) -> Option<()> {
+    // Half of the operations are writes, so that the scans meet some.
     if random.below(2) == 0 {
         return write(stage, me, random, 0, stage.keys);
     }
@@ -87,10 +88,12 @@ fn scan(stage: &Stage, me: usize, random: &mut Random) -> Option<()> {
     let mut key = random.below(stage.keys);
     let end = key + stage.keys / 4;
     loop {
+        // Where this thread is, for the animation.
         stage.places[me].store(key + 1, Relaxed);
         let bytes = key.to_be_bytes();
         let mut last = None;
         let cut = Cut::new(Start::At(&bytes), Direction::Forward);
+        // Batches of at most 256 keys, as the tables read.
         let over = stage.tree.walk(&guard, cut, &mut |_, &met| {
             last = Some(met);
             met % 256 != 255
@@ -162,12 +165,14 @@ pub fn record(run: &mut Run) -> Outcome {
         run.skip("a recorded run of a tree that adapts: not wanted (--only)".into());
         return Ok(());
     }
+    // Enough keys that bases split, and few enough that all of them can be drawn.
     let keys = run.scale.pick(4_096, 65_536, 65_536);
     let each = Duration::from_millis(run.scale.pick(25, 250, 500));
     let threads = run.threads.max(2);
     run.progress
         .part("ordered-set, a tree that adapts", PHASES.len());
     let (mut recording, entries) = perform(run, keys, each, threads);
+    // Check before anything is written: the number of entries never changes.
     Failure::unless(entries == keys as usize, STRUCTURE, || {
         format!("its bases have {entries} entries, not {keys}")
     })?;
@@ -184,6 +189,7 @@ pub fn record(run: &mut Run) -> Outcome {
 fn perform(run: &Run, keys: u64, each: Duration, threads: usize) -> (Recording, usize) {
     let events = Arc::new(Mutex::new(Vec::new()));
     let begin = Instant::now();
+    // The watcher is called under the tree's lock, so it only notes the time and the event.
     let told = Arc::clone(&events);
     let adaptation = Adaptation::default();
     let tree = Tree::new(Avl::new(false), adaptation).watched(Box::new(move |adapted| {
@@ -198,6 +204,7 @@ fn perform(run: &Run, keys: u64, each: Duration, threads: usize) -> (Recording, 
         phase: AtomicUsize::new(0),
         places: (0..threads).map(|_| AtomicU64::new(0)).collect(),
     };
+    // Thread 0 is this one, which fills the tree.
     NUMBER.set(0);
     for key in 0..keys {
         stage
@@ -209,6 +216,7 @@ fn perform(run: &Run, keys: u64, each: Duration, threads: usize) -> (Recording, 
         .last()
         .map_or(0, |s: &Sample| s.bases.iter().map(|b| b.entries).sum());
     drop(stage);
+    // Events of several threads are noted in any order.
     let mut events = std::mem::take(&mut *events.lock().expect("nobody panics here"));
     events.sort_by(|a: &Event, b: &Event| a.at.total_cmp(&b.at));
     // The picture begins with the first phase; before it one thread put the keys there.
@@ -266,6 +274,7 @@ fn play(
     let now = || begin.elapsed().as_secs_f64() * 1e3;
     let (mut phases, mut samples) = (Vec::new(), vec![sample(stage, now())]);
     let seed = run.seed;
+    // Threads go on through all phases. They look at the number of the phase before each operation.
     thread::scope(|scope| {
         for me in 0..threads {
             scope.spawn(move || worker(stage, me, seed));
@@ -277,6 +286,7 @@ fn play(
                 at: now(),
                 text: phase.text.into(),
             });
+            // Samples at regular times, while the threads work.
             for _ in 0..30 {
                 thread::sleep(each / 30);
                 samples.push(sample(stage, now()));
@@ -285,6 +295,7 @@ fn play(
         }
         stage.phase.store(PHASES.len(), Relaxed);
     });
+    // One more sample when nothing changes any more, for the comparison with the events.
     samples.push(sample(stage, now()));
     (phases, samples)
 }
@@ -306,6 +317,7 @@ fn worker(stage: &Stage, me: usize, seed: u64) {
 fn replay(recording: &Recording) -> Outcome {
     let mut bases: BTreeMap<u64, [f64; 2]> = BTreeMap::from([(0, recording.keys)]);
     for event in &recording.events {
+        // A split replaces one base, a join two. They must exist at that time.
         let mut gone = vec![event.base];
         gone.extend(event.with);
         for base in gone {
@@ -313,6 +325,7 @@ fn replay(recording: &Recording) -> Outcome {
                 format!("base {base} changed, but was not there: {event:?}")
             })?;
         }
+        // The new bases have the keys of the old ones, divided where the split was.
         let [from, to] = event.keys;
         let ends = match event.at_key {
             Some(at) => vec![[from, at], [at, to]],

@@ -86,12 +86,14 @@ fn growth(run: &mut Run, stores: &[Named]) -> Outcome {
         run.skip("growth to 100,000,000 and a billion entries: asked for by --full alone".into());
     }
     run.plots(PLOTS, &[("part", &grouped(goal.part as usize))]);
+    // Larder's own are among the stores, so they aren't measured again as maps.
     let mut peers = map_names(&run.only);
     peers.retain(|name| !name.starts_with("larder"));
     let mut left = stores.len() + peers.len();
     run.progress.part("big-memory, growth", left);
     for store in stores {
         let who = (store.name.as_str(), bytes_of(store));
+        // Each has an equal part of the time that is left.
         grow(run, &goal, who, &mut left, &store.make, |made| made.bytes())?;
     }
     // Maps that double are at their worst just after they did.
@@ -179,10 +181,12 @@ fn grow<H: Hand>(
                 hand.insert(key, value_of(key));
             })
         });
+        // The time may have been over before all entries were there.
         let entries = reached(run, name, growth, &grown);
         grown_right(name, entries, |key| hand.get(key))?;
         let bytes = own_bytes(&mut hand).unwrap_or(allocated);
         report(run, name, (entries, goal.part), &grown, bytes);
+        // Save after each, since the study may take hours.
         run.save()?;
     }
     *left -= 1;
@@ -197,6 +201,7 @@ fn watch((entries, part, patience): Growth, mut insert: impl FnMut(u64)) -> Vec<
     let mut begin = first;
     for i in 0..entries {
         insert(i);
+        // The clock is read once a part, so that it costs nothing.
         if (i + 1) % part == 0 {
             let now = Instant::now();
             parts.push((now - begin).as_secs_f64());
@@ -212,6 +217,7 @@ fn watch((entries, part, patience): Growth, mut insert: impl FnMut(u64)) -> Vec<
 /// How many entries came; if not all did, that is said.
 fn reached(run: &mut Run, name: &str, (entries, part, patience): Growth, grown: &[f64]) -> u64 {
     let came = grown.len() as u64 * part;
+    // Fewer than all parts: it is said how far it came, and why it stopped.
     if came + part <= entries {
         let seconds: f64 = grown.iter().sum();
         let most = patience.map_or(0.0, |most| most.as_secs_f64());
@@ -234,6 +240,7 @@ fn why(name: &str) -> &'static str {
 }
 
 fn grown_right(name: &str, entries: u64, mut get: impl FnMut(u64) -> Option<u64>) -> Outcome {
+    // About a hundred samples at least, spread over all keys.
     for i in (0..entries).step_by(997.min(entries as usize / 100).max(1)) {
         let key = random_key(i);
         let found = get(key);
@@ -241,6 +248,7 @@ fn grown_right(name: &str, entries: u64, mut get: impl FnMut(u64) -> Option<u64>
             format!("under {key} there is {found:?}, not {}", value_of(key))
         })?;
     }
+    // Keys that were never put must not be found.
     for i in entries..entries + 1_000 {
         let found = get(random_key(i));
         Failure::unless(found.is_none(), name, || {
@@ -259,6 +267,7 @@ fn report(run: &mut Run, name: &str, (entries, part): (u64, u64), parts: &[f64],
         let x = ((i * together + some.len()) as u64 * part) as f64;
         run.figure("growth", name, x, rate);
     }
+    // What a single slow part means is seen beside the median.
     let slowest = ends(parts)[1].max(0.0);
     for (x, seconds) in [("slowest", slowest), ("median", median(parts))] {
         run.figure("slowest", name, x, seconds * 1e3);

@@ -53,6 +53,7 @@ fn run(run: &mut Run) -> Outcome {
     let scenarios =
         "rows {K}, half of the range there at the beginning; a sequence of next is one operation";
     run.plots(PLOTS, &[("scenarios", scenarios)]);
+    // Sizes, by how much time there is.
     let own: &[usize] = run.scale.pick(&[700], &[700, 7_000, 70_000], &SIZES);
     let sizes = match run.sizes.is_empty() {
         true => own.to_vec(),
@@ -69,7 +70,9 @@ fn run(run: &mut Run) -> Outcome {
         .filter(|n| run.fits(&format!("{n} keys"), *n as f64 * 220.0))
         .collect();
     let sizes: Vec<_> = fit.iter().map(usize::to_string).collect();
+    // The virtual machine gets all its settings from its environment.
     let mut child = start(run, &sizes.join(","))?;
+    // It reports line by line, so that what was measured is kept if it is ended.
     let heard = listen(run, &mut child);
     if heard.is_err() {
         // It may have been in the middle of something.
@@ -100,6 +103,7 @@ fn start(run: &mut Run, sizes: &str) -> Outcome<Child> {
     let root = run.root.clone();
     let folders = ["larder/ebin", "demo", "bench"].map(|f| root.join("_build").join(f));
     let there = |folder: &Path, file: &str| folder.join(file).exists();
+    // Without the compiled modules the virtual machine would start and fail later.
     if !there(&folders[0], "larder.beam") || !there(&folders[2], "larder_bench_study.beam") {
         let what = format!(
             "{} has no built Larder: `make build demo-beams bench-beams` there first, or say --root",
@@ -189,6 +193,7 @@ fn said(run: &mut Run, fields: &[&str]) -> Outcome {
         ["@fact", name, value] => run.setting(name, value),
         ["@skip", what] => run.skip(what.into()),
         ["@point", plot, series, x, y] => {
+            // A place is a number or a name, which the plot decides.
             let x = match run.x_scale(plot).ok_or_else(odd)? {
                 Scale::Names => X::Name(x.into()),
                 _ => X::Number(x.parse().map_err(|_| odd())?),
@@ -197,6 +202,7 @@ fn said(run: &mut Run, fields: &[&str]) -> Outcome {
         }
         ["@wrong", structure, what] => return Err(Failure::wrong(structure, what)),
         ["@done"] => {}
+        // Anything else is a message for the reader.
         _ => run.progress.say(&fields.join(" ")),
     }
     Ok(())

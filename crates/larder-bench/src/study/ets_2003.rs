@@ -107,12 +107,14 @@ fn foresee(
     sizes: &[usize],
     taken: &mut Taken,
 ) -> Outcome {
+    // A small size, which takes no time, says what a row takes in memory and time.
     let few = KeyOrders::new(7_000, run.seed);
     for contender in contenders {
         course(contender, &few, 1, taken)?;
     }
     let mut seconds = 0.0;
     for &n in sizes {
+        // Assume that times grow linearly. Structures out of the processor's cache take longer.
         for contender in contenders {
             let name = &contender.name;
             let bytes = n as f64 * taken.bytes(name) * Taken::PEAK;
@@ -131,6 +133,7 @@ fn run(run: &mut Run) -> Outcome {
     let contenders = run.contenders(contenders())?;
     let runs = run.runs(run.scale.pick(2, 3, 3));
     declare(run);
+    // What each structure took at smaller sizes decides whether there is time for a larger one.
     let mut taken = Taken::default();
     if run.scale == Extent::Full {
         foresee(run, runs, &contenders, &sizes, &mut taken)?;
@@ -183,11 +186,13 @@ fn size(
         return Ok(());
     }
     let data = KeyOrders::new(n, run.seed);
+    // More turns for small sizes, whose times vary more.
     let mut turns = run.clock.turns(turns_of(runs, n), share);
     // Small tables go through the course often: a clock is no good at microseconds.
     let rounds = (run.scale.pick(1_000, 50_000, ROUNDS_FULL) / n).max(1);
     while let Some(turn) = run.turn(&part, &mut turns)? {
         run.begin_turn(&part, turn, fit.len());
+        // The times of `set` in this turn, which the others are divided by.
         let mut of_set = None;
         // `set` first, which the others are divided by; the rest begin one place on in each turn.
         for contender in fit[..1].iter().chain(rotated(&fit[1..], turn)) {
@@ -199,6 +204,7 @@ fn size(
                     of_set = Some(times);
                 }
                 report(run, contender, n, times, of_set);
+                // Memory doesn't vary, so it is noted once.
                 if turn == 0 {
                     weigh(run, &contender.name, n, taken.bytes(&contender.name));
                 }
@@ -228,13 +234,16 @@ fn course(
     taken: &mut Taken,
 ) -> Outcome<Times> {
     let wrong = |what: String| Failure::wrong(&contender.name, what);
+    // Room for the rows of two elements, as in the paper.
     let rows = contender.make(2, data.n as usize)?;
     let mut hand = rows.hand();
     let (mut times, mut bytes) = ([0.0; WORKLOADS.len()], 0.0);
     for _ in 0..rounds {
+        // The workloads build on one another, from an empty table to an empty table.
         for (workload, time) in WORKLOADS.iter().zip(&mut times) {
             let (answer, seconds) = timed(|| workload.work(&mut *hand, data));
             *time += seconds;
+            // After the deletions there are no rows. After all others there is one for each key.
             let right = if workload.id() == "deletion" {
                 0
             } else {
@@ -243,12 +252,15 @@ fn course(
             answer
                 .and_then(|()| counted(&*rows, right as usize))
                 .map_err(|what| wrong(format!("{}: {what}", workload.title())))?;
+            // Memory after all rows were inserted, and before anything else was done.
             if workload.id() == "insert-sequential" {
                 bytes = rows.memory().unwrap_or(0) as f64 / data.n as f64;
             }
         }
+        // Each round begins with an empty table.
         deletions(&mut *hand, 1..=data.n).map_err(|what| wrong(format!("emptying: {what}")))?;
     }
+    // Times of one round, and of one row for the plan.
     times.iter_mut().for_each(|time| *time /= rounds as f64);
     let a_row = times.iter().sum::<f64>() / data.n as f64;
     taken.note(&contender.name, bytes, a_row, data.n as usize);
@@ -281,6 +293,7 @@ fn headlines(run: &mut Run, sizes: &[usize]) {
         let x = format!("{name}, {}", w.title().to_lowercase());
         let at = format!("2003, {:.0} M keys", n / 1e6);
         run.published("headlines", &at, &*x, percent, PAPER);
+        // The largest size that was measured here, since the paper's is often larger.
         let ours = |&n: &usize| Some((n, run.median(&relative(w.id()), name, n)?));
         if let Some((n, y)) = sizes.iter().rev().find_map(ours) {
             let series = format!("here, {} keys", grouped(n));

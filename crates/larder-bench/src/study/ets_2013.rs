@@ -54,6 +54,7 @@ const MIXES: [u64; 3] = [90, 99, 100];
 
 /// What OTP's releases had, of our structures.
 fn releases() -> Vec<Contender> {
+    // Releases differ in the length of chains, the number of locks, and the groups of readers.
     let hash = |name, chain, locks, groups| {
         let options = [
             said("chain", chain),
@@ -94,6 +95,7 @@ fn run(run: &mut Run) -> Outcome {
         inserts: 1_048_576,
         operations: 16_777_216,
     };
+    // Quick studies have the same proportions with less of everything.
     let part = |divisor: usize| Size {
         range: full.range / divisor as u64,
         inserts: full.inserts / divisor,
@@ -103,6 +105,7 @@ fn run(run: &mut Run) -> Outcome {
     run.setting("range", size.range);
     run.setting("inserts", size.inserts);
     run.setting("operations", size.operations);
+    // Say plainly what the machine can't show.
     if run.threads < 64 {
         run.skip(format!(
             "more than {} threads: the paper's machine had 64, this one has no more cores",
@@ -122,6 +125,7 @@ fn run(run: &mut Run) -> Outcome {
     if run.scale == Extent::Full {
         foresee(run, size, runs, contenders.len());
     }
+    // Each part may last until its share of the time is over.
     phases(run, size, (runs, 0.6), &contenders)?;
     sweep(run, size, (runs, 0.7), "reader-groups", groups())?;
     sweep(run, size, (runs, 0.8), "bucket-locks", locks())?;
@@ -177,6 +181,7 @@ fn phases(
         if run.is_over(&format!("phases, {name}"), (share, 0.0)) {
             return Ok(());
         }
+        // One contender goes through all numbers of threads and mixes before the next.
         for &threads in &counts {
             for lookups in MIXES {
                 run.progress.at(name);
@@ -208,6 +213,7 @@ fn three(
 ) -> Outcome<[f64; 3]> {
     let rows = contender.make(2, size.inserts)?;
     let name = &contender.name;
+    // Each phase works on what the one before left, and is checked before the next.
     let first = insert(&*rows, size, threads, seed)?;
     let keys = (size.range, value as fn(u64) -> u64);
     sound(&*rows, name, keys, Some(distinct(size, threads, seed)))?;
@@ -255,12 +261,14 @@ fn mixed(
     threads: usize,
     seed: u64,
 ) -> Outcome<f64> {
+    // As many inserts as deletions, so that the size of the table stays.
     let changes = (100 - lookups) as f64 / 2.0;
     let mix = Mix::new([changes, changes, lookups as f64]);
     let done = workers::work(threads, None, |worker| {
         let (mut hand, mut random) = (rows.hand(), random(seed, 2, &worker));
         for _ in 0..part_of(size.operations, threads, worker.number) {
             let (drawn, key) = mix.draw(&mut random, size.range);
+            // Keys from 1, as in the paper.
             let key = key + 1;
             match drawn {
                 Drawn::Insert => hand.insert(key, value(key)),
@@ -296,6 +304,7 @@ fn doubled(most: i64) -> impl Iterator<Item = i64> {
 }
 
 fn groups() -> Sweep {
+    // The same number of reader groups, with one lock and with many.
     let of = |n: i64| {
         let groups = said("reader_groups", n);
         let locked = [said("locks", 64), groups.clone()];
@@ -359,6 +368,7 @@ fn sweep(
             if run.is_over(&format!("{plot}, from {x} on"), (share, 0.0)) {
                 continue;
             }
+            // A fresh table for each point, so that no point depends on another.
             let rows = contender.make(2, size.inserts)?;
             insert(&*rows, size, threads, seed)?;
             let rate = mixed(&*rows, &series, size, mix, threads, seed)?;
@@ -387,6 +397,7 @@ fn stacks(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Outcome {
         let name = &contender.name;
         let rows = contender.make(2, size.inserts)?;
         let mut hand = rows.hand();
+        // The same keys for all, inserted in order.
         (1..=keys).for_each(|key| hand.insert(key, value(key)));
         for &threads in &counts {
             run.progress.at(name);
@@ -429,6 +440,7 @@ enum Access {
 fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Outcome {
     let world = larder::api::Larder::new();
     let created = |e: larder::Error| Failure::Impossible(e.to_string());
+    // Named tables, since a registry finds them by name.
     let tables: Vec<_> = (0..TABLES)
         .map(|i| world.table(&format!("registry_{i}")).named().create())
         .collect::<Result<_, _>>()
@@ -441,6 +453,7 @@ fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Outcome
         }
     }
     let named = tables.iter().map(|t| (t.engine_table().name(), t.clone()));
+    // Three ways to a table: none, Larder's registry, and what a simple program would have.
     let ways = [
         ("handle", Access::Handle),
         ("Larder's registry, without locks", Access::Engine),
@@ -487,9 +500,11 @@ fn found(
     for _ in 0..operations {
         let at = random.below(TABLES as u64) as usize;
         let key = random.below(keys) as i64;
+        // The key is encoded each time, as a host does it.
         bytes.clear();
         larder_term::Encoder::new(&mut bytes, larder_term::Mode::Inline).int(key);
         let there = |table: &larder::Table| table.member(who, &bytes);
+        // Only the way to the table differs.
         let met = match way {
             Access::Handle => there(tables[at].engine_table()),
             Access::Engine => world

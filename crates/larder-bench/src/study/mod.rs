@@ -177,6 +177,7 @@ pub fn run(options: &Options, only: &[String], out: Option<PathBuf>) -> Result<(
             names.join(", ")
         ));
     }
+    // Only some studies have sizes. Say so before anything is measured.
     if !options.sizes.is_empty() && !SIZED.contains(&&*options.name) {
         return Err(format!(
             "--sizes is of the studies ets-2003, erlang and transactions alone, and this is '{}'",
@@ -188,6 +189,7 @@ pub fn run(options: &Options, only: &[String], out: Option<PathBuf>) -> Result<(
     for (i, study) in wanted.into_iter().enumerate() {
         if of > 1 {
             let left = left(options, &begin, i, of);
+            // Where this study is among several, and how long the rest takes.
             eprintln!("[{} of {of}]{left}", i + 1);
         }
         one(study, options, only, &out).map_err(|failure| format!("{}: {failure}", study.name))?;
@@ -215,6 +217,7 @@ fn one(study: &Plan, options: &Options, only: &[String], out: &Path) -> Outcome 
     eprintln!("{}: {} ({})", study.name, study.title, run.scale.name());
     let outcome = (study.run)(&mut run);
     run.progress.end();
+    // A failed study leaves no results behind, not even those of its first turns.
     if outcome.is_err() {
         run.take_back();
     }

@@ -58,6 +58,7 @@ fn run(run: &mut Run) -> Outcome {
     let contenders = run.contenders(contenders())?;
     let runs = run.runs(run.scale.pick(1, 3, 3));
     let counts = run.thread_counts();
+    // The scenarios with one thread and with all. Others would take too long.
     let ends: Vec<_> = counts
         .iter()
         .copied()
@@ -97,6 +98,7 @@ fn disjoint(
 ) -> Outcome {
     let fits = |c: &&Contender| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0);
     let contenders: Vec<_> = contenders.iter().filter(fits).collect();
+    // One, two and four threads, each with a range of its own.
     let counts = [1, 2, 4];
     let (part, steps) = ("disjoint inserts", (&contenders[..], counts.len()));
     run.in_turns(part, (runs, share), steps, |run, _, contender| {
@@ -106,13 +108,17 @@ fn disjoint(
         }
         for threads in counts {
             run.progress.at(name);
+            // A fresh table, so that each number of threads does the same work.
             let rows = contender.make(1, n)?;
             let part = (n / threads) as u64;
             let done = workers::work(threads, None, |worker| {
                 let (mut hand, from) = (rows.hand(), worker.number as u64 * part);
+                // Ascending keys, in ranges that don't meet. In a tree with one lock the threads
+                // wait, and in others they don't.
                 (from + 1..=from + part).for_each(|key| hand.insert(key, key));
                 Ok(())
             })?;
+            // The check: a traversal, and the count of the table.
             let (all, counted) = (part * threads as u64, rows.counted());
             rows::whole(traverse(&mut *rows.hand()), all)
                 .map_err(|what| Failure::wrong(name, what))?;
@@ -180,6 +186,7 @@ fn scenarios(
     (contenders, counts): (&[Contender], &[usize]),
 ) -> Outcome {
     let order = shuffled(range, run.seed);
+    // Each scenario with each contender.
     let pairs = |scenario| {
         contenders
             .iter()
@@ -226,11 +233,13 @@ fn rate_of(
     let (name, mix, half) = (&contender.name, Mix::new(*percent), order.len() / 2);
     let rows = contender.make(1, half)?;
     let mut hand = rows.hand();
+    // Half of the keys in random order. The other half is inserted and deleted.
     for &key in &order[..half] {
         hand.insert(u64::from(key) + 1, 0);
     }
     let range = order.len() as u64;
     let done = workers::work(threads, Some(Duration::from_millis(ms)), |worker| {
+        // Random numbers of the thread's own.
         let mut random = Random::new(seed ^ (worker.number as u64) << 40);
         let (mut hand, mut operations) = (rows.hand(), 0u64);
         // At least once: a thread may come late to a short time.
@@ -253,8 +262,10 @@ fn rate_of(
         }
         Ok(operations)
     })?;
+    // Without changes exactly the first half is there.
     let kept = (!mix.changes()).then_some(half);
     let there = rows::sound(&*rows, name, (range, |key| key), kept)?;
+    // All ways to count must agree.
     let scanned = hand.count_all() as usize;
     Failure::unless(scanned == there, name, || {
         format!("{there} rows are found, {scanned} scanned")
@@ -299,6 +310,7 @@ fn counters(run: &mut Run, (runs, share): (usize, f64), counts: &[usize]) -> Out
     let (range, ms) = run
         .scale
         .pick((2_000, 8), (50_000, 100), (1_000_000, 3_000));
+    // Each structure twice: with counters in many places, and in one.
     let mut all = Vec::new();
     for contender in [
         Contender::default_set(),
@@ -318,6 +330,7 @@ fn counters(run: &mut Run, (runs, share): (usize, f64), counts: &[usize]) -> Out
         let name = &contender.name;
         for &threads in counts {
             run.progress.at(name);
+            // Only inserts and deletions, each of which changes the counter.
             let rate = rate_of(contender, &SCENARIOS[0], &order, threads, ms, seed)?;
             run.figure("counters", name, threads, rate);
             run.progress.step();

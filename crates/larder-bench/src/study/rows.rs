@@ -74,11 +74,13 @@ pub fn sound(
     expected: Option<usize>,
 ) -> Outcome<usize> {
     let (mut hand, mut there) = (rows.hand(), 0);
+    // Each key is looked up by itself, so that no entry is hidden by a fault of scans.
     for key in 1..=keys {
         let found = hand.get(key);
         right(found, key, value(key), name)?;
         there += usize::from(found.is_some());
     }
+    // Tables may not count their rows.
     let counted = rows.counted().unwrap_or(there);
     let right = counted == there && expected.is_none_or(|n| n == there);
     Failure::unless(right, name, || {
@@ -126,6 +128,7 @@ pub struct EngineRows {
 impl EngineRows {
     /// An empty table for rows of one or two elements.
     pub fn new(ask: &Ask, arity: usize) -> Result<EngineRows, Error> {
+        // A program of its own in miniature: a world, a table, and an owner.
         let larder = Larder::new();
         let builder = larder.table("study").structure(&ask.structure);
         let mut builder = match ask.kind {
@@ -249,10 +252,12 @@ impl<const FORGETS: bool> EngineHand<'_, FORGETS> {
         let result = with_local(|local| {
             self.table
                 .step_to_key(local, self.who, from, Direction::Forward, |key| {
+                    // A key is stored as a number or as a term. Both may be integers.
                     found = key.int().or_else(|| key.term().as_int());
                     0
                 })
         });
+        // `Err` means that the key the step begins at is gone.
         match (result, found) {
             (Ok(true), Some(key)) => Next::Key(key as u64),
             (Ok(_), _) => Next::End,
@@ -263,9 +268,11 @@ impl<const FORGETS: bool> EngineHand<'_, FORGETS> {
 
 impl<const FORGETS: bool> Hand for EngineHand<'_, FORGETS> {
     fn insert(&mut self, key: u64, value: u64) {
+        // For tests of the study: some rows are lost.
         if FORGETS && key % 89 == 11 {
             return;
         }
+        // The object is encoded as a host does it, into memory that is used again.
         let form = self.table.key_form();
         let mut encoder = ObjectEncoder::new(&mut self.object, self.arity, 1, form, false);
         encoder.key(|e| e.int(key as i64));
@@ -299,6 +306,7 @@ impl<const FORGETS: bool> Hand for EngineHand<'_, FORGETS> {
 
     fn add(&mut self, key: u64) -> Option<u64> {
         self.set_key(key);
+        // One addition to the second element.
         let (op, mut sum) = (CounterOp::new(2, Number::Int(1)), None);
         let done = with_local(|local| {
             let ops = std::iter::once(Ok(&op));

@@ -105,6 +105,7 @@ impl Run {
             clock: clock(study, options),
             ..begun
         };
+        // What was asked for is part of the result, so that it can be repeated.
         run.setting("scale", run.scale.name());
         run.setting("seed", run.seed);
         run.setting("threads", run.threads);
@@ -152,8 +153,11 @@ impl Run {
         mut each: impl FnMut(&mut Run, u64, &T) -> Outcome,
     ) -> Outcome {
         let mut turns = self.clock.turns(runs, share);
+        // Turns are outside: what disturbs the machine for a while disturbs all items and not one.
         while let Some(turn) = self.turn(part, &mut turns)? {
             self.begin_turn(part, turn, items.len() * steps);
+            // Each turn begins with another item, since the first one of a turn may be colder than
+            // the others.
             for item in rotated(items, turn) {
                 each(self, self.seed + turn as u64, item)?;
             }
@@ -296,6 +300,7 @@ impl Run {
         value: f64,
         source: &str,
     ) {
+        // A published figure has the unit of its plot, or it couldn't be compared.
         let (_, unit, _) = self.plot(plot);
         self.result.published.push(Published {
             plot: plot.into(),
@@ -318,6 +323,7 @@ impl Run {
     /// Whether so many bytes can be had; if not, says so of `what`, once.
     pub fn fits(&mut self, what: &str, bytes: f64) -> bool {
         let free = memory::free();
+        // Say it once for each thing that doesn't fit.
         let begin = format!("{what}: would take about ");
         if bytes > free
             && !self
@@ -354,9 +360,11 @@ impl Run {
 
     /// What was found so far.
     fn found(&self) -> result::Study {
+        // The figures of the runs become a median with a spread.
         let points: Vec<_> = self.figures.iter().map(|f| self.point(f)).collect();
         let mut plots: Vec<_> = self.plots.iter().map(|(plot, ..)| plot.clone()).collect();
         let published = &self.result.published;
+        // A plot without points isn't shown.
         plots.retain(|plot| {
             points.iter().any(|p| p.plot == plot.id) || published.iter().any(|p| p.plot == plot.id)
         });
@@ -425,6 +433,7 @@ pub fn table(study: &result::Study) -> String {
         format!("  {series:36} {x:>24} {y:>14.3} {unit:12} {rest}\n")
     };
     let mut text = String::new();
+    // Ours first, and then the published figures of the same plot.
     for plot in &study.plots {
         text += &format!("\n{} ({})\n", plot.title, plot.y_label);
         for p in study.points.iter().filter(|p| p.plot == plot.id) {

@@ -75,6 +75,7 @@ fn run(run: &mut Run) -> Outcome {
             "no type of table is called so (--only)".into(),
         ));
     }
+    // Three measurements of each kind of table.
     let steps = (&kinds[..], 3);
     run.in_turns(
         "snapshots",
@@ -85,6 +86,7 @@ fn run(run: &mut Run) -> Outcome {
                 return Ok(());
             }
             run.progress.at(name);
+            // The three measurements work on one table, in this order.
             let t = Filled::new(*kind, rows, seed);
             for measure in [writes, reads, taking] {
                 measure(run, name, &t)?;
@@ -129,6 +131,7 @@ impl EngineHand<'_> {
     fn fold(&mut self) -> (u64, usize) {
         let table = self.table;
         let (mut sum, mut rows, mut last) = (0, 0, None);
+        // Batch by batch: each begins behind the last key of the one before.
         loop {
             let before = rows;
             let from = last.map(|key| {
@@ -142,6 +145,7 @@ impl EngineHand<'_> {
                 sum += value.map_or(NOTHING, |value| value as u64);
             };
             sure(table.fold(self.who, from, Direction::Forward, 1000, &mut show));
+            // A batch without rows is the end.
             if rows == before {
                 return (sum, rows);
             }
@@ -181,16 +185,20 @@ impl Filled {
 /// Writes over rows, without a snapshot, for the first time since one, and again.
 fn writes(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
     let keys = t.some(200_000);
-    // What a first pass would pay alone.
+    // The first pass pays for what no later one needs. The clock starts with the second pass.
     t.write(keys, 1);
     run.figure("writes", "no snapshot", kind, t.write(keys, 2));
     let snapshot = t.snapshot();
+    // The first write of a row keeps its old version for the snapshot. Later ones don't.
     run.figure("writes", "first touch", kind, t.write(keys, 3));
     run.figure("writes", "later touch", kind, t.write(keys, 4));
+    // How many versions are kept, for each row that was written.
     let (_, kept) = t.made.table.engine_table().snapshots();
     run.figure("kept", "snapshot", kind, kept as f64 / keys.len() as f64);
     drop(snapshot);
+    // Dropping the snapshot must make writes as fast as before.
     run.figure("writes", "no snapshot any more", kind, t.write(keys, 5));
+    // All rows are zero again, for the next measurement.
     t.write(&t.order, 0);
     Ok(())
 }
@@ -202,9 +210,11 @@ fn reads(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
     let mut before = 0;
     let lookups: Vec<u32> = shuffled(t.rows, 7).into_iter().take(200_000).collect();
     for changed in CHANGED {
+        // Each step changes more keys. The snapshot still sees zeros only.
         let changed = changed.min(t.rows / 2);
         t.write(&t.order[before..changed.max(before)], 1);
         before = changed.max(before);
+        // The table has one for each changed key. So sums say what was seen.
         let x = grouped(changed);
         // In turns, and the second time counts: the first brings memory near.
         for round in 0..2 {
@@ -219,6 +229,8 @@ fn reads(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
                 });
                 let (scanned, scan) = timed(|| hand.count(1));
                 let ((sum, rows), fold) = timed(|| hand.fold());
+                // Lookups are random, so of these it is only known whether any changed key was
+                // seen. Scans and folds must see exactly the changed ones.
                 let right = (found == 0) == (expected == 0)
                     && found < NOTHING
                     && scanned == expected
@@ -246,9 +258,11 @@ fn reads(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
 /// Takes snapshots while two threads write: how long it takes, and how long they wait.
 fn taking(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
     let time = Duration::from_millis(run.scale.pick(20, 500, 2_000));
+    // Without snapshots first, to compare with.
     for snapshots in [false, true] {
         let done = workers::work(3, Some(time), |worker| {
             let mut longest = Vec::new();
+            // Two writers note the longest write. The third thread takes snapshots.
             if worker.number < 2 {
                 let (mut hand, mut random) =
                     (t.made.engine_hand(), Random::new(worker.number as u64));
@@ -268,11 +282,13 @@ fn taking(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
                         longest.push(begin.elapsed().as_secs_f64() * 1e6);
                         drop(snapshot);
                     }
+                    // A snapshot every two milliseconds.
                     std::thread::sleep(Duration::from_millis(2));
                 }
             }
             Ok(longest)
         })?;
+        // The longest of both writers' writes.
         let [_, most] = ends(&done.results[..2].concat());
         let series = ["without", "with snapshots"][usize::from(snapshots)];
         run.figure("waiting", series, kind, most);

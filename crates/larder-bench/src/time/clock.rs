@@ -86,8 +86,10 @@ impl Clock {
     /// The number of the next turn, if there is time for one.
     pub fn turn(&self, turns: &mut Turns) -> Option<usize> {
         let now = self.began.elapsed();
+        // How long the last turn took is how long the next one may take.
         let last = now.saturating_sub(turns.began);
         let in_time = match turns.next {
+            // The first turn is done in any case, unless an end was asked for and is over.
             0 => !self.is_over(turns.share, 0.0),
             _ => turns.end.is_none_or(|end| now + last <= end),
         };

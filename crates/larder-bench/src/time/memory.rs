@@ -38,11 +38,14 @@ fn allowed() -> f64 {
         let text = fs::read_to_string(format!("{folder}/{name}")).ok()?;
         text.trim().parse().ok()
     };
+    // The page cache of the group counts as used, though the system takes it back when memory is
+    // needed.
     let files = || {
         let text = fs::read_to_string(format!("{folder}/memory.stat")).ok()?;
         let pages = |name| kib(&text, name);
         Some(pages("inactive_file ")? + pages("active_file ")?)
     };
+    // Without a control group, or without a limit, only the system's memory counts.
     match (number("memory.max"), number("memory.current")) {
         (Some(most), Some(now)) => most - now + files().unwrap_or(0.0),
         _ => f64::INFINITY,

@@ -40,22 +40,27 @@ pub fn work<T: Send>(
     time: Option<Duration>,
     job: impl Fn(Worker<'_>) -> Outcome<T> + Sync,
 ) -> Outcome<Done<T>> {
+    // All threads, and this one, meet before the work begins.
     let (stop, start) = (AtomicBool::new(false), Barrier::new(threads + 1));
     let cores = core_affinity::get_core_ids().unwrap_or_default();
     scope(|scope| {
         let workers: Vec<_> = (0..threads)
             .map(|number| {
                 let (stop, start, job) = (&stop, &start, &job);
+                // Each thread has a core of its own, as long as there are enough.
                 let core = cores.get(number % cores.len().max(1)).copied();
                 scope.spawn(move || {
                     core.map(core_affinity::set_for_current);
                     start.wait();
+                    // Each thread notes its own times. The clock runs from the first begin to the
+                    // last end.
                     let begin = Instant::now();
                     let result = job(Worker { number, stop });
                     result.map(|done| (done, begin, Instant::now()))
                 })
             })
             .collect();
+        // All threads are ready. From here on the time runs.
         start.wait();
         if let Some(time) = time {
             sleep(time);

@@ -175,6 +175,8 @@ impl Index {
             want,
             ..Batch::default()
         };
+        // Keys are fixed in length and big-endian, so a key's bytes are its position in a sorted
+        // index.
         let mut at = from.map_or(Vec::new(), |from| from.to_be_bytes().to_vec());
         loop {
             let start = match at.is_empty() {
@@ -192,6 +194,7 @@ impl Index {
             if batch.done {
                 return;
             }
+            // Continue where the batch ended. Both vectors keep their memory.
             std::mem::swap(&mut at, &mut batch.resume);
         }
     }

@@ -51,6 +51,7 @@ impl Memcached {
         if line == b"END" {
             return Ok(None);
         }
+        // Copy the line, since the buffer is needed for the value.
         let text = String::from_utf8_lossy(line).into_owned();
         let words: Vec<&str> = text.split(' ').collect();
         let (key, length) = match words[..] {
@@ -63,6 +64,7 @@ impl Memcached {
         let (Ok(key), Ok(length)) = (key, length) else {
             return Err(strange("memcached", text.as_bytes()));
         };
+        // Exactly as many bytes as the line has said, whatever they are.
         self.server.bytes(length, out)?;
         Ok(Some(key))
     }
@@ -83,6 +85,7 @@ impl Peer for Memcached {
     }
 
     fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble> {
+        // Many keys in each command, and all commands in one write.
         for part in keys.chunks(AT_ONCE) {
             self.server.request.extend_from_slice(b"get");
             for key in part {
@@ -110,6 +113,7 @@ impl Peer for Memcached {
     }
 
     fn append(&mut self, keys: &[u64], piece: &[u8]) -> Result<bool, Trouble> {
+        // First try to append to all keys, in one write.
         keys.iter()
             .for_each(|key| self.store("append", 'b', *key, piece));
         self.server.send()?;

@@ -62,6 +62,7 @@ impl Server {
             let from = to.try_clone().map_err(|error| error.to_string())?;
             Ok((to, BufReader::with_capacity(1 << 16, from)))
         });
+        // The program runs, but doesn't listen. Don't leave it behind.
         let (to, from) = ways.map_err(|why| {
             stop(&mut child);
             absent(why)
@@ -125,11 +126,13 @@ fn connect(port: u16, child: &mut Child) -> Result<TcpStream, String> {
     loop {
         if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
             let limit = Some(Duration::from_secs(60));
+            // Without delay: each request is sent as a whole, and the answer is waited for.
             let set = stream
                 .set_nodelay(true)
                 .and_then(|()| stream.set_read_timeout(limit));
             return set.map(|()| stream).map_err(|error| error.to_string());
         }
+        // Say that the program ended, and don't wait for the time to be over.
         if let Ok(Some(status)) = child.try_wait() {
             return Err(format!("it ended at once: {status}"));
         }

@@ -60,6 +60,7 @@ impl Peer for Redis {
     }
 
     fn get(&mut self, keys: &[u64], values: &mut [u64]) -> Result<usize, Trouble> {
+        // All commands in one write, and then all replies.
         for key in keys {
             self.command(&[b"GET", &key.to_be_bytes()]);
         }

@@ -60,6 +60,7 @@ pub(super) fn stores(run: &Run) -> Outcome<Vec<Named>> {
             Box::new(|_| Box::new(BTreeMap::<u64, Vec<u8>>::new())),
         ),
     ];
+    // All other structures, with the options that fit this number of entries.
     for structure in structures() {
         let order = if structure.ordered {
             Order::Key
@@ -75,6 +76,7 @@ pub(super) fn stores(run: &Run) -> Outcome<Vec<Named>> {
         all.push(named(structure.name, make));
     }
     all.retain(|s| run.only.has(&s.name));
+    // A store that forgets some keys, to see that the study notices.
     if run.plant {
         let planted = default(false);
         all.push(named(

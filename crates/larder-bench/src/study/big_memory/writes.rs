@@ -67,10 +67,12 @@ pub(super) fn appends(run: &mut Run, stores: &[Named]) -> Outcome {
     run.setting("append writes", writes);
     run.plots(APPENDS, &[("keys", &keys.to_string())]);
     run.published("append-rate", "asked for", "full speed", ASKED / 1e6, USERS);
+    // The popularity of keys by Zipf's law, the same for all stores.
     let popular = Popular::new(keys, run.seed);
     run.progress.part("big-memory, appends", stores.len());
     for (i, store) in stores.iter().enumerate() {
         run.progress.at(&store.name);
+        // What the values take, with what growing them by copying leaves behind.
         let bytes = writes as f64 * PIECE as f64 * 2.5 + keys as f64 * 250.0;
         let what = format!("appends, {}", store.name);
         if !run.is_over(&what, (1.0, 0.0)) && run.fits(&what, bytes) {
@@ -111,13 +113,16 @@ impl Pace {
 }
 
 fn append(run: &mut Run, named: &Named, popular: &Popular, pace: Pace) -> Outcome {
+    // First at full speed, which gives the rate. Then when they are due, which gives the latencies.
     let mut store = (named.make)(popular.order.len());
     let mut random = Random::new(run.seed);
     let mut counts = vec![0u32; popular.order.len()];
     let (begin, mut done) = (Instant::now(), 0);
+    // At least one write, even if the time is over.
     while !pace.is_over(done, begin) || done == 0 {
         let rank = popular.zipf.next(&mut random);
         let key = random_key(u64::from(popular.order[rank]));
+        // Count the writes of each key, for the check.
         counts[rank] += 1;
         store.append(key, &piece(key), MOST);
         done += 1;
@@ -128,6 +133,7 @@ fn append(run: &mut Run, named: &Named, popular: &Popular, pace: Pace) -> Outcom
     let (paced, achieved) = paced(&mut *store, popular, &mut random, pace.seconds);
     let x = "200,000 a second asked for";
     run.figure("append-rate", &named.name, x, achieved / 1e6);
+    // High quantiles, since a table that sometimes stops is slow in these only.
     for (x, part) in [
         ("50 %", 0.5),
         ("90 %", 0.9),
@@ -150,6 +156,7 @@ fn appended(store: &mut dyn Store, name: &str, popular: &Popular, counts: &[u32]
         let key = random_key(u64::from(popular.order[rank]));
         out.clear();
         let found = store.get(key, &mut out);
+        // A value that is full begins anew with the next piece.
         let pieces = if count == 0 {
             0
         } else {
@@ -184,6 +191,8 @@ fn paced(
     let patience = Duration::from_secs_f64(3.0 * seconds);
     let begin = Instant::now();
     for i in 0..all {
+        // When a write is due doesn't depend on when the one before ended. So what a slow write
+        // delays counts as slow, too (no coordinated omission).
         let due = Duration::from_secs_f64(i as f64 / ASKED);
         while begin.elapsed() < due {
             std::hint::spin_loop();
@@ -191,6 +200,7 @@ fn paced(
         let key = popular.key(random);
         store.append(key, &piece(key), MOST);
         let end = begin.elapsed();
+        // From when it was due, not from when it began.
         histogram.saturating_record((end - due).as_nanos() as u64);
         if end > patience {
             return (histogram, i as f64 / end.as_secs_f64());
@@ -210,6 +220,7 @@ pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Outcome {
         run.published("sizes", "asked for", size, ASKED / 1e6, USERS);
     }
     let popular = sizes.map(|size| Popular::new((total / size).clamp(64, most), run.seed));
+    // Each size with each store.
     let of = |(size, popular)| stores.iter().map(move |store| (size, popular, store));
     let all: Vec<_> = sizes.into_iter().zip(&popular).flat_map(of).collect();
     let part = "values of all sizes";
@@ -220,6 +231,7 @@ pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Outcome {
         |run, seed, &(size, popular, store)| {
             let what = format!("values of {size} bytes, {}", store.name);
             run.progress.at(&what);
+            // Values, and the room that a structure may need while it grows.
             let bytes = popular.order.len() as f64 * (size as f64 * 2.5 + 250.0);
             if !run.is_over(&what, (1.0, 0.0)) && run.fits(&what, bytes) {
                 let rate = overwrite(store, popular, size, total, seed)?;
@@ -250,11 +262,13 @@ fn overwrite(
 ) -> Outcome<f64> {
     let mut store = (named.make)(popular.order.len());
     let mut value = vec![0; size];
+    // All values are put once before the clock starts.
     for &i in &popular.order {
         let key = random_key(u64::from(i));
         fill(key, &mut value);
         store.put(key, &value);
     }
+    // As many writes as write twice the total, within limits.
     let writes = (2 * total / size).clamp(2_000, popular.order.len().max(20_000));
     let mut random = Random::new(seed);
     let begin = Instant::now();
@@ -264,6 +278,7 @@ fn overwrite(
         store.put(key, &value);
     }
     let rate = writes as f64 / begin.elapsed().as_secs_f64() / 1e6;
+    // Compare a sample of the values with what was written last.
     let mut out = Vec::new();
     for &i in popular
         .order

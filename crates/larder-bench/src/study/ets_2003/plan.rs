@@ -54,16 +54,19 @@ pub fn fitting<'c>(
 ) -> Vec<&'c Contender> {
     let (mut planned, mut late) = (0.0, Vec::new());
     let mut fit = Vec::new();
+    // In order, so that the most important ones get the time that there is.
     for contender in all {
         let name = &contender.name;
         let what = format!("{} keys, {name}", grouped(n));
         let seconds = taken.seconds(name, n);
         // Without `set` there is nothing to be relative to.
         let patient = run.scale == Extent::Full || name == SET || n <= Taken::ALWAYS;
+        // In a quick study, a large size is left out if it would take longer than there is time.
         if !patient && !run.clock.has_time(planned + seconds) {
             late.push(format!("{name} ({seconds:.0} s)"));
             continue;
         }
+        // A structure that grows needs more memory for a moment than it has afterwards.
         let bytes = n as f64 * taken.bytes(name) * Taken::PEAK;
         if !run.is_over(&what, (1.0, seconds)) && run.fits(&what, bytes) {
             planned += seconds;
