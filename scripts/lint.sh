@@ -27,10 +27,20 @@ clippy() {
   cargo clippy --quiet --locked --workspace --all-targets --features larder-bench/peers --target-dir "$TARGET" -- -D warnings
 }
 
-# The engine without the structures of the studies.
-clippy_alone() {
-  cargo clippy --quiet --locked -p larder --no-default-features --lib --target-dir "$TARGET" \
-    -- -D warnings
+# The engine without features, and with one each.
+clippy_features() {
+  local feature
+  for feature in '' etf files serde studies; do
+    cargo clippy --quiet --locked -p larder --features "$feature" --lib --target-dir "$TARGET" \
+      -- -D warnings || return
+  done
+}
+
+# What a Rust program gets that depends on the crate `larder`, without features.
+dependencies() {
+  local crates
+  crates=$(cargo tree --locked -p larder -e normal --prefix none | sed 's/ (.*//' | sort -u) || return
+  [ "$(wc -l <<<"$crates")" -lt 25 ] || { echo "larder and what it depends on are 25 crates or more:"; echo "$crates"; return 1; }
 }
 
 # All Erlang sources once more, with every warning an error.
@@ -109,7 +119,8 @@ check "names in pages" scripts/names.sh
 check "oldest Rust" msrv
 check "cargo fmt" fmt
 check "cargo clippy" clippy
-check "clippy, engine alone" clippy_alone
+check "clippy, features" clippy_features
+check "dependencies" dependencies
 check "rustdoc" rustdoc
 check "mix format" elixir_format
 check "erlc warnings" erlang_warnings

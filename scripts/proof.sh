@@ -55,7 +55,7 @@ erlang() {
   LARDER_ONLY=$1 erl -noinput +P 1000000 -pa _build/larder/ebin _build/tests -s larder_test_runner main
 }
 linearisability() {
-  LARDER_SOAK=$TIMES cargo test --release --quiet --locked -p larder-index -p larder-studies -p larder --test linearizability --target-dir "$TARGET" -- --nocapture
+  LARDER_SOAK=$TIMES cargo test --release --quiet --locked -p larder-index -p larder-studies -p larder --features larder/studies --test linearizability --target-dir "$TARGET" -- --nocapture
 }
 export -f erlang linearisability
 export TIMES TARGET MINUTES
@@ -66,8 +66,8 @@ stage faults "kills at every yield point, files, disks, reload, hostile data" 72
   env LARDER_FAULT_SAY=1 LARDER_FAULT_ROWS=20000 LARDER_CASES="$CASES" bash -c 'erlang fault,hostile'
 stage differential "random commands and specifications beside ets, new ones" 10800 \
   env LARDER_SEED=random LARDER_CASES="$CASES" bash -c 'erlang diff_,conc_,structures'
-stage alone "the engine without the structures of the studies" 3600 \
-  cargo test --quiet --locked -p larder --no-default-features --lib --test operations --target-dir "$TARGET"
+stage alone "the engine without features" 3600 \
+  cargo test --quiet --locked -p larder --lib --test operations --target-dir "$TARGET"
 stage linearisability "histories of threads, every structure" 7200 bash -c linearisability
 stage model "interleavings of index, structures and tables" 7200 scripts/model.sh --long
 stage memcheck "the library in an emulator under valgrind" 3600 scripts/memcheck.sh

@@ -115,15 +115,15 @@ by_exunit() {
 
 # --- the stages -----------------------------------------------------------------------------------
 
-# All crates, and the examples of their documentation; then the operations of the engine without the
-# structures of the studies (`make proof` runs its unit tests so, too). The programs of the crates'
+# All crates with all features, and the examples of their documentation; then the operations of the
+# engine without features (`make proof` runs its unit tests so, too). The programs of the crates'
 # examples/ are compiled by clippy.
 rust() {
   local failed=0
   cargo test --quiet --no-fail-fast --locked --workspace --tests --target-dir "$TARGET" || failed=1
   cargo test --quiet --no-fail-fast --locked --workspace --doc --target-dir "$TARGET" || failed=1
-  cargo test --quiet --locked -p larder --no-default-features --test operations \
-    --target-dir "$TARGET" && [ "$failed" = 0 ]
+  cargo test --quiet --locked -p larder --test operations --target-dir "$TARGET" &&
+    [ "$failed" = 0 ]
 }
 # The library, and all the Erlang that the stages share: none compiles it beside another.
 build() { "$MAKE" --no-print-directory build demo-beams bench-beams test-beams; }

@@ -80,12 +80,16 @@
 //! `unsafe` code is only in [`blob`], where handles become pointers, and in [`object`], which
 //! passes the handles of values to it.
 
+#![cfg_attr(docsrs, feature(doc_cfg))]
+
 pub mod atom;
 pub mod blob;
 mod compare;
 mod contents;
 mod convert;
 mod encoder;
+#[cfg(feature = "etf")]
+#[cfg_attr(docsrs, doc(cfg(feature = "etf")))]
 pub mod etf;
 pub mod hash;
 mod host;
@@ -117,6 +121,7 @@ pub use macros::Literal;
 pub use map_edit::MapEdit;
 pub use map_order::{key_order, DuplicateKey};
 pub use node::{Node, NodeName};
+pub use num_bigint::BigInt;
 pub use skip::{head, skip};
 pub use term::{AsTerm, Incomplete, NotFinite, Term, TermBuf};
 pub use utf8::utf8;

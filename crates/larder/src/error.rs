@@ -2,9 +2,15 @@
 //!
 //! An [`enum@Error`] takes two words, so that results of operations are passed in registers.
 
+#[cfg(feature = "files")]
+mod file;
+
 use larder_term::{Atom, TryFromTermError};
 use std::fmt;
 use std::ops::Deref;
+
+#[cfg(feature = "files")]
+pub use file::FileError;
 
 /// The reason why an operation was refused. It has changed nothing, unless the documentation of a
 /// job says otherwise.
@@ -79,6 +85,8 @@ pub enum Error {
     /// where.
     BadSpec(Reason),
     /// A file could not be written or read.
+    #[cfg(feature = "files")]
+    #[cfg_attr(docsrs, doc(cfg(feature = "files")))]
     File(Box<FileError>),
 }
 
@@ -138,6 +146,7 @@ impl fmt::Display for Error {
             | Error::SystemLimit(text)
             | Error::WrongType(text)
             | Error::BadSpec(text) => text,
+            #[cfg(feature = "files")]
             Error::File(error) => return error.fmt(f),
         })
     }
@@ -147,6 +156,7 @@ impl std::error::Error for Error {}
 
 const _: () = assert!(size_of::<Result<usize, Error>>() <= 16);
 
+#[cfg(feature = "files")]
 impl From<FileError> for Error {
     fn from(error: FileError) -> Self {
         Error::File(Box::new(error))
@@ -180,80 +190,5 @@ impl fmt::Display for Reason {
 impl From<String> for Reason {
     fn from(text: String) -> Self {
         Reason(Box::new(text.into()))
-    }
-}
-
-/// The errors of reading or writing the file of a table.
-#[derive(Clone, Debug, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum FileError {
-    /// The file doesn't begin like the file of a table.
-    NotLarder,
-    /// The file was written by a later version of Larder.
-    NewerVersion {
-        /// The file's version.
-        found: u16,
-        /// The newest version that can be read.
-        known: u16,
-    },
-    /// The file ends before its end mark.
-    CutShort,
-    /// A checksum is wrong, or the content is invalid; the text says what.
-    Damaged(String),
-    /// The number of objects differs from that in the footer.
-    Count {
-        /// The number in the footer.
-        expected: u64,
-        /// The number of objects that were read.
-        found: u64,
-    },
-    /// The file would create more atoms than the loader allows.
-    Atoms {
-        /// The maximum number of new atoms.
-        most: usize,
-    },
-    /// An error of the operating system.
-    Io {
-        /// What was being done.
-        what: String,
-        /// The kind of the system's error.
-        kind: std::io::ErrorKind,
-    },
-}
-
-impl fmt::Display for FileError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            FileError::NotLarder => f.write_str("not a Larder table file"),
-            FileError::NewerVersion { found, known } => write!(
-                f,
-                "the file has format version {found}; this Larder reads versions up to {known}"
-            ),
-            FileError::CutShort => f.write_str("the file is cut short"),
-            FileError::Damaged(what) => write!(f, "the file is damaged: {what}"),
-            FileError::Count { expected, found } => write!(
-                f,
-                "the file should hold {expected} objects and holds {found}"
-            ),
-            FileError::Atoms { most } => {
-                write!(f, "the file would make more than {most} new atoms")
-            }
-            FileError::Io { what, kind } => write!(f, "{what}: {kind}"),
-        }
-    }
-}
-
-impl std::error::Error for FileError {}
-
-impl FileError {
-    /// Makes an error of one of the operating system.
-    pub(crate) fn io(what: impl Into<String>, error: &std::io::Error) -> Self {
-        if error.kind() == std::io::ErrorKind::UnexpectedEof {
-            return FileError::CutShort;
-        }
-        FileError::Io {
-            what: what.into(),
-            kind: error.kind(),
-        }
     }
 }

@@ -3,12 +3,11 @@
 //!
 //! The tables are those of Erlang's `ets`: set, ordered_set, bag and duplicate_bag, with access
 //! rights, owners and heirs, atomic counters, atomic list inserts, match specifications and files.
-//! Programs in Rust begin with [`api`]; a host to another language works with [`Engine`] and
-//! [`Table`], on encoded bytes and in slices.
+//! Programs in Rust begin with the [`prelude`], whose types [`api`] explains. A host to another
+//! language works with [`Engine`] and [`Table`], on encoded bytes and in slices.
 //!
 //! ```
-//! use larder::api::Larder;
-//! use larder_term::term;
+//! use larder::prelude::*;
 //!
 //! # fn main() -> Result<(), larder::Error> {
 //! let stock = Larder::new().table("stock").ordered_set().create()?;
@@ -18,6 +17,19 @@
 //! assert_eq!(stock.next(&term!(banana))?, Some(term!(pear)));
 //! # Ok(()) }
 //! ```
+//!
+//! # Features
+//!
+//! None is on by default.
+//!
+//! | feature | what it adds | it brings |
+//! |---|---|---|
+//! | `serde` | `typed`: tables whose keys and values are Rust's types | serde, and what derives keys |
+//! | `files` | `Table::save`, `Larder::load`, `file`: tables in files; and `etf` | sha2, crc32fast |
+//! | `etf` | `terms::etf`: Erlang's external term format | flate2 |
+//! | `studies` | `Builder::structure`: the structures of the published studies of `ets`, and their options | larder-studies, hashbrown, triomphe |
+//!
+//! Without a feature, its items are not there: a call of one is an error of the compiler.
 //!
 //! # How it is built
 //!
@@ -37,7 +49,8 @@
 //! | `versions` | tables as of an instant: snapshots; what changes in tables: feeds |
 //! | `ops` | operations by key, each written once |
 //! | [`scan`] | match specifications over many objects, in slices |
-//! | [`mod@file`] | tables in files |
+//! | `file` | tables in files |
+//! | [`terms`] | the types of the term layer that programs need |
 //! | [`api`], [`prelude`] | the interface for programs in Rust; the part of it that most programs need |
 //!
 //! A folder contains a feature. Three files of `batch` (`apply`, `insert`, `latch`) use tables. The
@@ -65,6 +78,7 @@
 //! operation. [`api`] does this by itself.
 
 #![deny(unsafe_code)]
+#![cfg_attr(docsrs, feature(doc_cfg))]
 
 pub mod api;
 mod batch;
@@ -75,6 +89,8 @@ mod change_stamp;
 mod counters;
 mod engine;
 mod error;
+#[cfg(feature = "files")]
+#[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 pub mod file;
 mod fixation;
 mod ids;
@@ -95,16 +111,21 @@ mod store;
 mod stored;
 mod structures;
 mod table;
+pub mod terms;
 mod versions;
 
 #[cfg(feature = "serde")]
+#[cfg_attr(docsrs, doc(cfg(feature = "serde")))]
 pub use api::typed;
 pub use batch::{ListJob, ObjectList};
 pub use bounds::advance_clock;
 pub use budget::{Budget, Step};
 pub use change_stamp::Stamp;
 pub use engine::{Engine, Host, Memory, NoHost};
-pub use error::{Error, FileError, Reason};
+#[cfg(feature = "files")]
+#[cfg_attr(docsrs, doc(cfg(feature = "files")))]
+pub use error::FileError;
+pub use error::{Error, Reason};
 pub use fixation::{FixTime, Fixed};
 pub use ids::{ByNumber, OwnerId, TableId, Who};
 pub use indexes::{
@@ -126,7 +147,7 @@ pub use versions::{
 };
 
 pub use larder_index::{Allocator, Direction, Guard, TOGETHER};
-pub use larder_term::TryFromTermError;
+pub use terms::{term, Atom, Term, TryFromTermError};
 
 /// The README's Rust, so that it compiles and runs.
 #[cfg(all(doctest, feature = "serde"))]

@@ -220,6 +220,7 @@ impl Options {
     }
 
     /// The structure and its options as one text, for files: `catree(over=btree,m=32)`.
+    #[cfg(any(test, feature = "files"))]
     pub(crate) fn structure_text(&self) -> String {
         let options: Vec<_> = self
             .structure_options
@@ -238,6 +239,7 @@ impl Options {
     }
 
     /// Parses the result of `structure_text`. Invalid options are detected later, by `check`.
+    #[cfg(any(test, feature = "files", feature = "studies"))]
     pub(crate) fn set_structure_text(&mut self, text: &str) {
         let (name, rest) = text.split_once('(').unwrap_or((text, ""));
         self.structure = Cow::Owned(name.to_owned());

@@ -7,7 +7,7 @@
 //! | `Typed`, `OrderedKey` | tables of Rust's types, with the feature `serde` |
 
 pub use crate::api::{Builder, Larder, Snapshot, Table};
+pub use crate::terms::{term, Atom, Term};
 #[cfg(feature = "serde")]
 pub use crate::typed::{OrderedKey, Typed};
 pub use crate::Error;
-pub use larder_term::{term, Atom, Term};

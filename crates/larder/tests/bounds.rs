@@ -418,12 +418,6 @@ fn bounds_are_set_and_refused() {
     assert_eq!(plain.engine_table().bounds(), None);
     let bag = larder.table("bag").bag().ttl(units(1)).create();
     assert!(matches!(bag, Err(Error::BadOption(_))));
-    let tree = larder
-        .table("tree")
-        .ordered_set()
-        .structure("avl")
-        .ttl(units(1));
-    assert!(matches!(tree.create(), Err(Error::BadOption(_))));
     let t = larder
         .table("t")
         .bounds(Bounds::default())
@@ -445,6 +439,19 @@ fn bounds_are_set_and_refused() {
     assert!(!t.contains(&term!(3)).unwrap());
 }
 
+/// Objects on a structure of the studies don't expire.
+#[cfg(feature = "studies")]
+#[test]
+fn structures_of_the_studies_have_no_bounds() {
+    let larder = Larder::new();
+    let tree = larder.table("tree").ordered_set().structure("avl");
+    assert!(matches!(
+        tree.ttl(units(1)).create(),
+        Err(Error::BadOption(_))
+    ));
+}
+
+#[cfg(feature = "files")]
 #[test]
 fn a_file_has_what_is_not_expired() {
     let _alone = alone();

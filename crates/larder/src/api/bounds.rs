@@ -17,7 +17,7 @@ pub(super) fn ms(time: Option<Duration>) -> Option<u64> {
 /// ```
 /// use larder::api::Larder;
 /// use larder::TimeLeft;
-/// use larder_term::term;
+/// use larder::term;
 /// use std::time::Duration;
 ///
 /// # fn main() -> Result<(), larder::Error> {

@@ -68,7 +68,7 @@ struct Bell {
 ///
 /// ```
 /// use larder::api::{Event, Larder};
-/// use larder_term::term;
+/// use larder::term;
 ///
 /// # fn main() -> Result<(), larder::Error> {
 /// let stock = Larder::new().table("stock").create()?;
@@ -277,7 +277,7 @@ impl Table {
     ///
     /// ```
     /// use larder::api::{Event, FeedOptions, Larder};
-    /// use larder_term::term;
+    /// use larder::term;
     ///
     /// # fn main() -> Result<(), larder::Error> {
     /// let stock = Larder::new().table("stock").create()?;

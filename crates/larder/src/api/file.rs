@@ -8,6 +8,7 @@ use larder_term::NodeName;
 use std::path::Path;
 use std::sync::Arc;
 
+#[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 impl Table {
     /// Saves the table to a file, and replaces the file of that name, if there is one. The old file
     /// stays in place until the new one is complete and on disk.
@@ -39,6 +40,7 @@ impl Table {
     }
 }
 
+#[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 impl Larder {
     /// Creates a table from a file. The whole file is verified before the first tuple is loaded.
     ///

@@ -14,7 +14,7 @@ use larder_term::{AsTerm, Atom, Term};
 ///
 /// ```
 /// use larder::api::{Index, Larder};
-/// use larder_term::{term, Term};
+/// use larder::{term, Term};
 ///
 /// # fn main() -> Result<(), larder::Error> {
 /// let users = Larder::new()

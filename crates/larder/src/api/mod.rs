@@ -2,7 +2,7 @@
 //!
 //! ```
 //! use larder::api::Larder;
-//! use larder_term::{term, Term};
+//! use larder::{term, Term};
 //!
 //! # fn main() -> Result<(), larder::Error> {
 //! let larder = Larder::new();
@@ -29,12 +29,15 @@
 
 mod bounds;
 mod feed;
+#[cfg(feature = "files")]
 mod file;
 mod index;
 mod operations;
 mod select;
 mod snapshot;
 mod spec;
+#[cfg(feature = "studies")]
+mod structure;
 mod table;
 mod transaction;
 #[cfg(feature = "serde")]
@@ -46,7 +49,6 @@ use crate::ids::OwnerId;
 use crate::ops::expirer;
 use crate::options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
 use crate::reclaim::reaper;
-use crate::structures::StructureValue;
 use crate::table::Table as EngineTable;
 use larder_term::{atoms, Atom};
 use std::fmt;
@@ -290,26 +292,6 @@ impl Builder {
     /// The bounds of the table. They may be empty, and be set later.
     pub fn bounds(mut self, bounds: Bounds) -> Self {
         self.options.bounds = Some(bounds.into());
-        self
-    }
-
-    /// The structure that stores the table; see [`crate::structures`].
-    pub fn structure(mut self, name: &str) -> Self {
-        self.options.structure = name.to_owned().into();
-        self
-    }
-
-    /// The structure and its options as one text, as in `info` and in files: `btree`,
-    /// `catree(over=btree,m=16)`.
-    pub fn structure_text(mut self, text: &str) -> Self {
-        self.options.set_structure_text(text);
-        self
-    }
-
-    /// An option of the structure.
-    pub fn structure_option(mut self, name: &str, value: StructureValue) -> Self {
-        let said = &mut self.options.structure_options;
-        said.push((name.to_owned(), value));
         self
     }
 

@@ -44,7 +44,7 @@ impl Larder {
     ///
     /// ```
     /// use larder::api::Larder;
-    /// use larder_term::term;
+    /// use larder::term;
     ///
     /// # fn main() -> Result<(), larder::Error> {
     /// let larder = Larder::new();

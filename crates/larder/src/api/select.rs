@@ -67,7 +67,7 @@ impl Table {
     /// ```
     /// use larder::api::Larder;
     /// use larder::Direction;
-    /// use larder_term::term;
+    /// use larder::term;
     /// use std::ops::Bound;
     ///
     /// # fn main() -> Result<(), larder::Error> {
@@ -130,7 +130,7 @@ impl Table {
     ///
     /// ```
     /// use larder::api::Larder;
-    /// use larder_term::{term, Term};
+    /// use larder::{term, Term};
     ///
     /// # fn main() -> Result<(), larder::Error> {
     /// let jobs = Larder::new().table("jobs").ordered_set().create()?;

@@ -15,7 +15,7 @@ use std::sync::Arc;
 ///
 /// ```
 /// use larder::api::Larder;
-/// use larder_term::term;
+/// use larder::term;
 ///
 /// # fn main() -> Result<(), larder::Error> {
 /// let accounts = Larder::new().table("accounts").create()?;
@@ -55,7 +55,7 @@ impl Snapshot {
     ///
     /// ```
     /// use larder::api::{Event, Larder};
-    /// use larder_term::term;
+    /// use larder::term;
     ///
     /// # fn main() -> Result<(), larder::Error> {
     /// let stock = Larder::new().table("stock").create()?;

@@ -19,7 +19,7 @@ use std::fmt;
 ///
 /// ```
 /// use larder::api::{Larder, Spec};
-/// use larder_term::term;
+/// use larder::term;
 ///
 /// # fn main() -> Result<(), larder::Error> {
 /// let stock = Larder::new().table("stock").ordered_set().create()?;

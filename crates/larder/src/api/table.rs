@@ -154,7 +154,7 @@ impl Table {
     ///
     /// ```
     /// use larder::api::Larder;
-    /// use larder_term::{term, Term};
+    /// use larder::{term, Term};
     ///
     /// # fn main() -> Result<(), larder::Error> {
     /// let users = Larder::new().table("users").create()?;
@@ -239,7 +239,7 @@ impl Table {
     ///
     /// ```
     /// use larder::api::Larder;
-    /// use larder_term::term;
+    /// use larder::term;
     ///
     /// # fn main() -> Result<(), larder::Error> {
     /// let pages = Larder::new().table("pages").create()?;
@@ -324,7 +324,7 @@ impl Table {
     ///
     /// ```
     /// use larder::api::Larder;
-    /// use larder_term::term;
+    /// use larder::term;
     ///
     /// # fn main() -> Result<(), larder::Error> {
     /// let users = Larder::new().table("users").create()?;
@@ -417,7 +417,7 @@ impl Table {
     ///
     /// ```
     /// use larder::api::Larder;
-    /// use larder_term::term;
+    /// use larder::term;
     ///
     /// # fn main() -> Result<(), larder::Error> {
     /// let scores = Larder::new().table("scores").ordered_set().create()?;

@@ -364,6 +364,7 @@ impl Table {
     ///
     /// # Errors
     /// Those of `Engine::snapshot`, except for access rights.
+    #[cfg(feature = "files")]
     pub(crate) fn unlisted_snapshot(self: &Arc<Self>) -> Result<Arc<Table>, Error> {
         let snapshot = cut(&[self])?.pop().ok_or(Error::NoTable)?;
         let of = ViewOf::snapshot(self, &snapshot);
