@@ -68,7 +68,8 @@ public final class Bank {
             String request = teller + "-" + n;
             int times = random.nextInt(4) == 0 ? 2 : 1;
             int done = 0;
-            long from = random.nextInt(size), to = random.nextInt(size), cents = 1 + random.nextInt(500);
+            long from = random.nextInt(size), to = random.nextInt(size);
+            long cents = 1 + random.nextInt(500);
             for (int i = 0; i < times; i++) {
                 if (requests.putIfAbsent(request, cents) == null) {
                     done += transfer(from, to, cents) ? 1 : 0;
@@ -142,7 +143,8 @@ public final class Bank {
         long transfers = counts.stream().mapToLong(count -> count.transfers).sum();
         long twice = counts.stream().mapToLong(count -> count.twice).sum();
         System.out.printf(
-                "bank: %d transfers, %d requests came twice and were done once, %d remembered, %d audits%n",
+                "bank: %d transfers, %d requests came twice and were done once, %d remembered,"
+                        + " %d audits%n",
                 transfers, twice, bank.requests.size(), audits[0]);
         bank.accounts.close();
         bank.requests.close();

@@ -22,7 +22,9 @@ public final class MapBench {
 
     private static long resident() throws IOException {
         Path statm = Path.of("/proc/self/statm");
-        return Files.exists(statm) ? Long.parseLong(Files.readString(statm).split(" ")[1]) * 4096 >> 20 : -1;
+        return Files.exists(statm)
+                ? Long.parseLong(Files.readString(statm).split(" ")[1]) * 4096 >> 20
+                : -1;
     }
 
     private static long collecting() {
@@ -67,8 +69,8 @@ public final class MapBench {
         System.out.printf(
                 "| %-22s | %8.0f | %8.0f | %8.0f | %8.0f | %8s | %10.2f | %8d | %8d | %8d |%n",
                 title, fill, put, get, add, scan < 0 ? "-" : String.format("%.1f", scan),
-                longest / 1e6, collecting() - collected, (heap.totalMemory() - heap.freeMemory()) >> 20,
-                resident() - resident);
+                longest / 1e6, collecting() - collected,
+                (heap.totalMemory() - heap.freeMemory()) >> 20, resident() - resident);
     }
 
     private interface Call {

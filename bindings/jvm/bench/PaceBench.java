@@ -73,16 +73,19 @@ public final class PaceBench {
             throw new AssertionError("rows are missing: " + map.size() + " of " + appended);
         }
         System.out.printf(
-                "%s: filled %d in %.1f s; %d writes in %.1f s; us late: median %.0f, 99 %% %.0f, 99.9 %% %.0f, 99.99 %%"
-                        + " %.0f, most %.0f; heap %d MiB, resident %s%n",
-                name, rows, fill, writes, took, late.micros(0.5), late.micros(0.99), late.micros(0.999),
-                late.micros(0.9999), late.max / 1e3,
-                (Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory()) >> 20, resident());
+                "%s: filled %d in %.1f s; %d writes in %.1f s; us late: median %.0f, 99 %% %.0f,"
+                        + " 99.9 %% %.0f, 99.99 %% %.0f, most %.0f; heap %d MiB, resident %s%n",
+                name, rows, fill, writes, took,
+                late.micros(0.5), late.micros(0.99), late.micros(0.999), late.micros(0.9999),
+                late.max / 1e3,
+                (Runtime.getRuntime().totalMemory() - Runtime.getRuntime().freeMemory()) >> 20,
+                resident());
     }
 
     private static String resident() {
         try {
-            String statm = java.nio.file.Files.readString(java.nio.file.Path.of("/proc/self/statm"));
+            java.nio.file.Path file = java.nio.file.Path.of("/proc/self/statm");
+            String statm = java.nio.file.Files.readString(file);
             return (Long.parseLong(statm.split(" ")[1]) * 4096 >> 20) + " MiB";
         } catch (java.io.IOException e) {
             return "unknown";

@@ -12,7 +12,8 @@ final class BytesAccess {
     private BytesAccess() {}
 
     static int get(
-            Store<?, ?> store, long number, byte[] key, int at, int length, byte[] into, int intoAt, int room) {
+            Store<?, ?> store, long number, byte[] key, int at, int length,
+            byte[] into, int intoAt, int room) {
         if (key != null) {
             Objects.checkFromIndexSize(at, length, key.length);
         }
@@ -25,7 +26,8 @@ final class BytesAccess {
     }
 
     static void set(
-            Store<?, ?> store, long number, byte[] key, int at, int length, byte[] value, int valueAt, int count) {
+            Store<?, ?> store, long number, byte[] key, int at, int length,
+            byte[] value, int valueAt, int count) {
         if (key != null) {
             Objects.checkFromIndexSize(at, length, key.length);
         }
@@ -88,7 +90,8 @@ final class BytesAccess {
                 int at = key == null ? 0 : key.position();
                 int length = key == null ? 0 : key.remaining();
                 Native.putDirect(
-                        store.id, number, key, at, length, value, value.position(), value.remaining());
+                        store.id, number, key, at, length,
+                        value, value.position(), value.remaining());
             } finally {
                 Reference.reachabilityFence(store);
             }

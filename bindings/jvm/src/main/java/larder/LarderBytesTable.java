@@ -20,7 +20,8 @@ public final class LarderBytesTable extends LarderTable<byte[], byte[]> {
 
     /** Begins a table of bytes to bytes. */
     public static TableBuilder<LarderBytesTable> builder() {
-        return new TableBuilder<>(opening -> new LarderBytesTable(new Store<>(opening, Codec.BYTES, Codec.BYTES)));
+        return new TableBuilder<>(
+                opening -> new LarderBytesTable(new Store<>(opening, Codec.BYTES, Codec.BYTES)));
     }
 
     /**
@@ -55,7 +56,10 @@ public final class LarderBytesTable extends LarderTable<byte[], byte[]> {
         BytesAccess.set(store, 0, checked(key), 0, key.length, value, 0, value.length);
     }
 
-    /** Puts a row of parts of arrays; as {@link #set(byte[], byte[])}. An IndexOutOfBoundsException as for get. */
+    /**
+     * Puts a row of parts of arrays; as {@link #set(byte[], byte[])}. An IndexOutOfBoundsException
+     * as for get.
+     */
     public void set(byte[] key, int at, int length, byte[] value, int valueAt, int count) {
         BytesAccess.set(store, 0, checked(key), at, length, value, valueAt, count);
     }

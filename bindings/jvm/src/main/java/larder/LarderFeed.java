@@ -20,7 +20,8 @@ import java.util.function.Consumer;
  * listener.
  *
  * <pre>{@code
- * try (LarderFeed<String, Long> feed = stock.feed().filter("[{{'_','$1'},[{'<','$1',10}],[true]}]").open()) {
+ * FeedBuilder<String, Long> few = stock.feed().filter("[{{'_','$1'},[{'<','$1',10}],[true]}]");
+ * try (LarderFeed<String, Long> feed = few.open()) {
  *     while (!feed.isOver()) {
  *         for (Change<String, Long> change : feed.take().changes()) {
  *             System.out.println(change);
@@ -190,8 +191,8 @@ public final class LarderFeed<K, V> implements AutoCloseable {
     /**
      * Calls a listener with each commit, one after the other, in one task of an executor, until the
      * feed is closed or over. Then the future is complete. If the listener or a codec throws, Java
-     * has no memory for a commit, or the task is interrupted, the future has that exception. In each
-     * case the feed is closed then.
+     * has no memory for a commit, or the task is interrupted, the future has that exception. In
+     * each case the feed is closed then.
      *
      * <p>The listener may use any table and close any of them, and this feed. It may not poll the
      * feed. Changes that it makes to the table are told to it in turn. After {@link #close} at most
@@ -199,7 +200,8 @@ public final class LarderFeed<K, V> implements AutoCloseable {
      *
      * @throws IllegalStateException if the feed is closed, is over or has a listener
      */
-    public CompletableFuture<Void> listen(Executor executor, Consumer<? super Commit<K, V>> listener) {
+    public CompletableFuture<Void> listen(
+            Executor executor, Consumer<? super Commit<K, V>> listener) {
         Objects.requireNonNull(executor, "executor");
         Objects.requireNonNull(listener, "listener");
         checkOpen();

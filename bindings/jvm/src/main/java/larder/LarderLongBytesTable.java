@@ -12,7 +12,8 @@ public final class LarderLongBytesTable extends LarderTable<Long, byte[]> {
 
     /** Begins a table of longs to bytes. */
     public static TableBuilder<LarderLongBytesTable> builder() {
-        return new TableBuilder<>(opening -> new LarderLongBytesTable(new Store<>(opening, Codec.LONG, Codec.BYTES)));
+        return new TableBuilder<>(
+                opening -> new LarderLongBytesTable(new Store<>(opening, Codec.LONG, Codec.BYTES)));
     }
 
     /**
@@ -21,7 +22,8 @@ public final class LarderLongBytesTable extends LarderTable<Long, byte[]> {
      * @throws IOException as there
      */
     public static LarderLongBytesTable load(Path file) throws IOException {
-        return new LarderLongBytesTable(new Store<>(() -> Store.load(file), Codec.LONG, Codec.BYTES));
+        return new LarderLongBytesTable(
+                new Store<>(() -> Store.load(file), Codec.LONG, Codec.BYTES));
     }
 
     /** Copies the value to an array, if it has the room; its length, -1 for no row. */
@@ -47,7 +49,10 @@ public final class LarderLongBytesTable extends LarderTable<Long, byte[]> {
         BytesAccess.set(store, key, null, 0, 0, value, 0, value.length);
     }
 
-    /** Puts a row of a part of an array; as {@link #set(long, byte[])}. An IndexOutOfBoundsException as for get. */
+    /**
+     * Puts a row of a part of an array; as {@link #set(long, byte[])}. An IndexOutOfBoundsException
+     * as for get.
+     */
     public void set(long key, byte[] value, int valueAt, int count) {
         BytesAccess.set(store, key, null, 0, 0, value, valueAt, count);
     }

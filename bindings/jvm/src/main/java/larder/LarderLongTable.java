@@ -22,7 +22,9 @@ public final class LarderLongTable extends LarderTable<Long, Long> {
 
     /** A table whose methods give this number where there is no row. */
     public static TableBuilder<LarderLongTable> builder(long absent) {
-        return new TableBuilder<>(opening -> new LarderLongTable(new Store<>(opening, Codec.LONG, Codec.LONG), absent));
+        return new TableBuilder<>(
+                opening ->
+                        new LarderLongTable(new Store<>(opening, Codec.LONG, Codec.LONG), absent));
     }
 
     /**
@@ -41,7 +43,8 @@ public final class LarderLongTable extends LarderTable<Long, Long> {
      * @throws IOException as there
      */
     public static LarderLongTable load(Path file, long absent) throws IOException {
-        return new LarderLongTable(new Store<>(() -> Store.load(file), Codec.LONG, Codec.LONG), absent);
+        return new LarderLongTable(
+                new Store<>(() -> Store.load(file), Codec.LONG, Codec.LONG), absent);
     }
 
     /** What stands for no row. */

@@ -14,9 +14,9 @@ import java.util.Objects;
  * out by their {@link Codec}s: a value that was got and changed is not changed in the table. {@code
  * putAll} puts all rows at once: nobody sees some of them without the others.
  *
- * <p>After {@link #close}, every method of the table and of its views and iterators throws an {@link
- * IllegalStateException}. Calls that are under way end before, or throw it too. A table that is
- * left without being closed is closed some time after the collector finds that.
+ * <p>After {@link #close}, every method of the table and of its views and iterators throws an
+ * {@link IllegalStateException}. Calls that are under way end before, or throw it too. A table that
+ * is left without being closed is closed some time after the collector finds that.
  *
  * <pre>{@code
  * try (LarderTable<String, Long> ages = LarderTable.builder(Codec.STRING, Codec.LONG).open()) {
@@ -110,10 +110,10 @@ public class LarderTable<K, V> extends WritableRows<K, V> implements AutoCloseab
 
     /**
      * Makes a table of a file that {@link #save} wrote, compressed if the one that was saved was.
-     * Files keep neither times nor limits: the table has none. The file is checked as a whole before
-     * a row is loaded. It may come from Erlang or another host, if it has an ordered_set of pairs of
-     * integers of 64 bits and binaries. The codecs have to be those of the table that was saved: a
-     * row that they can't read is a {@link LarderException} when it is read.
+     * Files keep neither times nor limits: the table has none. The file is checked as a whole
+     * before a row is loaded. It may come from Erlang or another host, if it has an ordered_set of
+     * pairs of integers of 64 bits and binaries. The codecs have to be those of the table that was
+     * saved: a row that they can't read is a {@link LarderException} when it is read.
      *
      * @throws java.nio.file.NoSuchFileException if there is no such file
      * @throws IOException if it can't be read, is damaged or cut short, or has a table of another

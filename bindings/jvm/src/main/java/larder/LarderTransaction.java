@@ -8,7 +8,8 @@ import java.util.Objects;
  * Reads and writes of some tables that take effect at one instant, or not at all.
  *
  * <pre>{@code
- * LarderTransaction transfer = LarderTransaction.on(accounts, journal).timeout(Duration.ofSeconds(1));
+ * LarderTransaction transfer =
+ *         LarderTransaction.on(accounts, journal).timeout(Duration.ofSeconds(1));
  * long left = transfer.call(views -> {
  *     LarderView<Long, Long> balances = views.of(accounts);
  *     if (balances.getOrDefault(from, 0L) < cents) {
@@ -78,7 +79,8 @@ public final class LarderTransaction {
             Objects.requireNonNull(own[i], "a table is null");
             for (int j = 0; j < i; j++) {
                 if (own[i] == own[j]) {
-                    throw new IllegalArgumentException("a table is named twice: " + (j + 1) + " and " + (i + 1));
+                    throw new IllegalArgumentException(
+                            "a table is named twice: " + (j + 1) + " and " + (i + 1));
                 }
             }
         }
@@ -112,7 +114,8 @@ public final class LarderTransaction {
     public <R, X extends Exception> R call(Body<R, X> body) throws X {
         Objects.requireNonNull(body, "body");
         if (UNDER_WAY.get() != null) {
-            throw new IllegalStateException("a transaction is under way on this thread: use its views");
+            throw new IllegalStateException(
+                    "a transaction is under way on this thread: use its views");
         }
         UNDER_WAY.set(true);
         try {
@@ -167,14 +170,16 @@ public final class LarderTransaction {
         String why = null;
         if (attempts > retries) {
             why = "";
-        } else if (timeout != null && Duration.ofNanos(System.nanoTime() - began).compareTo(timeout) >= 0) {
+        } else if (timeout != null
+                && Duration.ofNanos(System.nanoTime() - began).compareTo(timeout) >= 0) {
             why = ", and the timeout of " + timeout + " is over";
         } else if (Thread.currentThread().isInterrupted()) {
             why = ", and its thread was interrupted";
         }
         if (why != null) {
-            throw new ConflictException("others have changed what the transaction has read: "
-                    + attempts + (attempts == 1 ? " attempt was lost" : " attempts were lost") + why);
+            throw new ConflictException(
+                    "others have changed what the transaction has read: " + attempts
+                            + (attempts == 1 ? " attempt was lost" : " attempts were lost") + why);
         }
     }
 }

@@ -61,18 +61,22 @@ final class Native {
     // value's length, -1 for no row; where there is less room, nothing is copied.
 
     static native int getBytes(
-            long id, long number, byte[] key, int at, int length, byte[] into, int intoAt, int room);
+            long id, long number, byte[] key, int at, int length,
+            byte[] into, int intoAt, int room);
 
     static native void putBytes(
-            long id, long number, byte[] key, int at, int length, byte[] value, int valueAt, int valueLength);
+            long id, long number, byte[] key, int at, int length,
+            byte[] value, int valueAt, int valueLength);
 
     static native boolean deleteBytes(long id, long number, byte[] key, int at, int length);
 
     static native int getDirect(
-            long id, long number, ByteBuffer key, int at, int length, ByteBuffer into, int intoAt, int room);
+            long id, long number, ByteBuffer key, int at, int length,
+            ByteBuffer into, int intoAt, int room);
 
     static native void putDirect(
-            long id, long number, ByteBuffer key, int at, int length, ByteBuffer value, int valueAt, int valueLength);
+            long id, long number, ByteBuffer key, int at, int length,
+            ByteBuffer value, int valueAt, int valueLength);
 
     // Rows of any kind: a request, of which `length` bytes count, and a reply in the array that is
     // offered, or in a new one if it has no room; null for none.

@@ -23,12 +23,13 @@ final class NativeLibrary {
         try (InputStream library = NativeLibrary.class.getResourceAsStream(resource)) {
             if (library == null) {
                 throw new UnsatisfiedLinkError(
-                        "Larder's jar has no " + resource + "; build it here with `make jvm`, or name a file by -D"
-                                + PROPERTY);
+                        "Larder's jar has no " + resource + "; build it here with `make jvm`, or"
+                                + " name a file by -D" + PROPERTY);
             }
             load(library);
         } catch (IOException e) {
-            throw (Error) new UnsatisfiedLinkError("Larder's library can't be unpacked: " + e).initCause(e);
+            String text = "Larder's library can't be unpacked: " + e;
+            throw (Error) new UnsatisfiedLinkError(text).initCause(e);
         }
     }
 

@@ -375,7 +375,8 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
         K newLow = low == null ? bounds.low() : low;
         K newHigh = high == null ? bounds.high() : high;
         if (newLow != null && newHigh != null && store.compare(newLow, newHigh) > 0) {
-            throw new IllegalArgumentException("the range ends before it begins, or is outside the view's");
+            throw new IllegalArgumentException(
+                    "the range ends before it begins, or is outside the view's");
         }
         return new RangeView<>(
                 store,
@@ -492,7 +493,9 @@ class RangeView<K, V> extends AbstractMap<K, V> implements ConcurrentNavigableMa
 
         @Override
         public boolean contains(Object o) {
-            if (!(o instanceof Map.Entry<?, ?> row) || row.getKey() == null || row.getValue() == null) {
+            if (!(o instanceof Map.Entry<?, ?> row)
+                    || row.getKey() == null
+                    || row.getValue() == null) {
                 return false;
             }
             V value = RangeView.this.get(row.getKey());

@@ -8,7 +8,8 @@ final class Scratch {
     /** An array that has grown beyond this is not kept. */
     private static final int KEEP = 64 << 10;
 
-    private static final ThreadLocal<Scratch[]> KEPT = ThreadLocal.withInitial(() -> new Scratch[1]);
+    private static final ThreadLocal<Scratch[]> KEPT =
+            ThreadLocal.withInitial(() -> new Scratch[1]);
 
     final Output request = new Output();
     private final Input input = new Input();

@@ -64,7 +64,9 @@ final class Store<K, V> {
 
     @SuppressWarnings("unchecked")
     int compare(K a, K b) {
-        return comparator != null ? comparator.compare(a, b) : ((Comparable<? super K>) a).compareTo(b);
+        return comparator != null
+                ? comparator.compare(a, b)
+                : ((Comparable<? super K>) a).compareTo(b);
     }
 
     // Operations by key.

@@ -17,7 +17,10 @@ import org.junit.jupiter.api.Test;
 
 class BytesTableTest {
     private static final List<IntFunction<ByteBuffer>> KINDS =
-            List.of(ByteBuffer::allocate, ByteBuffer::allocateDirect, n -> ByteBuffer.allocate(n + 3).position(3).slice());
+            List.of(
+                    ByteBuffer::allocate,
+                    ByteBuffer::allocateDirect,
+                    n -> ByteBuffer.allocate(n + 3).position(3).slice());
 
     @Test
     void arrays_and_their_parts() {
@@ -40,7 +43,9 @@ class BytesTableTest {
             assertThrows(IndexOutOfBoundsException.class, () -> table.get(key, 1, 3, into, 0, 1));
             assertThrows(IndexOutOfBoundsException.class, () -> table.get(key, 0, 3, into, -1, 1));
             assertThrows(IndexOutOfBoundsException.class, () -> table.set(key, -1, 1, value, 0, 1));
-            assertThrows(IndexOutOfBoundsException.class, () -> table.set(key, 0, 1, value, 4, Integer.MAX_VALUE));
+            assertThrows(
+                    IndexOutOfBoundsException.class,
+                    () -> table.set(key, 0, 1, value, 4, Integer.MAX_VALUE));
             assertThrows(NullPointerException.class, () -> table.get((byte[]) null, into));
             assertThrows(NullPointerException.class, () -> table.set(key, null));
         }
@@ -56,7 +61,12 @@ class BytesTableTest {
                     for (int length : new int[] {0, 1, 90, 5_000, 100_000}) {
                         byte[] bytes = new byte[length];
                         random.nextBytes(bytes);
-                        ByteBuffer key = keyKind.apply(length + 4).put((byte) 9).put(bytes).limit(length + 1).position(1);
+                        ByteBuffer key =
+                                keyKind.apply(length + 4)
+                                        .put((byte) 9)
+                                        .put(bytes)
+                                        .limit(length + 1)
+                                        .position(1);
                         ByteBuffer value = valueKind.apply(length + 2).put(0, bytes).limit(length);
                         table.set(key, value);
                         assertEquals(1, key.position());
@@ -76,7 +86,9 @@ class BytesTableTest {
                             assertEquals(length, table.get(key, small));
                             assertEquals(0, small.position());
                         }
-                        assertThrows(ReadOnlyBufferException.class, () -> table.get(key, into.asReadOnlyBuffer()));
+                        assertThrows(
+                                ReadOnlyBufferException.class,
+                                () -> table.get(key, into.asReadOnlyBuffer()));
                         ByteBuffer direct = ByteBuffer.allocateDirect(length).put(0, bytes);
                         table.set(direct.asReadOnlyBuffer(), value.asReadOnlyBuffer());
                     }
@@ -87,7 +99,8 @@ class BytesTableTest {
 
     @Test
     void nothing_is_allocated() {
-        com.sun.management.ThreadMXBean threads = (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
+        com.sun.management.ThreadMXBean threads =
+                (com.sun.management.ThreadMXBean) ManagementFactory.getThreadMXBean();
         ByteBuffer key = ByteBuffer.allocateDirect(8), value = ByteBuffer.allocateDirect(40);
         byte[] bytes = new byte[40], keyBytes = new byte[8];
         try (LarderBytesTable table = LarderBytesTable.builder().open();

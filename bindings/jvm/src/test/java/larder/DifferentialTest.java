@@ -24,7 +24,11 @@ class DifferentialTest {
     private static final long SEED = Long.getLong("larder.seed", 20261121L);
 
     private static void compare(Codec<Long> values, Random random) {
-        compareKeys(Codec.LONG, values, random, r -> (long) (r.nextInt(120) - 60) * (r.nextInt(3) == 0 ? 1L << 40 : 1));
+        compareKeys(
+                Codec.LONG,
+                values,
+                random,
+                r -> (long) (r.nextInt(120) - 60) * (r.nextInt(3) == 0 ? 1L << 40 : 1));
     }
 
     @Test
@@ -39,7 +43,9 @@ class DifferentialTest {
 
     @Test
     void texts() {
-        String[] parts = {"", "a", "b", "ab", "\u00e9", "\u20ac", "\ud83d\ude00", "\uffff", "\ud800", "\0"};
+        String[] parts = {
+            "", "a", "b", "ab", "\u00e9", "\u20ac", "\ud83d\ude00", "\uffff", "\ud800", "\0"
+        };
         compareKeys(Codec.STRING, Codec.LONG, new Random(SEED), r -> parts[r.nextInt(parts.length)]
                 + parts[r.nextInt(parts.length)]);
     }
@@ -65,9 +71,11 @@ class DifferentialTest {
         });
     }
 
-    private static <K> void compareKeys(Codec<K> codec, Codec<Long> values, Random random, Function<Random, K> keys) {
+    private static <K> void compareKeys(
+            Codec<K> codec, Codec<Long> values, Random random, Function<Random, K> keys) {
         try (LarderTable<K, Long> table = LarderTable.builder(codec, values).open()) {
-            ConcurrentNavigableMap<K, Long> oracle = new ConcurrentSkipListMap<>(codec.comparator());
+            ConcurrentNavigableMap<K, Long> oracle =
+                    new ConcurrentSkipListMap<>(codec.comparator());
             Pair<K> whole = new Pair<>(table, oracle, keys, random);
             Pair<K> pair = whole;
             for (int step = 0; step < STEPS; step++) {
@@ -116,7 +124,10 @@ class DifferentialTest {
                 default -> map.descendingMap();
             };
             Object a = result(sut, view), b = result(oracle, view);
-            assertEquals(b instanceof Map, a instanceof Map, () -> from + " " + to + " of " + b + " is " + a);
+            assertEquals(
+                    b instanceof Map,
+                    a instanceof Map,
+                    () -> from + " " + to + " of " + b + " is " + a);
             if (!(a instanceof ConcurrentNavigableMap<?, ?>)) {
                 assertEquals(b, a);
                 return this;
@@ -147,7 +158,8 @@ class DifferentialTest {
                 case 10 -> map.remove(key, value);
                 case 11 -> map.replace(key, value);
                 case 12 -> map.replace(key, value, other);
-                case 13 -> map.compute(key, (k, v) -> v == null ? value : v > 4 ? null : Long.valueOf(v + 1));
+                case 13 -> map.compute(
+                        key, (k, v) -> v == null ? value : v > 4 ? null : Long.valueOf(v + 1));
                 case 14 -> map.computeIfAbsent(key, k -> value);
                 case 15 -> map.computeIfPresent(key, (k, v) -> v > 3 ? null : value);
                 case 16 -> map.merge(key, value, (a, b) -> a + b > 9 ? null : Long.valueOf(a + b));
@@ -198,7 +210,8 @@ class DifferentialTest {
         }
 
         private Object result(
-                ConcurrentNavigableMap<K, Long> map, Function<ConcurrentNavigableMap<K, Long>, Object> call) {
+                ConcurrentNavigableMap<K, Long> map,
+                Function<ConcurrentNavigableMap<K, Long>, Object> call) {
             try {
                 return normal(call.apply(map));
             } catch (IllegalArgumentException | NoSuchElementException e) {
@@ -228,7 +241,9 @@ class DifferentialTest {
             assertEquals(rows(oracle.descendingMap()), rows(sut.descendingMap()));
             assertEquals(new ArrayList<>(oracle.values()), new ArrayList<>(sut.values()));
             assertEquals(list(oracle.descendingKeySet()), list(sut.descendingKeySet()));
-            assertEquals(oracle.values().stream().mapToLong(n -> n).sum(), sut.values().stream().mapToLong(n -> n).sum());
+            assertEquals(
+                    oracle.values().stream().mapToLong(n -> n).sum(),
+                    sut.values().stream().mapToLong(n -> n).sum());
             Comparator<? super K> order = sut.comparator();
             assertEquals(oracle.comparator() == null, order == null);
         }
@@ -242,7 +257,8 @@ class DifferentialTest {
 
     @Test
     void maps_are_equal_to_maps() {
-        try (LarderTable<String, Long> table = LarderTable.builder(Codec.STRING, Codec.LONG).open()) {
+        try (LarderTable<String, Long> table =
+                LarderTable.builder(Codec.STRING, Codec.LONG).open()) {
             Map<String, Long> other = Map.of("pear", 3L, "plum", 20L, "quince", 1L);
             table.putAll(other);
             assertEquals(other, table);

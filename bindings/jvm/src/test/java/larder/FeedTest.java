@@ -52,7 +52,8 @@ class FeedTest {
     }
 
     /** The next so many changes. */
-    private static <K, V> List<Change<K, V>> changes(LarderFeed<K, V> feed, int count) throws InterruptedException {
+    private static <K, V> List<Change<K, V>> changes(LarderFeed<K, V> feed, int count)
+            throws InterruptedException {
         List<Change<K, V>> found = new ArrayList<>();
         while (found.size() < count) {
             Commit<K, V> commit = feed.poll(LONG);
@@ -146,7 +147,8 @@ class FeedTest {
     @Test
     void a_filter_picks_by_the_row_before_or_after() throws InterruptedException {
         try (LarderLongTable numbers = LarderLongTable.builder().open();
-                LarderFeed<Long, Long> feed = numbers.feed().filter("[{{'_','$1'},[{'>','$1',10}],[true]}]").open()) {
+                LarderFeed<Long, Long> feed =
+                        numbers.feed().filter("[{{'_','$1'},[{'>','$1',10}],[true]}]").open()) {
             numbers.set(1, 5);
             numbers.set(1, 50);
             numbers.set(1, 6);
@@ -169,12 +171,13 @@ class FeedTest {
         }
     }
 
-    /** A reader gets its time and its interrupts, although changes come that the filter leaves out. */
+    /** A reader gets its time and its interrupts beside changes that the filter leaves out. */
     @Test
     void changes_that_are_left_out_hold_nobody() throws Exception {
         AtomicBoolean stop = new AtomicBoolean();
         try (LarderLongTable numbers = LarderLongTable.builder().open();
-                LarderFeed<Long, Long> feed = numbers.feed().filter("[{{'_','$1'},[{'<','$1',0}],[true]}]").open()) {
+                LarderFeed<Long, Long> feed =
+                        numbers.feed().filter("[{{'_','$1'},[{'<','$1',0}],[true]}]").open()) {
             Thread writer = new Thread(() -> {
                 for (long i = 0; !stop.get(); i++) {
                     numbers.set(i % 100, i);
@@ -307,7 +310,8 @@ class FeedTest {
             LinkedBlockingQueue<Commit<Long, Long>> heard = new LinkedBlockingQueue<>();
             feed.listen(heard::add);
             taker.join(10_000);
-            assertTrue(refused.get() instanceof IllegalStateException, String.valueOf(refused.get()));
+            assertTrue(
+                    refused.get() instanceof IllegalStateException, String.valueOf(refused.get()));
             numbers.set(1, 2);
             assertEquals(1L, heard.poll(10, TimeUnit.SECONDS).changes().get(0).key());
         }
@@ -321,13 +325,16 @@ class FeedTest {
                 numbers.set(i, i);
             }
             List<Change<Long, Long>> found = changes(feed, 11);
-            assertEquals(new Change<Long, Long>(Change.Type.OVERFLOW, null, null, null, 90), found.get(0));
+            assertEquals(
+                    new Change<Long, Long>(Change.Type.OVERFLOW, null, null, null, 90),
+                    found.get(0));
             assertEquals(change(Change.Type.INSERT, 90L, null, 90L), found.get(1));
             assertEquals(11, found.size());
             try (LarderFeed.WithSnapshot<Long, Long> again = numbers.feed().openWithSnapshot()) {
                 assertEquals(100, again.snapshot().size());
                 numbers.set(1, 2);
-                assertEquals(List.of(change(Change.Type.REPLACE, 1L, 1L, 2L)), changes(again.feed(), 1));
+                assertEquals(
+                        List.of(change(Change.Type.REPLACE, 1L, 1L, 2L)), changes(again.feed(), 1));
                 assertEquals(1L, again.snapshot().get(1L));
             }
         }
@@ -347,7 +354,8 @@ class FeedTest {
                             long key = random.nextInt(100);
                             switch (random.nextInt(4)) {
                                 case 0 -> numbers.remove(key);
-                                case 1 -> numbers.putAll(Map.of(key, random.nextLong(), key + 1, random.nextLong()));
+                                case 1 -> numbers.putAll(
+                                        Map.of(key, random.nextLong(), key + 1, random.nextLong()));
                                 default -> numbers.set(key, random.nextLong());
                             }
                             if (i == 500) {
@@ -374,7 +382,8 @@ class FeedTest {
                             if (change.after() == null) {
                                 assertEquals(change.before(), mirror.remove(change.key()));
                             } else {
-                                assertEquals(change.before(), mirror.put(change.key(), change.after()));
+                                assertEquals(
+                                        change.before(), mirror.put(change.key(), change.after()));
                             }
                         }
                     }
@@ -580,7 +589,8 @@ class FeedTest {
     void close_races_with_polls() throws Exception {
         LarderLongTable numbers = LarderLongTable.builder().open();
         AtomicReference<Throwable> wrong = new AtomicReference<>();
-        AtomicReference<LarderFeed<Long, Long>> current = new AtomicReference<>(numbers.feed().open());
+        AtomicReference<LarderFeed<Long, Long>> current =
+                new AtomicReference<>(numbers.feed().open());
         long end = System.nanoTime() + 1_000_000_000L;
         List<Thread> threads = new ArrayList<>();
         for (int t = 0; t < 3; t++) {

@@ -33,11 +33,13 @@ class FileTest {
     void what_was_saved_comes_back() throws IOException {
         long open = Native.handles();
         Path file = folder.resolve("täble");
-        try (LarderTable<String, Double> table = LarderTable.builder(Codec.STRING, Codec.DOUBLE).compressed().open()) {
+        try (LarderTable<String, Double> table =
+                LarderTable.builder(Codec.STRING, Codec.DOUBLE).compressed().open()) {
             table.putAll(Map.of("a", 1.5, "\uD83D\uDE00", -0.0, "", Double.NaN));
             table.save(file);
             table.put("later", 1.0);
-            try (LarderTable<String, Double> loaded = LarderTable.load(file, Codec.STRING, Codec.DOUBLE)) {
+            try (LarderTable<String, Double> loaded =
+                    LarderTable.load(file, Codec.STRING, Codec.DOUBLE)) {
                 assertEquals(Map.of("a", 1.5, "\uD83D\uDE00", -0.0, "", Double.NaN), loaded);
                 loaded.put("more", 2.0);
                 assertEquals(4, table.size());
@@ -45,10 +47,12 @@ class FileTest {
             // A file that is there is replaced.
             table.save(file);
         }
-        try (LarderTable<String, Double> loaded = LarderTable.load(file, Codec.STRING, Codec.DOUBLE)) {
+        try (LarderTable<String, Double> loaded =
+                LarderTable.load(file, Codec.STRING, Codec.DOUBLE)) {
             assertEquals(4, loaded.size());
         }
-        try (LarderLongTable table = LarderLongTable.builder().ttl(Duration.ofHours(1)).maxSize(2).open()) {
+        try (LarderLongTable table =
+                LarderLongTable.builder().ttl(Duration.ofHours(1)).maxSize(2).open()) {
             table.set(1, 10);
             table.set(2, 20);
             table.save(file);
@@ -91,7 +95,9 @@ class FileTest {
             try {
                 for (long value = 1; !isOver.get(); value++) {
                     long all = value;
-                    table.putAll(LongStream.range(0, rows).boxed().collect(Collectors.toMap(n -> n, n -> all)));
+                    table.putAll(LongStream.range(0, rows)
+                            .boxed()
+                            .collect(Collectors.toMap(n -> n, n -> all)));
                 }
             } catch (Throwable e) {
                 wrong.set(e);
@@ -122,10 +128,12 @@ class FileTest {
     void bad_files_are_refused() throws IOException {
         long open = Native.handles();
         Path file = folder.resolve("file");
-        String missing = assertThrows(NoSuchFileException.class, () -> LarderLongTable.load(file)).getFile();
+        String missing =
+                assertThrows(NoSuchFileException.class, () -> LarderLongTable.load(file)).getFile();
         assertEquals(file.toString(), missing);
         Files.writeString(file, "no table");
-        String text = assertThrows(IOException.class, () -> LarderLongTable.load(file)).getMessage();
+        String text =
+                assertThrows(IOException.class, () -> LarderLongTable.load(file)).getMessage();
         assertTrue(text.contains("not a Larder table file"), text);
         try (LarderLongTable table = LarderLongTable.builder().open()) {
             for (long i = 0; i < 1_000; i++) {
@@ -164,7 +172,9 @@ class FileTest {
                 FileSystem other = FileSystems.newFileSystem(zip, Map.of("create", "true"))) {
             table.set(1, 2);
             Path file = other.getPath("/table");
-            String text = assertThrows(ProviderMismatchException.class, () -> table.save(file)).getMessage();
+            String text =
+                    assertThrows(ProviderMismatchException.class, () -> table.save(file))
+                            .getMessage();
             assertTrue(text.contains("files.zip!/table"), text);
             assertThrows(ProviderMismatchException.class, () -> LarderLongTable.load(file));
             assertFalse(Files.exists(file));

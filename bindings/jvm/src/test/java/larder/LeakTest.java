@@ -53,7 +53,9 @@ class LeakTest {
             Thread.sleep(50);
         }
         long more = resident() - before;
-        assertTrue(more < rows / 8, () -> "resident memory grew by " + more + " of " + rows + " bytes of rows");
+        assertTrue(
+                more < rows / 8,
+                () -> "resident memory grew by " + more + " of " + rows + " bytes of rows");
     }
 
     @Test
@@ -67,7 +69,9 @@ class LeakTest {
             System.gc();
             Thread.sleep(20);
         }
-        assertTrue(Native.handles() <= open, () -> Native.handles() - open + " tables were not closed");
+        assertTrue(
+                Native.handles() <= open,
+                () -> Native.handles() - open + " tables were not closed");
     }
 
     private static void leave() {
@@ -114,7 +118,9 @@ class LeakTest {
                 Thread.sleep(50);
             }
             long more = resident() - before;
-            assertTrue(more < written / 8, () -> "resident memory grew by " + more + " of " + written + " bytes");
+            assertTrue(
+                    more < written / 8,
+                    () -> "resident memory grew by " + more + " of " + written + " bytes");
         }
         assertEquals(open, Native.handles());
     }
@@ -157,14 +163,15 @@ class LeakTest {
     }
 
     /**
-     * In a JVM without memory, nothing stays open in the native library that nobody would close, and
+     * In a JVM without memory nothing stays open in the native library that nobody would close, and
      * no change of a feed is lost.
      */
     @Test
     void java_without_memory() throws Exception {
         String classes = "";
         for (Class<?> each : List.of(NoMemory.class, Native.class)) {
-            classes += Path.of(each.getProtectionDomain().getCodeSource().getLocation().toURI()) + ":";
+            classes +=
+                    Path.of(each.getProtectionDomain().getCodeSource().getLocation().toURI()) + ":";
         }
         Process child = new ProcessBuilder(
                         Path.of(System.getProperty("java.home"), "bin", "java").toString(),

@@ -13,7 +13,8 @@ import org.junit.jupiter.api.Test;
 
 class LongTableTest {
     private static final long[] EDGES = {
-        Long.MIN_VALUE, Long.MIN_VALUE + 1, -1, 0, 1, 47, 48, 255, 256, 1L << 62, Long.MAX_VALUE - 1, Long.MAX_VALUE
+        Long.MIN_VALUE, Long.MIN_VALUE + 1, -1, 0, 1, 47, 48, 255, 256, 1L << 62,
+        Long.MAX_VALUE - 1, Long.MAX_VALUE
     };
 
     @Test
@@ -22,18 +23,27 @@ class LongTableTest {
         TreeMap<Long, Long> map = new TreeMap<>();
         try (LarderLongTable table = LarderLongTable.builder(-1).open()) {
             for (int i = 0; i < 100_000; i++) {
-                long key = random.nextInt(8) == 0 ? EDGES[random.nextInt(EDGES.length)] : random.nextInt(500);
+                long key =
+                        random.nextInt(8) == 0
+                                ? EDGES[random.nextInt(EDGES.length)]
+                                : random.nextInt(500);
                 long value = random.nextInt(4) == 0 ? random.nextLong() >>> 1 : random.nextInt(5);
                 switch (random.nextInt(8)) {
                     case 0, 1 -> assertEquals(or(map.put(key, value)), table.put(key, value));
                     case 2 -> assertEquals(or(map.get(key)), table.get(key));
                     case 3 -> assertEquals(map.getOrDefault(key, 5L), table.get(key, 5L));
                     case 4 -> assertEquals(or(map.remove(key)), table.remove(key));
-                    case 5 -> assertEquals(map.merge(key, value, Long::sum), table.addAndGet(key, value));
-                    case 6 -> assertEquals(or(map.putIfAbsent(key, value)), table.putIfAbsent(key, value));
+                    case 5 ->
+                            assertEquals(
+                                    map.merge(key, value, Long::sum), table.addAndGet(key, value));
+                    case 6 ->
+                            assertEquals(
+                                    or(map.putIfAbsent(key, value)), table.putIfAbsent(key, value));
                     default -> {
                         long expected = random.nextInt(5);
-                        assertEquals(map.replace(key, expected, value), table.compareAndSet(key, expected, value));
+                        assertEquals(
+                                map.replace(key, expected, value),
+                                table.compareAndSet(key, expected, value));
                         assertEquals(map.containsKey(key), table.containsKey(key));
                         table.set(key, value);
                         map.put(key, value);
@@ -96,9 +106,11 @@ class LongTableTest {
 
     @Test
     void a_table_of_texts_has_no_counters() {
-        try (LarderTable<String, String> table = LarderTable.builder(Codec.STRING, Codec.STRING).open()) {
+        try (LarderTable<String, String> table =
+                LarderTable.builder(Codec.STRING, Codec.STRING).open()) {
             table.put("a", "b");
-            String text = assertThrows(LarderException.class, () -> table.addAndGet("a", 1)).getMessage();
+            String text =
+                    assertThrows(LarderException.class, () -> table.addAndGet("a", 1)).getMessage();
             assertTrue(text.contains("bytes"), text);
             assertEquals("b", table.get("a"));
             assertThrows(NullPointerException.class, () -> table.put(null, "b"));

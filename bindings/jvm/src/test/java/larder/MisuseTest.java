@@ -79,7 +79,10 @@ class MisuseTest {
 
     @Test
     void numbers_that_are_none() {
-        for (long id : new long[] {0, 1, -1, 1L << 32, (1L << 32) | 5_000_000, Long.MAX_VALUE, Long.MIN_VALUE}) {
+        for (long id :
+                new long[] {
+                    0, 1, -1, 1L << 32, (1L << 32) | 5_000_000, Long.MAX_VALUE, Long.MIN_VALUE
+                }) {
             LarderLongTable other = LarderLongTable.builder().open();
             if (id != other.store.id) {
                 assertThrows(IllegalStateException.class, () -> Native.setLong(id, 1, 1));
@@ -89,14 +92,17 @@ class MisuseTest {
         }
         LarderLongTable table = LarderLongTable.builder().open();
         byte[] bytes = {1, 2, 3};
-        assertThrows(IllegalArgumentException.class, () -> Native.get(table.store.id, bytes, 3, bytes));
+        assertThrows(
+                IllegalArgumentException.class, () -> Native.get(table.store.id, bytes, 3, bytes));
         assertThrows(RuntimeException.class, () -> Native.get(table.store.id, bytes, 4, bytes));
         assertThrows(RuntimeException.class, () -> Native.get(table.store.id, bytes, -1, bytes));
         assertThrows(RuntimeException.class, () -> Native.get(table.store.id, null, 3, bytes));
         assertThrows(RuntimeException.class, () -> Native.getDirect(
-                table.store.id, 0, ByteBuffer.allocate(8), 0, 8, ByteBuffer.allocateDirect(8), 0, 8));
+                table.store.id, 0, ByteBuffer.allocate(8), 0, 8,
+                ByteBuffer.allocateDirect(8), 0, 8));
         assertThrows(RuntimeException.class, () -> Native.putDirect(
-                table.store.id, 0, ByteBuffer.allocateDirect(8), 1, 8, ByteBuffer.allocateDirect(8), 0, 8));
+                table.store.id, 0, ByteBuffer.allocateDirect(8), 1, 8,
+                ByteBuffer.allocateDirect(8), 0, 8));
         assertEquals(0, table.size());
         table.close();
     }
@@ -129,18 +135,22 @@ class MisuseTest {
         for (long i = 0; i < 1000; i++) {
             other.set(i, i);
         }
-        assertThrows(IllegalStateException.class, () -> other.forEach((key, value) -> other.close()));
+        assertThrows(
+                IllegalStateException.class, () -> other.forEach((key, value) -> other.close()));
         LarderLongTable third = LarderLongTable.builder().open();
         for (long i = 0; i < 1000; i++) {
             third.set(i, i);
         }
-        assertThrows(IllegalStateException.class, () -> third.scan(0, 1000, (key, value) -> third.close()));
+        assertThrows(
+                IllegalStateException.class,
+                () -> third.scan(0, 1000, (key, value) -> third.close()));
     }
 
     /** Many short races of a close with calls: each call does its work or throws. */
     @Test
     void close_races_with_calls() throws InterruptedException {
-        AtomicReference<LarderLongTable> current = new AtomicReference<>(LarderLongTable.builder().open());
+        AtomicReference<LarderLongTable> current =
+                new AtomicReference<>(LarderLongTable.builder().open());
         AtomicReference<Throwable> wrong = new AtomicReference<>();
         long end = System.nanoTime() + 3_000_000_000L;
         long[] refused = new long[3];

@@ -77,7 +77,7 @@ final class NoMemory {
         }
     }
 
-    /** Changes with short and with long values, read with little memory: each comes, in its order. */
+    /** Changes with short and with long values, read with little memory: each comes in order. */
     private static void losesNoChange() throws Exception {
         try (LarderLongBytesTable table = LarderLongBytesTable.builder().open();
                 LarderFeed<Long, byte[]> feed = table.feed().open()) {
@@ -117,7 +117,9 @@ final class NoMemory {
             () -> table.feed().open().close(),
             () -> table.feed().openWithSnapshot().close(),
         };
-        String[] names = {"get", "open", "load", "snapshot", "transaction", "feed", "feed with snapshot"};
+        String[] names = {
+            "get", "open", "load", "snapshot", "transaction", "feed", "feed with snapshot"
+        };
         // All classes are loaded before there is no memory for them.
         for (int i = 0; i < 100; i++) {
             for (Act act : acts) {

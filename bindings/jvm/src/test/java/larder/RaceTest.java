@@ -19,7 +19,10 @@ import org.junit.jupiter.api.AfterAll;
 import org.junit.jupiter.api.BeforeAll;
 import org.junit.jupiter.api.Test;
 
-/** Two or three threads do one thing each, many times, on keys of their own round: what may come out is listed. */
+/**
+ * Two or three threads do one thing each, many times, on keys of their own round: what may come out
+ * is listed.
+ */
 class RaceTest {
     private static final int ROUNDS = 20_000;
     private static LarderLongTable table;
@@ -34,9 +37,12 @@ class RaceTest {
         table.close();
     }
 
-    /** Each actor is called with the key of each round; outcomes are what the last function says of it. */
+    /** Each actor gets the key of each round; outcomes are what the last function says of it. */
     private static void race(
-            String allowed, LongConsumer before, List<LongFunction<Object>> actors, LongFunction<Object> after)
+            String allowed,
+            LongConsumer before,
+            List<LongFunction<Object>> actors,
+            LongFunction<Object> after)
             throws Exception {
         int n = actors.size();
         Object[][] results = new Object[n][ROUNDS];
@@ -79,7 +85,9 @@ class RaceTest {
             outcomes.merge(String.join(" ", outcome), 1, Integer::sum);
         }
         Set<String> all = Set.of(allowed.split(", "));
-        assertTrue(all.containsAll(outcomes.keySet()), () -> "came out: " + outcomes + ", allowed: " + all);
+        assertTrue(
+                all.containsAll(outcomes.keySet()),
+                () -> "came out: " + outcomes + ", allowed: " + all);
         table.clear();
     }
 
@@ -121,7 +129,8 @@ class RaceTest {
                 List.of(key -> table.addAndGet(key, 1), key -> table.addAndGet(key, 10)),
                 table::get);
         race(
-                "1 11 111 111, 1 111 101 111, 11 10 111 111, 111 10 110 111, 101 111 100 111, 111 110 100 111",
+                "1 11 111 111, 1 111 101 111, 11 10 111 111, 111 10 110 111, 101 111 100 111,"
+                        + " 111 110 100 111",
                 key -> {},
                 List.of(
                         key -> table.merge(key, 1L, Long::sum),
@@ -140,14 +149,19 @@ class RaceTest {
         race(
                 "true null -1, false 7 -1",
                 key -> table.set(key, 7),
-                List.of(key -> table.remove((Long) key, (Long) 7L), key -> table.remove((Long) key)),
+                List.of(
+                        key -> table.remove((Long) key, (Long) 7L),
+                        key -> table.remove((Long) key)),
                 table::get);
     }
 
     @Test
     void a_list_is_put_all_at_once() throws Exception {
         Function<Long, Map<Long, Long>> rows =
-                key -> LongStream.range(0, 3).boxed().collect(Collectors.toMap(n -> key * 4 + n, n -> 1L));
+                key ->
+                        LongStream.range(0, 3)
+                                .boxed()
+                                .collect(Collectors.toMap(n -> key * 4 + n, n -> 1L));
         race(
                 "null 000 111, null 111 111",
                 key -> {},
@@ -193,7 +207,8 @@ class RaceTest {
         for (Thread thread : threads) {
             thread.join();
         }
-        List<Long> all = polled.stream().flatMap(List::stream).sorted().collect(Collectors.toList());
+        List<Long> all =
+                polled.stream().flatMap(List::stream).sorted().collect(Collectors.toList());
         assertEquals(LongStream.range(0, ROUNDS).boxed().collect(Collectors.toList()), all);
         assertTrue(table.isEmpty());
     }

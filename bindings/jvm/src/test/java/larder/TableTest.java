@@ -18,7 +18,8 @@ import org.junit.jupiter.api.Test;
 class TableTest {
     @Test
     void a_snapshot_is_of_one_instant() {
-        try (LarderTable<String, Long> table = LarderTable.builder(Codec.STRING, Codec.LONG).open()) {
+        try (LarderTable<String, Long> table =
+                LarderTable.builder(Codec.STRING, Codec.LONG).open()) {
             table.put("pear", 3L);
             try (LarderSnapshot<String, Long> before = table.snapshot()) {
                 table.put("pear", 4L);
@@ -26,7 +27,9 @@ class TableTest {
                 assertEquals(Map.of("pear", 3L), before);
                 assertEquals(1, before.size());
                 assertEquals("pear", before.lastKey());
-                assertEquals(List.of(3L), before.descendingMap().values().stream().collect(Collectors.toList()));
+                assertEquals(
+                        List.of(3L),
+                        before.descendingMap().values().stream().collect(Collectors.toList()));
                 assertThrows(UnsupportedOperationException.class, () -> before.put("quince", 1L));
                 assertThrows(UnsupportedOperationException.class, before::clear);
                 assertThrows(UnsupportedOperationException.class, before::pollFirstEntry);
@@ -58,7 +61,8 @@ class TableTest {
             assertTrue(table.expire(2L, Duration.ZERO));
             assertNull(table.get(2L));
             assertThrows(UnsupportedOperationException.class, () -> table.rank(3L));
-            assertThrows(IllegalArgumentException.class, () -> table.expire(3L, Duration.ofMillis(-1)));
+            assertThrows(
+                    IllegalArgumentException.class, () -> table.expire(3L, Duration.ofMillis(-1)));
         }
     }
 
@@ -66,7 +70,9 @@ class TableTest {
     void a_table_without_times_has_none() {
         try (LarderLongTable table = LarderLongTable.builder().open()) {
             table.set(1, 1);
-            assertThrows(UnsupportedOperationException.class, () -> table.expire(1L, Duration.ofSeconds(1)));
+            assertThrows(
+                    UnsupportedOperationException.class,
+                    () -> table.expire(1L, Duration.ofSeconds(1)));
             assertThrows(UnsupportedOperationException.class, () -> table.timeLeft(1L));
         }
         try (LarderLongTable table = LarderLongTable.builder().expiring().open()) {
@@ -86,39 +92,54 @@ class TableTest {
             table.set(9, 90);
             assertEquals(90, table.get(9));
         }
-        try (LarderLongTable table = LarderLongTable.builder().maxSize(100).evict(Evict.LRU).open()) {
+        try (LarderLongTable table =
+                LarderLongTable.builder().maxSize(100).evict(Evict.LRU).open()) {
             for (long i = 0; i < 10_000; i++) {
                 table.set(i, i);
             }
             assertTrue(table.size() <= 200, () -> table.size() + " rows");
             assertTrue(table.size() >= 50, () -> table.size() + " rows");
         }
-        try (LarderLongBytesTable table = LarderLongBytesTable.builder().maxMemory(1 << 20).evict(Evict.TINY_LFU).open()) {
+        try (LarderLongBytesTable table =
+                LarderLongBytesTable.builder().maxMemory(1 << 20).evict(Evict.TINY_LFU).open()) {
             for (long i = 0; i < 3_000; i++) {
                 table.set(i, new byte[1_000]);
             }
             assertTrue(table.size() < 1_500, () -> table.size() + " rows");
         }
         assertThrows(IllegalArgumentException.class, () -> LarderLongTable.builder().maxSize(0));
-        assertThrows(IllegalArgumentException.class, () -> LarderLongTable.builder().ttl(Duration.ZERO));
-        assertThrows(IllegalArgumentException.class, () -> LarderLongTable.builder().evict(Evict.LRU).open());
-        assertThrows(IllegalArgumentException.class, () -> LarderLongTable.builder().name("n".repeat(256)).open());
+        assertThrows(
+                IllegalArgumentException.class, () -> LarderLongTable.builder().ttl(Duration.ZERO));
+        assertThrows(
+                IllegalArgumentException.class,
+                () -> LarderLongTable.builder().evict(Evict.LRU).open());
+        assertThrows(
+                IllegalArgumentException.class,
+                () -> LarderLongTable.builder().name("n".repeat(256)).open());
     }
 
     @Test
     void match_specifications() {
         try (LarderLongTable table = LarderLongTable.builder().open()) {
-            table.putAll(LongStream.range(0, 1000).boxed().collect(Collectors.toMap(n -> n, n -> n * n)));
+            table.putAll(
+                    LongStream.range(0, 1000)
+                            .boxed()
+                            .collect(Collectors.toMap(n -> n, n -> n * n)));
             assertEquals(
                     List.of(Map.entry(4L, 16L), Map.entry(5L, 25L)),
                     table.select("[{{'$1','$2'},[{'>','$1',3},{'<','$1',6}],['$_']}]"));
             assertEquals(990, table.selectCount("[{{'$1','_'},[{'>=','$1',10}],[true]}]"));
             assertEquals(990, table.selectDelete("[{{'$1','_'},[{'>=','$1',10}],[true]}]"));
             assertEquals(10, table.size());
-            String wrong = assertThrows(IllegalArgumentException.class, () -> table.select("[{{'$1','$2'},[],['$7']}]"))
-                    .getMessage();
+            String wrong =
+                    assertThrows(
+                                    IllegalArgumentException.class,
+                                    () -> table.select("[{{'$1','$2'},[],['$7']}]"))
+                            .getMessage();
             assertTrue(wrong.contains("$7"), wrong);
-            assertThrows(IllegalArgumentException.class, () -> table.select("[{{'$1','$2'},[],['$1']}]"));
+            assertThrows(
+                    IllegalArgumentException.class,
+                    () -> table.select("[{{'$1','$2'},[],['$1']}]"));
             assertThrows(IllegalArgumentException.class, () -> table.select("[{"));
         }
     }
@@ -140,7 +161,8 @@ class TableTest {
 
     @Test
     void a_codec_of_ones_own() {
-        try (LarderTable<Integer, Point> table = LarderTable.builder(Codec.INTEGER, Point.CODEC).compressed().open()) {
+        try (LarderTable<Integer, Point> table =
+                LarderTable.builder(Codec.INTEGER, Point.CODEC).compressed().open()) {
             table.put(1, new Point(2, 3));
             assertTrue(table.replace(1, new Point(2, 3), new Point(4, 5)));
             assertEquals(new Point(4, 5), table.get(1));
@@ -176,7 +198,8 @@ class TableTest {
                 assertEquals(7L, table.put(1L, 8L));
                 assertThrows(IllegalStateException.class, () -> table.put(1L, 13L));
                 assertThrows(IllegalStateException.class, () -> table.put(1L, 14L));
-                assertThrows(IllegalStateException.class, () -> table.putAll(Map.of(2L, 2L, 3L, 13L)));
+                assertThrows(
+                        IllegalStateException.class, () -> table.putAll(Map.of(2L, 2L, 3L, 13L)));
                 table.put(5L, 15L);
                 assertThrows(LarderException.class, () -> table.get(5L));
                 assertEquals(8L, table.get(1L));

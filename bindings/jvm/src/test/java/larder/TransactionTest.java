@@ -107,7 +107,8 @@ class TransactionTest {
     void what_the_body_throws_comes_out_and_nothing_has_changed() {
         numbers.set(1, 1);
         IOException thrown = new IOException("no more");
-        assertSame(thrown, assertThrows(IOException.class, () -> LarderTransaction.on(numbers).run(views -> {
+        LarderTransaction on = LarderTransaction.on(numbers);
+        assertSame(thrown, assertThrows(IOException.class, () -> on.run(views -> {
             views.of(numbers).set(1L, 2L);
             views.of(numbers).remove(1L);
             throw thrown;
@@ -213,8 +214,12 @@ class TransactionTest {
             throw new AssertionError(wrong.get());
         }
         // Each of the two has moved one as often as it was asked to.
-        assertEquals((long) accounts * each - 2L * rounds, numbers.values().stream().mapToLong(n -> n).sum());
-        assertEquals((long) accounts * each + 2L * rounds, other.values().stream().mapToLong(n -> n).sum());
+        assertEquals(
+                (long) accounts * each - 2L * rounds,
+                numbers.values().stream().mapToLong(n -> n).sum());
+        assertEquals(
+                (long) accounts * each + 2L * rounds,
+                other.values().stream().mapToLong(n -> n).sum());
         assertTrue(calls.get() >= 3 * rounds);
         other.close();
     }
@@ -281,10 +286,15 @@ class TransactionTest {
             return views.of(numbers).put(2L, 1L);
         };
         LarderTransaction on = LarderTransaction.on(numbers);
-        String text = assertThrows(ConflictException.class, () -> on.retries(3).call(loses)).getMessage();
+        String text =
+                assertThrows(ConflictException.class, () -> on.retries(3).call(loses)).getMessage();
         assertTrue(text.contains("4 attempts"), text);
         assertEquals(4, attempts.get());
-        text = assertThrows(ConflictException.class, () -> on.timeout(Duration.ofMillis(30)).call(loses)).getMessage();
+        text =
+                assertThrows(
+                                ConflictException.class,
+                                () -> on.timeout(Duration.ofMillis(30)).call(loses))
+                        .getMessage();
         assertTrue(text.contains("PT0.03S"), text);
         attempts.set(0);
         text = assertThrows(ConflictException.class, () -> on.call(views -> {
@@ -302,8 +312,11 @@ class TransactionTest {
     void wrong_use_is_refused() {
         assertThrows(IllegalArgumentException.class, () -> LarderTransaction.on());
         assertThrows(NullPointerException.class, () -> LarderTransaction.on(numbers, null));
-        String text = assertThrows(IllegalArgumentException.class, () -> LarderTransaction.on(numbers, texts, numbers))
-                .getMessage();
+        String text =
+                assertThrows(
+                                IllegalArgumentException.class,
+                                () -> LarderTransaction.on(numbers, texts, numbers))
+                        .getMessage();
         assertTrue(text.contains("1 and 3"), text);
         LarderTransaction on = LarderTransaction.on(numbers);
         assertThrows(IllegalArgumentException.class, () -> on.timeout(Duration.ofMillis(-1)));
@@ -317,14 +330,16 @@ class TransactionTest {
         assertEquals(1, numbers.get(1));
         // A table that is closed in the body: nothing of the others has changed.
         LarderLongTable closed = LarderLongTable.builder().open();
-        assertThrows(IllegalStateException.class, () -> LarderTransaction.on(numbers, closed).run(views -> {
+        LarderTransaction both = LarderTransaction.on(numbers, closed);
+        assertThrows(IllegalStateException.class, () -> both.run(views -> {
             views.of(numbers).set(1L, 2L);
             views.of(closed).set(1L, 2L);
             closed.close();
         }));
         assertEquals(1, numbers.get(1));
-        assertThrows(IllegalStateException.class, () -> LarderTransaction.on(numbers, closed).run(views -> {}));
-        assertThrows(IllegalStateException.class, () -> new Operations().put(closed, 1L, 1L).commit());
+        assertThrows(IllegalStateException.class, () -> both.run(views -> {}));
+        assertThrows(
+                IllegalStateException.class, () -> new Operations().put(closed, 1L, 1L).commit());
     }
 
     /** The methods with longs of a view do what those of a table do, and are of the transaction. */
@@ -445,7 +460,9 @@ class TransactionTest {
         numbers.set(1, Long.MAX_VALUE);
         assertEquals(OptionalInt.empty(), new Operations().add(numbers, 1L, 2).commit());
         assertEquals(Long.MIN_VALUE + 1, numbers.get(1));
-        assertEquals(OptionalInt.of(2), new Operations().add(numbers, 1L, 1).addIfPresent(numbers, 9L, 1).commit());
+        assertEquals(
+                OptionalInt.of(2),
+                new Operations().add(numbers, 1L, 1).addIfPresent(numbers, 9L, 1).commit());
         assertFalse(numbers.containsKey(9));
         Operations wrong = new Operations().add(numbers, 1L, 1).add(texts, "a", 1);
         String text = assertThrows(LarderException.class, wrong::commit).getMessage();
