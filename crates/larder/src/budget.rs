@@ -44,6 +44,8 @@ impl Budget {
         Budget {
             units: u64::from(units),
             spent: 0,
+            // `spend` reads the clock for the first time after 32 units. A shorter slice never
+            // does.
             until: Some(Instant::now() + time),
             last: None,
             look: CLOCK_EVERY,
@@ -89,6 +91,7 @@ impl Budget {
     /// Spends units. Returns `false` if the slice should end. Reads the clock once per 32 units.
     pub fn spend(&mut self, units: u32) -> bool {
         self.spent = self.spent.saturating_add(u64::from(units));
+        // Most calls only subtract.
         if self.look > units {
             self.look -= units;
         } else {

@@ -183,11 +183,13 @@ impl Index {
     pub(crate) fn copy(&self, guard: &Guard, key: Key<'_>, values: &mut Values) {
         values.clear();
         match self {
+            // At most one value.
             Index::Unique(ix) => {
                 if ix.get(guard, key, &mut values.bytes) {
                     values.end(0);
                 }
             }
+            // All values of the key, as of one instant.
             Index::Multi(ix) => {
                 ix.read(guard, key, values);
             }

@@ -56,6 +56,7 @@ pub struct Local {
 impl Local {
     fn new() -> Self {
         Local {
+            // Registered once for each thread. Pinning is cheap after that.
             epoch: crossbeam_epoch::default_collector().register(),
             // A few cache lines, which most values fit into.
             value: Vec::with_capacity(256),

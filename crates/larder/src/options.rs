@@ -194,6 +194,7 @@ impl Options {
         if self.keypos == 0 {
             return Err(Error::BadOption("keypos counts from 1".to_owned().into()));
         }
+        // Bounds are stamps behind the objects, which only these indexes keep.
         if self.bounds.is_some() && !(self.kind.is_unique() && self.structure == DEFAULT) {
             let text = "bounds are for tables of type set and ordered_set on the default structure";
             return Err(Error::BadOption(text.to_owned().into()));
@@ -201,6 +202,7 @@ impl Options {
         if let Some(limits) = self.bounds.as_ref().and_then(|own| own.limits) {
             limits.check()?;
         }
+        // The structure checks its own options, and whether it has an order.
         structures::check(
             &self.structure,
             &self.structure_options,
@@ -241,6 +243,7 @@ impl Options {
     /// Parses the result of `structure_text`. Invalid options are detected later, by `check`.
     #[cfg(any(test, feature = "files", feature = "studies"))]
     pub(crate) fn set_structure_text(&mut self, text: &str) {
+        // The name is what stands before the parenthesis.
         let (name, rest) = text.split_once('(').unwrap_or((text, ""));
         self.structure = Cow::Owned(name.to_owned());
         let options = rest.trim_end_matches(')').split(',');

@@ -114,6 +114,7 @@ impl Store {
         let objects = Index::new(options, seed);
         Store {
             count: Arc::new(Counter::new(options.decentralized_counters)),
+            // A structure of the studies may be made for a fixed number of objects.
             limit: objects.limit().unwrap_or(usize::MAX),
             has_limit: objects.limit().is_some(),
             may_refuse: objects.limit().is_some(),
@@ -171,6 +172,7 @@ impl Store {
         // The index is wrapped from the inside out. `objects` stays the innermost one.
         let objects = self.index.share();
         let has_stamps = layers.bounds.is_some();
+        // Indexes are innermost: each change of an object changes its entries under the same lock.
         if let Some(indexes) = &layers.indexes {
             self.may_refuse |= indexes.has_unique();
             self.index = indexes::keep(self.index.share(), indexes, has_stamps);
@@ -180,6 +182,7 @@ impl Store {
             self.contents = None;
             self.index = versions::watch(self.index.share(), history, layers.locks);
         }
+        // Only a table with limits refuses a write for want of room.
         let has_quota = |layer: &Arc<Layer>| layer.quota().is_some();
         self.has_limit |= layers.bounds.as_ref().is_some_and(has_quota);
         self.may_refuse |= self.has_limit;
@@ -214,6 +217,7 @@ impl Store {
         let Some(wrapped) = &self.wrapped else {
             return self;
         };
+        // Made when the first commit writes, and kept.
         wrapped.of_commits.get_or_init(|| {
             Box::new(self.through(Layers {
                 locks: false,
@@ -271,6 +275,7 @@ impl Store {
         indexes: Option<Arc<Indexes>>,
         views: Vec<Arc<dyn Differences>>,
     ) -> Store {
+        // A view has no contents of its own that would be freed with it.
         let objects = index.share();
         let layers = Layers {
             indexes,

@@ -46,6 +46,7 @@ pub(crate) fn check(
     options: &[(String, StructureValue)],
     ordered: bool,
 ) -> Result<(), Error> {
+    // The default has nothing to choose.
     if name == DEFAULT {
         return match options {
             [] => Ok(()),

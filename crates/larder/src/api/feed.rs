@@ -292,7 +292,9 @@ impl Table {
     /// # Errors
     /// Those of `subscribe_with`.
     pub fn snapshot_and_subscribe(&self, options: &FeedOptions) -> Result<(Snapshot, Feed), Error> {
+        // The engine takes both at one instant, so no change is in neither of them.
         let ((snapshot, subscription), bell) = self.patiently(|| {
+            // Each attempt makes its own bell, which the subscription keeps.
             let (wishes, bell) = options.wishes()?;
             let (larder, table) = (self.larder(), self.engine_table());
             let engine = larder.engine();

@@ -49,6 +49,7 @@ impl Larder {
     /// `AlreadyExists` if the table is a named one, and another table has the name. If there is an
     /// error, no part of the table is left.
     pub fn load(&self, path: impl AsRef<Path>) -> Result<Table, Error> {
+        // A file that a program loads is its own, so there is no limit of new atoms.
         let options = LoadOptions {
             verify: true,
             node: NodeName::NONE,
@@ -56,6 +57,7 @@ impl Larder {
             new_atoms: usize::MAX,
         };
         let mut job = LoadJob::begin(self.engine(), self.owner(), path.as_ref(), options)?;
+        // There is nobody else whose turn it would be, so each slice is as long as it can be.
         while job.step(&mut Budget::unlimited())? == Step::More {}
         Ok(Table::new(Arc::clone(job.table()), &self.0))
     }

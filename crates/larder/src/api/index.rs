@@ -76,6 +76,7 @@ impl Index {
     }
 
     pub(super) fn definition(&self) -> Result<IndexDefinition, Error> {
+        // Each message begins with the name of the index, since a table may have several.
         let bad = |text: String| Error::BadOption(format!("index {}: {text}", self.name).into());
         let name = Atom::try_new(&self.name).map_err(|e| bad(e.to_string()))?;
         let on = self.on.clone().map_err(bad)?;

@@ -125,10 +125,13 @@ impl Larder {
     /// Starts to build a table of this name. By default it is a set, and its key is the first
     /// element.
     pub fn table(&self, name: &str) -> Builder {
+        // A Rust program has no owners whose rights could differ, so tables are public.
         let mut options = Options::new(atoms::UNDEFINED);
         options.access = Access::Public;
         Builder {
             home: Arc::clone(&self.0),
+            // A name that is no atom is reported by `create`, so that a builder's methods can be
+            // chained.
             name: Atom::try_new(name).map_err(|e| Error::BadOption(e.to_string().into())),
             options,
             indexes: Vec::new(),

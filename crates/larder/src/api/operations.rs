@@ -120,6 +120,7 @@ impl<'t> Operations<'t> {
         pos: usize,
         element: &impl AsTerm,
     ) -> Self {
+        // The list may outlive the arguments, so it has terms of its own.
         let (own, element) = (Term::from(key.as_term()), Term::from(element.as_term()));
         self.on_key(table, key, Step::Update(own, pos, element))
     }
@@ -209,7 +210,9 @@ impl<'t> Operations<'t> {
     /// Runs the operations on views of the tables. Returns the number of the first one whose
     /// condition doesn't hold.
     fn first_that_fails(&self, views: &[&Arc<EngineTable>]) -> Result<Option<usize>, Error> {
+        // In the given order. Each operation sees the effects of those before it.
         for (i, (place, step)) in self.steps.iter().enumerate() {
+            // The view of the operation's table, which is the same for all of its operations.
             let view = Table::new(Arc::clone(views[*place]), &self.larder.0);
             if !step.run(&view)? {
                 return Ok(Some(i + 1));
@@ -223,11 +226,13 @@ impl Step<'_> {
     /// Runs the operation on a view of its table. Returns whether its condition holds.
     fn run(&self, view: &Table) -> Result<bool, Error> {
         match self {
+            // A check compares complete tuples, in order.
             Step::Check(key, tuples) => return Ok(view.lookup(key)? == *tuples),
             Step::Insert(tuple) => view.insert(tuple)?,
             Step::InsertNew(tuple) => return view.insert_new(tuple),
             Step::Delete(key) => drop(view.delete(key)?),
             Step::DeleteObject(tuple) => drop(view.delete_object(tuple)?),
+            // Without a tuple there is nothing to add to, and the list fails. That is no error.
             Step::Add(key, pos, incr) => {
                 if !view.contains(key)? {
                     return Ok(false);

@@ -91,6 +91,7 @@ impl Table {
         high: Bound<TermRef<'_>>,
         direction: Direction,
     ) -> Result<Rows, Error> {
+        // Bounds become keys of the index, which are compared as bytes.
         let bounds = (
             low.map(|key| self.key(&key)),
             high.map(|key| self.key(&key)),
@@ -176,6 +177,7 @@ impl Table {
         mut step: impl FnMut(&mut Budget, &Context<'_>) -> Result<Step, Error>,
     ) -> Result<(), Error> {
         with_context(|ctx| {
+            // A list that is being inserted is helped with, and then the job continues.
             while self.patiently(|| step(&mut Budget::unlimited(), ctx))? == Step::More {}
             Ok(())
         })

@@ -314,6 +314,7 @@ impl Table {
         pos: usize,
         element: &impl AsTerm,
     ) -> Result<bool, Error> {
+        // The key is encoded once, and used in each attempt.
         let key = self.key(key);
         let ops = [(pos, element.as_term())];
         self.patiently(|| self.table.update_element(self.me(), &key, &ops, None))
@@ -372,6 +373,7 @@ impl Table {
         key: TermRef<'_>,
         value: Option<TermRef<'_>>,
     ) -> Result<bool, Error> {
+        // The engine takes several changes of a map. Here it is one.
         let (row, ops) = (self.key(row), [MapOp { pos, key, value }]);
         self.patiently(|| self.table.update_map(self.me(), &row, &ops))
     }

@@ -54,6 +54,8 @@ impl Larder {
         mut f: impl FnMut(&[Table]) -> Result<R, Error>,
     ) -> Result<R, Error> {
         let mut transaction = self.begin(tables)?;
+        // `f` runs again from its beginning, with new views, until its reads still hold at the
+        // commit.
         loop {
             let result = f(transaction.views())?;
             if transaction.commit()? {
@@ -147,14 +149,17 @@ impl Transaction {
     /// another tuple has a value that was written, in a unique index; `Full` if a table has no room
     /// for the new tuples. In each case nothing has happened, and the transaction has ended.
     pub fn commit(&mut self) -> Result<bool, Error> {
+        // Without an attempt under way, the transaction has ended.
         let under_way = self.under_way.take().ok_or(Error::NoTable)?;
         let tables: Vec<_> = self.tables.iter().collect();
         let outcome = patiently(&tables, || under_way.commit());
+        // Release what the attempt holds before the next one begins, and let others have the turn.
         drop(under_way);
         self.turn = None;
         if outcome? == Outcome::Committed {
             return Ok(true);
         }
+        // Another thread has written. Let it go on before the next attempt.
         give_way();
         self.attempt()?;
         Ok(false)
@@ -162,6 +167,8 @@ impl Transaction {
 
     /// Begins an attempt.
     fn attempt(&mut self) -> Result<(), Error> {
+        // After several failed attempts, take turns with other transactions, so that one of them
+        // succeeds.
         self.turn = turn(self.attempts);
         self.attempts = self.attempts.saturating_add(1);
         let tables: Vec<_> = self.tables.iter().collect();

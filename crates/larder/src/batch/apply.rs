@@ -237,6 +237,7 @@ impl ListBatch {
         value: &[u8],
     ) -> Result<Written, Error> {
         if let Some(history) = op.store.history() {
+            // Events of a list are pushed together, when the list is complete.
             history.feed().begin_list();
             // All objects of the list get the same number. For a snapshot they are one write.
             return self.number.during(|| table.put(op, key, value));

@@ -161,6 +161,7 @@ impl ObjectList {
     /// Like `push`.
     #[inline]
     pub fn push_ref(&mut self, object: ObjectRef<'_>) {
+        // A chunk is never enlarged, so a push moves no object of another chunk.
         if self.len.is_multiple_of(CHUNK) {
             self.add_chunk();
         }
@@ -185,6 +186,7 @@ impl ObjectList {
 
     /// Adds the keys of the last chunk, which is complete, to the filters.
     fn index_last(&mut self) {
+        // The group that the last chunk belongs to.
         let group = self.chunks.len().saturating_sub(1) / GROUP;
         if let Some(last) = self.chunks.last_mut() {
             if group == self.groups.len() {

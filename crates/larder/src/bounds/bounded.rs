@@ -190,6 +190,7 @@ impl Bounded {
     /// Counts the objects that are not expired, by a scan.
     fn count_live(&self) -> usize {
         let guard = larder_index::pin();
+        // A scan leaves out expired objects.
         let (mut batch, mut position) = (Batch::default(), Vec::new());
         self.scan(&guard, Start::Edge, Direction::Forward, &mut batch);
         let mut sum = batch.len();
@@ -244,6 +245,7 @@ pub(crate) fn bound(below: Index, layer: &Arc<Layer>, at: u64) -> Index {
                 false,
             )
         })),
+        // Bags have no bounds.
         multi @ Index::Multi(_) => multi,
     }
 }
@@ -275,6 +277,7 @@ impl Unique for Bounded {
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         let now = self.read_time();
         let mut short = [0; SHORT];
+        // Short values are read to the stack, and long ones to a buffer.
         with_value(|long| {
             let value = match self.below.get_short(guard, key, &mut short, Some(long)) {
                 Lookup::Absent => return false,

@@ -178,6 +178,7 @@ impl Candidates {
     /// The approximate memory in bytes.
     pub(super) fn memory(&self) -> usize {
         let shard = |shard: &CachePadded<Mutex<Shard>>| {
+            // One shard at a time is locked. The sum is approximate.
             let shard = shard.lock();
             let keys = shard.candidates.iter().map(|victim| victim.key.len());
             let window = shard.window.iter().map(|key| key.len() + 16);
@@ -205,6 +206,7 @@ impl Chooser<'_> {
     /// index is ordered.
     fn victim(&self, guard: &Guard, key: Key<'_>) -> Option<Victim> {
         let mut value = Vec::new();
+        // An ordered index finds keys by their bytes. The hash is only used for the heat.
         let index_key = match self.index.is_ordered() {
             true => Key { hash: 0, ..key },
             false => key,

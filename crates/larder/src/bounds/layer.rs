@@ -45,6 +45,7 @@ fn idle_deadline(now: u64, idle: u64) -> u64 {
 
 impl Layer {
     pub(crate) fn new(bounds: &Bounds, seed: &Seed, ordered: bool) -> Self {
+        // No lifetime is one that never ends, so that reading it needs no distinction.
         let settings = Settings {
             ttl: AtomicU64::new(bounds.ttl.unwrap_or(FAR)),
             idle: AtomicU64::new(bounds.idle.unwrap_or(FAR)),
@@ -63,6 +64,7 @@ impl Layer {
 
     /// Makes a layer for other objects of the same table.
     pub(crate) fn anew(&self) -> Self {
+        // Settings are shared, since they belong to the table. Timers belong to the objects.
         Layer {
             settings: Arc::clone(&self.settings),
             wheel: Mutex::default(),

@@ -107,9 +107,11 @@ impl Quota {
     /// Called after a write, without the lock. `objects` is the number of objects.
     pub(crate) fn grown(&self, key: &[u8], growth: Growth, objects: usize) {
         self.weigh(growth.delta);
+        // Only a new object enters the window of new objects.
         if growth.is_new {
             self.entered(key, objects);
         }
+        // An object that is heavier than the whole table may be is a candidate at once.
         if let Some(giant) = growth.giant {
             self.candidates.add(giant);
         }
@@ -242,6 +244,7 @@ impl Quota {
 
     /// Whether a table with this number of objects has no room for what is needed, and refuses it.
     pub(crate) fn refuses(&self, objects: usize, need: Need) -> bool {
+        // What isn't needed can't exceed a limit, even if the table is over it.
         let is_over = |has: usize, more: usize, most: usize| more > 0 && has + more > most;
         self.evict() == Evict::None
             && (is_over(objects, need.objects, self.max_size())

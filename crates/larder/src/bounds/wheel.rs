@@ -103,7 +103,9 @@ pub(crate) fn timers(chunk: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
 }
 
 fn append(time: u64, key: &[u8], chunk: &mut Chunk) {
+    // The time, in six bytes.
     chunk.extend_from_slice(&time.to_le_bytes()[..TIME]);
+    // The length, in groups of seven bits, the lowest first. Most keys take one byte.
     let mut len = key.len();
     while len >= 0x80 {
         chunk.push(len as u8 | 0x80);
@@ -226,9 +228,12 @@ impl Wheel {
     /// The first slot that is not empty, and the time at which it begins.
     fn next_slot(&self) -> Option<NextSlot> {
         let mut levels = self.levels.iter().enumerate();
+        // The lowest level that has timers. By invariant 1, its timers come first.
         levels.find_map(|(level, there)| {
             let there = there.as_ref().filter(|there| there.occupied != 0)?;
             // (1) All timers are after `now`.
+            // The slot gives six bits of the time. Those above are the bits of `now`, and those
+            // below are zero.
             let slot = there.occupied.trailing_zeros() as usize;
             let shift = BITS * level as u32;
             let above = self.now >> shift >> BITS << BITS;

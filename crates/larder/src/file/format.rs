@@ -192,6 +192,7 @@ pub(super) fn array<const N: usize>(bytes: &[u8]) -> [u8; N] {
 /// that exist.
 pub(super) fn take(input: &mut impl Read, n: usize, bytes: &mut Vec<u8>) -> Read_<usize> {
     let start = bytes.len();
+    // Read through a limit: a length that is wrong takes no memory for bytes that don't exist.
     let read = input
         .by_ref()
         .take(n as u64)

@@ -81,6 +81,7 @@ impl Input {
             file,
             digest: verify.then(Sha256::new),
         };
+        // The header is part of the digest.
         input.note(&bytes);
         Ok((input, header))
     }
@@ -216,6 +217,7 @@ impl LoadJob {
     pub fn step(&mut self, budget: &mut Budget) -> Result<Step, Error> {
         while self.phase != LoadPhase::Done {
             match self.phase {
+                // Both phases end when the budget is exhausted, or when they are complete.
                 LoadPhase::Verifying => self.verify(budget)?,
                 _ => self.load(budget)?,
             }

@@ -228,6 +228,7 @@ fn length(bytes: usize) -> Result<u32, FileError> {
 
 impl FileWriter {
     fn create(path: &Path) -> Result<FileWriter, FileError> {
+        // Written to a temporary file, which replaces the other one when it is complete.
         let what = || format!("making {}", path.display());
         let (file, temporary) = temporary(path).map_err(|e| FileError::io(what(), &e))?;
         Ok(FileWriter {

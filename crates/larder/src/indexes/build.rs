@@ -177,7 +177,9 @@ impl IndexBuild {
                     .fill(&self.table, &op, (0, true), &mut self.batch);
             }
             let in_time = self.index_batch(&op, budget);
+            // (3) An empty batch is the end of the scan.
             let at_end = self.batch.is_empty();
+            // Broken by a write, or two rows that the scan has found.
             if self.entries.is_broken() || at_end && !self.entries.finish() {
                 self.take_out();
                 return Err(Error::NotUnique(name));
@@ -196,6 +198,7 @@ impl IndexBuild {
     fn index_batch(&mut self, op: &Operation<'_>, budget: &mut Budget) -> bool {
         while self.next < self.batch.len() {
             let key = self.batch.key(self.next);
+            // The key's row is being written. Try again when that is over.
             while !self.table.make_entries(op, &self.entries, key) {
                 give_way();
             }

@@ -102,6 +102,7 @@ pub(crate) fn candidates(
     let store = table.store(&guard)?;
     // No index, or none that is ready: the table is scanned.
     let indexes = usable(store)?;
+    // The index with the fewest entries.
     let (_, best) = rank(indexes, program, &guard);
     let (entries, ranges, count) = best?;
     is_better(store, count, limit, by_key).then(|| Candidates {

@@ -219,6 +219,7 @@ impl Indexes {
     /// The values of all rows of a key, sorted.
     fn all_values(&self, entries: &Entries, key: &[u8], rows: &Values) -> Vec<Vec<u8>> {
         let mut all = Vec::new();
+        // A bag's key may have several rows with values of their own.
         with_working(|working| {
             for row in rows.iter() {
                 let Working {
@@ -250,6 +251,7 @@ impl Indexes {
 impl Claimed {
     /// Begins to claim values for rows that are written together.
     pub(crate) fn begin(indexes: &Arc<Indexes>) -> Self {
+        // Counted before the first claim, so that no write takes it for settled.
         indexes.claims.begin();
         Claimed {
             indexes: Arc::clone(indexes),

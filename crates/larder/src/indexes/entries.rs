@@ -206,6 +206,7 @@ impl Entries {
     pub(super) fn set(&self, guard: &Guard, entry: Entry<'_>, rows: u64, position: &mut Vec<u8>) {
         let Entry { value, key } = entry;
         self.position(value, key, position);
+        // Whether the entry is new is known under the lock of the leaf.
         let mut new = 0;
         self.tree.update(guard, at(position), &mut |old, record| {
             new = i64::from(old.is_none());
@@ -283,10 +284,12 @@ impl Entries {
     pub(crate) fn entry<'a>(&self, position: &'a [u8], record: &'a [u8]) -> Entry<'a> {
         if self.definition.unique {
             return Entry {
+                // In a unique index, the position is the value, and the record is the key.
                 value: position,
                 key: record,
             };
         }
+        // Otherwise the record says where the value ends and the key begins.
         let (len, _) = varint::read(record, 0);
         let (value, key) = position.split_at(len as usize);
         Entry { value, key }

@@ -382,6 +382,7 @@ impl IndexJob {
             loop {
                 let from = start.as_ref().map_or(Start::Edge, |from| Start::At(from));
                 index.scan(op.guard, from, Direction::Forward, batch);
+                // The scan yields keys that differ. Read the rows of each in the view.
                 for i in 0..batch.len() {
                     let key = batch.key(i);
                     objects.copy(op.guard, self.table.key(key), values);
@@ -390,6 +391,7 @@ impl IndexJob {
                         own.extractor.values(&row, scratch, indexed);
                         for value in indexed.iter() {
                             own.position(value, key, position);
+                            // Only values in the part that is looked at.
                             if part.has(position) {
                                 pairs.push((value, key));
                             }

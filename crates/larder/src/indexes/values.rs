@@ -71,6 +71,7 @@ impl<'a> ValueCheck<'a> {
     #[inline]
     pub(super) fn has(&mut self, row: &ObjectView<'_>, value: &[u8]) -> bool {
         let element = self.extractor.element_of(row);
+        // The extractor's last row had the same element. Its values are still here.
         let is_known = element.is_some_and(|term| term.bytes() == &self.element[..]);
         if !is_known {
             self.extractor.values(row, self.scratch, self.indexed);
@@ -143,11 +144,13 @@ impl Extractor {
     }
 
     fn put(&self, term: TermRef<'_>, out: &mut Values) {
+        // One value: the term itself.
         if !self.each {
             let from = out.bytes.len();
             order_key::encode(term, &mut out.bytes);
             return out.end(from);
         }
+        // With `each`, a term that is no list has no values.
         let Some(elements) = term.as_list() else {
             return;
         };
@@ -157,6 +160,7 @@ impl Extractor {
             value
         };
         let mut values: Vec<Vec<u8>> = elements.map(encode).collect();
+        // Each value once: an entry says that a row has it, not how often.
         values.sort_unstable();
         values.dedup();
         values.iter().for_each(|value| out.push(value));

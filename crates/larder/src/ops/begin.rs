@@ -106,6 +106,7 @@ impl Table {
         key: &[u8],
         intent: Intent,
     ) -> Result<Operation<'g>, Error> {
+        // The usual case is one load and one comparison.
         match self.begin_unlatched(guard) {
             Some(op) => Ok(op),
             None => self.begin_beside_batch(guard, key, intent),
@@ -141,6 +142,7 @@ impl Table {
     pub(crate) fn begin_of_batch<'g>(&self, guard: &'g Guard) -> Result<Operation<'g>, Error> {
         let state = self.state.load(guard);
         match state.get() {
+            // The latch is the batch's own. Only the death of the table stops it.
             Some(store) if state.tag() & DEAD == 0 => Ok(Operation {
                 guard,
                 state,

@@ -94,6 +94,7 @@ impl Garbage {
         picks: &'a mut dyn FnMut(&[u8]) -> bool,
     ) -> impl FnMut(&[u8]) -> bool + 'a {
         move |value| {
+            // The handles of a value that goes are released when no reader is left.
             let goes = picks(value);
             if goes {
                 self.note(value);
@@ -448,6 +449,8 @@ impl Table {
     #[cold]
     pub(crate) fn full(&self, op: &Operation<'_>) -> Error {
         let (name, limit) = (&self.options().structure, op.store.limit());
+        // A table with limits says which one is reached. A structure of a fixed size says so
+        // itself.
         Error::Full(match op.store.quota() {
             Some(quota) => quota.full(op.store.size()).into(),
             None => format!(
@@ -475,6 +478,7 @@ fn refuses(
     (key, old, new): (Key<'_>, Option<&[u8]>, &[u8]),
     has_stamps: bool,
 ) -> Option<Written> {
+    // Room first, since that costs no search.
     if op.store.has_limit() && op.refuses(key, old, new) {
         return Some(Written::Full);
     }
@@ -488,6 +492,7 @@ fn refuses(
         false => value,
     };
     let (old, new) = (old.map(row), row(new));
+    // Claims are made last, since each must be given back if the write is refused after it.
     let claimed = indexes.claim(op.guard, key.bytes, old, new, || table.revalidate(op));
     claimed.err().map(Written::from)
 }
@@ -565,6 +570,7 @@ impl ValueList<'_> {
     /// Removes all objects, and calls `f` with each, in order of arrival. Returns their number.
     pub(crate) fn remove_all(&mut self, f: &mut dyn FnMut(&[u8])) -> usize {
         let garbage = &mut *self.garbage;
+        // The handles are noted before `f` sees the value, which the index then frees.
         let gone = self.objects.remove_all(&mut |value| {
             garbage.note(value);
             f(value);

@@ -55,6 +55,7 @@ impl Table {
     ) -> Result<usize, Error> {
         self.may_write(who)?;
         let (key, value) = (object.key(), object.value());
+        // Equality of stored bytes isn't equality of terms, so the table compares.
         let mut same = |other: &[u8]| self.same(key, other, value);
         self.delete_under(&local.pin(), self.key(key), &mut same, |values, same| {
             values.remove_same(value, same)
@@ -130,6 +131,8 @@ impl Table {
         key: Key<'_>,
         mut f: impl FnMut(&[u8]),
     ) -> Result<usize, Error> {
+        // `delete_under` picks by a predicate. This one picks every object, and shows it on the
+        // way.
         let mut each = |value: &[u8]| {
             f(value);
             true

@@ -58,6 +58,7 @@ impl Table {
             let Some((bounded, quota)) = limited(store) else {
                 break;
             };
+            // Nothing more to evict, or no victim found.
             if !quota.has_surplus(store.size()) || !self.evict_one(guard, store, bounded, quota) {
                 break;
             }
@@ -179,6 +180,7 @@ impl Table {
         let Index::Unique(index) = &below.index else {
             return Ok(());
         };
+        // Most tables refuse nothing, and need no sum.
         if !store.quota().is_some_and(Quota::refuses_some) {
             return Ok(());
         }

@@ -178,6 +178,7 @@ impl Table {
         if !bounded.below().get(&guard, self.key(key), &mut value) {
             return Ok(TimeLeft::Absent);
         }
+        // No deadline, one that has passed, or the time until then.
         Ok(match Stamp::of(&value).deadline {
             FAR => TimeLeft::Unlimited,
             deadline if deadline <= now => TimeLeft::Absent,
@@ -203,10 +204,12 @@ impl Table {
         if self.owner() != who {
             return Err(Error::NotOwner);
         }
+        // Invalid limits are refused before anything is set.
         bounds.limits.map_or(Ok(()), |limits| limits.check())?;
         let guard = larder_index::pin();
         let store = self.store(&guard).ok_or(Error::NoTable)?;
         let layer = store.layer().ok_or(Error::Unbounded)?;
+        // A table without limits keeps no heat of its objects, and can't begin to.
         if bounds.limits.is_some() && layer.quota().is_none() {
             return Err(Error::Unlimited);
         }

@@ -140,6 +140,7 @@ fn backlog(table: &Weak<Table>) -> usize {
     };
     let guard = larder_index::pin();
     let layer = table.store(&guard).and_then(|store| store.layer());
+    // The timers aren't counted by time. If the first one is due, all count.
     let due = layer.filter(|layer| layer.next().is_some_and(|next| next <= bounds::now()));
     due.map_or(0, |layer| layer.timers()) * WEIGHT
 }

@@ -256,6 +256,7 @@ impl Table {
         key: Key<'_>,
         visit: &mut dyn FnMut(Stored<'_>),
     ) -> usize {
+        // The values are copied at one instant, and visited afterwards.
         op.store.index.copy(op.guard, key, &mut local.values);
         for value in local.values.iter() {
             visit(Stored::new(
@@ -285,6 +286,7 @@ fn visit_elements(
     positions: &[usize],
     mut visit: impl FnMut(usize, TermRef<'_>),
 ) -> Result<(), Error> {
+    // One position is the usual case, and needs no list of elements.
     let &[position] = positions else {
         return visit_several(object, positions, &mut visit);
     };
@@ -300,6 +302,7 @@ fn visit_several(
     visit: &mut dyn FnMut(usize, TermRef<'_>),
 ) -> Result<(), Error> {
     let last = furthest(positions);
+    // Checked before the first visit, so that an error has visited nothing.
     if last > object.arity() {
         return Err(Error::Position);
     }

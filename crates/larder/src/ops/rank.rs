@@ -75,6 +75,7 @@ impl Table {
     ) -> Result<Option<u64>, Error> {
         self.may_read(who)?;
         let guard = local.pin();
+        // The entries below the key, and whether the key is there, from one search.
         let counted = self.with_ranks(local, &guard, |ranked, work| {
             ranked.count_between(&guard, None, Some(key), work)
         })?;
@@ -142,6 +143,7 @@ impl Table {
         let guard = local.pin();
         let mut lent = Lent::new();
         let Buffers { batch, plain, .. } = &mut *lent;
+        // The entry is copied to the batch, so that it is valid while it is shown.
         let there = self.find_nth(local, &guard, n, batch)?;
         if there {
             let (key, value) = batch.entry(0);
@@ -183,6 +185,7 @@ impl Table {
         let mut lent = Lent::new();
         let batch = &mut lent.batch;
         let there = with_local(|local| self.find_nth(local, &local.pin(), n, batch))?;
+        // From the key of that object on. An empty scan if there is none.
         match there {
             true => job.begin_at(batch.key(0).to_vec()),
             false => job.set_limit(Some(0)),

@@ -82,6 +82,7 @@ impl Table {
         direction: Direction,
         visit: &mut dyn FnMut(TermRef<'_>),
     ) -> Result<bool, Error> {
+        // A number of 0 says that the key isn't remembered.
         let visit = |key: StoredKey<'_>| {
             visit(key.term());
             0
@@ -182,6 +183,7 @@ impl Table {
         ) {
             return None;
         }
+        // The next entry of the batch, if the table or the leaf hasn't changed.
         let next = self.read_ahead(&mut local.read_ahead)?;
         let mut visit = |object: Stored<'_>| visit(StoredKey::of(object));
         let shown = self.show(next, &mut local.plain, &mut visit);

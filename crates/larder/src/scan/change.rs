@@ -84,6 +84,7 @@ impl Table {
         if self.kind() == TableKind::Bag {
             return Err(Error::TableType);
         }
+        // The key of a replaced object must stay, or the object would be at a wrong place.
         match program.replace_keeps_key(self.keypos()) {
             true => Ok(()),
             false => Err(Error::KeyChanged),
@@ -437,6 +438,7 @@ impl Matched<'_> {
             return Ok(false);
         };
         match outcome {
+            // The object itself is the result: it is encoded anew as a tuple.
             Outcome::Object => {
                 let mut tuple = Vec::new();
                 object.to_tuple(&mut tuple);
@@ -540,6 +542,7 @@ impl Matched<'_> {
                     let Some(old) = old else {
                         return Ok(Change::Keep.into());
                     };
+                    // (3) The object is as it was read. Otherwise match it again, as it is now.
                     let new = if read == Some(old) {
                         &*prepared
                     } else if self.replacement(table, old, &mut anew)? {
@@ -651,6 +654,7 @@ impl ReplaceJob {
             prepared: &mut self.prepared,
         };
         let step = self.work.step(budget, ctx, &mut work);
+        // Counts of the handles in the buffer are released with it.
         self.prepared.clear();
         step
     }

@@ -157,6 +157,7 @@ impl Cursor {
     ) -> bool {
         match &mut self.path {
             Path::Gathering(candidates) => {
+                // A slice of gathering. When it is over, the path has the keys.
                 let gathered = candidates.gather(op, budget);
                 self.use_gathered(gathered, table, op)
             }
@@ -319,6 +320,7 @@ impl Cursor {
         let Some(passed) = &self.passed else {
             return;
         };
+        // First look at all entries, and then remove: the names refer to places in the batch.
         let wanted: Vec<bool> = (0..batch.len())
             .map(|i| !passed.names.contains(&name(op, batch, i)))
             .collect();
@@ -450,6 +452,7 @@ impl Cursor {
 impl Place {
     /// The encoded place: a tag, the number of the current key, and the position.
     fn to_bytes(&self, key: usize) -> Vec<u8> {
+        // Tags are part of continuations, which hosts keep.
         let (tag, position): (u8, &[u8]) = match self {
             Place::Begin => (0, &[]),
             Place::Past(p) => (1, p),
@@ -468,6 +471,7 @@ fn name(op: &Operation<'_>, batch: &Batch, i: usize) -> Vec<u8> {
     match &op.store.index {
         Index::Unique(_) => batch.key(i).to_vec(),
         Index::Multi(ix) => {
+            // The objects of a key are told apart by their positions.
             let mut position = Vec::new();
             ix.entry_position(batch, i, &mut position);
             position

@@ -113,6 +113,7 @@ impl Table {
         loop {
             for i in 0..s.batch.len() {
                 let (key, value) = (s.batch.key(i), s.batch.value(i));
+                // Each entry begins a key, so the caller may stop before any.
                 show(&raw::view(key, value, self.keypos(), &mut s.plain), true);
                 // The limits are checked after each object, so at least one is shown.
                 wanted.take(value.len());

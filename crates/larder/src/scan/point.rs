@@ -65,6 +65,7 @@ impl Table {
     ) -> Result<u64, Error> {
         let (mut lent, mut count) = (Lent::new(), 0);
         self.at_point(local, point, |local, key| {
+            // Objects under the key are few. All are looked at in one call.
             self.lookup_in(local, who, key, |stored| {
                 let object = stored.view();
                 let (program, scratch) = (point.program, &mut lent.scratch);

@@ -210,6 +210,7 @@ impl Table {
         if !self.kind().is_ordered() {
             return Err(Error::TableType);
         }
+        // The path is a range of keys. The cursor reads nothing outside it.
         job.scan.cursor.confine(low, high);
         Ok(job)
     }
@@ -358,6 +359,7 @@ pub(super) fn result_of(
         None => Some(Outcome::Object),
         Some(program) => program.run(object, ctx, scratch),
     };
+    // What the program makes belongs to its scratch memory, and is valid until the next run.
     match found {
         Some(Outcome::Object) => sink(Output::Object(object)),
         Some(Outcome::Term(term)) => sink(Output::Term(term)),

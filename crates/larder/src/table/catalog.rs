@@ -216,6 +216,7 @@ impl Table {
     }
 
     fn check_owner(&self, admin: &Admin, who: OwnerId) -> Result<(), Error> {
+        // Under the lock of `admin`, a table is either in the lists or gone.
         if admin.gone {
             return Err(Error::NoTable);
         }

@@ -130,9 +130,11 @@ impl Table {
         self.check_read(who)?;
         let catalog = self.catalog()?;
         let admin = self.admin.lock();
+        // The owner's list of fixed tables is changed with it, under the lock.
         if self.fixation.unfix(who, false) {
             catalog.owners.remove_fixed(who, self.id());
         }
+        // The index learns about the fixation from here.
         self.follow_fixation(&admin);
         drop(admin);
         Ok(())

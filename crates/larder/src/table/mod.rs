@@ -302,6 +302,7 @@ impl Table {
             self.compressed(),
             out,
         )
+        // Errors of the encoding become those of the table.
         .map_err(|e| match e {
             ObjectError::NotTuple => Error::NotTuple,
             _ => Error::Keypos,

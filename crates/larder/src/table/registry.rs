@@ -22,6 +22,7 @@ type NameSlot = EpochCell<Arc<Table>>;
 /// The chunk of a number, and the place in it: chunk c > 0 has the numbers from
 /// 2^(FIRST_BITS + c - 1) to twice that.
 fn place(number: u32) -> (usize, usize) {
+    // The highest bit decides the chunk, so that each chunk is as large as all before it.
     let bits = u32::BITS - number.leading_zeros();
     let chunk = bits.saturating_sub(FIRST_BITS);
     let base = if chunk == 0 {

@@ -81,6 +81,7 @@ impl CommitNumber {
                 COMMIT.with(|commit| commit.set(self.0));
             }
         }
+        // The outer number returns when this call ends.
         let number = self.get();
         let _before = Before(COMMIT.with(|commit| commit.replace(number)));
         f()

@@ -367,6 +367,7 @@ impl Pair<'_> {
         sink: &mut Sink<'_>,
     ) -> u32 {
         let Buffers { old, new, .. } = buffers;
+        // What each snapshot sees under the key.
         self.read(&self.old, key, record, old);
         self.read(&self.new, key, record, new);
         // Comparing costs as much as there is to read.

@@ -95,8 +95,10 @@ impl Change {
     /// them meanwhile.
     pub(crate) fn new(key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>) -> Self {
         let values = [old, new];
+        // The change is kept until every follower has read it, so it owns counts.
         values.into_iter().flatten().for_each(raw::retain_value);
         let [old_bytes, new_bytes] = values.map(Option::unwrap_or_default);
+        // One allocation for the key and both values.
         Change {
             bytes: [key, old_bytes, new_bytes].concat().into(),
             key: key.len(),
@@ -134,6 +136,7 @@ impl Change {
         keypos: usize,
         [one, two]: &'a mut [Vec<u8>; 2],
     ) -> [Option<ObjectView<'a>>; 2] {
+        // The key is before both values, and they are read in place.
         let key = &self.bytes[..self.key];
         [
             self.old().map(|old| raw::view(key, old, keypos, one)),
@@ -357,6 +360,8 @@ impl Feed {
         if !self.is_followed() {
             return;
         }
+        // A list that is being inserted draws its number now. Its events are pushed to an open
+        // group.
         let mut queue = self.queue.lock();
         if queue.open.is_none() && !queue.followers.is_empty() && !queue.gone {
             let (seq, from) = (clock::draw(), queue.end());
@@ -406,12 +411,15 @@ impl Feed {
     pub(crate) fn end(&self) {
         let mut aftermath = Aftermath::default();
         let mut queue = self.queue.lock();
+        // An open group ends here, as the list can't be completed.
         queue.close();
+        // The last event of the table. After it nothing is pushed.
         if !queue.followers.is_empty() && !queue.gone {
             let seq = clock::draw();
             queue.push(seq, u64::MAX, Event::Gone, &mut aftermath);
         }
         queue.gone = true;
+        // Wakers are called without the lock.
         drop(queue);
         self.settle(aftermath);
     }
@@ -498,6 +506,7 @@ impl Feed {
         let mut queue = self.queue.lock();
         let dropped = queue.next(id, (most, sleeps), &mut found);
         drop(queue);
+        // Events that nobody needs any more are freed without the lock.
         drop(dropped);
         found
     }
@@ -589,6 +598,7 @@ impl Queue {
     /// Drops the first event.
     fn drop_first(&mut self) -> Option<Slot> {
         let slot = self.slots.pop_front()?;
+        // What was dropped last stays known, since a follower may stand right behind it.
         self.first += 1;
         self.dropped = PastSlot {
             seq: slot.seq,
@@ -616,6 +626,7 @@ impl Queue {
 
     /// The slot before a position.
     fn before(&self, position: u64) -> PastSlot {
+        // The slots begin at `first`. What was before them is `dropped`.
         match position.checked_sub(self.first + 1) {
             Some(i) => {
                 let slot = &self.slots[i as usize];

@@ -187,6 +187,7 @@ impl History {
             if !locks && !is_followed {
                 return put(fresh);
             }
+            // The new store has a history of its own, and the same feed.
             let history = Arc::new(self.anew(fresh.plain(), nth));
             put(fresh.through(Layers {
                 history: Some(history),
@@ -317,6 +318,7 @@ impl History {
         let guard = larder_index::pin();
         let mut live = self.live.lock();
         if let Some(i) = live.snapshots.iter().position(|&own| own == snapshot) {
+            // The order of the list doesn't matter.
             live.snapshots.swap_remove(i);
         }
         self.note(&live);
@@ -330,6 +332,7 @@ impl History {
 
     /// Lets the table go back to its plain store if there are neither snapshots nor followers.
     fn unwatch_if_idle(&self, live: &mut Live, guard: &Guard) {
+        // Another snapshot needs the versions.
         if !live.snapshots.is_empty() || live.over {
             return;
         }

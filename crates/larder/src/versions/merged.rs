@@ -234,6 +234,7 @@ impl Entries for dyn Multi {
         let mut push = |(number, value): (u64, &[u8])| self.push_entry(batch, key, value, number);
         match direction {
             Direction::Forward => Listed::of(value).for_each(push),
+            // The list of an override is in order of arrival, which a scan backward reverses.
             Direction::Backward => {
                 let mut objects: Vec<_> = Listed::of(value).collect();
                 objects.reverse();
@@ -352,6 +353,7 @@ impl Multi for Merged<dyn Multi> {
         let before = values.len();
         self.base.read(guard, key, values);
         self.overrides.with(guard, key, |value| {
+            // The override lists all objects of the key, and replaces those of the base.
             if let Some(list) = value {
                 values.truncate(before);
                 Listed::of(list).for_each(|(_, value)| values.push(value));

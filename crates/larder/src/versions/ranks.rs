@@ -224,6 +224,7 @@ impl Ranked for Merged<dyn Unique> {
             None => 0,
         };
         let entries = self.count_to(guard, high, work)?.saturating_sub(below);
+        // Whether the key itself is there is asked separately, from the merged view.
         let is_there = |high| self.contains(guard, self.overrides.key(high));
         Some(Counted {
             entries,

@@ -35,6 +35,7 @@ struct Range<'p> {
 impl Range<'_> {
     /// Whether the scan has reached a position.
     fn has_begun(&self, position: &[u8]) -> bool {
+        // Positions are compared as bytes, in the direction of the scan.
         match (self.start, self.direction) {
             (Start::Edge, _) => true,
             (Start::At(start), Direction::Forward) => position >= start,
@@ -121,11 +122,13 @@ impl Spare {
 
     /// Builds the hash table of the keys that were found.
     fn fill_slots(&mut self, overrides: &Overrides) {
+        // At most half of the slots are used, so that searches are short.
         let slots = (2 * self.found.len()).next_power_of_two();
         self.slots.clear();
         self.slots.resize(slots, 0);
         for (i, own) in self.found.iter().enumerate() {
             let mut at = Self::slot(&self.bytes[own.key.clone()], overrides) % slots;
+            // Linear probing. A slot has the number of the key plus one, and 0 if it is empty.
             while self.slots[at] != 0 {
                 at = (at + 1) % slots;
             }
@@ -420,6 +423,7 @@ impl<I: Entries + ?Sized> Merged<I> {
         direction: Direction,
         resume: Option<&'p Vec<u8>>,
     ) -> Range<'p> {
+        // Both ends as bytes that compare in the order of the scan.
         let comparable = |position| self.base.comparable(position);
         Range {
             start: match start {

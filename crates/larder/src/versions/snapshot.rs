@@ -128,6 +128,7 @@ impl Engine {
         for table in tables {
             table.check_read(who)?;
         }
+        // All at one instant, or none of them.
         let snapshots = cut_after(tables, before)?;
         tables
             .iter()
@@ -175,6 +176,7 @@ fn store(source: &Table, snapshot: Snapshot) -> Store {
     let indexes = indexes_of(source, &history);
     let differ = Arc::clone(&history) as _;
     let overrides = Overrides::of_snapshot(snapshot, source.seed.clone());
+    // The base of the view is the store below the watch, which other threads still write.
     let objects = merge(history.store().below(), overrides);
     let objects = history.store().as_of(objects, time);
     Store::of_view(objects, indexes, vec![differ])
@@ -234,6 +236,8 @@ fn draw_with_time() -> (u64, u64) {
     loop {
         let time = bounds::now();
         let number = clock::draw();
+        // The clock may have been read in one millisecond and the number drawn in the next. Then
+        // repeat.
         if bounds::now() == time {
             return (number, time);
         }
@@ -434,6 +438,7 @@ impl Table {
         if self.owner() != who {
             return Err(Error::NotOwner);
         }
+        // The owner was checked, and nobody has the right to write to a snapshot.
         self.drop_unasked(None)
     }
 }

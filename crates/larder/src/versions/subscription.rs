@@ -83,6 +83,7 @@ impl Subscription {
     fn follow(table: &Arc<Table>, wishes: Wishes) -> Self {
         let feed = Arc::clone(table.feed());
         Subscription {
+            // A limit of 0 could never be kept.
             id: feed.follow(wishes.limit.max(1), wishes.waker),
             table: Arc::clone(table),
             feed,
@@ -183,6 +184,7 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let guard = larder_index::pin();
+        // The last follower lets the table go back to its plain store.
         if self.feed.unfollow(self.id) {
             let store = self.table.store(&guard);
             if let Some(history) = store.and_then(Store::history) {

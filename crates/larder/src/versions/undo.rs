@@ -40,6 +40,7 @@ impl<'r> Iterator for Versions<'r> {
     fn next(&mut self) -> Option<(u64, Override<'r>)> {
         let number = self.0.first_chunk()?;
         let (len, at) = varint::read(self.0, number.len());
+        // A length of 0 says that the object was absent, so lengths are stored plus one.
         let (value, end) = match (len as usize).checked_sub(1) {
             None => (Override::Absent, at),
             Some(len) => (Override::Value(self.0.get(at..at + len)?), at + len),

@@ -234,6 +234,7 @@ impl Unique for Watched<dyn Unique> {
         out: &mut [u8; SHORT],
         mut long: Option<&mut Vec<u8>>,
     ) -> Lookup {
+        // Wait for a commit that is writing the key, if there is one.
         self.settled(key, || {
             self.index.get_short(guard, key, out, long.as_deref_mut())
         })
@@ -460,6 +461,7 @@ impl Objects for WatchedObjects<'_> {
 
     fn remove_if(&mut self, f: &mut dyn FnMut(&[u8]) -> bool) -> usize {
         self.preserve();
+        // Preserved before anything is removed, under the lock of the key.
         let (key, changes) = (self.key, &mut self.changes);
         self.objects.remove_if(&mut |value| {
             let goes = f(value);
@@ -493,6 +495,7 @@ impl Objects for WatchedObjects<'_> {
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
         self.preserve();
+        // The old object is only needed if somebody follows the table.
         let (key, changes) = (self.key, &mut self.changes);
         if changes.is_some() {
             self.objects.each(&mut |i, old| {
@@ -539,6 +542,7 @@ impl Multi for Watched<dyn Multi> {
                 changes: None,
             };
             f(&mut objects);
+            // All changes of the key are one group of events.
             objects.tell(&mut after.feed);
         });
         after.settle(&self.history, guard);

@@ -55,6 +55,7 @@ pub(super) fn with_key<K: EncodeKey + ?Sized, R>(
     key: &K,
     f: impl FnOnce(&[u8]) -> R,
 ) -> Result<R, Error> {
+    // Most keys are integers or short binaries, and become index keys on the stack.
     with_leaf(key, |leaf| match leaf {
         Some(leaf) => Ok(f(leaf)),
         None => with_buffers(|Buffers { term, key: out, .. }| {

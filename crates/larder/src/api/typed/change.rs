@@ -36,6 +36,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
                 // This closure is called without a lock. If the row has changed when its decision
                 // is to be written, it is called again.
                 table.compute_in(local, me, index_key, |stored, object| {
+                    // The stored value as a value of Rust. `f` has it alone.
                     let old = stored.map(row::value).transpose()?;
                     let mut decision = Decision::Keep;
                     f(old, &mut |next| {
@@ -91,6 +92,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         K: Borrow<Q>,
         Q: EncodeKey + ?Sized,
     {
+        // The last attempt's value is the one that was stored.
         let mut made = None;
         self.change(key, |old, then| {
             made = f(old);

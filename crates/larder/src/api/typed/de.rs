@@ -37,6 +37,7 @@ impl<'v> ValueReader<'v> {
     /// A reader of something within this term.
     #[inline]
     fn within(self, term: TermRef<'v>) -> Result<Self, ValueError> {
+        // Terms of others may be nested deeper than the stack allows.
         match self.depth {
             DEPTH.. => Err(ValueError::too_deep()),
             depth => Ok(ValueReader {
@@ -195,9 +196,11 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
                 text => visitor.visit_borrowed_str(text),
             },
             View::Nil | View::List(_) => self.deserialize_seq(visitor),
+            // The empty tuple is the unit, as `ser` writes it.
             View::Tuple(tuple) if tuple.arity() == 0 => visitor.visit_unit(),
             View::Tuple(tuple) => self.visit_all(tuple.iter(), visitor),
             View::Map(map) => self.visit_map(map.iter(), visitor),
+            // Binaries that are valid UTF-8 are taken for texts, since most are.
             View::Bin(bytes) => match self.text() {
                 Some(text) => visitor.visit_borrowed_str(text),
                 None => visitor.visit_borrowed_bytes(bytes),
@@ -225,6 +228,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
     }
 
     fn deserialize_u128<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        // Negative numbers are left to the signed reader, which knows how to refuse them.
         let Some(n) = unsigned(self.term) else {
             return self.deserialize_i128(visitor);
         };
@@ -287,6 +291,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
     }
 
     fn deserialize_option<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        // `None` first: it is an atom of its own.
         if self.term.as_atom().is_some_and(|atom| atom.text() == NONE) {
             return visitor.visit_none();
         }
@@ -295,6 +300,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
                 Some(term) => visitor.visit_some(self.within(term)?),
                 None => visitor.visit_none(),
             },
+            // A value without a tag is `Some` of it.
             _ => visitor.visit_some(self),
         }
     }
@@ -364,6 +370,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
         _: &'static [&'static str],
         visitor: V,
     ) -> Result<V::Value, ValueError> {
+        // A struct of this program is a tuple. One of another program may be a map with the names.
         match self.term.as_tuple() {
             Some(tuple) => self.visit_all(tuple.iter(), visitor),
             None => self.deserialize_map(visitor),
@@ -451,6 +458,7 @@ impl<'v> de::MapAccess<'v> for &mut MapPairs<'v> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, ValueError> {
+        // Both are taken at once. serde asks for the value next.
         let Some((term, value)) = self.pairs.next() else {
             return Ok(None);
         };

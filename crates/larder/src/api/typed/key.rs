@@ -176,10 +176,12 @@ integers!(u16, u32, u64, usize, i8, i16, i32, i64, isize);
 
 /// A term that is an integer of up to 128 bits, zero or above.
 pub(super) fn unsigned(term: TermRef<'_>) -> Option<u128> {
+    // Numbers of up to 64 bits are stored as such, and others by sign and magnitude.
     let View::Big(big) = term.view() else {
         return term.as_int().and_then(|n| n.try_into().ok());
     };
     let mut bytes = [0; 16];
+    // A magnitude of more than 16 bytes has no place in 128 bits.
     bytes
         .get_mut(..big.magnitude.len())?
         .copy_from_slice(big.magnitude);

@@ -222,6 +222,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         K: Borrow<Q>,
         Q: EncodeKey + ?Sized,
     {
+        // The visitor can't return an error, so the result goes around it.
         let mut found = Ok(None);
         self.look(key, |stored| found = row::value(stored).map(Some))?;
         found
@@ -250,6 +251,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         K: Borrow<Q>,
         Q: EncodeKey + ?Sized,
     {
+        // The visitor is called at most once, since a set has one row under a key.
         let (mut f, mut found) = (Some(f), Ok(None));
         self.look(key, |stored| {
             found = row::view(stored).map(|view| f.take().map(|f| f(view)));
@@ -361,6 +363,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     fn edge(&self, direction: Direction) -> Result<Option<(K, V)>, Error> {
         let (table, me) = (self.table.engine_table(), self.table.me());
         let mut found = Ok(None);
+        // The first row from this end. A list that is being inserted delays it.
         self.table.patiently(|| {
             with_local(|local| {
                 table.step_to_objects(local, me, None, direction, |stored| {
@@ -540,6 +543,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// # Errors
     /// Those of `insert`.
     pub fn extend(&self, rows: impl IntoIterator<Item = (K, V)>) -> Result<(), Error> {
+        // All rows are converted before the first one is inserted. So an invalid one inserts
+        // nothing.
         let table = self.table.engine_table();
         let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
         for (key, value) in rows {
@@ -547,6 +552,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
             list.push(&object);
         }
         let mut job = table.begin_insert(self.table.me(), list, false)?;
+        // The list is inserted as a batch, which others see at one instant.
         while job.step(&mut Budget::slice())? == Step::More {}
         Ok(())
     }
@@ -574,6 +580,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Q: EncodeKey + ?Sized,
     {
         let (table, me) = (self.table.engine_table(), self.table.me());
+        // The row is removed, whether it can be read as this type or not.
         let mut old = Ok(None);
         self.at(key, |key| {
             with_local(|local| {
@@ -649,6 +656,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Q: EncodeKey + ?Sized,
     {
         let (table, me) = (self.table.engine_table(), self.table.me());
+        // The bounds as index keys, which are compared as bytes.
         let (low, high) = (bytes::index_key(low)?, bytes::index_key(high)?);
         self.table.patiently(|| table.count_range(me, &low, &high))
     }

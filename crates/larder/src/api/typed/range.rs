@@ -58,6 +58,7 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
         table: &Table,
         range: &impl RangeBounds<Q>,
     ) -> Result<Self, Error> {
+        // Bounds are converted once, so an invalid one is an error before anything is read.
         let low = index_bound(range.start_bound())?;
         let high = index_bound(range.end_bound())?;
         Ok(Range {
@@ -140,6 +141,7 @@ fn gather<K: OrderedKey, V: DeserializeOwned>(
     mut give: impl FnMut(Row<K, V>),
 ) -> Result<bool, Error> {
     let mut is_over = false;
+    // The scan can't be stopped in the middle of a batch.
     let mut visit = |stored: Stored<'_>| {
         // Rows behind a row of other types are not reported: the iterator has ended.
         if !is_over {

@@ -107,6 +107,7 @@ pub(super) fn row<K: OrderedKey, V: for<'v> Deserialize<'v>>(
         Some(n) => Leaf::Int(n),
         None => stored.binary_key().map_or(Leaf::Other, Leaf::Binary),
     };
+    // The value lies beside the key, and is read where it is. Any other row is opened as a whole.
     match (stored.beside_key(), K::of_leaf(leaf)) {
         (Some((2, value)), Some(key)) => Ok((key, View(raw::stored(value)).read()?)),
         _ => opened(&stored.view()),
@@ -133,6 +134,7 @@ pub(super) fn opened<K: OrderedKey, V: for<'v> Deserialize<'v>>(
 pub(super) fn of_term<K: OrderedKey, V: for<'v> Deserialize<'v>>(
     row: TermRef<'_>,
 ) -> Result<(K, V), Error> {
+    // Only pairs are rows of a typed table.
     let pair = row.as_tuple().filter(|tuple| tuple.arity() == 2);
     match pair.and_then(|pair| Some((pair.get(0)?, pair.get(1)?))) {
         Some((own, value)) => Ok((key(own)?, View(value).read()?)),

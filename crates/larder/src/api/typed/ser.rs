@@ -195,6 +195,7 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
 
     #[inline]
     fn serialize_f64(self, x: f64) -> Result<(), ValueError> {
+        // Erlang has no such floats, so they become atoms.
         if x.is_finite() {
             self.enc.float(x);
             return Ok(());
@@ -421,6 +422,7 @@ impl ser::SerializeSeq for Sequence<'_, '_> {
     fn serialize_element<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), ValueError> {
         match self {
             Sequence::Known(elements) => elements.push(value),
+            // The length isn't known yet, so the elements are kept until the end of the sequence.
             Sequence::Unknown { terms, depth, .. } => {
                 terms.push(term(value, *depth)?);
                 Ok(())

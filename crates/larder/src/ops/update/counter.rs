@@ -193,6 +193,7 @@ impl Table {
             return Err(self.no_element(op.pos));
         }
         let old = patch.element(op.pos);
+        // An integer is the counter itself. Otherwise the counter must be a value in a map.
         let new = match Number::from_term(old.term).filter(Number::is_integer) {
             Some(number) => NewElement::Number(number),
             None => NewElement::Map(CountersInMap::new(op, old.term)?),
@@ -227,6 +228,7 @@ impl<'v> Counter<'v> {
     fn count(&mut self, op: &CounterOp, sums: &mut impl Sums) -> Result<(), Error> {
         match &mut self.new {
             NewElement::Number(number) => {
+                // An error leaves the counter as it was, and ends the call.
                 op.apply(number)?;
                 sums.push(number);
             }
@@ -297,6 +299,7 @@ impl CountersInMap {
         host: &mut dyn MapHost,
     ) -> Result<(), Error> {
         let changed = self.changed.iter();
+        // Keys whose counters have changed, with their sums.
         let changes: Vec<Pair<'_>> = changed
             .map(|(key, sum)| (key.as_ref(), Some(sum.as_ref())))
             .collect();

@@ -79,6 +79,7 @@ impl CounterOp {
     /// value of `key` in it. If the map doesn't have the key, the counter begins with `initial`;
     /// without `initial` that is an error.
     pub fn in_map(self, key: Term, initial: Option<Number>) -> Self {
+        // The operation itself becomes a part, since it says what to add to the value.
         CounterOp {
             pos: self.pos,
             step: Increment::InMap(Box::new(InMap {

@@ -66,8 +66,10 @@ impl Table {
         ops: &[MapOp<'_>],
         host: &mut dyn MapHost,
     ) -> Result<bool, Error> {
+        // The furthest position, which the object must have.
         let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
         self.edit(local, who, key, (None, last), |value, out| {
+            // Without changes there is nothing to write, though the key must be there.
             if ops.is_empty() {
                 return Ok(Edited::Unchanged);
             }

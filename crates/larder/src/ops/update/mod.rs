@@ -165,6 +165,7 @@ impl Table {
         arity: usize,
         others: impl Iterator<Item = TermRef<'t>>,
     ) -> ObjectBuf {
+        // An object of its own, which the table stores if the key is absent.
         let (mut object, compressed) = (ObjectBuf::new(), self.compressed());
         let mut enc = ObjectEncoder::new(
             &mut object,

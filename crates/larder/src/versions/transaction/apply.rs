@@ -81,6 +81,7 @@ impl Transaction {
     /// `Full` if one has none.
     pub(super) fn ask_for_room(&self, written: &[Written], guard: &Guard) -> Result<(), Error> {
         for (i, Part { table, .. }) in self.parts.iter().enumerate() {
+            // Deletes need no room.
             let objects = written
                 .iter()
                 .filter(|key| key.part == i)
@@ -166,6 +167,7 @@ impl Transaction {
     pub(super) fn claim(&self, written: &[Written], guard: &Guard) -> Result<Claims, Error> {
         let mut indexes = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
+            // The store that is current now. A commit validates later that it hasn't been replaced.
             indexes.push(unique(part.table.begin(guard)?.store).cloned());
         }
         let each = indexes.iter().enumerate();

@@ -120,9 +120,11 @@ impl Engine {
     /// Those of [`Engine::snapshot`].
     pub fn begin(&self, tables: &[&Arc<Table>], who: OwnerId) -> Result<Transaction, Error> {
         prepare(tables, who)?;
+        // One cut for all tables, so that the views are of one instant.
         let snapshots = cut(tables)?;
         let mut parts = Vec::with_capacity(tables.len());
         for (table, snapshot) in tables.iter().zip(snapshots) {
+            // A view is the snapshot with the transaction's own writes over it.
             let (index, set) = view::view(snapshot, &table.seed);
             let indexes = indexes_of(table, &set.history);
             let differ = vec![Arc::clone(&set.history) as _, Arc::clone(&set) as _];
@@ -159,6 +161,7 @@ impl Engine {
 fn prepare(tables: &[&Arc<Table>], who: OwnerId) -> Result<(), Error> {
     for (i, table) in tables.iter().enumerate() {
         table.check_read(who)?;
+        // Two views of one table wouldn't see each other's writes.
         if tables[..i].iter().any(|other| Arc::ptr_eq(other, table)) {
             let twice = "a transaction has each of its tables once";
             return Err(Error::BadOption(twice.to_owned().into()));
@@ -295,6 +298,7 @@ impl Transaction {
         for Part { table, set, .. } in &self.parts {
             let op = table.begin(guard)?;
             let own = op.store.history();
+            // Emptied, or not watched any more: the transaction has lost.
             if !own.is_some_and(|own| Arc::ptr_eq(own, &set.history)) {
                 return Ok(None);
             }

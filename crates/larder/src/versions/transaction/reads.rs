@@ -133,6 +133,7 @@ impl Reads {
         let is_unchanged = |range: &Range| {
             let mut holds = true;
             each_changed(range, (history, guard, number), &mut |_| {
+                // The first changed key decides, so the scan stops there.
                 holds = false;
                 false
             });

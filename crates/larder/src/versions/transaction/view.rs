@@ -215,6 +215,7 @@ impl Unique for View<dyn Unique> {
         out: &mut [u8; SHORT],
         long: Option<&mut Vec<u8>>,
     ) -> Lookup {
+        // Recorded before it is read. A key that is recorded and not read does no harm.
         self.set.note_key(key);
         self.seen.get_short(guard, key, out, long)
     }
@@ -279,6 +280,7 @@ impl Ranked for View<dyn Unique> {
         work: &mut usize,
     ) -> Option<Counted> {
         let counted = self.seen.ranked()?.count_between(guard, low, high, work)?;
+        // A count depends on every key in the range, so the range counts as read.
         self.set.reads.lock().range(low, high, Direction::Forward);
         Some(counted)
     }
@@ -292,6 +294,7 @@ impl Ranked for View<dyn Unique> {
         batch: &mut Batch,
     ) -> Option<bool> {
         let there = self.seen.ranked()?.nth(guard, n, direction, work, batch)?;
+        // All keys from the edge to the n-th one have been counted.
         let to = there.then(|| batch.key(0));
         self.set.reads.lock().range(None, to, direction);
         Some(there)
@@ -365,6 +368,7 @@ impl View<dyn Multi> {
             self.seen
                 .scan(guard, Start::At(&from), Direction::Forward, &mut batch);
             for i in 0..batch.len() {
+                // Behind the objects of the key. The scan has no upper bound.
                 if batch.key(i) != key.bytes {
                     return objects;
                 }

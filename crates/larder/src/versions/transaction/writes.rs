@@ -89,6 +89,7 @@ impl Unique for Writes {
         let mut records = self.records.lock();
         let position = self.position_of(key);
         let mut new = Vec::new();
+        // The record that is there, if the transaction has written the key before.
         let old = records.get(&position[..]).map(|record| &record[..]);
         match f(old, &mut new) {
             Change::Keep => return false,
