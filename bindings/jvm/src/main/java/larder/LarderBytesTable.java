@@ -73,4 +73,9 @@ public final class LarderBytesTable extends LarderTable<byte[], byte[]> {
     public boolean delete(byte[] key) {
         return BytesAccess.delete(store, 0, checked(key));
     }
+
+    @Override
+    LarderView<byte[], byte[]> view(long number) {
+        return new LarderBytesView(store.view(number));
+    }
 }

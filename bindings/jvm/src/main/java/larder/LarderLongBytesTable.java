@@ -66,4 +66,9 @@ public final class LarderLongBytesTable extends LarderTable<Long, byte[]> {
     public boolean delete(long key) {
         return BytesAccess.delete(store, key, null);
     }
+
+    @Override
+    LarderView<Long, byte[]> view(long number) {
+        return new LarderLongBytesView(store.view(number));
+    }
 }

@@ -13,7 +13,8 @@ package larder;
  * view, of its ranges and of its iterators that asks the table throws an {@link
  * IllegalStateException}, also if the body is called again: that call has views of its own.
  */
-public sealed class LarderView<K, V> extends WritableRows<K, V> permits LarderLongView {
+public sealed class LarderView<K, V> extends WritableRows<K, V>
+        permits LarderLongView, LarderBytesView, LarderLongBytesView {
     LarderView(Store<K, V> store) {
         super(store);
     }

@@ -39,6 +39,26 @@ public final class LarderViews {
         return (LarderLongView) find(table);
     }
 
+    /**
+     * The view of a table of bytes.
+     *
+     * @throws IllegalArgumentException as {@link #of(LarderTable)}
+     * @throws IllegalStateException as {@link #of(LarderTable)}
+     */
+    public LarderBytesView of(LarderBytesTable table) {
+        return (LarderBytesView) find(table);
+    }
+
+    /**
+     * The view of a table of longs to bytes.
+     *
+     * @throws IllegalArgumentException as {@link #of(LarderTable)}
+     * @throws IllegalStateException as {@link #of(LarderTable)}
+     */
+    public LarderLongBytesView of(LarderLongBytesTable table) {
+        return (LarderLongBytesView) find(table);
+    }
+
     private LarderView<?, ?> find(LarderTable<?, ?> table) {
         if (isOver) {
             throw new IllegalStateException("the transaction is over");

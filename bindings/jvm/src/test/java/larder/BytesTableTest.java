@@ -97,6 +97,51 @@ class BytesTableTest {
         }
     }
 
+    /** Views have the methods of their tables, and what they write is of the transaction. */
+    @Test
+    void views_of_bytes() {
+        byte[] key = {1, 2, 3}, value = {4, 5, 6, 7}, into = new byte[6];
+        try (LarderBytesTable table = LarderBytesTable.builder().open();
+                LarderLongBytesTable numbers = LarderLongBytesTable.builder().open()) {
+            LarderTransaction on = LarderTransaction.on(table, numbers);
+            on.run(views -> {
+                LarderBytesView view = views.of(table);
+                view.set(key, value);
+                view.set(value, 1, 2, key, 0, 1);
+                view.set(ByteBuffer.wrap(value), ByteBuffer.wrap(key));
+                assertEquals(4, view.get(key, into));
+                assertEquals(1, view.get(value, 1, 2, into, 5, 1));
+                assertArrayEquals(new byte[] {4, 5, 6, 7, 0, 1}, into);
+                assertTrue(view.delete(value));
+                assertEquals(-1, view.get(ByteBuffer.wrap(value), ByteBuffer.wrap(into)));
+                LarderLongBytesView longs = views.of(numbers);
+                longs.set(1, key);
+                longs.set(2, value, 1, 3);
+                longs.set(3, ByteBuffer.wrap(key));
+                assertEquals(3, longs.get(1, into));
+                assertEquals(3, longs.get(2, into, 3, 3));
+                assertArrayEquals(new byte[] {1, 2, 3, 5, 6, 7}, into);
+                ByteBuffer direct = ByteBuffer.allocateDirect(3);
+                assertEquals(3, longs.get(3, direct));
+                assertEquals(3, direct.position());
+                assertTrue(longs.delete(3));
+                assertFalse(longs.delete(3));
+                assertEquals(0, table.size() + numbers.size());
+            });
+            assertEquals(2, table.size());
+            assertArrayEquals(value, table.get(key));
+            assertEquals(2, numbers.size());
+            assertArrayEquals(new byte[] {5, 6, 7}, numbers.get(2L));
+            assertThrows(ArithmeticException.class, () -> on.run(views -> {
+                views.of(table).set(key, key);
+                assertTrue(views.of(numbers).delete(1));
+                throw new ArithmeticException();
+            }));
+            assertArrayEquals(value, table.get(key));
+            assertEquals(2, numbers.size());
+        }
+    }
+
     @Test
     void nothing_is_allocated() {
         com.sun.management.ThreadMXBean threads =
