@@ -31,6 +31,8 @@ const CLASS_OF: [u8; LEAF_WORDS_MOST + 1] = class_table();
 
 const fn class_table() -> [u8; LEAF_WORDS_MOST + 1] {
     let mut table = [0; LEAF_WORDS_MOST + 1];
+    // Each number of words gets the least size that holds it. The sizes ascend, so one pass
+    // suffices.
     let (mut words, mut step) = (1, 0);
     while words <= LEAF_WORDS_MOST {
         if words > STEPS[step] as usize {
@@ -141,6 +143,7 @@ const fn map_leaf_table() -> [[(u8, u8); 53]; 9] {
 /// A linear leaf's words, and the word where its values begin (its words, in a set).
 #[inline(always)]
 pub(crate) fn leaf_shape<K: Kind>(k: usize, n: usize) -> (usize, usize) {
+    // A map's leaf has its values behind the indexes, where the table says.
     if K::VALUES {
         let (words, values) = MAP_LEAF[k][n];
         (words as usize, values as usize)

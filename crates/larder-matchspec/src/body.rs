@@ -42,6 +42,7 @@ impl Gives {
     /// The form of a body with these instructions. `places` has the position of each variable that
     /// is an element.
     pub(crate) fn of(ops: &Ops, places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
+        // The shape of the instructions says what the body does.
         match ops[..] {
             [Op::Push(Operand::Object)] => Gives::Object,
             [Op::Push(Operand::Const(constant))] => match constant.fixed(pool) {
@@ -129,6 +130,7 @@ fn bindings(places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
 }
 
 fn built(parts: &[Op]) -> Option<Gives> {
+    // A part that must be computed makes the whole computed.
     let pieces = parts.iter().map(|part| match *part {
         Op::Raw(span) => Some(Piece::Raw(span)),
         Op::Put(Operand::Const(constant)) => Some(Piece::Constant(constant)),

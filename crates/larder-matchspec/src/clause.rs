@@ -74,6 +74,7 @@ impl Clause {
     /// Whether the clause may need more than the few values that the machine has inline. Each
     /// instruction pushes at most one value.
     pub(crate) fn needs_many(&self) -> bool {
+        // Variables, checks and results never hold more values at once than they have instructions.
         [
             self.head.variables.len(),
             self.checks.len(),

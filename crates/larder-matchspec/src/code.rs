@@ -173,6 +173,7 @@ struct Parts {
 
 /// Finds the parts of a clause.
 fn parts(source: &Source<'_>, at: usize) -> Option<Parts> {
+    // Exactly three parts: anything else isn't a clause.
     let mut each = source.each(at);
     match (source.head(at), each.next(), each.next(), each.next()) {
         (Head::Tuple(3), Some(head), Some(guards), Some(body)) => {
@@ -292,6 +293,7 @@ fn used(ir: &Ir, first: usize, variables: usize) -> SmallVec<[bool; 8]> {
     for node in ir.since(first) {
         match node {
             Node::Var(slot) => used[*slot as usize] = true,
+            // `'$$'` reads all of them.
             Node::Bindings => used.fill(true),
             _ => {}
         }

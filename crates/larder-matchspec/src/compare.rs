@@ -18,6 +18,7 @@ pub(crate) fn compare_ints(cmp: Cmp, a: i64, b: i64) -> bool {
 pub(crate) fn compare_flat(cmp: Cmp, a: TermRef<'_>, b: TermRef<'_>) -> bool {
     let order = match cmp {
         Cmp::Same | Cmp::NotSame => return a.identical(b) == (cmp == Cmp::Same),
+        // Equality needs no order, and is decided by the first difference.
         Cmp::Eq | Cmp::Ne if a.eq_term(b) => Ordering::Equal,
         Cmp::Eq | Cmp::Ne => Ordering::Less,
         _ => a.cmp_term(b),

@@ -108,6 +108,7 @@ impl Arguments {
     pub fn push(&mut self, term: TermRef<'_>) {
         let bytes = term.bytes();
         let other_forms = wire::may_hold_handles(bytes);
+        // Terms with handles have several encodings, so their bytes alone can't be compared.
         if other_forms && term.has_handles() {
             self.held.get_or_insert_default().0.push(Term::from(term));
         }
@@ -168,9 +169,11 @@ impl<'a> Constants<'a> {
     #[inline]
     pub(crate) fn begins(&self, run: &[u8], constant: Constant) -> bool {
         match constant {
+            // A fixed constant was compiled into the pool.
             Constant::Fixed(span) => wire::begins(run, &self.pool[span.range()]),
             Constant::Argument(index) => {
                 let argument = &self.arguments.list[index as usize];
+                // The first byte decides most comparisons, without a look at the argument's bytes.
                 run.first() == Some(&argument.first)
                     && wire::begins(run, self.arguments.bytes(index))
             }

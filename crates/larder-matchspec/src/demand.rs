@@ -224,6 +224,7 @@ impl Analysis<'_> {
     fn facts(&self) -> Option<(Facts, SmallVec<[Choice; 1]>)> {
         let ir = self.ir;
         let (mut facts, mut choices) = (Facts::new(), SmallVec::new());
+        // All guards must be true, and so must all operands of a conjunction: all are facts.
         let mut nodes = self.clause.guards.clone();
         while let Some(id) = nodes.pop() {
             match ir.node(id) {
@@ -295,6 +296,7 @@ impl Analysis<'_> {
     /// The equalities about variables, sorted by slot. The sort is stable, so that of several about
     /// one variable the first stays first.
     fn equalities(&self, facts: &[Fact]) -> Equalities {
+        // Only equalities about variables can be put into a prefix.
         let mut equalities = Equalities::new();
         for fact in facts {
             if let (Node::Var(slot), true) = (self.ir.node(fact.about), fact.is_equality()) {
@@ -382,6 +384,7 @@ impl Analysis<'_> {
         write(self.written);
         let to = self.written.len();
         match out.last_mut() {
+            // Adjacent pieces are merged, so that a prefix has few.
             Some(Piece::Written(span)) if span.to == from => span.to = to,
             _ => out.push(Piece::Written(Span { from, to })),
         }

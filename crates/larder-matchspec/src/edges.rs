@@ -47,6 +47,7 @@ pub(crate) fn from_beyond(end: Edge) -> Edge {
 }
 
 fn low_order(a: &Edge, b: &Edge) -> Ordering {
+    // An excluded bound lies behind an included one at the same bytes.
     fn place(edge: &Edge) -> (&[u8], u8) {
         match edge {
             Bound::Unbounded => (&[], 0),
@@ -59,6 +60,8 @@ fn low_order(a: &Edge, b: &Edge) -> Ordering {
 
 fn high_order(a: &Edge, b: &Edge) -> Ordering {
     match (a, b) {
+        // As upper ends: no bound is the greatest, and an excluded bound lies before an included
+        // one.
         (Bound::Unbounded, Bound::Unbounded) => Ordering::Equal,
         (Bound::Unbounded, _) => Ordering::Greater,
         (_, Bound::Unbounded) => Ordering::Less,
@@ -90,6 +93,7 @@ pub(crate) fn higher(a: Edge, b: Edge) -> Edge {
 
 /// The intersection of two ranges.
 pub(crate) fn tighter(a: (Edge, Edge), b: (Edge, Edge)) -> (Edge, Edge) {
+    // The greater of both lower ends, and the lesser of both upper ends.
     let low = if low_order(&a.0, &b.0).is_ge() {
         a.0
     } else {
@@ -105,6 +109,7 @@ pub(crate) fn tighter(a: (Edge, Edge), b: (Edge, Edge)) -> (Edge, Edge) {
 
 pub(crate) fn is_empty(low: &Edge, high: &Edge) -> bool {
     match (low, high) {
+        // A range with an open end has room. Otherwise the ends must not cross.
         (Bound::Unbounded, _) | (_, Bound::Unbounded) => false,
         (Bound::Included(a), Bound::Included(b)) => a > b,
         (Bound::Included(a) | Bound::Excluded(a), Bound::Excluded(b) | Bound::Included(b)) => {

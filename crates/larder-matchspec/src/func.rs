@@ -122,6 +122,7 @@ impl Func {
 
     /// The function of this name and number of arguments.
     pub(crate) fn find(name: &str, arity: usize) -> Option<Func> {
+        // Names are looked up once, when a specification is compiled.
         match arity {
             0 => nullary(name),
             1 => unary(name),

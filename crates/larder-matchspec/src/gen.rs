@@ -269,6 +269,7 @@ impl Gen<'_> {
         let to = jumps.len();
         jumps.push(Vec::new());
         tasks.push(Task::Land(to));
+        // The last operand is pushed first, so the first one is evaluated first.
         for (i, &part) in self.reader.ir.of(parts).iter().rev().enumerate() {
             if i > 0 {
                 tasks.push(Task::Jump { and, to });
@@ -309,6 +310,7 @@ impl Gen<'_> {
 
     /// The operand of a node that needs no instructions.
     fn operand(&self, id: NodeId) -> Option<Operand> {
+        // These need no instruction: the machine reads them where they are.
         match self.reader.ir.node(id) {
             Node::Const(constant) => Some(Operand::Const(constant)),
             Node::Var(slot) => {
@@ -442,6 +444,7 @@ impl Gen<'_> {
 
     /// Emits the instruction that writes a node. A constant becomes a part of the raw bytes.
     fn put(&mut self, id: NodeId) {
+        // Constants are copied into the raw bytes around them, so that they are written together.
         match self.operand(id) {
             Some(Operand::Const(Constant::Fixed(span))) => {
                 self.pool.extend_from_within(span.range());
@@ -455,6 +458,7 @@ impl Gen<'_> {
     /// Emits the head of a list. Returns whether a tail must follow its elements.
     fn list_head(&mut self, count: usize, tail: Operand) -> bool {
         if let Operand::Const(Constant::Fixed(span)) = tail {
+            // With `[]` as its tail, the list is proper, and nothing follows.
             if self.pool[span.range()] == [tags::NIL] {
                 self.raw_head(tags::LIST, count);
                 return false;

@@ -291,6 +291,8 @@ impl Walk<'_, '_> {
 
     /// Emits the step that opens a map, and pushes tasks for its keys, values and end.
     fn map(&mut self, at: usize) {
+        // A map's pairs are in the order of its keys. Without arguments among the keys, that order
+        // is known now.
         let mut parts = self.source.each(at);
         let mut keys = parts.clone().step_by(2);
         let in_order = keys.all(|key| self.source.argument(key).is_none());
@@ -300,6 +302,7 @@ impl Walk<'_, '_> {
         while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
             self.tasks.extend([Task::Key(key), Task::Visit(value)]);
         }
+        // Tasks are popped from the end, so they are pushed in reverse order.
         self.tasks[first..].reverse();
     }
 

@@ -314,9 +314,12 @@ impl<'p> Analysis<'p> {
 
     /// The keys of the first disjunction each of whose operands equates the key with a constant.
     fn chosen(&self, order: KeyOrder) -> Option<Keys> {
+        // One choice with known keys is enough. Others would only narrow it.
         self.demand.choices.iter().find_map(|choice| {
             let mut keys = Keys::new();
             for facts in choice {
+                // Of an operand's equalities, the one about the key counts. Without one, the choice
+                // says nothing.
                 let mut of_key = facts.iter().filter(|fact| self.is_key(fact.about));
                 keys.extend(
                     of_key.find_map(|fact| equals(fact.cmp, self.term(fact.constant), order))?,
@@ -387,6 +390,7 @@ impl<'p> Analysis<'p> {
 /// without numbers has none; for other terms the keys are not enumerated.
 fn equals(cmp: Cmp, constant: TermRef<'_>, order: KeyOrder) -> Option<Keys> {
     match (cmp, order) {
+        // The key is the constant itself, or an order key stands for all terms equal to it.
         (Cmp::Same, _) | (Cmp::Eq, KeyOrder::Ordered) => Some(smallvec![Term::from(constant)]),
         (Cmp::Eq, KeyOrder::Hash) => match constant.view() {
             // Up to 2^53, an integer has exactly one float equal to it; zero has two.

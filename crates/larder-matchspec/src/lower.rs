@@ -245,6 +245,7 @@ impl Lowering<'_, '_> {
                 return Ok(Tuple::Form(form, parts));
             }
         };
+        // `{'and'}` without operands is an error in `ets`, too.
         if parts.is_empty() {
             return Err(Fault::NoArguments(name));
         }
@@ -259,6 +260,7 @@ impl Lowering<'_, '_> {
             .chunks_exact(2)
             .map(|pair| (pair[0], pair[1]))
             .collect();
+        // Stable, so that the later one of two equal keys stays the later one.
         pairs.sort_by(|a, b| self.key_order(a.0, b.0));
         pairs
             .into_iter()
@@ -275,6 +277,7 @@ impl Lowering<'_, '_> {
         let edges = self.ir.parts(parts);
         let node = node_of(form, edges);
         let id = self.ir.add(node);
+        // A folded node replaces the call by its value.
         if self.folds(form, parts) {
             self.fold(form, id).unwrap_or(id)
         } else {
@@ -285,6 +288,7 @@ impl Lowering<'_, '_> {
     /// Whether a node is to be folded: it has no side effects, its parts are constants, and they
     /// are small or are not themselves built of parts.
     fn folds(&self, form: Form, parts: &[NodeId]) -> bool {
+        // A call that has an effect, or reads the process, is never computed beforehand.
         let pure = match form {
             Form::Call(func) => func.is_pure(),
             _ => true,

@@ -129,6 +129,7 @@ impl<'a> Machine<'a, '_> {
     pub(crate) fn found(&mut self, value: Val<'a>) -> Found<'a> {
         match value {
             Val::Object => Found::Object,
+            // What lies in the row or in the arena is a term already.
             other => match self.flat(other) {
                 Val::Term(term) => Found::Term(term),
                 Val::Arena(span) => Found::Arena(span),
@@ -315,6 +316,7 @@ impl<'a> Machine<'a, '_> {
     /// that is a tuple. `None` if the operands are others.
     #[inline]
     fn of_two(&mut self, func: Func, a: Operand, b: Operand) -> Option<Val<'a>> {
+        // The operands are where they are in most specifications, and nothing is pushed for them.
         let a = self.int(a)?;
         if func == Func::Element {
             let Operand::Field(position) = b else {
@@ -383,6 +385,7 @@ impl<'a> Machine<'a, '_> {
     /// Pushes the result of a call or handles its failure.
     #[inline]
     fn called(&mut self, value: Result<Val<'a>, Fail>) -> Result<(), Fail> {
+        // A failure is handled by who evaluates: a guard fails, and a body goes on with `'EXIT'`.
         match value {
             Ok(value) => {
                 self.stack.push(value);
@@ -419,6 +422,7 @@ impl<'a> Machine<'a, '_> {
     /// decides the result, pushes it back as the result and returns true: the remaining operands
     /// are to be jumped over.
     fn short(&mut self, decisive: bool) -> Result<bool, Fail> {
+        // An operand that is no boolean fails, whatever the others are.
         match self.pop().truth() {
             Some(truth) if truth == decisive => {
                 self.stack.push(Val::Bool(truth));
@@ -562,6 +566,7 @@ impl<'a> Machine<'a, '_> {
 
     /// Appends the elements of the tail, or the tail itself if it is not a list.
     fn list_tail(&mut self, tail: Val<'a>) {
+        // The variables are a list that isn't stored as one.
         if let Val::Bindings = tail {
             return self.put_variables();
         }

@@ -7,11 +7,13 @@ use std::borrow::Cow;
 
 /// Sorts pairs into the order of the encoding. Of pairs with the same key, keeps the last one.
 pub(crate) fn in_order<T>(pairs: &mut Vec<T>, key: impl Fn(&T) -> &[u8]) {
+    // Handles aren't part of a key's identity, so keys are compared by their inline form.
     let mut keyed: Vec<(Cow<'_, [u8]>, usize)> = pairs
         .iter()
         .enumerate()
         .map(|(i, pair)| (inline(key(pair)), i))
         .collect();
+    // Of equal keys the last one comes first, and `dedup_by` keeps the first.
     keyed.sort_by(|a, b| key_order(raw::whole(&a.0), raw::whole(&b.0)).then(b.1.cmp(&a.1)));
     keyed.dedup_by(|next, kept| next.0 == kept.0);
     let order: Vec<usize> = keyed.into_iter().map(|(_, i)| i).collect();
@@ -22,6 +24,7 @@ pub(crate) fn in_order<T>(pairs: &mut Vec<T>, key: impl Fn(&T) -> &[u8]) {
 /// The inline encoding of a key.
 fn inline(key: &[u8]) -> Cow<'_, [u8]> {
     let term = raw::whole(key);
+    // Most keys have no handles, and are borrowed as they are.
     if !wire::may_hold_handles(key) || !term.has_handles() {
         return Cow::Borrowed(key);
     }

@@ -106,6 +106,7 @@ impl std::error::Error for WrongCount {}
 impl std::fmt::Display for WrongCount {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let Self { parameters, values } = *self;
+        // Name the first parameter that has no value.
         if values < parameters {
             write!(f, "{{bind, {}}} has no value: ", values + 1)?;
         }
@@ -311,6 +312,7 @@ impl Reader<'_> {
     /// reports the fault.
     fn spec(&mut self) -> Result<(), CompileError> {
         let (source, end) = (self.source, self.source.end(0));
+        // Without a parameter, there is nothing to replace.
         if self.marks.is_empty() || !matches!(source.head(0), Head::List(_)) {
             self.copy(0, end);
             return Ok(());
@@ -393,6 +395,7 @@ impl Reader<'_> {
     /// Reads a part of a guard or a body that contains a parameter.
     fn expression(&mut self, at: usize, tasks: &mut Tasks) -> Result<(), Fault> {
         let source = self.source;
+        // The parameter itself, where an expression may be.
         if number(&source, at).is_some() {
             return self.argument(at);
         }

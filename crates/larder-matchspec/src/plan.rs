@@ -53,6 +53,7 @@ impl Plan {
                 KeyOrder::Ordered => known.as_ref().eq_term(key),
             }),
             Plan::Range { low, high } => {
+                // A range is one of order keys.
                 let mut bytes = Vec::new();
                 order_key::encode(key, &mut bytes);
                 RangeBounds::<Vec<u8>>::contains(&(low.as_ref(), high.as_ref()), &bytes)
@@ -82,6 +83,7 @@ impl Program {
     /// # Complexity
     /// That of `plan`.
     pub fn plan_of_element(&self, position: usize, order: KeyOrder) -> Plan {
+        // An object that is too short has no such element, and the plan would miss it.
         let is_short = |clause: &Clause| match clause.head.shape {
             Shape::Tuple { arity, .. } => arity < position,
             Shape::Any | Shape::Other => false,

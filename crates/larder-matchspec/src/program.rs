@@ -61,6 +61,7 @@ impl Program {
             code,
             arguments: Arguments::new(),
         };
+        // Both must hold: the arguments were read, and there is one for each hole.
         let is_pushed = push(&mut program.arguments).is_ok();
         (is_pushed && program.arguments.len() == program.code.holes()).then_some(program)
     }
@@ -255,6 +256,7 @@ impl Program {
         self.code
             .clauses
             .iter()
+            // A single constant, which must be the atom `true`.
             .all(|clause| match clause.result[..] {
                 [Op::Push(Operand::Const(constant))] => {
                     constant.fixed(&self.code.pool) == Some(TRUE)

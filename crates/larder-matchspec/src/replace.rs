@@ -98,6 +98,7 @@ enum Written {
 
 fn written(source: &Source<'_>, at: usize) -> Option<Written> {
     let parts = source.tuple(at)?;
+    // Double braces make a tuple, and `const` makes any term.
     match parts[..] {
         [inner] if matches!(source.head(inner), Head::Tuple(_)) => Some(Written::Tuple(inner)),
         [name, constant] if source.atom(name) == Some(atoms::CONST) => {
@@ -112,6 +113,7 @@ fn is_old_key(source: &Source<'_>, at: usize, keypos: usize) -> bool {
     let Some(parts) = source.tuple(at) else {
         return false;
     };
+    // All three parts must be exactly these.
     match parts[..] {
         [name, position, object] => {
             source.atom(name) == Some(atoms::ELEMENT)

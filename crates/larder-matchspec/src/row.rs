@@ -23,6 +23,7 @@ impl<'a> Row<'a> {
     /// A stored object.
     #[inline(always)]
     pub(crate) fn stored(object: &ObjectView<'a>) -> Row<'a> {
+        // The key is stored apart. `keypos` says where among the elements it belongs.
         Row {
             arity: object.arity() as u32,
             keypos: object.keypos(),
@@ -56,6 +57,7 @@ impl<'a> Row<'a> {
 
     /// An empty row, for expressions that don't look at the row.
     pub(crate) fn none() -> Row<'a> {
+        // The empty list, which has no elements.
         Row {
             arity: 0,
             keypos: 0,
@@ -123,6 +125,7 @@ impl<'a> Fields<'a> {
     #[inline]
     pub(crate) fn of(row: &Row<'a>) -> Self {
         Fields {
+            // A row without a key apart has all elements in one run.
             apart: match row.keypos {
                 0 => usize::MAX,
                 keypos => keypos,

@@ -198,11 +198,13 @@ impl<'a> Source<'a> {
     /// It may contain maps.
     pub(crate) fn is_closed(&self, at: usize) -> bool {
         let end = self.end(at);
+        // The first hole at or behind the place where the term begins.
         let hole = self.holes.partition_point(|hole| (hole.at as usize) < at);
         let hole = self.holes.get(hole).map(|hole| hole.at as usize);
         match hole {
             Some(hole) if hole == at => true,
             Some(hole) if hole < end => false,
+            // Without a hole, only maps may be loose in it.
             _ => self.loose_in(at).all(|place| self.is_map(place)),
         }
     }
@@ -228,11 +230,13 @@ impl<'a> Source<'a> {
     /// argument.
     pub(crate) fn is_ground(&self, at: usize) -> bool {
         let run = &self.bytes[at..];
+        // A leaf is ground unless it is a variable or `'_'`.
         match run[0] {
             tags::TUPLE | tags::LIST | tags::ILIST | tags::MAP | tags::TREE_MAP => {}
             _ => return !wire::atom(run).is_some_and(wire::is_loose),
         }
         let end = self.end(at);
+        // A container is ground if no hole and no loose place lies in it.
         let hole = self.holes.partition_point(|hole| (hole.at as usize) < at);
         let has_hole = |hole: &Hole| (hole.at as usize) < end;
         !self.holes.get(hole).is_some_and(has_hole) && self.loose_in(at).next().is_none()

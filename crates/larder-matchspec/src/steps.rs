@@ -21,6 +21,7 @@ struct MapKey<'k> {
 
 impl<'k> MapKey<'k> {
     fn new(key: &'k [u8]) -> Self {
+        // Short keys are compared as one word, which is loaded here.
         let used = key.len().min(8);
         let mut eight = [0; 8];
         eight[..used].copy_from_slice(&key[..used]);
@@ -63,6 +64,8 @@ impl MapKey<'_> {
     #[inline]
     fn find<'a>(&self, mut run: &'a [u8], left: &mut usize) -> Option<&'a [u8]> {
         while *left > 0 {
+            // Pairs are in order of their keys. A pair that isn't the one is skipped, key and
+            // value.
             *left -= 1;
             match self.behind(run) {
                 Ok(value) => return Some(value),
@@ -152,6 +155,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn rare_step(&mut self, step: Step, run: &'a [u8]) -> Option<&'a [u8]> {
+        // These steps are less frequent, and kept out of the inlined loop.
         match step {
             Step::Same(slot) => {
                 let (term, left) = wire::split(run);

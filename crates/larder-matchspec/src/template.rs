@@ -143,6 +143,8 @@ impl Template {
             found,
             long: None,
         };
+        // A specification that is too deep, or has a long list that is no argument, is its own
+        // template.
         reader.spec(spec).is_ok() && reader.long.is_none()
     }
 
@@ -326,6 +328,7 @@ impl<T: Terms> Reader<'_, T> {
         list: T::Term,
         each: impl FnMut(&mut Self, T::Term) -> Result<(), Whole>,
     ) -> Result<(), Whole> {
+        // Anything but a proper list is left to the compiler, which reports the fault.
         match self.terms.look(list) {
             Look::Nil => self.template.bytes.push(tags::NIL),
             Look::Cell(head, rest) => {
@@ -341,6 +344,8 @@ impl<T: Terms> Reader<'_, T> {
     /// Reads a specification.
     fn spec(&mut self, spec: T::Term) -> Result<(), Whole> {
         self.proper(spec, |reader, clause| {
+            // Each clause has three parts. The head is read as a pattern, guards and bodies as
+            // expressions.
             let Look::Tuple(3) = reader.terms.look(clause) else {
                 return Err(Whole);
             };
@@ -527,6 +532,7 @@ impl<T: Terms> Reader<'_, T> {
 
     /// Reads the inner tuple of one in double braces.
     fn built(&mut self, term: T::Term, arity: usize, depth: u32) -> Result<Expression, Whole> {
+        // Like a list of constants: if all of its elements are constant, the tuple is one constant.
         let mark = self.mark();
         wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
         let mut all = Expression::Literal;
@@ -586,6 +592,7 @@ enum Place {
 impl Bytes<'_> {
     /// The list whose first element is at `at`. It has `left` elements.
     fn cell(&self, at: usize, left: usize, is_proper: bool) -> Look<Place> {
+        // The rest of the list is an element less. Without elements, it is the tail.
         let next = at + larder_term::skip(&self.0[at..]);
         let rest = match (left - 1, is_proper) {
             (0, true) => Place::End,
@@ -614,6 +621,7 @@ impl Terms for Bytes<'_> {
             Place::End => return Look::Nil,
         };
         let run = &self.0[at..];
+        // The head of the encoding says which kind it is.
         match wire::open(run) {
             (Head::Tuple(arity), _) => Look::Tuple(arity),
             (Head::List(n), body) => self.cell(at + body, n, true),
@@ -639,6 +647,7 @@ impl Terms for Bytes<'_> {
                 (left, next) = (arity, at + body);
             }
         }
+        // Each element begins where the one before ends. The end of the last one isn't needed.
         std::iter::from_fn(move || {
             left = usize::checked_sub(left, 1)?;
             let here = next;

@@ -158,6 +158,7 @@ fn matches(steps: &[Step], mut run: &[u8], constants: &Constants<'_>) -> bool {
 
 /// Whether a step may be a part of a test.
 fn is_test(step: &Step) -> bool {
+    // These steps bind nothing and leave nothing open.
     matches!(
         step,
         Step::Skip
@@ -254,6 +255,7 @@ fn compare_to_constant(cmp: Cmp, run: &[u8], constant: &[u8]) -> bool {
 /// terms with several encodings.
 fn equal(run: &[u8], constant: &[u8]) -> Option<bool> {
     let has_one_form = |tag: u8| {
+        // Lists and tuples count, since their heads say how many parts they have.
         matches!(
             tag,
             tags::SMALL

@@ -70,6 +70,7 @@ pub(crate) fn is_integer_or_atom(term: &[u8]) -> bool {
 pub(crate) fn atom(term: &[u8]) -> Option<Atom> {
     match *term.first()? {
         tag @ tags::ATOM1..=tags::ATOM4 => {
+            // The tag says how many bytes the number of the atom has.
             let n = usize::from(tag - tags::ATOM1) + 1;
             let mut id = [0; 4];
             id[..n].copy_from_slice(term.get(1..=n)?);
@@ -127,6 +128,7 @@ pub(crate) fn binary(run: &[u8]) -> Option<&[u8]> {
 /// either.
 pub(crate) fn variable(atom: Atom) -> Option<u32> {
     let digits = atom.text().strip_prefix('$')?.as_bytes();
+    // No digits, a leading zero, or anything else than digits.
     if digits.is_empty()
         || (digits.len() > 1 && digits[0] == b'0')
         || !digits.iter().all(u8::is_ascii_digit)
@@ -183,6 +185,7 @@ impl Short {
     pub(crate) fn atom(atom: Atom) -> Short {
         let mut bytes = [0; 9];
         let id = atom.id();
+        // As few bytes as the number of the atom needs, at least one.
         let len = ((32 - id.leading_zeros()).div_ceil(8) as usize).max(1);
         bytes[0] = tags::ATOM1 + len as u8 - 1;
         bytes[1..=len].copy_from_slice(&id.to_le_bytes()[..len]);

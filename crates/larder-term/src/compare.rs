@@ -302,6 +302,7 @@ fn open_funs(
 
 /// Compares two terms of the same rank that have no children.
 pub(crate) fn compare_leaves(a: TermRef<'_>, b: TermRef<'_>, exact: bool) -> Ordering {
+    // The ranks are equal, so both are of one kind, except for numbers and bitstrings.
     match (a.view(), b.view()) {
         (View::Atom(x), View::Atom(y)) => x.cmp(&y),
         (View::Nil, View::Nil) => Ordering::Equal,

@@ -67,6 +67,7 @@ impl std::error::Error for TryFromTermError {}
 impl TryFromTermError {
     #[cold]
     fn new(term: TermRef<'_>, expected: impl Into<Cow<'static, str>>) -> Self {
+        // The term may be large. `Beginning` takes the first characters and then ends the printing.
         let mut found = Beginning(String::new());
         let whole = fmt::write(&mut found, format_args!("{term}"));
         let Beginning(mut found) = found;
@@ -86,6 +87,7 @@ struct Beginning(String);
 impl fmt::Write for Beginning {
     fn write_str(&mut self, text: &str) -> fmt::Result {
         const MOST: usize = 80;
+        // Characters are counted, not bytes, so that no character is cut.
         let left = MOST.saturating_sub(self.0.chars().count());
         let cut = text
             .char_indices()
@@ -278,6 +280,7 @@ macro_rules! try_into_integers {
             type Error = TryFromTermError;
 
             fn try_from(term: TermRef<'_>) -> Result<$type, TryFromTermError> {
+                // The integer decides whether the type can hold it.
                 let found = match term.view() {
                     View::Int(n) => <$type>::try_from(n).ok(),
                     View::Big(n) => <$type>::try_from(n.to_bigint()).ok(),
@@ -375,6 +378,7 @@ where
     let View::Map(map) = term.view() else {
         return Err(TryFromTermError::new(term, "a map"));
     };
+    // The first pair that can't be converted ends the walk.
     let pair = |(key, value)| Ok((K::try_from(key)?, V::try_from(value)?));
     map.iter().map(pair).collect()
 }
@@ -430,6 +434,7 @@ macro_rules! tuples {
                     let expected = concat!("a tuple of arity ", $n);
                     return Err(TryFromTermError::new(term, expected));
                 };
+                // The arity was checked, so there is an element for each type.
                 let mut next = || elements.next().unwrap_or(term);
                 Ok(($($type::try_from(next())?,)*))
             }

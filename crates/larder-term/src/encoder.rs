@@ -304,6 +304,7 @@ impl<'b> Encoder<'b> {
     /// once, to the outside.
     #[inline]
     pub fn binary(&mut self, bytes: &[u8]) {
+        // Copied once to the outside, where all terms that contain it share it.
         if self.mode == Mode::Shared && bytes.len() > INLINE_BINARY {
             return self.put_outside(Blob::from_slice(bytes));
         }
@@ -335,6 +336,7 @@ impl<'b> Encoder<'b> {
     /// Pushes the first `bits` bits of `bytes`: a binary, if they are whole bytes. If `bytes` has
     /// fewer bits, pushes all of them.
     pub fn bits(&mut self, bytes: &[u8], bits: usize) {
+        // Never more bits than there are bytes for.
         let bits = bits.min(bytes.len().saturating_mul(8));
         let (whole, rest) = (bits / 8, bits % 8);
         if rest == 0 {
@@ -344,12 +346,15 @@ impl<'b> Encoder<'b> {
         self.out.push(BITS);
         varint::push(self.out, bits as u64);
         self.out.extend_from_slice(&bytes[..whole]);
+        // Unused bits are zero, so that equal bitstrings have equal bytes.
         self.out.push(bytes[whole] & (0xFFu8 << (8 - rest)));
     }
 
     /// Writes the tag of an identifier, and its node if it is another one.
     fn identifier(&mut self, node: Node, local: u8, external: u8) {
         self.begin(0);
+        // Identifiers of this node have no node in them, so that they stay valid if the node is
+        // renamed.
         match node {
             Node::Local => self.out.push(local),
             Node::External(NodeName { name, creation }) => {
@@ -383,6 +388,7 @@ impl<'b> Encoder<'b> {
     /// Pushes a reference of this node that keeps something alive. In inline mode, the written
     /// reference keeps nothing alive.
     pub fn reference_kept(&mut self, words: &[u32], anchor: Anchor) {
+        // Inline terms have no handles.
         if self.mode == Mode::Inline {
             return self.reference(Node::Local, words);
         }
@@ -394,6 +400,7 @@ impl<'b> Encoder<'b> {
     }
 
     fn words(&mut self, words: &[u32]) {
+        // Words of zero at the end are left out. At least three words stay.
         let used = words.iter().rposition(|&w| w != 0).map_or(0, |i| i + 1);
         let count = used.max(3);
         varint::push(self.out, count as u64);
@@ -442,7 +449,9 @@ impl<'b> Encoder<'b> {
     #[inline]
     pub fn term(&mut self, term: TermRef<'_>) {
         let bytes = term.bytes();
+        // A whole term counts as one, however many children it has.
         self.begin(0);
+        // A short term has no handle and no map that must be looked at.
         if bytes.len() < SHORTEST_OF_NOTE {
             self.out.extend_from_slice(bytes);
         } else {
@@ -531,6 +540,7 @@ impl<'b> Encoder<'b> {
     /// Encodes anew a leaf of a term that is being copied. The outermost term has already been
     /// counted.
     fn moved(&mut self, leaf: TermRef<'_>) {
+        // An encoder of its own, since the outer one has counted the term as a whole.
         let mut inner = Encoder::new(self.out, self.mode);
         match (leaf.view(), leaf.blob(), leaf.anchor()) {
             (_, Some(blob), _) => inner.blob(blob),
@@ -579,9 +589,11 @@ fn as_i64(negative: bool, magnitude: &[u8]) -> Option<i64> {
     if magnitude.len() > 8 {
         return None;
     }
+    // The magnitude is little-endian, so the missing bytes are zeros at the end.
     let mut wide = [0; 8];
     wide[..magnitude.len()].copy_from_slice(magnitude);
     let magnitude = u64::from_le_bytes(wide);
+    // The least number has no positive counterpart.
     if negative {
         0i64.checked_sub_unsigned(magnitude)
     } else {

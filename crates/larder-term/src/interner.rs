@@ -56,6 +56,7 @@ impl Interner {
             count: AtomicU32::new(0),
             adding: Mutex::new(()),
         };
+        // In order, so that the first texts get the ids that constants in the code have.
         for text in texts {
             interner.add(text, interner.hash(text));
         }

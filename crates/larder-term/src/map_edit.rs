@@ -88,11 +88,13 @@ impl MapEdit {
     /// # Complexity
     /// O(n) in the map. O(n log n) for a new key of a map of tree form.
     pub fn put(&mut self, key: TermRef<'_>, value: TermRef<'_>) {
+        // The key is there: the shape stays, and the value is replaced in place.
         if let Some(old) = self.find(key).value {
             self.bytes.splice(old, value.bytes().iter().copied());
             return;
         }
         self.reshape();
+        // The search is repeated, since rewriting has moved the pairs.
         let at = self.find(key).at;
         let pair = [key.bytes(), value.bytes()].concat();
         self.bytes.splice(at..at, pair);
@@ -104,6 +106,7 @@ impl MapEdit {
     /// # Complexity
     /// As [`MapEdit::put`].
     pub fn remove(&mut self, key: TermRef<'_>) -> bool {
+        // A key that isn't there leaves the map as it is, in whatever form.
         if self.find(key).value.is_none() {
             return false;
         }

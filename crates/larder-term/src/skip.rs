@@ -13,6 +13,7 @@ use crate::{tags::*, varint};
 #[inline]
 pub fn head(bytes: &[u8], at: usize) -> (usize, u64) {
     let tag = bytes[at];
+    // Small integers and the empty list are a single byte. Most terms of most rows are.
     if tag >= SMALL || tag == NIL {
         return (at + 1, 0);
     }

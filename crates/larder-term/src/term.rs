@@ -174,6 +174,7 @@ impl Term {
                 enc.term(key.as_term());
                 enc.term(value.as_term());
             }
+            // Pairs are sorted, and identical keys found, when the map ends.
             ended = enc.end_map(token);
         });
         ended.map(|()| term)
@@ -265,6 +266,8 @@ impl hash::Hash for Term {
     fn hash<H: hash::Hasher>(&self, state: &mut H) {
         let term = self.as_ref();
         let zero = crate::legacy_zero() && crate::contents::has_negative_zero(self.bytes());
+        // Equal terms must have equal hashes. So terms with handles are hashed by their inline
+        // form, and zeros as one zero if both are equal here.
         match (zero, self.run.has_handles()) {
             (true, _) => state.write(&crate::identity::without_negative_zero(self.as_ref())),
             (false, false) => state.write(self.bytes()),

@@ -25,6 +25,7 @@ pub fn read(bytes: &[u8], at: usize) -> (u64, usize) {
 }
 
 fn read_long(bytes: &[u8], mut at: usize) -> (u64, usize) {
+    // Most lengths have one byte, and don't get here.
     let (mut n, mut shift) = (0u64, 0u32);
     loop {
         let byte = bytes[at];

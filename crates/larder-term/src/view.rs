@@ -659,6 +659,7 @@ fn fun(bytes: &[u8]) -> FunRef<'_> {
 /// The kind of the term at `at`.
 #[inline]
 pub(crate) fn kind_at(bytes: &[u8], at: usize) -> Kind {
+    // Tags are in ranges, so that most kinds need one comparison.
     let tag = bytes[at];
     if tag >= SMALL {
         return Kind::Integer;

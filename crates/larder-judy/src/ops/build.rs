@@ -36,6 +36,7 @@ impl Pile {
         };
         match view {
             View::Null => {}
+            // A set has no values. Zeros keep both lists equally long.
             View::Run(run) => run.for_each(|key, value| {
                 self.keys.push(base | key);
                 self.values.push(value.copied().unwrap_or(0));
@@ -137,6 +138,7 @@ pub(crate) fn drop_small<K: Kind>(jp: &mut Jp<K>, mem: &mut Mem) {
         return jp.drop_run(mem);
     }
     let mut children = Children::new();
+    // The branch is given back before its children are, since it only has their pairs.
     jp.dismantle(mem, |digit, child| children.push((digit, child)));
     children
         .iter_mut()

@@ -121,11 +121,14 @@ impl<'a, K: Kind, const UP: bool> Cursor<'a, K, UP> {
 
 /// Where a run goes on from an index given by its low bytes.
 fn first_place<const UP: bool, K: Kind>(run: &Run<'_, K>, low: u64) -> Option<usize> {
+    // In a bitmap the place is the last byte itself, whether it is there or not.
     if let Run::Bits(_) = run {
         return Some(low as usize);
     }
     match run.search(low) {
         Ok(at) => Some(at),
+        // Upwards the next greater index is at the place of the insertion. Downwards the one before
+        // it is next.
         Err(at) if UP => Some(at),
         Err(at) => at.checked_sub(1),
     }
@@ -136,6 +139,7 @@ impl<'a, K: Kind> Here<'a, K> {
     fn step<const UP: bool>(&mut self) -> Option<Found<'a>> {
         let at = self.next?;
         let (at, low, value) = match &self.run {
+            // A bitmap finds its next index by its bits. Other runs have it at the next place.
             Run::Bits(bits) => {
                 let (low, value) = bits.seek::<UP>(u8::try_from(at).ok()?)?;
                 (low as usize, low, value)

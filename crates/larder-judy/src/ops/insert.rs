@@ -106,7 +106,9 @@ fn leaf_insert<'a, K: Kind>(
         return part(jp, k, slot, key, mem);
     }
     match place(jp, k, key) {
+        // There already. The caller may change its value.
         Ok(at) => (jp.leaf_value_mut(at), false),
+        // The leaf is full: it is built anew as something larger.
         Err(_) if jp.pop() as usize == K::LEAF_MOST[k] => grow(jp, slot, key, mem),
         Err(at) => {
             jp.leaf_insert(at, key, mem);
@@ -125,6 +127,7 @@ fn dense_insert<'a, K: Kind>(
     if jp.strays(1, key) {
         return part(jp, 1, slot, key, mem);
     }
+    // The last byte is the place.
     let low = key as u8;
     let new = jp.dense_mut(low).is_none();
     if new {
@@ -156,6 +159,7 @@ fn pair_up<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem)
     };
     // The pair's own index, with the bytes above it, which it shares with the new one.
     let other = key & !mask(slot) | low;
+    // The two must be in order, and the value of the old one stays with it.
     let after = (key > other) as usize;
     let (keys, values) = if after == 1 {
         ([other, key], [value, 0])
@@ -163,6 +167,7 @@ fn pair_up<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem)
         ([key, other], [0, value])
     };
     *jp = build(slot, &keys, &values, mem);
+    // `build` has made a leaf of them, or put them into the pair.
     let slot = if let Form::Leaf(_) = jp.form() {
         jp.leaf_value_mut(after)
     } else {

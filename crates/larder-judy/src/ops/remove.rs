@@ -90,6 +90,7 @@ fn branch_remove<K: Kind>(
 
 /// 2: of two immediates of `k` bytes the one at `at` goes; returns its value.
 fn leave_one<K: Kind>(jp: &mut Jp<K>, k: usize, at: usize, key: u64, mem: &mut Mem) -> u64 {
+    // The other index, with the bytes above it, becomes the pair.
     let View::Run(run) = jp.view(k).0 else {
         unreachable!("the pair is a run")
     };
@@ -107,9 +108,11 @@ fn dense_remove<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -
     if jp.strays(1, key) || jp.dense_mut(key as u8).is_none() {
         return None;
     }
+    // A full leaf has no bits. It gets them, and then loses one.
     if jp.form() == Form::Full {
         jp.thin_out(mem);
     }
+    // Few enough are left for a linear leaf.
     if jp.pop() - 1 <= leaf_again::<K>(1) {
         return rebuild_without(jp, 1, slot, key, mem);
     }
@@ -145,9 +148,12 @@ fn leaf_of_branch<K: Kind>(jp: &mut Jp<K>, k: usize, slot: usize, key: u64, mem:
 /// 4: a branch that has lost an index.
 #[inline(always)]
 fn simplify<K: Kind>(jp: &mut Jp<K>, k: usize, slot: usize, key: u64, mem: &mut Mem) {
+    // Few enough for a leaf, with a margin, so that the form doesn't change back at the next
+    // insert.
     if jp.pop() <= leaf_again::<K>(k) {
         return leaf_of_branch(jp, k, slot, key, mem);
     }
+    // Or the branch takes a smaller form, or gives way to its only child.
     match jp.form() {
         Form::Wide(_) => jp.narrow_down(mem),
         Form::Linear(_) if slot < 8 => lift_only_child(jp, mem),

@@ -25,6 +25,7 @@ const SMALL_BITS: u32 = 59;
 /// Arithmetic of two small integers, if the result is one.
 #[inline]
 fn small_arithmetic(arith: Arith, a: i64, b: i64) -> Option<i64> {
+    // A result that overflows, or a division by zero, goes the general way.
     match arith {
         Arith::Add => a.checked_add(b),
         Arith::Sub => a.checked_sub(b),
@@ -80,6 +81,7 @@ pub(crate) fn part_of<'a>(func: Func, run: &'a [u8]) -> Option<Val<'a>> {
 /// The element at a position, counted from 1, of the tuple at the beginning of a run, if it has
 /// one.
 pub(crate) fn element_of<'a>(position: i64, run: &'a [u8]) -> Option<Val<'a>> {
+    // The elements of a tuple follow its head.
     let (Head::Tuple(arity), mut at) = wire::open(run) else {
         return None;
     };
@@ -87,6 +89,7 @@ pub(crate) fn element_of<'a>(position: i64, run: &'a [u8]) -> Option<Val<'a>> {
     if position == 0 || position > arity {
         return None;
     }
+    // Skip the elements before it.
     for _ in 1..position {
         at += larder_term::skip(&run[at..]);
     }
@@ -165,6 +168,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn number(&mut self, value: Val<'a>) -> Result<Number, Fail> {
+        // A small integer is a value of its own. Other numbers are read from their bytes.
         match value {
             Val::Int(n) => Ok(Number::Int(n)),
             other => {
@@ -222,6 +226,7 @@ impl<'a> Machine<'a, '_> {
 
     fn numeric(&mut self, result: Result<Number, NumberError>) -> Outcome<'a> {
         match result.map_err(|_| Fail)? {
+            // A small result is kept as a value. Others are encoded into the arena.
             Number::Int(n) => Ok(Val::Int(n)),
             other => {
                 let from = self.arena.len();
@@ -289,6 +294,7 @@ impl<'a> Machine<'a, '_> {
 
     /// A part of a term. If `arena` is given, the term is in the arena from there on.
     fn part(&self, whole: Val<'a>, arena: Option<usize>, range: std::ops::Range<usize>) -> Val<'a> {
+        // The part lies where the whole lies, so nothing is copied.
         match (whole, arena) {
             (Val::Term(term), _) => Val::Term(&term[range]),
             (_, Some(start)) => self.settled(Span {
@@ -327,6 +333,7 @@ impl<'a> Machine<'a, '_> {
     fn split_run(&self, run: Run<'a>) -> (Val<'a>, Run<'a>) {
         match run {
             Run::Slice(bytes) => {
+                // The first term ends where its encoding says.
                 let (first, rest) = wire::split(bytes);
                 (Val::Term(first), Run::Slice(rest))
             }
@@ -380,6 +387,7 @@ impl<'a> Machine<'a, '_> {
 
     /// The arity of a tuple, which may be contiguous or the row.
     fn arity(&self, value: Val<'a>) -> Option<usize> {
+        // The row has its arity, and no bytes of its own that begin with it.
         if let Val::Object = value {
             return self.row.tuple_arity();
         }
@@ -406,6 +414,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn measure(&mut self, func: Func, value: Val<'a>) -> Outcome<'a> {
+        // What the term itself can say. The name of a node needs the context.
         let found = self.with(value, |term| match (func, term.view()) {
             (Func::BitSize, View::Bin(bytes)) => Ok(bytes.len() as i64 * 8),
             (Func::BitSize, View::Bits { bits, .. }) => Ok(bits as i64),
@@ -474,6 +483,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn is_function(&mut self, value: Val<'a>, arity: Val<'a>) -> Outcome<'a> {
+        // The arity may be any integer, even one that no function has.
         let wanted = self.number(arity)?;
         let wanted = match wanted {
             Number::Int(n) if n >= 0 => n as u64,
@@ -494,6 +504,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn map_lookup(&mut self, func: Func, key: Val<'a>, map: Val<'a>) -> Outcome<'a> {
+        // Both as bytes, since keys are compared by their encoding.
         let (key, map) = (self.flat(key), self.flat(map));
         let (bytes, arena) = self.bytes_of(map).ok_or(Fail)?;
         let View::Map(pairs) = raw::whole(bytes).view() else {
@@ -511,6 +522,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     fn is_of_type(&self, func: Func, value: Val<'a>) -> bool {
+        // By the kind, where that is enough. Binaries and booleans are parts of a kind.
         self.with(value, |term| {
             let kind = term.kind();
             match func {

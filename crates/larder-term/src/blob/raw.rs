@@ -47,6 +47,7 @@ impl Drop for HostBinary {
 /// Turns a counted pointer into a handle, which then owns the count.
 #[inline]
 pub(crate) fn handle_of(kept: Kept) -> [u8; HANDLE] {
+    // The address of a payload is even, so the low bit can say which of the two it is.
     let handle = match kept {
         Kept::Payload(payload) => Arc::into_raw(payload).expose_provenance() as u64,
         Kept::Host(binary) => {
@@ -114,6 +115,7 @@ pub(super) unsafe fn adopt(handle: [u8; HANDLE], len: usize) -> Kept {
 
 /// The handles in a run of whole terms, each with the length of its blob; 0 for an anchor.
 pub(super) fn handles(run: &[u8]) -> impl Iterator<Item = ([u8; HANDLE], usize)> + '_ {
+    // Most runs are too short for any handle, and aren't walked over.
     let run = if run.len() < SHORTEST_WITH_HANDLE {
         &[]
     } else {
@@ -163,6 +165,7 @@ pub unsafe fn release_all(run: &[u8]) {
 
 /// The total length of the blobs in a run of whole terms.
 pub fn outside_bytes(run: &[u8]) -> usize {
+    // As in `handles`: a short run has no blob.
     let run = if run.len() < SHORTEST_WITH_HANDLE {
         &[]
     } else {
@@ -288,6 +291,7 @@ impl Counted<Vec<u8>> {
         self.clear();
         let mut enc = Encoder::new(&mut self.bytes, mode);
         let result = push(&mut enc);
+        // A term that is incomplete has no end, and two terms are no run of one.
         let (handles, complete) = (enc.has_handles(), enc.is_complete() && enc.terms() == 1);
         self.handles = handles;
         (result, complete)

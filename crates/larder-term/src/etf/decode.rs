@@ -279,6 +279,7 @@ impl TermWriter<'_, '_> {
     fn node(&self, owner: Creator<'_>) -> Result<Node, EtfError> {
         let creation = owner.creation;
         let name = self.atom(owner.name)?;
+        // An identifier of this node, with its present creation, is stored without the node.
         let name = NodeName { name, creation };
         Ok(match name == self.local {
             true => Node::Local,

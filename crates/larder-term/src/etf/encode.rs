@@ -22,6 +22,7 @@ pub fn encode(term: TermRef<'_>, local: &NodeName, out: &mut Vec<u8>) {
     let mut writer = EtfWriter {
         out,
         local: *local,
+        // One term is to be written. Heads of containers add their children.
         pending: 1,
         ends: Vec::new(),
     };
@@ -124,6 +125,7 @@ impl EtfWriter<'_> {
     }
 
     fn leaf(&mut self, leaf: TermRef<'_>) {
+        // The tags of the format, each with what follows it.
         match leaf.view() {
             View::Int(n) => self.int(n),
             View::Big(n) => self.big(n),
@@ -208,6 +210,7 @@ impl EtfWriter<'_> {
     }
 
     fn int(&mut self, n: i64) {
+        // The shortest of three forms, as the emulator chooses it.
         if let Ok(byte) = u8::try_from(n) {
             self.out.extend_from_slice(&[tag::SMALL_INTEGER, byte]);
         } else if let Ok(word) = i32::try_from(n) {
@@ -235,6 +238,7 @@ impl EtfWriter<'_> {
 
     fn atom(&mut self, atom: Atom) {
         let text = atom.text().as_bytes();
+        // A short text has a length of one byte.
         match u8::try_from(text.len()) {
             Ok(len) => self.out.extend_from_slice(&[tag::SMALL_ATOM_UTF8, len]),
             Err(_) => {
@@ -250,6 +254,7 @@ impl EtfWriter<'_> {
     /// is written.
     fn fun(&mut self, fun: FunRef<'_>, around: u64) {
         self.out.push(tag::NEW_FUN);
+        // The size of the fun is known when all of its free variables are written.
         self.ends.push((around, End::Fun(self.out.len())));
         self.words([0]);
         self.out.push(fun.arity as u8);

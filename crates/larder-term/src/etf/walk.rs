@@ -330,6 +330,7 @@ impl<'a> EtfReader<'a> {
         let n = self.u32()? as usize;
         let last = self.u8()? as usize;
         let bytes = self.take(n)?;
+        // The last byte has one to eight bits that count. An empty bitstring has none.
         match (n, last) {
             (0, 0) => Ok(Head::Bits(bytes, 0)),
             (1.., 1..=8) => Ok(Head::Bits(bytes, 8 * (n - 1) + last)),
@@ -343,6 +344,7 @@ impl<'a> EtfReader<'a> {
     }
 
     fn text(&mut self, tag: u8) -> Result<Text<'a>, EtfError> {
+        // The tag says how long the length is, and how the text is encoded.
         let n = match tag {
             ATOM | ATOM_UTF8 => self.u16()?,
             SMALL_ATOM | SMALL_ATOM_UTF8 => self.u8()? as usize,

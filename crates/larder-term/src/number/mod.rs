@@ -169,6 +169,7 @@ impl Number {
             Number::Int(n) => Ok(*n as f64),
             Number::Float(x) => Ok(*x),
             Number::Big(n) => Some(big_to_float(n))
+                // The conversion is infinite for numbers that are too large.
                 .filter(|x| x.is_finite())
                 .ok_or(NumberError::BadArith),
         }
@@ -184,6 +185,7 @@ fn big_to_float(n: &BigInt) -> f64 {
     let size = digits
         .iter()
         .rev()
+        // The highest digits first, each rounded as it is added.
         .fold(0.0, |sum, &digit| sum * base + digit as f64);
     if sign == Sign::Minus {
         -size

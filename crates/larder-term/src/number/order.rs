@@ -19,20 +19,25 @@ const ABOVE_I64: f64 = 9_223_372_036_854_775_808.0;
 /// Compares an integer with a float, by value.
 #[inline]
 pub fn int_float(n: i64, x: f64) -> Ordering {
+    // Floats outside the range of integers are decided by their magnitude.
     if x >= ABOVE_I64 {
         return Ordering::Less;
     }
     if x < -ABOVE_I64 {
         return Ordering::Greater;
     }
+    // Inside it, the whole part of the float is an integer, exactly. If the whole parts are equal,
+    // the fraction decides.
     n.cmp(&(x.trunc() as i64))
         .then_with(|| compare_floats(0.0, x.fract()))
 }
 
 pub(super) fn big_float(n: &BigInt, x: f64) -> Ordering {
+    // The big integer is outside the range of 64 bits, and the float is inside.
     if x.abs() < ABOVE_I64 {
         return big_int(n.is_negative());
     }
+    // A float of that size has no fraction, so it is an integer.
     match BigInt::from_f64(x) {
         Some(whole) => n.cmp(&whole),
         None => compare_floats(0.0, x),
@@ -48,11 +53,13 @@ pub(super) fn big_int(negative: bool) -> Ordering {
 }
 
 fn compare_bigs(a: BigRef<'_>, b: BigRef<'_>) -> Ordering {
+    // Without leading zeros, the longer magnitude is the larger one.
     let order = a
         .magnitude
         .len()
         .cmp(&b.magnitude.len())
         .then_with(|| a.magnitude.iter().rev().cmp(b.magnitude.iter().rev()));
+    // Of two negative numbers, the larger magnitude is the smaller number.
     match (a.negative, b.negative) {
         (false, false) => order,
         (true, true) => order.reverse(),

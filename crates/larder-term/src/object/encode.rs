@@ -105,10 +105,12 @@ impl<'b> ObjectEncoder<'b> {
         // The index key contains the bytes of binaries in any case. So they are not put outside.
         let mode = Mode::Anchored;
         let key = &mut self.object.key;
+        // The key is written to its own buffer, in the form of an index key.
         let mut enc = Encoder::new(key, mode);
         let result = push(&mut enc);
         let (handles, zero) = (enc.has_handles(), legacy_zero && enc.has_negative_zero());
         self.complete &= enc.is_complete() && enc.terms() == 1;
+        // What the index key can't keep is kept in the value, as the exact key.
         if handles || zero {
             self.keep_exact(handles, zero);
         }
@@ -175,8 +177,10 @@ impl<'b> ObjectEncoder<'b> {
         let mode = self.mode();
         let mut enc = Encoder::new(&mut self.object.value, mode);
         let result = push(&mut enc);
+        // The value's flag tells later readers whether they have to look for handles.
         self.flags |= if enc.has_handles() { HAS_HANDLES } else { 0 };
         self.complete &= self.keyed && enc.is_complete() && enc.terms() == n;
+        // `finish` checks that exactly the elements of the arity were written.
         self.missing = self.missing.wrapping_sub(n);
         result
     }
@@ -250,6 +254,7 @@ pub fn encode(
     let key = tuple.get(index).ok_or(ObjectError::TooShort)?;
     let arity = tuple.arity();
     let mut enc = ObjectEncoder::new(object, arity, keypos, form, compress);
+    // The key first: its form decides what the header of the value says.
     enc.key(|e| e.term(key));
     enc.elements(arity - 1, |e| {
         for (i, element) in tuple.iter().enumerate() {

@@ -110,6 +110,7 @@ impl<'v, 'o> Patch<'v, 'o> {
     #[inline(always)]
     pub fn element(&mut self, position: usize) -> Element<'v> {
         debug_assert!(self.has(position));
+        // Positions are mostly ascending. Going back starts again at the first element.
         if position < self.position {
             self.step_back(position);
         }
@@ -216,6 +217,7 @@ pub fn patchable<'v>(
     last: impl FnOnce() -> usize,
     plain: &'v mut Vec<u8>,
 ) -> &'v [u8] {
+    // Only elements in the packed part need the whole value unpacked.
     match value[0] & COMPRESSED != 0 && !packed::has_in_run(value, keypos, last()) {
         true => unpacked(value, plain),
         false => value,

@@ -18,6 +18,7 @@ fn head_of(value: &[u8]) -> Option<(usize, u8, &[u8])> {
     let (&first, rest) = value.split_first()?;
     // A header of one byte has an arity of up to 7, and one of two bytes an arity of up to 1,023.
     let low = usize::from(first & 0x7F) >> FLAG_BITS;
+    // The top bit says whether there is a second byte.
     if first < 0x80 {
         return Some((low, first, rest));
     }
@@ -182,6 +183,7 @@ impl<'a> ObjectView<'a> {
     pub fn to_tuple(&self, out: &mut Vec<u8>) {
         out.push(TUPLE);
         varint::push(out, self.arity as u64);
+        // The usual case: the key is the first element, and the others follow as they are stored.
         if self.keypos == 1 {
             out.extend_from_slice(self.key.bytes());
             out.extend_from_slice(self.others);
@@ -251,6 +253,7 @@ impl<'a> Iterator for ObjectElements<'a> {
 
     #[inline]
     fn next(&mut self) -> Option<TermRef<'a>> {
+        // The key is stored apart, and is shown at its position.
         if self.before_key == 0 {
             if let Some(key) = self.key.take() {
                 return Some(key);

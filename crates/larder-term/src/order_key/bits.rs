@@ -63,9 +63,11 @@ macro_rules! with_size {
 #[inline]
 pub(super) fn push(bytes: &[u8], bits: usize, out: &mut impl Sink) {
     out.byte(BITSTRING);
+    // Short bitstrings are escaped as a whole. Longer ones continue in groups.
     let (first, rest) = bytes.split_at(bytes.len().min(ESCAPED));
     push_escaped(first, out);
     if rest.is_empty() {
+        // A bitstring without bytes has no bits in its last byte.
         let in_last = bits - 8 * bytes.len().saturating_sub(1);
         out.run([0, in_last as u8], 2);
     } else {
@@ -134,6 +136,7 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
         with_size!(push_marked_groups(marked, out; size));
         (at, rest, bits) = (at + of_size, behind, bits - 8 * of_size);
     }
+    // The last group, padded with zeros.
     out.slice(rest);
     out.zeros(group(at) - rest.len());
     push_count(bits as u64, out);
@@ -228,6 +231,7 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
 /// Appends escaped bytes without the marks, which are `len` bytes.
 #[inline]
 fn push_unescaped(escaped: &[u8], len: usize, out: &mut Vec<u8>) {
+    // Without a zero byte there is no mark.
     if escaped.len() == len {
         return out.extend_from_slice(escaped);
     }
@@ -239,6 +243,7 @@ fn push_unescaped(escaped: &[u8], len: usize, out: &mut Vec<u8>) {
             return;
         }
         out.push(0);
+        // A zero byte, and its mark, which is left out.
         rest = &rest[run + 2..];
     }
 }

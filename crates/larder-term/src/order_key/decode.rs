@@ -32,11 +32,13 @@ pub fn comes_back(term: TermRef<'_>) -> bool {
 }
 
 fn all_come_back(bytes: &[u8]) -> bool {
+    // Each head must be of a kind that has only one term for its order key.
     Heads::new(bytes).all(|(at, end)| match bytes[at] {
         SMALL.. | INT1..=INT8 | BIG_POS | BIG_NEG | BIN | BITS | NIL | TUPLE => true,
         PID | PORT | REF => true,
         FLOAT => {
             let bits = bytes[at + 1..end].try_into().unwrap_or_default();
+            // A float without a fraction has the order key of an integer.
             f64::from_le_bytes(bits).fract() != 0.0
         }
         _ => false,

@@ -124,6 +124,7 @@ pub fn list_prefix(firsts: &[TermRef<'_>], out: &mut Vec<u8>) {
 /// prefix. If there is none, because the prefix is empty or all `FF`, returns `false` and leaves
 /// `prefix` empty. No order key is such a prefix.
 pub fn successor(prefix: &mut Vec<u8>) -> bool {
+    // The last byte that isn't `FF` is increased, and all behind it are dropped.
     while let Some(last) = prefix.pop() {
         if last < u8::MAX {
             prefix.push(last + 1);
@@ -399,12 +400,14 @@ fn push_leaf(leaf: TermRef<'_>, exact: bool, local: LocalNode, out: &mut impl Si
 /// Writes the node of an identifier.
 fn push_node(node: Node, local: LocalNode, out: &mut impl Sink) {
     let name = match (node, local) {
+        // This node comes before all others, without its name.
         (Node::Local, LocalNode::First) => return out.byte(0),
         (node, _) => node.name(),
     };
     let NodeName { name, creation } = name;
     out.byte(1);
     push_text(name, out);
+    // Big-endian, so that the bytes compare as the number does.
     out.run(creation.to_be_bytes(), 4);
 }
 
@@ -412,6 +415,7 @@ fn push_node(node: Node, local: LocalNode, out: &mut impl Sink) {
 fn push_fun(fun: FunRef<'_>, out: &mut impl Sink) {
     out.byte(LOCAL_FUN);
     push_text(fun.module, out);
+    // The integers of a fun compare as numbers do.
     for integer in [fun.old_index, fun.old_uniq] {
         push_leaf(integer, false, LocalNode::First, out);
     }
@@ -465,6 +469,7 @@ fn sort_runs(out: &mut Vec<u8>, starts: &[usize]) -> Vec<usize> {
     if order.is_sorted_by(|&a, &b| run(a) <= run(b)) {
         return order;
     }
+    // The sort is stable, so equal runs stay in order.
     order.sort_by(|&a, &b| run(a).cmp(run(b)));
     let mut sorted = Vec::with_capacity(out.len() - starts[0]);
     order.iter().for_each(|&i| sorted.extend_from_slice(run(i)));

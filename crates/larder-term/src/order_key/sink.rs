@@ -14,6 +14,7 @@ pub(super) trait Sink {
     fn zeros(&mut self, count: usize) {
         const SOME: [u8; 64] = [0; 64];
         let mut left = count;
+        // In slices of a constant, which most counts need once.
         while left > 0 {
             let some = left.min(SOME.len());
             self.slice(&SOME[..some]);

@@ -83,6 +83,7 @@ impl<'t> Lexer<'t> {
     fn bump(&mut self) -> Option<char> {
         let c = self.peek()?;
         self.rest = &self.rest[c.len_utf8()..];
+        // Lines and columns are only for messages.
         if c == '\n' {
             self.line += 1;
             self.column = 1;
@@ -112,6 +113,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn skip_blanks(&mut self) {
+        // Blanks and comments may alternate.
         loop {
             self.take_while(char::is_whitespace);
             if self.peek() != Some('%') {
@@ -240,6 +242,7 @@ impl<'t> Lexer<'t> {
     /// Reads the digits of a number in a base, at least one. There may be single underscores
     /// between them, which are left out.
     fn digits(&mut self, base: u32) -> Result<String, ParseError> {
+        // A number begins with a digit, not with an underscore.
         let mut digits = self.take_while(|c| c.is_digit(base)).to_owned();
         if digits.is_empty() {
             return Err(self.error("expected a digit"));
@@ -305,6 +308,7 @@ impl<'t> Lexer<'t> {
     }
 
     fn octal(&mut self, first: char) -> Result<char, ParseError> {
+        // The first of up to three digits has been read.
         let mut code = first as u32 - '0' as u32;
         for _ in 0..2 {
             let Some(digit) = self.peek().and_then(|c| c.to_digit(8)) else {
@@ -331,6 +335,7 @@ impl<'t> Lexer<'t> {
             });
             two
         };
+        // Too many digits are an error, as they name no character.
         match u32::from_str_radix(digits, 16) {
             Ok(code) => self.code_point(code),
             Err(_) => Err(self.error("expected hexadecimal digits after \\x")),

@@ -92,6 +92,7 @@ struct Parser<'t> {
 
 impl Parser<'_> {
     fn run(&mut self) -> Result<(), ParseError> {
+        // The parser has two states: a term comes next, or a separator does.
         let mut wanted = Wanted::Term(false);
         loop {
             let token = self.lexer.next()?;
@@ -99,6 +100,7 @@ impl Parser<'_> {
                 Wanted::Term(may_close) => self.term(token, may_close)?,
                 Wanted::Separator => self.separator(token)?,
             };
+            // The outermost term is complete.
             if self.open.is_empty() && matches!(wanted, Wanted::Separator) {
                 return self.end();
             }
@@ -106,6 +108,7 @@ impl Parser<'_> {
     }
 
     fn end(&mut self) -> Result<(), ParseError> {
+        // A full stop may follow, as in files of terms.
         let mut token = self.lexer.next()?;
         if token == Token::Punctuation('.') {
             token = self.lexer.next()?;
@@ -269,6 +272,7 @@ impl Parser<'_> {
 
     fn signed(&mut self, negative: bool) -> Result<Event, ParseError> {
         match self.lexer.next()? {
+            // A sign belongs to the number behind it, since terms have no operators.
             Token::Integer(n) if negative => Ok(Event::Integer(-n)),
             Token::Float(x) if negative => Ok(Event::Float(-x)),
             Token::Integer(n) => Ok(Event::Integer(n)),
@@ -423,6 +427,7 @@ struct Bits {
 impl Bits {
     /// Appends the low `size` bits of `value`, from the highest one on. `size` is at most 64.
     fn push(&mut self, value: u64, size: usize) {
+        // Bits are added from the highest one on. A new byte begins with zeros.
         for i in (0..size).rev() {
             if self.len.is_multiple_of(8) {
                 self.bytes.push(0);

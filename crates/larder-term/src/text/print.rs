@@ -27,6 +27,7 @@ pub fn print(term: TermRef<'_>) -> String {
         open: vec![Piece::Term],
         maps: None,
     };
+    // The stack has what is still to be written, the next piece last. So there is no recursion.
     while let Some(open) = printer.open.pop() {
         printer.step(open);
     }
@@ -278,6 +279,8 @@ fn write_node(out: &mut String, node: Node) -> fmt::Result {
 fn shortest(x: f64) -> (String, i64) {
     let mut buffer = ryu::Buffer::new();
     let text = buffer.format_finite(x.abs());
+    // `ryu` gives the shortest digits, with a point or an exponent. Take the digits, and where the
+    // point is.
     let (mantissa, exponent) = text.split_once('e').unwrap_or((text, "0"));
     let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
     let place = exponent.parse::<i64>().unwrap_or(0) + whole.len() as i64;
@@ -324,6 +327,7 @@ fn write_float(out: &mut String, x: f64) -> fmt::Result {
 }
 
 fn write_binary(out: &mut String, bytes: &[u8]) -> fmt::Result {
+    // Printable text is shown as a string. Everything else is shown byte by byte.
     match std::str::from_utf8(bytes) {
         Ok("") => out.write_str("<<>>"),
         Ok(text) if text.chars().all(printable) => {
@@ -341,6 +345,7 @@ fn write_bits(out: &mut String, bytes: &[u8], bits: usize) -> fmt::Result {
         if i > 0 {
             out.push(',');
         }
+        // The last byte may have fewer bits, and shows how many.
         match bits - 8 * i {
             8.. => write!(out, "{byte}")?,
             rest => write!(out, "{}:{rest}", byte >> (8 - rest))?,
@@ -404,6 +409,8 @@ pub(super) fn is_name_char(c: char) -> bool {
 /// Writes the text of an atom, in quotes if needed.
 pub(crate) fn write_atom(out: &mut impl Write, text: &str) -> fmt::Result {
     let mut chars = text.chars();
+    // Without quotes: a small letter first, then letters, digits, `_` and `@`, and no reserved
+    // word.
     let plain = chars.next().is_some_and(is_small_letter)
         && chars.all(is_name_char)
         && RESERVED.binary_search(&text).is_err();

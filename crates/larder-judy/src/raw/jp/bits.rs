@@ -58,6 +58,7 @@ impl<'a, K: Kind> Bits<'a, K> {
 
     /// The index at a place: the place's one bit among those set.
     pub(crate) fn key(&self, at: usize) -> u64 {
+        // Pass quarters until the one that has the place.
         let mut left = at;
         for quarter in 0..4 {
             let bits = self.bits(quarter);
@@ -72,6 +73,7 @@ impl<'a, K: Kind> Bits<'a, K> {
 
     #[inline]
     pub(crate) fn value(&self, at: usize) -> Option<&'a u64> {
+        // As in `key`.
         let mut left = at;
         for quarter in 0..4 {
             let here = self.bits(quarter).count_ones() as usize;
@@ -106,6 +108,7 @@ impl<'a, K: Kind> Bits<'a, K> {
     /// The place of an index among all, or where it would stand.
     #[inline]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
+        // Two bits of the byte are the quarter, and six are the place in it.
         let (quarter, bit) = (low as usize >> 6 & 3, low as u8 & 63);
         let before: usize = (0..quarter)
             .map(|q| self.bits(q).count_ones() as usize)
@@ -145,6 +148,7 @@ impl<'a, K: Kind> Bits<'a, K> {
             for at in 0..bits.count_ones() as usize {
                 let low = quarter as u64 * 64 + bits.trailing_zeros() as u64;
                 each(low, self.value_in(quarter, at));
+                // Clear the lowest bit that is set.
                 bits &= bits - 1;
             }
         }
@@ -291,6 +295,7 @@ impl<K: Kind> Jp<K> {
             meta,
             kind: PhantomData,
         };
+        // A full set needs no block.
         if K::VALUES {
             jp.word.block = mem.take(256);
         }
