@@ -101,6 +101,7 @@ mod local;
 mod ops;
 mod options;
 mod pairs;
+mod pass_on;
 pub mod prelude;
 #[allow(unsafe_code)]
 mod raw;

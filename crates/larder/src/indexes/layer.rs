@@ -8,11 +8,12 @@ use super::values::has;
 use super::{Entries, Entry, Indexes};
 use crate::bounds::{self, object_of, Stamp};
 use crate::index::Index;
+use crate::pass_on::{pass_on_container, pass_on_multi, pass_on_objects, pass_on_unique};
 use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    with_spare, Batch, Change, Container, Direction, Guard, Key, Lookup, Multi, Objects, Predicate,
-    Previous, Ranked, Seen, Shorts, Start, Stats, Unique, Updater, Values, SHORT,
+    with_spare, Change, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Previous, Shorts,
+    Unique, Updater, Values, SHORT,
 };
 use larder_matchspec::Scratch;
 use std::cell::Cell;
@@ -208,20 +209,12 @@ impl Indexed<dyn Unique> {
 }
 
 impl Unique for Indexed<dyn Unique> {
-    fn is_ordered(&self) -> bool {
-        self.index.is_ordered()
-    }
-
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         self.index.get(guard, key, out)
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         self.index.contains(guard, key)
-    }
-
-    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
-        self.index.prefetch(guard, keys);
     }
 
     fn get_short(
@@ -284,35 +277,7 @@ impl Unique for Indexed<dyn Unique> {
         was
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
-        self.index.scan(guard, start, direction, batch);
-    }
-
-    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
-        self.index.unchanged(guard, key, seen)
-    }
-
-    fn step(
-        &self,
-        guard: &Guard,
-        key: Option<Key<'_>>,
-        direction: Direction,
-        batch: &mut Batch,
-    ) -> bool {
-        self.index.step(guard, key, direction, batch)
-    }
-
-    fn sample(&self, guard: &Guard, place: u64, batch: &mut Batch) {
-        self.index.sample(guard, place, batch);
-    }
-
-    fn ranked(&self) -> Option<&dyn Ranked> {
-        self.index.ranked()
-    }
-
-    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.index.position(key, out);
-    }
+    pass_on_unique!();
 }
 
 /// The objects under a key of a bag, with secondary indexes to be maintained.
@@ -351,29 +316,7 @@ impl IndexedObjects<'_> {
 type NoteChange<'f> = dyn FnMut(Option<&[u8]>, Option<&[u8]>) + 'f;
 
 impl Objects for IndexedObjects<'_> {
-    fn count(&self) -> usize {
-        self.objects.count()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.objects.is_empty()
-    }
-
-    fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
-        self.objects.each(f);
-    }
-
-    fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
-        self.objects.each_numbered(f);
-    }
-
-    fn begin_change(&mut self) {
-        self.objects.begin_change();
-    }
-
-    fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.objects.find(value, same)
-    }
+    pass_on_objects!();
 
     fn push(&mut self, value: &[u8]) {
         self.changing(|objects, note| {
@@ -437,10 +380,6 @@ impl Multi for Indexed<dyn Multi> {
         self.index.contains(guard, key)
     }
 
-    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
-        self.index.prefetch(guard, keys);
-    }
-
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         self.index.update(guard, key, &mut |objects| {
             f(&mut IndexedObjects {
@@ -454,45 +393,7 @@ impl Multi for Indexed<dyn Multi> {
         self.indexes.free_large(guard);
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
-        self.index.scan(guard, start, direction, batch);
-    }
-
-    fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
-        self.index.step(guard, key, batch)
-    }
-
-    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
-        self.index.unchanged(guard, key, seen)
-    }
-
-    fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.index.first_position(key, out);
-    }
-
-    fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.index.last_position(key, out);
-    }
-
-    fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
-        self.index.entry_position(batch, i, out);
-    }
-
-    fn push_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], number: u64) {
-        self.index.push_entry(batch, key, value, number);
-    }
-
-    fn entry_number(&self, batch: &Batch, i: usize) -> u64 {
-        self.index.entry_number(batch, i)
-    }
-
-    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        self.index.key_position(position)
-    }
-
-    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        self.index.comparable(position)
-    }
+    pass_on_multi!();
 }
 
 impl<I: Container + ?Sized> Container for Indexed<I> {
@@ -500,23 +401,9 @@ impl<I: Container + ?Sized> Container for Indexed<I> {
         self.index.free_some(guard, limit, f)
     }
 
-    fn len(&self) -> usize {
-        self.index.len()
-    }
-
     fn memory(&self) -> usize {
         size_of::<Self>() + self.index.memory() + self.indexes.memory()
     }
 
-    fn stats(&self) -> Stats {
-        self.index.stats()
-    }
-
-    fn limit(&self) -> Option<usize> {
-        self.index.limit()
-    }
-
-    fn freeze(&self, on: bool) {
-        self.index.freeze(on);
-    }
+    pass_on_container!();
 }

@@ -28,11 +28,12 @@ use super::key_locks::WriteLock;
 use super::undo::{self, Override};
 use crate::bounds::{object_of, take_gone, Gone};
 use crate::index::Index;
+use crate::pass_on::{pass_on_container, pass_on_multi, pass_on_objects, pass_on_unique};
 use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    Batch, Change as Edit, Container, Direction, Guard, Key, Lookup, Multi, Objects, Predicate,
-    Previous, Ranked, Seen, Shorts, Start, Stats, Unique, Updater, Values, SHORT,
+    Change as Edit, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Previous, Shorts,
+    Unique, Updater, Values, SHORT,
 };
 use larder_term::blob::Handles;
 use smallvec::{smallvec, SmallVec};
@@ -207,10 +208,6 @@ impl Watched<dyn Unique> {
 }
 
 impl Unique for Watched<dyn Unique> {
-    fn is_ordered(&self) -> bool {
-        self.index.is_ordered()
-    }
-
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
         self.settled(key, || {
@@ -221,10 +218,6 @@ impl Unique for Watched<dyn Unique> {
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
         self.settled(key, || self.index.contains(guard, key))
-    }
-
-    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
-        self.index.prefetch(guard, keys);
     }
 
     fn get_short(
@@ -321,35 +314,7 @@ impl Unique for Watched<dyn Unique> {
         was
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
-        self.index.scan(guard, start, direction, batch);
-    }
-
-    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
-        self.index.unchanged(guard, key, seen)
-    }
-
-    fn step(
-        &self,
-        guard: &Guard,
-        key: Option<Key<'_>>,
-        direction: Direction,
-        batch: &mut Batch,
-    ) -> bool {
-        self.index.step(guard, key, direction, batch)
-    }
-
-    fn sample(&self, guard: &Guard, place: u64, batch: &mut Batch) {
-        self.index.sample(guard, place, batch);
-    }
-
-    fn ranked(&self) -> Option<&dyn Ranked> {
-        self.index.ranked()
-    }
-
-    fn position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.index.position(key, out);
-    }
+    pass_on_unique!();
 }
 
 /// The objects under a key of a bag. The first change preserves all of them.
@@ -429,29 +394,7 @@ impl WatchedObjects<'_> {
 }
 
 impl Objects for WatchedObjects<'_> {
-    fn count(&self) -> usize {
-        self.objects.count()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.objects.is_empty()
-    }
-
-    fn each(&self, f: &mut dyn FnMut(usize, &[u8]) -> bool) {
-        self.objects.each(f);
-    }
-
-    fn each_numbered(&self, f: &mut dyn FnMut(u64, &[u8])) {
-        self.objects.each_numbered(f);
-    }
-
-    fn begin_change(&mut self) {
-        self.objects.begin_change();
-    }
-
-    fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
-        self.objects.find(value, same)
-    }
+    pass_on_objects!();
 
     fn push(&mut self, value: &[u8]) {
         self.preserve();
@@ -522,10 +465,6 @@ impl Multi for Watched<dyn Multi> {
         self.settled(key, || self.index.contains(guard, key))
     }
 
-    fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
-        self.index.prefetch(guard, keys);
-    }
-
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
         let _lock = self.lock(key);
         let mut after = After::begin(&self.history, guard, key);
@@ -548,45 +487,7 @@ impl Multi for Watched<dyn Multi> {
         after.settle(&self.history, guard);
     }
 
-    fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
-        self.index.scan(guard, start, direction, batch);
-    }
-
-    fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
-        self.index.step(guard, key, batch)
-    }
-
-    fn unchanged(&self, guard: &Guard, key: Key<'_>, seen: Seen) -> bool {
-        self.index.unchanged(guard, key, seen)
-    }
-
-    fn first_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.index.first_position(key, out);
-    }
-
-    fn last_position(&self, key: Key<'_>, out: &mut Vec<u8>) {
-        self.index.last_position(key, out);
-    }
-
-    fn entry_position(&self, batch: &Batch, i: usize, out: &mut Vec<u8>) {
-        self.index.entry_position(batch, i, out);
-    }
-
-    fn push_entry(&self, batch: &mut Batch, key: &[u8], value: &[u8], number: u64) {
-        self.index.push_entry(batch, key, value, number);
-    }
-
-    fn entry_number(&self, batch: &Batch, i: usize) -> u64 {
-        self.index.entry_number(batch, i)
-    }
-
-    fn comparable<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        self.index.comparable(position)
-    }
-
-    fn key_position<'p>(&self, position: &'p [u8]) -> &'p [u8] {
-        self.index.key_position(position)
-    }
+    pass_on_multi!();
 }
 
 impl<I: Container + ?Sized> Container for Watched<I> {
@@ -595,23 +496,9 @@ impl<I: Container + ?Sized> Container for Watched<I> {
         true
     }
 
-    fn len(&self) -> usize {
-        self.index.len()
-    }
-
     fn memory(&self) -> usize {
         size_of::<Self>() + size_of::<History>() + self.index.memory() + self.history.kept()
     }
 
-    fn stats(&self) -> Stats {
-        self.index.stats()
-    }
-
-    fn limit(&self) -> Option<usize> {
-        self.index.limit()
-    }
-
-    fn freeze(&self, on: bool) {
-        self.index.freeze(on);
-    }
+    pass_on_container!();
 }
