@@ -41,6 +41,7 @@ dependencies() {
   local crates
   crates=$(cargo tree --locked -p larder -e normal --prefix none | sed 's/ (.*//' | sort -u) || return
   [ "$(wc -l <<<"$crates")" -lt 25 ] || { echo "larder and what it depends on are 25 crates or more:"; echo "$crates"; return 1; }
+  ! cargo tree --locked -p larder -e normal --target all --all-features | grep -w 'shuttle' || { echo "the model checker is for tests alone"; return 1; }
 }
 
 # All Erlang sources once more, with every warning an error.

@@ -347,6 +347,7 @@ check "mix git dependency, used" mix_runs mix_git
 check "README, Elixir" readme_elixir
 check "mix path dependency, built" mix_project mix_path "path: \"$WORK/larder\""
 check "mix path dependency, used" mix_runs mix_path
+check "crates for crates.io" "$ROOT/scripts/publish.sh" pack
 check "package for Hex" hex_package
 check "package, rebar3, prebuilt" hex_rebar3
 check "package, mix, prebuilt" hex_mix

@@ -150,7 +150,11 @@ pub use versions::{
 pub use larder_index::{Allocator, Direction, Guard, TOGETHER};
 pub use terms::{term, Atom, Term, TryFromTermError};
 
-/// The README's Rust, so that it compiles and runs.
+/// The Rust of the pages, so that it compiles and runs.
 #[cfg(all(doctest, feature = "serde"))]
-#[doc = include_str!("../../../README.md")]
-struct Readme;
+mod pages {
+    #[doc = include_str!("../../../README.md")]
+    struct Project;
+    #[doc = include_str!("../README.md")]
+    struct Crate;
+}
