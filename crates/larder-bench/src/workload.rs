@@ -121,7 +121,7 @@ impl Zipf {
     }
 }
 
-/// What is to be done next.
+/// The kind of an operation.
 #[derive(Clone, Copy)]
 pub enum Drawn {
     /// An insert.
@@ -154,7 +154,7 @@ impl Mix {
         self.limits[1] > 0
     }
 
-    /// What is to be done next, and to which of so many keys, from 0 on.
+    /// The next operation, and the number of its key: one of `keys`, from 0 on.
     #[inline]
     pub fn draw(&self, random: &mut Random, keys: u64) -> (Drawn, u64) {
         let bits = random.bits();

@@ -103,6 +103,7 @@ impl larder_feed {
         Some(&self.change)
     }
 
+    /// Makes an event the current change, and keeps its rows.
     fn keep(&mut self, event: Event) {
         let (event, before, after, lost) = match event {
             Event::Insert(new) => (larder_event::Insert, None, Some(new), 0),

@@ -39,6 +39,7 @@ struct Bodies {
 
 /// Generates the two implementations.
 fn derive(input: &DeriveInput) -> Result<TokenStream> {
+    // 1. The bodies of the functions depend on the kind of the type.
     let Bodies {
         encode,
         leaf,
@@ -52,12 +53,14 @@ fn derive(input: &DeriveInput) -> Result<TokenStream> {
             return Err(Error::new_spanned(&input.ident, why));
         }
     };
+    // 2. Each trait has bounds of its own on the type's parameters.
     let name = &input.ident;
     let (_, arguments, _) = input.generics.split_for_impl();
     let encodes = bound(&input.generics, &quote!(::larder::typed::EncodeKey));
     let (encode_params, _, encode_where) = encodes.split_for_impl();
     let decodes = bound(&input.generics, &quote!(::larder::typed::OrderedKey));
     let (decode_params, _, decode_where) = decodes.split_for_impl();
+    // 3. The functions for simple keys are optional. Without them the defaults of the traits apply.
     let leaf = leaf.map(|leaf| {
         quote! {
             #[inline(always)]
@@ -104,6 +107,7 @@ fn derive(input: &DeriveInput) -> Result<TokenStream> {
 /// The generics, with the bound that every type parameter is a key.
 fn bound(generics: &Generics, key: &TokenStream) -> Generics {
     let mut generics = generics.clone();
+    // Lifetimes and constants need no bound.
     let types: Vec<Ident> = generics
         .params
         .iter()
@@ -123,6 +127,8 @@ fn bound(generics: &Generics, key: &TokenStream) -> Generics {
 fn of_struct(fields: &Fields) -> Bodies {
     let (pattern, names) = pattern(fields);
     let opened = quote!(let Self #pattern = self;);
+    // A struct that wraps one value is written as that value. So it has the order of the value, and
+    // it can be a simple key, too.
     if let (Fields::Unnamed(_), [only]) = (fields, &names[..]) {
         return Bodies {
             encode: quote! {
@@ -141,6 +147,7 @@ fn of_struct(fields: &Fields) -> Bodies {
             }),
         };
     }
+    // Any other struct is a tuple of its fields, which is compared from left to right.
     let (write, read) = (written(&names), read(&names, &quote!(term)));
     Bodies {
         encode: quote! {
@@ -158,6 +165,8 @@ fn of_struct(fields: &Fields) -> Bodies {
 
 /// The bodies for an enum.
 fn of_enum(data: &syn::DataEnum) -> Result<Bodies> {
+    // `Ord` compares variants by their discriminants, and keys by their numbers. So other
+    // discriminants than the usual ones are refused.
     for variant in &data.variants {
         if let Some((_, value)) = &variant.discriminant {
             let why = "a variant with a value of its own: as a key it has its number, from 0, and \
@@ -165,8 +174,10 @@ fn of_enum(data: &syn::DataEnum) -> Result<Bodies> {
             return Err(Error::new_spanned(value, why));
         }
     }
+    // Variants are numbered in the order in which they are written.
     let numbers = 0i64..;
     let names = data.variants.iter().map(|variant| &variant.ident);
+    // Without fields, the number alone is the key.
     if data
         .variants
         .iter()
@@ -193,6 +204,8 @@ fn of_enum(data: &syn::DataEnum) -> Result<Bodies> {
             of_leaf: None,
         });
     }
+    // With fields, the key is a pair of the number and a tuple of the fields. So the number is
+    // compared first.
     let (mut encode, mut decode) = (Vec::new(), Vec::new());
     for (variant, number) in data.variants.iter().zip(numbers) {
         let name = &variant.ident;
@@ -232,6 +245,7 @@ fn of_enum(data: &syn::DataEnum) -> Result<Bodies> {
 /// Tokens that are both a pattern and an expression of the fields, and the names of the fields in
 /// them.
 fn pattern(fields: &Fields) -> (TokenStream, Vec<Ident>) {
+    // The names are generated, so that they don't clash with those of the type's own fields.
     let names: Vec<Ident> = (0..fields.len())
         .map(|i| format_ident!("field_{i}"))
         .collect();
@@ -258,6 +272,7 @@ fn written(names: &[Ident]) -> TokenStream {
 /// Code that decodes the fields from a tuple.
 fn read(names: &[Ident], term: &TokenStream) -> TokenStream {
     let count = names.len();
+    // A tuple without elements needs no iterator.
     let elements = match count {
         0 => quote!(),
         _ => quote!(let mut elements = tuple.iter();),

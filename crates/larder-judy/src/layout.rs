@@ -14,19 +14,19 @@
 //! `most(W, k)` is how many indexes fit into W words, so the values begin at one place as long as
 //! the block stays.
 
-/// The words of the blocks there are, up to the largest linear leaf: sizes that a common allocator
-/// has anyway (it keeps a word for itself, and rounds up to two). Each is about a third more than
-/// the one before: a finer scale takes a little less memory, but a leaf that grows is copied at
-/// nearly each index.
+/// The sizes of blocks in words, up to the largest linear leaf. A common allocator has these sizes
+/// anyway: it keeps a word for itself, and rounds up to two. Each is about a third more than the
+/// one before. With a finer scale, a leaf would take a little less memory, but would be copied at
+/// nearly each insert.
 const STEPS: [u8; 11] = [1, 3, 5, 7, 11, 15, 21, 29, 37, 49, 64];
 
 /// The most words of a linear leaf.
 pub(crate) const LEAF_WORDS_MOST: usize = 64;
 
-/// Where there are more indexes than this in the last byte's expanse of a map, a bitmap leaf is
-/// smaller.
+/// If the last byte's range of a map has more indexes than this, a bitmap leaf is smaller.
 const MAP_LEAF1_MOST: usize = 25;
 
+/// The size of the block for each number of words.
 const CLASS_OF: [u8; LEAF_WORDS_MOST + 1] = class_table();
 
 const fn class_table() -> [u8; LEAF_WORDS_MOST + 1] {
@@ -50,15 +50,16 @@ pub(crate) const fn class(words: usize) -> usize {
     CLASS_OF[words] as usize
 }
 
-/// What kind of array a tree is: with a value to each index, or without.
+/// The kind of an array: with a value for each index, or without.
 pub(crate) trait Kind: Send + Sync + 'static {
     /// Whether each index has a value.
     const VALUES: bool;
-    /// The bytes of indexes that fit into a pointer pair.
+    /// The number of bytes of indexes that fit into a pointer pair.
     const IMMED_BYTES: usize;
-    /// The most indexes of a linear leaf, by level.
+    /// The maximum number of indexes in a linear leaf, by level.
     const LEAF_MOST: [usize; 9];
-    /// The most bytes an index that an uncompressed branch may take more than a bitmap one.
+    /// The number of bytes for each index by which an uncompressed branch may be larger than a
+    /// bitmap branch.
     const WIDE_BYTES: u64;
 }
 
@@ -73,9 +74,9 @@ pub(crate) struct Set;
 #[derive(Debug)]
 pub(crate) struct Map;
 
-/// Indexes with a word each, parts of strings. Text has few different bytes at a place, so its
-/// branches are bitmap ones more often, one below the other; and its strings take more memory than
-/// its branches. So it pays to be generous to those.
+/// Indexes with a word each, which are parts of strings. Text has few different bytes at a place,
+/// so its branches are bitmap branches more often, one below another. Strings take more memory than
+/// branches. So it pays to allow larger branches.
 #[derive(Debug)]
 pub(crate) struct Parts;
 
@@ -166,7 +167,7 @@ pub(crate) const fn linear_words(n: usize) -> usize {
 
 /// The most children of a linear branch.
 pub(crate) const LINEAR_MOST: usize = 7;
-/// A bitmap branch or an uncompressed one with so few children becomes a linear one.
+/// A bitmap branch or an uncompressed one with this number of children becomes a linear branch.
 pub(crate) const LINEAR_AGAIN: usize = 5;
 
 /// The pointer pairs in the block for `n` children of a quarter of a bitmap branch.
@@ -187,19 +188,19 @@ pub(crate) const fn deserves_wide<K: Kind>(children: usize, pop: u64) -> bool {
     children > 184 || pop * K::WIDE_BYTES > 4096 - 16 * children as u64
 }
 
-/// Whether it is time to ask [`deserves_wide`] of a bitmap branch over `pop` indexes that gets no
-/// new child: seldom, but soon enough.
+/// Whether to ask [`deserves_wide`] of a bitmap branch over `pop` indexes that gets no new child.
+/// That is seldom, but soon enough.
 #[inline(always)]
 pub(crate) const fn time_to_ask(pop: u64) -> bool {
     pop.is_multiple_of(128)
 }
 
-/// An uncompressed branch over so few indexes becomes a bitmap branch, or a linear one if it has
-/// few enough children.
+/// An uncompressed branch over this number of indexes becomes a bitmap branch, or a linear one if
+/// it has few enough children.
 pub(crate) const WIDE_AGAIN: u64 = 120;
 
-/// A branch over at most so many indexes becomes a linear leaf: a little less than the leaf holds,
-/// so that one index that comes and goes does not build and break a branch each time.
+/// A branch over at most this number of indexes becomes a linear leaf. It is a little less than a
+/// leaf holds. So an index that comes and goes doesn't make and break a branch each time.
 #[inline(always)]
 pub(crate) const fn leaf_again<K: Kind>(k: usize) -> u64 {
     let most = K::LEAF_MOST[k];

@@ -53,6 +53,7 @@ pub const LONGEST_PLAIN: usize = 64;
 struct Argument {
     /// Its value, if it is an integer of 64 bits.
     int: i64,
+    /// Where its bytes begin and end.
     from: u32,
     to: u32,
     is_int: bool,
@@ -65,6 +66,7 @@ struct Argument {
 /// The arguments of a program, in the order of the specification.
 #[derive(Debug, Clone, Default)]
 pub struct Arguments {
+    /// The bytes of all arguments.
     bytes: SmallVec<[u8; 32]>,
     list: SmallVec<[Argument; 3]>,
     /// Owns the counts of the handles in `bytes`, if there are any.

@@ -126,9 +126,13 @@ impl<'a> Values<'a> {
 /// Any program may use any scratch memory, but only one run at a time.
 #[derive(Debug, Default)]
 pub struct Scratch {
+    /// The memory of the stack, if it was needed.
     pub(crate) stack: Vec<Val<'static>>,
+    /// The memory of the variables, if it was needed.
     pub(crate) vars: Vec<Val<'static>>,
+    /// The open lists and maps of the head that is being matched.
     pub(crate) frames: Vec<(usize, bool)>,
+    /// The bytes of computed terms.
     pub(crate) arena: Vec<u8>,
 }
 

@@ -76,6 +76,8 @@ impl<W: Word> Node<W> {
         (size_of::<Self>() + 16 + spilled(&self.position) + word) as isize
     }
 
+    /// Compares the node with a position and a kind. A start node precedes an entry at the same
+    /// position.
     fn compare(&self, position: &[u8], entry: bool) -> Ordering {
         let order = self.position[..].cmp(position);
         order.then(self.entry.cmp(&entry))

@@ -82,6 +82,7 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
         }
     }
 
+    /// Finds the entry at a position. Wait-free.
     fn find<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Option<&'g Node<W>> {
         let start = self.buckets.look(hash_of(position), guard);
         list::search(start.0, position, guard)
@@ -92,6 +93,7 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
         let node = Node::new(position, Some(word));
         // The start may be any link before the place of the entry: the search continues from there.
         let start = self.buckets.prepare(hash_of(position), guard);
+        // The position is locked, so no other thread inserts an entry at it, and this one is new.
         list::insert(start.0, &node, guard);
         self.counts.add(0, node.bytes());
         self.buckets.came(1);

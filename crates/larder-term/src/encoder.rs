@@ -47,12 +47,19 @@ pub struct MapToken(usize);
 pub struct Encoder<'b> {
     out: &'b mut Vec<u8>,
     mode: Mode,
+    /// Whether a handle was written.
     handles: bool,
+    /// Whether a −0.0 was written.
     negative_zero: bool,
+    /// Whether the calls can't make a complete term any more.
     broken: bool,
+    /// See the invariants of the module.
     pending: u64,
+    /// See the invariants of the module.
     boundary: u64,
+    /// The number of outermost terms that were begun.
     terms: usize,
+    /// `None` until the first map is begun, so that other terms don't pay for it.
     maps: Option<Box<Maps>>,
 }
 

@@ -23,6 +23,7 @@ use std::fmt;
 /// The error that a map has two identical keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DuplicateKey;
+
 impl fmt::Display for DuplicateKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("a map has two identical keys")

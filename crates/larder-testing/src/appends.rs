@@ -19,7 +19,7 @@ fn put(index: &dyn Unique, k: u32) {
     index.put(&pin(), key(&bytes, Hashes::Good), &value(k), &mut |_| true);
 }
 
-/// Appends so many keys, one after another.
+/// Appends keys, one after another.
 pub fn append(index: &dyn Unique, keys: u32) {
     for i in 0..keys {
         put(index, FIRST + i);

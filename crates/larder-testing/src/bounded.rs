@@ -48,8 +48,9 @@ pub(crate) struct Bounded {
 }
 
 impl Bounded {
-    /// A search of all orders with so many changes of the program that the seed chooses, given up
-    /// after so many executions; and what says in the end whether it was not.
+    /// A search of all orders of one program, with at most `most_changes` changes of thread. `seed`
+    /// chooses the program. The search is given up after `executions` executions. The flag that is
+    /// also returned says in the end whether all orders were tried.
     pub(crate) fn new(
         most_changes: usize,
         executions: usize,

@@ -15,25 +15,28 @@ pub use todc_utils::linearizability::history::Action;
 use todc_utils::linearizability::{history::History, WGLChecker};
 pub use todc_utils::specifications::Specification;
 
-/// What histories are recorded of: some object, and what is done to it.
+/// An object whose histories are recorded.
 pub trait Subject: Send + Sync {
-    /// An operation, with what it answered; in the event of its call without.
+    /// An operation with its result, which is absent when the operation is called.
     type Op: Clone + Debug + Send;
-    /// What the operations do one after the other.
+    /// The specification: what operations return if they come one after the other.
     type Spec: Specification<Operation = Self::Op>;
 
-    /// Does the operation that the random number says, and records it.
+    /// Executes the operation that the random number chooses, and records it.
     fn step(&self, recorder: &mut Recorder<'_, Self::Op>, random: u64);
 
-    /// Reads all that there is at the end, and records it.
+    /// Reads everything at the end, and records it.
     fn finish(&self, recorder: &mut Recorder<'_, Self::Op>);
 }
 
-/// An event.
+/// A call or a return of an operation.
 #[derive(Clone, Debug)]
 pub struct Event<O> {
+    /// Its place in the order of real time.
     at: usize,
+    /// The thread.
     process: usize,
+    /// The independent part of the object, such as a key.
     part: u64,
     action: Action<O>,
 }
@@ -46,7 +49,7 @@ pub struct Recorder<'c, O> {
 }
 
 impl<'c, O: Clone> Recorder<'c, O> {
-    /// One that has recorded nothing.
+    /// A recorder without events.
     pub fn new(clock: &'c AtomicUsize, process: usize) -> Self {
         Recorder {
             clock,

@@ -38,14 +38,13 @@ pub fn alone() -> MutexGuard<'static, ()> {
 /// How executions are chosen, and how many there are.
 #[derive(Clone, Copy, Debug)]
 pub enum Search {
-    /// By chance, so many.
+    /// Random orders: the number of executions.
     Random(usize),
-    /// PCT for faults that need up to three changes of thread, so many executions.
+    /// PCT for faults that need up to three changes of thread: the number of executions.
     Pct(usize),
-    /// PCT for faults that need up to so many changes of thread: so many executions, and changes.
+    /// PCT for faults that need more changes: the number of executions, and that of changes.
     Deep(usize, usize),
-    /// All with at most so many changes of thread that nobody had to make, for each of so many
-    /// programs; at most so many executions of each.
+    /// All orders with few changes of thread that weren't necessary, for each of some programs.
     Bounded {
         /// Changes of thread.
         changes: usize,
@@ -68,8 +67,7 @@ fn run(scheduler: impl Scheduler + 'static, f: Arc<dyn Fn() + Send + Sync>) -> u
     Runner::new(scheduler, config).run(move || f())
 }
 
-/// Runs the executions of a search; gives how many there were, and whether all were tried that were
-/// to be.
+/// Runs the executions of a search. Returns their number, and whether the search was complete.
 fn search(search: Search, f: &Arc<dyn Fn() + Send + Sync>) -> (usize, bool) {
     let (times, seed) = (soak() as usize, seed(20_261_122));
     let search_by_pct = |(n, depth)| {
@@ -141,7 +139,8 @@ pub fn check(name: &str, searches: &[Search], f: impl Fn() + Send + Sync + 'stat
     }
 }
 
-/// One execution: threads do so many steps each on a subject, whose history must be linearizable.
+/// One execution: each of `threads` threads makes `steps` steps on a subject, whose history must be
+/// linearizable.
 pub fn history<S: Subject + 'static>(subject: S, threads: usize, steps: u64) -> Arc<S> {
     let subject = Arc::new(subject);
     let clock = Arc::new(AtomicUsize::new(0));
@@ -213,8 +212,8 @@ pub fn planted_search() -> [Search; 1] {
 /// Faults, and what each is planted in.
 pub type Faults<P> = [(Fault, P)];
 
-/// Plants the one of these faults that this process was told; gives what it is planted in, or what
-/// the first is for a run without a fault.
+/// Plants the fault that this process was told, if it was told one. Returns what the fault is
+/// planted in, or, without a fault, what the first one would be planted in.
 pub fn plant_told<P: Copy>(faults: &Faults<P>) -> P {
     let told = planted().map(|i| faults[i.parse::<usize>().expect("a number")]);
     let (fault, place) = told.unwrap_or(faults[0]);

@@ -22,7 +22,7 @@ pub enum Op {
     Step(Option<u16>),
 }
 
-/// Operations on so many keys.
+/// Random operations on a number of keys.
 pub fn op(keys: u16) -> impl Strategy<Value = Op> {
     // Most objects are small. Some don't fit in a leaf, and are stored outside it.
     let size = || prop_oneof![8 => 0..20usize, 1 => 200..900usize];
@@ -45,7 +45,7 @@ fn sized(n: usize) -> Vec<u8> {
     vec![n as u8; n]
 }
 
-/// What is done to the objects of a key; gives what can be seen of it.
+/// Applies an operation to the objects of a key. Returns what can be seen of it.
 fn change(objects: &mut dyn Objects, op: &Op) -> Vec<usize> {
     let mut seen = Vec::new();
     match op {

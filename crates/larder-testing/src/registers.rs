@@ -226,7 +226,7 @@ fn add_without_lock(index: &dyn Unique, key: Key<'_>, by: u64) -> u64 {
     }
 }
 
-/// Registers of which so many are used.
+/// Registers, and the number of them that are used.
 pub struct On<R>(pub R, pub u64);
 
 impl<R: Registers> Subject for On<R> {

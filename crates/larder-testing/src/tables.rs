@@ -9,7 +9,7 @@ pub const KEYS: u64 = 3;
 /// What a table holds: under each key a number, or none.
 pub type Rows = [Option<u64>; KEYS as usize];
 
-/// An operation on a table. What it answered is None in the event of its call.
+/// An operation on a table. Its result is `None` when it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Op {
     /// The number under a key.
@@ -41,7 +41,7 @@ pub enum Op {
     Snapshot(Option<Rows>),
 }
 
-/// A table, one operation after the other.
+/// The specification of a table: what each operation returns if they come one after the other.
 pub struct Table;
 
 impl Specification for Table {
@@ -115,13 +115,13 @@ impl Specification for Table {
     }
 }
 
-/// A table that does an operation and fills in what it answered.
+/// A table that executes operations, and fills in their results.
 pub trait Tabular: Send + Sync {
-    /// Does it.
+    /// Executes the operation. Returns it with its result.
     fn apply(&self, op: Op) -> Op;
 }
 
-/// Of so many operations one takes a snapshot; the others are those of a table.
+/// The operations of a table, of which one in the given number takes a snapshot.
 pub struct WithSnapshots<T>(pub On<T>, pub u64);
 
 impl<T: Tabular> Subject for WithSnapshots<T> {
@@ -141,7 +141,7 @@ impl<T: Tabular> Subject for WithSnapshots<T> {
     }
 }
 
-/// Of one in so many operations each is one on all keys.
+/// The operations of a table, of which one in the given number is on all keys.
 pub struct On<T>(pub T, pub u64);
 
 impl<T: Tabular> Subject for On<T> {

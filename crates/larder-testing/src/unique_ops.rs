@@ -27,7 +27,7 @@ pub enum Op {
     Scan(u16, u8, usize),
 }
 
-/// Operations on so many keys.
+/// Random operations on a number of keys.
 pub fn op(keys: u16) -> impl Strategy<Value = Op> {
     // Most values are small. Some are large enough to be stored outside the leaf.
     let size = || prop_oneof![8 => 0..20usize, 3 => 20..200usize, 1 => 200..3000usize];
@@ -70,7 +70,7 @@ fn note(seen: &mut Rows, old: Option<&[u8]>) {
     seen.push((there, old.unwrap_or_default().to_vec()));
 }
 
-/// Does a change of the general form; gives whether there was one.
+/// Makes a change in the general form. Returns whether there was one.
 fn update(index: &dyn Unique, k: u16, how: Hashes, op: &Op, seen: &mut Rows) -> bool {
     let (bytes, guard, mut calls) = (key_bytes(k), pin(), 0);
     // The value must live as long as the call, so it is made before.

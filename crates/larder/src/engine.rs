@@ -54,6 +54,7 @@ pub struct Memory {
 struct Inner {
     catalog: Arc<Catalog>,
     host: Arc<dyn Host>,
+    /// The number of the next table.
     next: AtomicU64,
 }
 
@@ -114,6 +115,7 @@ impl Engine {
         }
     }
 
+    /// Passes on or drops the first `most` of the tables of an ended owner.
     fn settle(&self, from: OwnerId, tables: &mut VecDeque<Arc<Table>>, most: usize) {
         for table in tables.drain(..most.min(tables.len())) {
             // The table is in its heir's record, or dead, before it is removed from `passing`. So
@@ -188,7 +190,7 @@ impl Engine {
         owner: OwnerId,
         make: impl FnOnce(TableId, Weak<Catalog>) -> Table,
     ) -> Result<Arc<Table>, Error> {
-        // Ordering: Relaxed; only the numbers' being different matters.
+        // Ordering: Relaxed. The numbers must differ, and nothing else depends on them.
         let id = TableId(self.0.next.fetch_add(1, Ordering::Relaxed));
         let table = Arc::new(make(id, Arc::downgrade(&self.0.catalog)));
         // Hold the lock until the table is in all lists. Another thread that finds the table by its

@@ -109,6 +109,7 @@ mod studies {
         larder_studies::build_multi(name, options).expect("checked")
     }
 
+    /// The order that an ordered_set needs, or none in particular.
     fn order(ordered: bool) -> Order {
         match ordered {
             true => Order::Key,

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 pub trait Cache: Sync + Sized {
     /// What reports call it.
     const NAME: &'static str;
-    /// One that holds so many entries.
+    /// A cache that holds this number of entries.
     fn of(capacity: usize) -> Self;
     /// The value under a key.
     fn get(&self, key: u64) -> Option<u64>;

@@ -75,7 +75,7 @@ fn hits<C: Cache>(trace: &Trace, capacity: usize) -> Result<f64, Failure> {
     Ok(100.0 * hits as f64 / second.len() as f64)
 }
 
-/// Millions of requests a second of so many threads, on a cache that the trace has filled.
+/// Millions of requests a second of a number of threads, on a cache that the trace has filled.
 fn rate<C: Cache>(trace: &Trace, threads: usize, capacity: usize) -> Result<f64, Failure> {
     let cache = C::of(capacity);
     // Fill the cache before the clock starts, so that evictions are part of what is measured.

@@ -41,7 +41,8 @@ impl Options {
         sizes
     }
 
-    /// About how long so many structures take: nanoseconds an operation of all of them, by size.
+    /// About how long a number of structures takes, by the nanoseconds of an operation at each
+    /// size.
     fn seconds(&self, structures: usize) -> f64 {
         let one = |size: &usize| {
             let ns = match size {

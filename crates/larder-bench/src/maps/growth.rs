@@ -44,11 +44,13 @@ const BYTES: f64 = 100.0;
 /// What one run, or the best of several, has shown.
 #[derive(Clone, Copy)]
 struct Grown {
-    /// Nanoseconds of the median part and of the slowest.
+    /// Nanoseconds of the median part.
     median_part: f64,
+    /// Nanoseconds of the slowest part.
     slowest_part: f64,
     /// Nanoseconds of the slowest insert.
     slowest: f64,
+    /// Nanoseconds of an insert, on average.
     mean: f64,
 }
 

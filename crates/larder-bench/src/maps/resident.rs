@@ -14,7 +14,8 @@ pub struct Options {
     count: u64,
 }
 
-/// Memory is given in large pieces: small structures are filled in numbers, up to so many entries.
+/// The system gives memory in large pieces. So several small structures are filled, until they have
+/// this number of entries together.
 const ENOUGH: usize = 1 << 20;
 
 /// Fills, and prints by how many bytes this process grew.

@@ -171,8 +171,8 @@ impl<K: TypedKey> Prepared<K> {
         Prepared { keys, visit, sum }
     }
 
-    /// Does something with the keys, in random order, from so many threads, and so often; gives the
-    /// nanoseconds of one, all threads together.
+    /// Calls `job` with all keys in random order, `rounds` times. The threads share the keys.
+    /// Returns the nanoseconds of a call, all threads together.
     fn through(
         &self,
         threads: usize,
@@ -283,7 +283,8 @@ impl Bench<'_> {
         Ok(spent)
     }
 
-    /// Nanoseconds of a row, walking over a hundred for each hundredth key; none if it can't.
+    /// Nanoseconds of a row in walks over a hundred rows, one from each hundredth key. `None` if
+    /// the map has no ranges.
     fn ranges<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(
         &self,
         data: &Prepared<K>,

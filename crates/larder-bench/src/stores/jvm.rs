@@ -17,7 +17,7 @@ pub struct Java {
     folder: PathBuf,
 }
 
-/// Those that are in the folder; none if it is not there.
+/// The maps in the folder. There are none if the folder doesn't exist.
 pub fn all(folder: &Path) -> Vec<Java> {
     let list = std::fs::read_to_string(folder.join("peers.txt")).unwrap_or_default();
     let lines = list.lines().filter_map(|line| line.split_once('\t'));

@@ -50,7 +50,7 @@ pub enum Command {
     },
 }
 
-/// Does it, and says what came of it.
+/// Executes the command. Returns the exit status.
 pub fn main(command: &Command, only: Vec<String>, out: Option<PathBuf>) -> ExitCode {
     match command {
         Command::List { jvm } => {

@@ -61,7 +61,8 @@ impl Options {
         self.runs.unwrap_or(if self.full { 3 } else { 2 }).max(1)
     }
 
-    /// About how long so many peers take: half a second to begin, three microseconds an entry.
+    /// About how long a number of peers takes: half a second to begin, and three microseconds for
+    /// each entry.
     fn seconds(&self, peers: usize) -> f64 {
         let one = |entries: &usize| 0.5 + *entries as f64 * 3e-6 + self.appends as f64 * 0.5e-6;
         self.entries().iter().map(one).sum::<f64>() * (peers * self.runs()) as f64

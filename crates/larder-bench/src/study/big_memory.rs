@@ -161,7 +161,7 @@ impl Hand for Box<dyn Store> {
     }
 }
 
-/// Lets one grow as far as there is memory for it and time. It takes so many bytes an entry.
+/// Lets a structure grow as far as memory and time allow. It takes `an_entry` bytes for each entry.
 fn grow<H: Hand>(
     run: &mut Run,
     goal: &Goal,

@@ -103,7 +103,8 @@ impl Contender {
 /// The option of structures that never grow: how many lists there are for good.
 const BUCKETS: &str = "buckets";
 
-/// So many lists for so many rows, as is said of such structures; nothing for those that grow.
+/// The number of lists for a number of rows, for structures of a fixed size. `None` for those that
+/// grow.
 pub fn size_options(structure: &str, rows: usize) -> Option<(String, StructureValue)> {
     let listed = structures().find(|s| s.name == structure)?;
     let fixed = listed.options.iter().any(|o| o.name == BUCKETS);

@@ -142,7 +142,7 @@ enum Other {
     Steps(usize),
     /// select_count of all rows.
     All,
-    /// select_count of a range of so many keys, by guards.
+    /// select_count of a range of keys, by guards: the number of keys.
     Part(u64),
 }
 use Other::{All, Nothing, Part, Steps};

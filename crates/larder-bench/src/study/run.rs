@@ -165,7 +165,7 @@ impl Run {
         Ok(())
     }
 
-    /// Shows that a turn of so many steps begins.
+    /// Shows that a turn begins, with its number of steps.
     pub fn begin_turn(&self, part: &str, turn: usize, steps: usize) {
         let what = format!("{}, {part}, run {}", self.result.study, turn + 1);
         self.progress.part(&what, steps);
@@ -320,7 +320,7 @@ impl Run {
         }
     }
 
-    /// Whether so many bytes can be had; if not, says so of `what`, once.
+    /// Whether there is memory for `bytes`. If not, says so of `what`, once.
     pub fn fits(&mut self, what: &str, bytes: f64) -> bool {
         let free = memory::free();
         // Say it once for each thing that doesn't fit.

@@ -50,21 +50,21 @@ impl Clock {
         self.strict
     }
 
-    /// Whether nothing new is to be begun that takes so many seconds, in a part that may last until
-    /// this share of the study's time is over.
+    /// Whether there is no time for something new that takes `seconds`, in a part that may last
+    /// until this share of the study's time is over.
     pub fn is_over(&self, share: f64, seconds: f64) -> bool {
         let end = self.end.filter(|_| self.strict);
         end.is_some_and(|end| self.seconds() + seconds > share * end.as_secs_f64())
     }
 
-    /// Whether so many seconds are left; always, if there is no end.
+    /// Whether there are `seconds` left. Always true without an end.
     pub fn has_time(&self, seconds: f64) -> bool {
         let end = self.end.map(|end| end.as_secs_f64());
         end.is_none_or(|end| self.seconds() + seconds <= end)
     }
 
-    /// How long each of so many may take, if this share of the study's time is to be enough for
-    /// all; nothing where there is no end.
+    /// How long each of the `left` ones may take, if this share of the study's time is to be enough
+    /// for all. `None` without an end.
     pub fn patience(&self, share: f64, left: usize) -> Option<Duration> {
         let end = self.end?.mul_f64(share);
         let rest = end.saturating_sub(self.began.elapsed());

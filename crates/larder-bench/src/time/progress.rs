@@ -24,7 +24,7 @@ impl Progress {
         Progress { bar, plain }
     }
 
-    /// Begins a part of so many steps.
+    /// Begins a part with a number of steps.
     pub fn part(&self, what: &str, steps: usize) {
         let style = "{prefix} [{bar:30}] {pos}/{len} {elapsed} (about {eta} left) {msg}";
         let style =

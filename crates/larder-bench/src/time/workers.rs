@@ -30,8 +30,7 @@ pub struct Done<T> {
     pub seconds: f64,
 }
 
-/// Lets so many threads work until each is done; with `time`, until that is over (see
-/// [`Worker::is_over`]).
+/// Lets threads work until each is done. With `time`, until that is over (see [`Worker::is_over`]).
 ///
 /// # Panics
 /// If a worker does.

@@ -70,6 +70,7 @@ impl BPlusTree {
     pub(crate) fn get(&self, guard: &Guard, position: &[u8], out: &mut Vec<u8>) -> bool {
         let from = out.len();
         self.read(guard, position, |view, spot| {
+            // An earlier attempt may have appended torn bytes.
             out.truncate(from);
             match spot.record {
                 Some(record) => view.copy_value(&record, out).map(|()| true),

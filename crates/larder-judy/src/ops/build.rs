@@ -1,8 +1,8 @@
 //! Building a subtree of sorted indexes, and collecting one's indexes again.
 //!
-//! Every change of form that is not a matter of one node goes this way: collect the few dozen
-//! indexes concerned, build what they should be. It happens once in many inserts, and there is one
-//! place that decides on forms.
+//! Every change of form that concerns more than one node is made in this way: collect the indexes,
+//! which are a few dozen, and build what they should be. It happens once in many inserts. So there
+//! is one place that decides on forms.
 
 use smallvec::SmallVec;
 
@@ -11,7 +11,8 @@ use crate::raw::jp::branch::Children;
 use crate::raw::jp::{Form, Jp, View};
 use crate::raw::mem::Mem;
 
-/// Sorted whole indexes and their values; a set's values are zeros, so that both are handled alike.
+/// Sorted indexes and their values. The values of a set are zeros, so that both kinds are handled
+/// alike.
 #[derive(Default)]
 pub(crate) struct Pile {
     pub(crate) keys: SmallVec<[u64; 64]>,

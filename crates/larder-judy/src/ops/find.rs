@@ -7,11 +7,11 @@
 use crate::layout::{digit, mask, Kind};
 use crate::raw::jp::{on_form, Form, Jp, View};
 
-/// A value's place: nothing in a set.
+/// The value of an index. `None` in a set.
 pub(crate) type Slot<'a> = Option<&'a u64>;
 
-/// The value of an index, if the index is there: what [`cpu::get`](crate::raw::cpu::get) is
-/// compiled from.
+/// The value of an index, if the index is there. [`cpu::get`](crate::raw::cpu::get) is compiled
+/// from this.
 #[inline(always)]
 pub(crate) fn get_by<K: Kind>(root: &Jp<K>, key: u64) -> Option<Slot<'_>> {
     let mut jp = root;
@@ -32,7 +32,7 @@ pub(crate) fn get_by<K: Kind>(root: &Jp<K>, key: u64) -> Option<Slot<'_>> {
     }
 }
 
-/// The value of an index, to be written, if the index is there.
+/// The value of an index, mutably, if the index is there.
 #[inline]
 pub(crate) fn get_mut<K: Kind>(root: &mut Jp<K>, key: u64) -> Option<Option<&mut u64>> {
     // The loop goes down one branch at a time. Each form has its own, so that its search is

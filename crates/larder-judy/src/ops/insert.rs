@@ -24,11 +24,11 @@ use crate::raw::jp::branch::Children;
 use crate::raw::jp::{Form, Jp, View};
 use crate::raw::mem::Mem;
 
-/// Where the value of an inserted index is (nothing in a set), and whether the index is new.
+/// The value of an inserted index (`None` in a set), and whether the index is new.
 pub(crate) type Inserted<'a> = (Option<&'a mut u64>, bool);
 
-/// Inserts an index into a slot, with value zero if it is new: what
-/// [`cpu::insert`](crate::raw::cpu::insert) is compiled from.
+/// Inserts an index into a slot. A new index has the value zero.
+/// [`cpu::insert`](crate::raw::cpu::insert) is compiled from this.
 #[inline(always)]
 pub(crate) fn insert_by<'a, K: Kind>(
     cpu: impl Cpu,
@@ -66,7 +66,7 @@ pub(crate) fn insert_by<'a, K: Kind>(
     }
 }
 
-/// 1 and 2: called once for each form of a branch, which it knows then.
+/// Steps 1 and 2. Inlined once for each form of a branch, so that the form is known.
 #[inline(always)]
 fn branch_insert<'a, K: Kind>(
     cpu: impl Cpu,
@@ -141,7 +141,7 @@ fn inserted<K: Kind>(jp: &mut Jp<K>, key: u64) -> Inserted<'_> {
     (get_mut(jp, key).flatten(), true)
 }
 
-/// 2: a new child of one index.
+/// Step 2: adds a child with one index.
 fn add_one<'a, K: Kind>(jp: &'a mut Jp<K>, byte: u8, key: u64, mem: &mut Mem) -> Inserted<'a> {
     jp.add_child(byte, Jp::one(key, 0), mem);
     let Some((tally, child)) = jp.child_mut(byte) else {
@@ -151,7 +151,7 @@ fn add_one<'a, K: Kind>(jp: &'a mut Jp<K>, byte: u8, key: u64, mem: &mut Mem) ->
     (child.one_mut(), true)
 }
 
-/// 3: one index becomes two.
+/// Step 3: a pair with one index gets a second one.
 fn pair_up<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Inserted<'a> {
     let (low, value) = match jp.view(slot).0 {
         View::Run(run) => (run.key(0), run.value(0).copied().unwrap_or(0)),
@@ -176,7 +176,7 @@ fn pair_up<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem)
     (slot, true)
 }
 
-/// 3: immediates and one index more, which belongs at `at`, become a leaf.
+/// Step 3: immediates become a leaf, together with one more index, which belongs at `at`.
 fn spill<'a, K: Kind>(jp: &'a mut Jp<K>, at: usize, key: u64, mem: &mut Mem) -> Inserted<'a> {
     // The new index is put in its place among the old ones, which keep their values.
     let (mut keys, mut values) = ([key; MOST_IMMEDIATE + 1], [0; MOST_IMMEDIATE + 1]);
@@ -200,7 +200,7 @@ fn spill<'a, K: Kind>(jp: &'a mut Jp<K>, at: usize, key: u64, mem: &mut Mem) -> 
     (value, true)
 }
 
-/// 3: a run is built anew with one index more.
+/// Step 3: rebuilds a run with one more index.
 #[cold]
 #[inline(never)]
 fn grow<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -> Inserted<'a> {
@@ -211,7 +211,7 @@ fn grow<'a, K: Kind>(jp: &'a mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) ->
     inserted(jp, key)
 }
 
-/// 1: an index parts from the bytes that a node of level `k` shares.
+/// Step 1: inserts an index that differs from the bytes that a node of level `k` shares.
 #[cold]
 #[inline(never)]
 fn part<'a, K: Kind>(

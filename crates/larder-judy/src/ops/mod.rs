@@ -1,16 +1,18 @@
-//! What a tree does, as steps over pairs: safe code, one idea a file.
+//! The operations of a tree, as steps over pointer pairs. All code here is safe, and each file has
+//! one operation.
 //!
-//! A *slot* is where a pair hangs: the root, or a place in a branch. A slot of level L is reached
-//! with the bytes 8 … L+1 of an index decoded, so every index below agrees with the path in them. A
-//! node of level k < L in it agrees in the bytes L … k+1 too, and the pair's field holds them.
-//! Everything here takes whole indexes, and looks at their low bytes.
+//! A *slot* is the place of a pair: the root, or a place in a branch. In a slot of level L, the
+//! bytes 8 … L+1 of an index have been decoded. So all indexes below have the same values in these
+//! bytes as the path. If the slot has a node of a lower level k, all indexes below also agree in
+//! the bytes L … k+1, which are in the pair's field. The functions here take whole indexes, and
+//! look at their low bytes.
 //!
-//! Invariants, kept by insert and remove, tested by `check` in [`stats`]:
+//! Invariants, which insert and remove preserve, and `check` in [`stats`] tests:
 //!
-//! 1. A branch of level k has more than `leaf_again(k)` indexes: fewer become one leaf.
-//! 2. A branch has at least two children, but at the root, which can't be narrow.
-//! 3. One index, in any slot but the root's, is in the pair; so are as many as fit into it.
-//! 4. A branch's count is the sum of its children's.
+//! 1. A branch of level k has more than `leaf_again(k)` indexes. One with fewer becomes a leaf.
+//! 2. A branch has at least two children. The root's may have one, since it can't be narrow.
+//! 3. Indexes that fit into the pair are in the pair, except in the root's slot.
+//! 4. The count of a branch is the sum of the counts of its children.
 
 pub(crate) mod build;
 pub(crate) mod cursor;
@@ -28,7 +30,7 @@ use crate::layout::Kind;
 use crate::raw::jp::Jp;
 use crate::raw::mem::Mem;
 
-/// What a change was compiled for, and goes on with in a child.
+/// The processor for which a change was compiled. The change continues with it in a child.
 pub(crate) trait Cpu: Copy {
     /// Inserts an index into a slot.
     fn insert<'a, K: Kind>(

@@ -13,8 +13,8 @@ use crate::layout::{digit, leaf_again, mask, Kind};
 use crate::raw::jp::{Form, Jp, View};
 use crate::raw::mem::Mem;
 
-/// Removes an index from a slot, and returns its value (zero in a set), if it was there: what
-/// [`cpu::remove`](crate::raw::cpu::remove) is compiled from.
+/// Removes an index from a slot. Returns its value (zero in a set), if it was there.
+/// [`cpu::remove`](crate::raw::cpu::remove) is compiled from this.
 #[inline(always)]
 pub(crate) fn remove_by<K: Kind>(
     cpu: impl Cpu,
@@ -61,7 +61,7 @@ pub(crate) fn remove_by<K: Kind>(
     }
 }
 
-/// 1 and 3: called once for each form of a branch, which it knows then.
+/// Steps 1 and 3. Inlined once for each form of a branch, so that the form is known.
 #[inline(always)]
 fn branch_remove<K: Kind>(
     cpu: impl Cpu,
@@ -88,7 +88,7 @@ fn branch_remove<K: Kind>(
     Some(value)
 }
 
-/// 2: of two immediates of `k` bytes the one at `at` goes; returns its value.
+/// Step 2: removes one of two immediates of `k` bytes, the one at `at`. Returns its value.
 fn leave_one<K: Kind>(jp: &mut Jp<K>, k: usize, at: usize, key: u64, mem: &mut Mem) -> u64 {
     // The other index, with the bytes above it, becomes the pair.
     let View::Run(run) = jp.view(k).0 else {
@@ -119,7 +119,7 @@ fn dense_remove<K: Kind>(jp: &mut Jp<K>, slot: usize, key: u64, mem: &mut Mem) -
     Some(jp.bits_remove(key as u8, mem))
 }
 
-/// 2: a run is built anew with one index less.
+/// Step 2: rebuilds a run with one index less.
 #[cold]
 #[inline(never)]
 fn rebuild_without<K: Kind>(
@@ -136,7 +136,7 @@ fn rebuild_without<K: Kind>(
     value
 }
 
-/// 4: a branch becomes a leaf.
+/// Step 4: replaces a branch by a leaf.
 #[cold]
 #[inline(never)]
 fn leaf_of_branch<K: Kind>(jp: &mut Jp<K>, k: usize, slot: usize, key: u64, mem: &mut Mem) {
@@ -145,7 +145,7 @@ fn leaf_of_branch<K: Kind>(jp: &mut Jp<K>, k: usize, slot: usize, key: u64, mem:
     *jp = settle(slot, k, &pile, mem);
 }
 
-/// 4: a branch that has lost an index.
+/// Step 4: gives a branch that has lost an index a simpler form, if it is time.
 #[inline(always)]
 fn simplify<K: Kind>(jp: &mut Jp<K>, k: usize, slot: usize, key: u64, mem: &mut Mem) {
     // Few enough for a leaf, with a margin, so that the form doesn't change back at the next

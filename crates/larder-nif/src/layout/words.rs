@@ -80,8 +80,10 @@ pub fn tuple<'a>(word: Word) -> Option<&'a [Word]> {
     if !is_boxed(word) {
         return None;
     }
-    // SAFETY: a boxed term of the running call points at its header; a tuple's elements lie behind
-    // that, as many as it says. `prove_words` has verified it.
+    // SAFETY:
+    // 1. A boxed term of the running call points at its header.
+    // 2. The elements of a tuple follow its header. The header says how many there are.
+    //    `prove_words` has verified this layout.
     unsafe {
         let header = *pointer(word);
         let elements = || std::slice::from_raw_parts(pointer(word).add(1), header >> 6);
@@ -92,8 +94,8 @@ pub fn tuple<'a>(word: Word) -> Option<&'a [Word]> {
 /// The head and the tail of a list that isn't empty. `None` for any other term.
 #[inline]
 pub fn cell(word: Word) -> Option<(Word, Word)> {
-    // SAFETY: a cell of the running call is two words, the head and the tail. `prove_words` has
-    // verified it.
+    // SAFETY: a list cell of the running call is two adjacent words, the head and the tail.
+    // `prove_words` has verified this layout.
     is_cell(word).then(|| unsafe { (*pointer(word), *pointer(word).add(1)) })
 }
 

@@ -161,11 +161,15 @@ enum Pending {
     },
 }
 
+/// Writes an order key, without recursion.
 struct KeyWriter<'a, 'o> {
+    /// The encoded term.
     bytes: &'a [u8],
+    /// The cursor: the place of the next head.
     at: usize,
     local: LocalNode,
     out: &'o mut Vec<u8>,
+    /// The open containers, the innermost one last.
     open: Vec<Pending>,
     maps: Option<MapIndex>,
 }

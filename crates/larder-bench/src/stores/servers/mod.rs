@@ -97,7 +97,7 @@ impl Server {
         }
     }
 
-    /// Puts so many bytes of what comes back, behind which a line ends, to the end of `out`.
+    /// Appends `length` bytes of the reply to `out`. The end of a line must follow them.
     pub fn bytes(&mut self, length: usize, out: &mut Vec<u8>) -> Result<(), Trouble> {
         let end = out.len() + length;
         out.resize(end + 2, 0);

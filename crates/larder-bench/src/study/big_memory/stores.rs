@@ -37,7 +37,7 @@ pub(super) type Make = Box<dyn Fn(usize) -> Box<dyn Store>>;
 pub(super) struct Named {
     /// What the study calls it.
     pub(super) name: String,
-    /// An empty one, for about so many entries.
+    /// Makes an empty store for about this number of entries.
     pub(super) make: Make,
 }
 

@@ -148,7 +148,7 @@ fn append(run: &mut Run, named: &Named, popular: &Popular, pace: Pace) -> Outcom
     Ok(())
 }
 
-/// Whether every value is what so many appends make.
+/// Checks that every value is the result of its number of appends.
 fn appended(store: &mut dyn Store, name: &str, popular: &Popular, counts: &[u32]) -> Outcome {
     let mut out = Vec::new();
     let full = (MOST / PIECE) as u32;

@@ -28,8 +28,8 @@ impl Taken {
         known.map_or(Self::UNKNOWN, |(_, bytes, ..)| *bytes)
     }
 
-    /// Seconds of the whole course with so many keys. A row takes longer in a larger table: by half
-    /// for each factor of ten, about.
+    /// Seconds of the whole course with `n` keys. A row takes longer in a larger table: about half
+    /// as long again for each factor of ten.
     pub fn seconds(&self, name: &str, n: usize) -> f64 {
         let known = self.seen.iter().find(|(of, ..)| of == name);
         known.map_or(0.0, |(_, _, seconds, keys)| {

@@ -46,7 +46,7 @@ impl Workload {
         self.texts()[1]
     }
 
-    /// Does it.
+    /// Executes the workload.
     pub fn work(&self, hand: &mut dyn Hand, data: &KeyOrders) -> Answer {
         (self.1)(hand, data)
     }
