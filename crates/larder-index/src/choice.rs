@@ -47,6 +47,7 @@ impl ChoiceRange {
 
     /// Whether the option accepts a value.
     pub fn takes(&self, value: &ChoiceValue) -> bool {
+        // The value must be of the kind that the range has.
         match (*self, value) {
             (
                 ChoiceRange::Int(least, most, _) | ChoiceRange::IntOrAuto(least, most, _),

@@ -32,6 +32,7 @@ fn mine() -> usize {
         static MINE: Cell<usize> = const { Cell::new(usize::MAX) };
     }
     MINE.with(|mine| {
+        // Threads get their stripes in turn, when they first add.
         if mine.get() == usize::MAX {
             // Ordering: Relaxed, see above.
             mine.set(NEXT.fetch_add(1, Relaxed) % STRIPES);

@@ -258,6 +258,8 @@ macro_rules! natives {
         }
         /// The list that the emulator reads. It is made once, when the library is loaded.
         fn functions() -> Vec<$crate::sys::Func> {
+            // One function for each line of the table. Slices, which have no arguments, aren't
+            // listed.
             let mut functions = Vec::new();
             $($(
                 let arguments: &[&str] = &[$(stringify!($argument)),*];

@@ -55,6 +55,7 @@ fn samples(env: *mut Env) -> Vec<resource::Sample> {
 }
 
 fn open_resources(env: *mut Env) -> bool {
+    // If a type can't be registered, the library isn't loaded.
     tables::TABLES.open(env, c"larder_table", None)
         && binaries::BLOBS.open(env, c"larder_binary", None)
         && owners::OWNERS.open(env, c"larder_owner", Some(owners::down))
@@ -107,6 +108,7 @@ pub unsafe extern "C" fn unload(_env: *mut Env, _data: *mut c_void) {}
 /// The samples in `[Alias, Fun, Free1, Free2, Export1, Export2, ExactMapKeys]`, and whether `ets`
 /// takes a key with a map as an exact key, not as a pattern.
 fn given(list: Word) -> (Samples, bool) {
+    // The list has a fixed order. What is missing at its end is absent.
     let mut rest = list;
     let mut next = || {
         let (head, tail) = layout::cell(rest)?;

@@ -70,6 +70,7 @@ impl TreeHeader {
 
     #[cold]
     fn read(entry: &[u8]) -> TreeHeader {
+        // The first two bytes are the zero that marks a header, and the flag.
         let (count, at) = read_number(entry, 2).unwrap_or_default();
         let (next, _) = read_number(entry, at).unwrap_or_default();
         TreeHeader {
@@ -133,6 +134,7 @@ impl Iterator for Items<'_> {
     #[inline(always)]
     fn next(&mut self) -> Option<ListItem> {
         let from = self.at;
+        // An item ends the iteration if it is cut short, which happens if the bytes are torn.
         let (len, at) = read_number(self.list, from)?;
         let object = at..at.checked_add(len as usize)?;
         let (number, end) = read_number(self.list, object.end)?;
@@ -182,6 +184,7 @@ pub(super) fn read_number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
 
 fn read_long(bytes: &[u8], from: usize) -> Option<(u64, usize)> {
     let (mut n, mut at) = (0, from);
+    // At most ten groups of seven bits. Torn bytes may have more, and are refused.
     for shift in (0..u64::BITS).step_by(7) {
         let byte = *bytes.get(at)?;
         at += 1;

@@ -49,6 +49,7 @@ impl<'a> ListValues<'a> {
     fn change(&mut self) -> &mut Vec<u8> {
         if !self.changed {
             self.changed = true;
+            // A key without objects has no list to copy. A new one begins with a count of zero.
             match self.old {
                 [] => self.new.push(0),
                 old => self.new.extend_from_slice(old),
@@ -128,6 +129,7 @@ impl Objects for ListValues<'_> {
             true
         });
         let gone = self.count;
+        // An empty list needs no change.
         if gone > 0 {
             self.change().truncate(1);
             self.count = 0;

@@ -92,6 +92,7 @@ impl<R: KeyRule> Bag<R> {
     /// values that `Objects::find` may consider the same.
     pub fn new(rule: R, config: LeafConfig, hash: ObjectHash) -> Self {
         Bag {
+            // Writers of a bag hold its own locks while they write to the entries.
             entries: HashOrder::new(rule, config).under_locks(),
             value_trees: OnceLock::new(),
             limits: Limits::new(&config),
@@ -249,6 +250,7 @@ impl<R: KeyRule> Bag<R> {
         key: Key<'_>,
         f: &mut dyn FnMut(&mut dyn Objects),
     ) -> bool {
+        // Another writer may have made it a list again, or have removed it.
         let Some(mut values) = TreeValues::lock(self, guard, key) else {
             return false;
         };

@@ -31,6 +31,7 @@ pub(super) enum NumberBound {
 
 /// Splits a position of a bag into hash and key, and the part that refers to the key's objects.
 pub(super) fn parse(position: &[u8]) -> (&[u8], NumberBound) {
+    // The last byte says what it is: a bound, or the end of a number.
     match position.split_last() {
         Some((&BEFORE_NUMBERS, prefix)) => (prefix, NumberBound::Before),
         Some((&PAST_NUMBERS, prefix)) => (prefix, NumberBound::Behind),
@@ -59,6 +60,8 @@ pub(super) fn push_number(n: u64, out: &mut impl Extend<u8>) {
         out.extend([n as u8]);
         return;
     }
+    // As few bytes as the number needs. The mark is on both sides, so that the number can be read
+    // from the end, and longer numbers sort behind shorter ones.
     let bytes = n.to_be_bytes();
     let skip = n.leading_zeros() as usize / 8;
     let mark = 0x80 + (8 - skip) as u8;

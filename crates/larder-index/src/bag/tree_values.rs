@@ -50,6 +50,7 @@ pub(super) struct TreeValues<'a, R: KeyRule> {
 impl<'a, R: KeyRule> TreeValues<'a, R> {
     /// Locks the stripe of the key. `None` if the key is no tree key, or no longer one.
     pub(super) fn lock(bag: &'a Bag<R>, guard: &'a Guard, key: Key<'a>) -> Option<Self> {
+        // Other writers of this key, and of keys with the same stripe, wait here.
         let stripe = bag.stripe(key);
         let writer = stripe.writer.lock();
         // The key stays a tree key while no other thread has its stripe.
@@ -119,6 +120,7 @@ impl<'a, R: KeyRule> TreeValues<'a, R> {
         if gone == 0 {
             return;
         }
+        // The header is written later, when all changes are made.
         self.entry.count -= gone;
         self.fewer = true;
         self.replaced = None;
@@ -357,6 +359,7 @@ impl<R: KeyRule> Objects for TreeValues<'_, R> {
     }
 
     fn remove_same(&mut self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> usize {
+        // Without marks there is no faster way than to look at all objects.
         if !self.entry.marked {
             return self.remove_if(same);
         }

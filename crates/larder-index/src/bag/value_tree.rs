@@ -99,6 +99,7 @@ pub(super) fn runs(
     (start, prefix): (&[u8], &[u8]),
     f: &mut dyn FnMut(&Run) -> bool,
 ) {
+    // A run is what one leaf has of the requested part.
     let scan = |start: &[u8], run: &mut Run, resume: &mut Vec<u8>| {
         let request = ScanRequest {
             start: Start::At(start),

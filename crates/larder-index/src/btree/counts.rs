@@ -47,6 +47,7 @@ pub(super) struct ChildCounts {
 impl ChildCounts {
     /// The counts of children, as far as they are known.
     pub(super) fn new(known: impl Fn(usize) -> Option<u64>) -> Box<ChildCounts> {
+        // An unknown count is stale, and is computed by the first query that needs it.
         let mut stale = 0;
         let counts = std::array::from_fn(|i| {
             let count = known(i);

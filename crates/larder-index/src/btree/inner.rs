@@ -86,6 +86,8 @@ pub(super) type TreePath<'g> = SmallVec<[TreeStep<'g>; 8]>;
 
 /// The lower and the upper fence of the leaf that a path leads to.
 pub(super) fn fences<'g>(path: &[TreeStep<'g>]) -> (Option<&'g [u8]>, Option<&'g [u8]>) {
+    // The lower fence is the separator before the child, on the lowest level where the path doesn't
+    // go to a first child. The upper one is the mirror image.
     let low = path
         .iter()
         .rev()
@@ -98,6 +100,7 @@ pub(super) fn fences<'g>(path: &[TreeStep<'g>]) -> (Option<&'g [u8]>, Option<&'g
 impl InnerLevels {
     /// A tree of one leaf.
     pub(crate) fn new(shared: &Shared) -> InnerLevels {
+        // A single leaf has no fences, and so no prefix.
         let leaf = NewTreeLeaf::empty(shared.config.first, &Prefix::of_fences(None, None));
         shared.counters.leaf_came(leaf.memory());
         InnerLevels {
@@ -182,6 +185,8 @@ impl InnerLevels {
         guard: &'g Guard,
         mut choose: impl FnMut(&InnerNode) -> usize,
     ) -> TreeLeaf<'g> {
+        // Each slot is loaded once. What it leads to may be replaced afterwards, which the caller
+        // notices by the leaf.
         let mut child = self.root.load(guard);
         loop {
             match child {

@@ -115,6 +115,7 @@ impl Unique for KeyOrder {
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         batch.clear();
         with_run(|run| {
+            // All positions, from the start to the caller's end, within its limits.
             let request = ScanRequest {
                 start,
                 direction,

@@ -48,6 +48,7 @@ pub(crate) struct Prefix<'p> {
 impl<'p> Prefix<'p> {
     /// The common prefix of the fences. Empty for the first and the last leaf, which have only one.
     pub(crate) fn of_fences(low: Option<&'p [u8]>, high: Option<&'p [u8]>) -> Self {
+        // A leaf without a fence on one side has positions with any beginning.
         let bytes = match (low, high) {
             (Some(low), Some(high)) => &low[..common(low, high).min(MOST_FENCED)],
             _ => &[],
@@ -89,7 +90,9 @@ impl<'p> Prefix<'p> {
     /// [`WORTH`] bytes or more. Otherwise this one. Entries are sorted, so what the first and the
     /// last one have in common, all have.
     pub(crate) fn extended(self, first: &[u8], last: &[u8]) -> Self {
+        // The part beyond the fences is limited.
         let shared = common(first, last).min(self.fenced + MOST_SHARED);
+        // A slightly longer prefix isn't worth a new leaf.
         if shared < self.len() + WORTH {
             return self;
         }

@@ -215,11 +215,13 @@ fn count_in(leaf: TreeLeaf<'_>, part: Between<'_>) -> Option<(u64, bool)> {
 /// Copies the n-th entry of a leaf from one end, counted from 0. `None` if the leaf is obsolete, or
 /// is being written; `false` if there is no such entry.
 fn copy_nth(leaf: TreeLeaf<'_>, n: u64, direction: Direction, batch: &mut Batch) -> Option<bool> {
+    // Nothing is copied unless the leaf is current, and nothing is returned unless it still is.
     let view = leaf.read().ok()?;
     let (n, len) = (n as usize, view.len());
     if n >= len {
         return view.is_valid().then_some(false);
     }
+    // From the other end, the n-th entry has another number.
     let i = match direction {
         Direction::Forward => n,
         Direction::Backward => len - 1 - n,
@@ -330,6 +332,7 @@ impl InnerLevels {
         guard: &Guard,
     ) -> Result<u64, Stop> {
         match mode {
+            // Trusted counts are read without a lock. A stale one ends the attempt.
             Mode::Trust => node
                 .counts()
                 .and_then(|counts| counts.sum(range))
@@ -347,6 +350,7 @@ impl InnerLevels {
         left: &mut usize,
         guard: &Guard,
     ) -> Result<u64, Stop> {
+        // Read once, so that the loops below agree on what is stale.
         let counts = node.make_counts(shared);
         let stale = counts.stale();
         let is_stale = |i: &usize| stale & 1 << i != 0;
@@ -356,6 +360,7 @@ impl InnerLevels {
                 leaf.prefetch();
             }
         }
+        // Fresh counts are added as they are.
         let mut sum = 0;
         for i in range {
             sum += match is_stale(&i) {

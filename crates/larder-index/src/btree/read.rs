@@ -102,6 +102,7 @@ impl BPlusTree {
         mut long: Option<&mut Vec<u8>>,
     ) -> (Lookup, Hint<'g>) {
         self.read(guard, position, |view, spot| {
+            // The hint is only valid if the version is, which `read` checks afterwards.
             let found = copy_short(view, spot.record, out, &mut long)?;
             let hint = |record| view.hint(self.address(), spot.i, record);
             Ok((found, spot.record.map_or_else(Hint::default, hint)))
@@ -169,6 +170,7 @@ fn copy_short(
     out: &mut [u8; SHORT],
     long: &mut Option<&mut Vec<u8>>,
 ) -> Result<Lookup, Torn> {
+    // Absent, short or long. A long value is only copied if the caller wants it.
     let Some(record) = record else {
         return Ok(Lookup::Absent);
     };

@@ -438,6 +438,7 @@ fn build_node(
 fn build_nodes(shared: &Shared, all: Splice, cut: usize, has_counts: bool) -> Splice {
     let (n, most) = (all.items.len(), fanout(shared));
     if n <= most {
+        // They fit in one node.
         return Splice::one(build_node(shared, &all.items, all.separators, has_counts));
     }
     // Neither node may have more than `most` children, nor less than two.

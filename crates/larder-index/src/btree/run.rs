@@ -63,6 +63,7 @@ impl Run {
         let from = self.bytes.len();
         self.bytes.extend_from_slice(position);
         let middle = self.bytes.len();
+        // An object outside the leaf is represented by its handle.
         match stored {
             Stored::Inline(value) => {
                 self.bytes.extend_from_slice(value);

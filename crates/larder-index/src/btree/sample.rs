@@ -57,6 +57,7 @@ impl BPlusTree {
 /// (2), (3) Returns `None` if the leaf is obsolete or has changed.
 fn copy_some(leaf: TreeLeaf<'_>, mut place: u64, batch: &mut Batch) -> Option<()> {
     let view = leaf.read().ok()?;
+    // Fewer entries if the leaf has fewer, all of them from one place.
     let len = view.len();
     let count = NEIGHBOURS.min(len);
     let from = part(&mut place, len - count + 1);

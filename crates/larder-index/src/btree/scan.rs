@@ -231,6 +231,8 @@ impl<'a> Cursor<'a> {
 
     /// The next leaf.
     fn seek(&self) -> Seek<'_> {
+        // After the first leaf, the fence says where the next one begins. Before it, the start
+        // does.
         match (&self.fence, self.start, self.forward) {
             (Some(fence), _, true) => Seek::At(fence),
             (Some(fence), _, false) => Seek::Before(fence),

@@ -119,8 +119,10 @@ impl<'g> Bucket<'g> {
     /// are zero.
     #[inline(always)]
     pub(super) fn store(self, at: usize, own: u64, bytes: usize) {
+        // The bytes may begin in the middle of a word, and may extend to the next one.
         let (i, shift, ours) = (at / 8, at % 8 * 8, low_bytes(bytes));
         self.set_word(i, self.word(i) & !(ours << shift) | own << shift);
+        // What doesn't fit in the first word goes to the beginning of the next.
         if shift + 8 * bytes > 64 {
             let back = 64 - shift;
             let next = self.word(i + 1);
@@ -166,10 +168,12 @@ impl<'g> Bucket<'g> {
     #[inline(always)]
     pub(super) fn copy(self, from: usize, to: usize, len: usize) {
         let mut done = 0;
+        // Pairs of words. Each is loaded and stored as a whole.
         while len - done > 16 {
             self.store_pair(to + done, self.load_pair(from + done), 16);
             done += 16;
         }
+        // The rest, without the bytes behind it.
         if len > done {
             let bytes = len - done;
             let own = self.load_pair(from + done) & (u128::MAX >> (128 - 8 * bytes));
@@ -203,6 +207,7 @@ impl<'g> Bucket<'g> {
     /// offset of each eight. The last call may include bytes behind the end.
     #[inline(always)]
     pub(super) fn each_word(self, at: usize, len: usize, mut word: impl FnMut(usize, u64)) {
+        // The bytes may begin in the middle of a word, so each eight are from two words.
         let (mut i, shift) = (at / 8, at % 8 * 8);
         let (mut low, mut done) = (self.word(i), 0);
         while done < len {

@@ -62,6 +62,7 @@ pub(crate) struct Sizes {
 
 impl Sizes {
     pub(crate) fn new(config: &LeafConfig) -> Sizes {
+        // Tests use leaves so small that they need classes of their own.
         let tiny = config.most < 1024;
         let least_class = if tiny { 0 } else { 1 };
         Sizes {
@@ -176,6 +177,7 @@ pub(crate) fn is_sparse(shape: Shape, live: usize) -> bool {
 /// A leaf shrinks by two size classes at once. So between two steps a quarter of its rows are
 /// removed, and each removal pays for moving few other rows.
 fn sparse_below(shape: Shape) -> usize {
+    // A leaf of one bucket can't lose buckets. It may get a smaller class.
     if shape.buckets == 1 {
         return if shape.class > 1 {
             capacity(shape).div_ceil(8)
@@ -183,6 +185,7 @@ fn sparse_below(shape: Shape) -> usize {
             0
         };
     }
+    // The size two classes below. A leaf that would fill it by `SPARSE` shrinks to it.
     let bytes = memory(shape.buckets as usize, shape.class);
     let smaller = bytes - bytes.next_power_of_two() / STEPS_DOWN;
     let smaller = buckets_of(smaller, shape.class).clamp(1, shape.buckets as usize - 1);
@@ -246,6 +249,7 @@ struct Sum<'a> {
 
 impl<'a> Sum<'a> {
     fn new(items: &'a [GatheredEntry]) -> Self {
+        // Sums that decide the class and the size of the leaf.
         let (mut rows, mut longest) = (Rows::default(), 0);
         // Long objects go outside, where they take no bytes of the leaf.
         for len in items
@@ -266,6 +270,7 @@ impl<'a> Sum<'a> {
 
     /// The bytes that the items take in a leaf of this class.
     fn need(&self, class: u8) -> usize {
+        // If all rows have the same form in this class, the sum is known.
         let most = most_body(class).min(MOST_INSIDE);
         if self.longest <= most && unit(class) == 0 {
             return self.rows.bytes + (self.items.len() - self.rows.count) * (HANDLE + SLOT_ENTRY);
@@ -279,6 +284,7 @@ impl<'a> Sum<'a> {
 
     /// The bytes of the rows that are only inside in buckets of a larger class.
     fn above(&self, class: u8) -> usize {
+        // No row is that long.
         if self.longest <= most_body(class) {
             return 0;
         }
@@ -293,6 +299,8 @@ impl<'a> Sum<'a> {
     fn class(&self, sizes: &Sizes) -> u8 {
         let fits = |class: &u8| self.rows.fill(*class) && self.above(*class) * 8 <= self.rows.bytes;
         let class = (sizes.least_class..sizes.top_class).find(fits);
+        // A leaf without rows inside has the least class. One whose rows are all too long has the
+        // greatest.
         class.unwrap_or(if self.rows.count == 0 {
             sizes.least_class
         } else {

@@ -263,8 +263,10 @@ impl LockedHashLeaf<'_> {
         loop {
             let before = self.leaf.shape().before(at);
             let (bucket, previous) = (self.leaf.bucket(at), self.leaf.bucket(before));
+            // The bits for entries that are here, and those that this bucket passed on itself.
             let needed = bucket.word(0) & PASSED | displaced(bucket) << 8;
             let (head, kept) = (previous.word(0), previous.word(0) & (needed | !PASSED));
+            // The bucket before needs all of its bits, so those before it do, too.
             if kept == head {
                 return;
             }
@@ -421,6 +423,7 @@ fn close_gap(
     (from, lowest): (usize, usize),
     (gap, unit): (usize, u32),
 ) {
+    // The object's bytes first, and then the slot entries, whose places refer to them.
     bucket.move_up(lowest, from, gap);
     close_slot(bucket, i, n, (gap >> unit) as u64);
 }

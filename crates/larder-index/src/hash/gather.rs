@@ -87,6 +87,7 @@ impl Gather {
     ) {
         let object = leaf.object(handle);
         let (key, value) = (object.position(), object.value());
+        // The object itself has the key and the value. The handle stays its owner.
         self.push(keys.hash(key), key, value, Some(handle), keys);
     }
 
@@ -141,6 +142,7 @@ const KEEP: usize = 1 << 18;
 pub(crate) fn with_gather<T>(f: impl FnOnce(&mut Gather) -> T) -> T {
     with_spare(
         &SPARE,
+        // A large buffer isn't kept.
         |gather| gather.bytes.capacity() <= KEEP,
         |gather| {
             gather.clear();

@@ -63,6 +63,7 @@ pub(crate) struct KeyForm {
 impl<R: KeyRule> Keys<R> {
     pub(crate) fn new(rule: R) -> Self {
         let length_prefixed = !rule.ends_itself();
+        // Keys with a length can't be compared by the fast search.
         let longest_short = if length_prefixed { 0 } else { LONGEST_SHORT };
         Keys {
             rule,

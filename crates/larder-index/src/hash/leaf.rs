@@ -123,6 +123,7 @@ impl<'g> HashLeaf<'g> {
     /// # Safety
     /// That of `at`.
     unsafe fn of(head: NonNull<HashLeafHead>, shape: Shape) -> HashLeaf<'g> {
+        // A number of buckets that doesn't fit in the word is read from the head.
         let buckets = if shape.buckets > MOST_BUCKETS {
             0
         } else {
@@ -364,6 +365,7 @@ impl<'g> HashLeaf<'g> {
         let bytes = unsafe { self.plain() };
         let mut handles = Vec::new();
         let shape = self.shape();
+        // All entries of all buckets. Only those outside have handles.
         for bucket in 0..shape.buckets as usize {
             for e in plain::entries(bytes, bucket * shape.bucket(), shape) {
                 if e.outside {

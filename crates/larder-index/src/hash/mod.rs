@@ -106,6 +106,7 @@ static NEXT: AtomicU64 = AtomicU64::new(0);
 impl<R: KeyRule> HashOrder<R> {
     /// An empty index, whose keys follow this rule.
     pub fn new(rule: R, config: LeafConfig) -> Self {
+        // The sizes are computed once. They depend on the configuration alone.
         let sizes = Sizes::new(&config);
         let shared = Shared {
             config,
@@ -213,6 +214,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
 
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
         let LockedKey(leaf, home, hit, contention) = self.find_locked(guard, key);
+        // As in `put`, the predicate decides under the lock.
         if !predicate(hit.as_ref().map(|hit| leaf.value(hit))) {
             return Previous::Refused;
         }
@@ -395,6 +397,7 @@ impl<R: KeyRule> Container for HashOrder<R> {
     fn len(&self) -> usize {
         let guard = crate::pin();
         let (mut len, mut at) = (0, Some(0));
+        // Leaf by leaf, by the ranges of hashes. Each count is of one instant, and the sum isn't.
         while let Some(hash) = at {
             let leaf = self.trie.find(hash, &guard);
             len += leaf.count();

@@ -193,6 +193,7 @@ fn copy(to: &mut [u8], from: &[u8]) {
         *to.last_chunk_mut()? = last;
         Some(())
     }
+    // Few bytes are copied by two loads and two stores, which may overlap.
     let done = match from.len() {
         4..8 => ends::<4>(to, from),
         8..=16 => ends::<8>(to, from),

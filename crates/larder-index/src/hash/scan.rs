@@ -544,6 +544,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
         if found.outside() {
             return Ok(self.view.object(self.handle(found, batch))?.position());
         }
+        // The body lies in the copied buckets. The rule says where its key ends.
         let body = &batch.bytes[found.from()..found.end()];
         Ok(&body[self.keys.key_in(body)])
     }

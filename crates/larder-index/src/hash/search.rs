@@ -262,6 +262,7 @@ impl<'a> KeyWords<'a> {
     #[inline(never)]
     fn rest_is_at(&self, bucket: Bucket<'_>, at: usize) -> bool {
         let middle = self.key[8..self.key.len() - 8].chunks(8);
+        // The first eight have been compared. Whole words follow, and then the rest of one.
         let mut at = at;
         { middle }.all(|chunk| {
             at += 8;
@@ -281,6 +282,7 @@ impl<'g> HashView<'g> {
         key: &[u8],
         form: KeyForm,
     ) -> Result<Option<Hit<'g>>, Torn> {
+        // The fast search decides nearly always.
         if form.short {
             if let Some(decided) = self.leaf.search(home, key) {
                 return Ok(decided);
@@ -298,6 +300,7 @@ impl<'g> HashView<'g> {
         length_prefixed: bool,
     ) -> Result<Option<Hit<'g>>, Torn> {
         let found = self.search_general(hash, key, length_prefixed);
+        // An entry was found in one of the buckets.
         if found.is_entry() {
             return Ok(Some(found.hit(self.leaf.bucket(found.number()))));
         }

@@ -144,6 +144,7 @@ impl<R: KeyRule> HashOrder<R> {
             value,
             length_prefixed: self.keys.length_prefixed,
         };
+        // Inside by its length, with room in the leaf as a whole, and in a bucket.
         lives_inside(len, class) && has_capacity(leaf.leaf(), body) && leaf.insert(home, body)
     }
 

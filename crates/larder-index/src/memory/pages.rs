@@ -176,6 +176,7 @@ pub(crate) fn end() {
     let Some(thread) = pages.thread.take() else {
         return;
     };
+    // The flag is set under the lock, so the thread doesn't miss it before it waits.
     pages.ending = true;
     drop(pages);
     WANTED.notify_one();

@@ -54,6 +54,7 @@ impl Units {
 
     /// Takes `count` adjacent units, 1 to [`MOST`]. Returns the first of them.
     pub(crate) fn take(&mut self, count: usize) -> Option<usize> {
+        // Enough free units are a condition, though they may not be adjacent.
         if self.free() < count {
             return None;
         }
@@ -145,6 +146,7 @@ impl Units {
         if word == self.taken.len() {
             return 0;
         }
+        // If the free units don't reach the end of the word, the next word doesn't matter.
         let here = (!self.taken[word] >> bit).trailing_ones() as usize;
         if here < WORD - bit || word + 1 == self.taken.len() {
             return here;

@@ -54,6 +54,7 @@ impl Version {
         loop {
             // Ordering: Acquire (R1), as in `read`.
             let version = self.0.load(Acquire);
+            // An obsolete leaf is never unlocked again.
             if version & OBSOLETE != 0 {
                 return Err(Obsolete);
             }
@@ -130,6 +131,7 @@ impl Version {
     fn lock_slow(&self) -> Result<u64, Obsolete> {
         let backoff = Backoff::new();
         loop {
+            // Give way first: the lock was just found taken.
             backoff.snooze();
             if let Some(before) = self.try_lock()? {
                 return Ok(before);

@@ -166,6 +166,7 @@ impl<'w> Writer<'w> {
     /// From byte `at` on.
     #[inline(always)]
     pub(crate) fn new(words: &'w [AtomicU64], at: usize) -> Self {
+        // The first word keeps the bytes that lie before the place.
         let (i, filled) = (at / 8, (at % 8) as u32 * 8);
         // Ordering: Relaxed, only the lock's holder writes.
         let before = words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
@@ -208,6 +209,7 @@ impl<'w> Writer<'w> {
     #[inline(always)]
     pub(crate) fn bytes(&mut self, bytes: &[u8]) {
         let mut rest = bytes;
+        // Words are pushed whole, since the place may be in the middle of one.
         while rest.len() > 8 {
             let (eight, after) = rest.split_at(8);
             self.push(little(eight), 8);
@@ -233,6 +235,7 @@ impl<'w> Writer<'w> {
 pub(crate) fn little(bytes: &[u8]) -> u64 {
     let n = bytes.len();
     match n {
+        // Two loads that may overlap, instead of a loop over the bytes.
         4..=8 => {
             let four = |at: usize| {
                 let own: [u8; 4] = bytes[at..at + 4].try_into().unwrap_or_default();

@@ -40,6 +40,7 @@ pub trait Objects {
     fn find(&self, value: &[u8], same: &mut dyn FnMut(&[u8]) -> bool) -> bool {
         let _ = value;
         let mut found = false;
+        // An index without hashes of its values looks at each.
         self.each(&mut |_, other| {
             found = same(other);
             !found

@@ -84,6 +84,7 @@ pub trait Unique: Container {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let mut was = Previous::Refused;
+        // By an update, whose closure is called under the lock.
         self.update(guard, key, &mut |old, _| {
             if !predicate(old) {
                 return Change::Keep;
@@ -125,6 +126,7 @@ pub trait Unique: Container {
     /// that returns `Remove` or `Keep`, but cheaper.
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
         let mut was = Previous::Refused;
+        // As in `put`.
         self.update(guard, key, &mut |old, _| {
             if !predicate(old) {
                 return Change::Keep;

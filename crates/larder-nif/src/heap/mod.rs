@@ -508,6 +508,7 @@ impl Heap {
     /// Puts the root of a large map into a slot: its header and the number of its pairs. Returns
     /// the slots of its children.
     pub fn root(&self, slot: Slot, header: Word, pairs: usize, children: usize) -> Slots {
+        // Two words, and one for each child.
         let place = self.take(2 + children);
         // SAFETY: as many words were taken.
         unsafe {

@@ -145,6 +145,7 @@ fn shared<'a>(word: Word) -> Bits<'a> {
 /// boundary.
 #[inline]
 pub fn bits<'a>(word: Word) -> Option<Bits<'a>> {
+    // Each of the three layouts has its own way to the bytes.
     match kind(word) {
         Kind::HeapBinary => Some(Bits {
             bytes: heap_binary(word)?,

@@ -93,6 +93,8 @@ fn push_local_pid(etf: &mut Vec<u8>, here: &Here, id: u32, serial: u32) {
 
 /// Makes the port of this node with this number, through the external format.
 pub fn make_local_port(env: *mut Env, number: u32) -> Option<Word> {
+    // With the remembered name first. If the emulator takes that for another node, the name has
+    // changed, and is asked for again.
     [here(env), look_here(env)].into_iter().find_map(|here| {
         let mut etf = vec![131, 89];
         etf.extend_from_slice(&here.etf);

@@ -39,9 +39,11 @@ impl Pids {
     /// The word of the local pid with this id and serial. `None` if the emulator has no such pid.
     #[inline]
     pub fn word(&self, id: u32, serial: u32) -> Option<Word> {
+        // The emulator has no pids with so large numbers.
         if u64::from(id) >> self.id_bits != 0 || u64::from(serial) >> self.serial_bits != 0 {
             return None;
         }
+        // Each byte of a number changes certain bits of the word. A table says which.
         let [a, b, c, d] = id.to_le_bytes().map(usize::from);
         let [e, f, g, h] = serial.to_le_bytes().map(usize::from);
         let of = &self.bytes;

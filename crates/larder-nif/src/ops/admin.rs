@@ -17,9 +17,11 @@ use std::sync::Arc;
 pub fn new(call: &Call<'_>) -> Reply {
     let options = options::parse(call, call.args[0], call.args[1])?;
     let name = options.name;
+    // The caller becomes an owner, so its end must be noticed.
     owners::watch(call.env, call.self_pid());
     match with_env(call.env, || ENGINE.create(options, who(call))) {
         Ok(table) => Ok(tables::term(call.env, &table)),
+        // The name's owner has ended, and the name is about to become free.
         Err(Error::AlreadyExists) if !owners::holds_name(call.env, name) => Err(Raise::Again),
         Err(error) => Err(Raise::Cause(call::cause(&error))),
     }
@@ -32,6 +34,7 @@ fn with_owner_there<R>(
     f: impl FnOnce(&Arc<Table>) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
     tables::with(call, id, |table| {
+        // The owner has just ended. The call is repeated when its tables have been passed on.
         if owners::settle(call.env, table) {
             return Err(Raise::Again);
         }
@@ -44,6 +47,7 @@ pub fn whereis(call: &Call<'_>) -> Reply {
     if !layout::is_atom(call.args[0]) {
         return Err(BADARG);
     }
+    // A name that no table has is not an error here.
     let found = with_owner_there(call, call.args[0], |table| {
         Ok(tables::reference(call.env, table))
     });
@@ -190,6 +194,7 @@ struct NewLimits {
 /// Reads one option, or a list of options without duplicates.
 fn settings(call: &Call<'_>, options: Word) -> Result<Settings, Raise> {
     let mut settings = Settings::default();
+    // A single option needs no list.
     if layout::tuple(options).is_some() {
         setting(call, options, &mut settings)?;
         return Ok(settings);
@@ -253,6 +258,7 @@ pub fn safe_fixtable(call: &Call<'_>) -> Reply {
     answer(call, &table, table.check_read(who(call)))?;
     if options::flag(call.args[1])? {
         owners::watch(call.env, call.self_pid());
+        // The fixation must end with the process.
         answer(call, &table, table.safe_fix(who(call), now()))?;
     } else {
         answer(call, &table, table.safe_unfix(who(call)))?;
@@ -268,6 +274,7 @@ fn now() -> FixTime {
             enif_time_offset(NANOSECONDS),
         )
     };
+    // Wall-clock time follows from the monotonic one and the present offset.
     FixTime {
         monotonic_ns,
         system_ns: monotonic_ns + offset,

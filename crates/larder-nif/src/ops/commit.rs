@@ -127,7 +127,9 @@ impl<'c> Plan<'c> {
         let Some([name, args @ ..]) = layout::tuple(operation) else {
             return Err(BADARG);
         };
+        // The table's number in this commit, which is the same for all of its operations.
         let table = self.table(call, *args.first().ok_or(BADARG)?)?;
+        // The name and the number of arguments, as in the function of that name.
         let kind = match args.len() {
             3 if *name == atoms::CHECK.word() => Kind::Check,
             2 if *name == atoms::INSERT.word() => Kind::Insert,
@@ -170,6 +172,7 @@ impl<'c> Plan<'c> {
     /// Records a key.
     fn key(&mut self, call: &Call<'_>, table: usize, key: Word) -> Result<(), Raise> {
         let bytes = &mut self.bytes;
+        // All keys are in one buffer.
         let from = bytes.len();
         with_key(call, &self.tables[table], key, |key| {
             bytes.extend_from_slice(key);
@@ -187,6 +190,7 @@ impl<'c> Plan<'c> {
         views: &[&Arc<Table>],
         local: &mut Local,
     ) -> Option<Result<usize, Raise>> {
+        // In the given order, since later ones see earlier ones.
         for (i, operation) in self.operations.iter().enumerate() {
             match operation.run(call, views[operation.table], local) {
                 Ok(true) => {}
@@ -276,6 +280,7 @@ fn with_args<'a>(call: &Call<'a>, args: &'a [Word]) -> Call<'a> {
 
 /// Calls `f` with each object of a list, or with the single object.
 fn each_object(objects: Word, mut f: impl FnMut(Word) -> Result<(), Raise>) -> Result<(), Raise> {
+    // Anything but a list is a single object.
     if !layout::is_cell(objects) && objects != layout::NIL {
         return f(objects);
     }

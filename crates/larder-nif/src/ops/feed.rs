@@ -126,6 +126,7 @@ pub fn subscribe(call: &Call<'_>) -> Reply {
 pub fn snapshot_and_subscribe(call: &Call<'_>) -> Reply {
     // The owner of the snapshot is the caller. It is watched, so that the snapshot ends with it.
     owners::watch(call.env, call.self_pid());
+    // The engine takes both at one instant.
     let mut snapshot = None;
     let feed = open(call, |table, wishes| {
         let subscribed = ENGINE.snapshot_and_subscribe(table, who(call), wishes);
@@ -272,6 +273,7 @@ impl Commits<'_> {
 
     /// Adds the commit, which is complete.
     fn end(&mut self) {
+        // A commit with a single event is shown without a list.
         let events = match self.events[..] {
             [] => return,
             [one] => one,

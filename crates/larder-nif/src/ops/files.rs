@@ -83,6 +83,7 @@ pub fn load_table(call: &Call<'_>) -> Reply {
         legacy_zero: options::legacy_zero(),
         new_atoms: tables::natural(call.args[2])?,
     };
+    // The loaded table belongs to the caller.
     owners::watch(call.env, call.self_pid());
     let begun = with_env(call.env, || {
         LoadJob::begin(&ENGINE, who(call), &path, options)
@@ -132,6 +133,7 @@ fn described(call: &Call<'_>, header: &Header) -> Word {
 
 /// {error, Why}, which the Erlang side expresses as `ets` does.
 fn failed(call: &Call<'_>, error: &FileError) -> Word {
+    // Each error has a name, and some have a detail.
     let why = match error {
         FileError::NotLarder => atoms::NOT_LARDER.word(),
         FileError::CutShort => atoms::CUT_SHORT.word(),

@@ -19,6 +19,7 @@ pub fn info(call: &Call<'_>) -> Reply {
 /// info_list(Table, Items) -> [Fact] | undefined.
 pub fn info_list(call: &Call<'_>) -> Reply {
     about(call, |table| {
+        // Facts in the order of the items. An unknown item is an error.
         let (mut facts, mut rest) = (Vec::new(), call.args[1]);
         while let Some((item, tail)) = layout::cell(rest) {
             facts.push(fact(call, table, item)?);
@@ -112,6 +113,7 @@ fn bounds(call: &Call<'_>, table: &Table) -> Word {
     let Some(bounds) = table.bounds() else {
         return atoms::FALSE.word();
     };
+    // Times first, which every bounded table has.
     let times = [time(bounds.ttl), time(bounds.idle)];
     let Some(limits) = bounds.limits else {
         return call.tuple(&times);
@@ -137,6 +139,7 @@ fn snapshot(call: &Call<'_>, table: &Table) -> Word {
     let Some(of) = table.snapshot_info() else {
         return atoms::FALSE.word();
     };
+    // The table may be gone while its snapshot stays.
     let source = table
         .snapshot_source()
         .map_or(atoms::UNDEFINED.word(), |source| {

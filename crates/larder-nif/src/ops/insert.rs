@@ -109,6 +109,7 @@ fn is_first_there(call: &Call<'_>, table: &Arc<Table>, list: Word) -> bool {
 /// been encoded yet.
 pub fn insert_more(call: &Call<'_>) -> Reply {
     let insertion = INSERTIONS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    // The stage is taken out, so that a slice which fails leaves no half of it.
     let stage = std::mem::replace(&mut *insertion.stage.lock(), Stage::Over);
     slice(
         call,

@@ -67,6 +67,7 @@ fn changes(list: Word, places: &mut Places) -> Option<usize> {
     let (mut rest, mut count) = (list, 0);
     while let Some((op, tail)) = layout::cell(rest) {
         let parts = layout::tuple(op)?;
+        // Without a value the key is removed.
         let has_value = match parts.len() {
             2 => false,
             3 => true,

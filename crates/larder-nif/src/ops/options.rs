@@ -49,6 +49,7 @@ pub type Heir = Option<(OwnerId, Term)>;
 /// is treated as no heir when the time comes.
 pub fn heir(call: &Call<'_>, parts: &[Word]) -> Result<Heir, Raise> {
     match parts {
+        // No heir, an heir without data, or an heir with data for its message.
         [none] if *none == atoms::NONE.word() => Ok(None),
         [pid] => Ok(Some((heir_id(call, *pid)?, Term::atom("none")))),
         [pid, data] => {
@@ -136,6 +137,7 @@ impl Parsed {
 
 fn plain(option: Word, options: &mut Options) -> Result<(), Raise> {
     let is = |known: Known| option == known.word();
+    // The defaults have no effect, even after other options.
     match () {
         _ if is(atoms::SET) || is(atoms::PROTECTED) => {}
         _ if is(atoms::ORDERED_SET) => options.kind = TableKind::OrderedSet,
@@ -271,6 +273,7 @@ pub fn index(call: &Call<'_>, entry: Word) -> Result<IndexDefinition, Raise> {
 
 /// Maps the elements of a list by `f`.
 fn list<R>(list: Word, f: impl FnMut(Word) -> Result<R, Raise>) -> Result<Vec<R>, Raise> {
+    // Elements are read one by one, so an error in one of them is found before an improper end.
     let mut rest = list;
     let elements = std::iter::from_fn(|| {
         let (head, tail) = layout::cell(rest)?;

@@ -25,6 +25,7 @@ pub fn rank(call: &Call<'_>) -> Reply {
 /// nth(Table, N) -> Object | none.
 pub fn nth(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
+        // An error of the table takes precedence over a bad number.
         answer(call, table, table.check_read(who(call)))?;
         let n = place(call.args[1])?;
         let mut object = atoms::NONE.word();
@@ -39,6 +40,7 @@ pub fn nth(call: &Call<'_>) -> Reply {
 /// count_range(Table, Low, High) -> Count.
 pub fn count_range(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
+        // Both keys are encoded to the stack, one inside the other.
         let count = with_key(call, table, call.args[1], |low| {
             with_key(call, table, call.args[2], |high| {
                 let counted = table.count_range_in(local, asker(call), low, high);

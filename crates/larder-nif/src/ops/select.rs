@@ -180,6 +180,7 @@ pub fn select_all(call: &Call<'_>) -> Reply {
         let who = who(call);
         // An error of the table takes precedence over one of the specification.
         answer(call, table, table.check_read(who))?;
+        // `at` is called if the key is bound, and `all` otherwise.
         let at = |point: Point<'_>| {
             let mut words = SmallVec::<[Word; 8]>::new();
             larder::with_local(|local| {
@@ -312,6 +313,7 @@ pub fn select_count(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
         answer(call, table, table.check_read(who))?;
+        // As in `select_all`.
         let at = |point: Point<'_>| {
             let count = larder::with_local(|local| table.count_point(local, who, point))?;
             Ok(call.int(count as i64))
@@ -339,6 +341,7 @@ fn delete(call: &Call<'_>, what: What) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
         answer(call, table, table.check_write(who))?;
+        // As in `select_all`.
         let at = |point: Point<'_>| {
             let count = larder::with_local(|local| table.delete_point(local, who, point))?;
             Ok(call.int(count as i64))
@@ -464,6 +467,7 @@ fn run(
     found: Word,
     budget: &mut Budget,
 ) -> Result<Ended, larder::Error> {
+    // The surroundings, such as `self()`, were read by the first slice.
     let context = scan.around.context();
     let mut job = scan.job.lock();
     let (step, count) = match &mut *job {
@@ -622,6 +626,7 @@ fn some<J: ResultJob>(
         ScanStep::Limit => next(job).unwrap_or(atoms::END_OF_TABLE.word()),
         ScanStep::Done => atoms::END_OF_TABLE.word(),
     };
+    // All in one slice: the list is in order.
     if found == layout::NIL {
         if words.is_empty() && next == atoms::END_OF_TABLE.word() {
             return Ok(Ended::Result(next));

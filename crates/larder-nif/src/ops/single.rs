@@ -146,6 +146,7 @@ pub fn delete_object(call: &Call<'_>) -> Reply {
 /// `delete_object`, once its table is known.
 #[inline(never)]
 pub(super) fn delete_object_of(call: &Call<'_>, table: &Arc<Table>, local: &mut Local) -> Reply {
+    // In a set, an object with containers is compared in place. Encoding it would take longer.
     let elements = layout::tuple(call.args[1]).unwrap_or(&[]);
     if table.kind().is_unique() && elements.len() >= table.keypos() && has_containers(elements) {
         return delete_compared(call, table, local, elements);

@@ -72,6 +72,7 @@ pub static DIFFS: Registered<Diff> = Registered::new();
 pub fn diff(call: &Call<'_>) -> Reply {
     let old = tables::get(call, call.args[0])?;
     let new = tables::get(call, call.args[1])?;
+    // Both must be snapshots, and readable.
     for table in [&old, &new] {
         answer(call, table, table.check_read(who(call)))?;
         if !table.is_snapshot() {
@@ -84,6 +85,7 @@ pub fn diff(call: &Call<'_>) -> Reply {
         job => Mutex::new(answer(call, &old, job)?),
     };
     let diff = Diff { old, job };
+    // Often one slice is enough. Otherwise the job becomes a resource.
     match slice(call, &diff, layout::NIL)? {
         (Step::Done, found) => Ok(found),
         (Step::More, found) => {

@@ -109,6 +109,7 @@ impl Terms for Words {
 
     #[inline]
     fn look(&self, word: Word) -> Look<Word> {
+        // The most frequent kinds come first.
         if let Some((head, tail)) = layout::cell(word) {
             return Look::Cell(head, tail);
         }
@@ -147,6 +148,7 @@ impl Terms for Words {
     }
 
     fn write(&self, word: Word, out: &mut Vec<u8>) -> bool {
+        // A term with handles can't be part of a template, whose bytes may be kept.
         let mut buffer = TermBuf::default();
         let written = buffer.encode(|out| encode::term(self.0, word, out));
         match buffer.term().filter(|term| !term.has_handles()) {
@@ -300,6 +302,7 @@ impl Thread {
     /// Compiles a specification as a whole, with its constants.
     #[cold]
     fn whole(&mut self, env: *mut Env, word: Word, what: What) -> Result<Program, Raise> {
+        // The term is only needed while it is compiled.
         let mut buffer = TermBuf::default();
         buffer
             .encode(|out| encode::term(env, word, out))
@@ -367,6 +370,7 @@ pub fn parameters(call: &Call<'_>) -> Reply {
 /// prepare_fault(Spec) -> none | binary() | {Clause, binary()}: why prepare/1 refuses a
 /// specification, and the clause that is wrong, counted from 1.
 pub fn prepare_fault(call: &Call<'_>) -> Reply {
+    // A specification that compiles has no fault.
     let Err(error) = prepared(call, call.args[0])? else {
         return Ok(atoms::NONE.word());
     };
@@ -424,6 +428,7 @@ pub fn run(call: &Call<'_>) -> Reply {
 /// test(Tuple, Spec) -> {ok, Result} | false: runs a specification on a term.
 pub fn test(call: &Call<'_>) -> Reply {
     let program = program(call, call.args[1], None)?;
+    // The row is encoded as a stored term would be.
     let row = taken(call, call.args[0])?;
     let around = Surroundings::new(call, &program)?;
     let mut scratch = Scratch::default();

@@ -32,6 +32,7 @@ pub static TRANSACTIONS: Registered<Running> = Registered::new();
 /// transaction has failed so often that others must wait for it.
 pub fn begin(call: &Call<'_>) -> Reply {
     let tables = tables::get_all(call, call.args[0], |_| Ok(()))?;
+    // An urgent transaction takes its turn before it begins.
     let turn = if call.args[1] == atoms::TRUE.word() {
         Turn::take()
     } else {
@@ -61,6 +62,7 @@ pub fn begin(call: &Call<'_>) -> Reply {
 /// The exception for an error of the engine about some tables. Each of the tables may be what is in
 /// the way of the call.
 pub(super) fn refused(call: &Call<'_>, tables: &[Arc<Table>], error: &Error) -> Raise {
+    // If one of the tables is only busy, the call is repeated.
     for table in tables {
         if let Raise::Again = tables::refused(call, table, error) {
             return Raise::Again;

@@ -186,6 +186,7 @@ const FIRST_CHUNK: usize = 16;
 /// table has changed since the last one was read.
 pub fn fold_next(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
+        // The chunk grows while nothing changes, and is a single object otherwise.
         let count = if table.is_unchanged(stamp(call.args[3])?) {
             (4 * natural(call.args[4])?).min(CHUNK)
         } else {

@@ -396,6 +396,7 @@ fn read_elements(ops: Word, given: &mut ElementOps) -> usize {
 #[inline(always)]
 fn note_element(given: &mut ElementOps, op: Word) {
     const LAST: usize = 8;
+    // A malformed operation is recorded as one, and reported in its turn.
     let (place, value) = match layout::tuple(op) {
         Some(&[place, value]) => (position(place).unwrap_or(NO_PLACE), value),
         _ => (NO_PLACE, layout::NIL),

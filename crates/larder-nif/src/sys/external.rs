@@ -61,6 +61,7 @@ pub fn atom_at(etf: &[u8], at: usize) -> Option<(String, usize)> {
 
 /// Reads a reference: the name and the creation of its node, and its numbers.
 pub fn parse_reference(etf: &[u8]) -> Option<(String, u32, ReferenceNumbers)> {
+    // The tag of references with numbers of 32 bits.
     if etf.get(1) != Some(&90) {
         return None;
     }

@@ -113,6 +113,7 @@ pub fn answer<R>(
 #[cold]
 pub fn refused(call: &Call<'_>, table: &Arc<Table>, error: &Error) -> Raise {
     match error {
+        // Help first, so that the call has a chance when it is repeated.
         Error::Busy => {
             table.help_batch(&mut Budget::slice());
             Raise::Again

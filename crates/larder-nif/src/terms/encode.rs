@@ -375,6 +375,7 @@ impl<'p> Writer<'p> {
 
     #[inline(never)]
     fn fun(&mut self, word: Word, depth: u32) -> Written {
+        // A fun whose code can't be read here is written by the official functions.
         let Some(code) = funs::code(self.env, word) else {
             return self.official(word);
         };
@@ -416,6 +417,7 @@ impl<'p> Writer<'p> {
     /// Writes a large map in the order of the emulator's tree, with the tree's shape.
     #[inline(never)]
     fn tree(&mut self, word: Word, depth: u32) -> Written {
+        // The layout of trees wasn't verified.
         let Some(tree) = trees::read(word) else {
             return self.official(word);
         };
@@ -458,6 +460,7 @@ impl<'p> Writer<'p> {
     /// Writes the head of a container and returns its children, which are to be written next. For
     /// any other term writes nothing and returns `None`.
     fn children(&mut self, word: Word) -> Result<Option<Vec<Word>>, Unreadable> {
+        // A list, a tuple, or a boxed term with children.
         if layout::is_cell(word) {
             let (count, tail) = list_length(word);
             // The tail is known only at the end, but the head comes first. So the list is walked
@@ -509,6 +512,7 @@ impl<'p> Writer<'p> {
     #[inline(never)]
     fn official(&mut self, word: Word) -> Written {
         let mut bytes = Vec::new();
+        // It is encoded to a buffer of its own, in this writer's mode.
         let mut enc = Encoder::new(&mut bytes, self.mode);
         let kept = official::encode(self.env, word, &mut enc);
         self.handles.set(self.handles.get() | enc.has_handles());

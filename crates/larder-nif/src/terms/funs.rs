@@ -101,6 +101,7 @@ fn is_known(entry: Word) -> bool {
 fn head_of(term: TermRef<'_>) -> Option<usize> {
     match term.view() {
         View::Fun(fun) => {
+            // The free variables are at the end of the encoding.
             let free: usize = fun.free().map(|term| term.bytes().len()).sum();
             Some(term.bytes().len() - free)
         }

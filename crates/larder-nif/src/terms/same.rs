@@ -19,6 +19,7 @@ const DEPTH: u32 = 64;
 
 /// Whether a tuple with these elements is identical to a stored object.
 pub fn object(env: *mut Env, elements: &[Word], stored: &ObjectView<'_>) -> bool {
+    // The key is stored apart from the other elements. Each run is consumed as it is compared.
     let (mut key, mut others) = (Run(stored.key().bytes()), Run(stored.others_bytes()));
     elements.len() == stored.arity()
         && elements.iter().enumerate().all(|(i, &word)| {
@@ -58,6 +59,7 @@ impl<'t> Run<'t> {
     }
 
     fn begins_with_list(&mut self, env: *mut Env, word: Word, depth: u32) -> bool {
+        // A list without its head has no elements to compare.
         let proper = self.head(LIST);
         let Some(count) = proper.or_else(|| self.head(ILIST)) else {
             return false;

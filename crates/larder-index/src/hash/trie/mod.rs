@@ -168,6 +168,8 @@ impl Trie {
 
     /// The nodes on the path to a leaf whose lock the caller holds.
     pub(super) fn path<'g>(&self, hash: u64, guard: &'g Guard) -> TriePath<'g> {
+        // The leaf is locked, so one of the two roots leads to it. If the root is being replaced, a
+        // slot may have moved between the two loads, and then both are tried again.
         loop {
             for root in [&self.root, &self.old] {
                 if let Some(path) = path_from(root, hash, guard) {

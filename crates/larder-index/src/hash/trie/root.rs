@@ -79,6 +79,7 @@ fn addresses(slots: &[TrieSlot]) -> SmallVec<[TrieAddress; 32]> {
 /// The address that replaces some slots: their common address if all are equal, otherwise a new
 /// node that has them.
 fn joined(shared: &Shared, slots: &[TrieAddress], bits: u32) -> TrieAddress {
+    // Slots that are all equal need no node.
     if slots.iter().all(|&address| address == slots[0]) {
         return slots[0];
     }

@@ -369,6 +369,7 @@ fn open<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> (Open, Reader<'b>) {
 
 /// Decodes a term of a rarer kind without children into a slot.
 fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
+    // Empty containers have no children, and are made at once.
     let (word, behind) = match input.byte(0) {
         tag @ (TUPLE | MAP) => (Some(empty(heap.env(), tag)), input.behind(2)),
         REF => reference(heap, input),
@@ -379,6 +380,7 @@ fn leaf<'b>(heap: &Heap, input: Reader<'b>, place: Slot) -> Reader<'b> {
         BITS => bits(heap, input),
         _ => (None, input),
     };
+    // Its layout wasn't verified, or it isn't one that can be made in place.
     let Some(word) = word else {
         return official(heap, input, place);
     };

@@ -86,6 +86,7 @@ impl<'b> Reader<'b> {
     pub fn varint(self, ahead: usize) -> (u64, Self) {
         let mut input = self.behind(ahead);
         let (mut n, mut shift) = (0, 0);
+        // Group by group, the lowest first.
         loop {
             let byte = input.byte(0);
             n |= u64::from(byte & 0x7F) << shift;

@@ -146,6 +146,7 @@ impl<'p> Row<'p> {
     #[cold]
     fn keep_exact(&mut self, word: Word) -> Written {
         let Row { key, value } = self;
+        // Binaries of the key are in the index key in any case. Here they are written inline, too.
         let mode = std::mem::replace(&mut value.mode, Mode::Anchored);
         value.term(word)?;
         value.mode = mode;
