@@ -2,8 +2,8 @@
 //! unless its first byte is odd.
 
 use larder::api::Larder;
-use larder::file::{read_header, LoadJob, LoadOptions, SaveJob, SaveOptions};
-use larder::{Budget, Direction, Output, OwnerId, Step, Table};
+use larder::host::{read_header, LoadJob, LoadOptions, SaveJob, SaveOptions};
+use larder::host::{Budget, Direction, Output, OwnerId, Step, Table};
 use larder_matchspec::Context;
 use larder_term::{term, Encoder, Mode, NodeName, Term};
 use sha2::{Digest, Sha256};

@@ -10,7 +10,7 @@ use crate::handles::{self, with_other, Handle};
 use crate::item::Item;
 use crate::wire::Reply;
 use larder::api::{Larder, MatchSpec, Snapshot};
-use larder::{Error, FeedEvent, Subscription, Told, Wishes};
+use larder::host::{Error, FeedEvent, Subscription, Told, Wishes};
 use larder_matchspec::Context;
 use larder_term::{atoms, Term};
 use std::collections::VecDeque;
@@ -99,7 +99,7 @@ impl Handle {
     }
 }
 
-fn open_snapshot(taken: Arc<larder::Table>, larder: &Larder) -> Result<i64, Failure> {
+fn open_snapshot(taken: Arc<larder::host::Table>, larder: &Larder) -> Result<i64, Failure> {
     handles::open(Handle::of_snapshot(Snapshot::of_engine(taken, larder)?))
 }
 

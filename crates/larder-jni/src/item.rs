@@ -1,7 +1,7 @@
 //! Keys and values: integers of 64 bits, and bytes, which are binaries in a table.
 
 use crate::failure::Failure;
-use larder::{Stored, Table};
+use larder::host::{Stored, Table};
 use larder_term::object::{ObjectBuf, ObjectEncoder, ObjectView};
 use larder_term::{order_key, Encoder, Term, TermRef};
 use std::cell::Cell;

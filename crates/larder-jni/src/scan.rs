@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::handles::Handle;
 use crate::item::Item;
-use larder::{Budget, Direction, Output, ScanStep, SelectJob};
+use larder::host::{Budget, Direction, Output, ScanStep, SelectJob};
 use larder_matchspec::Context;
 use larder_term::object::ObjectView;
 use larder_term::{atoms, Term, TermRef};

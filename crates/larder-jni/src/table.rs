@@ -3,7 +3,7 @@
 use crate::failure::Failure;
 use crate::handles::Handle;
 use crate::item::{long_of, with_row, write_row, Item};
-use larder::{with_local, Budget, Decision, Error, ObjectList, Step, Stored, TimeLeft};
+use larder::host::{with_local, Budget, Decision, Error, ObjectList, Step, Stored, TimeLeft};
 use larder_term::object::ObjectBuf;
 
 impl Handle {

@@ -2,7 +2,7 @@
 //! `cargo run --release -p larder --example speed`.
 
 use larder::api::{Larder, Table};
-use larder::Budget;
+use larder::host::Budget;
 use larder_term::object::ObjectBuf;
 use larder_term::{term, Term};
 use std::hint::black_box;
@@ -78,7 +78,7 @@ fn main() {
         );
         let scan = start.elapsed().as_nanos() / N as u128;
         let range = if ordered { range_by_guards(&t) } else { 0 };
-        let counter = larder::CounterOp::new(2, 1.into());
+        let counter = larder::host::CounterOp::new(2, 1.into());
         let mut out = Vec::new();
         let start = Instant::now();
         for key in &keys {

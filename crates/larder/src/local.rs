@@ -82,9 +82,10 @@ impl Local {
         self.epoch.pin()
     }
 
-    /// Whether the last answer of [`Table::step_to_key`](crate::Table::step_to_key) or
-    /// [`Table::step_on`](crate::Table::step_on) on this thread showed its key as this number,
-    /// which is not 0. In that case `step_on` can continue from there, if the table is the same.
+    /// Whether the last answer of [`Table::step_to_key`](crate::host::Table::step_to_key) or
+    /// [`Table::step_on`](crate::host::Table::step_on) on this thread showed its key as this
+    /// number, which is not 0. In that case `step_on` can continue from there, if the table is the
+    /// same.
     #[inline(always)]
     pub fn has_shown(&self, number: u64) -> bool {
         self.read_ahead.has_shown(number)

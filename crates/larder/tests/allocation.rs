@@ -11,8 +11,8 @@
 //! times as many n; all of them are looked at when that is enough.
 
 use larder::api::{Larder, Table};
-use larder::file::{LoadJob, LoadOptions, SaveJob, SaveOptions};
-use larder::{Budget, Error, Step};
+use larder::host::{Budget, Error, Step};
+use larder::host::{LoadJob, LoadOptions, SaveJob, SaveOptions};
 use larder_term::{term, NodeName, Term};
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::path::{Path, PathBuf};

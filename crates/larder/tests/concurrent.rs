@@ -1,7 +1,7 @@
 //! Many threads at once: what must hold whatever they do.
 
 use larder::api::{Larder, Table};
-use larder::{Budget, Error, ObjectList, Step};
+use larder::host::{Budget, Error, ObjectList, Step};
 use larder_term::object::ObjectBuf;
 use larder_term::{term, Term};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -410,7 +410,7 @@ fn owners_may_end_at_any_step() {
     let engine = larder.engine();
     for round in 0..200u64 {
         let (a, b) = (engine.register(), engine.register());
-        let mut options = larder::Options::new(larder_term::Atom::new("t"));
+        let mut options = larder::host::Options::new(larder_term::Atom::new("t"));
         options.access = larder::Access::Public;
         options.heir = Some((b, term!(data)));
         let t = engine.create(options, a).unwrap();
@@ -444,7 +444,7 @@ fn a_table_that_is_passed_on_is_among_all_tables() {
     let engine = larder.engine();
     let done = AtomicBool::new(false);
     let first = engine.register();
-    let options = larder::Options::new(larder_term::Atom::new("t"));
+    let options = larder::host::Options::new(larder_term::Atom::new("t"));
     let stays = engine.create(options, first).unwrap();
     thread::scope(|s| {
         s.spawn(|| {

@@ -6,7 +6,7 @@ mod kinds;
 use changes::change;
 use kinds::{table, KINDS};
 use larder::api::{Commit, Event, Feed, FeedOptions, Larder, Table};
-use larder::{Error, Outcome};
+use larder::host::{Error, Outcome};
 use larder_term::{term, Term};
 use larder_testing::random::Random;
 use std::collections::BTreeMap;

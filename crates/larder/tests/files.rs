@@ -1,8 +1,8 @@
 //! Tables in files: round trips, and every way in which a file can be bad.
 
 use larder::api::{Larder, Table};
-use larder::file::{read_header, LoadJob, LoadOptions, SaveJob, SaveOptions};
-use larder::{Budget, Concurrency, Error, FileError, ObjectList, Options, Step, TableKind};
+use larder::host::{read_header, LoadJob, LoadOptions, SaveJob, SaveOptions};
+use larder::host::{Budget, Concurrency, Error, FileError, ObjectList, Options, Step, TableKind};
 use larder_term::object::ObjectBuf;
 use larder_term::{term, Atom, NodeName, Term};
 use std::fs;
@@ -52,7 +52,7 @@ fn load(
     path: &Path,
     verify: bool,
     budget: u32,
-) -> Result<Arc<larder::Table>, Error> {
+) -> Result<Arc<larder::host::Table>, Error> {
     let options = LoadOptions {
         verify,
         node: NodeName::NONE,
@@ -64,7 +64,7 @@ fn load(
     Ok(Arc::clone(job.table()))
 }
 
-fn rows(table: &Arc<larder::Table>) -> Vec<Term> {
+fn rows(table: &Arc<larder::host::Table>) -> Vec<Term> {
     let nobody = term!(nobody);
     let context = larder_matchspec::Context {
         self_pid: nobody.as_ref(),
@@ -75,7 +75,7 @@ fn rows(table: &Arc<larder::Table>) -> Vec<Term> {
         .each(table.owner(), larder::Direction::Forward)
         .unwrap();
     job.step(&mut Budget::unlimited(), &context, &mut |output| {
-        if let larder::Output::Object(object) = output {
+        if let larder::host::Output::Object(object) = output {
             rows.push(Term::build(|enc| object.encode(enc)).unwrap());
         }
     })

@@ -2,7 +2,7 @@
 //! indexes, all four types.
 
 use larder::api::{Index, Larder, Table};
-use larder::{Budget, Error, IndexDefinition, IndexOn, PlanKind, Step};
+use larder::host::{Budget, Error, IndexDefinition, IndexOn, PlanKind, Step};
 use larder_term::{term, Atom, Term};
 use larder_testing::environment::{seed, times};
 use larder_testing::mix;

@@ -10,7 +10,7 @@ mod versions;
 
 use histories::table;
 use larder::api::{Event, FeedOptions, Larder, Table};
-use larder::{structures, FixTime, Options, OwnerId, TableKind};
+use larder::host::{structures, FixTime, Options, OwnerId, TableKind};
 use larder_index::sync::{plant, Fault};
 use larder_index::{Direction, Quarantine};
 use larder_term::{term, Atom, Term};

@@ -1,7 +1,7 @@
 //! Nothing is left behind. One test, so that nothing else counts meanwhile.
 
 use larder::api::Larder;
-use larder::{with_local, Budget, Decision, FixTime, ObjectList, Options, Step, Table};
+use larder::host::{with_local, Budget, Decision, FixTime, ObjectList, Options, Step, Table};
 use larder_term::object::ObjectBuf;
 use larder_term::{blob, term, Atom, Term};
 use std::sync::Arc;

@@ -2,7 +2,7 @@
 //! plain and compressed, fixed or not.
 
 use larder::api::{Larder, Table};
-use larder::{Error, FixTime};
+use larder::host::{Error, FixTime};
 use larder_term::{term, Term};
 use proptest::prelude::*;
 use std::cmp::Ordering;

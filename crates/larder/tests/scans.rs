@@ -1,7 +1,7 @@
 //! Select, count, delete, take and replace, over every type of table.
 
 use larder::api::{Larder, Table};
-use larder::{Budget, Direction, Error, Output, ScanStep, Step};
+use larder::host::{Budget, Direction, Error, Output, ScanStep, Step};
 use larder_matchspec::{Context, Program};
 use larder_term::{atoms, term, text, Term};
 use std::time::Duration;
@@ -385,7 +385,7 @@ fn slices_without_order_meet_what_stays_exactly_once() {
                 };
                 open.1 = open.1 && {
                     let step = count.step(&mut budget(), &Context::none());
-                    step.unwrap() == larder::Step::More
+                    step.unwrap() == larder::host::Step::More
                 };
                 // Others come, and go again.
                 let others = (0..units as i64 / 2 + 1).map(|i| STAY + 1000 * turn + i);
@@ -405,7 +405,9 @@ fn slices_without_order_meet_what_stays_exactly_once() {
             assert_eq!(count.count(), STAY as u64, "{kind} {units}");
             let mut delete = table.select_delete(owner, test.clone()).unwrap();
             let budget = || Budget::new(units, Duration::from_secs(9));
-            while delete.step(&mut budget(), &Context::none()).unwrap() == larder::Step::More {}
+            while delete.step(&mut budget(), &Context::none()).unwrap() == larder::host::Step::More
+            {
+            }
             assert_eq!(delete.count(), STAY as u64, "{kind} {units}");
             t.clear().unwrap();
         }
@@ -454,7 +456,7 @@ fn continuations_outlive_the_objects() {
             .select(table.owner(), program.clone(), way, Some(2))
             .unwrap();
         let mut found = 0;
-        let mut step = |job: &mut larder::SelectJob| {
+        let mut step = |job: &mut larder::host::SelectJob| {
             let mut budget = Budget::new(100, Duration::from_secs(1));
             let step = job.step(&mut budget, &ctx, &mut |_| found += 1).unwrap();
             (step, found)

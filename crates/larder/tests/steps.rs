@@ -1,7 +1,7 @@
 //! Going on and on from key to key, while the table stays as it is and while it changes.
 
 use larder::api::{Larder, Table};
-use larder::{with_local, Direction};
+use larder::host::{with_local, Direction};
 use larder_term::{term, Term};
 use larder_testing::environment::times;
 use proptest::prelude::*;

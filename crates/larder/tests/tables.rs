@@ -1,7 +1,7 @@
 //! Tables as a whole: names, rights, owners, heirs, fixation, info, and what is left when they are
 //! gone.
 
-use larder::{
+use larder::host::{
     Access, Engine, Error, FixTime, Host, NewRow, NoHost, Options, OwnerId, Slot, Table, TableId,
     TableKind,
 };

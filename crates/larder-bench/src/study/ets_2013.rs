@@ -21,7 +21,7 @@ pub const STUDY: Plan = Plan {
     name: "ets-2013",
     title: "Throughput of one table by threads: releases, locks, reader groups, structures",
     source: "D. Klaftenegger, K. Sagonas, K. Winblad, \"On the Scalability of the Erlang Term Storage\", Erlang Workshop 2013",
-    about: "Tables of the engine (larder::Table), rows {K, V}, worked on by threads of a Rust program, one a core. The releases of OTP are built from \
+    about: "Tables of the engine (larder::host::Table), rows {K, V}, worked on by threads of a Rust program, one a core. The releases of OTP are built from \
             Larder's own structures and locks; peers are maps from u64 to u64 in their own crates (feature `peers`), without rows to encode.",
     quick_seconds: 55.0,
     run,
@@ -503,7 +503,7 @@ fn found(
         // The key is encoded each time, as a host does it.
         bytes.clear();
         larder_term::Encoder::new(&mut bytes, larder_term::Mode::Inline).int(key);
-        let there = |table: &larder::Table| table.member(who, &bytes);
+        let there = |table: &larder::host::Table| table.member(who, &bytes);
         // Only the way to the table differs.
         let met = match way {
             Access::Handle => there(tables[at].engine_table()),

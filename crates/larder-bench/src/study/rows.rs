@@ -5,7 +5,7 @@
 use crate::maps::peers::{Hand, Next, Shared};
 use crate::result::{Failure, Outcome};
 use larder::api::{Larder, Table};
-use larder::{with_local, Budget, CounterOp, Error, Step, StructureValue, TableKind};
+use larder::host::{with_local, Budget, CounterOp, Error, Step, StructureValue, TableKind};
 use larder_index::Direction;
 use larder_matchspec::{Context, Program};
 use larder_term::number::Number;
@@ -200,9 +200,9 @@ impl Rows for EngineRows {
 
 /// A thread's way to a table, which may forget some of the keys that it is given.
 pub(super) struct EngineHand<'t, const FORGETS: bool = false> {
-    pub(super) table: &'t Arc<larder::Table>,
+    pub(super) table: &'t Arc<larder::host::Table>,
     arity: usize,
-    pub(super) who: larder::OwnerId,
+    pub(super) who: larder::host::OwnerId,
     object: ObjectBuf,
     pub(super) key: Vec<u8>,
     pub(super) exact: TermBuf,
@@ -316,7 +316,7 @@ impl<const FORGETS: bool> Hand for EngineHand<'_, FORGETS> {
                 &self.key,
                 ops,
                 None,
-                (&mut sum, &mut larder::Sorted),
+                (&mut sum, &mut larder::host::Sorted),
             )
         });
         match (done, sum) {

@@ -8,8 +8,8 @@ use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
 use crate::tables::{self, answer, who};
 use crate::terms::atoms;
-use larder::FixTime;
-use larder::{Access, Error, Evict, Table};
+use larder::host::FixTime;
+use larder::host::{Access, Error, Evict, Table};
 use larder_term::Atom;
 use std::sync::Arc;
 

@@ -23,7 +23,7 @@ use crate::layout;
 use crate::sys::*;
 use crate::tables::{self, owners::ENGINE, who};
 use crate::terms::atoms;
-use larder::{with_local, Local, Outcome, Table, Turn};
+use larder::host::{with_local, Local, Outcome, Table, Turn};
 use smallvec::SmallVec;
 use std::ops::Range;
 use std::sync::Arc;

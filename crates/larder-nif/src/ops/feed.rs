@@ -20,7 +20,7 @@ use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
 use crate::tables::{self, answer, natural, who};
 use crate::terms::{atoms, decode};
-use larder::{Error, FeedEvent, Subscription, Table, Told, Waker, Wishes};
+use larder::host::{Error, FeedEvent, Subscription, Table, Told, Waker, Wishes};
 use larder_matchspec::Program;
 use larder_term::object::ObjectView;
 use parking_lot::{Condvar, Mutex};

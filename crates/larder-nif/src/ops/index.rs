@@ -9,7 +9,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, who};
 use crate::terms::atoms;
 use crate::terms::decode;
-use larder::{IndexDefinition, IndexInfo, IndexOn, PlanKind};
+use larder::host::{IndexDefinition, IndexInfo, IndexOn, PlanKind};
 use larder_matchspec::Program;
 use larder_term::Atom;
 

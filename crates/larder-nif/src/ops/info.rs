@@ -7,7 +7,7 @@ use crate::sys::callback::with_env;
 use crate::sys::*;
 use crate::tables::{self, owners, owners::ENGINE};
 use crate::terms::atoms::{self, Known};
-use larder::{Access, Concurrency, Evict, Fixed, OwnerId, Table, TableKind};
+use larder::host::{Access, Concurrency, Evict, Fixed, OwnerId, Table, TableKind};
 use std::sync::Arc;
 
 /// info(Table, Item) -> Fact | undefined. `undefined` if the table doesn't exist, whatever the item

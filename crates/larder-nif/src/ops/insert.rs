@@ -18,7 +18,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, asker, who};
 use crate::terms::atoms;
 use crate::terms::encode::{stack_bytes, Row};
-use larder::{Budget, ListJob, ObjectList, Step, Table};
+use larder::host::{Budget, ListJob, ObjectList, Step, Table};
 use larder_term::object::outside_bytes;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ fn is_first_there(call: &Call<'_>, table: &Arc<Table>, list: Word) -> bool {
     };
     // This look-up is the instant at which the call takes effect.
     let found = with_key(call, table, key, |key| {
-        Ok(larder::with_local(|local| {
+        Ok(larder::host::with_local(|local| {
             table.member_in(local, asker(call), key)
         }))
     });

@@ -12,7 +12,7 @@ use crate::layout::{self, NIL};
 use crate::sys::*;
 use crate::tables::{self, answer, asker};
 use crate::terms::{atoms, decode};
-use larder::{KeyList, Local, Stored, Table, TOGETHER};
+use larder::host::{KeyList, Local, Stored, Table, TOGETHER};
 use smallvec::SmallVec;
 use std::sync::Arc;
 

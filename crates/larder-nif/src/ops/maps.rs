@@ -9,7 +9,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, asker, who};
 use crate::terms::atoms;
 use crate::terms::encode::{self, Unreadable};
-use larder::{Error, MapOp};
+use larder::host::{Error, MapOp};
 use larder_term::{TermBuf, TermRef};
 use smallvec::SmallVec;
 

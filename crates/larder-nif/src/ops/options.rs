@@ -6,7 +6,7 @@ use crate::sys::*;
 use crate::tables::owners;
 use crate::terms::atoms::{self, Known};
 use crate::terms::encode;
-use larder::{
+use larder::host::{
     Access, Concurrency, Evict, IndexDefinition, IndexOn, Limits, Options, OwnerId, StructureValue,
     TableKind,
 };

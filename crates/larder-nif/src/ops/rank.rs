@@ -30,7 +30,7 @@ pub fn nth(call: &Call<'_>) -> Reply {
         let n = place(call.args[1])?;
         let mut object = atoms::NONE.word();
         let visit =
-            |stored: larder::Stored<'_>| object = decode::object(&call.heap, &stored.view());
+            |stored: larder::host::Stored<'_>| object = decode::object(&call.heap, &stored.view());
         answer(call, table, table.nth_in(local, asker(call), n, visit))?;
         report(call, local);
         Ok(object)

@@ -26,7 +26,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, natural, who};
 use crate::terms::atoms;
 use crate::terms::decode;
-use larder::{
+use larder::host::{
     Budget, CountJob, DeleteJob, Direction, IndexBuild, IndexJob, Output, Point, ReplaceJob,
     ScanStep, SelectJob, Step, Table, TableKind, TakeJob,
 };
@@ -183,7 +183,7 @@ pub fn select_all(call: &Call<'_>) -> Reply {
         // `at` is called if the key is bound, and `all` otherwise.
         let at = |point: Point<'_>| {
             let mut words = SmallVec::<[Word; 8]>::new();
-            larder::with_local(|local| {
+            larder::host::with_local(|local| {
                 table.select_point(local, who, point, &mut |output| {
                     words.push(word(call, &output));
                 })
@@ -259,7 +259,7 @@ fn some_at(
     limit: usize,
 ) -> Result<Option<Word>, larder::Error> {
     let mut words = SmallVec::<[Word; 8]>::new();
-    larder::with_local(|local| {
+    larder::host::with_local(|local| {
         table.select_point(local, who(call), point, &mut |output| {
             // One more than the limit shows that there are too many. Others needn't be made.
             if words.len() <= limit {
@@ -315,7 +315,7 @@ pub fn select_count(call: &Call<'_>) -> Reply {
         answer(call, table, table.check_read(who))?;
         // As in `select_all`.
         let at = |point: Point<'_>| {
-            let count = larder::with_local(|local| table.count_point(local, who, point))?;
+            let count = larder::host::with_local(|local| table.count_point(local, who, point))?;
             Ok(call.int(count as i64))
         };
         let all = |program, around| {
@@ -343,7 +343,7 @@ fn delete(call: &Call<'_>, what: What) -> Reply {
         answer(call, table, table.check_write(who))?;
         // As in `select_all`.
         let at = |point: Point<'_>| {
-            let count = larder::with_local(|local| table.delete_point(local, who, point))?;
+            let count = larder::host::with_local(|local| table.delete_point(local, who, point))?;
             Ok(call.int(count as i64))
         };
         let all = |program, around| {
@@ -363,7 +363,7 @@ pub fn select_take(call: &Call<'_>) -> Reply {
         answer(call, table, table.check_write(who))?;
         let at = |point: Point<'_>| {
             let mut words = SmallVec::<[Word; 8]>::new();
-            larder::with_local(|local| {
+            larder::host::with_local(|local| {
                 table.take_point(local, who, point, &mut |output| {
                     words.push(word(call, &output));
                 })
@@ -388,7 +388,7 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
             return Err(Raise::Cause(atoms::TABLE_TYPE));
         }
         let at = |point: Point<'_>| {
-            let count = larder::with_local(|local| table.replace_point(local, who, point))?;
+            let count = larder::host::with_local(|local| table.replace_point(local, who, point))?;
             Ok(call.int(count as i64))
         };
         let all = |program, around| {

@@ -9,7 +9,7 @@ use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{stack_bytes, Row, Writer};
 use crate::terms::same;
-use larder::{Error, Local, Stored, Table};
+use larder::host::{Error, Local, Stored, Table};
 use larder_term::object::{outside_bytes, ObjectRef, ObjectView};
 use larder_term::{Mode, TermRef};
 use smallvec::SmallVec;

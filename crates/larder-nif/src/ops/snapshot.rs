@@ -9,7 +9,7 @@ use crate::sys::*;
 use crate::tables::owners::{self, ENGINE};
 use crate::tables::{self, answer, who};
 use crate::terms::{atoms, decode};
-use larder::{Budget, DiffJob, Difference, Error, Step, Table};
+use larder::host::{Budget, DiffJob, Difference, Error, Step, Table};
 use parking_lot::Mutex;
 use std::sync::Arc;
 

@@ -21,7 +21,7 @@ use crate::sys::*;
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Unreadable, Writer};
-use larder::Budget;
+use larder::host::Budget;
 use larder_matchspec::{
     compile_pattern, Class, Code, CompileError, Context, Fault, Found, Look, Outcome, Pattern,
     Prepared, Program, Scratch, Template, Terms, Value, Values, LONGEST_PLAIN,

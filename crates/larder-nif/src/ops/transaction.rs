@@ -10,7 +10,7 @@ use crate::resource::Registered;
 use crate::sys::*;
 use crate::tables::{self, owners::ENGINE, who};
 use crate::terms::atoms;
-use larder::{Error, Outcome, Table, Transaction, Turn};
+use larder::host::{Error, Outcome, Table, Transaction, Turn};
 use parking_lot::Mutex;
 use std::sync::Arc;
 

@@ -8,7 +8,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::terms::atoms;
 use crate::terms::decode;
-use larder::{Direction, Error, Local, Slot, Stamp, Stored, StoredKey, Table};
+use larder::host::{Direction, Error, Local, Slot, Stamp, Stored, StoredKey, Table};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::sync::Arc;

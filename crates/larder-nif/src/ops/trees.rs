@@ -4,7 +4,7 @@ use crate::call::Call;
 use crate::sys::*;
 use crate::terms::decode;
 use crate::terms::encode;
-use larder::{MapHost, Pair};
+use larder::host::{MapHost, Pair};
 use larder_term::{Mode, TermBuf, TermRef};
 
 /// The emulator, as the engine uses it to change large maps.

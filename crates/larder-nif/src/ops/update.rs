@@ -15,7 +15,7 @@ use crate::tables::{self, answer, asker, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Row, Unreadable, Writer};
-use larder::{CounterOp, Error, Local, MapHost, Sums, Table};
+use larder::host::{CounterOp, Error, Local, MapHost, Sums, Table};
 use larder_term::number::Number;
 use larder_term::object::ObjectRef;
 use larder_term::{Mode, Term, TermBuf, TermRef};

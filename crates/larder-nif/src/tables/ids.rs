@@ -7,7 +7,7 @@
 use crate::resource::{Registered, ResourceRef};
 use crate::sys::*;
 use crate::terms::atoms;
-use larder::Table;
+use larder::host::Table;
 use std::sync::Arc;
 
 /// A table as a resource.

@@ -8,7 +8,7 @@ use crate::call::{self, Call, Raise, BADARG};
 use crate::layout;
 use crate::sys::*;
 use crate::terms::atoms;
-use larder::{Budget, Error, Local, OwnerId, Table};
+use larder::host::{Budget, Error, Local, OwnerId, Table};
 use owners::ENGINE;
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub fn with_local<R>(
     id: Word,
     f: impl FnOnce(&Arc<Table>, &mut Local) -> Result<R, Raise>,
 ) -> Result<R, Raise> {
-    larder::with_local(|local| {
+    larder::host::with_local(|local| {
         let guard;
         // References come first: they are more common than names.
         let table = match TABLES.get(call.env, id) {

@@ -37,7 +37,7 @@ use crate::resource::{Registered, ResourceRef, Sample};
 use crate::sys::callback::{self, current_env, with_env};
 use crate::sys::*;
 use crate::terms::{atoms, decode};
-use larder::{ByNumber, Engine, Host, OwnerId, Table};
+use larder::host::{ByNumber, Engine, Host, OwnerId, Table};
 use larder_term::{Atom, Term};
 use parking_lot::Mutex;
 use std::collections::HashMap;

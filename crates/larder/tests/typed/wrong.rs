@@ -1,7 +1,7 @@
 //! Tables of another type, and tables that hold rows of other types.
 
+use larder::host::{Decision, Error};
 use larder::prelude::*;
-use larder::{Decision, Error};
 use std::sync::mpsc;
 
 /// The text of an error, which has to be of a wrong type.
@@ -174,7 +174,7 @@ fn compute_in_is_for_sets_of_both_kinds() -> Result<(), Error> {
         let mut key = Vec::new();
         engine.encode_key(term!(a).as_ref(), &mut key);
         let put = |row: Term, expected: bool| {
-            larder::with_local(|local| {
+            larder::host::with_local(|local| {
                 engine.compute_in(local, who, &key, |old, object| {
                     assert_eq!(old.is_some(), expected);
                     engine.encode_object(row.as_ref(), object)?;
@@ -185,13 +185,13 @@ fn compute_in_is_for_sets_of_both_kinds() -> Result<(), Error> {
         put(term!({a, 1}), false)?;
         put(term!({a, [b], "c"}), true)?;
         assert_eq!(table.lookup(&term!(a))?, [term!({a, [b], "c"})]);
-        larder::with_local(|local| {
+        larder::host::with_local(|local| {
             engine.compute_in(local, who, &key, |_, _| Ok(Decision::Remove))
         })?;
         assert!(table.is_empty());
     }
     let bag = larder.table("bag").bag().create()?;
-    let refused = larder::with_local(|local| {
+    let refused = larder::host::with_local(|local| {
         bag.engine_table()
             .compute_in(local, larder.owner(), &[], |_, _| Ok(Decision::Keep))
     });

@@ -44,7 +44,7 @@ use super::{atoms, binaries, compact, funs, official, trees};
 use crate::heap::{Heap, Pairs, PendingMap, Slot, Slots};
 use crate::layout;
 use crate::sys::*;
-use larder::Stored;
+use larder::host::Stored;
 use larder_term::object::ObjectView;
 use larder_term::tags::*;
 use larder_term::{head, TermRef};

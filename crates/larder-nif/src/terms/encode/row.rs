@@ -19,7 +19,7 @@ use super::{Unreadable, Writer, Written};
 use crate::layout;
 use crate::sys::*;
 use crate::terms::buffer::StackBytes;
-use larder::Table;
+use larder::host::Table;
 use larder_term::object::{
     self, KeyForm, ObjectRef, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
 };

@@ -1,0 +1,88 @@
+//! The engine, for hosts: what bindings to other languages are made of.
+//!
+//! A host works with [`Engine`] and [`Table`], on encoded bytes, as an owner, with access rights,
+//! and in slices that a [`Budget`] ends. Programs in Rust have [`crate::Larder`] and
+//! [`crate::Table`], which do this by themselves. The interface of this module may change with each
+//! release.
+//!
+//! # How the engine is built
+//!
+//! A module imports only from those above it in this table.
+//!
+//! | module | what it has |
+//! |---|---|
+//! | `ids`, `error`, `options`, `structures`, `budget`, `counters` | numbers of tables and owners; errors; what a table is made with; slices; counting |
+//! | `raw` | the only unsafe code |
+//! | `index`, `store`, `keys`, `stored` | objects under keys, as bytes: the index of either kind, its size, index keys, an object that was found |
+//! | `bounds` | objects that expire, and the eviction of objects |
+//! | `reclaim` | deferred release, the reaper, its throttle |
+//! | `change_stamp`, `fixation`, `read_ahead` | whether a table has changed; keys deleted while it is fixed; the read-ahead cursor |
+//! | `local`, `buffers` | the state and the buffers of a thread |
+//! | `batch` | atomic inserts of lists: the batch latch, its protocol and proof |
+//! | `table`, `engine` | a table, the catalog of all tables, owners; making, finding, inheriting and dropping tables |
+//! | `versions` | tables as of an instant: snapshots; what changes in tables: feeds |
+//! | `ops` | operations by key, each written once |
+//! | `scan` | match specifications over many objects, in slices |
+//! | `file` | tables in files |
+//! | [`crate::terms`] | the types of the term layer that programs need |
+//! | [`crate::api`], [`crate::prelude`] | the interface for programs in Rust; the part of it that most programs need |
+//!
+//! A folder contains a feature. Three files of `batch` (`apply`, `insert`, `latch`) use tables. The
+//! rest of the folder, which a table contains, doesn't.
+//!
+//! # When an operation takes effect
+//!
+//! | operation | its instant (linearisation point) |
+//! |---|---|
+//! | lookup, member, lookup_elements, first, next, last, prev, slot of an ordered_set up to a leaf | the load of the leaf's version that the index then validates |
+//! | insert, insert_new, delete, delete_object, take, update_counter, update_element | the store that unlocks the leaf |
+//! | the same, for an absent key or one that stays | the same, with nothing changed |
+//! | list insert | the acquisition of the batch latch |
+//! | list insert_new | the end of the search for its keys |
+//! | delete_all_objects | the exchange of the state word |
+//! | dropping a table | the setting of the state word's `DEAD` bit |
+//! | select, count of one key (`select_point`, `count_point`) | as lookup; `delete_point` as delete |
+//! | select, count, each, fold, save | none as a whole: each leaf's worth of objects at one instant |
+//! | select_delete, select_take, select_replace | each object (in a bag, each key) as a write of its own |
+//! | create, rename | the store into the name's slot; a renamed table has both names for a moment |
+//! | give_away, inheritance | the store of the owner |
+//!
+//! An operation on one key can run while a long list is being inserted. Any other operation returns
+//! [`Error::Busy`] then, and has had no effect: call [`Table::help_batch`], and repeat the
+//! operation. [`crate::api`] does this by itself.
+
+pub use crate::batch::{ListJob, ObjectList};
+pub use crate::bounds::advance_clock;
+pub use crate::budget::{Budget, Step};
+pub use crate::change_stamp::Stamp;
+pub use crate::engine::{Engine, Host, Memory, NoHost};
+#[cfg(feature = "files")]
+#[cfg_attr(docsrs, doc(cfg(feature = "files")))]
+pub use crate::error::FileError;
+pub use crate::error::{Error, Reason};
+#[cfg(feature = "files")]
+#[cfg_attr(docsrs, doc(cfg(feature = "files")))]
+pub use crate::file::{read_header, Header, LoadJob, LoadOptions, SaveJob, SaveOptions};
+pub use crate::fixation::{FixTime, Fixed};
+pub use crate::ids::{ByNumber, OwnerId, TableId, Who};
+pub use crate::indexes::{
+    Explanation, IndexBuild, IndexDefinition, IndexInfo, IndexJob, IndexOn, PlanKind,
+};
+pub use crate::keys::KeyList;
+pub use crate::local::{with_local, Local};
+pub use crate::ops::{
+    CounterOp, Decision, MapHost, MapOp, NewRow, Pair, Slot, Sorted, Sums, TimeLeft,
+};
+pub use crate::options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
+pub use crate::scan::{
+    CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, TakeJob,
+};
+pub use crate::stored::{Stored, StoredKey};
+pub use crate::structures::{structures, Structure, StructureValue};
+pub use crate::table::{Beside, Info, Table};
+pub use crate::versions::{
+    DiffJob, Difference, FeedEvent, Outcome, SnapshotInfo, Subscription, Told, Transaction, Turn,
+    Waker, Wishes,
+};
+
+pub use larder_index::{Allocator, Direction, Guard, TOGETHER};
