@@ -1,4 +1,4 @@
-//! Byte strings as sequences of words, such that the words' order is the strings'.
+//! Cutting byte strings into words, such that the order of the words is the order of the strings.
 //!
 //! ```text
 //! zero-terminated:   8 bytes a word, big-endian; the last word has a zero byte at its end
@@ -8,8 +8,10 @@
 //!                    "judy array" = |j u d y _ a r 8| |r a y 0 0 0 0 3|        "" = |0 0 0 0 0 0 0 0|
 //! ```
 //!
-//! Both keep the order: words of different bytes differ as the strings do, and where the bytes are
-//! equal up to the padding, the count, or that one has a byte where the other has padding, decides.
+//! Why the order is kept: words whose bytes differ compare as the strings do. If one string ends
+//! within the word and the other has the same bytes up to there, the first must be less. In the
+//! first form it has a zero where the other has a byte that is not zero. In the second form its
+//! padding is not greater than the bytes of the other, and its count is less.
 
 mod sealed {
     /// Only this crate knows ways to cut strings that keep the arrays' invariants.

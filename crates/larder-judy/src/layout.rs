@@ -58,7 +58,7 @@ pub(crate) trait Kind: Send + Sync + 'static {
     const IMMED_BYTES: usize;
     /// The maximum number of indexes in a linear leaf, by level.
     const LEAF_MOST: [usize; 9];
-    /// The number of bytes for each index by which an uncompressed branch may be larger than a
+    /// The number of bytes for each index by which a wide branch may be larger than a
     /// bitmap branch.
     const WIDE_BYTES: u64;
 }
@@ -167,7 +167,7 @@ pub(crate) const fn linear_words(n: usize) -> usize {
 
 /// The most children of a linear branch.
 pub(crate) const LINEAR_MOST: usize = 7;
-/// A bitmap branch or an uncompressed one with this number of children becomes a linear branch.
+/// A bitmap branch or a wide one with this number of children becomes a linear branch.
 pub(crate) const LINEAR_AGAIN: usize = 5;
 
 /// The pointer pairs in the block for `n` children of a quarter of a bitmap branch.
@@ -181,22 +181,22 @@ pub(crate) const fn quarter_pairs(n: usize) -> usize {
     }
 }
 
-/// Whether a bitmap branch with `children` children over `pop` indexes is worth an uncompressed
-/// one's 4 KiB.
+/// Whether a bitmap branch with `children` children and `pop` indexes should become a wide one,
+/// which takes 4 KiB.
 #[inline(always)]
 pub(crate) const fn deserves_wide<K: Kind>(children: usize, pop: u64) -> bool {
     children > 184 || pop * K::WIDE_BYTES > 4096 - 16 * children as u64
 }
 
-/// Whether to ask [`deserves_wide`] of a bitmap branch over `pop` indexes that gets no new child.
-/// That is seldom, but soon enough.
+/// Whether to check [`deserves_wide`] for a bitmap branch that has `pop` indexes and gets no new
+/// child. Rarely, but soon enough.
 #[inline(always)]
 pub(crate) const fn time_to_ask(pop: u64) -> bool {
     pop.is_multiple_of(128)
 }
 
-/// An uncompressed branch over this number of indexes becomes a bitmap branch, or a linear one if
-/// it has few enough children.
+/// A wide branch with only this number of indexes becomes a bitmap branch, or a linear one if it
+/// has few enough children.
 pub(crate) const WIDE_AGAIN: u64 = 120;
 
 /// A branch over at most this number of indexes becomes a linear leaf. It is a little less than a

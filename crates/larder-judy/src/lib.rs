@@ -8,17 +8,18 @@
 //! | [`JudySL`] | byte strings without zero bytes | `u64` |
 //! | [`JudyESL`] | byte strings of any bytes | `u64` |
 //!
-//! The latter two are one [`StringArray`], which differs in how it cuts strings into words.
+//! The last two are the same [`StringArray`]. They differ only in how a string is cut into words.
 //!
-//! Beside what every sorted map can, the word arrays find the nearest *missing* index, count the
-//! indexes of a range and find the n-th one without visiting those between. The string arrays
-//! count, too, by the words beside the way: no string is put together, but all before the range's
-//! end are passed. All four tell their memory exactly, and can be emptied in slices.
+//! Besides the operations of every sorted map, the word arrays find the nearest *missing* index.
+//! They count the indexes of a range, and find the n-th one, without visiting those in between. The
+//! string arrays can count, too: they visit the words before the end of the range, but compose no
+//! string. All four know exactly how much memory they use, and can be emptied in slices.
 //!
 //! # The tree
 //!
-//! A word array is a digital tree of 256-way branches: each decodes one byte of an index, the
-//! highest first. What would be mostly nothing is packed, in a form that fits how many there are:
+//! A word array is a digital tree of branches with up to 256 children. Each branch decodes one byte
+//! of an index, from the highest byte on. A branch or leaf has one of several forms, depending on
+//! how much is in it, so that little memory is spent on what is missing:
 //!
 //! ```text
 //!                        root: a pointer pair
@@ -34,35 +35,38 @@
 //!                                            linear, bitmap or full leaf of the last byte
 //! ```
 //!
-//! Each form is drawn where it is made: the pair in `raw/jp.rs`, branches in `raw/branch.rs`,
-//! linear leaves in `layout.rs`, bitmap leaves in `raw/bits.rs`, immediate indexes in
-//! `raw/immed.rs`. The forms change with what is in them; `layout.rs` says when, and [`Stats`]
-//! counts them. A branch and a bitmap leaf begin with one cache line that says where to go on.
+//! A drawing of each form is in the file that makes it: of the pair in `raw/jp.rs`, of branches in
+//! `raw/jp/branch.rs`, of linear leaves in `layout.rs`, of bitmap leaves in `raw/jp/bits.rs`, of
+//! immediate indexes in `raw/jp/immed.rs`. A node changes its form when its population changes.
+//! `layout.rs` has the limits, and [`Stats`] counts the forms. A branch and a bitmap leaf begin
+//! with one cache line that tells where to go on.
 //!
-//! A string array is a tree of word arrays over the string's words, `raw/text.rs`; a lone string's
-//! rest is in a short-cut leaf.
+//! A string array is a tree of word arrays over the words of the strings (`raw/text.rs`). If only
+//! one string continues behind a word, its rest is in a short-cut leaf.
 //!
 //! # Invariants
 //!
-//! They stand in `ops/mod.rs` and `raw/text.rs`, and the tests check them after every step.
+//! The invariants are in `ops/mod.rs` and `raw/text.rs`. The tests check them after every step.
 //!
 //! # Sources
 //!
-//! The ideas are Doug Baskins', as published: the Judy IV shop manual's excerpts of 2002, and the
-//! manual pages of libJudy. The code is our own and follows its own layout. It differs in these:
-//! populations and shared bytes are in every pair, so no root node is needed; a leaf skips all the
-//! bytes that its indexes share when it is made (below the root, and but for one that a shrinking
-//! branch becomes); full leaves of a map are plain arrays; strings of any bytes keep their order
-//! ([`JudyESL`]), where libJudy has an unordered hash.
+//! The ideas are Doug Baskins', as published in the excerpts of the Judy IV shop manual (2002) and
+//! in the manual pages of libJudy. The code is our own, with its own layout. Deviations:
+//!
+//! * Each pair contains the population and the shared bytes, so no root node is needed.
+//! * A new leaf skips all bytes that its indexes share. Exceptions are a leaf in the root's slot,
+//!   and one that a shrinking branch becomes.
+//! * Full leaves of a map are plain arrays.
+//! * Strings of any bytes keep their order ([`JudyESL`]). In libJudy they are in an unordered hash.
 //!
 //! # When not to use it
 //!
 //! - For random words and many lookups, a hash table answers with one cache miss where this takes
 //!   three or more.
 //! - For keys that only grow at the end and are scanned, a B-tree's leaves are quicker to walk.
-//! - An insert moves the values of a leaf: a reference to a value is good until the next change, as
-//!   the borrow checker knows.
-//! - Nothing here knows threads: one writer or many readers, or a lock around it.
+//! - An insert moves the values of a leaf. So a reference to a value is valid until the next
+//!   change, which the borrow checker enforces.
+//! - Nothing here synchronizes threads: use one writer or several readers, or a lock.
 //! - Memory comes from the global allocator, and an allocation that fails ends the program, as with
 //!   `Vec`.
 //!

@@ -1,4 +1,4 @@
-//! What an array is made of.
+//! The forms that an array consists of, and their numbers.
 
 /// The number of an array's nodes by form.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

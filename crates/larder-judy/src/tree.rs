@@ -1,4 +1,4 @@
-//! A tree with its root, count and memory: what the word arrays are made of.
+//! A tree with its root, count and memory. The word arrays are based on it.
 
 use std::ops::{Bound, RangeBounds};
 

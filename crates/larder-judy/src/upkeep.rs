@@ -1,4 +1,4 @@
-//! What every array does with itself as a whole.
+//! What every array can do with itself as a whole.
 
 /// The methods of an array that its tree does: `upkeep!(FIELD, STATISTICS, ABOUT free_some)`.
 macro_rules! upkeep {

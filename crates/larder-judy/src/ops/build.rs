@@ -1,8 +1,8 @@
-//! Building a subtree of sorted indexes, and collecting one's indexes again.
+//! Building a subtree from sorted indexes, and collecting the indexes of a subtree.
 //!
-//! Every change of form that concerns more than one node is made in this way: collect the indexes,
-//! which are a few dozen, and build what they should be. It happens once in many inserts. So there
-//! is one place that decides on forms.
+//! Every change of form that concerns more than one node is made here: collect the indexes, which
+//! are a few dozen, and build the new form of them. That happens once in many inserts. So only one
+//! place decides which form a subtree has.
 
 use smallvec::SmallVec;
 

@@ -1,6 +1,6 @@
 //! The nearest index that is *not* there.
 //!
-//! Full subtrees are passed over by their counts: a branch of level k that has 256^k indexes is not
+//! Full subtrees are skipped by their counts: a branch of level k with 256^k indexes is not
 //! entered.
 
 use super::seek::with_digit;

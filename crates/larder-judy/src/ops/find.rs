@@ -1,8 +1,8 @@
 //! Finding one index.
 //!
-//! 1. A branch: if the index strays from the bytes that the whole subtree shares, it is not there;
-//!    else go on in the child of its byte.
-//! 2. Anything else: search the index's low bytes.
+//! 1. In a branch, compare the bytes that all its indexes share. If those of the index are
+//!    different, it is missing. Otherwise go on to the child of its next byte.
+//! 2. In any other node, search for the low bytes of the index.
 
 use crate::layout::{digit, mask, Kind};
 use crate::raw::jp::{on_form, Form, Jp, View};

@@ -1,12 +1,15 @@
 //! Inserting an index.
 //!
-//! 1. Go down as for finding. Where the index strays from a node's shared bytes: *part*.
-//! 2. A branch without the byte's child gets one: the index in a pair. With it: go on there, and
-//!    count one more on the way back if the index was new.
-//! 3. A run that has room takes the index; one that has not is built anew as something larger.
+//! 1. Go down as `find` does. If the bytes that a node's indexes share are different in the new
+//!    index, *part* the node (below).
+//! 2. In a branch without a child for the byte, add a child: a pair with the index in it. If there
+//!    is a child, go on there. If the index was new, increment the count of each branch on the way
+//!    back.
+//! 3. Insert the index into the run, if it has room. Otherwise build a larger form.
 //!
-//! Parting makes one leaf of the node and the new index if they are few enough, or else a branch of
-//! the byte where they part, over the two:
+//! Parting a node: if the node's indexes and the new one fit into one leaf, build that leaf.
+//! Otherwise build a branch at the first byte that differs. Its children are the node and the new
+//! index.
 //!
 //! ```text
 //!   slot of level 7                          slot of level 7

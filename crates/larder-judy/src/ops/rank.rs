@@ -1,7 +1,8 @@
 //! Counting: how many indexes are below a given one, and which is the n-th.
 //!
-//! Each pair knows its population, so both go down one path and add up the counts of a branch's
-//! children on one side of it, the shorter one.
+//! Each pair knows its population. So both operations go down a single path. In each branch they
+//! add up the counts of the children on one side of the path: on the lower side if the byte is less
+//! than 128, otherwise on the upper side.
 
 use super::find::Slot;
 use super::seek::with_digit;

@@ -1,10 +1,11 @@
 //! Removing an index.
 //!
-//! 1. Go down as for finding.
-//! 2. A run loses the index; where what is left fits a smaller form, it is built anew as that.
-//! 3. On the way back each branch counts one less, and loses a child that has become nothing.
-//! 4. A branch that one leaf could hold, with a little to spare, becomes that leaf; a branch with
-//!    one child becomes the child, whose field knows all the bytes above it.
+//! 1. Go down as `find` does.
+//! 2. Remove the index from the run. If what is left fits into a smaller form, build that form.
+//! 3. On the way back, decrement the count of each branch. Remove a child that has become empty.
+//! 4. If the indexes of a branch fit into one leaf with some room left, build that leaf. If a
+//!    branch has only one child left, replace the branch by the child. The child's field contains
+//!    all the bytes above it.
 
 use super::build::{drop_small, settle, Pile};
 use super::find::place;

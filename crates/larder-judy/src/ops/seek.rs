@@ -1,8 +1,8 @@
-//! The nearest index: first, last, next and previous are all this.
+//! The nearest index. First, last, next and previous are all special cases of it.
 //!
-//! `seek::<UP>` finds the first index from a given one on, itself included, in one slot; `UP` is
-//! the direction. Where the child of the index's byte has none, the nearest child beyond has: its
-//! *edge*, the first (last) index below it.
+//! `seek::<UP>` finds the first index from a given one on, in the direction `UP`, the given one
+//! included. It goes down to the child of the index's byte. If it finds nothing there, the result
+//! is the *edge* of the next child in the direction: the first (last) index below that child.
 
 use super::find::Slot;
 use super::ROOT;

@@ -1,4 +1,4 @@
-//! Which forms a tree is made of, and whether it is sound.
+//! Counting the forms that a tree consists of, and checking its invariants.
 
 use crate::layout::Kind;
 use crate::raw::jp::branch::Branch;

@@ -28,7 +28,7 @@ pub(super) enum Below {
 #[derive(Clone, Copy)]
 pub(super) struct Lone(*mut u64);
 
-/// The words of a short-cut leaf for a rest of so many bytes.
+/// The number of words of a short-cut leaf, for a rest of this number of bytes.
 fn lone_words(rest: usize) -> usize {
     let head = if rest < 255 { 9 } else { 17 };
     (head + rest).div_ceil(8)
@@ -55,6 +55,7 @@ impl Link {
     #[inline(always)]
     pub(super) fn open(self) -> Below {
         let block: *mut u64 = std::ptr::with_exposed_provenance_mut((self.0 & !1) as usize);
+        // Blocks are aligned to words, so the lowest bit of the address is free for the kind.
         if self.0 & 1 == 1 {
             Below::Lone(Lone(block))
         } else {
@@ -71,7 +72,7 @@ impl Link {
         (Link(block.expose_provenance() as u64), pair)
     }
 
-    /// Gives an array's block back, when nothing is in it any more.
+    /// Frees the block of an array that is empty.
     ///
     /// # Safety
     ///
@@ -83,7 +84,8 @@ impl Link {
 }
 
 impl Lone {
-    /// A new short-cut leaf of a rest in two parts, which saves joining them.
+    /// Makes a short-cut leaf. The rest is passed in two parts, so that the caller needn't join
+    /// them.
     pub(super) fn new(front: &[u8], back: &[u8], value: u64, mem: &mut Mem) -> (Link, Lone) {
         let length = front.len() + back.len();
         let block = mem.take(lone_words(length));
@@ -93,6 +95,7 @@ impl Lone {
             *block = value;
             let bytes = block.add(1).cast::<u8>();
             let mut text = bytes.add(1);
+            // A length of one byte, or the mark 255 and the length in eight bytes.
             *bytes = length.min(255) as u8;
             if length >= 255 {
                 text.cast::<u64>().write_unaligned(length as u64);
@@ -130,7 +133,7 @@ impl Lone {
         self.0
     }
 
-    /// Gives the leaf back.
+    /// Frees the leaf.
     ///
     /// # Safety
     ///

@@ -1,10 +1,10 @@
 //! The processor's own bit count, where it has one.
 //!
-//! Compiled for any x86-64, counting bits takes a dozen instructions, and a path through bitmap
-//! branches counts at each. So searches and changes are compiled twice, and the processor is asked
-//! which one to take (the answer is kept by `std`). It is asked once a call: what goes on from node
-//! to node, and from word to word, has a [`Cpu`] that says how. This file has the operations on
-//! words; `raw/text/cpu.rs` has those on strings.
+//! Without the instruction, counting bits takes a dozen others, and a path through bitmap branches
+//! counts bits in each of them. So searches and changes are compiled twice. The processor is asked
+//! once for each call which of the two to use (`std` caches the answer). After that, a value of
+//! type [`Cpu`] is passed from node to node and from word to word, and tells which one was chosen.
+//! This file has the operations on words; `raw/text/cpu.rs` has those on strings.
 
 use crate::layout::Kind;
 use crate::ops::find::Slot;

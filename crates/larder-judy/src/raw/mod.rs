@@ -1,20 +1,20 @@
 //! The nodes: the only unsafe code of the crate.
 //!
-//! A tree is one [`Jp`](jp::Jp), the pointer pair of its root. A pair owns what it points to, its
-//! tag says what that is, and only this module makes pairs and changes tags: so everything outside
-//! reads a node through [`View`](jp::View) and the methods of `Jp`, all of them safe.
+//! A tree is one [`Jp`](jp::Jp), the pointer pair of its root. A pair owns the block that it points
+//! to, and its tag says what the block is. Only this module makes pairs and changes tags. All other
+//! code reads nodes through [`View`](jp::View) and the methods of `Jp`, which are safe.
 //!
-//! # What every SAFETY comment here leans on
+//! # What every SAFETY comment here relies on
 //!
-//! 1. *The tag is true*: a pair's tag, with the population in its field, says the form, level and
-//!    length of its block.
-//! 2. *A pair owns its block*: no other pair points to it, so `&Jp` lends it for reading and
-//!    `&mut Jp` for writing.
-//! 3. *A block has its class's words*: [`layout`](crate::layout) computes them from form, level and
-//!    population, both when it is taken and when it is given back.
-//! 4. *What is read was written*: keys, values below the population, digits and pairs. A leaf's key
-//!    area is zeroed when the block is taken, so the eight bytes from any index's beginning are
-//!    always written ones.
+//! 1. *The tag is true.* The tag of a pair, with the population in its field, says which form,
+//!    level and length its block has.
+//! 2. *A pair owns its block.* No other pair points to it. So `&Jp` gives the right to read it, and
+//!    `&mut Jp` to write it.
+//! 3. *A block has the words of its class.* [`layout`](crate::layout) computes them from the form,
+//!    level and population, both when the block is taken and when it is given back.
+//! 4. *Only what was written is read:* keys, values below the population, digits and pairs. The
+//!    keys of a leaf are zeroed when its block is taken. So the eight bytes from the beginning of
+//!    any index on have been written.
 
 pub(crate) mod below;
 pub(crate) mod cpu;

@@ -1,4 +1,4 @@
-//! A tree of byte strings: word arrays whose values lead to word arrays.
+//! A tree of byte strings: word arrays whose values lead to other word arrays.
 //!
 //! ```text
 //!   root array        "judy arr", goes on ──→ array     "ay"        value
@@ -9,11 +9,12 @@
 //!
 //! Invariants:
 //!
-//! 1. An index whose word ends its string has the string's value; any other has a [`Link`].
-//! 2. An array below the root holds at least two strings: a lone one is in a short-cut leaf.
+//! 1. If a string ends with the word of an index, the index has the string's value. Otherwise it
+//!    has a [`Link`].
+//! 2. An array below the root has at least two strings. A single string is in a short-cut leaf.
 //!
-//! So which arrays there are depends on the strings alone; what each is made of, also on what was
-//! in it before. Strings may be long: nothing here recurses over a length.
+//! So the set of strings determines which arrays there are. The forms within each array also depend
+//! on earlier changes. Strings may be long, so nothing here recurses over their length.
 
 mod cpu;
 
@@ -118,6 +119,7 @@ impl<C: Chunks> Text<C> {
             if C::misfits(word, rest, next.is_some()) {
                 return None;
             }
+            // Without this word here, no string of the tree begins like the key.
             let value = get_by(jp, word).flatten()?;
             let Some(next) = next else { return Some(value) };
             // SAFETY: the word goes on, as it fits what it was cut from, so its value is a link
@@ -143,6 +145,7 @@ impl<C: Chunks> Text<C> {
             }
             // SAFETY: the tree is borrowed exclusively, and the array is one of its own, alive.
             let value = crate::ops::find::get_mut(unsafe { &mut *pair }, word).flatten()?;
+            // The last word of the string has the value itself.
             let Some(next) = next else { return Some(value) };
             // SAFETY: as `get`.
             unsafe {
@@ -157,9 +160,8 @@ impl<C: Chunks> Text<C> {
 
     /// Inserts a string, with value zero if it is new, and says whether it is.
     ///
-    /// 1. Go down word by word. A word that was not there gets a short-cut leaf of all that
-    ///    follows.
-    /// 2. A short-cut leaf of another string makes room for an array of both (2).
+    /// 1. Go down word by word. If a word is new, everything behind it goes into a short-cut leaf.
+    /// 2. If there is a short-cut leaf of another string, replace it by an array for both.
     #[inline]
     pub(crate) fn insert(&mut self, key: &[u8]) -> (&mut u64, bool) {
         cpu::insert(self, key)
@@ -177,6 +179,7 @@ impl<C: Chunks> Text<C> {
                 self.len += new as u64;
                 return (value, new);
             };
+            // No other string has this word. All that follows goes into a short-cut leaf.
             if new {
                 let (link, lone) = Lone::new(next, &[], 0, &mut self.mem);
                 *value = link.word();
@@ -197,8 +200,9 @@ impl<C: Chunks> Text<C> {
         }
     }
 
-    /// 2: puts arrays where a lone string was, down to where it parts from another one, and the
-    /// lone string into the last; returns that array and what is left of the other string there.
+    /// Step 2 of `insert`: replaces a short-cut leaf by arrays, one for each word that its string
+    /// shares with the other one. The last array has what is left of the string. Returns that array
+    /// and what is left of the other string.
     ///
     /// # Safety
     ///
@@ -213,6 +217,7 @@ impl<C: Chunks> Text<C> {
         let (mut old, old_value) = unsafe { (lone.rest(), *lone.value()) };
         let (mut new, mut place): (_, *mut u64) = (other, value);
         loop {
+            // Make an array, and insert the next word of the lone string.
             let (link, pair) = Link::array(mem);
             // SAFETY: the place is the caller's, or in the array that was just made; the new array
             // is the tree's own.
@@ -221,11 +226,14 @@ impl<C: Chunks> Text<C> {
                 put(Plain, pair, C::cut(old).0, mem)
             };
             let (word, old_next) = C::cut(old);
+            // If the next words are the same and both strings go on, both go into one more array.
             match (old_next, C::cut(new)) {
                 (Some(old_next), (other, Some(new_next))) if word == other => {
                     (old, new, place) = (old_next, new_next, slot);
                 }
                 (old_next, _) => {
+                    // They part here. What is left of the lone string is a leaf again, or its value
+                    // if nothing is left. The caller inserts the other string.
                     *slot = match old_next {
                         Some(rest) => Lone::new(rest, &[], old_value, mem).0.word(),
                         None => old_value,
@@ -240,10 +248,11 @@ impl<C: Chunks> Text<C> {
 
     /// Removes a string, and returns its value.
     ///
-    /// 1. Go down, noting the path; the string ends in a word, or in a short-cut leaf.
-    /// 2. Take its word out of the last array: there the last word is not looked for before.
-    /// 3. If that leaves one string there, it goes into a short-cut leaf, and takes the place of
-    ///    the highest array that holds nothing else.
+    /// 1. Go down, and note the path. The string ends in a word, or in a short-cut leaf.
+    /// 2. Remove its last word from the last array. If that fails, the string is missing: the word
+    ///    isn't searched before, to save a search.
+    /// 3. If one string is left there, put it into a short-cut leaf. The leaf replaces the highest
+    ///    array that has no other string.
     ///
     /// The key may be one that no string of the kind can be.
     #[inline]
@@ -295,7 +304,7 @@ impl<C: Chunks> Text<C> {
         Some(value)
     }
 
-    /// 3.
+    /// Step 3 of `remove`, if the last array has only one word left.
     ///
     /// # Safety
     ///
@@ -312,7 +321,7 @@ impl<C: Chunks> Text<C> {
         }
     }
 
-    /// 3, where one word is left in the last array.
+    /// Step 3 of `remove`. The last array has only one word left.
     ///
     /// # Safety
     ///
@@ -331,11 +340,13 @@ impl<C: Chunks> Text<C> {
                 Below::Lone(lone) => tail = Some(lone),
             }
         }
+        // Go up over the arrays that lead nowhere else. The root's array stays in any case.
         let mut from = path.len();
         // SAFETY: as above.
         while from > 1 && unsafe { array(path[from - 1].0) }.pop() == 1 {
             from -= 1;
         }
+        // The rest of the string: the words of these arrays, and what a leaf below had.
         let mut front = Vec::new();
         path[from..]
             .iter()
@@ -351,6 +362,7 @@ impl<C: Chunks> Text<C> {
             // SAFETY: the array that has the link is emptied next.
             unsafe { lone.drop(mem) };
         }
+        // Each of these arrays has this one word only. Empty them, and give them back.
         for &(pair, word) in path[from..].iter().chain([&(last, word)]) {
             // SAFETY: the array holds this one word, and the link to it is overwritten below or
             // emptied here.
@@ -359,6 +371,7 @@ impl<C: Chunks> Text<C> {
                 Link::drop_array(pair, mem);
             }
         }
+        // The leaf takes the place of the link to the highest of these arrays.
         let (pair, word) = path[from - 1];
         // SAFETY: the array is alive and has the word.
         *unsafe { put(cpu, pair, word, mem) }.0 = link.word();
@@ -368,9 +381,9 @@ impl<C: Chunks> Text<C> {
     /// `inclusive`. The key may be one that no string of the kind can be.
     ///
     /// 1. Go down by the words of `key`, noting the arrays, to where its path ends.
-    /// 2. A short-cut leaf there may be it, or beyond it.
-    /// 3. Else the nearest word beyond, in the lowest array on the path that has one, leads to it:
-    ///    its edge.
+    /// 2. If there is a short-cut leaf, it may have the string or one beyond it.
+    /// 3. Otherwise find the nearest word beyond, in the lowest array on the path that has one. The
+    ///    edge below that word is the string.
     #[inline]
     pub(crate) fn seek<const UP: bool>(&self, key: &mut Vec<u8>, inclusive: bool) -> Option<&u64> {
         cpu::seek::<UP, C>(self, key, inclusive)
@@ -387,12 +400,14 @@ impl<C: Chunks> Text<C> {
         let mut jp = &self.root;
         // 1
         loop {
+            // An array at this depth has the word that begins here.
             let at = path.len() * C::STEP;
             path.push(jp);
             let (word, next) = C::cut(&key[at..]);
             if C::misfits(word, &key[at..], next.is_some()) {
                 return self.seek_stray::<UP>(key);
             }
+            // The key itself is not wanted, so anything that is found must be behind this word.
             if next.is_none() && !inclusive {
                 break;
             }
@@ -421,6 +436,7 @@ impl<C: Chunks> Text<C> {
         }
         // 3
         while let Some(jp) = path.pop() {
+            // Each array on the path has taken one word of the key.
             let at = path.len() * C::STEP;
             let word = C::cut(&key[at..]).0;
             let beyond = if UP {
@@ -436,13 +452,14 @@ impl<C: Chunks> Text<C> {
         None
     }
 
-    /// The nearest string from a key that no string of the kind can be: it lies right above what is
-    /// before its first stray byte, and no string lies between the two.
+    /// The nearest string from a key that contains a byte which no string of the kind has. The key
+    /// is directly behind the part before that byte: no string is between the two.
     #[cold]
     fn seek_stray<const UP: bool>(&self, key: &mut Vec<u8>) -> Option<&u64> {
         let Some(at) = C::stray(key) else {
             unreachable!("a word misfits for a byte that strays")
         };
+        // Seek from what is before the stray byte. Upwards, that string itself would be too low.
         let tail = key.split_off(at);
         let found = self.seek::<UP>(key, !UP);
         if found.is_none() {
@@ -486,14 +503,16 @@ impl<C: Chunks> Text<C> {
         }
     }
 
-    /// Empties the tree; its nodes wait to be given back.
+    /// Empties the tree. Its nodes wait until `free_some` frees them.
     pub(crate) fn clear_later(&mut self) {
         self.doomed.add(self.root.take());
         self.len = 0;
     }
 
-    /// Gives at most `limit` waiting nodes back; whether more wait.
+    /// Frees at most `limit` of the waiting nodes. Returns whether there are more.
     pub(crate) fn free_some(&mut self, limit: usize) -> bool {
+        // The nodes of the arrays are given back run by run. What a run leads to is taken over
+        // first.
         self.doomed.free(limit, &mut self.mem, |run, below, mem| {
             links::<C>(run, |link| {
                 // SAFETY: the run is about to be given back, so nobody uses its links again; what

@@ -1,4 +1,4 @@
-//! Counting strings: how many lie before one, and which has so many before it.
+//! Counting strings: how many are before a given one, and which one is the n-th.
 //!
 //! ```text
 //!   root array    "ann"        value     1 string      rank of "judy array":   the words before "judy arr" in the root array, with all that is below them,
@@ -6,9 +6,9 @@
 //!                                "ows"   value
 //! ```
 //!
-//! A word array tells at once how many *words* it has, but a word that goes on stands for any
-//! number of strings. So what is counted is each word beside the path, and of what is below it each
-//! run; no string is put together.
+//! A word array knows how many *words* it has, but behind a word that goes on there may be any
+//! number of strings. So each word beside the path is visited, and what is below it is counted run
+//! by run. No string is composed.
 
 use super::below::{Below, Link};
 use super::cpu::get;
@@ -18,9 +18,10 @@ use crate::chunks::Chunks;
 use crate::layout::Parts;
 use crate::ops::cursor::Cursor;
 
-/// Strings in an array and below it, or, if there are more than `enough`, any number above that:
-/// then it stops counting. Nothing here recurses over a string's length.
+/// The number of strings in an array and below it. If there are more than `enough`, stops counting,
+/// and returns any number above `enough`.
 fn total<C: Chunks>(top: &Jp<Parts>, enough: u64) -> u64 {
+    // A stack of arrays, not recursion: strings may be long.
     let (mut sum, mut waiting) = (0, vec![top]);
     while let Some(jp) = waiting.pop() {
         sum += jp.pop();
@@ -32,6 +33,8 @@ fn total<C: Chunks>(top: &Jp<Parts>, enough: u64) -> u64 {
         each_run(jp, &mut |run| {
             links::<C>(run, |link| {
                 if let Below::Array(pair) = link.open() {
+                    // The word stands for the strings below it, which are counted when their array
+                    // is.
                     sum -= 1;
                     // SAFETY: the link's array is alive as long as the tree is lent.
                     waiting.push(unsafe { array(pair) });
@@ -42,7 +45,7 @@ fn total<C: Chunks>(top: &Jp<Parts>, enough: u64) -> u64 {
     sum
 }
 
-/// Strings that a word of an array stands for, as [`total`] counts them.
+/// The number of strings that begin with a word of an array, counted as by [`total`].
 fn weight<C: Chunks>(word: u64, value: u64, enough: u64) -> u64 {
     if !C::goes_on(word) {
         return 1;
@@ -67,15 +70,18 @@ fn words(jp: &Jp<Parts>) -> impl Iterator<Item = (u64, u64)> + '_ {
 }
 
 impl<C: Chunks> Text<C> {
-    /// How many strings lie before this one, which need not be there.
+    /// The number of strings before this one, which may be missing.
     pub(crate) fn rank(&self, key: &[u8]) -> u64 {
         let (mut jp, mut rest, mut sum) = (self.root(), key, 0);
         loop {
             let (word, next) = C::cut(rest);
+            // All strings below a smaller word are before the key.
             let before = words(jp).take_while(|(w, _)| *w < word);
             sum += before
                 .map(|(w, value)| weight::<C>(w, value, u64::MAX))
                 .sum::<u64>();
+            // If the word is missing, or the key ends with it, no string below it is before the
+            // key.
             let (Some(value), Some(next)) = (get(jp, word).flatten(), next) else {
                 return sum;
             };
@@ -84,6 +90,7 @@ impl<C: Chunks> Text<C> {
             unsafe {
                 match Link::from_word(*value).open() {
                     Below::Array(below) => jp = array(below),
+                    // The one string behind the word is before the key if its rest is.
                     Below::Lone(lone) => return sum + (lone.rest() < next) as u64,
                 }
             }
@@ -91,7 +98,7 @@ impl<C: Chunks> Text<C> {
         }
     }
 
-    /// The string that has `n` before it, put into `key`, and its value.
+    /// Finds the string with `n` others before it, and sets `key` to it. Returns its value.
     pub(crate) fn nth(&self, mut n: u64, key: &mut Vec<u8>) -> Option<&u64> {
         if n >= self.len() {
             return None;

@@ -97,7 +97,8 @@ impl<'a, K: Kind> Bits<'a, K> {
         Some(unsafe { &*(*self.block.cast::<Quarter>().add(quarter)).values.add(at) })
     }
 
-    /// The value of an index: outer nothing if it is not there, inner nothing in a set.
+    /// The value of an index. The outer option is `None` if the index is missing, the inner one in
+    /// a set.
     #[inline(always)]
     pub(crate) fn get(&self, low: u8) -> Option<Option<&'a u64>> {
         let quarter = low as usize >> 6;
@@ -105,7 +106,7 @@ impl<'a, K: Kind> Bits<'a, K> {
         Some(self.value_in(quarter, at))
     }
 
-    /// The place of an index among all, or where it would stand.
+    /// The place of an index in the whole leaf, or where it would be.
     #[inline]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
         // Two bits of the byte are the quarter, and six are the place in it.
@@ -194,7 +195,7 @@ pub(in crate::raw) fn place(bits: u64, bit: u8) -> Option<usize> {
     ((up_to as i64) < 0).then(|| up_to.count_ones() as usize - 1)
 }
 
-/// How many bits are set below a bit.
+/// The number of bits that are set below a bit.
 #[inline(always)]
 pub(in crate::raw) fn below(bits: u64, bit: u8) -> usize {
     (bits & ((1 << bit) - 1)).count_ones() as usize
@@ -202,6 +203,7 @@ pub(in crate::raw) fn below(bits: u64, bit: u8) -> usize {
 
 /// The `at`th bit set.
 fn nth_bit(mut bits: u64, at: usize) -> u32 {
+    // Clear the lower bits that are set, one by one.
     for _ in 0..at {
         bits &= bits - 1;
     }
@@ -237,7 +239,8 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// A bitmap or full leaf of these sorted indexes that differ in the last byte alone.
+    /// Makes a bitmap leaf or a full one of these sorted indexes, which differ only in the last
+    /// byte.
     pub(crate) fn dense(keys: &[u64], values: &[u64], mem: &mut Mem) -> Self {
         let n = keys.len();
         assert!((1..=256).contains(&n) && (!K::VALUES || values.len() == n));
@@ -321,8 +324,8 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// The value of an index of a bitmap or full leaf: outer nothing if it is not there, inner
-    /// nothing in a set.
+    /// The value of an index of a bitmap leaf or full leaf. The outer option is `None` if the index
+    /// is missing, the inner one in a set.
     #[inline]
     pub(crate) fn dense_mut(&mut self, low: u8) -> Option<Option<&mut u64>> {
         let (quarter, bit) = (low as usize >> 6, low & 63);
@@ -346,8 +349,8 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Puts an index that is not there into a bitmap leaf; its value begins as zero. The 256th
-    /// makes it a full one.
+    /// Inserts an index that is missing from a bitmap leaf. Its value is zero at first. With the
+    /// 256th index, the leaf becomes a full one.
     #[inline]
     pub(crate) fn bits_insert(&mut self, low: u8, mem: &mut Mem) {
         let (quarter, bit) = (low as usize >> 6, low & 63);
@@ -365,14 +368,16 @@ impl<K: Kind> Jp<K> {
                 *self.block().add(quarter) |= 1 << bit;
             }
         }
+        // The field has the population less one, which has not been incremented yet.
         if self.pop_at(1) == 255 {
             self.fill_up(mem);
         }
         self.meta += 1 << 8;
     }
 
-    /// Makes a full leaf of a bitmap leaf whose bits are all set.
+    /// Makes a bitmap leaf whose bits are all set a full one.
     fn fill_up(&mut self, mem: &mut Mem) {
+        // Join the values of the four quarters. The place of each is its index's last byte.
         let mut full = Self::full(self.meta, mem);
         if K::VALUES {
             for quarter in 0..4 {
@@ -390,7 +395,7 @@ impl<K: Kind> Jp<K> {
         full.drop_bits(mem);
     }
 
-    /// Makes a bitmap leaf of a full one.
+    /// Makes a full leaf a bitmap leaf.
     pub(crate) fn thin_out(&mut self, mem: &mut Mem) {
         assert!(self.form() == Form::Full);
         // Every bit is set at first. The caller removes the one that goes.
@@ -407,7 +412,7 @@ impl<K: Kind> Jp<K> {
         thin.drop_run(mem);
     }
 
-    /// Takes an index that is there out of a bitmap leaf of at least two, and returns its value.
+    /// Removes an index from a bitmap leaf of at least two. Returns its value.
     pub(crate) fn bits_remove(&mut self, low: u8, mem: &mut Mem) -> u64 {
         let (quarter, bit) = (low as usize >> 6, low & 63);
         let bits = self.as_bits().bits(quarter);
@@ -429,7 +434,7 @@ impl<K: Kind> Jp<K> {
         value
     }
 
-    /// Gives back a bitmap leaf's blocks.
+    /// Frees the blocks of a bitmap leaf.
     pub(in crate::raw) fn drop_bits(self, mem: &mut Mem) {
         for quarter in 0..if K::VALUES { 4 } else { 0 } {
             // SAFETY: the block is four quarters, each with a block of its values' class if it has

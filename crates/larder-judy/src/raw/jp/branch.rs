@@ -31,16 +31,16 @@ pub(crate) enum Branch<'a, K> {
     Wide(&'a [Jp<K>; 256]),
 }
 
-/// Children with their digits, in order; more than seldom no more than a leaf's indexes.
+/// Children with their digits, in order. Rarely more than a leaf has indexes.
 pub(crate) type Children<K> = SmallVec<[(u8, Jp<K>); 40]>;
 
-/// How many children a linear branch's head says it has.
+/// The number of children, from the head of a linear branch.
 #[inline(always)]
 fn count(head: u64) -> usize {
     (head >> 56) as usize
 }
 
-/// The place of a digit in a linear branch's head, or where it would stand.
+/// The place of a digit in the head of a linear branch, or where it would be.
 #[inline(always)]
 fn find(head: u64, digit: u8) -> Result<usize, usize> {
     // Look for the digit in all seven bytes at once.
@@ -152,7 +152,7 @@ impl<'a, K: Kind> Branch<'a, K> {
         })
     }
 
-    /// How many children there are.
+    /// The number of children.
     pub(crate) fn len(&self) -> usize {
         match self {
             Branch::Linear(_, pairs) => pairs.len(),
@@ -162,7 +162,7 @@ impl<'a, K: Kind> Branch<'a, K> {
     }
 }
 
-/// The count of a branch's indexes, to be kept in step with its children.
+/// The count of a branch's indexes, which must be changed together with its children.
 pub(crate) struct Tally<'a>(&'a mut u64);
 
 impl Tally<'_> {
@@ -198,7 +198,7 @@ impl<K: Kind> Jp<K> {
 
     #[inline(always)]
     pub(crate) fn as_wide(&self) -> Branch<'_, K> {
-        // SAFETY: an uncompressed branch's block is 256 pairs.
+        // SAFETY: a wide branch's block is 256 pairs.
         Branch::Wide(unsafe { &*self.block().cast() })
     }
 
@@ -245,8 +245,8 @@ impl<K: Kind> Jp<K> {
         Some((Tally(&mut self.meta), child))
     }
 
-    /// A branch of level `k` over these children, at least one, that hold `pop` indexes all
-    /// beginning as `key`.
+    /// Makes a branch of level `k` with these children, at least one. They have `pop` indexes,
+    /// which share the bytes of `key` above the level.
     pub(crate) fn branch(
         k: usize,
         key: u64,
@@ -270,6 +270,7 @@ impl<K: Kind> Jp<K> {
     fn new_linear(meta: u64, children: Children<K>, mem: &mut Mem) -> Self {
         let n = children.len();
         let block = mem.take(linear_words(n));
+        // The head has the count in its highest byte, and the digits below it in order.
         let mut head = (n as u64) << 56;
         for (at, (digit, child)) in children.into_iter().enumerate() {
             head |= (digit as u64) << (8 * at);
@@ -285,6 +286,7 @@ impl<K: Kind> Jp<K> {
         let block = mem.take(512);
         // SAFETY: the block has 512 words, and zeros are null pairs.
         unsafe { block.write_bytes(0, 512) };
+        // The digit is the place.
         for (digit, child) in children {
             // SAFETY: the block is 256 pairs.
             unsafe { block.cast::<Jp<K>>().add(digit as usize).write(child) };
@@ -296,10 +298,12 @@ impl<K: Kind> Jp<K> {
 
     fn new_bitmap(meta: u64, k: usize, children: Children<K>, mem: &mut Mem) -> Self {
         let block = mem.take(8);
+        // Count the children of each quarter, to take blocks of the right sizes at once.
         let mut counts = [0; 4];
         children
             .iter()
             .for_each(|(digit, _)| counts[*digit as usize >> 6] += 1);
+        // Each quarter has a block of its own, as large as its children need.
         for (quarter, &n) in counts.iter().enumerate() {
             let pairs = if n == 0 {
                 std::ptr::null_mut()
@@ -316,6 +320,7 @@ impl<K: Kind> Jp<K> {
         }
         let mut jp = Jp::with_block(block, meta);
         jp.retag(Tag::bitmap(k));
+        // Children are in order, so each pair goes behind those that the quarter already has.
         for (digit, child) in children {
             let quarter = jp.quarter_mut(digit as usize >> 6);
             let at = quarter.bits.count_ones() as usize;
@@ -327,19 +332,20 @@ impl<K: Kind> Jp<K> {
         jp
     }
 
-    /// Adds a child of a digit that a branch has none of, without counting it. Changes the branch's
-    /// form where it must.
+    /// Adds a child for a digit that has none, without counting its indexes. May change the form of
+    /// the branch.
     pub(crate) fn add_child(&mut self, digit: u8, child: Jp<K>, mem: &mut Mem) {
         match self.form() {
             Form::Linear(k) => self.linear_add(k, digit, child, mem),
             Form::Bitmap(k) => {
                 self.bitmap_add(digit, child, mem);
+                // A wide branch takes 4 KiB, which many children or indexes justify.
                 let children = self.as_bitmap().len();
                 if deserves_wide::<K>(children, self.pop_at(k)) {
                     self.rebuild(mem);
                 }
             }
-            // SAFETY: an uncompressed branch's block is 256 pairs; the one there is null and owns
+            // SAFETY: a wide branch's block is 256 pairs; the one there is null and owns
             // nothing.
             Form::Wide(_) => unsafe {
                 self.block()
@@ -403,6 +409,7 @@ impl<K: Kind> Jp<K> {
         let (old, new) = (quarter_pairs(n), quarter_pairs(n + 1));
         // SAFETY: as `linear_add`, with the quarter's block.
         unsafe {
+            // Make room in the block, or copy the pairs to a larger one with a gap at the place.
             if old == new {
                 quarter
                     .pairs
@@ -424,8 +431,8 @@ impl<K: Kind> Jp<K> {
         quarter.bits |= 1 << (digit & 63);
     }
 
-    /// Takes a child that has become null out of a branch. Changes the branch's form where it may;
-    /// a branch without children is null then.
+    /// Removes a child that has become null. May change the form of the branch. A branch without
+    /// children becomes null.
     pub(crate) fn remove_null(&mut self, digit: u8, mem: &mut Mem) {
         // A branch that has become small gets a smaller form, but not at once: the bounds for
         // growing and shrinking differ, so that one index doesn't flip the form to and fro.
@@ -446,8 +453,8 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Makes a bitmap branch of level `k` an uncompressed one if its indexes have become many,
-    /// which is asked now and then.
+    /// Makes a bitmap branch of level `k` a wide one, if it has become populous. That is checked
+    /// now and then only.
     #[inline(always)]
     pub(crate) fn widen_out(&mut self, k: usize, mem: &mut Mem) {
         if time_to_ask(self.pop_at(k)) && deserves_wide::<K>(self.as_bitmap().len(), self.pop_at(k))
@@ -465,14 +472,14 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Makes a smaller branch of an uncompressed one that has become too sparse for it.
+    /// Makes a wide branch that has become too sparse a smaller one.
     pub(crate) fn narrow_down(&mut self, mem: &mut Mem) {
         if matches!(self.form(), Form::Wide(k) if self.pop_at(k) <= WIDE_AGAIN) {
             self.rebuild(mem);
         }
     }
 
-    /// Takes out the pair of a child that is null, of a linear branch.
+    /// Removes the pair of a null child from a linear branch.
     fn linear_remove(&mut self, digit: u8, mem: &mut Mem) {
         let block = self.block();
         // SAFETY: as `linear_add`; `at` is a place that the branch has.
@@ -492,6 +499,7 @@ impl<K: Kind> Jp<K> {
             let digits = head & (!0 >> 8);
             let (old, new) = (linear_words(n), linear_words(n - 1));
             let mut target = block;
+            // Remove the pair in place, if the smaller block would be of the same size.
             if old == new {
                 pairs.add(at + 1).copy_to(pairs.add(at), n - 1 - at);
             } else {
@@ -508,7 +516,7 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Takes out the pair of a child that is null, of a bitmap branch.
+    /// Removes the pair of a null child from a bitmap branch.
     fn bitmap_remove(&mut self, digit: u8, mem: &mut Mem) {
         let quarter = self.quarter_mut(digit as usize >> 6);
         let n = quarter.bits.count_ones() as usize;
@@ -539,7 +547,7 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Builds a branch anew, in the form that its children and population ask for.
+    /// Builds a branch again, in the form that suits its children and population.
     #[cold]
     #[inline(never)]
     fn rebuild(&mut self, mem: &mut Mem) {
@@ -548,6 +556,7 @@ impl<K: Kind> Jp<K> {
         // Take the children out, and put them into the form that fits.
         let children = self.take_children(mem);
         let n = children.len();
+        // The population less one, in the low bytes of the field. It fits into seven bytes.
         let pop = ((meta >> 8) & crate::layout::mask(k.min(7))) + 1;
         *self = if n == 0 {
             Jp::NULL
@@ -562,8 +571,8 @@ impl<K: Kind> Jp<K> {
         };
     }
 
-    /// Takes a branch apart: gives its own blocks back and returns its children. The pair keeps its
-    /// meta word, for the caller to build on, and owns nothing any more.
+    /// Frees the blocks of a branch, and returns its children. The pair keeps its meta word, which
+    /// the caller still needs, but owns nothing any more.
     fn take_children(&mut self, mem: &mut Mem) -> Children<K> {
         let mut children = Children::new();
         let meta = self.meta;
@@ -572,8 +581,9 @@ impl<K: Kind> Jp<K> {
         children
     }
 
-    /// Takes a branch apart and leaves nothing; its children go to the caller.
+    /// Frees the blocks of a branch, and makes it null. Its children are passed to the caller.
     pub(crate) fn dismantle(&mut self, mem: &mut Mem, mut child: impl FnMut(u8, Jp<K>)) {
+        // Move the children out first. The blocks themselves own nothing then.
         let jp = self.take();
         if let (View::Branch(branch), _) = jp.view(8) {
             for (digit, pair) in branch.children() {

@@ -1,8 +1,8 @@
 //! Immediate indexes: a few short ones in the pair itself.
 //!
-//! A map keeps up to seven bytes of them in the field, its word is the address of their values. A
-//! set has no values, so the word holds eight bytes more. Seen as one integer of 15 bytes, index i
-//! stands at byte i × k.
+//! In a map, the field has up to seven bytes of indexes, and the word is the address of their
+//! values. A set has no values, so the word contains eight more bytes of indexes. Seen as one
+//! integer of 15 bytes, index i is at byte i × k.
 
 use std::marker::PhantomData;
 
@@ -46,6 +46,7 @@ impl<'a, K: Kind> Immed<'a, K> {
 
     #[inline(always)]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
+        // There are a few only, so they are compared one by one.
         for at in 0..self.n {
             let key = self.key(at);
             if key >= low {
@@ -57,7 +58,7 @@ impl<'a, K: Kind> Immed<'a, K> {
 }
 
 impl<K: Kind> Jp<K> {
-    /// Whether so many indexes of `k` bytes fit into a pair.
+    /// Whether this number of indexes of `k` bytes fits into a pair.
     #[inline(always)]
     pub(crate) fn immed_fits(n: usize, k: usize) -> bool {
         n * k <= K::IMMED_BYTES
@@ -90,7 +91,7 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// A pair of the index bytes given, without a block.
+    /// Makes a pair of these index bytes. The word of a map is passed; a set has index bytes in it.
     #[inline]
     fn from_packed(packed: u128, n: usize, k: usize, word: Word) -> Self {
         // The low seven bytes are in the field, behind the tag. A set has the rest in its word.
@@ -109,11 +110,12 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Immediates of these sorted indexes, of which the low `k` bytes count; at least two, and they
-    /// fit.
+    /// Makes a pair of these sorted indexes, of which only the low `k` bytes are stored. There are
+    /// at least two, and they fit.
     pub(crate) fn immed(k: usize, keys: &[u64], values: &[u64], mem: &mut Mem) -> Self {
         let n = keys.len();
         debug_assert!(n >= 2 && Self::immed_fits(n, k));
+        // Index `at` goes to byte `at * k`. The indexes don't overlap.
         let pack = |acc, (at, key): (usize, &u64)| acc | ((key & mask(k)) as u128) << (8 * k * at);
         let packed = keys.iter().enumerate().fold(0u128, pack);
         if !K::VALUES {
@@ -139,7 +141,7 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// Puts an index at a place of immediates that have room for it; its value begins as zero.
+    /// Inserts an index at a place of a pair that has room for it. Its value is zero at first.
     pub(crate) fn immed_insert(&mut self, at: usize, key: u64, mem: &mut Mem) {
         let Form::Immed { n, k } = self.form() else {
             return;

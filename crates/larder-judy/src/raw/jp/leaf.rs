@@ -1,7 +1,8 @@
 //! Linear leaves: a sorted array of short indexes, and in a map their values behind it.
 //!
-//! The drawing of a leaf stands in [`layout`](crate::layout). Indexes are little-endian, packed
-//! without gaps, `k` bytes each, so that one of them is eight bytes read from its place, masked.
+//! A drawing of a leaf is in [`layout`](crate::layout). Indexes are little-endian, `k` bytes each,
+//! without gaps between them. So an index is read as eight bytes from its place, of which the low
+//! `k` bytes count.
 
 use std::marker::PhantomData;
 
@@ -36,7 +37,7 @@ unsafe fn key_at(block: *const u64, k: usize, at: usize) -> u64 {
     u64::from_le(eight) & mask(k)
 }
 
-/// How many of the `n` indexes are below `low`.
+/// The number of indexes below `low`, of `n`.
 ///
 /// # Safety
 ///
@@ -49,21 +50,21 @@ unsafe fn rank<const L: usize>(block: *const u64, n: usize, low: u64) -> usize {
         return (0..n).map(below).sum();
     }
     let (mut from, mut len) = (0, n);
-    // Which part it is can't be predicted, so there is no branch on it; three reads at once hide
-    // each other's time.
+    // Search in quarters instead of halves. Which quarter it is can't be predicted, so the steps
+    // have no branch. The three reads of a step don't wait for each other.
     while len > WINDOW {
         let part = len / 4;
         from += part
             * (below(from + part - 1) + below(from + 2 * part - 1) + below(from + 3 * part - 1));
         len -= 3 * part;
     }
-    // What is left lies in a window of a fixed length, whose other indexes are known to be below,
-    // or not to be.
+    // The rest is a window of a fixed length. It may contain indexes outside of the rest. Comparing
+    // them is right, too: those before are below, those behind are not.
     let from = from.min(n - WINDOW);
     from + (0..WINDOW).map(|at| below(from + at)).sum::<usize>()
 }
 
-/// The indexes that are compared without a choice between them.
+/// The number of indexes that are compared without branches.
 const WINDOW: usize = 4;
 
 /// The place of an index, or where it would stand.
@@ -137,7 +138,7 @@ impl<'a, K: Kind> Leaf<'a, K> {
     }
 }
 
-/// A fresh block for a leaf, its key area zeroed.
+/// Takes a block for a leaf. Its keys are zero.
 fn take_leaf<K: Kind>(k: usize, n: usize, mem: &mut Mem) -> *mut u64 {
     let (words, values) = leaf_shape::<K>(k, n);
     let block = mem.take(words);
@@ -183,8 +184,8 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    /// A linear leaf of level `k` of these sorted indexes, of which there are no more than such a
-    /// leaf may have.
+    /// Makes a linear leaf of level `k` of these sorted indexes. There are no more of them than
+    /// such a leaf may have.
     pub(crate) fn leaf(k: usize, keys: &[u64], values: &[u64], mem: &mut Mem) -> Self {
         let n = keys.len();
         assert!(
@@ -194,6 +195,8 @@ impl<K: Kind> Jp<K> {
                 && (!K::VALUES || values.len() == n)
         );
         let block = take_leaf::<K>(k, n, mem);
+        // Eight bytes are stored for each index, from the first one on. The next store replaces
+        // what is too much.
         for (at, &key) in keys.iter().enumerate() {
             // SAFETY: the block has room for `n` indexes of `k` bytes, and for eight bytes from
             // where any of them begins: what is written beyond an index is written again, by the
@@ -231,7 +234,7 @@ impl<K: Kind> Jp<K> {
         Some(unsafe { &mut *self.block().add(leaf_shape::<K>(k, n).1 + at) })
     }
 
-    /// Puts an index at a place of a linear leaf that is not full; its value begins as zero.
+    /// Inserts an index at a place of a linear leaf that is not full. Its value is zero at first.
     #[inline]
     pub(crate) fn leaf_insert(&mut self, at: usize, key: u64, mem: &mut Mem) {
         let Form::Leaf(k) = self.form() else { return };
@@ -240,6 +243,8 @@ impl<K: Kind> Jp<K> {
         let (old, values) = leaf_shape::<K>(k, n);
         let (new, new_values) = leaf_shape::<K>(k, n + 1);
         let block = self.block();
+        // The values begin at the same place as long as the block stays, so only what is behind the
+        // new index and value moves.
         if old == new {
             // SAFETY: one more index, and value, fit into a block of this class; the ranges moved
             // are written ones.
@@ -254,6 +259,7 @@ impl<K: Kind> Jp<K> {
                 }
             }
         } else {
+            // A larger block: copy both sides of the place, with a gap for the new index and value.
             let fresh = take_leaf::<K>(k, n + 1, mem);
             // SAFETY: 1. the old block holds `n` indexes and values, the fresh one has room for one
             // more of each. 2. They do not overlap. 3. The old block is of the class its population
@@ -278,8 +284,7 @@ impl<K: Kind> Jp<K> {
         self.meta += 1 << 8;
     }
 
-    /// Takes the index at a place out of a linear leaf, of which there are at least two, and
-    /// returns its value.
+    /// Removes the index at a place of a linear leaf that has at least two. Returns its value.
     pub(crate) fn leaf_remove(&mut self, at: usize, mem: &mut Mem) -> u64 {
         let Form::Leaf(k) = self.form() else { return 0 };
         let n = self.pop_at(k) as usize;
@@ -305,6 +310,7 @@ impl<K: Kind> Jp<K> {
                 }
             }
         } else {
+            // A smaller block: copy what is before the place, and what is behind it.
             let fresh = take_leaf::<K>(k, n - 1, mem);
             // SAFETY: 1. the old block holds `n` indexes and values, the fresh one has room for the
             // others. 2. They do not overlap. 3. The old block is of the class its population says.
@@ -328,7 +334,7 @@ impl<K: Kind> Jp<K> {
         value
     }
 
-    /// Gives back the blocks of a run (anything that is no branch) and leaves nothing.
+    /// Frees the blocks of a run (any node but a branch), and makes the pair null.
     pub(crate) fn drop_run(&mut self, mem: &mut Mem) {
         let jp = self.take();
         // SAFETY: each block is of the class that form, level and population say, and the pair is
