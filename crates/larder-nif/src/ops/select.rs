@@ -27,8 +27,8 @@ use crate::tables::{self, answer, natural, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use larder::host::{
-    Budget, CountJob, DeleteJob, Direction, IndexBuild, IndexJob, Output, Point, ReplaceJob,
-    ScanStep, SelectJob, Step, Table, TableKind, TakeJob,
+    Budget, CountJob, DeleteJob, Direction, IndexBuild, IndexJob, Local, Output, OwnerId, Point,
+    ReplaceJob, ScanStep, SelectJob, Step, Table, TableKind, TakeJob,
 };
 use larder_matchspec::{Context, Pattern, Program};
 use larder_term::Atom;
@@ -310,21 +310,12 @@ pub fn select_again(call: &Call<'_>) -> Reply {
 
 /// select_count(Table, Spec) -> Count.
 pub fn select_count(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
-        let who = who(call);
-        answer(call, table, table.check_read(who))?;
-        // As in `select_all`.
-        let at = |point: Point<'_>| {
-            let count = larder::host::with_local(|local| table.count_point(local, who, point))?;
-            Ok(call.int(count as i64))
-        };
-        let all = |program, around| {
-            let job = answer(call, table, table.select_count(who, program))?;
-            begin(call, Arc::clone(table), around, Job::Count(job))
-        };
-        let program = compile(call, None, call.args[1])?;
-        point_or_scan(call, table, program, at, all)
-    })
+    counted(
+        call,
+        (Table::check_read, None),
+        |table, local, point| table.count_point(local, who(call), point),
+        |table, program| Ok(Job::Count(table.select_count(who(call), program)?)),
+    )
 }
 
 /// select_delete(Table, Spec) -> Count.
@@ -338,17 +329,32 @@ pub fn match_delete(call: &Call<'_>) -> Reply {
 }
 
 fn delete(call: &Call<'_>, what: What) -> Reply {
+    counted(
+        call,
+        (Table::check_write, what),
+        |table, local, point| table.delete_point(local, who(call), point),
+        |table, program| Ok(Job::Delete(table.select_delete(who(call), program)?)),
+    )
+}
+
+/// A scan whose result is the number of objects that it has counted or deleted: of one key (`at`),
+/// or of the table (`job`).
+#[inline]
+fn counted(
+    call: &Call<'_>,
+    (check, what): (impl Fn(&Table, OwnerId) -> Result<(), larder::Error>, What),
+    at: impl Fn(&Table, &mut Local, Point<'_>) -> Result<u64, larder::Error>,
+    job: impl Fn(&Arc<Table>, Program) -> Result<Job, larder::Error>,
+) -> Reply {
     tables::with(call, call.args[0], |table| {
-        let who = who(call);
-        answer(call, table, table.check_write(who))?;
-        // As in `select_all`.
+        answer(call, table, check(table, who(call)))?;
         let at = |point: Point<'_>| {
-            let count = larder::host::with_local(|local| table.delete_point(local, who, point))?;
+            let count = larder::host::with_local(|local| at(table, local, point))?;
             Ok(call.int(count as i64))
         };
         let all = |program, around| {
-            let job = answer(call, table, table.select_delete(who, program))?;
-            begin(call, Arc::clone(table), around, Job::Delete(job))
+            let job = answer(call, table, job(table, program))?;
+            begin(call, Arc::clone(table), around, job)
         };
         let program = compile(call, what, call.args[1])?;
         point_or_scan(call, table, program, at, all)
