@@ -21,8 +21,9 @@
 //!  stats       medians, quantiles
 //! ```
 //!
-//! Every measurement checks its answers. Only the features bring what nobody else in the workspace
-//! needs: `peers` maps of other crates, `judy` libJudy, `cpp` libraries in C and C++.
+//! Every measurement checks its answers. Dependencies that nothing else in the workspace needs are
+//! enabled by features: `peers` for maps of other crates, `judy` for libJudy, `cpp` for libraries
+//! in C and C++.
 
 #![deny(unsafe_code)]
 

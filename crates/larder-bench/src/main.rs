@@ -1,4 +1,4 @@
-//! Larder's structures beside their peers, measured from Rust: `larder-bench --help`.
+//! Measures Larder's structures and other maps, from Rust: `larder-bench --help`.
 
 #![deny(unsafe_code)]
 

@@ -1,5 +1,5 @@
-//! What a study leaves behind: `DIR/<study>.json` and `DIR/<study>.csv`. A report is drawn from
-//! these files alone.
+//! The results of a study: `DIR/<study>.json` and `DIR/<study>.csv`. A report is drawn from these
+//! files only.
 //!
 //! ```text
 //!  Study ── machine, commit, settings        what was measured on, and how

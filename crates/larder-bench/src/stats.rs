@@ -1,4 +1,4 @@
-//! What many figures come to.
+//! Medians and quantiles of figures.
 
 /// The figures, the least first.
 pub fn sorted(figures: impl IntoIterator<Item = f64>) -> Vec<f64> {

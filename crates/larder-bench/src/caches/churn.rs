@@ -1,6 +1,6 @@
-//! Whether a table with a limit of its bytes keeps to it, however long it is filled: two threads
-//! put and read values of all sizes, and a third asks every second what the table and the process
-//! hold.
+//! Checks that a table with a limit of its memory keeps to it, however long it is filled. Two
+//! threads put and read values of all sizes. A third asks every second how much memory the table
+//! and the process have.
 
 use crate::result::Failure;
 use crate::table::{verdict, Report};

@@ -1,4 +1,5 @@
-//! The caches that are compared. Each holds a number of entries, and decides itself which go.
+//! The caches that are compared. Each has room for a number of entries, and decides itself which
+//! ones to evict.
 
 use larder::prelude::*;
 use larder::Evict;

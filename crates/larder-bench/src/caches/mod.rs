@@ -1,8 +1,9 @@
-//! Tables that evict, as caches, beside the caches of other crates.
+//! Tables that evict, used as caches, compared with the caches of other crates.
 //!
-//! A program asks for the keys of a trace ([`traces`]), one after the other. What is not there is
-//! put there. The ratio of hits is that of one thread, of the second half of the trace: the cache
-//! is full then. Speed is that of all threads together; each begins at another place of the trace.
+//! A program looks up the keys of a trace ([`traces`]), one after the other. A missing key is put
+//! into the cache. The hit ratio is measured with one thread in the second half of the trace, when
+//! the cache is full. The speed is that of all threads together. Each begins at another place of
+//! the trace.
 
 mod churn;
 mod contenders;

@@ -1,9 +1,9 @@
 //! One thread on one structure: insert, independent and dependent lookups, misses, scan, remove,
 //! bytes an entry.
 //!
-//! An *independent* lookup knows its key beforehand, so that the processor may have several under
-//! way; a *dependent* one has its key from the answer of the one before it, and waits for each.
-//! Small structures go through the whole many times and are measured warm.
+//! The key of an *independent* lookup is known beforehand, so the processor may execute several
+//! lookups at once. The key of a *dependent* lookup is in the answer of the one before, so each
+//! waits for the last. Small structures are gone through many times, and are measured warm.
 
 use crate::maps::peers::{each_map, map_names, Map, Only};
 use crate::maps::resident;

@@ -1,8 +1,8 @@
-//! How even the growth of a structure is: every insert is timed, from nothing on.
+//! How evenly a structure grows: every insert into an empty structure is timed.
 //!
-//! The thread is bound to one processor. What the system does to it now and then is not the
-//! structure's: of several runs the least of the slowest counts, and a column tells what the system
-//! alone does to a loop that only reads the clock.
+//! The thread is bound to one processor. Pauses that the system causes now and then are not the
+//! structure's. So the slowest insert is determined in several runs, and the smallest of these
+//! times counts. For comparison, one column has the times of a loop that only reads the clock.
 
 use crate::maps::peers::{each_map, map_names, Map, Only};
 use crate::stats::median;

@@ -1,4 +1,4 @@
-//! `make bench-rust`: our structures beside maps of other crates, from one thread and from several.
+//! `make bench-rust`: our structures and maps of other crates, used by one thread and by several.
 
 pub mod engine;
 pub mod growth;

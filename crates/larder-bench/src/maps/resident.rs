@@ -1,4 +1,4 @@
-//! Resident bytes of a structure: those of a fresh process that fills it and does nothing else.
+//! The resident bytes of a structure, measured in a new process that only fills it.
 
 use crate::maps::peers::{each_map, Map, Only};
 use crate::time::memory;

@@ -1,7 +1,7 @@
-//! Keys that are not random, beside random ones: none may be more than three times slower.
+//! Keys that are not random, compared with random ones. None may be more than three times slower.
 //!
-//! Keys are bytes here. What one case has in all its keys has one length, so that none is a prefix
-//! of another.
+//! Keys are bytes here. All keys of a case have the same length, so that none is a prefix of
+//! another.
 
 use crate::maps::peers::larder::{index, key};
 use crate::maps::peers::Only;

@@ -1,8 +1,8 @@
 //! Throughput of several threads on one structure.
 //!
-//! Half of a range of keys is there at the beginning; every thread draws a key and an operation at
-//! random until the time is over. Inserts and removals are equally many, so that the half stays
-//! one.
+//! Half of a range of keys is inserted at first. Then every thread draws a key and an operation at
+//! random, until the time is over. There are as many inserts as removals, so about half of the keys
+//! stay inserted.
 
 use crate::maps::peers::{each_shared, Hand, Only, Shared};
 use crate::table::{announce, verdict, Report};

@@ -1,14 +1,14 @@
-//! Typed tables beside what a Rust program would use instead: maps of keys and values of Rust's own
-//! types, shared by threads.
+//! Typed tables compared with what a Rust program would use instead: shared maps whose keys and
+//! values are of Rust's own types.
 //!
-//! Keys are random `u64`s of 56 bits, or texts of 21 bytes made of them; values are numbers of 32
-//! bits, or orders with a text in them. Each step goes through all keys in a random order, each
-//! thread through a part. All answers are compared. What a peer has not (ranges of a map without an
-//! order) is left out.
+//! Keys are random `u64`s of 56 bits, or texts of 21 bytes made from them. Values are numbers of 32
+//! bits, or orders that contain a text. Each step goes through all keys in a random order, each
+//! thread through a part of them. All answers are compared. What a peer doesn't have, such as
+//! ranges of an unordered map, is left out.
 //!
-//! Peers keep Rust's values, and give a clone of them. Larder keeps terms, which are made and read
-//! anew each time, but which files, snapshots and other languages have, too. `index of bytes` is
-//! Larder's index alone, without a table: eight bytes of a number under the key's bytes.
+//! Peers store Rust's values, and return a clone. Larder stores terms, which are encoded and
+//! decoded each time, but which files, snapshots and other languages can use. `index of bytes` is
+//! Larder's index without a table: values of eight bytes under the bytes of the key.
 
 mod peers;
 

@@ -1,13 +1,13 @@
-//! `bench.csv` of `make bench` as a study: every operation of `ets` and of Larder, in turns, in one
-//! node.
+//! Reads `bench.csv` of `make bench` as a study. It has every operation of `ets` and of Larder,
+//! measured in turns in one node.
 //!
-//! The file has facts as comments (`# name: "value"`), then a line an operation. Operations of one
-//! unit and size make a plot; its places are the operations. Ratios' spreads are what the file has,
-//! so the spread of Larder's figure is drawn from them: `ets`' median times the least and the most
-//! ratio.
+//! The file has facts as comments (`# name: "value"`), and then a line for each operation.
+//! Operations of one unit and size make a plot, in which the places are the operations. The file
+//! has the spread of the ratios only. So the spread of Larder's figure is computed from it: the
+//! median of `ets` times the smallest and the largest ratio.
 //!
-//! Lines without figures sum up those that follow: they make a plot of their own, which comes
-//! first, with the targets beside.
+//! Lines without figures are sums of those that follow. They make a separate plot, the first one,
+//! which also shows the targets.
 
 use crate::report::number::short;
 use crate::result::{Better, Origin, Plot, Point, Published, Study};

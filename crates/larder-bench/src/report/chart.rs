@@ -1,5 +1,5 @@
-//! A plot with what belongs in it: the points of a study, the published figures, and the points of
-//! another run.
+//! A plot with all that is drawn in it: the points of a study, the published figures, and the
+//! points of another run.
 
 use crate::report::read::Findings;
 use crate::report::style::{Style, Styles};

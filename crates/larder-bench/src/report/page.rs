@@ -1,4 +1,4 @@
-//! The whole page: everything is in the one file, nothing is fetched.
+//! The whole page. It is one file, which needs no other.
 
 use crate::report::chart::Chart;
 use crate::report::read::Findings;

@@ -1,5 +1,5 @@
-//! Where a figure lies on an axis, and where the axis has its ticks. `assets/plots.js` has the same
-//! rules.
+//! The place of a figure on an axis, and the places of the axis' ticks. `assets/plots.js` follows
+//! the same rules.
 
 /// An axis that was fitted to figures.
 #[derive(Debug, PartialEq)]

@@ -1,4 +1,4 @@
-//! A study's part of the page: where it comes from, what it ran on, its plots and their tables.
+//! A study's part of the page: its source, the machine, its plots and their tables.
 
 use crate::report::chart::{Chart, From, Series};
 use crate::report::{number, style, svg, tables};

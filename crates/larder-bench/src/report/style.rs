@@ -1,5 +1,5 @@
-//! How a series looks: a colour, a marker and a dash, so that it is known without its colour, and
-//! the same in every plot.
+//! The style of a series: a colour, a marker and a dash. It can be recognized without colours, and
+//! is the same in every plot.
 
 use crate::report::read::Findings;
 use crate::stats::distinct;

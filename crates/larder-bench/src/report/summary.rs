@@ -1,4 +1,5 @@
-//! Who wins where: a line a plot, Larder beside the best of the others, losses as plainly as wins.
+//! The summary: a line for each plot, with Larder and the best of the others. Losses are shown like
+//! wins.
 
 use crate::report::chart::Chart;
 use crate::report::number::times;

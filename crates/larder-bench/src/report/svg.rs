@@ -7,8 +7,8 @@
 //!     └──┴────┴────┴── x                                 └──┴────┴────┴── y
 //! ```
 //!
-//! A bar through a marker goes from the least run to the most. Above [`CROWDED`] places a line has
-//! no markers, and its spread is an area.
+//! The bar of a marker goes from the smallest figure of the runs to the largest. If there are more
+//! than [`CROWDED`] places, a line has no markers, and its spread is drawn as an area.
 
 use crate::report::chart::{Chart, From, Series, Spot};
 use crate::report::number::short;

@@ -1,8 +1,7 @@
 //! Who wins where, and whether that is more than noise.
 //!
-//! A difference is *within the noise* when the two spreads, from the least run to the most, have a
-//! figure in common. With a single run a spread is one figure, and says nothing about noise: then
-//! there is no verdict on it.
+//! A difference is *within the noise* if the two spreads overlap. A spread goes from the smallest
+//! figure of the runs to the largest. A single run has no spread, so there is no verdict on it.
 
 use crate::report::chart::{Chart, Series, Spot};
 use crate::result::Better;

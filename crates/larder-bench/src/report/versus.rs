@@ -1,5 +1,5 @@
-//! This run beside another: what became better, what became worse, what is noise, and what else was
-//! different.
+//! This run compared with another one: what became better, what became worse, what is within the
+//! noise, and what else was different.
 
 use crate::report::chart::{Chart, From, Series};
 use crate::report::number::{figure, times};

@@ -2,8 +2,7 @@
 //! across.
 //!
 //! A field is the median of the ratios of its cells (types of tables, by reference and by name).
-//! Its colour says how far from 1 it is; the number stands in it, so that nothing depends on
-//! colours.
+//! Its colour shows the distance from 1. It also has the number, so that the colour isn't needed.
 
 use crate::report::lines::{Cell, Wide};
 use crate::report::tables::wide;

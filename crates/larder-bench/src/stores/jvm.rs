@@ -1,8 +1,8 @@
-//! The JVM's maps: `scripts/peers.sh` compiles `jvm/*.java` and fetches their jars into one folder;
-//! each measurement is a JVM of its own.
+//! The JVM's maps. `scripts/peers.sh` compiles `jvm/*.java` and fetches the jars into one folder.
+//! Each measurement runs in a new JVM.
 //!
-//! In the folder: `classes/`, `jars/`, and `peers.txt` with a line `CLASS<TAB>NAME` for each that
-//! could be had.
+//! The folder contains `classes/`, `jars/`, and `peers.txt` with a line `CLASS<TAB>NAME` for each
+//! map that is available.
 
 use crate::stores::peer::Trouble;
 use crate::stores::workload::{Figure, STEPS};

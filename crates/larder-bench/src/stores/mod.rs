@@ -8,9 +8,9 @@
 //!                                                                           └─ servers/  Redis, memcached
 //! ```
 //!
-//! Nothing here is built or installed unless somebody asks: `make bench-peers` does. A peer that
-//! can't be had is named in the result, with the reason; a peer that gives a wrong answer fails the
-//! run. Each peer is one file; CONTRIBUTING.md says how one is added.
+//! Nothing here is built or installed by default. `make bench-peers` does it. If a peer is not
+//! available, the result says so, with the reason. If a peer gives a wrong answer, the run fails.
+//! Each peer is one file. CONTRIBUTING.md says how to add one.
 
 #[cfg(feature = "cpp")]
 mod cpp;

@@ -1,5 +1,5 @@
-//! What every store from elsewhere can do: the same few operations, many keys a call, so that a
-//! server can be sent many at once and a C++ loop stays one.
+//! The operations of every store from elsewhere. A call has many keys, so that a server can be sent
+//! many commands at once, and a loop in C++ is not interrupted.
 
 /// What a peer says when it can't go on.
 #[derive(Debug, thiserror::Error)]

@@ -1,5 +1,4 @@
-//! Peers in Rust: every map of this crate through the trait `Map`; some have bytes to append to,
-//! too.
+//! Peers in Rust: every map of this crate, through the trait `Map`. Some can also append bytes.
 
 use crate::maps::peers::larder::Index;
 use crate::maps::peers::{each_map, each_other_map, Map, Only, Store};

@@ -1,4 +1,4 @@
-//! All peers, in turns, each in a fresh process; the result is a study, `peers.json`, for
+//! Measures all peers in turns, each in a new process. The result is a study, `peers.json`, for
 //! `larder-bench report`.
 
 use crate::maps::peers::Only;

@@ -1,5 +1,5 @@
-//! What every peer does, in a process of its own. `jvm/Bench.java` does the same steps for the
-//! JVM's maps, and prints the same lines.
+//! What every peer does, in a process of its own. For the JVM's maps, `jvm/Bench.java` does the
+//! same steps and prints the same lines.
 //!
 //! ```text
 //!  insert   N random keys, 8-byte values                      ns an insert

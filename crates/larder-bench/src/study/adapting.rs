@@ -1,10 +1,10 @@
 //! A contention-adapting tree while it adapts: a real run, recorded event by event, for an
 //! animation.
 //!
-//! The structure alone (`larder_studies::CaTree` over AVL trees), with the settings of OTP. All
-//! keys are there from the beginning and are written over, so that the number of entries never
-//! changes. Four phases of the same length: writes everywhere, writes in a sixteenth of the keys,
-//! scans, one writer.
+//! Only the structure is measured (`larder_studies::CaTree` over AVL trees), with the settings of
+//! OTP. All keys are inserted beforehand and then overwritten, so the number of entries doesn't
+//! change. There are four phases of the same length: writes everywhere, writes in a sixteenth of
+//! the keys, scans, one writer.
 
 use super::run::Run;
 use crate::result::{BaseNow, Event, Failure, Happened, Outcome, Phase, Recording, Sample};

@@ -1,4 +1,4 @@
-//! Large in-memory tables: how they grow, what they take, appends, values of all sizes.
+//! Large tables in memory: how they grow, how much memory they take, appends, values of all sizes.
 //!
 //! To add a structure: an implementation of `Store`, named in `stores`, both in
 //! `big_memory/stores.rs`. Maps from u64 to u64 of `peers` take part in growth by themselves.

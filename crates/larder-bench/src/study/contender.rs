@@ -1,8 +1,8 @@
 //! What studies measure: tables of Larder's engine, by structure and options, and peers' shared
 //! maps.
 //!
-//! The releases of OTP are built from our own structures and locks: what each release's tables are,
-//! not its code.
+//! The releases of OTP are built from our own structures and locks. They have the properties of
+//! each release's tables, but not its code.
 
 use super::rows::{Ask, EngineRows, Rows};
 use crate::maps::peers::{each_shared, Only, Shared};

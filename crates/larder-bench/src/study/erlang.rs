@@ -1,6 +1,6 @@
-//! The studies in a BEAM: Larder and the real `ets` in one virtual machine, in turns. The work is
-//! done by `erlang/bench/larder_bench_study.erl`; this starts it, reads what it says, line by line,
-//! and ends it.
+//! The studies in a BEAM: Larder and the real `ets` in one virtual machine, in turns.
+//! `erlang/bench/larder_bench_study.erl` does the work. This module starts it, reads its output
+//! line by line, and ends it.
 //!
 //! ```text
 //!  @part   what  steps                              begins a part
@@ -12,8 +12,8 @@
 //!  @wrong  structure  text                          a wrong answer: the run fails
 //!  @done                                            all of it
 //! ```
-//! Fields are parted by tabs. A workload is an entry of a list in that module; its plot is that of
-//! the study of 2003, or in [`PLOTS`].
+//! Fields are separated by tabs. To add a workload, add an entry to the list in that Erlang module.
+//! Its plot is that of the study of 2003, or one of [`PLOTS`].
 
 use super::ets_2003::{SIZES, WORKLOADS};
 use super::run::Run;

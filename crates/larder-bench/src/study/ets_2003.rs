@@ -1,7 +1,7 @@
 //! The study of 2003: seven workloads on rows {K, 1}, from 700 keys to 54 million.
 //!
-//! To add a workload: an entry of [`WORKLOADS`], which is a title and a function that does it and
-//! checks what it is told.
+//! To add a workload, add an entry to [`WORKLOADS`]: a title, and a function that does the work and
+//! checks the answers.
 
 mod plan;
 mod workloads;

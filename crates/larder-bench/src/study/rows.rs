@@ -1,6 +1,6 @@
-//! A table of rows {K, V} or {K}, all integers, as the threads of a study work on it: through the
-//! engine, with a key and a row encoded for each call and nothing kept between them, as a host does
-//! it. Each answer is decoded and given back, to be checked.
+//! A table of rows {K, V} or {K}, all integers, as the threads of a study use it. They go through
+//! the engine as a host does: each call encodes a key and a row, and nothing is kept between calls.
+//! Each answer is decoded and returned, to be checked.
 
 use crate::maps::peers::{Hand, Next, Shared};
 use crate::result::{Failure, Outcome};

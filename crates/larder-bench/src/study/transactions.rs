@@ -1,8 +1,7 @@
-//! Tables as of an instant: what snapshots cost those who take them, those who write, and those who
-//! read them.
+//! Tables as of an instant: the costs of snapshots for those who take them, for those who write,
+//! and for those who read them.
 //!
-//! All figures are taken in turns: the table without snapshots and the one with, one after the
-//! other, in one run.
+//! All figures are measured in turns: in each run first without snapshots, and then with them.
 
 use super::rows::{program, set_key, sure, Ask, EngineHand, EngineRows};
 use super::run::Run;

@@ -1,12 +1,12 @@
-//! How long a study may take: when another turn is begun, and when nothing new is.
+//! How long a study may take, and when another turn may begin.
 //!
 //! ```text
 //!  study  |------ phases ------|-- sweep --|- stacks -|      each part may last until its share of the time is over
 //!  turns   0     1     2   .    0     1   . 0               the first is done in any case; another, if there is as much time as the last one took
 //! ```
 //!
-//! Without an end (`--full`, tests) all turns are done. An end that was asked for (`--minutes`) is
-//! also one for first turns: what would begin after it is left out.
+//! Without an end (`--full`, tests) all turns are done. If an end was requested (`--minutes`), even
+//! first turns are left out that would begin after it.
 
 use std::time::{Duration, Instant};
 

@@ -1,7 +1,7 @@
 //! The system's allocator, with a count of live bytes while somebody wants it.
 //!
-//! Outside of [`counted`] an allocation costs one relaxed load more, so that timings are not
-//! disturbed by a line that all threads write.
+//! Outside of [`counted`] an allocation costs only one relaxed load more. So timings are not
+//! disturbed by a cache line that all threads write.
 
 #![allow(unsafe_code)]
 

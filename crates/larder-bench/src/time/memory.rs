@@ -1,7 +1,7 @@
-//! How much memory there is, so that a study neither swaps nor is killed.
+//! How much memory may be used, so that a study doesn't swap and isn't killed.
 //!
-//! What may be used is the least of what the system can give without swapping and what the control
-//! group is allowed, less a reserve for everybody else.
+//! It is the smaller of what the system can give without swapping and what the control group
+//! allows, less a reserve for other programs.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! How things are timed and weighed: threads, the time a study has, memory, bars.
+//! Measuring time and memory: clocks, threads, the time that a study has, progress bars.
 
 pub mod clock;
 pub mod counting;

@@ -1,5 +1,5 @@
-//! Bars on the standard error: which part of a study is under way, how much is done, how long the
-//! rest will take.
+//! Bars on the standard error: the part of a study that is being measured, how much of it is done,
+//! and how long the rest will take.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;

@@ -1,5 +1,5 @@
-//! Several threads on one table: they begin together, each on a core of its own while there are
-//! some, and the clock runs from the first to the last.
+//! Several threads on one table. They begin together, each on a core of its own if there are
+//! enough. The clock runs from the first start to the last end.
 
 use crate::result::Outcome;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,8 +1,7 @@
 //! Maps of the standard library and of other crates.
 //!
-//! The standard library's hash map has SipHash, as one uses it who asks for nothing. Of
-//! concurrent-map each thread has a clone; scc's insert leaves a value that is there, which is the
-//! same.
+//! The standard library's hash map uses SipHash, its default. With concurrent-map each thread has a
+//! clone. scc's insert doesn't replace a value that exists, which makes no difference here.
 
 #[cfg(feature = "peers")]
 use super::Shared;

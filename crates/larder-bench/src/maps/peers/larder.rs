@@ -1,4 +1,4 @@
-//! Larder's own: eight bytes of key and eight of value, through the same trait as every table's.
+//! Larder's own structures: keys and values of eight bytes, through the trait that tables use, too.
 
 use super::{Hand, Map, Shared, Store};
 use larder_index::{

@@ -1,7 +1,8 @@
 //! The structures that are compared: maps from `u64` to `u64`, and to bytes.
 //!
-//! Benches are generic over them, so that a peer's calls are as direct as in a program that uses it
-//! alone. [`each_map`], [`each_other_map`] and [`each_shared`] go through all that this build has.
+//! Benches are generic over the structures. So the calls of a peer are as direct as in a program
+//! that uses only this peer. [`each_map`], [`each_other_map`] and [`each_shared`] go through all
+//! that this build has.
 
 mod bytes;
 pub mod crates;

@@ -1,9 +1,9 @@
-//! memcached, by its text protocol: a call's commands are sent together. Keys are written as
-//! hexadecimal digits, for they must be text.
+//! memcached, with its text protocol. The commands of a call are sent together. Keys must be text,
+//! so they are written in hexadecimal.
 //!
-//! `set KEY FLAGS EXPIRES LENGTH` and the bytes: `STORED`. `get KEY...`: `VALUE KEY FLAGS LENGTH`
-//! and the bytes for each that is there, then `END`. `append` stores only where something is; what
-//! it did not store is then `add`ed.
+//! * `set KEY FLAGS EXPIRES LENGTH` and the bytes: the reply is `STORED`.
+//! * `get KEY...`: for each key that exists `VALUE KEY FLAGS LENGTH` and the bytes, and then `END`.
+//! * `append` stores nothing if the key is missing. Such pieces are sent again with `add`.
 
 use super::{strange, Server};
 use crate::stores::peer::{Peer, Trouble};

@@ -1,4 +1,5 @@
-//! Servers of their own process, on loopback: started for one measurement, stopped after it.
+//! Servers in processes of their own, on loopback. Each is started for one measurement, and stopped
+//! after it.
 
 mod memcached;
 mod redis;

@@ -1,8 +1,9 @@
-//! Redis, pipelined: a call's commands are sent together, then their replies are read. Keys and
-//! values are eight bytes.
+//! Redis, pipelined: the commands of a call are sent together, and then their replies are read.
+//! Keys and values have eight bytes.
 //!
-//! Its protocol: a command is `*PARTS` and for each part `$LENGTH` and the bytes; a reply is `+OK`,
-//! `:NUMBER`, or `$LENGTH` (-1: nothing) and the bytes; each of these ends with CR LF.
+//! The protocol: a command is `*PARTS`, and for each part `$LENGTH` and the bytes. A reply is
+//! `+OK`, `:NUMBER`, or `$LENGTH` (-1 if there is nothing) and the bytes. Each of these ends with
+//! CR LF.
 
 use super::{strange, Server};
 use crate::stores::peer::{Peer, Trouble};

@@ -1,4 +1,5 @@
-//! What is measured at which size: as far as memory and time go, by what the smaller sizes took.
+//! Decides what is measured at which size. The limits are memory and time, as estimated from the
+//! smaller sizes.
 
 use super::SET;
 use crate::study::contender::Contender;
