@@ -47,7 +47,8 @@ pub trait Chunks: sealed::Sealed + Sized + Send + Sync + 'static {
     /// Adds a word's bytes to a string.
     #[inline]
     fn push(word: u64, out: &mut Vec<u8>) {
-        // A copy of eight bytes is one store, where one of so many is a call.
+        // A copy of eight bytes is a single store. A copy of a number of bytes that isn't known
+        // beforehand is a call.
         let length = out.len() + Self::held(word);
         out.extend_from_slice(&word.to_be_bytes());
         out.truncate(length);

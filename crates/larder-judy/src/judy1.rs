@@ -34,11 +34,12 @@ use crate::Stats;
 /// # Complexity
 ///
 /// With W = 8 bytes an index: a lookup, insert or removal visits at most W nodes, fewer where
-/// indexes are few or share bytes. Where nothing else is said, a method takes O(W).
+/// indexes are few or share bytes. A method takes O(W) unless its documentation says otherwise.
 ///
 /// # Consistency
 ///
-/// One writer or many readers, as the borrow checker has it; the array knows nothing of threads.
+/// One writer or many readers, which the borrow checker enforces. The array itself does nothing
+/// about threads.
 pub struct Judy1 {
     tree: Tree<Set>,
 }
@@ -48,7 +49,7 @@ fn index((key, _): Found<'_>) -> u64 {
 }
 
 impl Judy1 {
-    /// An empty array; it takes no memory beside itself.
+    /// An empty array. It has no memory of its own yet.
     pub const fn new() -> Self {
         Judy1 { tree: Tree::new() }
     }

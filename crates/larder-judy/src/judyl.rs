@@ -34,11 +34,12 @@ use crate::Stats;
 /// # Complexity
 ///
 /// With W = 8 bytes an index: a lookup, insert or removal visits at most W nodes, fewer where
-/// indexes are few or share bytes. Where nothing else is said, a method takes O(W).
+/// indexes are few or share bytes. A method takes O(W) unless its documentation says otherwise.
 ///
 /// # Consistency
 ///
-/// One writer or many readers, as the borrow checker has it; the array knows nothing of threads.
+/// One writer or many readers, which the borrow checker enforces. The array itself does nothing
+/// about threads.
 pub struct JudyL {
     tree: Tree<Map>,
 }
@@ -48,7 +49,7 @@ fn pair((key, value): Found<'_>) -> (u64, u64) {
 }
 
 impl JudyL {
-    /// An empty array; it takes no memory beside itself.
+    /// An empty array. It has no memory of its own yet.
     pub const fn new() -> Self {
         JudyL { tree: Tree::new() }
     }

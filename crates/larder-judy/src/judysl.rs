@@ -8,8 +8,8 @@ use crate::strings::StringArray;
 /// A map of byte strings without zero bytes to `u64`, sorted by bytes. Keys are given without the
 /// zero that ends them in C.
 ///
-/// A key with a zero byte has no value, and lies right above what is before that byte: no string of
-/// the array begins with that and a zero. Where keys hold zero bytes, or may, use
+/// A key with a zero byte has no value. It comes directly after the part before that byte: no
+/// string of the array begins with that and a zero. Where keys hold zero bytes, or may, use
 /// [`JudyESL`](crate::JudyESL): it takes seven bytes a step, this one eight.
 ///
 /// # Examples

@@ -104,7 +104,7 @@ impl Kind for Parts {
 }
 
 /// The words that a leaf of `n` indexes of `k` bytes needs. A set's leaf has room to read eight
-/// bytes from where its last index begins; in a map's leaf the values stand there.
+/// bytes from where its last index begins; in a map's leaf the values are there.
 const fn leaf_need(values: bool, k: usize, n: usize) -> usize {
     if values {
         (n * k).div_ceil(8) + n

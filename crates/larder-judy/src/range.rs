@@ -1,4 +1,4 @@
-//! Ranges of strings, counted by what lies before their bounds.
+//! Ranges of strings, counted by what is before their bounds.
 
 use std::ops::{Bound, RangeBounds};
 

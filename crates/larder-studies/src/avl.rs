@@ -352,7 +352,8 @@ impl<W> Avl<W> {
         let heights = roots.map(|root| self.height(root) as isize);
         let tall = usize::from(heights[1] > heights[0]);
         let short = 1 - tall;
-        // Down the inner edge of the higher tree to a subtree that the lower tree can stand beside.
+        // Go down the inner edge of the higher tree, to a subtree of about the height of the lower
+        // tree.
         self.root = roots[tall];
         let mut path = Path::new();
         let (mut at, mut height) = (roots[tall], heights[tall]);

@@ -510,7 +510,8 @@ impl<W: Send + Sync> Divisible<W> for Btree<W> {
     }
 
     fn join(&mut self, mut right: Self) {
-        // An entry to stand between the two trees; without one there is nothing to join.
+        // The first entry of the right tree separates the two. If there is none, the right tree is
+        // empty.
         let Some(middle) = right.pop_edge(false) else {
             return;
         };

@@ -78,7 +78,7 @@ impl<'a> Cut<'a> {
     /// one.
     pub(crate) fn begins_right_of(&self, at: &[u8]) -> bool {
         match self.direction {
-            // Everything before the cut's bytes is left of it, whatever its kind.
+            // Everything before the bytes of the cut is to its left, for every kind of cut.
             Direction::Forward => self.bytes().is_some_and(|p| at <= p),
             Direction::Backward => self.has_left(at),
         }

@@ -442,7 +442,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
                 tree = rest;
             }
             let some_left = tree.is_some();
-            // The count of contention begins anew with the new leaf.
+            // A new leaf begins with a new count of contention.
             slot.store(Some(leaf(tree, 0)), guard);
             if some_left {
                 return false;

@@ -10,7 +10,7 @@
 
 use std::ops::{Index, IndexMut};
 
-/// The number that stands for no node.
+/// The number that means no node.
 pub(crate) const NIL: u32 = u32::MAX;
 
 const BITS: u32 = 8;

@@ -83,7 +83,7 @@ impl ValueList {
         self.0.list.iter().map(|m| (m.number, &m.object))
     }
 
-    /// The objects whose numbers, as bytes, a walk visits. `admits` says so of a number.
+    /// The objects whose numbers, as bytes, a walk visits. `admits` decides it for a number.
     pub(crate) fn part<'c>(
         &'c self,
         admits: &dyn Fn(&Bytes) -> bool,

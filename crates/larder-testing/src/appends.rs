@@ -1,4 +1,4 @@
-//! Inserts that go on at the end of a table, as short as they may be, beside all else.
+//! Short inserts that continue at the end of a table, while all other operations run.
 //!
 //! Keys from `FIRST` on come in order, and stay: whoever reads backwards and finds one finds all
 //! before it.

@@ -68,7 +68,7 @@ pub struct NumberHasher(u64);
 impl Hasher for NumberHasher {
     #[inline]
     fn write_u64(&mut self, number: u64) {
-        // The golden ratio's bits: neighbouring numbers come to lie far from each other.
+        // The golden ratio's bits: neighbouring numbers get values far from each other.
         let product = u128::from(self.0 ^ number) * 0x9E37_79B9_7F4A_7C15;
         // Tables take bits from both ends, and those of one half alone may all be 0.
         let folded = product as u64 ^ (product >> 64) as u64;

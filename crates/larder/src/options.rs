@@ -243,7 +243,7 @@ impl Options {
     /// Parses the result of `structure_text`. Invalid options are detected later, by `check`.
     #[cfg(any(test, feature = "files", feature = "studies"))]
     pub(crate) fn set_structure_text(&mut self, text: &str) {
-        // The name is what stands before the parenthesis.
+        // The name is the part before the parenthesis.
         let (name, rest) = text.split_once('(').unwrap_or((text, ""));
         self.structure = Cow::Owned(name.to_owned());
         let options = rest.trim_end_matches(')').split(',');

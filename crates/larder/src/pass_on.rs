@@ -2,8 +2,8 @@
 //!
 //! Secondary indexes ([`indexes`](crate::indexes)) and versions ([`versions`](crate::versions)) are
 //! layers: types that implement an index's trait over another index, their field `index`, and add
-//! something to its writes. Scans and positions stay as they are. Each macro stands in an `impl` of
-//! the trait that it is named after, and implements these methods.
+//! something to its writes. Scans and positions stay as they are. Each macro is used in an `impl`
+//! of the trait that it is named after, and implements these methods.
 
 /// The methods of [`Container`](larder_index::Container) that say how much there is.
 macro_rules! pass_on_container {

@@ -41,7 +41,7 @@ impl<'g> Bucket<'g> {
     /// The bucket that begins at `first` and has this number of words.
     ///
     /// # Safety
-    /// 1. `words` is a power of two; 2. that number of words lies there, alive for `'g`.
+    /// 1. `words` is a power of two; 2. that number of words is there, alive for `'g`.
     #[inline(always)]
     pub(super) unsafe fn at(first: NonNull<AtomicU64>, words: usize) -> Self {
         debug_assert!(words.is_power_of_two());
@@ -68,7 +68,7 @@ impl<'g> Bucket<'g> {
     /// All words.
     #[inline]
     pub(super) fn words(self) -> &'g [AtomicU64] {
-        // SAFETY: so many words lie there, alive for `'g`, says `at`.
+        // SAFETY: `at` requires that this number of words is there, alive for `'g`.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.mask + 1) }
     }
 
@@ -81,8 +81,8 @@ impl<'g> Bucket<'g> {
     where
         'g: 'a,
     {
-        // SAFETY: 1. so many bytes lie there, alive for `'g`; 2. nobody writes to them, says the
-        // caller; others only load.
+        // SAFETY: 1. `at` requires that this number of bytes is there, alive for `'g`. 2. The
+        // caller says that nobody writes to them. Other threads only load.
         unsafe { std::slice::from_raw_parts(self.address(), self.len()) }
     }
 

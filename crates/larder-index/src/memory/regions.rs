@@ -187,8 +187,7 @@ fn first_ahead(layout: Layout) {
 
 /// Frees a block.
 ///
-/// # Safety
-/// It is one, of so many units, and nobody uses it any more.
+/// # Safety It is a block of this number of units, and nobody uses it any more.
 unsafe fn give(block: NonNull<u8>, units: usize) {
     // (3)
     let head = head_of(block);
@@ -398,8 +397,8 @@ impl Shard {
     /// Marks the units of a block as free. If its region has no block now, and there is another
     /// such region, removes the region from the list and returns it. The caller then owns it.
     ///
-    /// # Safety
-    /// It is a block of so many units in a region of this shard, and nobody uses it any more.
+    /// # Safety It is a block of this number of units in a region of this shard, and nobody uses it
+    /// any more.
     unsafe fn give(&mut self, block: NonNull<u8>, count: usize) -> Option<NonNull<Head>> {
         let head = head_of(block);
         let unit = (block.addr().get() - head.addr().get()) / UNIT;

@@ -85,7 +85,7 @@ impl Batch {
         self.unordered = false;
         self.seen = None;
     }
-    /// Empties the batch, and withdraws what the caller has asked for. Its memory is kept.
+    /// Empties the batch, and resets what the caller has requested. Its memory is kept.
     pub fn reset(&mut self) {
         self.clear();
         self.want = 0;
@@ -154,18 +154,19 @@ impl Batch {
 mod tests {
     use super::*;
 
-    /// Objects may be as long as memory; offsets of 32 bits once began anew behind four gibibytes.
+    /// Objects may be as long as memory. Offsets of 32 bits once wrapped around behind four
+    /// gibibytes.
     #[test]
     #[cfg_attr(miri, ignore = "Miri keeps each byte")]
     fn entries_far_behind_others_are_where_they_were_put() {
         const FAR: usize = 5 << 30;
         const ROOM: usize = 64;
         if Vec::<u8>::new().try_reserve_exact(FAR + ROOM).is_err() {
-            // A system without so many addresses has no such objects.
+            // A system with fewer addresses has no such objects.
             return;
         }
         let mut batch = Batch {
-            // Zeros that nobody looks at take no memory.
+            // Zeros that nobody reads take no memory.
             bytes: vec![0; FAR + ROOM],
             ..Batch::default()
         };

@@ -50,7 +50,7 @@ impl Pile {
         }
     }
 
-    /// Adds an index that is not there, with value zero.
+    /// Adds an index that is missing, with the value zero.
     pub(crate) fn add(&mut self, key: u64) {
         let at = self.keys.partition_point(|&other| other < key);
         self.keys.insert(at, key);

@@ -17,7 +17,7 @@ pub(crate) fn empty<const UP: bool, K: Kind>(jp: &Jp<K>, slot: usize, key: u64) 
     }
     let inside = match view {
         View::Null => Some(key),
-        // A run is searched; a branch is asked child by child, except where it is full.
+        // A run is searched. A branch is searched child by child, unless it is full.
         View::Run(run) => empty_in_run::<UP, K>(&run, k, key),
         View::Branch(_) if k < 7 && jp.pop() == 1 << (8 * k) => None,
         View::Branch(branch) => {
@@ -38,7 +38,7 @@ pub(crate) fn empty<const UP: bool, K: Kind>(jp: &Jp<K>, slot: usize, key: u64) 
             })
         }
     };
-    // Everything in this node is there. The next index outside the node's range may be missing.
+    // No index of this node is missing. The next index outside the node's range may be missing.
     inside.or_else(|| beside::<UP>(k, slot, key))
 }
 

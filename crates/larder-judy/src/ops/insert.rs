@@ -111,7 +111,7 @@ fn leaf_insert<'a, K: Kind>(
     match place(jp, k, key) {
         // There already. The caller may change its value.
         Ok(at) => (jp.leaf_value_mut(at), false),
-        // The leaf is full: it is built anew as something larger.
+        // The leaf is full: build a larger form.
         Err(_) if jp.pop() as usize == K::LEAF_MOST[k] => grow(jp, slot, key, mem),
         Err(at) => {
             jp.leaf_insert(at, key, mem);

@@ -91,8 +91,9 @@ fn seek_run<'a, const UP: bool, K: Kind>(
 ) -> Option<Found<'a>> {
     let path = key & !mask(k);
     if let Run::Bits(bits) = run {
-        // Indexes in a bitmap mostly have neighbours. Who goes from one to the next needn't wait
-        // for the leaf's words, then: that the index is there is foretold by the processor.
+        // Indexes in a bitmap mostly have neighbours. So the processor predicts that the index is
+        // found, and a caller that goes from one to the next needn't wait for the words of the
+        // leaf.
         if let Some(value) = bits.get(key as u8) {
             return Some((key, value));
         }

@@ -426,9 +426,9 @@ impl Heap {
         // free words, which stay free.
         let words = len.div_ceil(WORD);
         let place = top::take_before(self.env, 2 + words, AT_ONCE / WORD)?;
-        // SAFETY: behind the two words there are so many words, which nobody uses: the binary's,
-        // and what isn't taken yet. Of the last word, which is written by then, or that before it
-        // if there is no byte, those bytes that don't count become zeros.
+        // SAFETY: behind the two words there is this number of words, which nobody uses: the
+        // binary's, and what isn't taken yet. Of the last word, which is written by then, or that
+        // before it if there is no byte, those bytes that don't count become zeros.
         unsafe {
             place.add(1).write(0);
             place.add(2).cast::<[u8; AT_ONCE]>().write_unaligned(*most);

@@ -17,8 +17,8 @@
 //!
 //! So the owner of a table with an heir is given a few *guards*. A guard is a timer that never
 //! fires, and holds the only reference to a resource. When the process exits, its timers are
-//! cancelled first. Each cancellation costs so many reductions that the process must yield. Then
-//! the destructor of the resource runs, and the heir is told. Only then do links and monitors fire.
+//! cancelled first. Each cancellation costs enough reductions that the process must yield. Then the
+//! destructor of the resource runs, and the heir is told. Only then do links and monitors fire.
 //!
 //! If the system stops a scheduler between the yield and the destructor, another scheduler may
 //! continue the process. There the destructor of the next guard runs. So the message is late only

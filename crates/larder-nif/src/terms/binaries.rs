@@ -121,7 +121,8 @@ fn copy(bytes: &[u8]) -> Blob {
 /// Makes the binary to which a stored blob refers.
 pub fn term(env: *mut Env, term: TermRef<'_>, len: usize) -> Option<Word> {
     if let Some(address) = term.host_binary() {
-        // SAFETY: the stored term holds the binary during the call, and its bytes are so many.
+        // SAFETY: the stored term holds the binary during the call, and this is the number of its
+        // bytes.
         return unsafe {
             of_counted(
                 env,
@@ -177,8 +178,8 @@ pub fn share_counts() {
         layout::own_bytes(address)
     }
     if layout::is_counted_known() {
-        // SAFETY: the functions do what is said, for counted binaries of the emulator, on any
-        // thread.
+        // SAFETY: the functions do what their documentation says, for counted binaries of the
+        // emulator, on any thread.
         unsafe {
             larder_term::blob::set_host_binaries(HostBinaries {
                 hold,

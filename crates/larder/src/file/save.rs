@@ -303,8 +303,9 @@ fn folder(path: &Path) -> &Path {
 /// The number of names that are tried for a temporary file.
 const NAMES: u32 = 1000;
 
-/// A new file beside `path`, and its name. A node that was killed in the middle of a save may have
-/// left one behind, and another with its number comes to it.
+/// Creates a new file in the folder of `path`. Returns it with its name. A name may be taken: a
+/// process that was killed in the middle of a save leaves its file behind, and process ids are used
+/// again.
 fn temporary(path: &Path) -> std::io::Result<(File, PathBuf)> {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     // Beside the file, so that both are on one file system, and the rename is one step.
@@ -313,7 +314,8 @@ fn temporary(path: &Path) -> std::io::Result<(File, PathBuf)> {
     loop {
         // Ordering: Relaxed; only the numbers' being different matters.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        // Short, whatever the name of the file: that may be as long as names can be.
+        // A short name. The file's own name may already have the greatest length that the system
+        // permits.
         let name = format!(".larder.{}.{number}.partial", std::process::id());
         let temporary = folder(path).join(name);
         let made = OpenOptions::new()

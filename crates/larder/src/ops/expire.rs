@@ -172,7 +172,8 @@ impl Table {
         let guard = larder_index::pin();
         let op = self.begin_on(&guard, key, Intent::Read)?;
         let bounded = self.bounded_of(&op)?;
-        // Below the bounds, an expired object is there like any other. Its deadline decides here.
+        // Below the bounds, an expired object still exists like any other. Its deadline decides
+        // here.
         let now = bounded.now();
         let mut value = Vec::new();
         if !bounded.below().get(&guard, self.key(key), &mut value) {

@@ -168,7 +168,8 @@ mod tests {
     /// makes blobs of this size.
     static ALONE: Mutex<()> = Mutex::new(());
 
-    /// The counts of `n` blobs of so many bytes, put on this thread's list, as a table does it.
+    /// The counts of `n` blobs of this number of bytes, put on this thread's list, as a table does
+    /// it.
     fn put(guard: &Guard, n: usize, bytes: usize) {
         let mut run = Vec::new();
         for _ in 0..n {

@@ -548,7 +548,7 @@ mod tests {
         for _ in 0..20 {
             assert!(idle(LONG));
             assert!(end(Instant::now() + LONG));
-            // Others in this program may start it again at once: what it is asked for is done.
+            // Others in this program may start it again at once. Its work is done in any case.
             let (done, seen) = std::sync::mpsc::channel();
             call(move || done.send(()).expect("it is waited for"));
             seen.recv_timeout(LONG).expect("it was started anew");

@@ -38,7 +38,7 @@ pub(crate) struct Estate {
 /// Some of the records, under one lock.
 type Shard = RwLock<HashMap<OwnerId, Arc<Mutex<Record>>, ByNumber>>;
 
-/// The number of shards: so many that threads with owners of their own seldom meet in one.
+/// The number of shards: enough that threads with owners of their own rarely use the same one.
 const SHARDS: usize = 32;
 
 /// All living owners.

@@ -120,7 +120,7 @@ impl Merged<dyn Unique> {
             let all = found.all;
             // (3), (4)
             let segment = (from.as_slice(), end.as_deref());
-            // Too many keys are overridden by now. Divide the segment anew.
+            // Too many keys are overridden by now. Divide the segment again.
             let Some(count) = self.count_segment(guard, segment, found.keys, work)? else {
                 continue;
             };
@@ -218,13 +218,13 @@ impl Ranked for Merged<dyn Unique> {
         high: Option<&[u8]>,
         work: &mut usize,
     ) -> Option<Counted> {
-        // Both counts begin at the front. What lies between is the difference.
+        // Both counts begin at the front. The number of entries in between is the difference.
         let below = match low {
             Some(low) => self.count_to(guard, Some(low), work)?,
             None => 0,
         };
         let entries = self.count_to(guard, high, work)?.saturating_sub(below);
-        // Whether the key itself is there is asked separately, from the merged view.
+        // Whether the key itself exists is read separately, from the merged view.
         let is_there = |high| self.contains(guard, self.overrides.key(high));
         Some(Counted {
             entries,

@@ -40,7 +40,7 @@ fn with_buffers<R>(f: impl FnOnce(&mut Buffers) -> R) -> R {
     let memory = buffers.term.capacity() + buffers.key.capacity() + buffers.object.capacity();
     if memory <= KEEP {
         buffers.object.clear();
-        // A thread that ends keeps nothing any more.
+        // A thread that is ending keeps no buffer.
         let _ = KEPT.try_with(|kept| kept.set(Some(buffers)));
     }
     result

@@ -153,7 +153,7 @@ impl<'v> ValueReader<'v> {
     #[cold]
     fn other_float(self) -> Option<f64> {
         match self.term.view() {
-            // Of a writer for whom whole numbers are numbers.
+            // Written by a language without a separate type of integers.
             View::Int(n) => (n as f64 as i128 == i128::from(n)).then_some(n as f64),
             View::Atom(atom) => match atom.text() {
                 NAN => Some(f64::NAN),

@@ -25,12 +25,12 @@ use std::fmt::{self, Display};
 /// Containers that a value may have within one another.
 pub(super) const DEPTH: u16 = 256;
 
-/// The atom of a value that there is, where that has to be said.
+/// The atom that marks a value as present, where the value alone wouldn't show it.
 pub(super) const SOME: &str = "some";
-/// The atom of a value that there is not.
+/// The atom of a missing value.
 pub(super) const NONE: &str = "undefined";
 
-/// The atoms of floats that Erlang has not.
+/// The atoms of floats that Erlang doesn't have.
 pub(super) const NAN: &str = "nan";
 pub(super) const INFINITY: &str = "infinity";
 pub(super) const MINUS_INFINITY: &str = "-infinity";
@@ -110,7 +110,7 @@ impl<'e, 'b> ValueWriter<'e, 'b> {
         }
     }
 
-    /// Begins a tuple of so many elements, which follow.
+    /// Begins a tuple of this number of elements, which follow.
     #[inline]
     fn elements(self, n: usize) -> Result<Elements<'e, 'b>, ValueError> {
         let depth = self.deeper()?;
@@ -121,7 +121,7 @@ impl<'e, 'b> ValueWriter<'e, 'b> {
         })
     }
 
-    /// Begins the tuple of a variant with so many fields.
+    /// Begins the tuple of a variant with this number of fields.
     #[inline]
     fn variant(self, name: &str, fields: usize) -> Result<Elements<'e, 'b>, ValueError> {
         let elements = self.elements(fields + 1)?;

@@ -492,7 +492,7 @@ pub(super) fn survivors(value: Override<'_>, there: &[(u64, Vec<u8>)]) -> Surviv
 
 /// What becomes of the objects under a key.
 pub(super) struct Survivors {
-    /// Whether each that is there stays.
+    /// Whether each existing object stays.
     pub(super) stays: Vec<bool>,
     /// What comes behind those, with numbers of its own.
     pub(super) new: Vec<(u64, Vec<u8>)>,
