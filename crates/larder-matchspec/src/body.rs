@@ -115,6 +115,8 @@ fn bindings(places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
     let from = pool.len();
     match places.len() {
         0 => pool.push(tags::NIL),
+        // A list in the encoding is its length and its elements, so the bindings need only be
+        // appended.
         n => wire::push_head(pool, tags::LIST, n),
     }
     let head = Span {

@@ -285,6 +285,8 @@ impl Analysis<'_> {
                     _ => facts.extend(self.fact(id).filter(Fact::is_equality)),
                 }
             }
+            // An operand without an equality may be true for any key, so the disjunction restricts
+            // nothing.
             if facts.is_empty() {
                 return None;
             }

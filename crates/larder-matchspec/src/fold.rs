@@ -50,6 +50,7 @@ pub(crate) fn constant(ir: &Ir, pool: &mut Vec<u8>, id: NodeId) -> Option<Vec<u8
             many: false,
         },
         |machine| {
+            // A failure is not folded. The row's own evaluation has to fail, or give `'EXIT'`.
             machine.run(&ops).ok()?;
             let value = machine.pop();
             let value = machine.flat(value);

@@ -392,6 +392,7 @@ impl Gen<'_> {
         let mut parts: SmallVec<[Part; 8]> = smallvec![Part::Node(root)];
         while let Some(part) = parts.pop() {
             let id = match part {
+                // The elements of the list have been written. The tail is the last part.
                 Part::Tail(operand) => {
                     self.ops.push(Op::ListTail(operand));
                     continue;
@@ -429,6 +430,7 @@ impl Gen<'_> {
                                 parts.push(Part::Tail(operand));
                             }
                         }
+                        // The tail is built in place, behind the elements.
                         None => {
                             self.raw_head(tags::ILIST, count);
                             parts.push(Part::Node(tail));

@@ -239,6 +239,7 @@ impl<'p> Analysis<'p> {
             .constant(position)
             .and_then(|constant| wire::int(other.constants.get(constant)))
             .and_then(|position| usize::try_from(position).ok());
+        // In this clause, the pattern at that position must be the variable.
         let place = position.and_then(|at| key_place(&self.source, self.clause, at));
         other.code.ir.node(object) == Node::Object
             && place.is_some_and(|at| self.variable(at) == Some(slot))

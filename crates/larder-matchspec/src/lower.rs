@@ -154,6 +154,7 @@ impl Lowering<'_, '_> {
         if proper {
             tasks.push(Task::Nil);
         }
+        // Tasks are popped from the end, so the leftmost part is visited first.
         tasks.extend(parts.iter().rev().map(|&at| Task::Visit { at, cost }));
         Ok(())
     }

@@ -537,6 +537,8 @@ impl<'a> Machine<'a, '_> {
             (Head::Improper(n), at) => (n, false, at),
             _ => return None,
         };
+        // The elements stay where they are. Those in the arena are remembered by their places,
+        // since the arena may move when it grows.
         let run = match (arena, value) {
             (Some(span), _) => Run::Arena(Span {
                 from: span.from + at,
@@ -586,6 +588,7 @@ impl<'a> Machine<'a, '_> {
             let value = self.stack.at(at);
             self.stack.as_mut_slice()[at] = self.flat(value);
         }
+        // Write the map elsewhere first, since its parts may be in the arena.
         let mut out = Vec::new();
         let shorts: Vec<Short> = self.stack.as_slice()[base..]
             .iter()

@@ -83,6 +83,7 @@ impl Program {
         let (template, constants) = (&self.code.template, self.constants());
         let mut whole = Template::new();
         // Arguments are put where the template has their holes, of one byte each.
+        // `from` is where the part that has not been copied yet begins.
         let mut from = 0;
         for (index, hole) in (0..).zip(&template.holes) {
             let at = hole.at as usize;

@@ -131,6 +131,8 @@ fn same(text: &Text<'_>, pattern: usize, expression: usize, constant: bool) -> b
     // Both terms are walked over together.
     let mut pairs: SmallVec<[_; 4]> = smallvec![(pattern, expression, constant)];
     while let Some((a, b, constant)) = pairs.pop() {
+        // Two containers of the same shape are the same if their parts are, which are compared
+        // later.
         let mut zip = |b: usize, constant: bool| {
             let same_shape = source.head(a) == source.head(b);
             if same_shape {

@@ -157,6 +157,7 @@ impl<'a> Machine<'a, '_> {
     fn rare_step(&mut self, step: Step, run: &'a [u8]) -> Option<&'a [u8]> {
         // These steps are less frequent, and kept out of the inlined loop.
         match step {
+            // The variable was bound earlier, so the term must be its value.
             Step::Same(slot) => {
                 let (term, left) = wire::split(run);
                 self.has_value(slot, Val::Term(term)).then_some(left)
@@ -246,6 +247,7 @@ impl<'a> Machine<'a, '_> {
         // What is left of the list is a run of its own, which needs no copy.
         let left = skip_terms(run, count + usize::from(!proper));
         let body = &run[..run.len() - left.len()];
+        // Without elements, the rest is `[]`, or the tail of an improper list.
         let value = match (count, proper) {
             (0, true) => Val::Term(NIL),
             (0, false) => Val::Term(body),

@@ -225,6 +225,7 @@ impl Template {
         let terms = Bytes(spec.bytes());
         // Handles must be counted, which templates don't do.
         if !spec.has_handles() && template.read(&terms, Place::Term(0), &mut found) {
+            // The arguments are the terms at the places for which the template has holes.
             for place in found {
                 if let Place::Term(at) = place {
                     arguments.push(raw::view(&terms.0[at..]));
@@ -457,6 +458,8 @@ impl<T: Terms> Reader<'_, T> {
                     return Ok(Expression::Open);
                 }
             }
+            // A map is copied whole, and never becomes an argument. Nor does a list that contains
+            // it.
             Look::Map => {
                 self.whole(term)?;
                 return Ok(Expression::Open);

@@ -130,6 +130,7 @@ impl Test {
 fn matches(steps: &[Step], mut run: &[u8], constants: &Constants<'_>) -> bool {
     // The bytes are consumed from the left, as the steps say.
     for step in steps {
+        // The number of bytes that the step consumes, if it matches.
         let used = match *step {
             Step::Eq(constant) => {
                 let begins = constants.begins(run, constant);
@@ -413,6 +414,7 @@ impl Reader<'_> {
                 }),
                 (None, None) => None,
             },
+            // Tests of the type of an element, such as `is_atom`.
             (func, &[a]) => Some(Test {
                 position: position(a)?,
                 is: Is::Type(Type::of(func)?),

@@ -111,8 +111,11 @@ impl Address {
             return None;
         }
         let bucket = self.divided;
+        // The hashes of the bucket agree in the bits above this one, which tells its two halves
+        // apart.
         let mask = 1 << (u64::BITS - 1 - self.level);
         self.divided += 1;
+        // All buckets of the level are split now, so the next level begins.
         if self.divided == 1 << self.level {
             self.level += 1;
             self.divided = 0;

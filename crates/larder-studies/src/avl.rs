@@ -510,6 +510,7 @@ impl<W> Avl<W> {
         if at == NIL {
             return None;
         }
+        // Go down on the left. The nodes of the path are balanced when the first one is detached.
         while self.nodes[at].kids[0] != NIL {
             path.push((at, 0));
             at = self.nodes[at].kids[0];

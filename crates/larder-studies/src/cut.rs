@@ -34,6 +34,8 @@ impl<'a> Cut<'a> {
     /// The cut at which a scan from `start` begins.
     pub fn new(start: Start<'a>, direction: Direction) -> Self {
         let forward = direction == Direction::Forward;
+        // A position is the first one of the walk. Forward, it is the least that is admitted, so
+        // what is less is left of the cut. Backward, it is the greatest.
         let left = match start {
             Start::Edge if forward => Left::Nothing,
             Start::Edge => Left::All,

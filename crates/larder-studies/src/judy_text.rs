@@ -93,6 +93,7 @@ impl Strings for Terminated {
         if position.iter().all(|byte| *byte > ESCAPE) {
             return f(position);
         }
+        // Rare: there is a byte to encode, as described above.
         let mut string = Written::new();
         for &byte in position {
             if byte <= ESCAPE {

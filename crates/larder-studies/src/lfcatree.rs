@@ -3,12 +3,11 @@
 //! ```text
 //!            ( k )                       routes, and slots that lead to leaves
 //!           /     \
-//!     [ d f | 12 ] [ k m p | -3 ]        a leaf: a persistent tree (`pure`), and a contention
-//!     count
+//!     [ d f | 12 ] [ k m p | -3 ]        a leaf: a persistent tree (`pure`), and a count of
+//!                                         contention
 //!
-//!     insert n:    ( k )                 make a new leaf of the old one, in O(log n), and replace
-//!     it
-//!                 /     \                in its slot by compare-and-exchange
+//!     insert n:    ( k )                 make a new leaf from the old one, in O(log n), and
+//!                 /     \                replace it in its slot by compare-and-exchange
 //!     [ d f | 12 ]      [ k m n p | -4 ]
 //! ```
 //!
@@ -319,6 +318,7 @@ impl<W: Word> LfCaTree<W> {
         while let Some((slot, level)) = waiting.pop() {
             match slot.load(guard) {
                 Some(Node::Route(route)) => {
+                    // Pushed last is popped first, so the leaves come in order.
                     waiting.extend([(&route.kids[1], level + 1), (&route.kids[0], level + 1)]);
                 }
                 _ => leaves.push(slot),

@@ -1,9 +1,8 @@
 //! Linear hashing: `set`, `bag` and `duplicate_bag` in every release of OTP.
 //!
 //! ```text
-//!   segments   [ 0 1 2 ... 63 ] [ 64 ... 127 ] [ 128 ... ]      a bucket: the number of its first
-//!   node
-//!                  |
+//!   segments   [ 0 1 2 ... 63 ] [ 64 ... 127 ] [ 128 ... ]      a bucket: the number of its
+//!                  |                                             first node
 //!                  v
 //!               node -> node -> node                             by ascending position
 //! ```

@@ -1,8 +1,8 @@
 //! A lock-free hash table that grows: one list in split order.
 //!
 //! ```text
-//!   buckets   0        1        2        3         2 bits: bucket = the top bits of the hash,
-//!   reversed
+//!   buckets   0        1        2        3         2 bits: bucket = the top bits of the
+//!                                                            hash, reversed
 //!             |        +-----------+     |
 //!             |  +-----|-----------+-----|--+
 //!             v  |     +-------+   |     +--|----+

@@ -429,6 +429,7 @@ impl<'b> Encoder<'b> {
         old_uniq: i64,
         free: usize,
     ) {
+        // The free variables are the only children. All else is part of the head.
         self.begin(free as u64);
         self.out.push(FUN);
         push_atom(self.out, module);

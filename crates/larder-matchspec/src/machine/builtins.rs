@@ -356,6 +356,7 @@ impl<'a> Machine<'a, '_> {
         // The tail of a list is a run of the same bytes, so nothing is copied.
         let (count, proper, run) = self.open_list(list)?;
         let (_, rest) = self.split_run(run);
+        // If no element is left, what remains is the tail: `[]`, or the one of an improper list.
         Ok(match (count - 1, proper, rest) {
             (0, true, _) => Val::Term(NIL),
             (0, false, Run::Slice(tail)) => Val::Term(tail),
@@ -405,6 +406,7 @@ impl<'a> Machine<'a, '_> {
         if func == Func::TupleSize {
             return Err(Fail);
         }
+        // Only `size` also takes a bitstring, of which it counts the whole bytes.
         let flat = self.flat(value);
         self.with(flat, |term| match term.view() {
             View::Bin(bytes) => Ok(Val::Int(bytes.len() as i64)),
@@ -476,6 +478,7 @@ impl<'a> Machine<'a, '_> {
                 View::Bits { bytes, bits } => (bytes, bits / 8),
                 _ => return None,
             };
+            // A start before the beginning, or an end behind the whole bytes, fails.
             let range = usize::try_from(from).ok()?..usize::try_from(to).ok()?;
             (range.end <= whole).then(|| encode_binary(&bytes[range]))
         });

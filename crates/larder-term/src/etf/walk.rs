@@ -390,6 +390,7 @@ impl<'a> EtfReader<'a> {
         let uniq = self.array()?;
         let (index, free) = (self.u32()?, self.u32()?);
         let module = self.atom()?;
+        // The fun's index and hash in their old form. They are kept, to be sent on unchanged.
         let (old_index, old_uniq) = (self.integer()?, self.integer()?);
         // The format has a whole pid here. Only its node is of interest.
         let creator = match self.u8()? {

@@ -82,6 +82,7 @@ pub(crate) fn compare_views(a: View<'_>, b: View<'_>, exact: bool) -> Ordering {
         (Int(a), Float(b)) => int_float(a, b),
         (Float(a), Int(b)) => int_float(b, a).reverse(),
         (Big(a), Big(b)) => compare_bigs(a, b),
+        // All large integers are beyond the small ones, so their sign decides.
         (Big(a), Int(_)) => big_int(a.negative),
         (Int(_), Big(b)) => big_int(b.negative).reverse(),
         (Big(a), Float(b)) => big_float(&a.to_bigint(), b),

@@ -290,6 +290,7 @@ fn open<'a>(
 ) -> ObjectView<'a> {
     // The fast path: the header is one byte, and no flag is set. Or `FROM_ORDER` is the only one.
     match value.split_first() {
+        // `0x80` is set if the header has more than one byte.
         Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == 0 => ObjectView {
             arity: usize::from(header >> FLAG_BITS),
             keypos,

@@ -212,6 +212,7 @@ fn before_zero(bytes: &[u8], most: usize) -> usize {
     let mut at = 0;
     while let Some(eight) = bytes[at..].first_chunk::<8>() {
         let zeros = zeros(u64::from_le_bytes(*eight));
+        // The lowest mark is that of the first zero.
         if zeros != 0 {
             return at + (zeros.trailing_zeros() / 8) as usize;
         }
@@ -255,6 +256,7 @@ fn read_groups(escaped: &[u8], key: &[u8], start: usize, out: &mut Vec<u8>) -> u
     let (mut at, mut len, mut size) = (start, ESCAPED, group(ESCAPED));
     while key[at + size] == MORE {
         (at, len) = (at + size + 1, len + size);
+        // Groups of this size end at the byte `size * size`.
         if len == size * size {
             size = group(len);
         }

@@ -385,6 +385,7 @@ impl Parser<'_> {
             text.bytes().for_each(|byte| bits.push(u64::from(byte), 8));
             return self.lexer.next();
         }
+        // Without a type, each character is one byte.
         for &c in text {
             let byte = u8::try_from(u32::from(c)).map_err(|_| {
                 self.lexer

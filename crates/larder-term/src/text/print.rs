@@ -358,6 +358,7 @@ fn write_bits(out: &mut String, bytes: &[u8], bits: usize) -> fmt::Result {
 fn write_quoted(out: &mut String, text: &str, quote: char) {
     out.push(quote);
     for c in text.chars() {
+        // The character to write behind a backslash. Those without such a form are written at once.
         let escape = match c {
             '\n' => 'n',
             '\r' => 'r',
