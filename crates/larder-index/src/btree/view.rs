@@ -480,7 +480,7 @@ impl<'g> TreeView<'g> {
     /// Appends the position and the first `limit` bytes of the value of entry `i`. Returns where
     /// the value begins. If the object is outside, appends the position alone, and returns the
     /// handle, too.
-    #[inline]
+    #[inline(always)]
     fn copy_entry(
         &self,
         i: usize,
@@ -490,23 +490,32 @@ impl<'g> TreeView<'g> {
         let slot = self.slot(i)?;
         let record = self.record(slot)?;
         if record.is_outside() {
-            let handle = self.handle_of(&record)?;
-            bytes.extend_from_slice(self.outside(&record)?.position());
-            return Ok((bytes.len(), handle));
+            return self.copy_position(&record, bytes);
         }
         // Assemble the position from its three parts: the leaf's prefix, up to five bytes in the
         // slot, and the rest in the record.
-        let prefix = self.leaf.prefix();
-        bytes.reserve(prefix.len() + 8);
-        bytes.extend_from_slice(prefix);
-        let head = bytes.len();
-        bytes.extend_from_slice(&slot.to_be_bytes());
-        bytes.truncate(head + record.suffix().min(5));
+        let front = words::Front {
+            first: self.leaf.prefix(),
+            more: slot.to_be_bytes(),
+            count: record.suffix().min(5),
+        };
         // The value follows the rest of the position, so one copy gets both.
         let value = record.value().min(limit);
         let (at, len) = (record.rest_at(), record.rest() + value);
-        words::copy_out(self.words, at, len, bytes)?;
+        words::copy_out_behind(front, self.words, at, len, bytes)?;
         Ok((bytes.len() - value, None))
+    }
+
+    /// Continues `copy_entry` for an object that is outside.
+    #[cold]
+    fn copy_position(
+        &self,
+        record: &Record,
+        bytes: &mut Vec<u8>,
+    ) -> Result<(usize, Option<Handle>), Torn> {
+        let handle = self.handle_of(record)?;
+        bytes.extend_from_slice(self.outside(record)?.position());
+        Ok((bytes.len(), handle))
     }
 
     /// Appends entry `i` to the batch.

@@ -37,18 +37,49 @@ pub(crate) fn copy_out(
     len: usize,
     out: &mut Vec<u8>,
 ) -> Result<(), Torn> {
-    let (first, shift) = (at / 8, (at % 8) as u32 * 8);
+    let nothing = Front {
+        first: &[],
+        more: [0; 8],
+        count: 0,
+    };
+    copy_out_behind(nothing, words, at, len, out)
+}
+
+/// Bytes that are put in front of a copy: the `first` ones, and `count` of `more`, at most eight.
+pub(crate) struct Front<'f> {
+    pub(crate) first: &'f [u8],
+    pub(crate) more: [u8; 8],
+    pub(crate) count: usize,
+}
+
+/// Appends the bytes of `front`, and behind them `len` bytes from byte `at`, to `out`. Makes room
+/// for all of them once.
+#[inline(always)]
+pub(crate) fn copy_out_behind(
+    front: Front<'_>,
+    words: &[AtomicU64],
+    at: usize,
+    len: usize,
+    out: &mut Vec<u8>,
+) -> Result<(), Torn> {
     if at.saturating_add(len) > words.len() * 8 {
         return Err(Torn);
     }
-    let Some(words) = words.get(first..) else {
-        return Ok(());
+    let (words, shift) = (&words[at / 8..], (at % 8) as u32 * 8);
+    let Front { first, more, count } = front;
+    let (from, count) = (out.len(), count.min(8));
+    // Whole words are written: `more`, and the last of the copied ones, beyond the end.
+    out.reserve(first.len() + len + 16);
+    // SAFETY: all places that are written lie behind the vector's contents, in the room that was
+    // made: `first` at the front, eight bytes behind it, and at most `len + 7` bytes from `to`,
+    // which is at most eight bytes further.
+    let to = unsafe {
+        let to = out.as_mut_ptr().add(from);
+        std::ptr::copy_nonoverlapping(first.as_ptr(), to, first.len());
+        let to = to.add(first.len());
+        to.cast::<[u8; 8]>().write_unaligned(more);
+        to.add(count)
     };
-    let from = out.len();
-    // Whole words are written, the last of them beyond the end.
-    out.reserve(len + 8);
-    // SAFETY: `from` is within the vector's memory.
-    let to = unsafe { out.as_mut_ptr().add(from) };
     // Ordering: Relaxed, here and below, see the module's head.
     let load = |i: usize| words.get(i).map_or(0, |w| u64::from_le(w.load(Relaxed)));
     let mut low = load(0);
@@ -59,12 +90,12 @@ pub(crate) fn copy_out(
         } else {
             low >> shift | high << (64 - shift)
         };
-        // SAFETY: `8 * i < len`, and there is room for `len + 8` bytes.
+        // SAFETY: `8 * i < len`; see above.
         unsafe { to.add(8 * i).cast::<u64>().write_unaligned(word.to_le()) };
         low = high;
     }
-    // SAFETY: 1. there is room; 2. all `len` bytes were written.
-    unsafe { out.set_len(from + len) };
+    // SAFETY: 1. there is room; 2. all these bytes were written.
+    unsafe { out.set_len(from + first.len() + count + len) };
     Ok(())
 }
 
@@ -298,6 +329,15 @@ mod tests {
                 let mut out = vec![9];
                 copy_out(&words, at, len, &mut out).unwrap();
                 assert_eq!(&out[1..], &bytes[at..at + len]);
+                // The same behind other bytes, into a vector that has no room.
+                for count in 0..=8 {
+                    let (first, more) = (&[8, 7, 6][..count % 4], [1, 2, 3, 4, 5, 6, 7, 8]);
+                    let front = Front { first, more, count };
+                    let mut out = Vec::new();
+                    copy_out_behind(front, &words, at, len, &mut out).unwrap();
+                    let expected = [first, &more[..count], &bytes[at..at + len]].concat();
+                    assert_eq!(out, expected);
+                }
             }
         }
         assert!(copy_out(&words, 60, 5, &mut Vec::new()).is_err());
