@@ -70,6 +70,7 @@ enum What {
 /// Does what the command line says.
 pub fn main() -> ExitCode {
     let Arguments { what, out, only } = Arguments::parse();
+    // Most commands return a report, which is printed and written in the same way.
     let done = match what {
         What::Engine(options) => measured(engine::run(&options, &Only(only)), out),
         What::Growth(options) => measured(growth::run(&options, &Only(only)), out),

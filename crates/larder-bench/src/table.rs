@@ -172,7 +172,7 @@ pub fn announce(what: &str, seconds: f64) {
     );
 }
 
-/// What was measured on and when, by name.
+/// Facts about the machine and the time, by name.
 pub fn facts() -> Vec<(&'static str, String)> {
     vec![
         ("date", said_by("date", &["-u", "+%Y-%m-%dT%H:%M:%SZ"])),

@@ -154,11 +154,14 @@ impl Mix {
         self.limits[1] > 0
     }
 
-    /// The next operation, and the number of its key: one of `keys`, from 0 on.
+    /// Draws the next operation, and the number of its key, which is less than `keys`.
     #[inline]
     pub fn draw(&self, random: &mut Random, keys: u64) -> (Drawn, u64) {
         let bits = random.bits();
+        // The low half of the bits chooses the key. The product, shifted, is evenly distributed
+        // below `keys`, and takes no division.
         let key = ((bits & 0xFFFF_FFFF) * keys) >> 32;
+        // The high half chooses the operation, by the limits between them.
         let what = bits >> 32;
         let [insert, remove, lookup] = self.limits;
         let drawn = match what {

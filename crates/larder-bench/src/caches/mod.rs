@@ -177,9 +177,11 @@ pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
     Ok(report)
 }
 
-/// What `tinylfu` has to show: as many hits as moka, within a point, and more requests than either.
+/// Judges `tinylfu`. The targets are as many hits as moka, less a point, and more requests than
+/// either.
 fn judge(report: &mut Report, trace: &str) {
     let ours = <Table<TinyLfu> as Cache>::NAME;
+    // A judgement needs both figures. One of the caches may have been left out (`--only`).
     if let (Some(hits), Some(other)) = (
         report.median(&[trace, ours], HITS),
         report.median(&[trace, "moka"], HITS),
@@ -190,6 +192,7 @@ fn judge(report: &mut Report, trace: &str) {
             verdict(more >= -1.0)
         ));
     }
+    // Speed is judged with two threads.
     for theirs in ["moka", "quick_cache"] {
         let column = rate_of(2);
         if let (Some(rate), Some(other)) = (

@@ -196,7 +196,7 @@ pub fn run(options: &Options, only: &Only) -> Report {
     report
 }
 
-/// What the defaults have to show: a step, and at most how many times the other's figure.
+/// Judges the defaults. A target is the largest ratio to another map's figure.
 fn judge(report: &mut Report, size: usize) {
     let size = size.to_string();
     for (ours, theirs, most) in [
@@ -204,6 +204,7 @@ fn judge(report: &mut Report, size: usize) {
         ("larder ordered", "BTreeMap", 0.5),
         ("larder ordered", "JudyL", 1.0),
     ] {
+        // Lookups only: the other steps have no target.
         for step in ["lookup", "dependent"] {
             let ratio = report.ratio(&[&size, ours], &[&size, theirs], step);
             if let Some(ratio) = ratio {

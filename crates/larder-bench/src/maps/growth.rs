@@ -72,9 +72,11 @@ fn watched(options: &Options, mut work: impl FnMut(u64)) -> Grown {
     let (mut before, mut part) = (begin, begin);
     for i in 0..options.entries() {
         work(i);
+        // One reading for each entry: the time since the last reading is that of the work.
         let now = Instant::now();
         slowest = slowest.max((now - before).as_nanos());
         before = now;
+        // A last part that is not full is left out, unless it is the only one.
         if (i + 1) % options.part == 0 || i + 1 == options.entries() && parts.is_empty() {
             parts.push((now - part).as_nanos() as f64);
             part = now;

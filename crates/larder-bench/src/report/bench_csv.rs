@@ -79,6 +79,7 @@ pub fn parse(text: &str) -> Result<Study, String> {
 
 fn group(line: &BenchLine) -> Result<Group, String> {
     let title = line.operation.as_str();
+    // The spread and the members are added when their lines are read.
     Ok(Group {
         rows: line.rows,
         title: title
@@ -195,6 +196,7 @@ fn plot(id: &str, rows: f64, unit: &str) -> Plot {
     };
     let title = format!("{title}, {} rows", short(rows));
     let note = "Larder's spread is that of the paired ratios, around the median of ets.";
+    // A plot is described by one line, as in the studies.
     Plot::said(&format!(
         "{id} | {title} | operation, names | {y_label}, log | {unit}, less | {note}"
     ))

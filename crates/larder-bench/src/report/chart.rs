@@ -224,14 +224,14 @@ fn add(
     }
 }
 
-/// The number of a name. Where the axis is no axis of names, a text that says a number is that
-/// number.
+/// The number of a name. On an axis of numbers, a text that is a number has that number.
 fn named(names: &mut Vec<String>, name: &str, scale: Scale) -> f64 {
     if scale != Scale::Names {
         if let Ok(number) = name.parse() {
             return number;
         }
     }
+    // Names are numbered as they appear.
     match names.iter().position(|known| known == name) {
         Some(at) => at as f64,
         None => {

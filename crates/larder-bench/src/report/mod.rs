@@ -97,7 +97,7 @@ pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Writte
     })
 }
 
-/// Does what [`write()`] does, and says where the page and the plots are.
+/// Like [`write()`], and prints where the page and the plots are.
 ///
 /// # Errors
 /// [`Error`].

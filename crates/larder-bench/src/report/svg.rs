@@ -169,8 +169,8 @@ pub fn file(chart: &Chart) -> String {
     )
 }
 
-/// A file with a title above what is inside: so much room for it, where its text stands, and the
-/// height of the rest.
+/// A file with a title above the drawing. Of the tuple, the first number is the height of the
+/// title, the second the line of its text, the third the height of the drawing.
 pub fn file_of(
     title: &str,
     heard: &str,
@@ -194,7 +194,10 @@ pub fn file_of(
 fn legend_rows<'a>(series: &[&'a Series]) -> Vec<Vec<(f64, &'a Series)>> {
     let (mut rows, mut x): (Vec<Vec<(f64, &Series)>>, f64) = (vec![Vec::new()], 16.0);
     for one in series {
+        // An estimate of the width: letters, the marker and the gap. The width of a text isn't
+        // known here.
         let width = one.label().chars().count() as f64 * LETTER + 62.0;
+        // The entry doesn't fit into the row any more. The first entry of a row always stays.
         if x + width > WIDTH && x > 16.0 {
             rows.push(Vec::new());
             x = 16.0;
@@ -299,6 +302,7 @@ fn cut(name: &str, width: f64) -> String {
 }
 
 fn draw(series: &Series, frame: &Frame, lane: f64) -> Markup {
+    // Each point has three places: its median, and the ends of its bar.
     let places: Vec<[(f64, f64); 3]> = series
         .points
         .iter()

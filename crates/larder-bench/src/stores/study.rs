@@ -187,6 +187,7 @@ fn declare(run: &mut Run, options: &Options, who: &[Who]) {
     run.check("every value looked up is the one that was put");
     run.check("no key that was not put is found");
     run.check("under every appended key lie exactly its pieces");
+    // The page lists what is missing, so that nobody takes it for a peer that lost.
     let missing = super::missing().into_iter().chain(options.not_installed());
     missing.for_each(|text| run.skip(text));
     if !who.iter().any(|one| matches!(one, Who::Java(_))) {

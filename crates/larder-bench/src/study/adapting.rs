@@ -123,6 +123,8 @@ fn event(adapted: &Adapted<'_>, at: f64, keys: u64) -> Event {
         base: adapted.base,
         with: adapted.with,
         becomes: adapted.becomes.to_vec(),
+        // A base at the edge of the tree has no bound. The range of keys begins at 0 there, and
+        // ends at `keys`.
         keys: [
             adapted.from.map_or(0.0, key_of),
             adapted.to.map_or(keys as f64, key_of),

@@ -159,7 +159,7 @@ fn start(run: &mut Run, sizes: &str) -> Outcome<Child> {
         .map_err(|e| Failure::Impossible(format!("erl can't be started: {e}")))
 }
 
-/// Reads until the virtual machine has nothing more to say.
+/// Reads until the output of the virtual machine ends.
 fn listen(run: &mut Run, child: &mut Child) -> Outcome {
     let Some(out) = child.stdout.take() else {
         return Err(Failure::Impossible(
@@ -172,6 +172,7 @@ fn listen(run: &mut Run, child: &mut Child) -> Outcome {
         done |= line == "@done";
         said(run, &line.split('\t').collect::<Vec<_>>())?;
     }
+    // Without its last line, the virtual machine has been killed or has failed.
     match done {
         true => Ok(()),
         false => Err(Failure::Impossible(

@@ -157,6 +157,7 @@ fn declare(run: &mut Run) {
         run.plots(PAIR, &[("id", id), ("title", title), ("note", note)]);
     }
     run.plots(PLOTS, &[]);
+    // Figures from the paper, next to which ours are drawn.
     for (name, workload, n, percent) in HEADLINES {
         run.published(&relative(workload), name, n, percent, PAPER);
     }

@@ -281,9 +281,10 @@ fn mixed(
     Ok(rate(size.operations, done.seconds))
 }
 
-/// The third phase: each worker deletes every so-manieth key of the range.
+/// The third phase: with n workers, each deletes every n-th key of the range.
 fn delete(rows: &dyn Rows, name: &str, size: Size, threads: usize, left: usize) -> Outcome<f64> {
     let done = workers::work(threads, None, |worker| {
+        // With `step_by`, the keys of the threads are disjoint, and all keys are deleted once.
         let mut hand = rows.hand();
         let keys = (1 + worker.number as u64..=size.range).step_by(threads);
         Ok(keys.filter(|&key| hand.remove(key)).count())

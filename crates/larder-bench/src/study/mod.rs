@@ -197,13 +197,14 @@ pub fn run(options: &Options, only: &[String], out: Option<PathBuf>) -> Result<(
     Ok(())
 }
 
-/// How long this study and those after it will take, where they have an end.
+/// The time that this study and those after it will take, if they have an end.
 fn left(options: &Options, begin: &Instant, done: usize, of: usize) -> String {
     let each = |study: &Plan| match (options.minutes, options.scale()) {
         (Some(minutes), _) => Some(minutes * 60.0),
         (None, Extent::Quick) => Some(study.quick_seconds),
         _ => None,
     };
+    // If one of the studies has no end, nothing is said.
     let seconds: Option<Vec<f64>> = all()[done..of].iter().map(|study| each(study)).collect();
     seconds.map_or(String::new(), |seconds| {
         let spent = clock::said(begin.elapsed().as_secs_f64());

@@ -33,7 +33,7 @@ scenarios-1 | Scenarios, one thread | insert/delete/lookup in %, and the rest, n
 scenarios | Scenarios, all threads | insert/delete/lookup in %, and the rest, names | {rate} | {scenarios}
 ";
 
-/// The old ordered_set, those that took its place, Larder's, and the others.
+/// The old ordered_set, its successors, Larder's own, and the others.
 fn contenders() -> Vec<Contender> {
     let mut all = vec![
         Contender::default_ordered(),

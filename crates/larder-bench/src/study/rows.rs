@@ -16,7 +16,7 @@ use std::time::Duration;
 
 /// A table under study, or a peer's map.
 pub trait Rows: Sync {
-    /// A thread's way to it.
+    /// Access to the table for one thread.
     fn hand(&self) -> Box<dyn Hand + '_>;
     /// Rows, if it counts them.
     fn counted(&self) -> Option<usize> {
@@ -152,12 +152,12 @@ impl EngineRows {
         })
     }
 
-    /// A thread's way to it.
+    /// Access to the table for one thread.
     pub(super) fn engine_hand(&self) -> EngineHand<'_> {
         self.hand_of(&self.table)
     }
 
-    /// A thread's way to it or to a snapshot of it.
+    /// Access for one thread, to the table or a snapshot of it.
     pub(super) fn hand_of<'t, const FORGETS: bool>(
         &'t self,
         table: &'t Table,
@@ -198,7 +198,7 @@ impl Rows for EngineRows {
     }
 }
 
-/// A thread's way to a table, which may forget some of the keys that it is given.
+/// Access to a table for one thread. It may forget some of the keys that it is given.
 pub(super) struct EngineHand<'t, const FORGETS: bool = false> {
     pub(super) table: &'t Arc<larder::host::Table>,
     arity: usize,
@@ -215,6 +215,7 @@ pub(super) fn set_key(form: KeyForm, key: u64, (out, exact): (&mut Vec<u8>, &mut
     match form {
         KeyForm::Hash { .. } => Encoder::new(out, Mode::Inline).int(key),
         KeyForm::Ordered => {
+            // The order key is made from a term, so the integer becomes one first.
             exact.clear();
             exact.encode(|e| e.int(key));
             let term = exact.term().expect("an integer is a whole term");

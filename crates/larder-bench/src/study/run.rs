@@ -273,6 +273,7 @@ impl Run {
     pub fn figure(&mut self, plot: &str, series: &str, x: impl Into<X>, y: f64) {
         let x = x.into();
         let same = |f: &&mut Figures| f.plot == plot && f.series == series && f.x == x;
+        // Runs come in turns, so the figures of a point are collected over the whole study.
         match self.figures.iter_mut().find(same) {
             Some(figures) => figures.runs.push(y),
             None => self.figures.push(Figures {
@@ -378,6 +379,7 @@ impl Run {
 
     fn point(&self, of: &Figures) -> Point {
         let (_, unit, better) = self.plot(&of.plot);
+        // The point is the median of its runs. The bar goes from the smallest to the largest.
         let [low, high] = ends(&of.runs);
         Point {
             plot: of.plot.clone(),

@@ -162,10 +162,11 @@ mod of_each_thread {
             Art(U64Congee::new())
         }
 
-        /// In parts of 1024, each from behind the last key of the one before.
+        /// Reads parts of 1024 entries. Each begins behind the last key of the one before.
         fn scan(&mut self, mut each: impl FnMut(u64, u64)) {
             let (guard, mut part, mut start) = (pin(), [([0; 8], 0); 1024], 0u64);
             loop {
+                // The keys of the map are big-endian, so they come in order.
                 let n = self.0.range(start, u64::MAX, &mut part, &guard);
                 for (key, value) in &part[..n] {
                     each(u64::from_be_bytes(*key), *value as u64);

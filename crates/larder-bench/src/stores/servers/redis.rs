@@ -50,6 +50,7 @@ impl Peer for Redis {
         for (key, value) in keys.iter().zip(values) {
             self.command(&[b"SET", &key.to_be_bytes(), &value.to_le_bytes()]);
         }
+        // All commands have been written. Send them, then read a reply for each.
         self.server.send()?;
         for _ in keys {
             match self.server.reply()? {
@@ -83,6 +84,7 @@ impl Peer for Redis {
         }
         self.server.send()?;
         for _ in keys {
+            // The reply to APPEND is the new length.
             let line = self.server.reply()?;
             if !line.starts_with(b":") {
                 return Err(strange("Redis", line));

@@ -7,7 +7,7 @@ use crate::study::run::Run;
 use crate::study::Extent;
 use crate::table::grouped;
 
-/// What tables took, for the estimate of the next size.
+/// What tables took so far, from which the next size is estimated.
 #[derive(Default)]
 pub struct Taken {
     /// Name, bytes a row, seconds a row in the whole course, and at how many keys that was.
@@ -23,7 +23,7 @@ impl Taken {
     /// not asked for.
     const ALWAYS: usize = 70_000;
 
-    /// Bytes a row, as far as is known.
+    /// Bytes a row, as measured, or a guess.
     pub fn bytes(&self, name: &str) -> f64 {
         let known = self.seen.iter().find(|(of, ..)| of == name);
         known.map_or(Self::UNKNOWN, |(_, bytes, ..)| *bytes)
@@ -39,14 +39,14 @@ impl Taken {
         })
     }
 
-    /// What a course took.
+    /// Records what a course took.
     pub fn note(&mut self, name: &str, bytes: f64, seconds: f64, keys: usize) {
         self.seen.retain(|(of, ..)| of != name);
         self.seen.push((name.to_owned(), bytes, seconds, keys));
     }
 }
 
-/// Those for which there is memory and time at a size; of the others, it is said.
+/// The contenders for which there is memory and time at a size. The others are reported as skipped.
 pub fn fitting<'c>(
     run: &mut Run,
     taken: &Taken,
@@ -101,7 +101,8 @@ pub fn turns_of(runs: usize, n: usize) -> usize {
     }
 }
 
-/// Those that were asked for, or as many as the scale has; of the others it is said.
+/// The sizes that were requested, or as many as the scale has. Those that are left out are
+/// reported.
 pub fn sizes(run: &mut Run) -> Vec<usize> {
     if !run.sizes.is_empty() {
         return run.sizes.clone();
