@@ -295,6 +295,7 @@ static ALL: &[Structure] = &[
 ];
 
 fn avl<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    // A structure for one thread, under one lock.
     let tree = Avl::<W>::new(chosen.flag("static_stack"));
     Box::new(OneLock::new(tree, chosen.size("reader_groups")))
 }
@@ -347,6 +348,7 @@ fn split_ordered<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
 }
 
 fn lockfree_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    // The bucket is the top bits of a hash, so their number is a power of two.
     let bits = chosen.size("buckets").next_power_of_two().ilog2();
     Box::new(ListHash::new(FixedBuckets::<W>::new(
         bits,
@@ -361,6 +363,8 @@ fn lfcatree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
 
 fn linear_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
     let (chain, groups) = (chosen.size("chain"), chosen.size("reader_groups"));
+    // 0 is one lock around the whole table. A number is that of the stripes, each a table under its
+    // own lock. With `auto`, the number adapts.
     match chosen.number("locks") {
         Some(0) => Box::new(OneLock::new(LinearHash::<W>::new(chain, 0), groups)),
         Some(n) => Box::new(Stripes::<W>::new(Some(n.ilog2()), chain, groups)),

@@ -103,6 +103,7 @@ impl fmt::Write for Beginning {
 
 impl From<TermRef<'_>> for Term {
     fn from(term: TermRef<'_>) -> Term {
+        // The bytes are copied, and the handles in them are counted once more.
         Term::of(|enc| enc.term(term))
     }
 }
@@ -140,6 +141,7 @@ macro_rules! from_large_integers {
     ($($type:ty)*) => {
         $(impl From<$type> for Term {
             fn from(n: $type) -> Term {
+                // Most values fit into an `i64`, which needs no allocation.
                 match i64::try_from(n) {
                     Ok(n) => Term::int(n),
                     Err(_) => Term::bigint(&BigInt::from(n)),
@@ -287,6 +289,7 @@ macro_rules! try_into_integers {
                     _ => None,
                 };
                 found.ok_or_else(|| {
+                    // The error names the range, since it depends on the type.
                     let (least, most) = (<$type>::MIN, <$type>::MAX);
                     TryFromTermError::new(term, format!("an integer from {least} to {most}"))
                 })
@@ -305,6 +308,7 @@ macro_rules! try_into {
             type Error = TryFromTermError;
 
             fn try_from(term: TermRef<'_>) -> Result<$type, TryFromTermError> {
+                // A function pointer tells the closure its types.
                 let convert: fn(TermRef<'_>) -> Option<$type> = $convert;
                 convert(term).ok_or_else(|| TryFromTermError::new(term, $expected))
             }
@@ -364,6 +368,8 @@ fn text(term: TermRef<'_>) -> Option<&str> {
 
 /// A float, or an integer that is one exactly.
 fn float(term: TermRef<'_>) -> Option<f64> {
+    // The conversion to a float may round. The way back shows whether it did. It is to `i128`,
+    // since a rounded float may be beyond `i64`.
     let exact = |n: i64| Some(n as f64).filter(|&x| x as i128 == i128::from(n));
     term.as_float().or_else(|| exact(term.as_int()?))
 }

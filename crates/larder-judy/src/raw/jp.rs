@@ -41,6 +41,7 @@ impl Tag {
     pub(super) const BITS: Tag = Tag(2);
     pub(super) const FULL: Tag = Tag(3);
 
+    // The high four bits are the form, the low four bits the level.
     pub(super) const fn linear(k: usize) -> Tag {
         Tag(0x10 | k as u8)
     }
@@ -54,6 +55,7 @@ impl Tag {
         Tag(0x40 | k as u8)
     }
     pub(super) const fn immed(n: usize, k: usize) -> Tag {
+        // The highest bit marks immediates. Their number takes four bits, and `k` three.
         Tag(0x80 | (n << 3 | k) as u8)
     }
 }
@@ -250,6 +252,8 @@ impl<K: Kind> Jp<K> {
     /// One index and its value, for a slot of any level below 8.
     #[inline(always)]
     pub(crate) fn one(key: u64, value: u64) -> Self {
+        // Seven bytes of the index fit into the field. The eighth is in the path, as the slot is
+        // not the root's.
         Jp {
             word: Word { value },
             meta: key << 8 | Tag::ONE.0 as u64,
@@ -296,6 +300,8 @@ impl<K: Kind> Jp<K> {
     /// The population: the number of indexes below.
     #[inline]
     pub(crate) fn pop(&self) -> u64 {
+        // The number is in the tag if the indexes are in the pair, and in the field if there is a
+        // node.
         match self.form() {
             Form::Null => 0,
             Form::One => 1,
@@ -309,6 +315,8 @@ impl<K: Kind> Jp<K> {
     /// The population in the field of a node of level `k`. That of the root is modulo 2⁵⁶.
     #[inline(always)]
     pub(super) fn pop_at(&self, k: usize) -> u64 {
+        // A node is never empty. So the field has the population less one, and the greatest, 256^k,
+        // fits into `k` bytes.
         ((self.meta >> 8) & mask(k.min(7))) + 1
     }
 
@@ -324,9 +332,12 @@ impl<K: Kind> Jp<K> {
     /// in the field.
     #[inline(always)]
     pub(crate) fn base(&self, k: usize, path: u64) -> u64 {
+        // A node of level 8 is the root's, whose range is that of all indexes.
         if k == 8 {
             return 0;
         }
+        // The eighth byte is the path's, and the shared bytes are the field's. The bytes below are
+        // zero.
         (path & !mask(7)) | ((self.meta >> 8) & !mask(k))
     }
 
@@ -334,6 +345,8 @@ impl<K: Kind> Jp<K> {
     /// `key`.
     #[inline(always)]
     pub(super) fn field(k: usize, key: u64, pop: u64, tag: Tag) -> u64 {
+        // The low `k` bytes of the field are the population less one. Above them are the shared
+        // bytes of the key.
         let low = mask(k.min(7));
         ((key & !low) | ((pop - 1) & low)) << 8 | tag.0 as u64
     }
@@ -361,6 +374,7 @@ impl<K: Kind> Jp<K> {
 
     #[inline(always)]
     pub(crate) fn as_one(&self, slot: usize) -> One<'_> {
+        // Only the bytes below the slot are the index of the run. Those above are the path.
         One {
             key: (self.meta >> 8) & mask(slot.min(7)),
             value: self.word_value(),
@@ -370,6 +384,8 @@ impl<K: Kind> Jp<K> {
     /// Whether a pair of the form ONE has this index.
     #[inline(always)]
     pub(crate) fn is_one_of(&self, key: u64) -> bool {
+        // The eighth byte needn't be compared. It is the path's, since no such pair is in the
+        // root's slot.
         self.meta >> 8 == key & mask(7)
     }
 
@@ -411,6 +427,7 @@ impl<'a, K: Kind> Run<'a, K> {
     /// absent, the inner one in a set.
     #[inline(always)]
     pub(crate) fn get(&self, low: u64) -> Option<Option<&'a u64>> {
+        // In a bitmap the byte itself is the place, so nothing has to be searched.
         match self {
             Run::Bits(bits) => bits.get(low as u8),
             Run::Full(full) => Some(full.get(low as u8)),
@@ -436,6 +453,7 @@ impl<'a, K: Kind> Run<'a, K> {
     /// Calls `each` with the low bytes and the value of every index, in order.
     #[inline]
     pub(crate) fn for_each(&self, mut each: impl FnMut(u64, Option<&'a u64>)) {
+        // A walk over the bits is faster than finding the place of each index.
         match self {
             Run::Bits(bits) => bits.for_each(each),
             _ => (0..self.len()).for_each(|at| each(self.key(at), self.value(at))),
@@ -445,6 +463,7 @@ impl<'a, K: Kind> Run<'a, K> {
     /// The place of an index, given its low bytes, or the place where it would be inserted.
     #[inline(always)]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
+        // A single index is found, or is before or behind the place.
         match self {
             Run::One(r) if r.key == low => Ok(0),
             Run::One(r) => Err((r.key < low) as usize),

@@ -118,6 +118,7 @@ impl Overrides {
         let Some(index) = self.index_of(key) else {
             return f(None);
         };
+        // Most records are short, as they have one version of a small object.
         let mut short = [0; SHORT];
         match index.get_short(guard, key, &mut short, None) {
             Lookup::Absent => f(None),
@@ -131,6 +132,7 @@ impl Overrides {
     }
 
     pub(super) fn key<'k>(&self, bytes: &'k [u8]) -> Key<'k> {
+        // An ordered index doesn't use the hash, so it isn't computed.
         let hash = if self.ordered { 0 } else { self.hash(bytes) };
         Key { bytes, hash }
     }
@@ -224,6 +226,7 @@ impl Entries for dyn Multi {
 
     fn resume_behind(&self, key: Key<'_>, direction: Direction, out: &mut Vec<u8>) {
         out.clear();
+        // Behind all objects of the key: after the last one forward, before the first one backward.
         match direction {
             Direction::Forward => self.last_position(key, out),
             Direction::Backward => self.first_position(key, out),
@@ -248,6 +251,7 @@ impl<I: Entries + ?Sized> Merged<I> {
     /// Counts the entries by a scan.
     fn count(&self) -> usize {
         let guard = larder_index::pin();
+        // The order doesn't matter for a number. Batches in any order are copied as they are.
         let mut batch = Batch {
             any_order: true,
             ..Batch::default()
@@ -256,6 +260,7 @@ impl<I: Entries + ?Sized> Merged<I> {
         self.scan_merged(&guard, Start::Edge, Direction::Forward, &mut batch);
         let mut sum = batch.len();
         while !batch.done {
+            // Continue where the last batch ended.
             std::mem::swap(&mut position, &mut batch.resume);
             let start = Start::At(&position);
             self.scan_merged(&guard, start, Direction::Forward, &mut batch);
@@ -289,6 +294,7 @@ impl Unique for Merged<dyn Unique> {
     }
 
     fn contains(&self, guard: &Guard, key: Key<'_>) -> bool {
+        // The base first, as in `get`.
         let there = self.base.contains(guard, key);
         self.overrides.with(guard, key, |value| match value {
             None => there,
@@ -319,6 +325,7 @@ impl Unique for Merged<dyn Unique> {
                     Lookup::Short(value.len())
                 }
                 None => {
+                    // The value is too long for `out`. The caller may want it anyway.
                     if let Some(long) = long {
                         long.clear();
                         long.extend_from_slice(value);

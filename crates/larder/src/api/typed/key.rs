@@ -141,6 +141,7 @@ macro_rules! integers {
         impl EncodeKey for $type {
             #[inline]
             fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+                // An integer that doesn't fit into an `i64` is written by its magnitude.
                 match self.leaf() {
                     Leaf::Int(n) => out.int(n),
                     _ => out.big(false, &self.to_le_bytes()),
@@ -150,6 +151,7 @@ macro_rules! integers {
 
             #[inline(always)]
             fn leaf(&self) -> Leaf<'_> {
+                // Only `u64` and `usize` have values beyond `i64`, all of them positive.
                 let large = u64::try_from(*self).map_or(Leaf::Other, Leaf::Large);
                 i64::try_from(*self).map_or(large, Leaf::Int)
             }
@@ -158,6 +160,7 @@ macro_rules! integers {
         impl OrderedKey for $type {
             #[inline]
             fn decode_key(term: TermRef<'_>) -> Option<Self> {
+                // A number outside the range of the type is none of its keys.
                 match term.as_int() {
                     Some(n) => Self::try_from(n).ok(),
                     None => Self::try_from(unsigned(term)?).ok(),
@@ -247,6 +250,7 @@ impl EncodeKey for u8 {
 
     #[inline(always)]
     fn bytes_of(values: &[Self]) -> Option<&[u8]> {
+        // A slice of bytes is a binary, and not a list of integers.
         Some(values)
     }
 }
@@ -380,6 +384,7 @@ impl OrderedKey for String {
 
 impl<T: EncodeKey> EncodeKey for [T] {
     fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        // A slice of bytes is a binary. Any other is a list.
         if let Some(bytes) = T::bytes_of(self) {
             out.binary(bytes);
             return Ok(());
@@ -407,6 +412,7 @@ impl<T: EncodeKey> EncodeKey for Vec<T> {
 
 impl<T: OrderedKey> OrderedKey for Vec<T> {
     fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        // The type of the elements decides, so an empty slice shows which of the two it is.
         if T::bytes_of(&[]).is_some() {
             return T::from_bytes(term.as_binary()?);
         }
@@ -421,6 +427,7 @@ impl<T: OrderedKey> OrderedKey for Vec<T> {
 
 impl<T: EncodeKey, const N: usize> EncodeKey for [T; N] {
     fn encode_key(&self, out: &mut Encoder<'_>) -> Result<(), Error> {
+        // An array of bytes is a binary. Any other has a fixed number of elements, like a tuple.
         if let Some(bytes) = T::bytes_of(self) {
             out.binary(bytes);
             return Ok(());
@@ -437,9 +444,11 @@ impl<T: EncodeKey, const N: usize> EncodeKey for [T; N] {
 
 impl<T: OrderedKey, const N: usize> OrderedKey for [T; N] {
     fn decode_key(term: TermRef<'_>) -> Option<Self> {
+        // As for `Vec`.
         if T::bytes_of(&[]).is_some() {
             return T::from_bytes(term.as_binary()?)?.try_into().ok();
         }
+        // Others may have written a tuple of another size to the table.
         let elements = term.as_tuple().filter(|tuple| tuple.arity() == N)?;
         let keys: Option<SmallVec<[T; N]>> = elements.iter().map(T::decode_key).collect();
         keys?.into_inner().ok()
@@ -462,6 +471,7 @@ impl<T: EncodeKey> EncodeKey for Option<T> {
 impl<T: OrderedKey> OrderedKey for Option<T> {
     fn decode_key(term: TermRef<'_>) -> Option<Self> {
         let tuple = term.as_tuple()?;
+        // `{}` is `None`, and `{Key}` is `Some`.
         match (tuple.arity(), tuple.get(0)) {
             (0, _) => Some(None),
             (1, Some(key)) => T::decode_key(key).map(Some),
