@@ -109,8 +109,9 @@ impl Arguments {
     /// Adds a term.
     pub fn push(&mut self, term: TermRef<'_>) {
         let bytes = term.bytes();
+        // Terms with handles have several encodings, so comparing their bytes isn't enough.
         let other_forms = wire::may_hold_handles(bytes);
-        // Terms with handles have several encodings, so their bytes alone can't be compared.
+        // The bytes alone don't keep the handles in them alive. A term of its own does.
         if other_forms && term.has_handles() {
             self.held.get_or_insert_default().0.push(Term::from(term));
         }

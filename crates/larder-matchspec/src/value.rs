@@ -52,6 +52,7 @@ impl Val<'_> {
     pub(crate) fn truth(self) -> Option<bool> {
         match self {
             Val::Bool(value) => Some(value),
+            // Each of the two atoms has only one encoding, so their bytes are compared.
             Val::Term(TRUE) => Some(true),
             Val::Term(FALSE) => Some(false),
             _ => None,

@@ -123,6 +123,7 @@ impl<W, M> Chains<W, M> {
     #[must_use]
     #[inline]
     pub(crate) fn link(&mut self, place: Place, to: u32) -> NewHead {
+        // The link to the first node is the head, which the caller stores.
         if place.before == NIL {
             return Some(to);
         }
@@ -148,6 +149,7 @@ impl<W, M> Chains<W, M> {
     /// Step 2: unlinks and removes the node at a place.
     #[inline]
     pub(crate) fn unlink(&mut self, place: Place) -> (Node<W, M>, NewHead) {
+        // The node that follows takes its place.
         let next = self.nodes[place.at].next;
         let head = self.link(place, next);
         (self.take(place.at), head)
@@ -155,6 +157,7 @@ impl<W, M> Chains<W, M> {
 
     /// Removes a node to which no link points any more.
     pub(crate) fn take(&mut self, at: u32) -> Node<W, M> {
+        // The slab uses its number again, so no link may have it any more.
         let node = self.nodes.remove(at);
         self.spilled -= spilled(&node.position);
         node

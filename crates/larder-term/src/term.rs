@@ -66,6 +66,8 @@ impl Term {
     pub(crate) fn of(push: impl FnOnce(&mut Encoder<'_>)) -> Term {
         let built = Term::build(push);
         debug_assert!(built.is_ok());
+        // The closures of this crate push one term. If one of them didn't, the result would be
+        // `[]`, and no panic in a host.
         built.unwrap_or_else(|Incomplete| Term::nil())
     }
 
@@ -256,6 +258,7 @@ impl<T: AsTerm> AsTerm for &T {
 impl PartialEq for Term {
     #[inline]
     fn eq(&self, other: &Term) -> bool {
+        // Terms with handles may be identical and have different bytes.
         self.as_ref().identical(other.as_ref())
     }
 }
@@ -289,6 +292,8 @@ impl PartialOrd for Term {
 impl Ord for Term {
     fn cmp(&self, other: &Term) -> Ordering {
         let (a, b) = (self.as_ref(), other.as_ref());
+        // In term order 1 and 1.0 are equal, but by `Eq` they are not. The exact order tells such
+        // terms apart, as `Ord` requires.
         a.cmp_term(b).then_with(|| a.cmp_exact(b))
     }
 }

@@ -130,6 +130,7 @@ fn what(kind: Word) -> What {
 
 /// The program of a specification or pattern.
 fn compile(call: &Call<'_>, what: What, spec: Word) -> Result<Program, Raise> {
+    // The compiler demands a clause. A specification without one matches nothing.
     if what.is_none() && spec == layout::NIL {
         return spec::nothing();
     }
@@ -222,6 +223,7 @@ pub fn from_rank(call: &Call<'_>) -> Reply {
 pub fn select_some(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
+        // Rights first, as in `select_all`.
         answer(call, table, table.check_read(who))?;
         let program = compile(call, what(call.args[1]), call.args[2])?;
         let limit = limit(call.args[3])?;
@@ -300,6 +302,7 @@ pub fn select_again(call: &Call<'_>) -> Reply {
     };
     let around = Surroundings::new(call, program)?;
     let job = table.select_resume(who(call), program.clone(), direction, Some(limit), place);
+    // A new job, which begins at the place where the last call ended.
     begin(
         call,
         Arc::clone(&table),
@@ -390,6 +393,7 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
         answer(call, table, table.check_write(who))?;
+        // As in `ets`, where a bag may have several objects with the same key.
         if table.kind() == TableKind::Bag {
             return Err(Raise::Cause(atoms::TABLE_TYPE));
         }
@@ -514,6 +518,7 @@ fn run(
         Job::Count(job) => (job.step(budget, &context)?, job.count()),
         Job::Delete(job) => (job.step(budget, &context)?, job.count()),
         Job::Replace(job) => (job.step(budget, &context)?, job.count()),
+        // The last slice was run before. A call that is running doesn't get here.
         Job::Over => return Err(larder::Error::NoTable),
     };
     Ok(match step {

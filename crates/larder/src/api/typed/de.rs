@@ -140,6 +140,7 @@ impl<'v> ValueReader<'v> {
     /// A tuple of an atom and others: the atom's text, and the others.
     fn tagged(self) -> Option<(&'static str, Terms<'v>)> {
         let mut elements = self.term.as_tuple()?.iter();
+        // The tag must be an atom. A tuple without one isn't tagged.
         let atom = elements.next()?.as_atom()?;
         Some((atom.text(), elements))
     }
@@ -259,6 +260,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
     }
 
     fn deserialize_char<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        // A `char` is written as its code point.
         let n = self.term.as_int().and_then(|n| u32::try_from(n).ok());
         match n.and_then(char::from_u32) {
             Some(c) => visitor.visit_char(c),
@@ -306,6 +308,7 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
     }
 
     fn deserialize_unit<V: Visitor<'v>>(self, visitor: V) -> Result<V::Value, ValueError> {
+        // The unit is the empty tuple.
         match self.term.as_tuple() {
             Some(tuple) if tuple.arity() == 0 => visitor.visit_unit(),
             _ => Err(self.unexpected(&visitor)),

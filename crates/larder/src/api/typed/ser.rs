@@ -104,6 +104,7 @@ impl<'e, 'b> ValueWriter<'e, 'b> {
 
     #[inline]
     fn deeper(&self) -> Result<u16, ValueError> {
+        // Depth is limited, so that a recursive value fails before the stack is used up.
         match self.depth {
             DEPTH.. => Err(ValueError::too_deep()),
             depth => Ok(depth + 1),
@@ -124,6 +125,7 @@ impl<'e, 'b> ValueWriter<'e, 'b> {
     /// Begins the tuple of a variant with this number of fields.
     #[inline]
     fn variant(self, name: &str, fields: usize) -> Result<Elements<'e, 'b>, ValueError> {
+        // The name of the variant is the first element.
         let elements = self.elements(fields + 1)?;
         elements.enc.atom(atom(name)?);
         Ok(elements)
@@ -232,6 +234,7 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
     }
 
     fn serialize_some<T: Serialize + ?Sized>(self, value: &T) -> Result<(), ValueError> {
+        // A value that can't be mistaken for `None`, nor for a tagged one, needs no tag.
         if is_plain(value) {
             return value.serialize(self);
         }
@@ -278,7 +281,6 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
     }
 
     fn serialize_seq(self, len: Option<usize>) -> Result<Sequence<'e, 'b>, ValueError> {
-        // Depth is limited, so that a recursive value fails before the stack does.
         let depth = self.deeper()?;
         let enc = self.enc;
         Ok(match len {
@@ -321,6 +323,7 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
 
     fn serialize_map(self, len: Option<usize>) -> Result<Pairs<'e, 'b>, ValueError> {
         let depth = self.deeper()?;
+        // The number is announced by the type, so it isn't trusted with much memory.
         Ok(Pairs {
             terms: Vec::with_capacity(2 * len.unwrap_or(0).min(1024)),
             enc: self.enc,
@@ -434,6 +437,7 @@ impl ser::SerializeSeq for Sequence<'_, '_> {
     fn end(self) -> Result<(), ValueError> {
         if let Sequence::Unknown { terms, enc, .. } = self {
             enc.begin_list(terms.len());
+            // All elements are known now, so the list can begin.
             terms.iter().for_each(|term| enc.term(term.as_ref()));
         }
         Ok(())
@@ -454,6 +458,7 @@ impl ser::SerializeMap for Pairs<'_, '_> {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Result<(), ValueError> {
         self.terms.push(term(key, self.depth)?);
+        // Keys and values are by turns in one vector.
         Ok(())
     }
 
@@ -463,6 +468,7 @@ impl ser::SerializeMap for Pairs<'_, '_> {
     }
 
     fn end(self) -> Result<(), ValueError> {
+        // The encoder sorts the pairs when the map ends.
         let token = self.enc.begin_map(self.terms.len() / 2);
         self.terms
             .iter()
