@@ -139,7 +139,7 @@ pub struct Options {
     /// Whether the number of objects is kept in many counters (fast for many writers, slower to
     /// read) or in one.
     pub decentralized_counters: bool,
-    /// The structure that stores the table; see [`crate::structures()`].
+    /// The structure that stores the table; see [`crate::host::structures()`].
     pub structure: Cow<'static, str>,
     /// The options of the structure, with their names.
     pub structure_options: Vec<(String, StructureValue)>,
