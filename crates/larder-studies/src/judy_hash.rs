@@ -58,6 +58,7 @@ impl<W> JudyHash<W> {
 
     #[inline]
     fn bucket(&self, position: &[u8]) -> u64 {
+        // The top bits of the hash, so that buckets are in the order of positions.
         hash_of(position) >> (u64::BITS - self.bits)
     }
 
@@ -102,6 +103,7 @@ impl<W: Send + Sync> Sequential<W> for JudyHash<W> {
             }
             return;
         }
+        // The entry is there. The caller may replace its word, or remove it.
         match f(Some(&mut self.chains[place.at].word)) {
             Act::Keep => {}
             Act::Put(word) => self.chains[place.at].word = word,
@@ -110,6 +112,7 @@ impl<W: Send + Sync> Sequential<W> for JudyHash<W> {
     }
 
     fn walk(&self, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        // Chains come in the order of their buckets, and each chain has the order of its positions.
         let mut chain = |(_, head): (u64, u64)| self.chains.walk(head as u32, cut, |_| true, f);
         let bucket = cut.bytes().map(|bytes| self.bucket(bytes));
         if cut.is_forward() {
@@ -121,6 +124,7 @@ impl<W: Send + Sync> Sequential<W> for JudyHash<W> {
     }
 
     fn pop(&mut self) -> Option<W> {
+        // The first node of the last bucket: its chain needn't be searched.
         let (bucket, head) = self.buckets.last()?;
         let (before, at) = (NIL, head as u32);
         Some(self.remove_at(bucket, Place { before, at }))

@@ -145,6 +145,7 @@ pub struct RefRef<'a> {
 impl<'a> RefRef<'a> {
     /// The words of the id, in the order of the external format.
     pub fn words(self) -> impl DoubleEndedIterator<Item = u32> + ExactSizeIterator + 'a {
+        // Words are not aligned in the encoding, so each is read byte by byte.
         self.words
             .chunks_exact(4)
             .map(|word| u32::from_le_bytes([word[0], word[1], word[2], word[3]]))
@@ -237,6 +238,7 @@ impl<'a> ListRef<'a> {
         if self.proper {
             return TermRef(&NIL_BYTES);
         }
+        // The tail is behind the last element.
         let mut elements = self.elements;
         elements.by_ref().for_each(drop);
         TermRef(&elements.bytes[..end_of(elements.bytes, 0)])
@@ -261,6 +263,8 @@ impl<'a> MapRef<'a> {
 
     /// The value of the key that is identical to `key`. Linear in the map.
     pub fn get(self, key: TermRef<'_>) -> Option<TermRef<'a>> {
+        // Identical keys may have different bytes if they contain handles, so bytes aren't
+        // compared.
         self.iter()
             .find_map(|(k, value)| k.identical(key).then_some(value))
     }
@@ -297,6 +301,7 @@ impl<'a> Iterator for Terms<'a> {
     #[inline]
     fn next(&mut self) -> Option<TermRef<'a>> {
         self.left = self.left.checked_sub(1)?;
+        // The end of a term isn't stored. `end_of` walks over its heads.
         let (term, rest) = self.bytes.split_at(end_of(self.bytes, 0));
         self.bytes = rest;
         Some(TermRef(term))
@@ -470,6 +475,7 @@ impl<'a> TermRef<'a> {
     #[inline]
     pub fn as_int(self) -> Option<i64> {
         match self.0[0] {
+            // A small integer is its own tag.
             tag @ SMALL.. => Some(i64::from(tag - SMALL)),
             INT1..=INT8 => Some(small_int(self.0)),
             _ => None,
@@ -486,6 +492,7 @@ impl<'a> TermRef<'a> {
     #[inline]
     pub fn as_atom(self) -> Option<Atom> {
         let is_atom = (ATOM1..=ATOM4).contains(&self.0[0]);
+        // The number of bytes of the atom's id is a part of the tag.
         is_atom.then(|| atom(self.0, 0).0)
     }
 
@@ -499,6 +506,7 @@ impl<'a> TermRef<'a> {
     #[inline]
     pub fn as_binary(self) -> Option<&'a [u8]> {
         match self.0[0] {
+            // An inline binary, or one whose bytes are outside.
             BIN => Some(binary(self.0)),
             BLOB => Some(blob::bytes(self)),
             _ => None,
@@ -508,6 +516,7 @@ impl<'a> TermRef<'a> {
     /// The elements, if the term is a proper list. `[]` has none.
     pub fn as_list(self) -> Option<Terms<'a>> {
         match self.0[0] {
+            // `[]` has a tag of its own.
             NIL => Some(Terms::new(&[], 0)),
             LIST => Some(terms(self.0)),
             _ => None,
@@ -570,6 +579,7 @@ fn array<const N: usize>(bytes: &[u8], at: usize) -> [u8; N] {
 /// The value of an integer with a tag of `INT1..=INT8`.
 #[inline(never)]
 fn small_int(bytes: &[u8]) -> i64 {
+    // The tag says how many bytes follow.
     let n = (bytes[0] - INT1) as usize + 1;
     little_endian(&bytes[1..1 + n])
 }
@@ -622,6 +632,8 @@ fn terms(bytes: &[u8]) -> Terms<'_> {
 /// The atom at `at`, and the place behind it.
 #[inline]
 pub(crate) fn atom(bytes: &[u8], at: usize) -> (Atom, usize) {
+    // The tag says how many bytes the id has. `little_endian` extends the sign, so mask the upper
+    // bits.
     let n = (bytes[at] - ATOM1) as usize + 1;
     let id = little_endian(&bytes[at + 1..at + 1 + n]) as u32 & (u32::MAX >> (32 - 8 * n as u32));
     (Atom::trusted(id), at + 1 + n)
@@ -630,6 +642,7 @@ pub(crate) fn atom(bytes: &[u8], at: usize) -> (Atom, usize) {
 /// The name of another node at `at`, and the place behind it.
 fn external(bytes: &[u8], at: usize) -> (Node, usize) {
     let (name, at) = atom(bytes, at);
+    // The creation tells this node from earlier ones of the same name.
     let creation = u32::from_le_bytes(array(bytes, at));
     (Node::External(NodeName { name, creation }), at + 4)
 }

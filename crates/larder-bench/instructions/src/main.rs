@@ -282,6 +282,7 @@ fn of_tables(all: &mut Vec<Operation>) {
         })
     });
     add(all, "insert_all of 30 new rows", |larder| {
+        // The tables are made beforehand, so that only the inserts are counted.
         let mut tables: Vec<_> = (0..50).map(|_| made(larder.table("t"))).collect();
         let rows = rows(int)[..30].to_vec();
         Box::new(move || {
@@ -404,6 +405,7 @@ fn each(terms: Vec<Term>, mut call: impl FnMut(&Term) + 'static) -> Work {
 
 /// The keys, in no order.
 fn numbers() -> impl Iterator<Item = i64> {
+    // 617 has no factor in common with the number of rows, so every key comes once.
     (1..=ROWS).map(|i| i * 617 % ROWS + 1)
 }
 

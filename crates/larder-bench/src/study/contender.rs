@@ -74,6 +74,7 @@ impl Contender {
 
     /// The same, with rows counted in many places or in one.
     pub fn counting(mut self, decentralized: bool) -> Contender {
+        // Only tables of the engine have the option.
         if let How::Engine(ask) = &mut self.how {
             ask.decentralized = decentralized;
         }
@@ -108,6 +109,7 @@ const BUCKETS: &str = "buckets";
 pub fn size_options(structure: &str, rows: usize) -> Option<(String, StructureValue)> {
     let listed = structures().find(|s| s.name == structure)?;
     let fixed = listed.options.iter().any(|o| o.name == BUCKETS);
+    // One bucket for each row, within the range of the option.
     let buckets = rows.next_power_of_two().clamp(1 << 8, 1 << 24);
     fixed.then(|| said(BUCKETS, buckets as i64))
 }
@@ -115,6 +117,7 @@ pub fn size_options(structure: &str, rows: usize) -> Option<(String, StructureVa
 /// What is asked for, with the number of lists where it has to be said and was not.
 fn sized(ask: &Ask, rows: usize) -> Ask {
     let mut ask = ask.clone();
+    // An option that the study has set has precedence.
     if !ask.options.iter().any(|(name, _)| name == BUCKETS) {
         ask.options.extend(size_options(&ask.structure, rows));
     }

@@ -43,6 +43,7 @@ impl Limits {
     /// Whether this number of objects, which take this number of bytes, may be a list.
     #[inline]
     pub(super) fn fits(self, count: usize, bytes: usize) -> bool {
+        // An object that is alone is a list in any case. It may be larger than the limit.
         count == 1 || (count <= self.count() && bytes <= usize::from(self.bytes))
     }
 }
@@ -82,6 +83,7 @@ impl TreeHeader {
 
     /// Encodes the tree header as an entry.
     pub(super) fn bytes(&self) -> Vec<u8> {
+        // Two bytes, and two numbers of at most ten bytes each: `MOST_HEADER`.
         let mut bytes = Vec::with_capacity(MOST_HEADER);
         bytes.extend([IN_TREE, u8::from(self.marked)]);
         push_number(self.count as u64, &mut bytes);

@@ -180,6 +180,7 @@ pub struct Entry {
 // The functions, each as `erl_nif(3)` documents it.
 #[allow(missing_docs)]
 extern "C" {
+    // Environments, processes and messages.
     pub fn enif_alloc_env() -> *mut Env;
     pub fn enif_free_env(env: *mut Env);
     pub fn enif_make_copy(to: *mut Env, term: Word) -> Word;
@@ -194,6 +195,7 @@ extern "C" {
         monitor: *mut Monitor,
     ) -> c_int;
 
+    // Resources: memory of this library that terms refer to.
     pub fn enif_open_resource_type_x(
         env: *mut Env,
         name: *const c_char,
@@ -217,6 +219,7 @@ extern "C" {
         size: usize,
     ) -> Word;
 
+    // Terms: their kinds, reading them and making them.
     pub fn enif_term_type(env: *mut Env, term: Word) -> c_int;
     pub fn enif_inspect_binary(env: *mut Env, term: Word, binary: *mut Binary) -> c_int;
     pub fn enif_alloc_binary(size: usize, binary: *mut Binary) -> c_int;
@@ -275,6 +278,7 @@ extern "C" {
     pub fn enif_make_ref(env: *mut Env) -> Word;
     pub fn enif_make_sub_binary(env: *mut Env, binary: Word, at: usize, size: usize) -> Word;
 
+    // The call itself: its failure, its continuation, its reductions, the time.
     pub fn enif_raise_exception(env: *mut Env, reason: Word) -> Word;
     pub fn enif_schedule_nif(
         env: *mut Env,

@@ -141,6 +141,8 @@ static HOST: OnceLock<HostBinaries> = OnceLock::new();
 /// The functions do what their descriptions say, for addresses that were passed to
 /// [`Blob::of_host`], on any thread.
 pub unsafe fn set_host_binaries(host: HostBinaries) {
+    // A later call is ignored. Counts that were taken by the first functions must be given back by
+    // them.
     let _the_first_counts = HOST.set(host);
 }
 
@@ -188,6 +190,8 @@ impl Blob {
     /// bytes themselves.
     #[inline]
     pub fn into_handle(self) -> [u8; HANDLE] {
+        // The handle is the address of the payload or of the host's binary. It is written into
+        // terms, which then own the count.
         handle_of(self.0)
     }
 
@@ -195,6 +199,7 @@ impl Blob {
     pub fn same(&self, other: &Blob) -> bool {
         match (&self.0, &other.0) {
             (Kept::Payload(a), Kept::Payload(b)) => Arc::ptr_eq(a, b),
+            // Two blobs may be different beginnings of one binary.
             (Kept::Host(a), Kept::Host(b)) => (a.address, a.len) == (b.address, b.len),
             _ => false,
         }

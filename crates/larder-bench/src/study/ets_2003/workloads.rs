@@ -33,6 +33,7 @@ impl Workload {
     /// The plot's id, its title, and what is said of it.
     pub fn texts(&self) -> [&'static str; 3] {
         let mut parts = self.0.splitn(3, ": ");
+        // The parts of the text are separated by colons. Missing parts are empty.
         [0; 3].map(|_| parts.next().unwrap_or_default())
     }
 
@@ -89,6 +90,7 @@ pub const WORKLOADS: [Workload; 7] = [
 ];
 
 fn keys(order: &[u32]) -> impl Iterator<Item = u64> + '_ {
+    // Orders are numbers from 0, keys are numbers from 1.
     order.iter().map(|&i| u64::from(i) + 1)
 }
 
@@ -100,6 +102,7 @@ fn inserts(hand: &mut dyn Hand, keys: impl Iterator<Item = u64>) -> Answer {
 fn lookups(hand: &mut dyn Hand, keys: impl Iterator<Item = u64>) -> Answer {
     for key in keys {
         let found = hand.get(key);
+        // Every row is {K, 1} until the counters have been incremented.
         if found != Some(1) {
             return Err(format!("lookup of {key} gave {found:?}, not 1"));
         }
@@ -114,6 +117,7 @@ fn traversal(hand: &mut dyn Hand, data: &KeyOrders) -> Answer {
 fn counters(hand: &mut dyn Hand, keys: impl Iterator<Item = u64>) -> Answer {
     for key in keys {
         let sum = hand.add(key);
+        // Each counter was 1, and is incremented once.
         if sum != Some(2) {
             return Err(format!("update_counter of {key} gave {sum:?}, not 2"));
         }
