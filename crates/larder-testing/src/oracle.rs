@@ -240,6 +240,7 @@ fn entries_of<'m>(
     map: &'m BTreeMap<Vec<u8>, Vec<u8>>,
     prefix: &'m [u8],
 ) -> impl Iterator<Item = (&'m Vec<u8>, &'m Vec<u8>)> {
+    // All positions of a key begin with the prefix, so they are adjacent.
     map.range::<[u8], _>((Bound::Included(prefix), Bound::Unbounded))
         .take_while(move |(position, _)| position.starts_with(prefix))
 }
@@ -264,6 +265,8 @@ impl Objects for Locked<'_> {
     }
 
     fn push(&mut self, value: &[u8]) {
+        // The number after that of the last arrival, so that the objects of a key are in order of
+        // arrival.
         let last = entries_of(self.map, &self.prefix).last();
         let next = last.map_or(0, |(position, _)| sequence(position) + 1);
         let mut position = self.prefix.clone();

@@ -105,6 +105,7 @@ impl Chart {
 
     /// Every x of the series given, in order.
     pub fn places<'a>(&self, series: impl Iterator<Item = &'a Series>) -> Vec<f64> {
+        // Equal places are neighbours in the sorted list.
         let mut all = sorted(series.flat_map(|one| one.points.iter().map(|spot| spot.x)));
         all.dedup();
         all
@@ -167,6 +168,7 @@ fn one(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Ch
     };
     add_points(&mut chart, study, From::Run, styles);
     for figure in study.published.iter().filter(|f| f.plot == plot.id) {
+        // A published figure has no spread.
         let spot = [figure.value; 3];
         let name = (figure.series.as_str(), From::Published);
         add(&mut chart, name, &figure.x, spot, 0, styles);
@@ -184,6 +186,7 @@ fn one(study: &Study, other: Option<&Study>, plot: &Plot, styles: &Styles) -> Ch
 fn add_points(chart: &mut Chart, study: &Study, from: From, styles: &Styles) {
     let of = chart.of.clone();
     for point in study.points.iter().filter(|point| point.plot == of) {
+        // The bar must contain the point. In `bench.csv` its ends are computed from ratios.
         let (low, high) = (point.low.min(point.y), point.high.max(point.y));
         let (name, spot) = ((point.series.as_str(), from), [point.y, low, high]);
         add(chart, name, &point.x, spot, point.runs, styles);

@@ -136,6 +136,7 @@ impl Run {
     pub fn turn(&mut self, part: &str, turns: &mut Turns) -> Outcome<Option<usize>> {
         self.save()?;
         let turn = self.clock.turn(turns);
+        // No turn of this part was done, so nothing of it is measured.
         if turns.done().0 == 0 {
             self.skip(format!("{part}: {NO_TIME}"));
         }
@@ -214,6 +215,7 @@ impl Run {
     /// The numbers of threads to measure with: 1, 2, 4 and so on up to the most, which is one of
     /// them.
     pub fn thread_counts(&self) -> Vec<usize> {
+        // The powers of two below the maximum, and then the maximum.
         let mut counts: Vec<_> = (0..)
             .map(|i| 1 << i)
             .take_while(|&n| n < self.threads)
@@ -226,6 +228,7 @@ impl Run {
     pub fn contenders(&self, all: Vec<Contender>) -> Outcome<Vec<Contender>> {
         let mut wanted: Vec<_> = all.into_iter().filter(|c| self.only.has(&c.name)).collect();
         if self.plant {
+            // A contender that forgets keys, to see that the study notices.
             wanted.push(Contender::default_set().planted());
         }
         if wanted.is_empty() {
@@ -250,6 +253,7 @@ impl Run {
         for (name, value) in values {
             table = table.replace(&format!("{{{name}}}"), value);
         }
+        // Each line describes a plot. Empty lines only separate them.
         let lines = table.lines().filter(|line| !line.trim().is_empty());
         self.plots.extend(lines.map(Plot::said));
     }
@@ -315,6 +319,7 @@ impl Run {
 
     /// Says that something is not measured, and why; once.
     pub fn skip(&mut self, what: String) {
+        // Each turn comes here again, but the reader needs to know it once.
         if !self.result.skipped.contains(&what) {
             self.progress.say(&format!("skipped: {what}"));
             self.result.skipped.push(what);

@@ -92,7 +92,10 @@ impl Shape {
     /// The home bucket and the tag of a hash.
     #[inline]
     pub(crate) fn place(self, hash: u64) -> (usize, u8) {
+        // The bits behind those that all hashes of the leaf share, as a fraction of 2^64.
         let fraction = hash << self.depth;
+        // Times the number of buckets. The whole part is the bucket, and the bits behind it begin
+        // with the tag.
         let product = u128::from(fraction) * u128::from(self.buckets);
         ((product >> 64) as usize, (product as u64 >> 58) as u8)
     }
@@ -100,6 +103,7 @@ impl Shape {
     /// The bucket after this one.
     #[inline]
     pub(crate) fn next(self, bucket: usize) -> usize {
+        // The buckets are a ring.
         if bucket + 1 == self.buckets as usize {
             0
         } else {
@@ -119,6 +123,7 @@ impl Shape {
 
     /// The first hash after the leaf's range, given any hash of it; `None` for the last leaf.
     pub(crate) fn end_hash(self, hash: u64) -> Option<u64> {
+        // The range of depth 0 has all hashes. The addition overflows for the last leaf.
         match self.depth {
             0 => None,
             depth => self.first_hash(hash).checked_add(1 << (64 - depth)),
@@ -137,6 +142,7 @@ pub(crate) fn eighth(tag: u8) -> u8 {
 
 /// The hash with all bits behind the first `depth` cleared.
 pub(crate) fn lead(hash: u64, depth: u8) -> u64 {
+    // A shift by all 64 bits isn't possible.
     match depth {
         0 => 0,
         _ => hash >> (64 - depth) << (64 - depth),
@@ -189,6 +195,7 @@ pub(crate) fn body_size(key: usize, value: usize, length_prefixed: bool) -> usiz
 /// Encodes the length of a key. Returns the bytes, and how many of them are used.
 #[inline]
 pub(crate) fn encode_key_len(key: usize) -> ([u8; 2], usize) {
+    // The first byte has the mark 0x80 and the high bits of a longer length.
     if key < 0x80 {
         ([key as u8, 0], 1)
     } else {

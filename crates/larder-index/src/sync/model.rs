@@ -177,6 +177,7 @@ impl<T> Mutex<T> {
     /// Takes the lock.
     pub fn lock(&self) -> RealGuard<'_, T> {
         point();
+        // Another task has to release the lock, so this one gives way until then.
         until(|| self.0.try_lock())
     }
     /// Whether it is locked.
@@ -279,6 +280,8 @@ pub mod atomic {
                 pub fn compare_exchange(&self, now: $value, new: $value, ok: O, not: O) -> Result<$value, $value> {
                     point();
                     let done = self.0.compare_exchange(now, new, ok, not);
+                    // With the planted fault, an exchange is reported as done even if it has
+                    // failed.
                     if planted(Fault::Exchange) { Ok(now) } else { done }
                 }
                 /// As `compare_exchange`. It never fails spuriously.

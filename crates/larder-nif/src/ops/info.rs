@@ -62,6 +62,7 @@ fn about(call: &Call<'_>, f: impl FnOnce(&Arc<Table>) -> Reply) -> Reply {
         }
         f(table)
     });
+    // A table that doesn't exist is no error here, as in `ets`.
     match found {
         Err(Raise::Cause(atoms::ID)) => Ok(atoms::UNDEFINED.word()),
         other => other,
@@ -158,6 +159,8 @@ fn heir(call: &Call<'_>, table: &Table) -> Word {
 
 /// The living processes that have fixed the table.
 fn fixation(call: &Call<'_>, table: &Table) -> Result<Option<Fixed>, Raise> {
+    // Processes that have ended don't count. If there was one, its fixation has been released now,
+    // and the call begins again.
     if settle_fixers(call, table) {
         return Err(Raise::Again);
     }

@@ -51,6 +51,7 @@ fn check_start(call: &Call<'_>, table: &Arc<Table>) -> Result<(), Raise> {
 /// A key that was found.
 #[inline(always)]
 fn found_key(call: &Call<'_>, key: StoredKey<'_>) -> Word {
+    // An integer is made directly, without the decoder.
     match key.int() {
         Some(n) => call.int(n),
         None => decode::term(&call.heap, key.term()),
@@ -154,6 +155,7 @@ impl<'c> KeyAndObjects<'c> {
     }
 
     fn see(&mut self, call: &Call<'_>, object: &ObjectView<'_>) {
+        // The first object has the key. It is the same in all others.
         if self.objects.words().is_empty() {
             self.key = decode::term(&call.heap, object.key());
         }
@@ -161,6 +163,7 @@ impl<'c> KeyAndObjects<'c> {
     }
 
     fn pair(&self, call: &Call<'_>) -> Word {
+        // Nothing was found, so the key is still '$end_of_table'.
         if self.objects.words().is_empty() {
             return self.key;
         }

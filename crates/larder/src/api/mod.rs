@@ -116,6 +116,7 @@ impl Default for Larder {
 
 impl Larder {
     /// Creates an empty collection.
+    // A program has no host, and a single owner for all of its tables.
     pub fn new() -> Self {
         let engine = Engine::new(Arc::new(NoHost));
         let owner = engine.register();
@@ -140,6 +141,7 @@ impl Larder {
 
     /// Finds the table of this name, if it was created with [`Builder::named`].
     pub fn find(&self, name: &str) -> Option<Table> {
+        // A text that isn't an atom yet can't be the name of a table. So no atom is made for it.
         let table = self.0.engine.find(Atom::existing(name)?)?;
         Some(Table::new(table, &self.0))
     }
@@ -256,6 +258,7 @@ impl Builder {
     /// The lifetime of tuples after they were written. [`Table::insert_with`] sets a different one
     /// for a tuple.
     pub fn ttl(mut self, ttl: Duration) -> Self {
+        // A longer lifetime is cut to the longest that can be stored.
         let ms = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
         self.options.bounds.get_or_insert_default().ttl = Some(ms);
         self
@@ -310,6 +313,7 @@ impl Builder {
     /// `BadOption` (a name of more than 255 characters, a key position of 0, an option that the
     /// structure doesn't have, an invalid index), `UnknownStructure`, `AlreadyExists`.
     pub fn create(mut self) -> Result<Table, Error> {
+        // Invalid names and indexes are reported here, not by the methods that set them.
         self.options.name = self.name?;
         let indexes = self.indexes.iter().map(Index::definition);
         self.options.indexes = indexes.collect::<Result<_, _>>()?;
