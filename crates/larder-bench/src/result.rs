@@ -199,6 +199,7 @@ impl Plot {
         let [id, title, x, y, unit, note] = parts[..] else {
             panic!("{line:?} has not the six parts of a plot");
         };
+        // A label and a word, such as `seconds, log`.
         let ((x_label, x_scale), (y_label, y_scale)) = (pair(x), pair(y));
         let plot = Plot {
             id: id.into(),
@@ -283,6 +284,7 @@ impl Study {
     /// # Errors
     /// Those of the files.
     pub fn write(&self, folder: &Path) -> io::Result<PathBuf> {
+        // The CSV first: a folder with the JSON of a study has both.
         std::fs::create_dir_all(folder)?;
         self.write_csv(&folder.join(format!("{}.csv", self.study)))?;
         let path = folder.join(format!("{}.json", self.study));

@@ -81,6 +81,7 @@ impl Report {
     }
 
     fn cell(&self, figures: &BTreeMap<usize, Vec<f64>>, column: usize) -> String {
+        // A field without a figure is empty.
         figures.get(&column).map_or(String::new(), |runs| {
             format!("{:.*}", self.columns[column].1, median(runs))
         })

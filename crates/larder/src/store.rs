@@ -196,9 +196,12 @@ impl Store {
             let bounded = Bounded::new(indexes, Arc::clone(layer), count, own);
             Some(Arc::new(bounded))
         });
+        // The bounds are the outermost layer, so that no other has to know which objects are
+        // expired.
         if let Some(bounded) = &bounded {
             self.index = Index::Unique(Arc::clone(bounded) as Arc<_>);
         }
+        // A table without any layer uses its index directly.
         let has_none = layers.indexes.is_none() && layers.history.is_none() && bounded.is_none();
         self.wrapped = (!has_none).then(|| {
             Box::new(Wrapped {
@@ -336,6 +339,7 @@ impl Store {
 
     /// The number of objects. O(1), except for a view of another table, which is read as a whole.
     pub(crate) fn size(&self) -> usize {
+        // A view shows objects of another table, so it has no counter.
         if self.is_snapshot {
             self.index.len()
         } else {
@@ -367,6 +371,7 @@ impl Store {
     /// Whether there is room for this number of additional objects, whatever their sizes.
     /// Concurrent inserts and deletes are not taken into account.
     pub(crate) fn takes(&self, more: usize) -> bool {
+        // The quota has the precise limits. A structure only has a number of objects.
         match (self.limit(), self.quota()) {
             (_, Some(quota)) => quota.takes(self.count.get(), more),
             (usize::MAX, None) => true,

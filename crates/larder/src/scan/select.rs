@@ -181,6 +181,7 @@ impl Table {
         limit: Option<usize>,
         continuation: &[u8],
     ) -> Result<SelectJob, Error> {
+        // A new job, moved to the place where the other one paused.
         let mut job = self.select(who, program, direction, limit)?;
         job.scan.cursor.go_to(continuation)?;
         Ok(job)
@@ -226,6 +227,7 @@ impl Table {
     ) -> Result<CountJob, Error> {
         self.check_read(who)?;
         Ok(CountJob {
+            // No order is needed to count.
             scan: Scan::new(self, Some(program), Direction::Forward, None),
             count: 0,
         })
@@ -294,6 +296,7 @@ impl SelectJob {
         budget: &mut Budget,
         mut found: impl FnMut(Option<&Program>, Stored<'_>, &mut Scratch) -> bool,
     ) -> Result<ScanStep, Error> {
+        // Nothing is wanted, so nothing is read.
         if self.limit == Some(0) {
             return Ok(ScanStep::Limit);
         }
@@ -305,6 +308,7 @@ impl SelectJob {
             if !found(program, stored, scratch) {
                 return Go::On;
             }
+            // The result has been passed on already. This only decides whether to go on.
             full = use_one(limit);
             if full {
                 Go::Pause

@@ -25,6 +25,7 @@ impl KeyRule for Rule {
         self.eight
     }
     fn key_len(&self, bytes: &[u8]) -> usize {
+        // A key of eight bytes tells its own end. Of another one, the index stores the length.
         if self.eight {
             8
         } else {
@@ -36,6 +37,7 @@ impl KeyRule for Rule {
 /// An index in key order or in the order of the seed's hashes, for keys of `eight` bytes or of any
 /// length.
 pub fn index(ordered: bool, seed: &Seed, eight: bool) -> Box<dyn Unique> {
+    // In key order no hash is needed, nor a rule for the end of keys.
     if ordered {
         return larder_index::unique(UniqueKind::Ordered);
     }
@@ -71,6 +73,7 @@ impl Pinned {
 
     #[inline]
     fn guard(&mut self) -> &Guard {
+        // The pin is renewed now and then, so that the epoch can advance.
         self.left -= 1;
         if self.left == 0 {
             self.left = A_PIN;
@@ -91,6 +94,7 @@ thread_local! {
 impl Pin {
     fn mine() -> Self {
         MINE.with_borrow_mut(|mine| {
+            // Another map of this thread may have a pin already.
             let pinned = mine.upgrade().unwrap_or_else(|| {
                 let new = Rc::new(RefCell::new(Pinned::new()));
                 *mine = Rc::downgrade(&new);
@@ -127,6 +131,7 @@ impl Index {
     /// Does something with the key of a number.
     #[inline]
     fn at<T>(&self, number: u64, work: impl FnOnce(&dyn Unique, Key<'_>) -> T) -> T {
+        // Big-endian, so that the index has the order of the numbers.
         let bytes = number.to_be_bytes();
         work(&*self.index, key(&self.seed, &bytes))
     }
@@ -160,6 +165,7 @@ impl Index {
     /// Adds one to the word under a number.
     pub fn count(&self, guard: &Guard, number: u64) {
         self.at(number, |index, key| {
+            // The sum is made in the scratch buffer, under the lock of the leaf.
             index.update(guard, key, &mut |old, new| {
                 let sum = old.map_or(0, word).wrapping_add(1);
                 new.extend_from_slice(&sum.to_le_bytes());
@@ -208,6 +214,7 @@ impl Store for Index {
     fn append(&mut self, number: u64, piece: &[u8], most: usize) {
         self.at(number, |index, key| {
             index.update(&pin(), key, &mut |old, scratch| {
+                // A value that would get too long begins again with the piece.
                 let fits = |old: &&[u8]| old.len() + piece.len() <= most;
                 scratch.extend_from_slice(old.filter(fits).unwrap_or_default());
                 scratch.extend_from_slice(piece);

@@ -34,6 +34,7 @@ impl<K: TypedKey, V: TypedValue> TypedMap<K, V> for Typed<K, V> {
 
     fn count(&self, key: &K) {
         let counted = self.0.compute(key, |value| {
+            // A missing key stays missing: there is nothing to count.
             value.map(|mut value| {
                 value.count();
                 value
@@ -43,6 +44,7 @@ impl<K: TypedKey, V: TypedValue> TypedMap<K, V> for Typed<K, V> {
     }
 
     fn range(&self, from: &K, mut visit: impl FnMut(&K, &V)) -> bool {
+        // The range has no end. The iterator stops after the rows that are wanted.
         for row in self.0.range(from.clone()..).expect(FINE).take(RANGE) {
             let (key, value) = row.expect(FINE);
             visit(&key, &value);
@@ -83,6 +85,7 @@ impl TypedMap<u64, u64> for Index {
     }
 
     fn range(&self, from: &u64, mut visit: impl FnMut(&u64, &u64)) -> bool {
+        // The index reads this number of entries at once, and then the walk ends.
         let mut left = RANGE;
         self.walk(Some(*from), RANGE, |key, value| {
             visit(&key, &value);
@@ -234,6 +237,7 @@ mod crates {
         }
 
         fn count(&self, key: &K) {
+            // papaya replaces values and never changes one in place.
             self.pin().update(key.clone(), |value| {
                 let mut value = value.clone();
                 value.count();
