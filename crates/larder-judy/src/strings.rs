@@ -122,6 +122,8 @@ impl<C: Chunks> StringArray<C> {
     /// The number of strings before this one; with `inclusive`, up to it. A string that the array
     /// doesn't accept sorts right behind its longest prefix that the array accepts.
     fn rank(&self, key: &[u8], inclusive: bool) -> u64 {
+        // Up to the byte that strays, the key is a string that may be in the array. It is before
+        // the whole key then.
         let at = C::stray(key);
         let key = &key[..at.unwrap_or(key.len())];
         let inclusive = inclusive || at.is_some();

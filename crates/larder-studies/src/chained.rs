@@ -109,6 +109,7 @@ impl<W> Chained<W> {
         // (3)
         self.len += 1;
         self.spilled += spilled(&entry.position);
+        // hashbrown asks for the hashes of the other entries when it has to grow.
         self.with_page(page, |page| {
             page.insert_unique(mixed(&entry.position), entry, |e| mixed(&e.position));
         });
@@ -122,6 +123,7 @@ impl<W> Chained<W> {
     fn removed(&mut self, entry: &Entry<W>) {
         self.len -= 1;
         self.spilled -= spilled(&entry.position);
+        // Invariant 2, as in step 4.
         if self.len * 2 < self.address.buckets() * PAGE {
             self.shrink();
         }
@@ -130,6 +132,7 @@ impl<W> Chained<W> {
     /// Splits the page whose turn it is.
     fn grow(&mut self) {
         if let Some((page, bit)) = self.address.grow() {
+            // Entries with this bit go to the new page.
             let goes = |e: &mut Entry<W>| hash_of(&e.position) & bit != 0;
             let moved: Vec<_> = self.with_page(page, |page| page.extract_if(goes).collect());
             self.pages.push(HashTable::new());
@@ -158,6 +161,7 @@ impl<W> Chained<W> {
     fn walk_page(&self, page: usize, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
         let admitted = self.pages[page].iter().filter(|e| cut.admits(&e.position));
         let forward = cut.is_forward();
+        // A heap is made in one pass. A walk that ends early needn't sort the rest.
         let mut waiting: BinaryHeap<_> = admitted.map(|entry| Next { forward, entry }).collect();
         while let Some(Next { entry, .. }) = waiting.pop() {
             if !f(&entry.position, &entry.word) {
@@ -235,6 +239,7 @@ impl<W: Send + Sync> Sequential<W> for Chained<W> {
     }
 
     fn walk(&self, cut: Cut<'_>, f: &mut Visitor<'_, W>) -> bool {
+        // Pages are in the order of hashes, so the walk begins at the page of the cut.
         let from = cut.bytes().map(hash_of);
         let each = |bucket| self.walk_page(bucket, cut, f);
         self.address.walk(cut.is_forward(), from, each)

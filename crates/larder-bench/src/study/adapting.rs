@@ -70,6 +70,7 @@ const PHASES: [Scene; 4] = [
 ];
 
 fn write(stage: &Stage, me: usize, random: &mut Random, from: u64, many: u64) -> Option<()> {
+    // The value is the key, so a write changes nothing but the count of the base.
     let key = from + random.below(many);
     // Ordering: Relaxed, here and below: a place is a picture's, nothing hangs on it.
     stage.places[me].store(key + 1, Relaxed);
@@ -99,6 +100,7 @@ fn scan(stage: &Stage, me: usize, random: &mut Random) -> Option<()> {
             met % 256 != 255
         });
         match last {
+            // The batch ended within the range, so the next one begins behind its last key.
             Some(met) if !over && met < end => key = met + 1,
             _ => return Some(()),
         }
@@ -107,6 +109,7 @@ fn scan(stage: &Stage, me: usize, random: &mut Random) -> Option<()> {
 
 /// The key at a position; one that is shorter than a key is a bound before all that begin with it.
 fn key_of(position: &[u8]) -> f64 {
+    // Missing bytes are zeros, which no key with this beginning is below.
     let mut bytes = [0; 8];
     let n = position.len().min(8);
     bytes[..n].copy_from_slice(&position[..n]);
@@ -137,6 +140,7 @@ fn event(adapted: &Adapted<'_>, at: f64, keys: u64) -> Event {
 }
 
 fn sample(stage: &Stage, at: f64) -> Sample {
+    // Bases change meanwhile. A sample is of about this time.
     let bases = stage.tree.bases_now(&pin());
     Sample {
         at,
@@ -170,6 +174,7 @@ pub fn record(run: &mut Run) -> Outcome {
     // Enough keys that bases split, and few enough that all of them can be drawn.
     let keys = run.scale.pick(4_096, 65_536, 65_536);
     let each = Duration::from_millis(run.scale.pick(25, 250, 500));
+    // A single thread never waits, so nothing would be split.
     let threads = run.threads.max(2);
     run.progress
         .part("ordered-set, a tree that adapts", PHASES.len());

@@ -153,11 +153,13 @@ fn value(key: u64) -> u64 {
 
 /// Random numbers of a worker: the same for the same run, phase and number.
 fn random(seed: u64, phase: u64, worker: &Worker<'_>) -> Random {
+    // The phase and the thread are in upper bits, which seeds of runs don't have.
     Random::new(seed ^ phase << 32 ^ (worker.number as u64) << 40)
 }
 
 /// A worker's part of so many.
 fn part_of(all: usize, threads: usize, number: usize) -> usize {
+    // What is left over goes to the first workers, one for each.
     all / threads + usize::from(number < all % threads)
 }
 
@@ -214,6 +216,7 @@ fn three(
     let rows = contender.make(2, size.inserts)?;
     let name = &contender.name;
     // Each phase works on what the one before left, and is checked before the next.
+    // The same seed, so that `distinct` can draw the same keys again.
     let first = insert(&*rows, size, threads, seed)?;
     let keys = (size.range, value as fn(u64) -> u64);
     sound(&*rows, name, keys, Some(distinct(size, threads, seed)))?;
@@ -242,6 +245,7 @@ fn insert(rows: &dyn Rows, size: Size, threads: usize, seed: u64) -> Outcome<f64
 
 /// How many different keys the first phase draws.
 fn distinct(size: Size, threads: usize, seed: u64) -> usize {
+    // Draw what the workers of the first phase drew, and count each key once.
     let mut seen = vec![false; size.range as usize + 1];
     for number in 0..threads {
         let mut random = Random::new(seed ^ 1 << 32 ^ (number as u64) << 40);

@@ -96,6 +96,7 @@ fn disjoint(
     n: usize,
     contenders: &[Contender],
 ) -> Outcome {
+    // Memory for all inserts must be there, or the contender is left out.
     let fits = |c: &&Contender| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0);
     let contenders: Vec<_> = contenders.iter().filter(fits).collect();
     // One, two and four threads, each with a range of its own.
@@ -185,6 +186,7 @@ fn scenarios(
     (range, ms): (usize, u64),
     (contenders, counts): (&[Contender], &[usize]),
 ) -> Outcome {
+    // All contenders get the same order of keys.
     let order = shuffled(range, run.seed);
     // Each scenario with each contender.
     let pairs = |scenario| {
@@ -243,6 +245,8 @@ fn rate_of(
         let mut random = Random::new(seed ^ (worker.number as u64) << 40);
         let (mut hand, mut operations) = (rows.hand(), 0u64);
         // At least once: a thread may come late to a short time.
+        // Sixteen operations between two looks at the clock, which would cost more than some of
+        // them.
         loop {
             for _ in 0..16 {
                 let (drawn, key) = mix.draw(&mut random, range);
@@ -283,6 +287,7 @@ fn more(
     match other {
         Nothing => Ok(()),
         Steps(steps) => {
+            // Steps go on from key to key, as a traversal does.
             let mut at = key;
             for _ in 0..steps {
                 match hand.next(at) {
@@ -294,6 +299,7 @@ fn more(
             }
             Ok(())
         }
+        // Other threads write meanwhile, so the number is only known within limits.
         All => match hand.count_all() {
             n if n > 0 && n <= range => Ok(()),
             n => Err(format!("select_count of everything gave {n}")),

@@ -57,6 +57,7 @@ pub fn whole((at, met, sum): (Next, u64, u64), n: u64) -> Result<(), String> {
 
 /// Whether a value that was found is its key's.
 pub fn right(found: Option<u64>, key: u64, value: u64, name: &str) -> Outcome {
+    // A missing row is right: others may have deleted it.
     Failure::unless(found.is_none_or(|found| found == value), name, || {
         format!("lookup of {key} gave {found:?}, not {value}")
     })
@@ -231,6 +232,7 @@ pub(super) fn sure<T>(result: Result<T, Error>) -> T {
 
 impl<const FORGETS: bool> EngineHand<'_, FORGETS> {
     /// The index key of an integer, in `self.key`.
+    // An ordered_set has another form of keys.
     fn set_key(&mut self, key: u64) {
         let form = self.table.key_form();
         set_key(form, key, (&mut self.key, &mut self.exact));
@@ -243,6 +245,7 @@ impl<const FORGETS: bool> EngineHand<'_, FORGETS> {
             self_pid: nobody.as_ref(),
             node: atoms::NONODE,
         };
+        // The whole scan in one call, without a budget.
         let mut job = sure(self.table.select_count(self.who, program));
         while sure(job.step(&mut Budget::unlimited(), &context)) == Step::More {}
         job.count()
