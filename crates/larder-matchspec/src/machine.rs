@@ -164,6 +164,7 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     pub(crate) fn guards(&mut self, ops: &[Op]) -> bool {
         self.catching = false;
+        // Without guards, every row passes.
         ops.is_empty() || self.run(ops).is_ok()
     }
 
@@ -174,6 +175,7 @@ impl<'a> Machine<'a, '_> {
         if let [Op::Push(operand)] = *ops {
             return Ok(self.operand(operand));
         }
+        // From here on, the value of a call that fails is `'EXIT'`.
         self.catching = true;
         self.run(ops)?;
         Ok(self.pop())
@@ -260,6 +262,7 @@ impl<'a> Machine<'a, '_> {
             Operand::Field(position) => Val::Term(wire::split(self.fields.run(position)).0),
             Operand::Const(constant) => Val::Term(self.constants.get(constant)),
             Operand::Var(slot) => self.vars.at(slot as usize),
+            // Counted from the top of the stack.
             Operand::Stack(below) => self
                 .stack
                 .at(self.stack.len().wrapping_sub(below as usize + 1)),
@@ -366,6 +369,7 @@ impl<'a> Machine<'a, '_> {
 
     #[inline(never)]
     fn call_top(&mut self, func: Func, b: Operand) -> Result<(), Fail> {
+        // The operand is read before the top is popped, since its place may be counted from there.
         let (b, a) = (self.operand(b), self.pop());
         let value = self.apply(func, [a, b, NONE]);
         self.called(value)
@@ -375,9 +379,11 @@ impl<'a> Machine<'a, '_> {
     #[inline]
     fn check_top(&mut self, cmp: Cmp, b: Operand) -> bool {
         if let Some((a, b)) = self.top_int().zip(self.int(b)) {
+            // The operand isn't on the stack, so only the top is popped.
             self.pop();
             return compare::compare_ints(cmp, a, b);
         }
+        // As in `call_top`, the operand first.
         let (b, a) = (self.operand(b), self.pop());
         self.compare(cmp, a, b)
     }
@@ -429,6 +435,7 @@ impl<'a> Machine<'a, '_> {
                 Ok(true)
             }
             Some(_) => Ok(false),
+            // In a body the result is `'EXIT'`, and the other operands are jumped over.
             None => self.failed().map(|()| true),
         }
     }

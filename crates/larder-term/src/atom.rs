@@ -63,6 +63,7 @@ impl Atom {
 
     /// The text.
     #[inline]
+    // An invalid id has no text; see `trusted`.
     pub fn text(self) -> &'static str {
         INTERNER.text(self.0).unwrap_or("")
     }

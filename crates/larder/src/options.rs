@@ -250,6 +250,7 @@ impl Options {
         self.structure_options = options
             .filter(|option| !option.is_empty())
             .map(|option| {
+                // A flag may be given by its name only.
                 let (name, value) = option.split_once('=').unwrap_or((option, "true"));
                 // A number, or a flag, or else a name: what was written says which.
                 let value = match (value.parse(), value.parse()) {

@@ -50,6 +50,8 @@ pub fn encode(env: *mut Env, word: Word, out: &mut Encoder<'_>) -> Result<bool, 
     // for.
     match unsafe { enif_term_type(env, word) } {
         term_type::BITSTRING => {
+            // What the official functions can't read, such as a bitstring of another number of
+            // bits, is encoded through the external format, below.
             if let Some(bytes) = binaries::bytes(env, word) {
                 out.binary(bytes);
                 return Ok(false);
@@ -125,6 +127,7 @@ fn magic_words(reference: TermRef<'_>) -> Option<ReferenceNumbers> {
 /// All magic references in a term, in the order of its bytes: the beginning and the end of each,
 /// and its numbers.
 fn magic_places(term: TermRef<'_>) -> Vec<(usize, usize, ReferenceNumbers)> {
+    // All parts of a term lie in its bytes, so their addresses give their places.
     let base = term.bytes().as_ptr() as usize;
     // Walk with a stack of terms, not recursively: the term may be deep.
     let mut places = Vec::new();
@@ -158,6 +161,7 @@ fn encode_anchored(
     places: &[(usize, usize, ReferenceNumbers)],
     out: &mut Encoder<'_>,
 ) {
+    // All references in the term share one anchor.
     let whole = anchor(word, false);
     let mut anchored = Vec::with_capacity(bytes.len() + 16 * places.len());
     let mut copied = 0;

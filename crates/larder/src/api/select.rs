@@ -154,6 +154,7 @@ impl Table {
             .engine_table()
             .select_take(self.me(), spec.program()?)?;
         let mut taken = Vec::new();
+        // Results are copied, since the next step uses the job's memory again.
         self.until_done(|budget, ctx| job.step(budget, ctx, &mut |out| taken.push(owned(out))))?;
         Ok(taken)
     }
@@ -225,12 +226,14 @@ impl Rows {
     }
 
     fn collect(&mut self, most: Option<usize>) -> Result<Vec<Term>, Error> {
+        // The scan keeps its place. Only the number of results that are wanted is new.
         self.job.set_limit(most);
         self.go_on()
     }
 
     fn go_on(&mut self) -> Result<Vec<Term>, Error> {
         let mut found = Vec::new();
+        // The scan has ended. A further step would find nothing.
         if self.done {
             return Ok(found);
         }
