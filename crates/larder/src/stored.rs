@@ -58,6 +58,7 @@ impl<'a> Stored<'a> {
     /// The key, if it is an integer in an ordered_set.
     #[inline]
     pub(crate) fn int_key(&self) -> Option<i64> {
+        // Only the header of the value is read, so other bytes behind the value don't matter.
         object::ordered_int(self.key, self.bytes)
     }
 

@@ -30,6 +30,7 @@ pub(super) struct Lone(*mut u64);
 
 /// The number of words of a short-cut leaf, for a rest of this number of bytes.
 fn lone_words(rest: usize) -> usize {
+    // The value takes eight bytes. The length takes one, or eight more if it is long.
     let head = if rest < 255 { 9 } else { 17 };
     (head + rest).div_ceil(8)
 }
@@ -118,6 +119,7 @@ impl Lone {
         // SAFETY: the block was written by `new`.
         unsafe {
             let bytes = self.0.add(1).cast::<u8>();
+            // 255 is the mark of a long length, in the next eight bytes.
             let short = *bytes as usize;
             if short < 255 {
                 return std::slice::from_raw_parts(bytes.add(1), short);

@@ -470,6 +470,7 @@ impl<C: Chunks> Text<C> {
 
     /// The first (last) string of all, put into `key`.
     pub(crate) fn first<const UP: bool>(&self, key: &mut Vec<u8>) -> Option<&u64> {
+        // Nothing is before the least word, nor after the greatest.
         let found = seek::<UP, Parts>(&self.root, if UP { 0 } else { u64::MAX })?;
         key.clear();
         self.edge::<UP>(found, key)

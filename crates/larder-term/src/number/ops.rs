@@ -23,7 +23,7 @@ fn integer(n: BigInt) -> Result {
     }
 }
 
-/// Prepares two operands. If one is a float, the other is converted to a float.
+/// Applies an operator to two operands. If one is a float, the other is converted to a float.
 fn arithmetic(
     a: &Number,
     b: &Number,
@@ -44,7 +44,7 @@ fn arithmetic(
     }
 }
 
-/// Prepares two operands that must be integers.
+/// The two operands as integers. It is an error if one is a float.
 fn integers(a: &Number, b: &Number) -> std::result::Result<(BigInt, BigInt), NumberError> {
     a.to_bigint().zip(b.to_bigint()).ok_or(BadArith)
 }
@@ -104,6 +104,8 @@ impl Number {
     /// `BadArith` if a float overflows, `SystemLimit` if the integer is too large.
     #[allow(clippy::should_implement_trait)]
     pub fn mul(&self, b: &Number) -> Result {
+        // The product of two large integers takes long to compute, so its size is estimated first.
+        // It has as many bits as both together, or one less.
         let bits = |n: &Number| n.to_bigint().map_or(0, |n| n.bits());
         if !matches!((self, b), (Int(_), Int(_))) && bits(self) + bits(b) > max_bits() + 1 {
             return Err(SystemLimit);

@@ -127,6 +127,7 @@ impl<'a, K: Kind> Bits<'a, K> {
     #[inline]
     pub(crate) fn seek<const UP: bool>(&self, low: u8) -> Option<(u64, Option<&'a u64>)> {
         let (quarter, bit) = nearest::<UP>(low, |quarter| self.bits(quarter))?;
+        // A set has no values, so the place isn't needed.
         let at = if K::VALUES {
             below(self.bits(quarter), bit)
         } else {
@@ -330,6 +331,7 @@ impl<K: Kind> Jp<K> {
     pub(crate) fn dense_mut(&mut self, low: u8) -> Option<Option<&mut u64>> {
         let (quarter, bit) = (low as usize >> 6, low & 63);
         match self.form() {
+            // A full set has each index, and no block.
             Form::Full if !K::VALUES => Some(None),
             // SAFETY: a full leaf of a map has a block of 256 values.
             Form::Full => Some(Some(unsafe { &mut *self.block().add(low as usize) })),
@@ -436,6 +438,7 @@ impl<K: Kind> Jp<K> {
 
     /// Frees the blocks of a bitmap leaf.
     pub(in crate::raw) fn drop_bits(self, mem: &mut Mem) {
+        // The quarters of a set have no blocks.
         for quarter in 0..if K::VALUES { 4 } else { 0 } {
             // SAFETY: the block is four quarters, each with a block of its values' class if it has
             // any.

@@ -64,6 +64,7 @@ impl<K> Quarter<K> {
     #[inline(always)]
     fn pairs(&self) -> &[Jp<K>] {
         let n = self.bits.count_ones() as usize;
+        // An empty quarter has no block. Its address is null.
         if n == 0 {
             return &[];
         }
@@ -84,6 +85,7 @@ impl<'a, K: Kind> Branch<'a, K> {
                 // SAFETY: a quarter's block holds a pair for every bit set, in their order.
                 Some(unsafe { &*quarter.pairs.add(at) })
             }
+            // A wide branch has a null pair for each missing child.
             Branch::Wide(pairs) => Some(&pairs[digit as usize]).filter(|jp| !jp.is_null()),
         }
     }
@@ -124,6 +126,7 @@ impl<'a, K: Kind> Branch<'a, K> {
     /// The child with a digit above (or below) this one.
     #[inline(always)]
     pub(crate) fn beyond<const UP: bool>(&self, digit: u8) -> Option<(u8, &'a Jp<K>)> {
+        // Nothing is beyond the last digit in the direction: the addition, or subtraction, fails.
         let from = if UP {
             digit.checked_add(1)?
         } else {
@@ -157,6 +160,7 @@ impl<'a, K: Kind> Branch<'a, K> {
         match self {
             Branch::Linear(_, pairs) => pairs.len(),
             Branch::Bitmap(quarters) => quarters.iter().map(|q| q.bits.count_ones() as usize).sum(),
+            // A wide branch doesn't count its children.
             Branch::Wide(pairs) => pairs.iter().filter(|jp| !jp.is_null()).count(),
         }
     }
@@ -168,6 +172,7 @@ pub(crate) struct Tally<'a>(&'a mut u64);
 impl Tally<'_> {
     #[inline(always)]
     pub(crate) fn add_one(self) {
+        // The population begins behind the eight bits of the tag.
         *self.0 = self.0.wrapping_add(1 << 8);
     }
 
@@ -212,6 +217,7 @@ impl<K: Kind> Jp<K> {
     /// Whether this is a branch that has a child of the digit.
     #[inline(always)]
     pub(crate) fn has_child(&self, digit: u8) -> bool {
+        // Only the form matters here, so any level of the slot will do.
         matches!(self.view(8).0, View::Branch(branch) if branch.child(digit).is_some())
     }
 

@@ -66,6 +66,7 @@ impl<K: Kind> Jp<K> {
 
     #[inline(always)]
     pub(in crate::raw) fn packed(&self) -> u128 {
+        // The first seven bytes are in the field. The others of a set are in the word.
         let field = (self.meta >> 8) as u128;
         if K::VALUES {
             field
@@ -206,6 +207,7 @@ pub(in crate::raw) unsafe fn words_insert(
     // 2. A fresh block overlaps no other; within one block `copy` may overlap. 3. The old block is
     //    of class `n`.
     unsafe {
+        // Make a gap for the value in the block, or copy both sides of the place to a larger one.
         if old == new {
             block.add(at).copy_to(block.add(at + 1), n - at);
             *block.add(at) = 0;

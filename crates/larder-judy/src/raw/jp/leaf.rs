@@ -140,6 +140,7 @@ impl<'a, K: Kind> Leaf<'a, K> {
 
 /// Takes a block for a leaf. Its keys are zero.
 fn take_leaf<K: Kind>(k: usize, n: usize, mem: &mut Mem) -> *mut u64 {
+    // Only the keys are zeroed (4 of the module). All values are written by the caller.
     let (words, values) = leaf_shape::<K>(k, n);
     let block = mem.take(words);
     // SAFETY: the key area ends where the values begin, at most at the block's end.

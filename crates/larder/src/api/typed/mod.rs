@@ -324,6 +324,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         K: Borrow<Q>,
         Q: EncodeKey + ?Sized,
     {
+        // Only the key is looked up. No value is read.
         let (table, me) = (self.table.engine_table(), self.table.me());
         self.at(key, |key| table.member(me, key))
     }
