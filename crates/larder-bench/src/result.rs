@@ -217,6 +217,7 @@ impl Plot {
 
 /// `label, word`, where the word is written as in files.
 fn pair<T: for<'de> Deserialize<'de>>(said: &str) -> (String, T) {
+    // A label may contain commas, so the word is behind the last one.
     let (label, word) = said.rsplit_once(',').unwrap_or_default();
     let word = serde_json::from_value(word.trim().into());
     let word = word.unwrap_or_else(|why| panic!("{said:?} of a plot: {why}"));

@@ -230,6 +230,7 @@ fn build<V: Values>(
             },
         }
     }
+    // The arguments take counts of their own here.
     arguments.push(raw::whole(&bytes));
     drop(held);
     Ok(())

@@ -357,6 +357,7 @@ fn lockfree_hash<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
 }
 
 fn lfcatree<W: Word>(chosen: &Chosen) -> Box<dyn Scheme<W>> {
+    // All options have a value: those that were not given have their default.
     let number = |option| chosen.number(option).unwrap_or_default();
     Box::new(LfCaTree::<W>::new(number("high"), number("low")))
 }

@@ -110,6 +110,7 @@ impl From<TermRef<'_>> for Term {
 
 impl From<Atom> for Term {
     fn from(atom: Atom) -> Term {
+        // An atom is encoded by its id.
         Term::of(|enc| enc.atom(atom))
     }
 }

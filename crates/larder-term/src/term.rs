@@ -102,6 +102,7 @@ impl Term {
 
     /// `[]`.
     pub fn nil() -> Term {
+        // It is one byte, so it needs no encoder.
         let run = Counted::new(Box::from([crate::tags::NIL]));
         Term { run }
     }

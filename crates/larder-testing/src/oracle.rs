@@ -177,6 +177,7 @@ impl Unique for OracleUnique {
         let position = self.at(key);
         // One lock for the whole map. So the closure may take any time, and sees what is current.
         let mut map = self.map.lock();
+        // The closure may write the new value here.
         let mut scratch = Vec::new();
         match f(map.get(&position).map(Vec::as_slice), &mut scratch) {
             Change::Keep => false,
@@ -194,6 +195,7 @@ impl Unique for OracleUnique {
 
     fn scan(&self, _guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         let skip = if self.ordered { 0 } else { HASH };
+        // The lock is held for the whole batch, so a batch is of one instant.
         let map = self.map.lock();
         fill(&map, start, direction, batch, skip, 0);
     }
@@ -287,6 +289,7 @@ impl Objects for Locked<'_> {
     }
 
     fn replace(&mut self, ordinal: usize, value: &[u8]) {
+        // The object keeps its number, and so its place in the order.
         let position = entries_of(self.map, &self.prefix)
             .nth(ordinal)
             .map(|(p, _)| p.clone());

@@ -239,6 +239,7 @@ impl Store {
 
     /// The index below the table's bounds, which the history works with.
     pub(crate) fn below(&self) -> Index {
+        // The history keeps objects with their stamps, so it works below the bounds.
         match self.bounded() {
             Some(bounded) => Index::Unique(Arc::clone(bounded.below())),
             None => self.index.share(),

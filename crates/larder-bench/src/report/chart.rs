@@ -94,6 +94,7 @@ impl Chart {
 
     /// Those that are drawn at first: what another run measured, when the reader asks for it.
     pub fn shown(&self) -> Vec<&Series> {
+        // The page's script adds the other run.
         let shown = self.series.iter().filter(|one| one.from != From::Other);
         shown.collect()
     }

@@ -92,6 +92,7 @@ impl Contender {
     /// An empty table for rows of one or two elements, about so many. Peers have two elements.
     pub fn make(&self, arity: usize, rows: usize) -> Outcome<Box<dyn Rows>> {
         let refused = |e: larder::Error| Failure::Impossible(format!("{}: {e}", self.name));
+        // A structure that never grows has to know the number of rows.
         Ok(match &self.how {
             How::Engine(ask) => {
                 Box::new(EngineRows::new(&sized(ask, rows), arity).map_err(refused)?)
@@ -127,6 +128,7 @@ fn sized(ask: &Ask, rows: usize) -> Ask {
 /// Every structure with its own options, as an ordered_set if it can be one, but for those that the
 /// study has in its own way.
 pub fn others(but: &[&str]) -> Vec<Contender> {
+    // The default structure has contenders of its own.
     structures()
         .filter(|s| s.name != "default" && !but.contains(&s.name))
         .map(|s| match s.types.contains(&"ordered_set") {

@@ -152,6 +152,7 @@ pub(crate) fn lead(hash: u64, depth: u8) -> u64 {
 /// The binary logarithm of the bytes of a unit, in buckets of this class.
 #[inline]
 pub(crate) fn unit(class: u8) -> u32 {
+    // Places in buckets of up to 256 bytes are counted in bytes.
     u32::from(class.saturating_sub(UNIT_CLASS))
 }
 
@@ -178,6 +179,7 @@ pub(crate) fn usable(class: u8) -> usize {
 /// The number of bytes that encode the length of a key, in bodies that begin with it.
 #[inline]
 pub(crate) fn key_len_size(key: usize) -> usize {
+    // A length below 128 takes one byte.
     1 + usize::from(key >= 0x80)
 }
 
@@ -206,6 +208,7 @@ pub(crate) fn encode_key_len(key: usize) -> ([u8; 2], usize) {
 /// Decodes the length of a key from the low bytes of `bits`. Also returns how many bytes encode it.
 #[inline]
 pub(crate) fn decode_key_len(bits: u64) -> (usize, usize) {
+    // The mark in the first byte says whether there is a second one.
     let first = (bits & 0xFF) as usize;
     if first < 0x80 {
         (first, 1)

@@ -242,6 +242,7 @@ impl<K: Kind> Jp<K> {
 
     #[inline(always)]
     pub(super) fn with_block(block: *mut u64, meta: u64) -> Self {
+        // The level of the node is in the tag of `meta`.
         Jp {
             word: Word { block },
             meta,

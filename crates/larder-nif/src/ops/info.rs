@@ -110,6 +110,7 @@ fn fact(call: &Call<'_>, table: &Arc<Table>, item: Word) -> Reply {
 
 /// {Ttl, Idle} | {Ttl, Idle, MaxSize, MaxMemory, Evict} | false.
 fn bounds(call: &Call<'_>, table: &Table) -> Word {
+    // A time that is not limited is `infinity`.
     let time = |ms: Option<u64>| ms.map_or(atoms::INFINITY.word(), |ms| call.int(ms as i64));
     let Some(bounds) = table.bounds() else {
         return atoms::FALSE.word();
@@ -152,6 +153,7 @@ fn snapshot(call: &Call<'_>, table: &Table) -> Word {
 
 /// The heir, if there is one and it is alive.
 fn heir(call: &Call<'_>, table: &Table) -> Word {
+    // The heir may have ended since it was set.
     let heir = table.heir().map(owners::pid);
     heir.filter(|&heir| owners::is_alive(call.env, heir))
         .map_or(atoms::NONE.word(), |heir| heir.pid)
@@ -206,6 +208,7 @@ fn fixed(call: &Call<'_>, fixed: Option<Fixed>) -> Word {
     let Some(fixed) = fixed else {
         return atoms::FALSE.word();
     };
+    // Each process, with the number of times that it has fixed the table.
     let by: Vec<Word> = fixed
         .by
         .iter()

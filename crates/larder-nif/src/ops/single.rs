@@ -379,6 +379,7 @@ fn position(word: Word) -> Option<usize> {
 
 /// Reads a list of positions.
 fn positions(list: Word) -> Option<SmallVec<[usize; 16]>> {
+    // Anything but a proper list of positions is a bad argument.
     let (mut rest, mut found) = (list, SmallVec::new());
     while let Some((head, tail)) = layout::cell(rest) {
         found.push(position(head)?);

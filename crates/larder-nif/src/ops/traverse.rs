@@ -41,6 +41,7 @@ fn step(
 /// Checks the start of a step in an ordered_set: any key except '$end_of_table'.
 #[inline(always)]
 fn check_start(call: &Call<'_>, table: &Arc<Table>) -> Result<(), Raise> {
+    // It marks the end, so a traversal doesn't continue from it.
     if call.args[1] == atoms::END_OF_TABLE.word() && table.kind().is_ordered() {
         answer(call, table, table.check_read(who(call)))?;
         return Err(BADARG);

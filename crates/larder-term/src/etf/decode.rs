@@ -75,6 +75,7 @@ pub fn decode_to(
     options: &EtfOptions,
     enc: &mut Encoder<'_>,
 ) -> Result<usize, EtfError> {
+    // The first byte is the version of the format.
     let (&version, rest) = bytes.split_first().ok_or(EtfError::Truncated)?;
     if version != VERSION {
         return Err(EtfError::Version);

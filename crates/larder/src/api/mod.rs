@@ -175,6 +175,7 @@ impl Larder {
     /// assert!(Larder::quiesce(Duration::from_secs(10)));
     /// ```
     pub fn quiesce(timeout: Duration) -> bool {
+        // A longer time might be beyond the last instant.
         let timeout = timeout.min(LONGEST);
         let until = Instant::now() + timeout;
         // The order matters: the work of the expirer gives work to the reaper.

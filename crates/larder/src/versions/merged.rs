@@ -303,6 +303,7 @@ impl Unique for Merged<dyn Unique> {
     }
 
     fn prefetch(&self, guard: &Guard, keys: &[Key<'_>]) {
+        // There are few overrides, so only the base is prefetched.
         self.base.prefetch(guard, keys);
     }
 
@@ -347,6 +348,7 @@ impl Unique for Merged<dyn Unique> {
     }
 
     fn ranked(&self) -> Option<&dyn Ranked> {
+        // The view has ranks if its base has.
         self.base.ranked().map(|_| self as &dyn Ranked)
     }
 

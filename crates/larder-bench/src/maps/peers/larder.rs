@@ -146,6 +146,7 @@ impl Index {
     /// The word under a number.
     pub fn word(&self, guard: &Guard, number: u64) -> Option<u64> {
         let mut value = [0; SHORT];
+        // A value of eight bytes is short, so it is read without an allocation.
         let found = self.at(number, |index, key| {
             index.get_short(guard, key, &mut value, None)
         });
@@ -278,6 +279,7 @@ impl<const ORDERED: bool> Map for Alone<ORDERED> {
     }
 
     fn scan(&mut self, mut each: impl FnMut(u64, u64)) {
+        // All entries, in batches of the default size.
         self.larder.0.walk(None, 0, |key, value| {
             each(key, value);
             true

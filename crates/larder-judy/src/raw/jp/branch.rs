@@ -137,6 +137,7 @@ impl<'a, K: Kind> Branch<'a, K> {
 
     /// All children in order.
     pub(crate) fn children(&self) -> impl Iterator<Item = (u8, &'a Jp<K>)> + '_ {
+        // The next child is found one step ahead.
         let mut next = self.seek::<true>(0);
         std::iter::from_fn(move || {
             let now = next?;

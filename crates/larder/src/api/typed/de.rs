@@ -495,6 +495,7 @@ impl<'v> de::EnumAccess<'v> for Variant<'v> {
     type Variant = Self;
 
     fn variant_seed<T: DeserializeSeed<'v>>(self, seed: T) -> Result<(T::Value, Self), ValueError> {
+        // The text of an atom lives as long as the process, so it is borrowed.
         let name = BorrowedStrDeserializer::new(self.name);
         Ok((seed.deserialize(name)?, self))
     }
