@@ -27,13 +27,15 @@ clippy() {
   cargo clippy --quiet --locked --workspace --all-targets --features larder-bench/peers --target-dir "$TARGET" -- -D warnings
 }
 
-# The engine without features, and with one each.
+# The engine without features, and with one each; and the fuzz targets with theirs.
 clippy_features() {
   local feature
   for feature in '' etf files serde studies; do
     cargo clippy --quiet --locked -p larder --features "$feature" --lib --target-dir "$TARGET" \
       -- -D warnings || return
   done
+  # Alone, so that no other crate turns features on: scripts/fuzz.sh builds it so.
+  cargo clippy --quiet --locked -p larder-fuzz --lib --target-dir "$TARGET" -- -D warnings
 }
 
 # What a Rust program gets that depends on the crate `larder`, without features.
@@ -41,7 +43,8 @@ dependencies() {
   local crates
   crates=$(cargo tree --locked -p larder -e normal --prefix none | sed 's/ (.*//' | sort -u) || return
   [ "$(wc -l <<<"$crates")" -lt 25 ] || { echo "larder and what it depends on are 25 crates or more:"; echo "$crates"; return 1; }
-  ! cargo tree --locked -p larder -e normal --target all --all-features | grep -w 'shuttle' || { echo "the model checker is for tests alone"; return 1; }
+  crates=$(cargo tree --locked -p larder -e normal --target all --all-features) || return
+  ! grep -w 'shuttle' <<<"$crates" || { echo "the model checker is for tests alone"; return 1; }
 }
 
 # All Erlang sources once more, with every warning an error.

@@ -16,9 +16,12 @@ use larder_term::{atoms, Term};
 use std::collections::VecDeque;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 
-/// About so many events are read by one call,
-const BATCH: u32 = 128;
-/// and no more of them once the reply has so many bytes.
+/// About so many events are read at first,
+const FIRST: usize = 8;
+/// and at most about so many at once.
+const BATCH: usize = 128;
+/// A reply that has so many bytes gets no further commit. If the events of one reading have more,
+/// the next reading is of fewer events.
 const ENOUGH: usize = 1 << 20;
 /// A buffer that has grown beyond this is not kept.
 const KEEP: usize = 64 << 10;
@@ -47,14 +50,18 @@ pub(crate) fn rung() -> i64 {
 /// A subscription, and what was read of it and not delivered yet.
 ///
 /// ```text
-///  feed  --(1)-->  undelivered  --(2)-->  Java's array  --(3)-->  undelivered is empty
+///  feed  --(1)-->  undelivered  --(2)-->  Java's array  --(3)-->  the reply is dropped
 /// ```
 ///
-/// Events that are read (1) are no longer in the feed. Java may have no memory for them. So they
-/// stay here until they were copied (2), and the next call offers them again.
+/// Events that are read (1) are no longer in the feed. Java may have no memory for them. So each
+/// reply stays here until it was copied (2), and the next call offers it again.
 pub(crate) struct Follower {
     subscription: Subscription,
-    undelivered: Reply,
+    undelivered: VecDeque<Reply>,
+    /// About so many events are read next: few if the last ones were long.
+    most: usize,
+    /// A buffer for a reply.
+    spare: Reply,
 }
 
 impl Handle {
@@ -87,7 +94,9 @@ impl Handle {
             .transpose()?;
         let follower = Follower {
             subscription,
-            undelivered: Reply::default(),
+            undelivered: VecDeque::new(),
+            most: FIRST,
+            spare: Reply::default(),
         };
         match handles::open_other(Arc::new(Mutex::new(follower))) {
             Ok(feed) => Ok((feed, snapshot)),
@@ -117,14 +126,17 @@ pub(crate) fn next(
     })?;
     // A subscription is whole after a panic, and what was read in part is dropped.
     let mut follower = follower.lock().unwrap_or_else(PoisonError::into_inner);
-    if follower.undelivered.bytes().is_empty() {
+    if follower.undelivered.is_empty() {
         follower.read(longest)?;
     }
-    let length = follower.undelivered.bytes().len();
-    if deliver(follower.undelivered.bytes())? {
-        follower.undelivered.clear();
-        if follower.undelivered.capacity() > KEEP {
-            follower.undelivered = Reply::default();
+    let Some(reply) = follower.undelivered.front() else {
+        return Ok(0);
+    };
+    let length = reply.bytes().len();
+    if deliver(reply.bytes())? {
+        let delivered = follower.undelivered.pop_front().unwrap_or_default();
+        if delivered.capacity() <= KEEP {
+            follower.spare = delivered;
         }
     }
     Ok(length)
@@ -136,63 +148,156 @@ const WAITS: u8 = 2;
 const OVER: u8 = 3;
 
 impl Follower {
-    /// Reads the next events.
+    /// Reads the next events once: one reply, or several if they are long.
     fn read(&mut self, longest: usize) -> Result<(), Failure> {
-        let mut reply = std::mem::take(&mut self.undelivered);
-        reply.int(0);
-        reply.byte(SOME);
-        let (mut count, mut told) = (0, Told::Some);
-        while matches!(told, Told::Some) && count < BATCH && reply.bytes().len() < ENOUGH {
-            let (of_commit, now) = self.read_commit(longest, &mut reply)?;
-            count += of_commit;
-            told = now;
-        }
-        reply.set_first_int(count);
-        reply.set_second_byte(match told {
-            // Whoever has got something asks again anyway.
-            _ if count > 0 => SOME,
-            Told::Some => SOME,
-            Told::Nothing => NOTHING,
-            Told::Waits => WAITS,
-            Told::Over => OVER,
-        });
-        self.undelivered = reply;
-        Ok(())
-    }
-
-    /// Writes the events of the next commit. If they are longer than `longest`, an overflow in
-    /// their place says how many they were. Returns how many were written, and how the feed is.
-    fn read_commit(&mut self, longest: usize, reply: &mut Reply) -> Result<(u32, Told), Failure> {
         let nobody = Term::from(atoms::UNDEFINED);
         let context = Context {
             self_pid: nobody.as_ref(),
             node: atoms::NONODE,
         };
-        let begin = reply.bytes().len();
-        let (mut count, mut lost, mut commit, mut is_gone) = (0, 0, 0, false);
-        let mut written = Ok(());
-        let told = (self.subscription).next((1, true), &context, &mut |seq, event| {
-            commit = seq;
-            match event {
-                FeedEvent::Overflow(more) => lost += more,
-                FeedEvent::Gone => is_gone = true,
-                _ => lost += 1,
+        let mut replies = Replies::new(longest, std::mem::take(&mut self.spare));
+        let told = self
+            .subscription
+            .next((self.most, true), &context, &mut |seq, event| {
+                replies.event(seq, &event)
+            });
+        let (done, bytes) = replies.finish(told)?;
+        // Short events are read in larger numbers, so that a reader that fell behind is told once
+        // of what it lost. Of long ones so many are read as one reply has room for.
+        self.most = match bytes {
+            0..ENOUGH => (2 * self.most).min(BATCH),
+            _ => (self.most * ENOUGH / bytes).max(1),
+        };
+        self.undelivered = done;
+        Ok(())
+    }
+}
+
+/// The replies with the events of one reading, commit by commit.
+struct Replies {
+    longest: usize,
+    /// Those that are full.
+    full: VecDeque<Reply>,
+    bytes_of_full: usize,
+    /// The one that is being written, and how many events it has.
+    reply: Reply,
+    count: u32,
+    commit: Commit,
+    /// Why events could not be written.
+    failure: Option<Failure>,
+}
+
+/// The commit whose events are being written.
+#[derive(Default)]
+struct Commit {
+    seq: u64,
+    /// Where its events begin, and how many of them are written.
+    begin: usize,
+    count: u32,
+    /// How many changes it has, or says to be lost.
+    changes: u64,
+    is_gone: bool,
+}
+
+impl Replies {
+    fn new(longest: usize, spare: Reply) -> Self {
+        let mut replies = Replies {
+            longest,
+            full: VecDeque::new(),
+            bytes_of_full: 0,
+            reply: spare,
+            count: 0,
+            commit: Commit::default(),
+            failure: None,
+        };
+        replies.begin();
+        replies.commit.begin = replies.reply.bytes().len();
+        replies
+    }
+
+    /// Begins the reply with what `seal` replaces.
+    fn begin(&mut self) {
+        self.reply.clear();
+        self.reply.int(0);
+        self.reply.byte(SOME);
+        self.count = 0;
+    }
+
+    /// Ends the reply that is being written.
+    fn seal(&mut self, state: u8) {
+        self.reply.set_first_int(self.count);
+        self.reply.set_second_byte(state);
+        self.bytes_of_full += self.reply.bytes().len();
+        self.full.push_back(std::mem::take(&mut self.reply));
+    }
+
+    /// Writes an event.
+    fn event(&mut self, seq: u64, event: &FeedEvent<'_>) {
+        if seq != self.commit.seq {
+            self.end_commit();
+            if self.reply.bytes().len() >= ENOUGH {
+                self.seal(SOME);
+                self.begin();
             }
-            if written.is_ok() && reply.bytes().len() - begin <= longest {
-                written = write(reply, seq, &event);
-                count += 1;
-            }
-        });
-        written?;
-        if reply.bytes().len() - begin > longest {
-            reply.truncate(begin);
-            write(reply, commit, &FeedEvent::Overflow(lost))?;
-            if is_gone {
-                write(reply, commit, &FeedEvent::Gone)?;
-            }
-            count = 1 + u32::from(is_gone);
+            self.commit = Commit {
+                seq,
+                begin: self.reply.bytes().len(),
+                ..Commit::default()
+            };
         }
-        Ok((count, told))
+        match event {
+            FeedEvent::Overflow(more) => self.commit.changes += more,
+            FeedEvent::Gone => self.commit.is_gone = true,
+            _ => self.commit.changes += 1,
+        }
+        // The rest of a commit that is too long isn't needed.
+        if self.failure.is_none() && self.length_of_commit() <= self.longest {
+            self.failure = write(&mut self.reply, seq, event).err();
+            self.commit.count += 1;
+        }
+    }
+
+    fn length_of_commit(&self) -> usize {
+        self.reply.bytes().len() - self.commit.begin
+    }
+
+    /// Ends a commit. If its events are longer than `longest`, an overflow in their place says how
+    /// many they were.
+    fn end_commit(&mut self) {
+        if self.failure.is_none() && self.length_of_commit() > self.longest {
+            let Commit {
+                seq,
+                begin,
+                changes,
+                is_gone,
+                ..
+            } = self.commit;
+            self.reply.truncate(begin);
+            let gone = is_gone.then_some(FeedEvent::Gone);
+            let told = [FeedEvent::Overflow(changes)].into_iter().chain(gone);
+            let mut told = told.map(|event| write(&mut self.reply, seq, &event));
+            self.failure = told.find_map(Result::err);
+            self.commit.count = 1 + u32::from(is_gone);
+        }
+        self.count += std::mem::take(&mut self.commit.count);
+    }
+
+    /// Ends the last reply. Returns all of them, and how many bytes they have.
+    fn finish(mut self, told: Told) -> Result<(VecDeque<Reply>, usize), Failure> {
+        self.end_commit();
+        if let Some(failure) = self.failure {
+            return Err(failure);
+        }
+        let state = match told {
+            // Whoever has got something asks again anyway.
+            _ if self.count > 0 => SOME,
+            Told::Some => SOME,
+            Told::Nothing => NOTHING,
+            Told::Waits => WAITS,
+            Told::Over => OVER,
+        };
+        self.seal(state);
+        Ok((self.full, self.bytes_of_full))
     }
 }
 

@@ -100,8 +100,8 @@ impl Interner {
     }
 
     fn search(&self, text: &str, hash: u32) -> Option<u32> {
-        // Ordering: Acquire; pairs with the Release in `grow`, so that the table is there. A thread
-        // that finds the table before searches as of then.
+        // Ordering: Acquire; pairs with the Release in `table_for`, so that the table is there. A
+        // thread that finds the table before searches as of then.
         let table = self.tables[self.current.load(Ordering::Acquire)].get()?;
         probe(table, hash)
             // Ordering: Acquire; pairs with the Release in `add`, so that the text is there.

@@ -133,13 +133,13 @@ enum FromEdge {
 /// Compares two keys, which are mostly equal and short.
 #[inline(always)]
 fn same(a: &[u8], b: &[u8]) -> bool {
-    // A key is equal to another of its length if both its beginning and its end are. They may
-    // overlap.
+    // A key of `N` to `2 * N` bytes is equal to another of its length if both its beginning and
+    // its end are. They may overlap.
     fn ends<const N: usize>(key: &[u8]) -> (Option<&[u8; N]>, Option<&[u8; N]>) {
         (key.first_chunk(), key.last_chunk())
     }
     a.len() == b.len()
-        // Each arm compares two words, without a call of `memcmp`.
+        // Keys of 4 to 16 bytes are compared as two words each, without a call of `memcmp`.
         && match a.len() {
             0..=3 => a.iter().zip(b).all(|(a, b)| a == b),
             4..=8 => ends::<4>(a) == ends::<4>(b),

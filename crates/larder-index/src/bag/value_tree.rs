@@ -84,7 +84,7 @@ impl ValueTrees {
             self.tree
                 .put(guard, &position, &list[item.object], &mut |_| true);
             entry.count += 1;
-            // The next number is above all others, even those of objects that were removed.
+            // The next number is above those of all objects that are there.
             entry.next = item.number + 1;
         }
         entry

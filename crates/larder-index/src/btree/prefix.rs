@@ -92,7 +92,7 @@ impl<'p> Prefix<'p> {
     pub(crate) fn extended(self, first: &[u8], last: &[u8]) -> Self {
         // The part beyond the fences is limited.
         let shared = common(first, last).min(self.fenced + MOST_SHARED);
-        // A slightly longer prefix isn't worth a new leaf.
+        // A slightly longer prefix would save less than it takes.
         if shared < self.len() + WORTH {
             return self;
         }

@@ -198,7 +198,8 @@ impl IndexBuild {
     fn index_batch(&mut self, op: &Operation<'_>, budget: &mut Budget) -> bool {
         while self.next < self.batch.len() {
             let key = self.batch.key(self.next);
-            // The key's row is being written. Try again when that is over.
+            // A write has claimed the row's value in a unique index, and may give the claim back, or
+            // an expired row still has it. Try again until that is settled.
             while !self.table.make_entries(op, &self.entries, key) {
                 give_way();
             }

@@ -90,7 +90,7 @@ impl CommitNumber {
     fn get(&self) -> u64 {
         // Ordering: SeqCst, both, as in `draw`: of several that come first, all get one number.
         match self.0.load(Ordering::SeqCst) {
-            // Nobody has drawn a number for the list yet. All threads that write for it agree on
+            // The list has no number yet. All threads that write for it agree on
             // the first one that is set.
             0 => {
                 let now = CLOCK.load(Ordering::SeqCst);

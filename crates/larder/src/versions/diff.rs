@@ -262,7 +262,6 @@ impl Pair<'_> {
         buffers: &mut Buffers,
         sink: &mut Sink<'_>,
     ) -> Option<Place> {
-        // A snapshot that was released has no number any more.
         let (old, new) = self.snapshots()?;
         // The numbers of the versions that one of the two sees and the other does not. The caller
         // may have passed them in either order.
@@ -318,7 +317,7 @@ impl Pair<'_> {
         buffers: &mut Buffers,
         sink: &mut Sink<'_>,
     ) -> Option<Place> {
-        // The older snapshot is scanned first, and then the newer one.
+        // The receiver of `diff` is scanned first, and then its argument. Either may be the older.
         let Opened { table, op } = match side {
             Side::Old => &self.old,
             Side::New => &self.new,

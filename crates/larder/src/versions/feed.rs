@@ -360,8 +360,7 @@ impl Feed {
         if !self.is_followed() {
             return;
         }
-        // A list that is being inserted draws its number now. Its events are pushed to an open
-        // group.
+        // The Seq of the list's events is drawn now. They are pushed to an open group.
         let mut queue = self.queue.lock();
         if queue.open.is_none() && !queue.followers.is_empty() && !queue.gone {
             let (seq, from) = (clock::draw(), queue.end());
