@@ -330,6 +330,8 @@ impl<'t> Lexer<'t> {
         } else {
             // Without braces, there are exactly two digits.
             let two = self.rest.get(..2).unwrap_or("");
+            let is_digits = two.chars().all(|c| c.is_ascii_hexdigit());
+            let two = if is_digits { two } else { "" };
             two.chars().for_each(|_| {
                 self.bump();
             });

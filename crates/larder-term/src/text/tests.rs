@@ -96,6 +96,7 @@ fn bad_texts_say_where_and_why() {
         ("#Fun<a.1.2>", 1, "a fun cannot be read"),
         ("<7.1.2>", 1, "of this node"),
         ("{a,}", 1, "expected a term"),
+        ("'\\x+1'", 1, "expected hexadecimal digits after \\x"),
         ("?", 1, "begins no term"),
     ] {
         let error = parse(text).expect_err(text);

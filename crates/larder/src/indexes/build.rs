@@ -198,8 +198,8 @@ impl IndexBuild {
     fn index_batch(&mut self, op: &Operation<'_>, budget: &mut Budget) -> bool {
         while self.next < self.batch.len() {
             let key = self.batch.key(self.next);
-            // A write has claimed the row's value in a unique index, and may give the claim back, or
-            // an expired row still has it. Try again until that is settled.
+            // A write has claimed the row's value in a unique index, and may give it back, or an
+            // expired row still has it. Try again until that is settled.
             while !self.table.make_entries(op, &self.entries, key) {
                 give_way();
             }

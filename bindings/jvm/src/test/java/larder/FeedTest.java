@@ -254,6 +254,32 @@ class FeedTest {
         }
     }
 
+    /** One call doesn't go through all changes that the filter leaves out. */
+    @Test
+    void a_call_goes_through_few_changes_that_are_left_out() {
+        try (LarderLongTable numbers = LarderLongTable.builder().open()) {
+            long[] plain = new long[2];
+            String negative = "[{{'_','$1'},[{'<','$1',0}],[true]}]";
+            numbers.store.subscribe(-1, 10_000, negative, false, plain);
+            for (long i = 0; i < 5_000; i++) {
+                numbers.set(i, i);
+            }
+            byte[] reply = new byte[100];
+            int calls = 0;
+            int state;
+            do {
+                calls++;
+                Native.changes(plain[0], reply, 1_000);
+                Input input = new Input().of(reply);
+                assertEquals(0, input.number());
+                state = input.flag();
+            } while (state == 0);
+            Native.close(plain[0]);
+            assertEquals(1, state, "nothing is left");
+            assertTrue(calls >= 5_000 / 128, calls + " calls");
+        }
+    }
+
     /** A commit that no array has room for is an overflow; those beside it are told. */
     @Test
     void too_long_commits_overflow() {
