@@ -27,12 +27,14 @@
 //! | `transaction` | transactions, and lists of conditional operations |
 //! | `feed` | subscriptions, and which of them have something |
 //! | `arrays` | Java's arrays and buffers |
+//! | `exceptions` | classes that have to be known before Java runs out of memory |
 //! | `natives` | the native methods |
 
 #![deny(unsafe_code)]
 
 #[allow(unsafe_code)]
 mod arrays;
+mod exceptions;
 mod failure;
 mod feed;
 #[allow(unsafe_code)]

@@ -1,6 +1,7 @@
 //! Tables made, closed, asked about.
 
 use crate::arrays::{with_buffers, Bytes, Part};
+use crate::exceptions;
 use crate::failure::{guarded, guarded_in, Failure};
 use crate::handles::{self, with, world, Handle};
 use jni::objects::JByteArray;
@@ -8,6 +9,9 @@ use jni::sys::{jboolean, jint, jlong};
 use larder::{Bounds, Evict, Limits};
 
 natives! { guarded_in:
+    /// The first call, when the library is loaded.
+    Java_larder_Native_prepare(), (), |env| exceptions::look_up(env);
+
     /// Makes a table, an ordered_set. A time or a limit below 0 is none.
     Java_larder_Native_open(
         name: JByteArray<'_>, ttl: jlong, idle: jlong, max_size: jlong, max_memory: jlong,

@@ -22,8 +22,11 @@
 //! for entry in orders.range(5..20)?.rev() {
 //!     let (id, order) = entry?;
 //!     println!("{id}: {} of {}", order.quantity, order.symbol);
-//! } // The same table, in terms. assert_eq!(orders.table().lookup(&Term::from(12))?, [term!({12,
-//! {"ACME", 5}})]); # Ok(()) } ```
+//! }
+//! // The same table, in terms.
+//! assert_eq!(orders.table().lookup(&Term::from(12))?, [term!({12, {"ACME", 5}})]);
+//! # Ok(()) }
+//! ```
 //!
 //! A typed table is an ordered_set of rows `{Key, Value}`. Keys are converted to terms by
 //! [`OrderedKey`], and values by serde, as the tables below say. So typed tables have everything

@@ -10,9 +10,13 @@ import java.nio.ByteBuffer;
 final class Native {
     static {
         NativeLibrary.load();
+        prepare();
     }
 
     private Native() {}
+
+    /** Finds classes that the library needs where there is no memory to find them. */
+    private static native void prepare();
 
     /** A time or a limit below 0 is none. */
     static native long open(

@@ -43,6 +43,7 @@ final class NoMemory {
         int kept = hoarded;
         Object[] spare = {new byte[room]};
         hoard(64);
+        hoard(0);
         spare[0] = null;
         try {
             act.run();
