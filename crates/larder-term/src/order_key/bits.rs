@@ -189,10 +189,11 @@ pub(super) fn read(key: &[u8], at: usize, out: &mut Vec<u8>) -> usize {
     loop {
         let run = before_zero(&key[end..], ESCAPED - len);
         (end, len) = (end + run, len + run);
-        if len == ESCAPED || key[end + 1] != ZERO_MARK {
+        let (zeros, _) = split_zeros(&key[end..]);
+        if zeros == 0 {
             break;
         }
-        (end, len) = (end + 2, len + 1);
+        (end, len) = (end + 2 * zeros, len + zeros);
     }
     let escaped = &key[at..end];
     if key[end] == LONGER && len == ESCAPED {
@@ -243,10 +244,21 @@ fn push_unescaped(escaped: &[u8], len: usize, out: &mut Vec<u8>) {
         if run == rest.len() {
             return;
         }
-        out.push(0);
-        // A zero byte, and its mark, which is left out.
-        rest = &rest[run + 2..];
+        let zeros;
+        (zeros, rest) = split_zeros(&rest[run..]);
+        out.resize(out.len() + zeros, 0);
     }
+}
+
+/// The number of zero bytes at the beginning, each with its mark, and what stands behind them. Zeros
+/// often stand together, so eight are compared at once.
+#[inline]
+fn split_zeros(escaped: &[u8]) -> (usize, &[u8]) {
+    let eights = escaped.chunks_exact(EIGHT_ZEROS.len());
+    let done = 8 * eights.take_while(|&eight| eight == EIGHT_ZEROS).count();
+    let ones = escaped[2 * done..].chunks_exact(2);
+    let zeros = done + ones.take_while(|&one| one == &EIGHT_ZEROS[..2]).count();
+    (zeros, &escaped[2 * zeros..])
 }
 
 /// Continues `read` with groups, which begin at `start`, behind the escaped bytes.
