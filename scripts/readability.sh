@@ -9,6 +9,9 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 mapfile -t RUST < <(git ls-files -co --exclude-standard -- 'crates/*/src/*.rs')
+mapfile -t CODE < <(git ls-files -co --exclude-standard -- 'crates/*/src/*.rs' 'crates/*.java' \
+  'crates/*.cc' 'crates/*.[ch]' 'bindings/*/main/*.java' 'bindings/*/bench/*.java' 'erlang/*.[eh]rl' \
+  'lib/*.ex' 'examples/*' 'scripts/*.sh' ':!erlang/test/*' ':!*.md')
 mapfile -t ALL < <(git ls-files -co --exclude-standard -- '*.rs' '*.erl' '*.hrl' '*.c' '*.h' '*.sh')
 
 # Lines of comments; those over 100 columns, in drawings and tables, too.
@@ -108,8 +111,8 @@ circles() {
     }' "${RUST[@]}" | sort
 }
 
-# Runs of 12 lines of code that two files, or two places, have in common; lines that are only
-# brackets, attributes and imports do not count.
+# Runs of 12 lines of code, in any language, that two files, or two places, have in common; lines
+# that are only brackets, attributes and imports do not count.
 duplicates() {
   awk '
     FNR == 1 { n = tests = 0 }
@@ -117,7 +120,7 @@ duplicates() {
     tests { next }
     {
       sub(/\/\/.*/, ""); gsub(/^[ \t]+|[ \t]+$/, "")
-      if ($0 !~ /[A-Za-z0-9]/ || $0 ~ /^(use|pub use|mod|pub mod|#)/) next
+      if ($0 !~ /[A-Za-z0-9]/ || $0 ~ /^(use |pub use|mod |pub mod|import |#|%|\*|\/\*|@)/) next
       row[n % 12] = $0; at[n % 12] = FNR; n++
       if (n < 12) next
       text = ""
@@ -126,7 +129,7 @@ duplicates() {
       if (!(text in seen)) { seen[text] = FILENAME ":" first; next }
       other = seen[text]; sub(/:[0-9]*$/, "", other)
       if (!((FILENAME, other) in told)) { told[FILENAME, other] = 1; print seen[text] " " FILENAME ":" first }
-    }' "${RUST[@]}"
+    }' "${CODE[@]}"
 }
 
 # Words per sentence of a page: median, 90th percentile, most. Tables, fenced blocks and headings

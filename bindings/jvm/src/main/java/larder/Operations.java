@@ -120,8 +120,7 @@ public final class Operations {
      * @throws IllegalStateException if a table is closed: nothing has changed
      */
     public OptionalInt commit() {
-        Scratch scratch = Scratch.take();
-        try {
+        try (Scratch scratch = Scratch.take()) {
             Output request = scratch.request;
             request.number(tables.size());
             for (LarderTable<?, ?> table : tables) {
@@ -130,10 +129,8 @@ public final class Operations {
             request.number(count);
             request.append(steps);
             int refused = (int) Native.commitOperations(request.bytes(), request.length());
-            return refused == 0 ? OptionalInt.empty() : OptionalInt.of(refused);
-        } finally {
-            scratch.giveBack();
             Reference.reachabilityFence(this);
+            return refused == 0 ? OptionalInt.empty() : OptionalInt.of(refused);
         }
     }
 }

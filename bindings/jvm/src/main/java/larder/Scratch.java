@@ -4,7 +4,7 @@ package larder;
  * What a thread writes requests to and reads replies from. It is taken for the time of a call, so
  * that a codec or a function that uses a table meanwhile gets another one.
  */
-final class Scratch {
+final class Scratch implements AutoCloseable {
     /** An array that has grown beyond this is not kept. */
     private static final int KEEP = 64 << 10;
 
@@ -31,7 +31,9 @@ final class Scratch {
         return mine;
     }
 
-    void giveBack() {
+    /** Gives it back to the thread that took it. */
+    @Override
+    public void close() {
         if (request.bytes().length <= KEEP && reply.length <= KEEP) {
             home[0] = this;
         }

@@ -16,10 +16,10 @@ import java.util.Map;
  * A table or snapshot with its codecs: each operation once. All views and iterators of a table
  * refer to it, and the table is closed when nothing does.
  *
- * <p>Each method keeps the store reachable until its native call has returned: else the cleaner
- * might close the table under it.
+ * <p>Each method keeps the store reachable until its native call has returned, by {@link #kept}.
+ * Else the cleaner might close the table under it.
  */
-final class Store<K, V> {
+sealed class Store<K, V> permits LongStore, BytesStore {
     static final Cleaner CLEANER = Cleaner.create();
 
     final long id;
@@ -38,7 +38,7 @@ final class Store<K, V> {
     }
 
     /** A transaction's view, which ends with the transaction. */
-    private Store(Store<K, V> table, long view) {
+    Store(Store<K, V> table, long view) {
         this.id = view;
         this.keys = table.keys;
         this.values = table.values;
@@ -55,11 +55,31 @@ final class Store<K, V> {
     }
 
     Store<K, V> snapshot() {
-        try {
-            return new Store<>(() -> Native.snapshot(id), keys, values);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        return kept(new Store<>(() -> Native.snapshot(id), keys, values));
+    }
+
+    /**
+     * The result of a native call. The store is reachable until here, whose argument was evaluated
+     * before: {@code kept(Native.size(id))}. A call that throws has returned, too.
+     */
+    final long kept(long result) {
+        Reference.reachabilityFence(this);
+        return result;
+    }
+
+    final int kept(int result) {
+        Reference.reachabilityFence(this);
+        return result;
+    }
+
+    final boolean kept(boolean result) {
+        Reference.reachabilityFence(this);
+        return result;
+    }
+
+    final <R> R kept(R result) {
+        Reference.reachabilityFence(this);
+        return result;
     }
 
     @SuppressWarnings("unchecked")
@@ -83,21 +103,51 @@ final class Store<K, V> {
         boolean call(long id, byte[] request, int length);
     }
 
+    private interface Write {
+        void to(Output request);
+    }
+
+    /**
+     * The reply to the request that was written to a scratch; null for none. It can be read while
+     * the scratch is the caller's.
+     */
+    private Input ask(Rows method, Scratch scratch) {
+        Output request = scratch.request;
+        byte[] answer = kept(method.call(id, request.bytes(), request.length(), scratch.reply));
+        return answer == null ? null : scratch.read(answer);
+    }
+
+    private boolean whether(Whether method, Write write) {
+        try (Scratch scratch = Scratch.take()) {
+            Output request = scratch.request;
+            write.to(request);
+            return kept(method.call(id, request.bytes(), request.length()));
+        }
+    }
+
+    private long number(Number method, Write write) {
+        try (Scratch scratch = Scratch.take()) {
+            Output request = scratch.request;
+            write.to(request);
+            return kept(method.call(id, request.bytes(), request.length()));
+        }
+    }
+
     /** The value in the reply of a method that takes a key and, unless it is null, a value. */
     private V value(Rows method, K key, V value) {
-        Scratch scratch = Scratch.take();
-        try {
-            Output request = scratch.request;
-            request.item(keys, key);
+        try (Scratch scratch = Scratch.take()) {
+            scratch.request.item(keys, key);
             if (value != null) {
-                request.item(values, value);
+                scratch.request.item(values, value);
             }
-            byte[] answer = method.call(id, request.bytes(), request.length(), scratch.reply);
-            return answer == null ? null : scratch.read(answer).item(values);
-        } finally {
-            scratch.giveBack();
-            Reference.reachabilityFence(this);
+            Input reply = ask(method, scratch);
+            return reply == null ? null : reply.item(values);
         }
+    }
+
+    /** A row in a reply. */
+    private Entry<K, V> row(Input reply) {
+        return new Entry<>(reply.item(keys), reply.item(values));
     }
 
     V get(K key) {
@@ -114,34 +164,6 @@ final class Store<K, V> {
 
     V remove(K key) {
         return value(Native::remove, key, null);
-    }
-
-    private interface Write {
-        void to(Output request);
-    }
-
-    private boolean whether(Whether method, Write write) {
-        Scratch scratch = Scratch.take();
-        try {
-            Output request = scratch.request;
-            write.to(request);
-            return method.call(id, request.bytes(), request.length());
-        } finally {
-            scratch.giveBack();
-            Reference.reachabilityFence(this);
-        }
-    }
-
-    private long number(Number method, Write write) {
-        Scratch scratch = Scratch.take();
-        try {
-            Output request = scratch.request;
-            write.to(request);
-            return method.call(id, request.bytes(), request.length());
-        } finally {
-            scratch.giveBack();
-            Reference.reachabilityFence(this);
-        }
     }
 
     boolean has(K key) {
@@ -234,20 +256,14 @@ final class Store<K, V> {
 
     /** Has a page read: at most so many rows. Whether these are all. */
     boolean page(Bounds<K> bounds, boolean down, int most, RowReader reader) {
-        Scratch scratch = Scratch.take();
-        try {
-            Output request = scratch.request;
-            request.flag(down ? 1 : 0);
-            request.number(most);
-            bounds(request, bounds);
-            byte[] answer = Native.page(id, request.bytes(), request.length(), scratch.reply);
-            Input reply = scratch.read(answer);
+        try (Scratch scratch = Scratch.take()) {
+            scratch.request.flag(down ? 1 : 0);
+            scratch.request.number(most);
+            bounds(scratch.request, bounds);
+            Input reply = ask(Native::page, scratch);
             int head = reply.number();
             reader.rows(reply, head & Integer.MAX_VALUE);
             return head < 0;
-        } finally {
-            scratch.giveBack();
-            Reference.reachabilityFence(this);
         }
     }
 
@@ -270,7 +286,7 @@ final class Store<K, V> {
         Entry<K, V>[] found = entries(1);
         page(bounds, down, 1, (reply, count) -> {
             if (count > 0) {
-                found[0] = new Entry<>(reply.item(keys), reply.item(values));
+                found[0] = row(reply);
             }
         });
         return found[0];
@@ -295,19 +311,10 @@ final class Store<K, V> {
     }
 
     Map.Entry<K, V> nth(long n) {
-        Scratch scratch = Scratch.take();
-        try {
-            Output request = scratch.request;
-            request.number(n);
-            byte[] answer = Native.nth(id, request.bytes(), request.length(), scratch.reply);
-            if (answer == null) {
-                return null;
-            }
-            Input reply = scratch.read(answer);
-            return new Entry<>(reply.item(keys), reply.item(values));
-        } finally {
-            scratch.giveBack();
-            Reference.reachabilityFence(this);
+        try (Scratch scratch = Scratch.take()) {
+            scratch.request.number(n);
+            Input reply = ask(Native::nth, scratch);
+            return reply == null ? null : row(reply);
         }
     }
 
@@ -328,21 +335,15 @@ final class Store<K, V> {
     };
 
     List<Map.Entry<K, V>> select(String spec) {
-        Scratch scratch = Scratch.take();
-        try {
-            Output request = scratch.request;
-            spec(request, spec);
-            byte[] answer = Native.select(id, request.bytes(), request.length(), scratch.reply);
-            Input reply = scratch.read(answer);
+        try (Scratch scratch = Scratch.take()) {
+            spec(scratch.request, spec);
+            Input reply = ask(Native::select, scratch);
             int count = reply.number();
             List<Map.Entry<K, V>> rows = new ArrayList<>(count);
             for (int i = 0; i < count; i++) {
-                rows.add(new Entry<>(reply.item(keys), reply.item(values)));
+                rows.add(row(reply));
             }
             return rows;
-        } finally {
-            scratch.giveBack();
-            Reference.reachabilityFence(this);
         }
     }
 
@@ -361,16 +362,13 @@ final class Store<K, V> {
      * moment at which the feed begins; else 0. Nothing is open if this throws.
      */
     void subscribe(long token, int limit, String filter, boolean withSnapshot, long[] numbers) {
-        Scratch scratch = Scratch.take();
-        try {
+        try (Scratch scratch = Scratch.take()) {
             Output request = scratch.request;
             request.number(token);
             request.number(limit);
             request.maybe(UTF8, filter);
             request.flag(withSnapshot ? 1 : 0);
             Native.subscribe(id, request.bytes(), request.length(), numbers);
-        } finally {
-            scratch.giveBack();
             Reference.reachabilityFence(this);
         }
     }
@@ -385,11 +383,8 @@ final class Store<K, V> {
     }
 
     void save(Path file) throws IOException {
-        try {
-            Native.save(id, path(file));
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        Native.save(id, path(file));
+        Reference.reachabilityFence(this);
     }
 
     static long load(Path file) throws IOException {
@@ -399,27 +394,16 @@ final class Store<K, V> {
     // The table as a whole.
 
     long size() {
-        try {
-            return Native.size(id);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        return kept(Native.size(id));
     }
 
     long memory() {
-        try {
-            return Native.memory(id);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        return kept(Native.memory(id));
     }
 
     void clear() {
-        try {
-            Native.clear(id);
-        } finally {
-            Reference.reachabilityFence(this);
-        }
+        Native.clear(id);
+        Reference.reachabilityFence(this);
     }
 
     /** A row as it was; it has no setValue. */
