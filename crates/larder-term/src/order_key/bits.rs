@@ -250,8 +250,8 @@ fn push_unescaped(escaped: &[u8], len: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// The number of zero bytes at the beginning, each with its mark, and what stands behind them. Zeros
-/// often stand together, so eight are compared at once.
+/// The number of zero bytes at the beginning, each with its mark, and what stands behind them.
+/// Zeros often stand together, so eight are compared at once.
 #[inline]
 fn split_zeros(escaped: &[u8]) -> (usize, &[u8]) {
     let eights = escaped.chunks_exact(EIGHT_ZEROS.len());
