@@ -2,8 +2,8 @@
 //! gone.
 
 use larder::host::{
-    Access, Engine, Error, FixTime, Host, NewRow, NoHost, Options, OwnerId, Slot, Table, TableId,
-    TableKind,
+    Access, Bounds, Engine, Error, FixTime, Host, NewRow, NoHost, Options, OwnerId, Slot, Table,
+    TableId, TableKind,
 };
 use larder_term::object::{ObjectBuf, ObjectView};
 use larder_term::{term, Atom, Mode, Term, TermBuf, TermRef};
@@ -358,15 +358,24 @@ fn next_goes_on_from_a_key_deleted_while_fixed() {
 fn slots_are_a_partition() {
     let (engine, _) = engine();
     let me = engine.register();
-    for kind in [
-        TableKind::Set,
-        TableKind::OrderedSet,
-        TableKind::Bag,
-        TableKind::DuplicateBag,
+    for (kind, ttl) in [
+        (TableKind::Set, None),
+        (TableKind::OrderedSet, None),
+        // With a time to live, the table answers no queries of ranks.
+        (TableKind::OrderedSet, Some(u64::from(u32::MAX))),
+        (TableKind::Bag, None),
+        (TableKind::DuplicateBag, None),
     ] {
         for n in [0usize, 1, 2, 5, 100, 1000] {
             let mut o = options("t");
             o.kind = kind;
+            o.bounds = ttl.map(|ttl| {
+                let ttl = Some(ttl);
+                Box::new(Bounds {
+                    ttl,
+                    ..Bounds::default()
+                })
+            });
             let t = engine.create(o, me).unwrap();
             for i in 0..n as i64 {
                 t.insert(me, &object(&t, &term!({(i), x}))).unwrap();
@@ -377,6 +386,9 @@ fn slots_are_a_partition() {
                 let mut here = 0;
                 let found = t.slot(me, slot, &mut |o| {
                     here += 1;
+                    // Slot i of an ordered_set is the i-th object.
+                    let expected = term!((slot as i64)).to_string();
+                    assert!(!kind.is_ordered() || o.key().to_string() == expected);
                     assert!(seen.insert(o.key().to_string()));
                 });
                 match found.unwrap() {

@@ -8,6 +8,7 @@
 //! Ranks are those in the order of the table's scans. Counting is work that the host may have to
 //! report: [`Local::unreported`].
 
+use super::begin::Operation;
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
@@ -33,7 +34,16 @@ impl Table {
         guard: &Guard,
         f: impl FnOnce(&dyn Ranked, &mut usize) -> Option<R>,
     ) -> Result<R, Error> {
-        let op = self.begin(guard)?;
+        self.with_ranks_of(local, &self.begin(guard)?, f)
+    }
+
+    /// Like `with_ranks`, in an operation that has begun.
+    pub(super) fn with_ranks_of<R>(
+        &self,
+        local: &Local,
+        op: &Operation<'_>,
+        f: impl FnOnce(&dyn Ranked, &mut usize) -> Option<R>,
+    ) -> Result<R, Error> {
         let ranked = match &op.store.index {
             Index::Unique(ix) => ix.ranked(),
             Index::Multi(_) => None,

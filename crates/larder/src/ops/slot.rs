@@ -10,6 +10,7 @@ use crate::budget::Budget;
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
 use crate::ids::OwnerId;
+use crate::local::{with_local, Local};
 use crate::raw;
 use crate::table::Table;
 use larder_index::{Direction, Key, Start};
@@ -37,14 +38,26 @@ impl Table {
     /// number is the same, each object stays in its slot.
     ///
     /// # Errors
-    /// - `NoTable`, `Access`, `Busy`: as for other reads.
+    /// - `NoTable`, `Access`: as for other reads.
+    /// - `Busy`: as for other reads, and while leaves are being counted (see `rank`).
     /// - `BadSlot`: `i` is behind [`Slot::End`].
     ///
     /// # Complexity
-    /// Ordered: O(i). Unordered: O(1) on average.
+    /// Ordered: that of `rank`; O(i) if the index answers no queries of ranks. Unordered: O(1) on
+    /// average.
     pub fn slot(&self, who: OwnerId, i: usize, visit: &mut Visit<'_>) -> Result<Slot, Error> {
+        with_local(|local| self.slot_in(local, who, i, visit))
+    }
+
+    fn slot_in(
+        &self,
+        local: &mut Local,
+        who: OwnerId,
+        i: usize,
+        visit: &mut Visit<'_>,
+    ) -> Result<Slot, Error> {
         self.may_read(who)?;
-        let guard = larder_index::pin();
+        let guard = local.pin();
         let op = self.begin(&guard)?;
         // The number of slots follows from the current size. So if others write while a caller
         // walks from slot to slot, it may visit an object twice or not at all.
@@ -59,11 +72,28 @@ impl Table {
         }
         let mut lent = Lent::new();
         let s = &mut *lent;
-        Ok(if self.kind().is_ordered() {
-            self.nth_entry(&op, s, i, visit)
-        } else {
-            Slot::Objects(self.hash_slot(&op, s, i, slots.trailing_zeros(), visit))
-        })
+        if !self.kind().is_ordered() {
+            let bits = slots.trailing_zeros();
+            return Ok(Slot::Objects(self.hash_slot(&op, s, i, bits, visit)));
+        }
+        let (n, forward) = (i as u64, Direction::Forward);
+        let is_there = self.with_ranks_of(local, &op, |ranked, work| {
+            ranked.nth(&guard, n, forward, work, &mut s.batch)
+        });
+        match is_there {
+            Ok(true) => Ok(self.only_object(s, 0, visit)),
+            // Others have removed so many objects meanwhile that there is none.
+            Ok(false) => Ok(Slot::End),
+            Err(Error::Unranked) => Ok(self.nth_entry(&op, s, i, visit)),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Visits an entry of the batch, the only object of its slot.
+    fn only_object(&self, s: &mut Buffers, entry: usize, visit: &mut Visit<'_>) -> Slot {
+        let (key, value) = s.batch.entry(entry);
+        visit(&raw::view(key, value, self.keypos(), &mut s.plain));
+        Slot::Objects(1)
     }
 
     /// The number of slots.
@@ -79,8 +109,8 @@ impl Table {
         })
     }
 
-    /// Visits the i-th object of an ordered_set. Returns `End` if others have removed so many
-    /// objects meanwhile that there is none.
+    /// Visits the i-th object of an ordered_set whose index answers no queries of ranks. Returns
+    /// `End` if others have removed so many objects meanwhile that there is none.
     fn nth_entry(
         &self,
         op: &Operation<'_>,
@@ -93,15 +123,12 @@ impl Table {
         index.scan(guard, Start::Edge, Direction::Forward, &mut s.batch);
         loop {
             if i < s.batch.len() {
-                let (key, value) = (s.batch.key(i), s.batch.value(i));
-                visit(&raw::view(key, value, self.keypos(), &mut s.plain));
-                return Slot::Objects(1);
+                return self.only_object(s, i, visit);
             }
             if s.batch.done {
                 return Slot::End;
             }
-            // Skip the whole batch. The index could find a rank faster, but a rank query makes the
-            // tree maintain counts from then on, which costs every later write.
+            // Skip the whole batch.
             i -= s.batch.len();
             index.scan_on(guard, Direction::Forward, &mut s.position, &mut s.batch);
         }
