@@ -1,7 +1,7 @@
 //! Lists of operations that take effect together or not at all. Their keys must be known
 //! beforehand.
 
-use crate::status::{guarded, guarded_or, Failure, Status};
+use crate::status::{free, guarded, guarded_or, Failure, Status};
 use crate::table::larder_table;
 use crate::terms::{at, at_mut, larder_terms};
 use crate::view::{give, larder_view};
@@ -53,13 +53,8 @@ pub extern "C" fn larder_operations_new() -> *mut larder_operations {
 /// `operations` is null, or came from `larder_operations_new` and was not freed.
 #[no_mangle]
 pub unsafe extern "C" fn larder_operations_free(operations: *mut larder_operations) {
-    guarded_or((), || {
-        if !operations.is_null() {
-            // SAFETY: as the caller says.
-            drop(unsafe { Box::from_raw(operations) });
-        }
-        Ok(())
-    });
+    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    unsafe { free(operations) };
 }
 
 /// Removes all operations from a list.

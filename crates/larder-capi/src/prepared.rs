@@ -1,7 +1,7 @@
 //! Match specifications with parameters: compiled once, and run with different values.
 
 use crate::rows::{begin, direction, larder_rows, over_all, taken};
-use crate::status::{guarded, guarded_or, Failure, Status};
+use crate::status::{free, guarded, guarded_or, Failure, Status};
 use crate::table::larder_table;
 use crate::terms::{at, larder_terms, text_at};
 use crate::view::give;
@@ -60,13 +60,8 @@ pub unsafe extern "C" fn larder_prepared_parameters(prepared: *const larder_prep
 /// `prepared` is null, or a handle that was not freed.
 #[no_mangle]
 pub unsafe extern "C" fn larder_prepared_free(prepared: *mut larder_prepared) {
-    guarded_or((), || {
-        if !prepared.is_null() {
-            // SAFETY: as the caller says.
-            drop(unsafe { Box::from_raw(prepared) });
-        }
-        Ok(())
-    });
+    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    unsafe { free(prepared) };
 }
 
 /// Binds the specification to the terms of a sequence; to no values, if `values` is null.

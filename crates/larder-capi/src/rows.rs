@@ -1,7 +1,7 @@
 //! Match specifications, ranges and scans.
 
 use crate::pairs::larder_key;
-use crate::status::{guarded, guarded_or, Failure, Status};
+use crate::status::{free, guarded, Failure, Status};
 use crate::table::larder_table;
 use crate::terms::{at, at_mut, larder_terms, text_at};
 use crate::view::give;
@@ -152,13 +152,8 @@ pub unsafe extern "C" fn larder_rows_next(
 /// `rows` is null, or a scan that was not freed.
 #[no_mangle]
 pub unsafe extern "C" fn larder_rows_free(rows: *mut larder_rows) {
-    guarded_or((), || {
-        if !rows.is_null() {
-            // SAFETY: as the caller says.
-            drop(unsafe { Box::from_raw(rows) });
-        }
-        Ok(())
-    });
+    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    unsafe { free(rows) };
 }
 
 /// Runs a match specification over all rows. Writes a number to `*count`, unless `count` is null.

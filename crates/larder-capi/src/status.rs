@@ -219,6 +219,20 @@ pub(crate) fn guarded_or<R>(otherwise: R, f: impl FnOnce() -> Result<R, Failure>
     }
 }
 
+/// Frees an object that C has. Does nothing if it is null.
+///
+/// # Safety
+/// `object` is null, or came from `Box::into_raw`, was not freed, and nobody uses it any more.
+pub(crate) unsafe fn free<T>(object: *mut T) {
+    guarded_or((), || {
+        if !object.is_null() {
+            // SAFETY: as the caller says.
+            drop(unsafe { Box::from_raw(object) });
+        }
+        Ok(())
+    });
+}
+
 /// Runs `f`, and turns a panic into a failure. Shared objects survive a panic: it leaves tables as
 /// they were, and terms are complete or don't exist.
 fn caught<R>(f: impl FnOnce() -> R) -> Result<R, Failure> {

@@ -1,6 +1,6 @@
 //! Operations by key, and on whole tables.
 
-use crate::status::{guarded, guarded_or, Failure, Status};
+use crate::status::{free, guarded, guarded_or, Failure, Status};
 use crate::terms::{all_at, at, at_mut, larder_terms, text_at};
 use crate::view::{give, larder_view};
 use larder::api::{Snapshot, Table};
@@ -49,13 +49,8 @@ pub(crate) unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<St
 /// `table` is null, or a handle that was not freed; no `larder_rows` of it is used any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_table_free(table: *mut larder_table) {
-    guarded_or((), || {
-        if !table.is_null() {
-            // SAFETY: as the caller says.
-            drop(unsafe { Box::from_raw(table) });
-        }
-        Ok(())
-    });
+    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    unsafe { free(table) };
 }
 
 /// Drops the table. From then on, all its handles return `LARDER_NO_TABLE`; they must still be

@@ -1,7 +1,7 @@
 //! Sequences of terms: pushed by C, or filled with results.
 
 use crate::build::{Open, Push};
-use crate::status::{guarded, guarded_or, Failure, Status};
+use crate::status::{free, guarded, guarded_or, Failure, Status};
 use crate::view::larder_view;
 use larder_term::{etf, text, Atom, NodeName, Term};
 use std::ffi::{c_char, CStr};
@@ -111,13 +111,8 @@ pub extern "C" fn larder_terms_new() -> *mut larder_terms {
 /// any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_terms_free(terms: *mut larder_terms) {
-    guarded_or((), || {
-        if !terms.is_null() {
-            // SAFETY: as the caller says.
-            drop(unsafe { Box::from_raw(terms) });
-        }
-        Ok(())
-    });
+    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    unsafe { free(terms) };
 }
 
 /// Removes all terms from a sequence, and also a term that has been begun and isn't complete.

@@ -1,6 +1,6 @@
 //! Transactions: several reads and writes at one instant.
 
-use crate::status::{guarded, guarded_or, Failure, Status};
+use crate::status::{free, guarded, guarded_or, Failure, Status};
 use crate::table::larder_table;
 use crate::terms::{all_at, at, at_mut};
 use crate::view::give;
@@ -151,11 +151,6 @@ pub unsafe extern "C" fn larder_commit(transaction: *mut larder_transaction) -> 
 /// `transaction` is null, or one that was not freed; its tables are not used any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_transaction_free(transaction: *mut larder_transaction) {
-    guarded_or((), || {
-        if !transaction.is_null() {
-            // SAFETY: as the caller says.
-            drop(unsafe { Box::from_raw(transaction) });
-        }
-        Ok(())
-    });
+    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    unsafe { free(transaction) };
 }

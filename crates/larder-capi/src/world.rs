@@ -1,7 +1,7 @@
 //! Worlds of tables; making, finding and loading tables; the version.
 
 use crate::options::{apply, larder_options};
-use crate::status::{guarded, guarded_or, Failure, Status};
+use crate::status::{free, guarded, Failure, Status};
 use crate::table::{larder_table, whether};
 use crate::terms::{at, text_at};
 use crate::view::give;
@@ -25,13 +25,8 @@ pub extern "C" fn larder_new() -> *mut larder {
 /// `world` is null, or came from `larder_new` and was not freed.
 #[no_mangle]
 pub unsafe extern "C" fn larder_free(world: *mut larder) {
-    guarded_or((), || {
-        if !world.is_null() {
-            // SAFETY: as the caller says.
-            drop(unsafe { Box::from_raw(world) });
-        }
-        Ok(())
-    });
+    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    unsafe { free(world) };
 }
 
 /// Waits until all memory of what was deleted, dropped or freed is given back, in all worlds, and

@@ -26,6 +26,8 @@ thread_local! {
 /// Calls `f` with the thread's buffers.
 #[inline]
 pub(crate) fn with_buffers<R>(f: impl FnOnce(&mut Buffers) -> R) -> R {
+    // The buffers are taken out of their place, so they are never lent twice. After a panic they
+    // are gone, and the next call makes new ones.
     let mut buffers = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = f(&mut buffers);
     let (key, value) = (buffers.key.capacity(), buffers.value.capacity());
@@ -81,6 +83,8 @@ impl Bytes for JByteArray<'_> {
         out: &'o mut Vec<u8>,
     ) -> Result<&'o [u8], Failure> {
         let length = usize::try_from(part.length).map_err(|_| outside())?;
+        // The JVM checks the part, and copies to memory that must be initialised. `out` mostly has
+        // the capacity from an earlier call.
         out.clear();
         out.resize(length, 0);
         self.get_region(env, part.at as jsize, signed_mut(out))?;
@@ -109,10 +113,10 @@ impl Bytes for JByteBuffer<'_> {
         let (from, length) = place(env, self, part)?;
         out.clear();
         out.reserve(length);
-        // SAFETY: `from` is readable for `length` bytes while the argument refers to the buffer;
-        // `out` has room for them, which are no memory of Java's. What another thread writes there
-        // meanwhile makes for other bytes, each of which is one: they are copied once, and looked
-        // at as copied.
+        // SAFETY: `from` is readable for `length` bytes while the argument refers to the buffer.
+        // `out` has room for as many, and is no memory of Java's, so the two don't overlap. Another
+        // thread may write to the buffer meanwhile. Then some of the bytes are old and some new,
+        // but each is a byte. They are copied once, and only the copy is looked at.
         unsafe {
             std::ptr::copy_nonoverlapping(from, out.as_mut_ptr(), length);
             out.set_len(length);
@@ -124,8 +128,9 @@ impl Bytes for JByteBuffer<'_> {
     fn write(&self, env: &Env<'_>, at: i32, bytes: &[u8]) -> Result<(), Failure> {
         let length = i32::try_from(bytes.len()).map_err(|_| outside())?;
         let (to, length) = place(env, self, Part { at, length })?;
-        // SAFETY: `to` is writable for `length` bytes while the argument refers to the buffer,
-        // which Java checks not to be a read-only one; `bytes` are the engine's.
+        // SAFETY: `to` is writable for `length` bytes while the argument refers to the buffer.
+        // Java's side refuses read-only buffers. `bytes` are this thread's copy, so the two don't
+        // overlap.
         unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to, length) };
         Ok(())
     }
@@ -145,6 +150,7 @@ pub(crate) fn answer<'l>(
         let text = "what was found is more than an array can hold";
         return Err(Failure::Argument(text.into()));
     }
+    // Java keeps one array for each thread. It takes no new one while replies are short.
     if offered.len(env)? >= bytes.len() {
         offered.write(env, 0, bytes)?;
         return Ok(offered);
@@ -179,6 +185,7 @@ fn place(env: &Env<'_>, buffer: &JByteBuffer<'_>, part: Part) -> Result<(*mut u8
     let (Ok(at), Ok(length)) = (usize::try_from(part.at), usize::try_from(part.length)) else {
         return Err(outside());
     };
+    // The part is checked here as well as in Java: a wrong one would be memory of somebody else.
     if at.checked_add(length).is_none_or(|end| end > capacity) {
         return Err(outside());
     }
@@ -187,7 +194,8 @@ fn place(env: &Env<'_>, buffer: &JByteBuffer<'_>, part: Part) -> Result<(*mut u8
         return Ok((std::ptr::NonNull::dangling().as_ptr(), 0));
     }
     let address = env.get_direct_buffer_address(buffer)?;
-    // SAFETY: the buffer has `capacity` bytes from its address on, of which the part is within.
+    // SAFETY: the buffer has `capacity` bytes from its address on, and the end of the part is not
+    // beyond them, as was checked.
     Ok((unsafe { address.add(at) }, length))
 }
 
@@ -199,12 +207,13 @@ fn outside() -> Failure {
 /// Bytes as Java has them.
 #[inline]
 fn signed(bytes: &[u8]) -> &[i8] {
-    // SAFETY: u8 and i8 have one size and alignment, and each of their bytes is a value of both.
+    // SAFETY: u8 and i8 have the same size and alignment, and every byte is a value of both. The
+    // slice that is made borrows the one it is made of.
     unsafe { std::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len()) }
 }
 
 #[inline]
 fn signed_mut(bytes: &mut [u8]) -> &mut [i8] {
-    // SAFETY: as in `signed`; the slice is borrowed for as long as what is made of it.
+    // SAFETY: as in `signed`. The slice is borrowed mutably for as long as the one made of it.
     unsafe { std::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), bytes.len()) }
 }

@@ -80,7 +80,8 @@ impl Failure {
             Failure::Stored(text) | Failure::Panic(text) => {
                 (jni_str!("larder/LarderException"), text.clone())
             }
-            // The crate has caught these two.
+            // The crate `jni` clears these two exceptions when it meets them, and answers with an
+            // error. They are thrown again under their own names.
             Failure::Jvm(JvmError::JniCall(JniError::NoMemory)) => (
                 jni_str!("java/lang/OutOfMemoryError"),
                 "Java has no memory for the reply".to_owned(),
@@ -99,8 +100,8 @@ impl Failure {
             return;
         }
         let (class, text) = self.exception();
-        // The only error is that an exception is waiting now: this one, or what kept it from being
-        // made.
+        // `throw_new` reports an error if an exception is waiting now. That is this one, or the one
+        // that kept it from being made, as for want of memory. Java sees either.
         let _ = env.throw_new(class, JNIString::from(text));
     }
 }
@@ -112,6 +113,7 @@ pub(crate) fn guarded<R>(
     failed: R,
     f: impl FnOnce() -> Result<R, Failure>,
 ) -> R {
+    // The call gets no `Env`. So the common case costs no more than the panic guard.
     match caught(f) {
         Ok(result) => result,
         Err(failure) => {
@@ -130,14 +132,15 @@ pub(crate) fn guarded_in<'l, R>(
 ) -> R {
     let mut result = Err(Failure::Panic(String::new()));
     let outcome = env.with_env_no_catch(|env| {
-        // Everything of the call is over when the exception is thrown: making one runs Java.
+        // `f` has returned when the exception is thrown. So no table has a user and no buffer is
+        // borrowed while Java runs the constructor of the exception.
         result = caught(|| f(env));
         if let Err(failure) = &result {
             failure.throw(env);
         }
         Ok::<(), JvmError>(())
     });
-    // It was told above.
+    // The outcome is that of the closure, which is always `Ok`: the failure was thrown above.
     drop(outcome.into_outcome());
     result.unwrap_or(failed)
 }
@@ -153,20 +156,21 @@ fn throw(env: &mut EnvUnowned<'_>, failure: &Failure) {
 
 #[inline]
 fn caught<R>(f: impl FnOnce() -> Result<R, Failure>) -> Result<R, Failure> {
-    // Nothing is used after a panic but what the engine keeps, which is whole at each instant:
-    // a write is there, or not.
+    // `AssertUnwindSafe`: what `f` has built is dropped by the panic. Only the engine's structures
+    // are used afterwards. They are whole at each instant: a write is there, or it is not.
     catch_unwind(AssertUnwindSafe(f)).unwrap_or_else(|panic| Err(panicked(panic)))
 }
 
 #[cold]
 fn panicked(panic: Box<dyn Any + Send>) -> Failure {
+    // A panic carries a `String` if its message was formatted, and a `&str` if it was a literal.
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
     let failure = Failure::Panic(format!(
         "a fault within the library: {}",
         text.unwrap_or("it said nothing")
     ));
-    // What a panic carries may panic when it is dropped.
+    // What a panic carries may panic when it is dropped, and no panic may leave the library.
     std::mem::forget(panic);
     failure
 }

@@ -81,6 +81,8 @@ impl Handle {
             })
         };
         let larder = self.table.larder();
+        // With a snapshot both are taken at one instant. So no change is in both of them, and none
+        // is in neither.
         let (snapshot, subscription) = self.patiently(|| match with_snapshot {
             true => {
                 let engine = larder.engine();
@@ -98,6 +100,8 @@ impl Handle {
             most: FIRST,
             spare: Reply::default(),
         };
+        // If the feed gets no number, the snapshot must not stay open: nobody would know its
+        // number.
         match handles::open_other(Arc::new(Mutex::new(follower))) {
             Ok(feed) => Ok((feed, snapshot)),
             Err(failure) => {
@@ -126,15 +130,19 @@ pub(crate) fn next(
     })?;
     // A subscription is whole after a panic, and what was read in part is dropped.
     let mut follower = follower.lock().unwrap_or_else(PoisonError::into_inner);
+    // (1) Read only when all that was read is delivered: replies stay in order, and at most one
+    // reading is kept.
     if follower.undelivered.is_empty() {
         follower.read(longest)?;
     }
+    // (2) The reply leaves the queue only after Java has a copy of it.
     let Some(reply) = follower.undelivered.front() else {
         return Ok(0);
     };
     let length = reply.bytes().len();
     if deliver(reply.bytes())? {
         let delivered = follower.undelivered.pop_front().unwrap_or_default();
+        // (3) The next reading writes to the same memory, unless the reply was unusually long.
         if delivered.capacity() <= KEEP {
             follower.spare = delivered;
         }
@@ -150,6 +158,8 @@ const OVER: u8 = 3;
 impl Follower {
     /// Reads the next events once: one reply, or several if they are long.
     fn read(&mut self, longest: usize) -> Result<(), Failure> {
+        // A filter may name `self()` and `node()`. A thread of Java is no process, and there is no
+        // node.
         let nobody = Term::from(atoms::UNDEFINED);
         let context = Context {
             self_pid: nobody.as_ref(),
@@ -233,6 +243,8 @@ impl Replies {
 
     /// Writes an event.
     fn event(&mut self, seq: u64, event: &FeedEvent<'_>) {
+        // The first event of another commit. Commits are never divided between two replies, so this
+        // is the only place at which a reply may end.
         if seq != self.commit.seq {
             self.end_commit();
             if self.reply.bytes().len() >= ENOUGH {
@@ -245,6 +257,7 @@ impl Replies {
                 ..Commit::default()
             };
         }
+        // Count all changes, also those that are not written: an overflow says how many were lost.
         match event {
             FeedEvent::Overflow(more) => self.commit.changes += more,
             FeedEvent::Gone => self.commit.is_gone = true,
@@ -272,6 +285,8 @@ impl Replies {
                 is_gone,
                 ..
             } = self.commit;
+            // Take back the events that were written, and write one overflow instead. If the commit
+            // also dropped the table, the reader must still learn of that.
             self.reply.truncate(begin);
             let gone = is_gone.then_some(FeedEvent::Gone);
             let told = [FeedEvent::Overflow(changes)].into_iter().chain(gone);
@@ -315,6 +330,8 @@ fn write(reply: &mut Reply, seq: u64, event: &FeedEvent<'_>) -> Result<(), Failu
         FeedEvent::Overflow(_) => (6, None, None),
         FeedEvent::Gone => (7, None, None),
     };
+    // A change with one row has its key and value. A replacement has the old row and the new value,
+    // since the key is the same.
     reply.byte(kind);
     if let FeedEvent::Overflow(lost) = event {
         reply.long(*lost as i64);

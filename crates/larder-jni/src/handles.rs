@@ -123,6 +123,9 @@ struct Free {
 /// The chunk of a slot, and its place there.
 #[inline]
 fn place_of(slot: u32) -> (usize, usize) {
+    // Chunk c has FIRST_CHUNK * 2^c slots, so the chunks before it have FIRST_CHUNK * (2^c - 1).
+    // Counted from FIRST_CHUNK, the slots of chunk c are those from FIRST_CHUNK * 2^c up to twice
+    // that. The logarithm gives c.
     let at = slot as usize + FIRST_CHUNK;
     let chunk = (at / FIRST_CHUNK).ilog2() as usize;
     (chunk, at - (FIRST_CHUNK << chunk))
@@ -131,6 +134,7 @@ fn place_of(slot: u32) -> (usize, usize) {
 fn make_slot(slot: u32) -> Option<&'static Slot> {
     let (chunk, at) = place_of(slot);
     let make = || (0..FIRST_CHUNK << chunk).map(|_| Slot::default()).collect();
+    // Several threads may need a new chunk at once. One makes it, and the others wait.
     SLOTS.get(chunk)?.get_or_init(make).get(at)
 }
 
@@ -162,6 +166,8 @@ pub(crate) fn open_other(other: impl Any + Send + Sync) -> Result<i64, Failure> 
 
 fn open_any(handle: Open) -> Result<i64, Failure> {
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
+    // A slot that was used before is taken first, so that the chunks grow only with the number of
+    // tables that are open at one time.
     let number = match free.slots.pop() {
         Some(slot) => slot,
         None => {
@@ -170,13 +176,17 @@ fn open_any(handle: Open) -> Result<i64, Failure> {
         }
     };
     let slot = make_slot(number).ok_or_else(|| Failure::Argument("too many tables".into()))?;
+    // The count includes a number before anybody has it. From here on the slot is on no list, so
+    // this thread works on it without the lock.
     free.open += 1;
     drop(free);
-    // SAFETY: the slot came from the free ones, so it is not open, its last closer is done with it,
-    // and no other thread has it.
+    // SAFETY: nobody else uses the cell. The slot came from the free ones, or is new. So it is not
+    // open, and calls with old numbers are refused by its generation. Its last closer is done with
+    // it: a slot becomes free as the closer's last step. The lock gave it to this thread alone.
     unsafe { *slot.handle.get() = Some(handle) };
     // Ordering: Release shows the handle to calls that find the generation (Acquire in `with`); no
     // other thread changes the generation of a slot that is not open.
+    // The generation becomes odd: the slot is open.
     let generation = slot.generation.fetch_add(1, Ordering::Release) + 1;
     Ok((u64::from(generation) << 32 | u64::from(number)) as i64)
 }
@@ -230,16 +240,21 @@ pub(crate) fn with_other<T: Any, R>(
 fn with_any<R>(number: i64, f: impl FnOnce(&Open) -> Result<R, Failure>) -> Result<R, Failure> {
     let (generation, slot) = split(number);
     let slot = slot_at(slot).ok_or(Failure::Closed)?;
-    // (1) Ordering: SeqCst here and in (2), (4): either the closer sees this user, or this user
-    // sees that the generation is over.
+    // (1) Count this call first, and look at the generation after that.
+    // Ordering: SeqCst here and in (2), (4). A user writes the count and then reads the generation.
+    // A closer writes the generation and then reads the counts. In one total order at least one of
+    // them sees the other's write: the closer sees this user, or this user sees that the generation
+    // is over.
     let users = &slot.users[my_place()];
     users.fetch_add(1, Ordering::SeqCst);
+    // The count is taken back on every way out of here, by a panic of `f` as well.
     let user = User(users);
     if slot.generation.load(Ordering::SeqCst) != generation || generation & 1 == 0 {
         return Err(Failure::Closed);
     }
-    // SAFETY: the generation lasts, so the handle was written before (Acquire above); it is not
-    // taken while this user is counted.
+    // SAFETY: the generation is the number's, and it was read with Acquire. So this thread sees the
+    // handle that `open_any` wrote before it. A closer takes the handle only after it has seen this
+    // place without users, and this user stays counted until `f` has returned.
     let handle = unsafe { &*slot.handle.get() };
     let result = handle.as_ref().ok_or(Failure::Closed).and_then(f);
     drop(user);
@@ -250,34 +265,39 @@ fn with_any<R>(number: i64, f: impl FnOnce(&Open) -> Result<R, Failure>) -> Resu
 /// close it, one does.
 pub(crate) fn close(number: i64) -> bool {
     let (generation, index) = split(number);
+    // An even generation is no number's. Without this check 0, which stands for nothing, would name
+    // slot 0 before it was first opened.
     let Some(slot) = slot_at(index).filter(|_| generation & 1 == 1) else {
         return false;
     };
-    // (2) Ordering: SeqCst as in (1).
+    // (2) Of several closers one succeeds, and the others answer that it was closed already.
+    // Ordering: SeqCst as in (1).
     let (now, over) = (generation, generation + 1);
     let ended = (slot.generation).compare_exchange(now, over, Ordering::SeqCst, Ordering::SeqCst);
     if ended.is_err() {
         return false;
     }
-    // (3)
-    // SAFETY: this thread ended the generation, so it alone may take the handle, which is below;
-    // until then it is only read.
+    // (3) Drop the table before waiting, so that long calls such as scans end soon.
+    // SAFETY: only the thread that ended the generation takes the handle, and that is this one. It
+    // takes it below. Until then this thread and the users that are left only read it.
     if let Some(Open::Table(handle)) = unsafe { &*slot.handle.get() } {
         if handle.is_own {
             // The only error is that it is gone already.
             let _ = handle.table.drop_table();
         }
     }
-    // (4)
+    // (4) A place that is seen empty may fill again, but only with calls that (1) refuses.
     slot.users.iter().for_each(|users| wait_for(users));
-    // SAFETY: each user that saw the generation was counted before it ended, and each place was
-    // seen empty since: none of them is left.
+    // SAFETY: a user that got past (1) was counted before the generation ended. Each place was seen
+    // empty after that, so each such user is gone. Users that come now don't look at the cell.
     let handle = unsafe { (*slot.handle.get()).take() };
     drop(handle);
-    // What this thread has deferred goes to where others free it: the thread may never be back.
+    // The engine frees memory when no thread can see it any more. Hand over what this thread has
+    // deferred, since the thread, a cleaner's for example, may never call the library again.
     crossbeam_epoch::pin().flush();
     let mut free = FREE.lock().unwrap_or_else(PoisonError::into_inner);
     free.open -= 1;
+    // A slot whose generations are used up is retired. So no number ever comes again.
     if over < LAST {
         free.slots.push(index);
     }
@@ -288,6 +308,7 @@ fn wait_for(users: &AtomicUsize) {
     let backoff = Backoff::new();
     // Ordering: SeqCst as in (1); it also sees what the user did.
     while users.load(Ordering::SeqCst) != 0 {
+        // Most calls end within the spins of `snooze`. For a long one, such as a scan, sleep.
         if backoff.is_completed() {
             thread::sleep(Duration::from_micros(50));
         } else {
@@ -310,6 +331,8 @@ fn my_place() -> usize {
     }
     // A thread that ends is at the first place.
     MINE.try_with(|mine| {
+        // The first call of this thread: places are given in turns, so that threads are spread
+        // evenly.
         if mine.get() == usize::MAX {
             // Ordering: Relaxed; any number will do.
             mine.set(NEXT.fetch_add(1, Ordering::Relaxed) % PLACES);

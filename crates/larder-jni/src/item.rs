@@ -34,10 +34,13 @@ impl<'a> Item<'a> {
     #[inline]
     pub(crate) fn value(stored: Stored<'a>) -> Result<Self, Failure> {
         match stored.beside_key() {
-            // SAFETY: the bytes are the row's, which an encoder of the engine wrote, and begin with
-            // the one element beside the key. The row is shown under an epoch that is pinned, so
-            // what a long binary refers to stays.
+            // The common case: a pair, whose value is read without the row being taken apart.
+            // SAFETY: an encoder of the engine wrote the row's bytes. They begin with the one
+            // element beside the key, which is a whole term. The row is shown under a pinned epoch,
+            // so what a long binary refers to stays while `'a` lasts.
             Some((2, value)) => Item::of(unsafe { TermRef::split_first(value) }.0),
+            // A row that is compressed or of another arity, or one with a key of its own, such as
+            // a float of another host. The key has to be skipped first.
             _ => Item::row(&stored.view()).map(|(_, value)| value),
         }
     }
@@ -73,12 +76,16 @@ impl<'a> Item<'a> {
     pub(crate) fn with_key<R>(self, f: impl FnOnce(&[u8]) -> R) -> R {
         match self {
             Item::Int(n) => {
+                // Every integer but -2^63 has an index key of at most nine bytes. They come in
+                // registers and are put together on the stack.
                 if let Some((first, rest, used)) = order_key::of_int(n) {
                     let [a, b, c, d, e, g, h, i] = rest;
                     return f(&[first, a, b, c, d, e, g, h, i][..1 + used]);
                 }
             }
             Item::Bytes(bytes) => {
+                // Encoded bytes are a little longer than the binary. If they fit, the key is on the
+                // stack.
                 let mut short = [0u8; SHORT_KEY];
                 if let Some(used) = order_key::encode_binary(bytes, &mut short) {
                     return f(&short[..used]);
@@ -144,6 +151,7 @@ pub(crate) fn with_row<R>(
     value: Item<'_>,
     f: impl FnOnce(&ObjectBuf) -> R,
 ) -> R {
+    // As in `arrays`: the buffer is taken out of its place, so it is never lent twice.
     let mut row = ROW.try_with(Cell::take).ok().flatten().unwrap_or_default();
     write_row(table, key, value, &mut row);
     let result = f(&row);

@@ -40,6 +40,7 @@ impl Handle {
         (direction, most): (Direction, usize),
         mut see: impl FnMut(Item<'_>, Item<'_>),
     ) -> Result<bool, Failure> {
+        // Between such bounds there is no row to ask the engine for.
         if is_empty(&bounds) {
             return Ok(true);
         }
@@ -51,6 +52,8 @@ impl Handle {
         let mut failed = None;
         let step = self.run(&mut job, |row| match Item::row(row) {
             Ok((key, value)) => see(key, value),
+            // The scan can't be left from within. It goes on to the end of its page, and then it
+            // fails.
             Err(failure) => failed = Some(failure),
         })?;
         match failed {
@@ -75,6 +78,8 @@ impl Handle {
                 see(object);
             }
         };
+        // The budget has no end: this thread is no scheduler of the emulator, for which a long job is
+        // divided into slices.
         loop {
             let step =
                 self.patiently(|| job.step(&mut Budget::unlimited(), &context, &mut sink))?;

@@ -3,7 +3,9 @@
 use crate::failure::Failure;
 use crate::handles::Handle;
 use crate::item::{long_of, with_row, write_row, Item};
-use larder::host::{with_local, Budget, Decision, Error, ObjectList, Step, Stored, TimeLeft};
+use larder::host::{
+    with_local, Budget, Decision, Error, Local, ObjectList, Step, Stored, TimeLeft,
+};
 use larder_term::object::ObjectBuf;
 
 impl Handle {
@@ -15,6 +17,10 @@ impl Handle {
     ) -> Result<R, Failure> {
         loop {
             match f() {
+                // A list of rows that takes effect at one instant is in the way. Help it to its end
+                // instead of waiting: its own thread may have been suspended. There may also be no
+                // list, and the call has only done a slice of its work, such as sums of ranks. Then
+                // it goes on from there.
                 Err(Error::Busy) => {
                     while self.engine.help_batch(&mut Budget::slice()) == Step::More {}
                 }
@@ -33,6 +39,19 @@ impl Handle {
         key.with_key(|key| self.patiently(|| f(key)))
     }
 
+    /// What `see` makes of the value that `call` shows it, if there is one.
+    #[inline]
+    fn shown<R, S: FnMut(Item<'_>) -> Result<R, Failure>, T>(
+        &self,
+        key: Item<'_>,
+        see: S,
+        mut call: impl FnMut(&mut Local, &[u8], &mut Seen<S, R>) -> Result<T, Error>,
+    ) -> Result<Option<R>, Failure> {
+        let mut seen = Seen::new(see);
+        self.at(key, |key| with_local(|local| call(local, key, &mut seen)))?;
+        seen.0
+    }
+
     /// What `see` makes of the value under a key, if there is one.
     #[inline]
     pub(crate) fn get<R>(
@@ -40,14 +59,9 @@ impl Handle {
         key: Item<'_>,
         see: impl FnMut(Item<'_>) -> Result<R, Failure>,
     ) -> Result<Option<R>, Failure> {
-        let mut seen = Seen::new(see);
-        self.at(key, |key| {
-            with_local(|local| {
-                self.engine
-                    .lookup_in(local, self.owner, key, |stored| seen.show(stored))
-            })
-        })?;
-        seen.0
+        self.shown(key, see, |local, key, seen| {
+            (self.engine).lookup_in(local, self.owner, key, |stored| seen.show(stored))
+        })
     }
 
     pub(crate) fn contains(&self, key: Item<'_>) -> Result<bool, Failure> {
@@ -111,7 +125,9 @@ impl Handle {
             if self.patiently(|| self.engine.insert_new(self.owner, row))? {
                 return Ok(None);
             }
-            // Another may have removed it meanwhile: then it is to be put.
+            // There was a row. It is read in a second step, so another thread may have removed it
+            // meanwhile. Then start again. Each round fails only because somebody else has made
+            // progress.
             if let Some(there) = self.get(key, &mut see)? {
                 return Ok(Some(there));
             }
@@ -125,14 +141,9 @@ impl Handle {
         key: Item<'_>,
         see: impl FnMut(Item<'_>) -> Result<R, Failure>,
     ) -> Result<Option<R>, Failure> {
-        let mut seen = Seen::new(see);
-        self.at(key, |key| {
-            with_local(|local| {
-                self.engine
-                    .take_in(local, self.owner, key, |stored| seen.show(stored))
-            })
-        })?;
-        seen.0
+        self.shown(key, see, |local, key, seen| {
+            (self.engine).take_in(local, self.owner, key, |stored| seen.show(stored))
+        })
     }
 
     /// Does with the value under a key what `decide` says: `None` lets it be, `Some(None)` removes
@@ -147,6 +158,8 @@ impl Handle {
         self.at(key, |index_key| {
             with_local(|local| {
                 let f = |stored: Option<Stored<'_>>, row: &mut ObjectBuf| {
+                    // No lock is held. `stored` is a copy of the value. If it is not the row's value
+                    // any more when the decision is carried out, the engine calls this again.
                     let decision = stored.map(Item::value).transpose().and_then(&mut decide);
                     Ok(match decision {
                         Ok(None) => Decision::Keep,
@@ -156,6 +169,8 @@ impl Handle {
                             Decision::Put
                         }
                         Err(failure) => {
+                            // The engine has no decision that fails. Leave the row as it is, and
+                            // fail after the call.
                             failed = Some(failure);
                             Decision::Keep
                         }
@@ -204,6 +219,8 @@ impl Handle {
             write_row(&self.engine, key, value, &mut object);
             list.push(&object);
         }
+        // The rows take effect at one instant. Other threads that meet the list before it help it to
+        // its end (`patiently`).
         let mut job = self.engine.begin_insert(self.owner, list, false)?;
         while job.step(&mut Budget::slice())? == Step::More {}
         Ok(())

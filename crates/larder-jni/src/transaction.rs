@@ -53,6 +53,8 @@ pub(crate) fn begin(tables: &[i64], see: impl FnMut(i64)) -> Result<i64, Failure
         .copied()
         .map(table_of)
         .collect::<Result<_, _>>()?;
+    // If anything below fails, the attempt is dropped: its views are closed, and the transaction
+    // has no effect.
     let mut attempt = Attempt {
         transaction: world().begin(&tables.iter().collect::<Vec<_>>())?,
         views: Vec::new(),
@@ -68,10 +70,14 @@ pub(crate) fn commit(id: i64, see: impl FnMut(i64)) -> Result<bool, Failure> {
     with_other(id, |attempt: &Mutex<Attempt>| {
         // After a panic there is a transaction that was committed, or not; both end with the lock.
         let mut attempt = attempt.lock().unwrap_or_else(PoisonError::into_inner);
+        // Close the views before the commit. Calls of other threads on them end, and what they
+        // wrote is committed. Later ones find the number closed.
         attempt.close_views();
         if attempt.transaction.commit()? {
             return Ok(true);
         }
+        // The transaction has begun again, at a later instant. Its views are others, so that a view
+        // that was kept from the lost attempt can't write to this one.
         attempt.open_views()?;
         attempt.views.iter().copied().for_each(see);
         Ok(false)
@@ -127,7 +133,8 @@ fn row(key: Item<'_>, value: Item<'_>) -> Term {
 pub(crate) fn commit_operations(request: &mut Request<'_>) -> Result<Option<usize>, Failure> {
     let tables = (0..request.int()?).map(|_| table_of(request.long()?));
     let tables = tables.collect::<Result<Vec<_>, _>>()?;
-    // Why a sum could not be made, which the engine has no error for.
+    // A step of the engine's list may fail with the engine's errors alone. If a sum fails for
+    // another reason, the step fails with `NotInteger`, and the reason is kept here.
     let failed = Cell::new(None);
     let add = |view: &Table, key, increment| {
         let view = Handle::of_view(view.clone());
@@ -141,6 +148,7 @@ pub(crate) fn commit_operations(request: &mut Request<'_>) -> Result<Option<usiz
     };
     let mut operations = world().operations();
     for _ in 0..request.int()? {
+        // Tables are named once. Each operation has the place of its table in that list.
         let place = request.int()? as usize;
         let table = tables.get(place).ok_or(Failure::Closed)?;
         operations = match Step::read(request)? {
@@ -148,6 +156,8 @@ pub(crate) fn commit_operations(request: &mut Request<'_>) -> Result<Option<usiz
             Step::Put(row) => operations.insert(table, &row),
             Step::PutNew(row) => operations.insert_new(table, &row),
             Step::Remove(key) => operations.delete(table, &key),
+            // The engine has no addition that wraps. The step reads and writes by the view it is
+            // given, within the same commit.
             Step::Add(key, increment) => operations.run(table, &key.term(), move |view| {
                 add(view, key, increment).map(|_sum| true)
             }),
@@ -161,6 +171,7 @@ pub(crate) fn commit_operations(request: &mut Request<'_>) -> Result<Option<usiz
         };
     }
     let committed = operations.commit();
+    // The reason that was kept says more than the engine's error.
     match failed.take() {
         Some(failure) => Err(failure),
         None => Ok(committed?),

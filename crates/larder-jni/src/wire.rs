@@ -1,4 +1,5 @@
-//! Several keys, values and numbers in one array of bytes, as `larder.Wire` in Java has them.
+//! Several keys, values and numbers in one array of bytes. In Java `larder.Output` writes requests,
+//! and `larder.Input` reads replies.
 //!
 //! ```text
 //!  item     0                     nothing
@@ -47,6 +48,7 @@ impl<'a> Request<'a> {
             NOTHING => Ok(None),
             INT => Ok(Some(Item::Int(self.long()?))),
             BYTES => {
+                // The length is Java's word. It is checked against what is there.
                 let length = self.int()? as usize;
                 let (bytes, rest) = self.0.split_at_checked(length).ok_or_else(cut_short)?;
                 self.0 = rest;

@@ -98,9 +98,9 @@ natives! {
     delete_object(Table, Object) => single::delete_object;
     take(Table, Key) => single::take;
     update_counter(Table, Key, Ops) => update::update_counter;
-    update_counter_default(Table, Key, Ops, Default) => update::update_counter_default;
+    update_counter_default(Table, Key, Ops, Default) => update::update_counter;
     update_element(Table, Key, Elements) => update::update_element;
-    update_element_default(Table, Key, Elements, Default) => update::update_element_default;
+    update_element_default(Table, Key, Elements, Default) => update::update_element;
     update_map(Table, Key, Ops) => maps::update_map;
     first(Table) => traverse::first;
     last(Table) => traverse::last;

@@ -26,13 +26,9 @@ macro_rules! pass_on_container {
     };
 }
 
-/// The methods of [`Unique`](larder_index::Unique) that go from entry to entry.
-macro_rules! pass_on_unique {
+/// The methods that [`Unique`](larder_index::Unique) and [`Multi`](larder_index::Multi) both have.
+macro_rules! pass_on_scans {
     () => {
-        fn is_ordered(&self) -> bool {
-            self.index.is_ordered()
-        }
-
         fn prefetch(&self, guard: &larder_index::Guard, keys: &[larder_index::Key<'_>]) {
             self.index.prefetch(guard, keys);
         }
@@ -54,6 +50,17 @@ macro_rules! pass_on_unique {
             seen: larder_index::Seen,
         ) -> bool {
             self.index.unchanged(guard, key, seen)
+        }
+    };
+}
+
+/// The methods of [`Unique`](larder_index::Unique) that go from entry to entry.
+macro_rules! pass_on_unique {
+    () => {
+        $crate::pass_on::pass_on_scans!();
+
+        fn is_ordered(&self) -> bool {
+            self.index.is_ordered()
         }
 
         fn step(
@@ -83,19 +90,7 @@ macro_rules! pass_on_unique {
 /// The methods of [`Multi`](larder_index::Multi) that go from entry to entry.
 macro_rules! pass_on_multi {
     () => {
-        fn prefetch(&self, guard: &larder_index::Guard, keys: &[larder_index::Key<'_>]) {
-            self.index.prefetch(guard, keys);
-        }
-
-        fn scan(
-            &self,
-            guard: &larder_index::Guard,
-            start: larder_index::Start<'_>,
-            direction: larder_index::Direction,
-            batch: &mut larder_index::Batch,
-        ) {
-            self.index.scan(guard, start, direction, batch);
-        }
+        $crate::pass_on::pass_on_scans!();
 
         fn step(
             &self,
@@ -104,15 +99,6 @@ macro_rules! pass_on_multi {
             batch: &mut larder_index::Batch,
         ) -> bool {
             self.index.step(guard, key, batch)
-        }
-
-        fn unchanged(
-            &self,
-            guard: &larder_index::Guard,
-            key: larder_index::Key<'_>,
-            seen: larder_index::Seen,
-        ) -> bool {
-            self.index.unchanged(guard, key, seen)
         }
 
         fn first_position(&self, key: larder_index::Key<'_>, out: &mut Vec<u8>) {
@@ -181,4 +167,4 @@ macro_rules! pass_on_objects {
     };
 }
 
-pub(crate) use {pass_on_container, pass_on_multi, pass_on_objects, pass_on_unique};
+pub(crate) use {pass_on_container, pass_on_multi, pass_on_objects, pass_on_scans, pass_on_unique};

@@ -39,7 +39,10 @@ fn get<B: Bytes>(
 ) -> Result<jint, Failure> {
     with_buffers(|buffers| {
         let key = key.read(env, &mut buffers.key)?;
+        // First copy the value from the table, and then to Java. So a wait for the JVM, which may
+        // be collecting garbage, never keeps a table from being closed.
         let found = copy(id, key, &mut buffers.value)?;
+        // `NONE` is below 0, so nothing is written for a missing row.
         if (0..=room).contains(&found) {
             into.write(env, into_at, &buffers.value)?;
         }
@@ -72,6 +75,7 @@ fn put<B: Bytes>(
 ) -> Result<(), Failure> {
     with_buffers(|buffers| {
         let key = key.read(env, &mut buffers.key)?;
+        // Both are copied before the table is used, for the same reason as in `get`.
         let value = Item::Bytes(value.read(env, part, &mut buffers.value)?);
         with(id, |handle| handle.put(key, value))
     })

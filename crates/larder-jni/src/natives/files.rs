@@ -23,6 +23,7 @@ fn with_path<R>(
         let bytes = path.read(env, Part { at: 0, length }, &mut buffers.key)?;
         text_of(Item::Bytes(bytes), "the path").map(str::to_owned)
     })?;
+    // Java has an exception of its own for a missing file, which names the path.
     f(&path).map_err(|failure| match failure {
         Failure::Engine(Error::File(error)) if is_missing(&error) => Failure::NoFile(path),
         failure => failure,
@@ -42,6 +43,7 @@ fn check(handle: &Handle) -> Result<(), Failure> {
              have an OrderedSet with its keys at position 1"
         )));
     }
+    // Read every row once. Each must be a pair of what `Item` can be.
     let all = (Bound::Unbounded, Bound::Unbounded);
     let checked = handle.page(all, (Direction::Forward, usize::MAX), |_, _| {});
     match checked {

@@ -41,6 +41,7 @@ fn reply<'l>(
             let bytes = request.read(env, part, &mut buffers.value)?;
             let reply = &mut buffers.reply;
             reply.clear();
+            // The use of the table ends before an array is made: Java may collect garbage for it.
             match with(id, |handle| f(handle, &mut Request::new(bytes), reply))? {
                 true => answer(env, offered, reply),
                 false => Ok(JByteArray::null()),
@@ -192,6 +193,7 @@ reply! {
         };
         let most = request.int()? as usize;
         let bounds = bounds_of(request)?;
+        // The number of rows is known only after they are written. A zero keeps its place.
         reply.int(0);
         let mut count = 0;
         let is_all = handle.page(bounds, (direction, most), |key, value| {
@@ -206,7 +208,6 @@ reply! {
     /// A number from 1 or from -1 on. The reply: the row.
     Java_larder_Native_nth: |handle, request, reply| {
         handle.nth(request.long()?, |key, value| {
-            reply.clear();
             reply.item(key);
             reply.item(value);
         })

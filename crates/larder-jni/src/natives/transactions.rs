@@ -12,6 +12,8 @@ natives! { guarded_in:
     Java_larder_Native_begin(tables: JLongArray<'_>, numbers: JLongArray<'_>), (), |env| {
         let mut ids = vec![0; tables.len(env)?];
         tables.get_region(env, 0, &mut ids)?;
+        // Take the memory for the numbers now. Java made its array before the call, for the same
+        // reason: nothing may fail between an open number and its owner.
         let mut opened = Vec::with_capacity(ids.len() + 1);
         let transaction = begin(&ids, |view| opened.push(view))?;
         opened.push(transaction);

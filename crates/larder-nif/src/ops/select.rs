@@ -159,6 +159,19 @@ fn point_or_scan(
     answer(call, table, at(point))
 }
 
+/// The list of what `look_up` shows: the results of an operation on one key.
+#[inline]
+fn list_at(
+    call: &Call<'_>,
+    look_up: impl FnOnce(&mut Local, &mut dyn FnMut(Output<'_>)) -> Result<(), larder::Error>,
+) -> Result<Word, larder::Error> {
+    let mut words = SmallVec::<[Word; 8]>::new();
+    larder::host::with_local(|local| {
+        look_up(local, &mut |output| words.push(word(call, &output)))
+    })?;
+    Ok(call.list(&words))
+}
+
 /// The direction that an atom names.
 pub fn direction(word: Word) -> Direction {
     if word == atoms::BACKWARD.word() {
@@ -183,13 +196,9 @@ pub fn select_all(call: &Call<'_>) -> Reply {
         answer(call, table, table.check_read(who))?;
         // `at` is called if the key is bound, and `all` otherwise.
         let at = |point: Point<'_>| {
-            let mut words = SmallVec::<[Word; 8]>::new();
-            larder::host::with_local(|local| {
-                table.select_point(local, who, point, &mut |output| {
-                    words.push(word(call, &output));
-                })
-            })?;
-            Ok(call.list(&words))
+            list_at(call, |local, see| {
+                table.select_point(local, who, point, see)
+            })
         };
         let all = |program, around| {
             // The list is built from its end, so scan in the opposite direction.
@@ -370,15 +379,8 @@ pub fn select_take(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         let who = who(call);
         answer(call, table, table.check_write(who))?;
-        let at = |point: Point<'_>| {
-            let mut words = SmallVec::<[Word; 8]>::new();
-            larder::host::with_local(|local| {
-                table.take_point(local, who, point, &mut |output| {
-                    words.push(word(call, &output));
-                })
-            })?;
-            Ok(call.list(&words))
-        };
+        let at =
+            |point: Point<'_>| list_at(call, |local, see| table.take_point(local, who, point, see));
         let all = |program, around| {
             let job = answer(call, table, table.select_take(who, program))?;
             begin(call, Arc::clone(table), around, Job::Take(job))

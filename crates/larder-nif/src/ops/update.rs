@@ -202,20 +202,11 @@ pub fn position(word: Word) -> Result<usize, Raise> {
     Ok(usize::try_from(position).unwrap_or(0))
 }
 
-/// update_counter(Table, Key, Ops) -> Value | [Value].
+/// update_counter(Table, Key, Ops) and, with a default, update_counter(Table, Key, Ops, Default) ->
+/// Value | [Value].
 pub fn update_counter(call: &Call<'_>) -> Reply {
-    counter(call, None)
-}
-
-/// update_counter(Table, Key, Ops, Default) -> Value | [Value].
-pub fn update_counter_default(call: &Call<'_>) -> Reply {
-    counter(call, Some(call.args[3]))
-}
-
-#[inline]
-fn counter(call: &Call<'_>, default: Option<Word>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        counter_of(call, (table, local), default)
+        counter_of(call, (table, local), call.args.get(3).copied())
     })
 }
 
@@ -299,20 +290,11 @@ fn with_row<R>(
     f(row.object())
 }
 
-/// update_element(Table, Key, {Pos, Value} | [{Pos, Value}]) -> boolean().
-pub fn update_element(call: &Call<'_>) -> Reply {
-    elements(call, None)
-}
-
+/// update_element(Table, Key, {Pos, Value} | [{Pos, Value}]) -> boolean(), and with a default
 /// update_element(Table, Key, {Pos, Value} | [{Pos, Value}], Default) -> true.
-pub fn update_element_default(call: &Call<'_>) -> Reply {
-    elements(call, Some(call.args[3]))
-}
-
-#[inline]
-fn elements(call: &Call<'_>, default: Option<Word>) -> Reply {
+pub fn update_element(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        elements_of(call, (table, local), default)
+        elements_of(call, (table, local), call.args.get(3).copied())
     })
 }
 
