@@ -78,8 +78,8 @@ impl Handle {
                 see(object);
             }
         };
-        // The budget has no end: this thread is no scheduler of the emulator, for which a long job is
-        // divided into slices.
+        // The budget has no end. Only a scheduler of the emulator needs a long job in slices, and
+        // this thread is none.
         loop {
             let step =
                 self.patiently(|| job.step(&mut Budget::unlimited(), &context, &mut sink))?;

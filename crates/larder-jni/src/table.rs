@@ -158,8 +158,8 @@ impl Handle {
         self.at(key, |index_key| {
             with_local(|local| {
                 let f = |stored: Option<Stored<'_>>, row: &mut ObjectBuf| {
-                    // No lock is held. `stored` is a copy of the value. If it is not the row's value
-                    // any more when the decision is carried out, the engine calls this again.
+                    // No lock is held. `stored` is a copy of the value. If the row has another
+                    // value when the decision is carried out, the engine calls this again.
                     let decision = stored.map(Item::value).transpose().and_then(&mut decide);
                     Ok(match decision {
                         Ok(None) => Decision::Keep,
@@ -219,8 +219,8 @@ impl Handle {
             write_row(&self.engine, key, value, &mut object);
             list.push(&object);
         }
-        // The rows take effect at one instant. Other threads that meet the list before it help it to
-        // its end (`patiently`).
+        // The rows take effect at one instant. Other threads that meet the list before that help it
+        // to its end (`patiently`).
         let mut job = self.engine.begin_insert(self.owner, list, false)?;
         while job.step(&mut Budget::slice())? == Step::More {}
         Ok(())
