@@ -40,7 +40,7 @@ ERLFLAGS := +debug_info -I erlang/include -pa $(EBIN)
 help:
 	@echo 'Larder: term tables for Erlang, Elixir, Rust, C and the JVM. What you can make:'
 	@echo
-	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index; then a small bank, a leaderboard and a session store'
+	@echo '  make run     all set-up, then ets and Larder do the same work on the Debian package index; then a small bank, a leaderboard, a session store, and a web server of Debian that is moved to Larder'
 	@echo '  make bank ACCOUNTS=n SECONDS=n TELLERS=n   examples/bank: transfers, an auditor, a mirror; the sum never varies'
 	@echo '  make leaderboard PLAYERS=n SECONDS=n GAMES=n FANS=n   examples/leaderboard: ranks while games go on; an auditor'
 	@echo '  make mnesia-cluster ROWS=n MILLISECONDS=n   examples/mnesia_cluster: three nodes with Mnesia; one is killed, parted, joins; on ets and on Larder'

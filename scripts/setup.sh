@@ -3,7 +3,7 @@
 #
 #   setup.sh rust    nothing is installed, only the toolchain looked for
 #   setup.sh build   a Rust toolchain, a linker, Erlang/OTP: enough for the library
-#   setup.sh run     and a Debian package index to work on
+#   setup.sh run     and a Debian package index to work on, and a program to move
 #   setup.sh test    and what the tests and checks use: PropEr, Dialyzer, EDoc, Elixir, rebar3, a
 #                    C++ compiler, CMake, pkg-config, valgrind, a JDK and Maven; Mnesia's sources,
 #                    if they can be had
@@ -43,7 +43,7 @@ main() {
   case $LEVEL in
     rust)  need_rust ;;
     build) need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript"; want_edoc ;;
-    run)   need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript"; need_index ;;
+    run)   need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc escript"; need_index; want_yaws ;;
     test | proof)
            need_rust
            packages_for "$BUILD_PACKAGES $TEST_PACKAGES" "$BUILD_APPS $TEST_APPS" "erl erlc escript git elixir mix rebar3 dialyzer c++ cmake pkg-config valgrind"
@@ -51,7 +51,8 @@ main() {
            need_browser
            need_ra
            need_jvm
-           want_mnesia ;;
+           want_mnesia
+           want_yaws ;;
     jvm)   need_rust; need_jvm ;;
     mnesia) packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc"; want_mnesia ;;
     ra)    need_rust; packages_for "$BUILD_PACKAGES" "$BUILD_APPS" "erl erlc"; need_ra ;;
@@ -217,6 +218,15 @@ need_index() {
   compgen -G '/var/lib/apt/lists/*Packages*' >/dev/null && return
   [ -s /var/lib/dpkg/status ] || die "no Debian package index: neither /var/lib/apt/lists/*Packages* nor /var/lib/dpkg/status."
   say "larder: no package lists, so /var/lib/dpkg/status (the packages installed here) is what will be used."
+}
+
+# --- The program that `make run` moves ------------------------------------------------------------
+
+# Debian's package is unpacked under _build, nothing is installed. Without it that part is left out.
+want_yaws() {
+  [ -e _build/yaws/.made ] && return
+  have apt-get && (unpack _build/yaws erlang-yaws && touch _build/yaws/.made) ||
+    say "larder: without Debian's package erlang-yaws the part of 'make run' that moves it is left out."
 }
 
 main

@@ -13,6 +13,9 @@
 -define(BUDGET_MS, 90_000).
 %% Where the report goes.
 -define(FOLDER, "results/run").
+%% Where Yaws is, and where it is moved.
+-define(YAWS, "_build/yaws/usr/lib/yaws-*").
+-define(MOVED, "_build/demo_moved").
 
 %% @doc Runs, and stops the node: 0 if every result is the same, 1 if not.
 -spec main() -> no_return().
@@ -46,7 +49,16 @@ examples() ->
     ok = larder_demo_report:leaderboard(?FOLDER, Board),
     io:format("~n"),
     Sessions = sessions:run(#{users => 1000, seconds => 2, browsers => 4, idle => 500}),
-    larder_demo_report:sessions(?FOLDER, Sessions).
+    ok = larder_demo_report:sessions(?FOLDER, Sessions),
+    io:format("~n"),
+    moved(filelib:wildcard(?YAWS)).
+
+moved([]) ->
+    io:format("the package erlang-yaws is not in _build, so no program is moved~n");
+moved([Package]) ->
+    Moved = larder_demo_moved:run(#{package => Package, work => ?MOVED, visitors => 20,
+                                    visits => 100}),
+    larder_demo_report:moved(?FOLDER, Moved).
 
 %% @doc Compares two modules that have the interface of `ets'; the files of the report go to the
 %% folder.

@@ -2,7 +2,7 @@
 %% SVG for keeping.
 -module(larder_demo_report).
 
--export([line/2, table/2, files/4, bank/2, leaderboard/2, sessions/2]).
+-export([line/2, table/2, files/4, bank/2, leaderboard/2, sessions/2, moved/2]).
 
 -define(BAR_WIDTH, 28).
 
@@ -131,6 +131,17 @@ sessions(Folder, Result) ->
              {"requests a second", round(Asked / Seconds)}, {"found gone", Gone},
              {"logged out everywhere", Everywhere}, {"sessions logged out", Out},
              {"sessions expired", Expired}, {"audits, limits held and the index agreed", Audits}]).
+
+%% @doc Adds what the program did that was moved to the page, and writes it as a CSV.
+-spec moved(file:filename(), larder_demo_moved:result()) -> ok.
+moved(Folder, Result) ->
+    #{seconds := Seconds, modules := Modules, untouched := Untouched, sessions := Sessions,
+      requests := Requests, ets := Ets, larder := Larder} = Result,
+    example(Folder, "moved", "Debian's web server Yaws, as it is and moved to Larder", Seconds,
+            [{"modules moved", Modules}, {"modules that have nothing to do with ets", Untouched},
+             {"sessions, on each side", Sessions}, {"requests, on each side", Requests},
+             {"requests a second on ets", round(Ets)},
+             {"requests a second on larder", round(Larder)}]).
 
 example(Folder, Name, Title, Seconds, Figures) ->
     Csv = filename:join(Folder, Name ++ ".csv"),
