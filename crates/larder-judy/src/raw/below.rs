@@ -90,7 +90,7 @@ impl Lone {
     pub(super) fn new(front: &[u8], back: &[u8], value: u64, mem: &mut Mem) -> (Link, Lone) {
         let length = front.len() + back.len();
         let block = mem.take(lone_words(length));
-        // SAFETY: the block has room for the value, the length and the rest; a fresh block overlaps
+        // SAFETY: the block has room for the value, the length and the rest. A fresh block overlaps
         // nothing.
         unsafe {
             *block = value;
@@ -141,7 +141,7 @@ impl Lone {
     ///
     /// Nobody uses the leaf any more.
     pub(super) unsafe fn drop(self, mem: &mut Mem) {
-        // SAFETY: the leaf is alive, and its block came from `new` with the words for its length.
+        // SAFETY: the leaf is alive. Its block came from `new`, with the words for its length.
         unsafe {
             let words = lone_words(self.rest().len());
             mem.give(self.0, words);

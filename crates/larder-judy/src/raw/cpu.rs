@@ -59,7 +59,7 @@ impl Cpu for Counting {
         key: u64,
         mem: &mut Mem,
     ) -> Inserted<'a> {
-        // SAFETY: that there is a `Counting` says that the processor has the instruction.
+        // SAFETY: a `Counting` exists only if the processor has the instruction.
         unsafe { insert_counting(self, jp, slot, key, mem) }
     }
 

@@ -198,7 +198,8 @@ pub(crate) struct Jp<K> {
     pub(super) kind: PhantomData<K>,
 }
 
-// SAFETY: a pair owns its block, plain memory, as a `Box` does; `&Jp` only reads it.
+// SAFETY: a pair owns its block as a `Box` does, and the block is plain memory. `&Jp` only reads
+// it.
 unsafe impl<K> Send for Jp<K> {}
 // SAFETY: as above: nothing behind `&Jp` is ever written.
 unsafe impl<K> Sync for Jp<K> {}
@@ -280,15 +281,16 @@ impl<K: Kind> Jp<K> {
 
     #[inline(always)]
     pub(super) fn block(&self) -> *mut u64 {
-        // SAFETY: every bit pattern of the union is a valid pointer value; only holders of a
-        // block's tag follow it.
+        // SAFETY: every bit pattern of the union is a valid pointer value. Only code that has read
+        // a block's tag follows it.
         unsafe { self.word.block }
     }
 
     /// The pair's first word as an integer: a value, or a set's index bytes.
     #[inline(always)]
     pub(super) fn word_value(&self) -> &u64 {
-        // SAFETY: called for ONE and for a set's IMMED alone, whose word was written as an integer.
+        // SAFETY: this is called for ONE and for a set's IMMED only. Their word was written as an
+        // integer.
         unsafe { &self.word.value }
     }
 

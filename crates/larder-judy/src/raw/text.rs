@@ -122,8 +122,8 @@ impl<C: Chunks> Text<C> {
             // Without this word here, no string of the tree begins like the key.
             let value = get_by(jp, word).flatten()?;
             let Some(next) = next else { return Some(value) };
-            // SAFETY: the word goes on, as it fits what it was cut from, so its value is a link
-            // (1), to something alive as long as the tree is lent.
+            // SAFETY: the word fits what it was cut from, so it goes on. So its value is a link
+            // (1). What it leads to is alive as long as the tree is lent.
             unsafe {
                 match Link::from_word(*value).open() {
                     Below::Array(below) => jp = array(below),
@@ -143,7 +143,7 @@ impl<C: Chunks> Text<C> {
             if C::misfits(word, rest, next.is_some()) {
                 return None;
             }
-            // SAFETY: the tree is borrowed exclusively, and the array is one of its own, alive.
+            // SAFETY: the tree is borrowed exclusively. The array is one of its own, and alive.
             let value = crate::ops::find::get_mut(unsafe { &mut *pair }, word).flatten()?;
             // The last word of the string has the value itself.
             let Some(next) = next else { return Some(value) };
@@ -173,7 +173,7 @@ impl<C: Chunks> Text<C> {
         let (mut pair, mut rest): (*mut Jp<Parts>, _) = (&mut self.root, key);
         loop {
             let (word, next) = C::cut(rest);
-            // SAFETY: the tree is borrowed exclusively, and the array is one of its own, alive.
+            // SAFETY: the tree is borrowed exclusively. The array is one of its own, and alive.
             let (value, new) = unsafe { put(cpu, pair, word, &mut self.mem) };
             let Some(next) = next else {
                 self.len += new as u64;
@@ -219,8 +219,8 @@ impl<C: Chunks> Text<C> {
         loop {
             // Make an array, and insert the next word of the lone string.
             let (link, pair) = Link::array(mem);
-            // SAFETY: the place is the caller's, or in the array that was just made; the new array
-            // is the tree's own.
+            // SAFETY: the place is the caller's, or is in the array that was just made. The new
+            // array is the tree's own.
             let (slot, _) = unsafe {
                 *place = link.word();
                 put(Plain, pair, C::cut(old).0, mem)
@@ -274,13 +274,13 @@ impl<C: Chunks> Text<C> {
             path.push((pair, word));
             let Some(next) = next else {
                 // 2
-                // SAFETY: the array is the tree's own, alive, and nothing else borrows it; the word
-                // ends its string (1), so its value is no link.
+                // SAFETY: the array is the tree's own and alive, and nothing else borrows it. The
+                // word ends its string (1), so its value is no link.
                 break unsafe { cpu.remove(&mut *pair, ROOT, word, &mut self.mem) }?;
             };
-            // SAFETY: the array is the tree's own, alive, and nothing else borrows it.
+            // SAFETY: the array is the tree's own and alive, and nothing else borrows it.
             let value = *get_by(unsafe { array(pair) }, word).flatten()?;
-            // SAFETY: the word goes on, as it fits what it was cut from, so its value is a link
+            // SAFETY: the word fits what it was cut from, so it goes on. So its value is a link
             // (1).
             unsafe {
                 match Link::from_word(value).open() {
@@ -352,8 +352,8 @@ impl<C: Chunks> Text<C> {
             .iter()
             .for_each(|&(_, word)| C::push(word, &mut front));
         C::push(word, &mut front);
-        // SAFETY: the leaf is alive until it is given back, below; its value and rest go into the
-        // new one.
+        // SAFETY: the leaf is alive until it is given back below. Its value and its rest go into
+        // the new one.
         let (back, value) = tail.map_or((&[][..], value), |lone| unsafe {
             (lone.rest(), *lone.value())
         });
@@ -364,8 +364,8 @@ impl<C: Chunks> Text<C> {
         }
         // Each of these arrays has this one word only. Empty them, and give them back.
         for &(pair, word) in path[from..].iter().chain([&(last, word)]) {
-            // SAFETY: the array holds this one word, and the link to it is overwritten below or
-            // emptied here.
+            // SAFETY: the array holds this one word only. The link to the array is overwritten
+            // below, or emptied here.
             unsafe {
                 cpu.remove(&mut *pair, ROOT, word, mem);
                 Link::drop_array(pair, mem);
@@ -415,8 +415,8 @@ impl<C: Chunks> Text<C> {
                 break;
             };
             let Some(next) = next else { return Some(value) };
-            // SAFETY: the word goes on, so its value is a link (1), to something alive as long as
-            // the tree is lent.
+            // SAFETY: the word goes on, so its value is a link (1). What it leads to is alive as
+            // long as the tree is lent.
             match unsafe { Link::from_word(*value) }.open() {
                 // SAFETY: as above.
                 Below::Array(below) => jp = unsafe { array(below) },
@@ -487,8 +487,8 @@ impl<C: Chunks> Text<C> {
             if !C::goes_on(word) {
                 return Some(value);
             }
-            // SAFETY: the word goes on, so its value is a link (1), to something alive as long as
-            // the tree is lent.
+            // SAFETY: the word goes on, so its value is a link (1). What it leads to is alive as
+            // long as the tree is lent.
             unsafe {
                 match Link::from_word(*value).open() {
                     // The edge of the array below comes next. A lone string is at its end.
@@ -516,7 +516,7 @@ impl<C: Chunks> Text<C> {
         // first.
         self.doomed.free(limit, &mut self.mem, |run, below, mem| {
             links::<C>(run, |link| {
-                // SAFETY: the run is about to be given back, so nobody uses its links again; what
+                // SAFETY: the run is about to be given back, so nobody uses its links again. What
                 // they lead to is taken over.
                 unsafe {
                     match link.open() {

@@ -50,8 +50,8 @@ fn weight<C: Chunks>(word: u64, value: u64, enough: u64) -> u64 {
     if !C::goes_on(word) {
         return 1;
     }
-    // SAFETY: the word goes on, so its value is a link, to something alive as long as the tree is
-    // lent.
+    // SAFETY: the word goes on, so its value is a link. What it leads to is alive as long as the
+    // tree is lent.
     match unsafe { Link::from_word(value) }.open() {
         Below::Lone(_) => 1,
         // SAFETY: as above.
@@ -85,8 +85,8 @@ impl<C: Chunks> Text<C> {
             let (Some(value), Some(next)) = (get(jp, word).flatten(), next) else {
                 return sum;
             };
-            // SAFETY: the word goes on, so its value is a link, to something alive as long as the
-            // tree is lent.
+            // SAFETY: the word goes on, so its value is a link. What it leads to is alive as long
+            // as the tree is lent.
             unsafe {
                 match Link::from_word(*value).open() {
                     Below::Array(below) => jp = array(below),
@@ -125,8 +125,8 @@ impl<C: Chunks> Text<C> {
             if !C::goes_on(word) {
                 return get(jp, word).flatten();
             }
-            // SAFETY: the word goes on, so its value is a link, to something alive as long as the
-            // tree is lent.
+            // SAFETY: the word goes on, so its value is a link. What it leads to is alive as long
+            // as the tree is lent.
             unsafe {
                 match Link::from_word(value).open() {
                     Below::Array(below) => jp = array(below),

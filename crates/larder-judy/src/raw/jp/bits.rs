@@ -92,8 +92,8 @@ impl<'a, K: Kind> Bits<'a, K> {
             return None;
         }
         debug_assert!(at < self.bits(quarter).count_ones() as usize);
-        // SAFETY: a quarter's block has a value for every bit set; the callers give a place below
-        // that.
+        // SAFETY: a quarter's block has a value for every bit that is set. The callers give a place
+        // below their number.
         Some(unsafe { &*(*self.block.cast::<Quarter>().add(quarter)).values.add(at) })
     }
 
@@ -254,7 +254,7 @@ impl<K: Kind> Jp<K> {
         };
         if n == 256 {
             if K::VALUES {
-                // SAFETY: a full leaf's block has 256 words, `values` too, and a fresh block
+                // SAFETY: a full leaf's block has 256 words, and so has `values`. A fresh block
                 // overlaps nothing.
                 unsafe { jp.block().copy_from_nonoverlapping(values.as_ptr(), 256) };
             }
@@ -288,7 +288,7 @@ impl<K: Kind> Jp<K> {
 
     fn empty_bits(meta: u64, mem: &mut Mem) -> Self {
         let block = mem.take(words::<K>());
-        // SAFETY: the block has these words; zero is no bits, and the null address.
+        // SAFETY: the block has these words. Zero stands for no bits, and for the null address.
         unsafe { block.write_bytes(0, words::<K>()) };
         Jp::with_block(block, meta)
     }
@@ -309,8 +309,8 @@ impl<K: Kind> Jp<K> {
 
     fn fill_quarter(&mut self, quarter: usize, bits: u64, values: &[u64], mem: &mut Mem) {
         debug_assert!(!K::VALUES || bits.count_ones() as usize == values.len());
-        // SAFETY: 1. the block is four quarters, or four words. 2. The block of the values has room
-        // for all, and a fresh block overlaps nothing.
+        // SAFETY: 1. The block is four quarters, or four words. 2. The block of the values has room
+        // for all of them. A fresh block overlaps nothing.
         unsafe {
             if !K::VALUES {
                 *self.block().add(quarter) = bits;
@@ -340,7 +340,8 @@ impl<K: Kind> Jp<K> {
                 if !K::VALUES {
                     return Some(None);
                 }
-                // SAFETY: a quarter's block has a value for every bit set, in their order.
+                // SAFETY: a quarter's block has a value for every bit that is set, in the order of
+                // the bits.
                 Some(Some(unsafe {
                     &mut *(*self.block().cast::<Quarter>().add(quarter))
                         .values
@@ -358,8 +359,9 @@ impl<K: Kind> Jp<K> {
         let (quarter, bit) = (low as usize >> 6, low & 63);
         let bits = self.as_bits().bits(quarter);
         assert!(self.form() == Form::Bits && bits >> bit & 1 == 0);
-        // SAFETY: 1. the block is four words of bits, or four quarters. 2. A quarter's block has a
-        // value, in their class, for every bit set, and there are at most 63 as one bit is not.
+        // SAFETY: 1. The block is four words of bits, or four quarters. 2. A quarter's block has a
+        // value for every bit that is set, and is of the class of their number. One bit is not set,
+        // so there are at most 63.
         unsafe {
             if K::VALUES {
                 let quarter = &mut *self.block().cast::<Quarter>().add(quarter);
@@ -383,7 +385,7 @@ impl<K: Kind> Jp<K> {
         let mut full = Self::full(self.meta, mem);
         if K::VALUES {
             for quarter in 0..4 {
-                // SAFETY: 64 bits are set in each quarter, so it has 64 values; a full leaf has
+                // SAFETY: 64 bits are set in each quarter, so it has 64 values. A full leaf has
                 // room for four times 64.
                 unsafe {
                     let values = (*self.block().cast::<Quarter>().add(quarter)).values;
@@ -420,8 +422,9 @@ impl<K: Kind> Jp<K> {
         let bits = self.as_bits().bits(quarter);
         assert!(self.form() == Form::Bits && bits >> bit & 1 == 1 && self.pop_at(1) > 1);
         let mut value = 0;
-        // SAFETY: 1. the block is four words of bits, or four quarters. 2. A quarter's block has a
-        // value, in their class, for every bit set, this one is the `below`th.
+        // SAFETY: 1. The block is four words of bits, or four quarters. 2. A quarter's block has a
+        // value for every bit that is set, and is of the class of their number. This value is the
+        // `below`th.
         unsafe {
             if K::VALUES {
                 let quarter = &mut *self.block().cast::<Quarter>().add(quarter);
@@ -440,8 +443,8 @@ impl<K: Kind> Jp<K> {
     pub(in crate::raw) fn drop_bits(self, mem: &mut Mem) {
         // The quarters of a set have no blocks.
         for quarter in 0..if K::VALUES { 4 } else { 0 } {
-            // SAFETY: the block is four quarters, each with a block of its values' class if it has
-            // any.
+            // SAFETY: the block is four quarters. A quarter that has values has a block of their
+            // class.
             unsafe {
                 let quarter = *self.block().cast::<Quarter>().add(quarter);
                 if quarter.bits != 0 {
@@ -449,7 +452,7 @@ impl<K: Kind> Jp<K> {
                 }
             }
         }
-        // SAFETY: the block has these words, and the pair is gone.
+        // SAFETY: the block has these words. The pair is gone, so nobody uses it again.
         unsafe { mem.give(self.block(), words::<K>()) };
     }
 }

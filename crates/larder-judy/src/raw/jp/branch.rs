@@ -68,7 +68,7 @@ impl<K> Quarter<K> {
         if n == 0 {
             return &[];
         }
-        // SAFETY: a quarter's block holds a pair for every bit set, and the branch owns it.
+        // SAFETY: a quarter's block holds a pair for every bit that is set. The branch owns it.
         unsafe { std::slice::from_raw_parts(self.pairs, n) }
     }
 }
@@ -82,7 +82,8 @@ impl<'a, K: Kind> Branch<'a, K> {
             Branch::Bitmap(quarters) => {
                 let quarter = &quarters[digit as usize >> 6];
                 let at = place(quarter.bits, digit & 63)?;
-                // SAFETY: a quarter's block holds a pair for every bit set, in their order.
+                // SAFETY: a quarter's block holds a pair for every bit that is set, in the order of
+                // the bits.
                 Some(unsafe { &*quarter.pairs.add(at) })
             }
             // A wide branch has a null pair for each missing child.
@@ -186,7 +187,7 @@ impl Tally<'_> {
 impl<K: Kind> Jp<K> {
     #[inline(always)]
     pub(crate) fn as_linear(&self) -> Branch<'_, K> {
-        // SAFETY: a linear branch's block is its head and as many pairs as the head counts.
+        // SAFETY: a linear branch's block is its head, and as many pairs as the head counts.
         unsafe {
             let head = *self.block();
             Branch::Linear(
@@ -211,7 +212,8 @@ impl<K: Kind> Jp<K> {
     #[inline(always)]
     fn quarter_mut(&mut self, quarter: usize) -> &mut Quarter<K> {
         debug_assert!(matches!(self.form(), Form::Bitmap(_)) && quarter < 4);
-        // SAFETY: called for bitmap branches and quarters 0 … 3 alone; the block is four quarters.
+        // SAFETY: this is called for bitmap branches only, with a quarter from 0 to 3. The block is
+        // four quarters.
         unsafe { &mut *self.block().cast::<Quarter<K>>().add(quarter) }
     }
 
@@ -226,9 +228,9 @@ impl<K: Kind> Jp<K> {
     #[inline(always)]
     pub(crate) fn child_mut(&mut self, digit: u8) -> Option<(Tally<'_>, &mut Jp<K>)> {
         let block = self.block();
-        // SAFETY: each form's block holds pairs as the module's drawing says, the digit is looked
-        // up among those that are there, and the branch, borrowed exclusively, owns them; the count
-        // lies in the branch's own pair.
+        // SAFETY: each form's block holds pairs as the module's drawing says. The digit is looked
+        // up among those that are there. The branch owns them, and is borrowed exclusively. The
+        // count lies in the branch's own pair.
         let child = unsafe {
             match self.form() {
                 Form::Linear(_) => {
@@ -291,7 +293,7 @@ impl<K: Kind> Jp<K> {
 
     fn new_wide(meta: u64, k: usize, children: Children<K>, mem: &mut Mem) -> Self {
         let block = mem.take(512);
-        // SAFETY: the block has 512 words, and zeros are null pairs.
+        // SAFETY: the block has 512 words. Zeros are null pairs.
         unsafe { block.write_bytes(0, 512) };
         // The digit is the place.
         for (digit, child) in children {
@@ -332,8 +334,7 @@ impl<K: Kind> Jp<K> {
             let quarter = jp.quarter_mut(digit as usize >> 6);
             let at = quarter.bits.count_ones() as usize;
             quarter.bits |= 1 << (digit & 63);
-            // SAFETY: the quarter's block has room for all its children, and children come in
-            // order.
+            // SAFETY: the quarter's block has room for all its children. Children come in order.
             unsafe { quarter.pairs.add(at).write(child) };
         }
         jp
@@ -352,7 +353,7 @@ impl<K: Kind> Jp<K> {
                     self.rebuild(mem);
                 }
             }
-            // SAFETY: a wide branch's block is 256 pairs; the one there is null and owns
+            // SAFETY: a wide branch's block is 256 pairs. The one at this place is null, and owns
             // nothing.
             Form::Wide(_) => unsafe {
                 self.block()
@@ -386,8 +387,9 @@ impl<K: Kind> Jp<K> {
         // Blocks come in few sizes, so the new pair often fits into the old block.
         let (old, new) = (linear_words(n), linear_words(n + 1));
         let block = self.block();
-        // SAFETY: 1. the block holds `n` pairs behind its head; the block for one more has room for
-        // it. 2. A fresh block overlaps no other. 3. The old one is of the class its count says.
+        // SAFETY: 1. The block holds `n` pairs behind its head. The block for one more has room for
+        // it. 2. A fresh block overlaps no other. 3. The old one is of the class that its count
+        // says.
         unsafe {
             let pairs = block.add(1).cast::<Jp<K>>();
             let mut target = block;
@@ -414,7 +416,7 @@ impl<K: Kind> Jp<K> {
         let n = quarter.bits.count_ones() as usize;
         let at = below(quarter.bits, digit & 63);
         let (old, new) = (quarter_pairs(n), quarter_pairs(n + 1));
-        // SAFETY: as `linear_add`, with the quarter's block.
+        // SAFETY: as in `linear_add`, with the quarter's block.
         unsafe {
             // Make room in the block, or copy the pairs to a larger one with a gap at the place.
             if old == new {
@@ -489,7 +491,7 @@ impl<K: Kind> Jp<K> {
     /// Removes the pair of a null child from a linear branch.
     fn linear_remove(&mut self, digit: u8, mem: &mut Mem) {
         let block = self.block();
-        // SAFETY: as `linear_add`; `at` is a place that the branch has.
+        // SAFETY: as in `linear_add`. The branch has the place `at`.
         unsafe {
             let head = *block;
             // The pair of the child is gone. The last one takes the branch with it.
@@ -530,7 +532,7 @@ impl<K: Kind> Jp<K> {
         let at = below(quarter.bits, digit & 63);
         let (old, new) = (quarter_pairs(n), quarter_pairs(n - 1));
         quarter.bits &= !(1 << (digit & 63));
-        // SAFETY: as `linear_add`, with the quarter's block; the digit's child is the `at`th.
+        // SAFETY: as in `linear_add`, with the quarter's block. The digit's child is the `at`th.
         unsafe {
             // The pairs behind the place move down within the block, if it stays.
             if old == new {
@@ -594,13 +596,13 @@ impl<K: Kind> Jp<K> {
         let jp = self.take();
         if let (View::Branch(branch), _) = jp.view(8) {
             for (digit, pair) in branch.children() {
-                // SAFETY: each pair is read once, and its place in the block is given back below,
-                // never read again.
+                // SAFETY: each pair is read once. Its place in the block is never read again: the
+                // block is given back below.
                 child(digit, unsafe { std::ptr::read(pair) });
             }
         }
-        // SAFETY: each block is of the class that the form, or a count in it, says; the pair is
-        // gone.
+        // SAFETY: each block is of the class that its form or a count in it says. The pair is gone,
+        // so nobody uses them again.
         unsafe {
             match jp.form() {
                 Form::Linear(_) => mem.give(jp.block(), linear_words(count(*jp.block()))),

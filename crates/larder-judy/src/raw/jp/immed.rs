@@ -124,7 +124,7 @@ impl<K: Kind> Jp<K> {
         }
         assert!(values.len() == n);
         let block = mem.take(class(n));
-        // SAFETY: the block has at least `n` words, `values` has `n`, and a fresh block overlaps
+        // SAFETY: the block has at least `n` words, and `values` has `n`. A fresh block overlaps
         // nothing.
         unsafe { block.copy_from_nonoverlapping(values.as_ptr(), n) };
         Self::from_packed(packed, n, k, Word { block })
@@ -158,7 +158,7 @@ impl<K: Kind> Jp<K> {
         let mut word = self.word;
         if K::VALUES {
             let block = self.block();
-            // SAFETY: the block has `n` values in a block of their class.
+            // SAFETY: the block has `n` values, and is of the class of that number.
             let block = unsafe { words_insert(block, n, at, mem) };
             word = Word { block };
         }
@@ -179,7 +179,7 @@ impl<K: Kind> Jp<K> {
         let above = (packed >> shift >> (8 * k)) << shift;
         let (mut word, mut value) = (self.word, 0);
         if K::VALUES {
-            // SAFETY: the block has `n` values in a block of their class.
+            // SAFETY: the block has `n` values, and is of the class of that number.
             let (block, old) = unsafe { words_remove(self.block(), n, at, mem) };
             (word, value) = (Word { block }, old);
         }
@@ -202,10 +202,10 @@ pub(in crate::raw) unsafe fn words_insert(
     mem: &mut Mem,
 ) -> *mut u64 {
     let (old, new) = (if n == 0 { 0 } else { class(n) }, class(n + 1));
-    // SAFETY: 1. `at` ≤ `n`, so every range lies within the `n` written words, or one further in a
-    // block of class n + 1.
-    // 2. A fresh block overlaps no other; within one block `copy` may overlap. 3. The old block is
-    //    of class `n`.
+    // SAFETY: 1. `at` ≤ `n`, so every range lies within the `n` words that were written, or goes
+    //    one word further in a block of class n + 1.
+    // 2. A fresh block overlaps no other. Within one block, `copy` may overlap.
+    // 3. The old block is of class `n`.
     unsafe {
         // Make a gap for the value in the block, or copy both sides of the place to a larger one.
         if old == new {
@@ -240,8 +240,9 @@ pub(in crate::raw) unsafe fn words_remove(
 ) -> (*mut u64, u64) {
     // The block stays if the fewer words are of the same class.
     let (old, new) = (class(n), if n == 1 { 0 } else { class(n - 1) });
-    // SAFETY: 1. `at` < `n`, so every range lies within the `n` written words. 2. A fresh block, of
-    // class n - 1, has room for the others and overlaps no other. 3. The old block is of class `n`.
+    // SAFETY: 1. `at` < `n`, so every range lies within the `n` words that were written. 2. A fresh
+    // block of class n - 1 has room for the other words, and overlaps no other block. 3. The old
+    // block is of class `n`.
     unsafe {
         let value = *block.add(at);
         if old == new {

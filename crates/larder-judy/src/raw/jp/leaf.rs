@@ -25,8 +25,8 @@ pub(crate) struct Leaf<'a, K> {
 /// `at` is below the population of the leaf of level `k` in `block`.
 #[inline(always)]
 unsafe fn key_at(block: *const u64, k: usize, at: usize) -> u64 {
-    // SAFETY: the eight bytes from any index's beginning lie in the block and are written (module
-    // header, 4).
+    // SAFETY: the eight bytes from the beginning of any index lie in the block, and have been
+    // written (module header, 4).
     let eight = unsafe {
         block
             .cast::<u8>()
@@ -126,7 +126,7 @@ impl<'a, K: Kind> Leaf<'a, K> {
         if !K::VALUES || at >= self.n {
             return None;
         }
-        // SAFETY: value `at` of `n` stands in the block where its shape says.
+        // SAFETY: the block has `n` values where its shape says, and `at` is below `n`.
         Some(unsafe { &*self.block.add(leaf_shape::<K>(self.k, self.n).1 + at) })
     }
 
@@ -143,7 +143,7 @@ fn take_leaf<K: Kind>(k: usize, n: usize, mem: &mut Mem) -> *mut u64 {
     // Only the keys are zeroed (4 of the module). All values are written by the caller.
     let (words, values) = leaf_shape::<K>(k, n);
     let block = mem.take(words);
-    // SAFETY: the key area ends where the values begin, at most at the block's end.
+    // SAFETY: the key area ends where the values begin, which is at most at the block's end.
     unsafe { block.write_bytes(0, values) };
     block
 }
@@ -157,8 +157,8 @@ fn take_leaf<K: Kind>(k: usize, n: usize, mem: &mut Mem) -> *mut u64 {
 #[inline(always)]
 unsafe fn put_key(block: *mut u64, k: usize, at: usize, key: u64) {
     let bytes = key.to_le_bytes();
-    // SAFETY: the `k` bytes of index `at` lie in the key area; `bytes` has eight. A constant length
-    // is a store or two.
+    // SAFETY: the `k` bytes of index `at` lie in the key area, and `bytes` has eight. A constant
+    // length compiles to a store or two.
     unsafe {
         let place = block.cast::<u8>().add(k * at);
         match k {
@@ -200,7 +200,7 @@ impl<K: Kind> Jp<K> {
         // what is too much.
         for (at, &key) in keys.iter().enumerate() {
             // SAFETY: the block has room for `n` indexes of `k` bytes, and for eight bytes from
-            // where any of them begins: what is written beyond an index is written again, by the
+            // where any of them begins. What is written beyond an index is written again: by the
             // next index, by the values, or as spare zeros.
             unsafe {
                 block
@@ -231,7 +231,7 @@ impl<K: Kind> Jp<K> {
         if !K::VALUES || at >= n {
             return None;
         }
-        // SAFETY: value `at` of `n` stands in the block where its shape says.
+        // SAFETY: the block has `n` values where its shape says, and `at` is below `n`.
         Some(unsafe { &mut *self.block().add(leaf_shape::<K>(k, n).1 + at) })
     }
 
@@ -247,8 +247,8 @@ impl<K: Kind> Jp<K> {
         // The values begin at the same place as long as the block stays, so only what is behind the
         // new index and value moves.
         if old == new {
-            // SAFETY: one more index, and value, fit into a block of this class; the ranges moved
-            // are written ones.
+            // SAFETY: one more index and one more value fit into a block of this class. The ranges
+            // that are moved have been written.
             unsafe {
                 let place = block.cast::<u8>().add(k * at);
                 place.copy_to(place.add(k), k * (n - at));
@@ -262,9 +262,9 @@ impl<K: Kind> Jp<K> {
         } else {
             // A larger block: copy both sides of the place, with a gap for the new index and value.
             let fresh = take_leaf::<K>(k, n + 1, mem);
-            // SAFETY: 1. the old block holds `n` indexes and values, the fresh one has room for one
-            // more of each. 2. They do not overlap. 3. The old block is of the class its population
-            // says.
+            // SAFETY: 1. The old block holds `n` indexes and values. The fresh one has room for one
+            // more of each. 2. They don't overlap. 3. The old block is of the class that its
+            // population says.
             unsafe {
                 let (from, to) = (block.cast::<u8>(), fresh.cast::<u8>());
                 to.copy_from_nonoverlapping(from, k * at);
@@ -295,13 +295,13 @@ impl<K: Kind> Jp<K> {
         let (new, new_values) = leaf_shape::<K>(k, n - 1);
         let block = self.block();
         let value = if K::VALUES {
-            // SAFETY: value `at` of `n` stands in the block where its shape says.
+            // SAFETY: the block has `n` values where its shape says, and `at` is below `n`.
             unsafe { *block.add(values + at) }
         } else {
             0
         };
         if old == new {
-            // SAFETY: the ranges moved are written ones of this block.
+            // SAFETY: the ranges that are moved lie in this block, and have been written.
             unsafe {
                 let place = block.cast::<u8>().add(k * at);
                 place.add(k).copy_to(place, k * (n - 1 - at));
@@ -313,8 +313,9 @@ impl<K: Kind> Jp<K> {
         } else {
             // A smaller block: copy what is before the place, and what is behind it.
             let fresh = take_leaf::<K>(k, n - 1, mem);
-            // SAFETY: 1. the old block holds `n` indexes and values, the fresh one has room for the
-            // others. 2. They do not overlap. 3. The old block is of the class its population says.
+            // SAFETY: 1. The old block holds `n` indexes and values. The fresh one has room for all
+            // but one of each. 2. They don't overlap. 3. The old block is of the class that its
+            // population says.
             unsafe {
                 let (from, to) = (block.cast::<u8>(), fresh.cast::<u8>());
                 to.copy_from_nonoverlapping(from, k * at);
@@ -338,8 +339,8 @@ impl<K: Kind> Jp<K> {
     /// Frees the blocks of a run (any node but a branch), and makes the pair null.
     pub(crate) fn drop_run(&mut self, mem: &mut Mem) {
         let jp = self.take();
-        // SAFETY: each block is of the class that form, level and population say, and the pair is
-        // gone.
+        // SAFETY: each block is of the class that form, level and population say. The pair is gone,
+        // so nobody uses them again.
         unsafe {
             match jp.form() {
                 Form::Immed { n, .. } if K::VALUES => mem.give(jp.block(), crate::layout::class(n)),
