@@ -15,6 +15,7 @@ use crate::{
     contents::{has_tree_map, is_negative_zero},
     map_order::{DuplicateKey, Moves},
     node::{Node, NodeName},
+    simple,
     skip::{head, Heads},
     tags::*,
     varint,
@@ -566,18 +567,17 @@ impl<'b> Encoder<'b> {
 
 #[inline]
 pub(crate) fn push_int(out: &mut Vec<u8>, n: i64) {
-    if (0..=127).contains(&n) {
-        return out.push(SMALL + n as u8);
-    }
-    let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
-    let len = bits.div_ceil(8);
-    push_tagged(out, INT1 + len as u8 - 1, n as u64, len);
+    // Append all nine bytes, then cut off the rest: a copy of constant length is few instructions.
+    let (bytes, used) = simple::int(n);
+    let end = out.len() + used;
+    out.extend_from_slice(&bytes);
+    out.truncate(end);
 }
 
 /// Appends a tag and the `len` low bytes of a payload.
 #[inline]
 fn push_tagged(out: &mut Vec<u8>, tag: u8, payload: u64, len: usize) {
-    // Append all eight bytes, then cut off the rest: a copy of constant length is two instructions.
+    // As in `push_int`.
     let mut bytes = [tag, 0, 0, 0, 0, 0, 0, 0, 0];
     bytes[1..].copy_from_slice(&payload.to_le_bytes());
     let end = out.len() + 1 + len;

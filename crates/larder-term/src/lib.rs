@@ -103,6 +103,7 @@ pub mod node;
 pub mod number;
 pub mod object;
 pub mod order_key;
+pub mod simple;
 mod skip;
 pub mod tags;
 mod term;

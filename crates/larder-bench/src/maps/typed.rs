@@ -19,7 +19,7 @@ use crate::table::{announce, Report};
 use crate::time::timed;
 use crate::time::workers::work;
 use crate::workload::{random_key, shuffled, value_of};
-use larder::typed::OrderedKey;
+use larder::typed::{Hashed, Ordered, OrderedKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use std::fmt::Debug;
@@ -372,7 +372,8 @@ fn each_pair(bench: &mut Bench<'_>) -> Outcome {
 }
 
 fn each<K: TypedKey, V: TypedValue>(bench: &mut Bench<'_>, data: &Prepared<K>) -> Outcome {
-    bench.of::<K, V, peers::Typed<K, V>>(data)?;
+    bench.of::<K, V, peers::Typed<K, V, Ordered>>(data)?;
+    bench.of::<K, V, peers::Typed<K, V, Hashed>>(data)?;
     bench.of::<K, V, peers::Locked<K, V>>(data)?;
     #[cfg(feature = "peers")]
     {

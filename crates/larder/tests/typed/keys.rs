@@ -58,6 +58,22 @@ fn check<K: Key + Debug>(a: &K, b: &K, compare: impl Fn(&K, &K) -> Ordering) {
     for (key, value) in rows {
         assert_eq!(table.get(&key).expect("a value"), Some(value), "{key:?}");
     }
+    // By hash, too. What comes back from a row is a key that finds it.
+    let hashed = Larder::new()
+        .table("keys")
+        .typed_hash::<K, u8>()
+        .expect("a table");
+    for (key, value) in [(a, 1), (b, 2)] {
+        hashed.put(key, &value).expect("inserted");
+    }
+    assert_eq!(hashed.len(), values.len(), "{a:?} {b:?}");
+    for row in hashed.iter() {
+        let (key, value) = row.expect("a row");
+        assert_eq!(hashed.get(&key).expect("a value"), Some(value), "{key:?}");
+        assert_eq!(table.get(&key).expect("a value"), Some(value), "{key:?}");
+    }
+    let found = hashed.get_many(std::slice::from_ref(b)).expect("a value");
+    assert_eq!(found, [Some(2)]);
     assert_eq!(table.get(b).expect("a value"), Some(2), "{b:?}");
 }
 
@@ -312,6 +328,14 @@ fn borrowed_keys_find_what_owned_ones_inserted() -> Result<(), Error> {
         2
     );
     assert_eq!(texts.range("a".to_owned().."b".to_owned())?.count(), 1);
+    let hashed = Larder::new().typed_hash::<String, u8>("hashed")?;
+    hashed.extend(texts.iter().collect::<Result<Vec<_>, _>>()?)?;
+    assert_eq!(hashed.get("a")?, Some(1));
+    assert_eq!(hashed.remove(long.as_str())?, Some(2));
+    assert_eq!(
+        hashed.get_many(&["", "a", "b"].map(str::to_owned))?,
+        [Some(3), Some(1), None]
+    );
     let bytes = Larder::new().table("bytes").typed::<Vec<u8>, u8>()?;
     bytes.insert(vec![0, 1], 1)?;
     assert_eq!(bytes.remove([0u8, 1].as_slice())?, Some(1));

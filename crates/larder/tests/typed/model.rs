@@ -1,6 +1,7 @@
-//! Random operations on typed tables and on a `BTreeMap`.
+//! Random operations on typed tables of both kinds and on a `BTreeMap`.
 
 use larder::prelude::*;
+use larder::typed::{Hashed, Order, Ordered};
 use larder::{Error, TimeLeft};
 use larder_testing::environment::{seed, times};
 use larder_testing::mix;
@@ -108,9 +109,112 @@ fn owned<K: Clone>(row: Option<(&K, &Value)>) -> Option<(K, Value)> {
     row.map(|(key, value)| (key.clone(), value.clone()))
 }
 
+/// What the kinds of tables do differently.
+trait Kind: Order {
+    /// Reads what depends on the order; all rows, if there is none.
+    fn compare_order<K: FromNumber>(
+        table: &Typed<K, Value, Self>,
+        model: &Model<K>,
+        chance: &mut Chance,
+        most: u64,
+    ) -> Result<(), Error>
+    where
+        Self: Sized;
+
+    /// Ranks, of tables that have any.
+    fn compare_ranks<K: FromNumber>(
+        table: &Typed<K, Value, Self>,
+        model: &Model<K>,
+        chance: &mut Chance,
+        most: u64,
+    ) -> Result<(), Error>
+    where
+        Self: Sized;
+
+    /// Removes a row at an end, if there is one.
+    fn pop<K: FromNumber>(
+        table: &Typed<K, Value, Self>,
+        model: &mut Model<K>,
+        first: bool,
+    ) -> Result<(), Error>
+    where
+        Self: Sized;
+}
+
+impl Kind for Ordered {
+    fn compare_order<K: FromNumber>(
+        table: &Typed<K, Value>,
+        model: &Model<K>,
+        chance: &mut Chance,
+        most: u64,
+    ) -> Result<(), Error> {
+        assert_eq!(table.first()?, owned(model.first_key_value()));
+        assert_eq!(table.last()?, owned(model.last_key_value()));
+        compare_range(table, model, chance, most)
+    }
+
+    fn compare_ranks<K: FromNumber>(
+        table: &Typed<K, Value>,
+        model: &Model<K>,
+        chance: &mut Chance,
+        most: u64,
+    ) -> Result<(), Error> {
+        compare_ranks(table, model, chance, most)
+    }
+
+    fn pop<K: FromNumber>(
+        table: &Typed<K, Value>,
+        model: &mut Model<K>,
+        first: bool,
+    ) -> Result<(), Error> {
+        match first {
+            true => assert_eq!(table.pop_first()?, model.pop_first()),
+            false => assert_eq!(table.pop_last()?, model.pop_last()),
+        }
+        Ok(())
+    }
+}
+
+impl Kind for Hashed {
+    fn compare_order<K: FromNumber>(
+        table: &TypedHash<K, Value>,
+        model: &Model<K>,
+        chance: &mut Chance,
+        _: u64,
+    ) -> Result<(), Error> {
+        // Each row is there once; some walks are given up on the way.
+        let rows = match chance.below(4) {
+            0 => chance.below(1 + model.len() as u64) as usize,
+            _ => usize::MAX,
+        };
+        let found: Vec<_> = table.iter().take(rows).collect::<Result<_, _>>()?;
+        assert_eq!(found.len(), rows.min(model.len()));
+        let seen: Model<K> = found.iter().cloned().collect();
+        assert_eq!(seen.len(), found.len());
+        for (key, value) in &seen {
+            assert_eq!(model.get(key), Some(value));
+        }
+        Ok(())
+    }
+
+    fn compare_ranks<K: FromNumber>(
+        table: &TypedHash<K, Value>,
+        _: &Model<K>,
+        _: &mut Chance,
+        _: u64,
+    ) -> Result<(), Error> {
+        assert_eq!(table.table().nth(1), Err(Error::Unranked));
+        Ok(())
+    }
+
+    fn pop<K: FromNumber>(_: &TypedHash<K, Value>, _: &mut Model<K>, _: bool) -> Result<(), Error> {
+        Ok(())
+    }
+}
+
 /// All that reads.
-fn compare<K: FromNumber>(
-    table: &Typed<K, Value>,
+fn compare<K: FromNumber, O: Kind>(
+    table: &Typed<K, Value, O>,
     model: &Model<K>,
     chance: &mut Chance,
     most: u64,
@@ -122,14 +226,12 @@ fn compare<K: FromNumber>(
     assert_eq!(table.contains_key(&key)?, model.contains_key(&key));
     assert_eq!(table.len(), model.len());
     assert_eq!(table.is_empty(), model.is_empty());
-    assert_eq!(table.first()?, owned(model.first_key_value()));
-    assert_eq!(table.last()?, owned(model.last_key_value()));
     let keys: Vec<K> = (0..chance.below(70))
         .map(|_| K::of(chance.below(most)))
         .collect();
     let values: Vec<_> = keys.iter().map(|key| model.get(key).cloned()).collect();
     assert_eq!(table.get_many(&keys)?, values);
-    compare_range(table, model, chance, most)
+    O::compare_order(table, model, chance, most)
 }
 
 fn compare_ranks<K: FromNumber>(
@@ -156,8 +258,8 @@ fn compare_ranks<K: FromNumber>(
 }
 
 /// One write, whose answer is the model's.
-fn write<K: FromNumber>(
-    table: &Typed<K, Value>,
+fn write<K: FromNumber, O: Kind>(
+    table: &Typed<K, Value, O>,
     model: &mut Model<K>,
     chance: &mut Chance,
     most: u64,
@@ -180,8 +282,8 @@ fn write<K: FromNumber>(
             table.extend(rows.clone())?;
             model.extend(rows);
         }
-        11 => assert_eq!(table.pop_first()?, model.pop_first()),
-        12 => assert_eq!(table.pop_last()?, model.pop_last()),
+        11 => O::pop(table, model, true)?,
+        12 => O::pop(table, model, false)?,
         13 | 14 => {
             let change = |old: Option<Value>| match old {
                 Some((n, _)) if n % 3 == 0 => None,
@@ -249,8 +351,8 @@ fn write<K: FromNumber>(
 }
 
 /// Writes and reads, with snapshots that stay what they were, and transactions.
-fn run<K: FromNumber>(
-    make: impl Fn(&Larder) -> Result<Typed<K, Value>, Error>,
+fn run<K: FromNumber, O: Kind>(
+    make: impl Fn(&Larder) -> Result<Typed<K, Value, O>, Error>,
     ranked: bool,
 ) -> Result<(), Error> {
     let larder = Larder::new();
@@ -262,7 +364,7 @@ fn run<K: FromNumber>(
         write(&table, &mut model, &mut chance, MOST)?;
         compare(&table, &model, &mut chance, MOST)?;
         if ranked {
-            compare_ranks(&table, &model, &mut chance, MOST)?;
+            O::compare_ranks(&table, &model, &mut chance, MOST)?;
         }
         if step % 50 == 0 {
             snapshots.push((table.snapshot()?, model.clone()));
@@ -305,45 +407,46 @@ fn run<K: FromNumber>(
 
 #[test]
 fn integers() -> Result<(), Error> {
-    run::<u64>(|larder| larder.typed("integers"), true)
+    run::<u64, _>(|larder| larder.typed("integers"), true)?;
+    run::<u64, _>(|larder| larder.typed_hash("hashed integers"), true)
 }
 
 #[test]
 fn texts() -> Result<(), Error> {
-    run::<String>(|larder| larder.typed("texts"), true)
+    run::<String, _>(|larder| larder.typed("texts"), true)?;
+    run::<String, _>(|larder| larder.typed_hash("hashed texts"), true)
 }
 
 #[test]
 fn tuples() -> Result<(), Error> {
     // Keys of these are not in the order of their numbers.
-    run::<(Option<i16>, bool, Vec<u8>)>(|larder| larder.typed("tuples"), true)
+    type Tuple = (Option<i16>, bool, Vec<u8>);
+    run::<Tuple, _>(|larder| larder.typed("tuples"), true)?;
+    run::<Tuple, _>(|larder| larder.typed_hash("hashed tuples"), true)
 }
 
 #[test]
 fn compressed() -> Result<(), Error> {
-    run::<u64>(
-        |larder| larder.table("compressed").compressed().typed(),
-        true,
-    )
+    let table = |larder: &Larder| larder.table("compressed").compressed();
+    run::<u64, _>(|larder| table(larder).typed(), true)?;
+    run::<u64, _>(|larder| table(larder).typed_hash(), true)
 }
 
 #[test]
 fn bounded() -> Result<(), Error> {
     let hour = Duration::from_secs(3600);
-    run::<String>(
-        |larder| larder.table("bounded").ttl(hour).max_size(1 << 20).typed(),
-        false,
-    )
+    let table = |larder: &Larder| larder.table("bounded").ttl(hour).max_size(1 << 20);
+    run::<String, _>(|larder| table(larder).typed(), false)?;
+    run::<String, _>(|larder| table(larder).typed_hash(), false)
 }
 
 #[test]
 fn with_an_index() -> Result<(), Error> {
     use larder::api::Index;
     let first = || Index::expression("number", "{element, 1, {element, 2, '$_'}}");
-    run::<u64>(
-        |larder| larder.table("indexed").index(first()).typed(),
-        true,
-    )
+    let table = |larder: &Larder| larder.table("indexed").index(first());
+    run::<u64, _>(|larder| table(larder).typed(), true)?;
+    run::<u64, _>(|larder| table(larder).typed_hash(), true)
 }
 
 /// What bounds do to typed rows.

@@ -1,7 +1,8 @@
 //! Typed tables in the hands of several threads.
 
-use larder::api::{Event, FeedOptions, Index};
+use larder::api::{Builder, Event, FeedOptions, Index};
 use larder::prelude::*;
+use larder::typed::Order;
 use larder::Error;
 use larder_testing::environment::times;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,12 +14,17 @@ const THREADS: u64 = 4;
 /// No update is lost: of values in their rows, and of values outside of them.
 #[test]
 fn counters_lose_nothing() -> Result<(), Error> {
-    let table = Larder::new().typed::<u64, (u64, String)>("counters")?;
+    let larder = Larder::new();
+    count_up(&larder.typed("counters")?)?;
+    count_up(&larder.typed_hash("hashed counters")?)
+}
+
+fn count_up<O: Order>(table: &Typed<u64, (u64, String), O>) -> Result<(), Error> {
     let rounds = times(3_000) as u64;
     let pad = |n: u64| "x".repeat(if n.is_multiple_of(3) { 200 } else { 3 });
     thread::scope(|scope| {
         for thread in 0..THREADS {
-            let (table, pad) = (&table, &pad);
+            let pad = &pad;
             scope.spawn(move || {
                 for i in 0..rounds {
                     let key = (i + thread) % 3;
@@ -59,6 +65,13 @@ fn counters_lose_nothing() -> Result<(), Error> {
 /// update is lost, whatever follows the table: an index, a feed, bounds.
 #[test]
 fn counters_lose_nothing_whatever_follows_them() -> Result<(), Error> {
+    count_up_beside_others(Builder::typed)?;
+    count_up_beside_others(Builder::typed_hash)
+}
+
+fn count_up_beside_others<O: Order>(
+    make: fn(Builder) -> Result<Typed<u64, u64, O>, Error>,
+) -> Result<(), Error> {
     const COUNTERS: u64 = 4;
     let larder = Larder::new();
     let hour = Duration::from_secs(3600);
@@ -72,7 +85,7 @@ fn counters_lose_nothing_whatever_follows_them() -> Result<(), Error> {
             .index(Index::element("value", 2)),
     ];
     for (number, builder) in tables.into_iter().enumerate() {
-        let table = builder.typed::<u64, u64>()?;
+        let table = make(builder)?;
         let rounds = times(1_500) as u64;
         // Enough for all events.
         let feeds = FeedOptions {

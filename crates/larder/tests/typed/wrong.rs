@@ -83,7 +83,7 @@ fn equal_terms_are_one_key() -> Result<(), Error> {
 }
 
 #[test]
-fn only_ordered_sets_with_the_key_in_front() -> Result<(), Error> {
+fn only_tables_of_its_kind_with_the_key_in_front() -> Result<(), Error> {
     let larder = Larder::new();
     let bag = larder.table("bag").bag();
     assert_eq!(bag.typed::<u8, u8>().err(), Some(Error::TableType));
@@ -92,6 +92,17 @@ fn only_ordered_sets_with_the_key_in_front() -> Result<(), Error> {
     let set = larder.table("set").named().create()?;
     assert_eq!(set.typed::<u8, u8>().err(), Some(Error::TableType));
     assert_eq!(larder.typed::<u8, u8>("set").err(), Some(Error::TableType));
+    // A table by hash is a set.
+    let hashed = larder.typed_hash::<u8, u8>("set")?;
+    assert_eq!(hashed.insert(1, 2)?, None);
+    assert_eq!(set.lookup(&term!(1))?, [term!({1, 2})]);
+    assert!(hashed.on(&set).is_ok());
+    let ordered = larder.table("ordered").ordered_set();
+    assert_eq!(ordered.typed_hash::<u8, u8>().err(), Some(Error::TableType));
+    let ordered = larder.typed::<u8, u8>("ordered")?;
+    assert_eq!(hashed.on(ordered.table()).err(), Some(Error::TableType));
+    let second = larder.table("second").keypos(2);
+    assert_eq!(second.typed_hash::<u8, u8>().err(), Some(Error::TableType));
     let name = "n".repeat(256);
     assert!(matches!(
         larder.typed::<u8, u8>(&name),
@@ -115,7 +126,15 @@ fn a_dropped_table_says_so() -> Result<(), Error> {
     assert_eq!(rows.next(), Some(Err(Error::NoTable)));
     assert_eq!(rows.next(), None);
     // The name is free.
-    assert!(larder.typed::<u8, u8>("gone")?.is_empty());
+    let table = larder.typed_hash::<u8, u8>("gone")?;
+    assert!(table.is_empty());
+    table.insert(1, 1)?;
+    let mut rows = table.iter();
+    table.table().drop_table()?;
+    for rows in [&mut rows, &mut table.iter()] {
+        assert_eq!(rows.next(), Some(Err(Error::NoTable)));
+        assert_eq!(rows.next(), None);
+    }
     Ok(())
 }
 
@@ -161,6 +180,12 @@ fn tables_go_from_thread_to_thread() -> Result<(), Error> {
     });
     let rows: Result<Vec<_>, _> = take.recv().expect("given").collect();
     assert_eq!(rows?, [(1, 1)]);
+    let hashed = Larder::new().typed_hash::<u8, u64>("hashed")?;
+    is_shared(&hashed);
+    hashed.insert(1, 1)?;
+    let rows = hashed.iter();
+    let rows = std::thread::spawn(|| rows.collect::<Result<Vec<_>, _>>());
+    assert_eq!(rows.join().expect("no panic")?, [(1, 1)]);
     Ok(())
 }
 

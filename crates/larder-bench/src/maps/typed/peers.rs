@@ -3,21 +3,77 @@
 use super::{TypedKey, TypedMap, TypedValue, RANGE};
 use crate::maps::peers::larder::Index;
 use larder::api::Larder;
+use larder::typed::{Hashed, Order, Ordered, TypedHash};
 use larder_index::pin;
 use parking_lot::RwLock;
 use std::collections::BTreeMap;
 
 /// A typed table.
-pub struct Typed<K, V>(larder::typed::Typed<K, V>);
+pub struct Typed<K, V, O>(larder::typed::Typed<K, V, O>);
 
 /// What a table of these types never answers here.
 const FINE: &str = "rows of the table's types";
 
-impl<K: TypedKey, V: TypedValue> TypedMap<K, V> for Typed<K, V> {
+/// A kind of typed tables.
+pub trait Kind: Order {
+    /// What reports call it.
+    const NAME: &'static str;
+    /// An empty table.
+    fn empty<K: TypedKey, V: TypedValue>() -> larder::typed::Typed<K, V, Self>
+    where
+        Self: Sized;
+    /// Visits up to [`RANGE`] rows from a key on, in order; false if there is no order.
+    fn range<K: TypedKey, V: TypedValue>(
+        table: &larder::typed::Typed<K, V, Self>,
+        from: &K,
+        visit: impl FnMut(&K, &V),
+    ) -> bool
+    where
+        Self: Sized;
+}
+
+impl Kind for Ordered {
     const NAME: &'static str = "larder typed";
 
+    fn empty<K: TypedKey, V: TypedValue>() -> larder::typed::Typed<K, V> {
+        Larder::new().table("typed").typed().expect(FINE)
+    }
+
+    fn range<K: TypedKey, V: TypedValue>(
+        table: &larder::typed::Typed<K, V>,
+        from: &K,
+        mut visit: impl FnMut(&K, &V),
+    ) -> bool {
+        // The range has no end. The iterator stops after the rows that are wanted.
+        for row in table.range(from.clone()..).expect(FINE).take(RANGE) {
+            let (key, value) = row.expect(FINE);
+            visit(&key, &value);
+        }
+        true
+    }
+}
+
+impl Kind for Hashed {
+    const NAME: &'static str = "larder typed_hash";
+
+    fn empty<K: TypedKey, V: TypedValue>() -> TypedHash<K, V> {
+        Larder::new().table("typed").typed_hash().expect(FINE)
+    }
+
+    fn range<K: TypedKey, V: TypedValue>(
+        _: &TypedHash<K, V>,
+        _: &K,
+        _: impl FnMut(&K, &V),
+    ) -> bool {
+        false
+    }
+}
+
+impl<K: TypedKey, V: TypedValue, O: Kind> TypedMap<K, V> for Typed<K, V, O> {
+    const NAME: &'static str = O::NAME;
+
     fn empty() -> Self {
-        Typed(Larder::new().table("typed").typed().expect(FINE))
+        Typed(O::empty())
     }
 
     fn insert(&self, key: K, value: V) {
@@ -43,13 +99,8 @@ impl<K: TypedKey, V: TypedValue> TypedMap<K, V> for Typed<K, V> {
         counted.expect(FINE);
     }
 
-    fn range(&self, from: &K, mut visit: impl FnMut(&K, &V)) -> bool {
-        // The range has no end. The iterator stops after the rows that are wanted.
-        for row in self.0.range(from.clone()..).expect(FINE).take(RANGE) {
-            let (key, value) = row.expect(FINE);
-            visit(&key, &value);
-        }
-        true
+    fn range(&self, from: &K, visit: impl FnMut(&K, &V)) -> bool {
+        O::range(&self.0, from, visit)
     }
 
     fn each(&self, mut visit: impl FnMut(&K, &V)) {

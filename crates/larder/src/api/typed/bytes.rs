@@ -4,17 +4,19 @@
 //! and is decoded from that. Any other key is first written as a term, and the term as an order
 //! key. Both take one pass over a few bytes.
 
-use super::key::{bad_key, EncodeKey, Leaf};
+use super::key::{bad_key, EncodeKey};
+use super::layout::{Layout, Ordered};
 use super::ser;
 use crate::error::Error;
+use crate::keys;
 use crate::raw;
 use crate::table::Table;
-use larder_term::object::{ObjectBuf, ObjectEncoder};
+use larder_term::object::{KeyForm, ObjectBuf, ObjectEncoder};
 use larder_term::{order_key, Encoder, Mode};
 use serde::Serialize;
 use std::cell::Cell;
 
-/// The longest index key that is written on the stack.
+/// The length of most order keys, at most.
 const SHORT_KEY: usize = 96;
 
 /// Larger buffers are dropped.
@@ -46,51 +48,29 @@ fn with_buffers<R>(f: impl FnOnce(&mut Buffers) -> R) -> R {
     result
 }
 
-/// Calls `f` with the index key of an ordered_set for a key.
+/// Calls `f` with the index key of a key, in the form of a table of kind `O`.
 ///
 /// # Errors
 /// `WrongType` for an invalid key.
 #[inline]
-pub(super) fn with_key<K: EncodeKey + ?Sized, R>(
+pub(super) fn with_key<O: Layout, K: EncodeKey + ?Sized, R>(
+    form: KeyForm,
     key: &K,
     f: impl FnOnce(&[u8]) -> R,
 ) -> Result<R, Error> {
     // Most keys are integers or short binaries, and become index keys on the stack.
-    with_leaf(key, |leaf| match leaf {
-        Some(leaf) => Ok(f(leaf)),
+    O::with_index_key(key.leaf(), |simple| match simple {
+        Some(simple) => Ok(f(simple)),
         None => with_buffers(|Buffers { term, key: out, .. }| {
-            push_key(key, term, out)?;
+            push_key(form, key, term, out)?;
             Ok(f(out))
         }),
     })
 }
 
-/// Calls `f` with the index key of an ordered_set for a key that is an integer or a short binary,
-/// and with `None` for any other key. The key comes back from this index key.
-#[inline(always)]
-fn with_leaf<K: EncodeKey + ?Sized, R>(key: &K, f: impl FnOnce(Option<&[u8]>) -> R) -> R {
-    // The forms below are written without a term in between.
-    match key.leaf() {
-        Leaf::Int(n) => {
-            if let Some((first, rest, used)) = order_key::of_int(n) {
-                let [a, b, c, d, e, g, h, i] = rest;
-                return f(Some(&[first, a, b, c, d, e, g, h, i][..1 + used]));
-            }
-        }
-        Leaf::Large(n) => return f(Some(&order_key::of_large(n))),
-        Leaf::Binary(bytes) => {
-            let mut short = [0u8; SHORT_KEY];
-            if let Some(used) = order_key::encode_binary(bytes, &mut short) {
-                return f(Some(&short[..used]));
-            }
-        }
-        Leaf::Other => {}
-    }
-    f(None)
-}
-
-/// Writes the index key of an ordered_set for any key, by way of its term.
+/// Writes the index key of any key, by way of its term.
 fn push_key<K: EncodeKey + ?Sized>(
+    form: KeyForm,
     key: &K,
     term: &mut Vec<u8>,
     out: &mut Vec<u8>,
@@ -104,16 +84,17 @@ fn push_key<K: EncodeKey + ?Sized>(
         return Err(bad_key("its EncodeKey wrote no whole term, or several"));
     }
     let term = raw::stored(term);
-    // Most order keys are short. A longer one is written by the general encoder.
     out.clear();
-    out.resize(SHORT_KEY, 0);
-    match order_key::encode_flat(term, &mut out[..]) {
-        Some((used, _)) => out.truncate(used),
-        None => {
-            out.clear();
-            order_key::encode(term, out);
+    if form == KeyForm::Ordered {
+        // Most order keys are short. A longer one is written by the general encoder.
+        out.resize(SHORT_KEY, 0);
+        if let Some((used, _)) = order_key::encode_flat(term, &mut out[..]) {
+            out.truncate(used);
+            return Ok(());
         }
+        out.clear();
     }
+    keys::encode(form, term, out);
     Ok(())
 }
 
@@ -122,7 +103,7 @@ fn push_key<K: EncodeKey + ?Sized>(
 /// # Errors
 /// `WrongType` for an invalid key.
 pub(super) fn index_key<K: EncodeKey + ?Sized>(key: &K) -> Result<Vec<u8>, Error> {
-    with_key(key, <[u8]>::to_vec)
+    with_key::<Ordered, _, _>(KeyForm::Ordered, key, <[u8]>::to_vec)
 }
 
 /// Calls `f` with the row of a key and a value as an object of a table.
@@ -130,14 +111,14 @@ pub(super) fn index_key<K: EncodeKey + ?Sized>(key: &K) -> Result<Vec<u8>, Error
 /// # Errors
 /// `WrongType` for an invalid key, and for values that serde can't convert to terms.
 #[inline]
-pub(super) fn with_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized, R>(
+pub(super) fn with_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Sized, R>(
     table: &Table,
     key: &K,
     value: &V,
     f: impl FnOnce(&ObjectBuf) -> R,
 ) -> Result<R, Error> {
     with_buffers(|Buffers { object, .. }| {
-        write_object(table, key, value, object)?;
+        write_object::<O, _, _>(table, key, value, object)?;
         Ok(f(object))
     })
 }
@@ -147,7 +128,7 @@ pub(super) fn with_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized, R>(
 /// # Errors
 /// Those of `with_object`.
 #[inline]
-pub(super) fn write_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
+pub(super) fn write_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
     table: &Table,
     key: &K,
     value: &V,
@@ -156,13 +137,17 @@ pub(super) fn write_object<K: EncodeKey + ?Sized, V: Serialize + ?Sized>(
     let (form, compressed) = (table.key_form(), table.compressed());
     // A row that is not finished leaves an empty buffer.
     let mut enc = ObjectEncoder::new(object, 2, 1, form, compressed);
-    with_leaf(key, |leaf| match leaf {
-        Some(leaf) => {
-            enc.order_key(leaf);
-            Ok(())
-        }
-        None => enc.key(|e| key.encode_key(e)),
-    })?;
+    if form == KeyForm::Ordered {
+        Ordered::with_index_key(key.leaf(), |simple| match simple {
+            Some(simple) => {
+                enc.order_key(simple);
+                Ok(())
+            }
+            None => enc.key(|e| key.encode_key(e)),
+        })?;
+    } else {
+        enc.key(|e| key.encode_key(e))?;
+    }
     // An `order_key` was pushed, or a whole key. The value is the only other element.
     enc.element(|e| ser::write(value, e))?;
     match enc.finish() {

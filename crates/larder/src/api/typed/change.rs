@@ -1,6 +1,7 @@
 //! Changes that depend on the present value: compute, compare_exchange, pop, retain.
 
 use super::key::{EncodeKey, OrderedKey};
+use super::order::Order;
 use super::{bytes, row, Typed};
 use crate::error::Error;
 use crate::local::with_local;
@@ -19,7 +20,7 @@ pub(super) enum Next<'n, V> {
     Remove,
 }
 
-impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
+impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
     /// Calls `f` with the value under a key, if there is one. `then` turns the result into a
     /// change. Repeats both if another thread changes the value meanwhile.
     pub(super) fn change<Q: EncodeKey + ?Sized>(
@@ -44,7 +45,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
                             Next::Keep => Decision::Keep,
                             Next::Remove => Decision::Remove,
                             Next::Put(value) => {
-                                bytes::write_object(table, key, value, object)?;
+                                bytes::write_object::<O, _, _>(table, key, value, object)?;
                                 Decision::Put
                             }
                         };
@@ -145,6 +146,45 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Ok(answer)
     }
 
+    /// Removes the rows for which `f` returns `false`. Returns their number. Each row is checked
+    /// and removed atomically: if another thread changes it in between, `f` is called again.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let stock = Larder::new().typed::<String, u32>("stock")?;
+    /// stock.extend([("pear".into(), 0), ("plum".into(), 20)])?;
+    /// assert_eq!(stock.retain(|_, n| *n > 0)?, 1);
+    /// assert_eq!(stock.len(), 1);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `iter`, and `ReadOnly`. Rows that were removed before the error stay removed.
+    ///
+    /// # Consistency
+    /// That of `iter`: `f` may be called for rows that other threads insert meanwhile, or not.
+    pub fn retain(&self, mut f: impl FnMut(&K, &V) -> bool) -> Result<usize, Error> {
+        let mut gone = 0;
+        for row in self.iter() {
+            let (key, value) = row?;
+            if f(&key, &value) {
+                continue;
+            }
+            let mut goes = false;
+            self.change(&key, |old, then| {
+                // Usually the row hasn't changed, so `f` needn't be called again.
+                goes = old.is_some_and(|value| !f(&key, &value));
+                then(if goes { Next::Remove } else { Next::Keep })
+            })?;
+            gone += usize::from(goes);
+        }
+        Ok(gone)
+    }
+}
+
+impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// Removes the first row, and returns it. Concurrent calls get different rows.
     ///
     /// ```
@@ -194,42 +234,5 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
             }
         }
         Ok(None)
-    }
-
-    /// Removes the rows for which `f` returns `false`. Returns their number. Each row is checked
-    /// and removed atomically: if another thread changes it in between, `f` is called again.
-    ///
-    /// ```
-    /// use larder::prelude::*;
-    ///
-    /// # fn main() -> Result<(), larder::Error> {
-    /// let stock = Larder::new().typed::<String, u32>("stock")?;
-    /// stock.extend([("pear".into(), 0), ("plum".into(), 20)])?;
-    /// assert_eq!(stock.retain(|_, n| *n > 0)?, 1);
-    /// assert_eq!(stock.len(), 1);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Those of `iter`, and `ReadOnly`. Rows that were removed before the error stay removed.
-    ///
-    /// # Consistency
-    /// That of `range`: `f` may be called for rows that other threads insert meanwhile, or not.
-    pub fn retain(&self, mut f: impl FnMut(&K, &V) -> bool) -> Result<usize, Error> {
-        let mut gone = 0;
-        for row in self.iter() {
-            let (key, value) = row?;
-            if f(&key, &value) {
-                continue;
-            }
-            let mut goes = false;
-            self.change(&key, |old, then| {
-                // Usually the row hasn't changed, so `f` needn't be called again.
-                goes = old.is_some_and(|value| !f(&key, &value));
-                then(if goes { Next::Remove } else { Next::Keep })
-            })?;
-            gone += usize::from(goes);
-        }
-        Ok(gone)
     }
 }

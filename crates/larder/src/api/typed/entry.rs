@@ -2,6 +2,8 @@
 
 use super::change::Next;
 use super::key::OrderedKey;
+use super::layout::Ordered;
+use super::order::Order;
 use super::Typed;
 use crate::error::Error;
 use serde::de::DeserializeOwned;
@@ -9,13 +11,13 @@ use serde::Serialize;
 
 /// The place of a key in a table, empty or not: [`Typed::entry`]. It holds no lock. The changes
 /// that are requested take effect at one instant, when the entry is consumed.
-pub struct Entry<'t, K, V, F = fn(&mut V)> {
-    table: &'t Typed<K, V>,
+pub struct Entry<'t, K, V, O = Ordered, F = fn(&mut V)> {
+    table: &'t Typed<K, V, O>,
     key: K,
     modify: Option<F>,
 }
 
-impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
+impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
     /// Returns the place of a key, to insert or change its value.
     ///
     /// ```
@@ -28,7 +30,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// assert_eq!(hits.get("/")?, Some(1));
     /// # Ok(()) }
     /// ```
-    pub fn entry(&self, key: K) -> Entry<'_, K, V> {
+    pub fn entry(&self, key: K) -> Entry<'_, K, V, O> {
         Entry {
             table: self,
             key,
@@ -37,7 +39,13 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     }
 }
 
-impl<'t, K: OrderedKey, V: Serialize + DeserializeOwned, F: FnMut(&mut V)> Entry<'t, K, V, F> {
+impl<'t, K, V, O, F> Entry<'t, K, V, O, F>
+where
+    K: OrderedKey,
+    V: Serialize + DeserializeOwned,
+    O: Order,
+    F: FnMut(&mut V),
+{
     /// The key.
     pub fn key(&self) -> &K {
         &self.key
@@ -45,7 +53,7 @@ impl<'t, K: OrderedKey, V: Serialize + DeserializeOwned, F: FnMut(&mut V)> Entry
 
     /// If there is a value when the entry is consumed, changes it by `f`. `f` is called again if
     /// another thread changes the value meanwhile.
-    pub fn and_modify<G: FnMut(&mut V)>(self, mut f: G) -> Entry<'t, K, V, impl FnMut(&mut V)> {
+    pub fn and_modify<G: FnMut(&mut V)>(self, mut f: G) -> Entry<'t, K, V, O, impl FnMut(&mut V)> {
         let Entry {
             table,
             key,

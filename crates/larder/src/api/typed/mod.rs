@@ -35,6 +35,32 @@
 //! returns the table. [`Table::typed`] makes a typed view of any ordered_set, including snapshots
 //! and the views of transactions.
 //!
+//! # Tables by hash
+//!
+//! A [`TypedHash`] is a set of such rows. It has all operations that need no order, and they take
+//! less time. Ranges, ranks, the first and the last row exist only for ordered tables: for others
+//! they don't compile.
+//!
+//! ```
+//! use larder::prelude::*;
+//!
+//! # fn main() -> Result<(), larder::Error> {
+//! let hits = Larder::new().typed_hash::<String, u64>("hits")?;
+//! for page in ["/", "/help", "/"] {
+//!     hits.compute(page, |n| Some(n.unwrap_or(0) + 1))?;
+//! }
+//! assert_eq!(hits.get("/")?, Some(2));
+//! # Ok(()) }
+//! ```
+//!
+//! ```compile_fail,E0599
+//! # use larder::prelude::*;
+//! # fn main() -> Result<(), larder::Error> {
+//! let hits = Larder::new().typed_hash::<String, u64>("hits")?;
+//! hits.first()?;
+//! # Ok(()) }
+//! ```
+//!
 //! # Values as terms
 //!
 //! | value | term |
@@ -85,8 +111,11 @@ mod bytes;
 mod change;
 mod de;
 mod entry;
+mod iter;
 mod key;
+mod layout;
 mod open;
+mod order;
 mod plain;
 mod range;
 mod row;
@@ -113,38 +142,44 @@ use std::ops::RangeBounds;
 use std::time::Duration;
 
 pub use entry::Entry;
+pub use iter::Iter;
 #[doc(hidden)]
 pub use key::Leaf;
 pub use key::{bad_key, EncodeKey, OrderedKey};
+pub use layout::{Hashed, Ordered};
+pub use order::Order;
 pub use range::Range;
-pub use row::View;
+pub use row::{Row, View};
 pub use snapshot::TypedSnapshot;
 
 pub use larder_derive::OrderedKey;
 /// The encoder and the reader of an [`OrderedKey`].
 pub use larder_term::{Encoder, TermRef};
 
-/// A table of keys `K` and values `V`, in the order of the keys. Clones are handles of the same
-/// table. Any number of threads may use them. See the [module](self).
-pub struct Typed<K, V> {
+/// A table of keys `K` and values `V`, in the order of the keys, or by hash ([`TypedHash`]). Clones
+/// are handles of the same table. Any number of threads may use them. See the [module](self).
+pub struct Typed<K, V, O = Ordered> {
     table: Table,
-    types: PhantomData<fn() -> (K, V)>,
+    types: PhantomData<fn() -> (K, V, O)>,
 }
 
-impl<K, V> Clone for Typed<K, V> {
+/// A typed table by hash. It has the operations of [`Typed`] that need no order.
+pub type TypedHash<K, V> = Typed<K, V, Hashed>;
+
+impl<K, V, O> Clone for Typed<K, V, O> {
     fn clone(&self) -> Self {
         Self::of(self.table.clone())
     }
 }
 
-impl<K, V> fmt::Debug for Typed<K, V> {
+impl<K, V, O> fmt::Debug for Typed<K, V, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.table.fmt(f)
     }
 }
 
-impl<K, V> Typed<K, V> {
-    /// Makes a typed view of a table that is an ordered_set with the key in front.
+impl<K, V, O> Typed<K, V, O> {
+    /// Makes a typed view of a table of kind `O` with the key in front.
     fn of(table: Table) -> Self {
         let types = PhantomData;
         Typed { table, types }
@@ -186,7 +221,7 @@ impl<K, V> Typed<K, V> {
     }
 }
 
-impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
+impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
     /// Runs an operation with an index key. If a list insert is in the way, waits for it and
     /// retries.
     #[inline]
@@ -195,7 +230,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         key: &Q,
         mut f: impl FnMut(&[u8]) -> Result<R, Error>,
     ) -> Result<R, Error> {
-        bytes::with_key(key, |key| self.table.patiently(|| f(key)))?
+        let form = self.table.engine_table().key_form();
+        bytes::with_key::<O, _, _>(form, key, |key| self.table.patiently(|| f(key)))?
     }
 
     /// Returns the value under a key.
@@ -215,7 +251,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
     /// `WrongType`, `NoTable`.
     ///
     /// # Complexity
-    /// O(log n), and linear in the size of the value. Takes no lock.
+    /// O(log n), by hash O(1), and linear in the size of the value. Takes no lock.
     #[inline]
     pub fn get<Q>(&self, key: &Q) -> Result<Option<V>, Error>
     where
@@ -293,11 +329,11 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Q: EncodeKey,
     {
         // All keys are encoded first, so that the engine can prefetch for all of them.
+        let (table, me) = (self.table.engine_table(), self.table.me());
         let mut list = KeyList::new();
         for key in keys {
-            bytes::with_key(key, |key| list.push(key))?;
+            bytes::with_key::<O, _, _>(table.key_form(), key, |key| list.push(key))?;
         }
-        let (table, me) = (self.table.engine_table(), self.table.me());
         let (mut found, mut wrong) = (Vec::with_capacity(keys.len()), None);
         self.table.patiently(|| {
             // An attempt that a list batch has interrupted begins anew.
@@ -332,85 +368,35 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         self.at(key, |key| table.member(me, key))
     }
 
-    /// Returns the first row.
+    /// Returns an iterator over all rows: of an ordered table in order and from either end, as
+    /// [`range`](Typed::range), of a table by hash in no order. Rows that other threads insert or
+    /// delete meanwhile may be returned or not. A row that doesn't change is returned once. In a
+    /// [snapshot](Self::snapshot) and in a transaction the rows are those of one instant.
     ///
     /// ```
     /// use larder::prelude::*;
     ///
     /// # fn main() -> Result<(), larder::Error> {
-    /// let queue = Larder::new().typed::<(u8, u64), String>("queue")?;
-    /// assert_eq!(queue.first()?, None);
-    /// queue.insert((2, 1), "later".into())?;
-    /// queue.insert((1, 2), "soon".into())?;
-    /// assert_eq!(queue.first()?, Some(((1, 2), "soon".into())));
-    /// assert_eq!(queue.last()?, Some(((2, 1), "later".into())));
+    /// let larder = Larder::new();
+    /// let squares = larder.typed::<u32, u32>("squares")?;
+    /// squares.extend((1..=3).map(|n| (n, n * n)))?;
+    /// assert_eq!(squares.iter().next_back().transpose()?, Some((3, 9)));
+    ///
+    /// let cubes = larder.typed_hash::<u32, u32>("cubes")?;
+    /// cubes.extend((1..=3).map(|n| (n, n * n * n)))?;
+    /// let mut rows = cubes.iter().collect::<Result<Vec<_>, _>>()?;
+    /// rows.sort();
+    /// assert_eq!(rows, [(1, 1), (2, 8), (3, 27)]);
     /// # Ok(()) }
     /// ```
     ///
     /// # Errors
-    /// `WrongType`, `NoTable`.
-    pub fn first(&self) -> Result<Option<(K, V)>, Error> {
-        self.edge(Direction::Forward)
-    }
-
-    /// Returns the last row. See `first`.
-    ///
-    /// # Errors
-    /// Those of `first`.
-    pub fn last(&self) -> Result<Option<(K, V)>, Error> {
-        self.edge(Direction::Backward)
-    }
-
-    fn edge(&self, direction: Direction) -> Result<Option<(K, V)>, Error> {
-        let (table, me) = (self.table.engine_table(), self.table.me());
-        let mut found = Ok(None);
-        // The first row from this end. A list that is being inserted delays it.
-        self.table.patiently(|| {
-            with_local(|local| {
-                table.step_to_objects(local, me, None, direction, |stored| {
-                    found = row::row(stored).map(Some);
-                })
-            })
-        })?;
-        found
-    }
-
-    /// Returns an iterator over the rows of a range of keys, in order, from either end. Rows that
-    /// other threads insert or delete meanwhile may be returned or not. A row that doesn't change
-    /// is returned once. In a [snapshot](Self::snapshot) and in a transaction the rows are those of
-    /// one instant.
-    ///
-    /// ```
-    /// use larder::prelude::*;
-    ///
-    /// # fn main() -> Result<(), larder::Error> {
-    /// let prices = Larder::new().typed::<u32, f64>("prices")?;
-    /// prices.extend((1..=9).map(|n| (n, f64::from(n) / 10.0)))?;
-    /// let keys: Result<Vec<_>, _> = prices.range(3..6)?.map(|row| row.map(|(k, _)| k)).collect();
-    /// assert_eq!(keys?, [3, 4, 5]);
-    /// assert_eq!(prices.range(..5)?.next_back().transpose()?, Some((4, 0.4)));
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// `WrongType` for a bound that is an invalid key. Each row may be an error: `WrongType`, or
-    /// `NoTable`. An error ends the iteration.
+    /// Each row may be an error: `WrongType`, or `NoTable`. An error ends the iteration.
     ///
     /// # Complexity
-    /// Rows are read in pages, which are small at first: O(log n) for each page, and O(1) for each
-    /// row.
-    pub fn range<Q, R>(&self, range: R) -> Result<Range<K, V>, Error>
-    where
-        K: Borrow<Q>,
-        Q: EncodeKey + ?Sized,
-        R: RangeBounds<Q>,
-    {
-        Range::new(&self.table, &range)
-    }
-
-    /// Returns an iterator over all rows. See `range`.
-    pub fn iter(&self) -> Range<K, V> {
-        Range::all(&self.table)
+    /// Rows are read in pages, which are small at first: O(1) for each row.
+    pub fn iter(&self) -> O::Iter<K, V> {
+        O::all(&self.table)
     }
 
     /// Inserts a row, and returns the previous value under its key. Atomic.
@@ -434,7 +420,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         // The previous value is decoded inside the call, while its bytes are valid. An error is
         // reported after the row was replaced.
         let mut old = Ok(None);
-        bytes::with_object(table, &key, &value, |object| {
+        bytes::with_object::<O, _, _, _>(table, &key, &value, |object| {
             self.table.patiently(|| {
                 with_local(|local| {
                     table.exchange_in(local, me, object.borrow(), |stored| {
@@ -467,7 +453,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Q: EncodeKey + ?Sized,
     {
         let (table, me) = (self.table.engine_table(), self.table.me());
-        bytes::with_object(table, key, value, |object| {
+        bytes::with_object::<O, _, _, _>(table, key, value, |object| {
             self.table.patiently(|| table.insert(me, object))
         })?
     }
@@ -495,7 +481,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         Q: EncodeKey + ?Sized,
     {
         let (table, me) = (self.table.engine_table(), self.table.me());
-        bytes::with_object(table, key, value, |object| {
+        bytes::with_object::<O, _, _, _>(table, key, value, |object| {
             self.table
                 .patiently(|| table.insert_with(me, object, super::bounds::ms(ttl)))
         })?
@@ -549,7 +535,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         let table = self.table.engine_table();
         let (mut list, mut object) = (ObjectList::new(), ObjectBuf::new());
         for (key, value) in rows {
-            bytes::write_object(table, &key, &value, &mut object)?;
+            bytes::write_object::<O, _, _>(table, &key, &value, &mut object)?;
             list.push(&object);
         }
         let mut job = table.begin_insert(self.table.me(), list, false)?;
@@ -589,6 +575,109 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
             })
         })?;
         old
+    }
+
+    /// Converts a row, as a term, to its key and value. [`Table::subscribe`], `select` and others
+    /// return rows as terms.
+    ///
+    /// ```
+    /// use larder::api::Event;
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let ages = Larder::new().typed::<String, u8>("ages")?;
+    /// let mut feed = ages.table().subscribe()?;
+    /// ages.insert("Ann".into(), 34)?;
+    /// let Some(Event::Insert(row)) = feed.recv().and_then(|mut commit| commit.events.pop()) else {
+    ///     panic!("an insert");
+    /// };
+    /// assert_eq!(ages.read(&row)?, ("Ann".into(), 34));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType`.
+    pub fn read(&self, row: &Term) -> Result<(K, V), Error> {
+        row::of_term(row.as_ref())
+    }
+}
+
+/// What needs an order.
+impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
+    /// Returns the first row.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let queue = Larder::new().typed::<(u8, u64), String>("queue")?;
+    /// assert_eq!(queue.first()?, None);
+    /// queue.insert((2, 1), "later".into())?;
+    /// queue.insert((1, 2), "soon".into())?;
+    /// assert_eq!(queue.first()?, Some(((1, 2), "soon".into())));
+    /// assert_eq!(queue.last()?, Some(((2, 1), "later".into())));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType`, `NoTable`.
+    pub fn first(&self) -> Result<Option<(K, V)>, Error> {
+        self.edge(Direction::Forward)
+    }
+
+    /// Returns the last row. See `first`.
+    ///
+    /// # Errors
+    /// Those of `first`.
+    pub fn last(&self) -> Result<Option<(K, V)>, Error> {
+        self.edge(Direction::Backward)
+    }
+
+    fn edge(&self, direction: Direction) -> Result<Option<(K, V)>, Error> {
+        let (table, me) = (self.table.engine_table(), self.table.me());
+        let mut found = Ok(None);
+        // The first row from this end. A list that is being inserted delays it.
+        self.table.patiently(|| {
+            with_local(|local| {
+                table.step_to_objects(local, me, None, direction, |stored| {
+                    found = row::row::<_, _, Ordered>(stored).map(Some);
+                })
+            })
+        })?;
+        found
+    }
+
+    /// Returns an iterator over the rows of a range of keys, in order, from either end. Rows that
+    /// other threads insert or delete meanwhile may be returned or not. A row that doesn't change
+    /// is returned once. In a [snapshot](Self::snapshot) and in a transaction the rows are those of
+    /// one instant.
+    ///
+    /// ```
+    /// use larder::prelude::*;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let prices = Larder::new().typed::<u32, f64>("prices")?;
+    /// prices.extend((1..=9).map(|n| (n, f64::from(n) / 10.0)))?;
+    /// let keys: Result<Vec<_>, _> = prices.range(3..6)?.map(|row| row.map(|(k, _)| k)).collect();
+    /// assert_eq!(keys?, [3, 4, 5]);
+    /// assert_eq!(prices.range(..5)?.next_back().transpose()?, Some((4, 0.4)));
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// `WrongType` for a bound that is an invalid key. Each row may be an error: `WrongType`, or
+    /// `NoTable`. An error ends the iteration.
+    ///
+    /// # Complexity
+    /// Rows are read in pages, which are small at first: O(log n) for each page, and O(1) for each
+    /// row.
+    pub fn range<Q, R>(&self, range: R) -> Result<Range<K, V>, Error>
+    where
+        K: Borrow<Q>,
+        Q: EncodeKey + ?Sized,
+        R: RangeBounds<Q>,
+    {
+        Range::new(&self.table, &range)
     }
 
     /// Returns the rank of the row under a key, from 1, or `None` if there is none.
@@ -660,29 +749,5 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned> Typed<K, V> {
         // The bounds as index keys, which are compared as bytes.
         let (low, high) = (bytes::index_key(low)?, bytes::index_key(high)?);
         self.table.patiently(|| table.count_range(me, &low, &high))
-    }
-
-    /// Converts a row, as a term, to its key and value. [`Table::subscribe`], `select` and others
-    /// return rows as terms.
-    ///
-    /// ```
-    /// use larder::api::Event;
-    /// use larder::prelude::*;
-    ///
-    /// # fn main() -> Result<(), larder::Error> {
-    /// let ages = Larder::new().typed::<String, u8>("ages")?;
-    /// let mut feed = ages.table().subscribe()?;
-    /// ages.insert("Ann".into(), 34)?;
-    /// let Some(Event::Insert(row)) = feed.recv().and_then(|mut commit| commit.events.pop()) else {
-    ///     panic!("an insert");
-    /// };
-    /// assert_eq!(ages.read(&row)?, ("Ann".into(), 34));
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// `WrongType`.
-    pub fn read(&self, row: &Term) -> Result<(K, V), Error> {
-        row::of_term(row.as_ref())
     }
 }

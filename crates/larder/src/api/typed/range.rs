@@ -14,6 +14,8 @@
 //! nothing is locked or pinned.
 
 use super::key::{EncodeKey, OrderedKey};
+use super::layout::{Layout, Ordered};
+use super::row::Row;
 use super::{bytes, row};
 use crate::api::Table;
 use crate::budget::Budget;
@@ -28,10 +30,8 @@ use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
 
 /// The number of rows of the first page, and of the largest.
-const FIRST_PAGE: usize = 8;
-const LARGEST_PAGE: usize = 512;
-
-type Row<K, V> = Result<(K, V), Error>;
+pub(super) const FIRST_PAGE: usize = 8;
+pub(super) const LARGEST_PAGE: usize = 512;
 
 /// Two bounds, of index keys.
 type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -95,7 +95,7 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
         let job = table.each_between(self.table.me(), bounds.clone(), end);
         let done = job.and_then(|mut job| {
             job.set_limit(Some(most));
-            gather(&self.table, &mut job, |row| queue.push_back(row))
+            gather::<_, _, Ordered>(&self.table, &mut job, |row| queue.push_back(row))
         });
         match done {
             // The page was the last one between the bounds.
@@ -135,7 +135,7 @@ fn index_bound<Q: EncodeKey + ?Sized>(bound: Bound<&Q>) -> Result<Bound<Vec<u8>>
 
 /// Passes on the rows of a scan up to its limit. Returns whether the scan is at its end. A row of
 /// other types is an error, and ends the scan.
-fn gather<K: OrderedKey, V: DeserializeOwned>(
+pub(super) fn gather<K: OrderedKey, V: DeserializeOwned, O: Layout>(
     table: &Table,
     job: &mut SelectJob,
     mut give: impl FnMut(Row<K, V>),
@@ -145,7 +145,7 @@ fn gather<K: OrderedKey, V: DeserializeOwned>(
     let mut visit = |stored: Stored<'_>| {
         // Rows behind a row of other types are not reported: the iterator has ended.
         if !is_over {
-            let row = row::row(stored);
+            let row = row::row::<_, _, O>(stored);
             is_over = row.is_err();
             give(row);
         }
@@ -168,7 +168,7 @@ pub(super) fn all_of<K: OrderedKey, V: DeserializeOwned>(
     mut job: SelectJob,
 ) -> Result<Vec<(K, V)>, Error> {
     let mut rows = Vec::new();
-    gather(table, &mut job, |row| rows.push(row))?;
+    gather::<_, _, Ordered>(table, &mut job, |row| rows.push(row))?;
     rows.into_iter().collect()
 }
 

@@ -1,7 +1,8 @@
 //! Rows of typed tables, read in place.
 
 use super::de;
-use super::key::{Leaf, OrderedKey};
+use super::key::OrderedKey;
+use super::layout::Layout;
 use super::ser::ValueError;
 use crate::error::Error;
 use crate::raw;
@@ -11,6 +12,9 @@ use larder_term::{TermRef, View as Opened};
 use serde::Deserialize;
 use std::any::type_name;
 use std::fmt;
+
+/// What an iterator returns for a row.
+pub type Row<K, V> = Result<(K, V), Error>;
 
 /// The maximum number of characters of a row in an error.
 const SHOWN: usize = 120;
@@ -99,16 +103,12 @@ pub(super) fn value<V: for<'v> Deserialize<'v>>(stored: Stored<'_>) -> Result<V,
 /// # Errors
 /// `WrongType`.
 #[inline]
-pub(super) fn row<K: OrderedKey, V: for<'v> Deserialize<'v>>(
+pub(super) fn row<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
     stored: Stored<'_>,
 ) -> Result<(K, V), Error> {
-    // A simple key is read from the index key, without a term.
-    let leaf = match stored.int_key() {
-        Some(n) => Leaf::Int(n),
-        None => stored.binary_key().map_or(Leaf::Other, Leaf::Binary),
-    };
-    // The value lies beside the key, and is read where it is. Any other row is opened as a whole.
-    match (stored.beside_key(), K::of_leaf(leaf)) {
+    // A simple key is read from an order key without a term. The value lies beside the key, and is
+    // read where it is. Any other row is opened as a whole.
+    match (stored.beside_key(), K::of_leaf(O::leaf_of(&stored))) {
         (Some((2, value)), Some(key)) => Ok((key, View(raw::stored(value)).read()?)),
         _ => opened(&stored.view()),
     }

@@ -1,5 +1,7 @@
 //! Snapshots and transactions of typed tables.
 
+use super::layout::Ordered;
+use super::order::Order;
 use super::Typed;
 use crate::api::{Snapshot, Table};
 use crate::error::Error;
@@ -8,32 +10,32 @@ use std::ops::Deref;
 
 /// A typed table as it was at an instant. It has all reading operations of [`Typed`]. Writing
 /// operations return [`Error::ReadOnly`]. The snapshot is released when it is dropped.
-pub struct TypedSnapshot<K, V> {
-    typed: Typed<K, V>,
+pub struct TypedSnapshot<K, V, O = Ordered> {
+    typed: Typed<K, V, O>,
     snapshot: Snapshot,
 }
 
-impl<K, V> TypedSnapshot<K, V> {
+impl<K, V, O> TypedSnapshot<K, V, O> {
     /// The snapshot, whose rows are terms.
     pub fn snapshot(&self) -> &Snapshot {
         &self.snapshot
     }
 }
 
-impl<K, V> fmt::Debug for TypedSnapshot<K, V> {
+impl<K, V, O> fmt::Debug for TypedSnapshot<K, V, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.snapshot.fmt(f)
     }
 }
 
-impl<K, V> Deref for TypedSnapshot<K, V> {
-    type Target = Typed<K, V>;
-    fn deref(&self) -> &Typed<K, V> {
+impl<K, V, O> Deref for TypedSnapshot<K, V, O> {
+    type Target = Typed<K, V, O>;
+    fn deref(&self) -> &Typed<K, V, O> {
         &self.typed
     }
 }
 
-impl<K, V> Typed<K, V> {
+impl<K, V, O: Order> Typed<K, V, O> {
     /// Takes a snapshot of the table. O(1).
     ///
     /// ```
@@ -51,7 +53,7 @@ impl<K, V> Typed<K, V> {
     ///
     /// # Errors
     /// `NoTable`; `TableType` for a table on a structure of the studies, and for a snapshot.
-    pub fn snapshot(&self) -> Result<TypedSnapshot<K, V>, Error> {
+    pub fn snapshot(&self) -> Result<TypedSnapshot<K, V, O>, Error> {
         let snapshot = self.table.snapshot()?;
         let typed = Typed::of(Table::clone(&snapshot));
         Ok(TypedSnapshot { typed, snapshot })
@@ -80,9 +82,9 @@ impl<K, V> Typed<K, V> {
     /// ```
     ///
     /// # Errors
-    /// `TableType`, as for [`Table::typed`].
+    /// `TableType`, as for [`Table::typed`] and [`Table::typed_hash`].
     pub fn on(&self, table: &Table) -> Result<Self, Error> {
-        table.typed()
+        Self::view(table)
     }
 
     /// Calls `f` with a view of the table. When `f` returns, its writes to the view take effect at
@@ -105,13 +107,10 @@ impl<K, V> Typed<K, V> {
     ///
     /// # Errors
     /// Those of [`Larder::transaction`](crate::api::Larder::transaction).
-    pub fn transaction<R>(
-        &self,
-        mut f: impl FnMut(&Typed<K, V>) -> Result<R, Error>,
-    ) -> Result<R, Error> {
+    pub fn transaction<R>(&self, mut f: impl FnMut(&Self) -> Result<R, Error>) -> Result<R, Error> {
         let larder = self.table.larder();
         larder.transaction(&[&self.table], |views| match views {
-            [view] => f(&view.typed()?),
+            [view] => f(&Self::view(view)?),
             _ => Err(Error::NoTable),
         })
     }

@@ -1,0 +1,93 @@
+//! How typed tables are stored: in the order of their keys, or by hash.
+//!
+//! An index key of the key order is an order key, and one of the hash order the key's term. Both
+//! are made on the stack for a key that is an integer or a short binary.
+
+use super::key::Leaf;
+use crate::options::TableKind;
+use crate::stored::Stored;
+use larder_term::{order_key, simple};
+
+/// The longest index key that is written on the stack.
+const SHORT_KEY: usize = 96;
+
+/// Rows are in the order of their keys. There are ranges, ranks, a first and a last row. The table
+/// is an ordered_set.
+#[derive(Clone, Copy, Debug)]
+pub struct Ordered;
+
+/// Rows are in no order. They are found by hash, which takes less time. The table is a set.
+#[derive(Clone, Copy, Debug)]
+pub struct Hashed;
+
+/// What is stored differently. The module is private, so there are no other implementations.
+pub trait Layout: Send + Sync + 'static {
+    /// The type of the table.
+    const KIND: TableKind;
+
+    /// Calls `f` with the index key of a simple key, made on the stack. `None` for other keys.
+    fn with_index_key<R>(leaf: Leaf<'_>, f: impl FnOnce(Option<&[u8]>) -> R) -> R;
+
+    /// The simple key of a row, if it is read from the index key without a term.
+    fn leaf_of<'a>(stored: &Stored<'a>) -> Leaf<'a>;
+}
+
+impl Layout for Ordered {
+    const KIND: TableKind = TableKind::OrderedSet;
+
+    #[inline(always)]
+    fn with_index_key<R>(leaf: Leaf<'_>, f: impl FnOnce(Option<&[u8]>) -> R) -> R {
+        match leaf {
+            Leaf::Int(n) => {
+                if let Some((first, rest, used)) = order_key::of_int(n) {
+                    let [a, b, c, d, e, g, h, i] = rest;
+                    return f(Some(&[first, a, b, c, d, e, g, h, i][..1 + used]));
+                }
+            }
+            Leaf::Large(n) => return f(Some(&order_key::of_large(n))),
+            Leaf::Binary(bytes) => {
+                let mut short = [0u8; SHORT_KEY];
+                if let Some(used) = order_key::encode_binary(bytes, &mut short) {
+                    return f(Some(&short[..used]));
+                }
+            }
+            Leaf::Other => {}
+        }
+        f(None)
+    }
+
+    #[inline(always)]
+    fn leaf_of<'a>(stored: &Stored<'a>) -> Leaf<'a> {
+        match stored.int_key() {
+            Some(n) => Leaf::Int(n),
+            None => stored.binary_key().map_or(Leaf::Other, Leaf::Binary),
+        }
+    }
+}
+
+impl Layout for Hashed {
+    const KIND: TableKind = TableKind::Set;
+
+    #[inline(always)]
+    fn with_index_key<R>(leaf: Leaf<'_>, f: impl FnOnce(Option<&[u8]>) -> R) -> R {
+        // The index key is the key's term.
+        match leaf {
+            Leaf::Int(n) => {
+                let (bytes, used) = simple::int(n);
+                f(Some(&bytes[..used]))
+            }
+            Leaf::Large(n) => f(Some(&simple::large(n))),
+            Leaf::Binary(bytes) => {
+                let mut short = [0u8; SHORT_KEY];
+                f(simple::binary(bytes, &mut short))
+            }
+            Leaf::Other => f(None),
+        }
+    }
+
+    #[inline(always)]
+    fn leaf_of<'a>(_: &Stored<'a>) -> Leaf<'a> {
+        // The index key is a term, which is read like any other.
+        Leaf::Other
+    }
+}
