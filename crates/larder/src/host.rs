@@ -75,7 +75,7 @@ pub use crate::ops::{
 };
 pub use crate::options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
 pub use crate::scan::{
-    CountJob, DeleteJob, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, TakeJob,
+    CountJob, DeleteJob, FoldChunk, Output, Point, ReplaceJob, ScanStep, SelectJob, Show, TakeJob,
 };
 pub use crate::stored::{Stored, StoredKey};
 pub use crate::structures::{structures, Structure, StructureValue};

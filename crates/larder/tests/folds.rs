@@ -119,6 +119,7 @@ fn every_change_is_told() {
             table
                 .fold(table.owner(), None, Direction::Forward, 5, &mut |_, _| {})
                 .unwrap()
+                .stamp
         };
         let before = watch();
         assert!(table.is_unchanged(before));
@@ -160,7 +161,8 @@ fn a_dropped_table_is_told() {
     let table = std::sync::Arc::clone(t.engine_table());
     let watched = table
         .fold(table.owner(), None, Direction::Forward, 5, &mut |_, _| {})
-        .unwrap();
+        .unwrap()
+        .stamp;
     t.drop_table().unwrap();
     assert!(!table.is_unchanged(watched));
     let again = table.fold(table.owner(), None, Direction::Forward, 5, &mut |_, _| {});

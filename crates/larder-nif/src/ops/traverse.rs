@@ -8,7 +8,7 @@ use crate::sys::*;
 use crate::tables::{self, answer, asker, natural, who};
 use crate::terms::atoms;
 use crate::terms::decode;
-use larder::host::{Direction, Error, Local, Slot, Stamp, Stored, StoredKey, Table};
+use larder::host::{Direction, Error, FoldChunk, Local, Slot, Stamp, Stored, StoredKey, Table};
 use larder_term::object::ObjectView;
 use smallvec::SmallVec;
 use std::sync::Arc;
@@ -172,9 +172,6 @@ impl<'c> KeyAndObjects<'c> {
     }
 }
 
-/// The greatest number of objects in a chunk of a fold.
-const CHUNK: usize = 256;
-
 /// fold_first(Table, Way) -> see `fold`.
 pub fn fold_first(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
@@ -192,7 +189,7 @@ pub fn fold_next(call: &Call<'_>) -> Reply {
     tables::with(call, call.args[0], |table| {
         // The chunk grows while nothing changes, and is a single object otherwise.
         let count = if table.is_unchanged(stamp(call.args[3])?) {
-            (4 * natural(call.args[4])?).min(CHUNK)
+            natural(call.args[4])?
         } else {
             1
         };
@@ -231,7 +228,7 @@ fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -
         }
         shown.object(object);
     });
-    let Stamp(stamp) = answer(call, table, step)?;
+    let FoldChunk { stamp, next } = answer(call, table, step)?;
     let words = shown.words();
     spend(call, words.len());
     // A set has one object for each key, so the list is flat.
@@ -248,8 +245,8 @@ fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -
     };
     Ok(call.tuple(&[
         objects,
-        call.int(stamp as i64),
-        call.int(count as i64),
+        call.int(stamp.0 as i64),
+        call.int(next as i64),
         call.int(table.keypos() as i64),
     ]))
 }

@@ -21,10 +21,22 @@ use larder_index::{Direction, Key, Start};
 use larder_term::object::ObjectView;
 
 /// A chunk ends when its objects take this number of bytes.
-const CHUNK_BYTES: usize = 64 << 10;
+const CHUNK_BYTES: usize = 16 << 10;
+/// The greatest number of objects in a chunk.
+const CHUNK_OBJECTS: usize = 256;
 
 /// Called with each object of a chunk, and whether it is the first of its key.
 pub type Show<'f> = dyn FnMut(&ObjectView<'_>, bool) + 'f;
+
+/// What [`Table::fold`] returns about a chunk that it has shown.
+#[derive(Clone, Copy, Debug)]
+pub struct FoldChunk {
+    /// The argument of [`Table::is_unchanged`].
+    pub stamp: Stamp,
+    /// The number of objects that the next chunk should have if the table doesn't change. Chunks
+    /// grow, but a scan copies all objects that it is asked for, so no more than will be shown.
+    pub next: usize,
+}
 
 /// The rest of the budget of a chunk.
 struct Wanted {
@@ -42,12 +54,21 @@ impl Wanted {
     fn is_over(&self) -> bool {
         self.objects == 0 || self.bytes == 0
     }
+
+    /// The number of objects for the next chunk. This one was to have `count` objects.
+    fn next(&self, count: usize) -> usize {
+        let shown = count - self.objects;
+        let bytes = CHUNK_BYTES - self.bytes;
+        let fit = (CHUNK_BYTES * shown).checked_div(bytes);
+        let most = fit.map_or(CHUNK_OBJECTS, |fit| fit.clamp(1, CHUNK_OBJECTS));
+        (4 * count).min(most)
+    }
 }
 
 impl Table {
     /// Shows the next objects behind a key, or from the beginning if there is no key: about `count`
     /// of them, and at least one unless the fold is at its end. The key need not be in the table.
-    /// The result is an argument of `is_unchanged`.
+    /// Also ends a chunk that takes some kilobytes.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
@@ -63,7 +84,7 @@ impl Table {
         direction: Direction,
         count: usize,
         show: &mut Show<'_>,
-    ) -> Result<Stamp, Error> {
+    ) -> Result<FoldChunk, Error> {
         self.may_read(who)?;
         let guard = larder_index::pin();
         // Arm the stamp before anything is read, and before the state word is loaded. Any change
@@ -72,8 +93,9 @@ impl Table {
         let op = self.begin(&guard)?;
         let way = self.way(direction);
         // The chunk is limited by objects and by bytes, whichever comes first.
+        let count = count.max(1);
         let mut wanted = Wanted {
-            objects: count.max(1),
+            objects: count,
             bytes: CHUNK_BYTES,
         };
         let mut lent = Lent::new();
@@ -90,7 +112,8 @@ impl Table {
         } else {
             self.show_keys(&op, s, &mut wanted, show);
         }
-        Ok(stamp)
+        let next = wanted.next(count);
+        Ok(FoldChunk { stamp, next })
     }
 
     /// Whether the table has not changed since a chunk was read. `false` for a table that was

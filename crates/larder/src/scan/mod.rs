@@ -18,6 +18,6 @@ mod select;
 
 pub use change::{DeleteJob, ReplaceJob, TakeJob};
 pub(crate) use cursor::Cursor;
-pub use fold::Show;
+pub use fold::{FoldChunk, Show};
 pub use point::Point;
 pub use select::{CountJob, Output, ScanStep, SelectJob};
