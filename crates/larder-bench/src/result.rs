@@ -329,6 +329,8 @@ impl Study {
 fn write_json(what: &impl Serialize, path: &Path) -> io::Result<()> {
     let mut text = serde_json::to_string_pretty(what)?;
     text.push('\n');
+    // Renaming replaces a file in one step. A study writes while it runs, and a report may be drawn
+    // meanwhile.
     let half = path.with_extension("json.new");
     std::fs::write(&half, text)?;
     std::fs::rename(half, path)

@@ -115,6 +115,7 @@ impl Report {
             })
             .collect();
         println!("\n{}\n", self.title);
+        // The table is for people. The CSV has the same fields for programs.
         for row in [&header].into_iter().chain(&rows) {
             let mut line = String::new();
             for (i, cell) in row.iter().enumerate() {

@@ -109,6 +109,7 @@ impl Zipf {
     /// The next rank.
     pub fn next(&self, random: &mut Random) -> usize {
         let u = random.unit();
+        // The first two ranks have their exact parts. The formula approximates those of the others.
         let scaled = u * self.zeta;
         if scaled < 1.0 {
             return 0;

@@ -50,6 +50,7 @@ impl<P: Policy> Cache for Table<P> {
 
     fn of(capacity: usize) -> Self {
         let builder = Larder::new().table("cache").max_size(capacity);
+        // The limit is a number of rows, as those of the other caches are. So they hold the same.
         let table = builder.evict(P::EVICT).typed();
         Table(table.expect("a typed table takes a limit"), PhantomData)
     }

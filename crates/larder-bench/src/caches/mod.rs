@@ -182,10 +182,8 @@ pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
 fn judge(report: &mut Report, trace: &str) {
     let ours = <Table<TinyLfu> as Cache>::NAME;
     // A judgement needs both figures. One of the caches may have been left out (`--only`).
-    if let (Some(hits), Some(other)) = (
-        report.median(&[trace, ours], HITS),
-        report.median(&[trace, "moka"], HITS),
-    ) {
+    let hits = |of| report.median(&[trace, of], HITS);
+    if let Some((hits, other)) = hits(ours).zip(hits("moka")) {
         let more = hits - other;
         report.note(format!(
             "{trace}: {ours}, hits beside moka: {more:+.1} ({})",
@@ -195,11 +193,7 @@ fn judge(report: &mut Report, trace: &str) {
     // Speed is judged with two threads.
     for theirs in ["moka", "quick_cache"] {
         let column = rate_of(2);
-        if let (Some(rate), Some(other)) = (
-            report.median(&[trace, ours], &column),
-            report.median(&[trace, theirs], &column),
-        ) {
-            let ratio = rate / other;
+        if let Some(ratio) = report.ratio(&[trace, ours], &[trace, theirs], &column) {
             report.note(format!(
                 "{trace}: {ours} / {theirs}, {column}: {ratio:.2} ({})",
                 verdict(ratio >= 1.0)

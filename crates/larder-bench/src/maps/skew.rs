@@ -155,6 +155,7 @@ pub fn run(options: &Options, only: &Only) -> Report {
             }
         }
     }
+    // Each case beside the random keys of the same structure, once all medians are known.
     for name in ["larder hash", "larder ordered"] {
         CASES
             .iter()

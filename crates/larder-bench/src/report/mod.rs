@@ -84,6 +84,7 @@ pub struct Written {
 pub fn write(folder: &Path, against: Option<&Path>, out: &Path) -> Result<Written, Error> {
     let here = Findings::read(folder)?;
     let there = against.map(Findings::read).transpose()?;
+    // The charts are made once. The page, the summary and the files draw the same ones.
     let charts = chart::all(&here, there.as_ref());
     // The page is made completely before anything is written.
     let html = page::page(&here, there.as_ref(), &charts);

@@ -37,7 +37,8 @@ impl Findings {
             folder: folder.to_path_buf(),
             ..Findings::default()
         };
-        // Each file is recognised by its name.
+        // Each file is recognised by its name. They come sorted, so that the page is the same each
+        // time.
         for path in files(folder)? {
             found.take(&path)?;
         }

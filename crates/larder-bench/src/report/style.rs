@@ -56,6 +56,7 @@ impl Styles {
             let points = study.points.iter().map(|point| &point.series);
             points.chain(study.published.iter().map(|figure| &figure.series))
         }));
+        // Ours first. So a new peer changes no style of ours.
         names.sort_by_key(|name| !ours(name));
         Styles(names.into_iter().cloned().collect())
     }
@@ -67,6 +68,8 @@ impl Styles {
         let first_other = self.0.iter().take_while(|name| ours(name)).count();
         let ours = ours(name);
         Style {
+            // The numbers of colours, dashes and markers have no common divisor. So their
+            // combinations repeat only after all of them were used.
             colour: at % COLOURS,
             // Ours begin with the solid line. The others begin with the first dashed one.
             dash: if ours {

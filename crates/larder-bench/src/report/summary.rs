@@ -111,6 +111,7 @@ fn most_often(chart: &Chart) -> String {
             None => counts.push((name, 1, clear)),
         }
     }
+    // The sort is stable, so of two that are best equally often the first one in the plot is named.
     counts.sort_by_key(|(_, all, _)| std::cmp::Reverse(*all));
     match counts.first() {
         Some((name, all, clear)) => {

@@ -19,38 +19,32 @@ pub fn wide(caption: &str, table: Markup) -> Markup {
     }
 }
 
+/// The same, of a chart: the caption also says what is measured and in which unit.
+fn of_chart(chart: &Chart, what: &str, table: Markup) -> Markup {
+    let caption = format!("{}: {what}, {}", chart.plot.title, chart.unit);
+    wide(&caption, table)
+}
+
 /// All figures of a chart: medians, with the least and the most run.
 pub fn figures(chart: &Chart) -> Markup {
     let places = chart.places(chart.series.iter());
-    let caption = format!(
-        "{}: medians (least – most run), {}",
-        chart.plot.title, chart.unit
-    );
-    if places.len() <= ACROSS {
-        wide(&caption, series_down(chart, &places))
-    } else {
-        wide(&caption, places_down(chart, &places))
-    }
-}
-
-fn series_down(chart: &Chart, places: &[f64]) -> Markup {
-    html! {
-        thead { tr { th scope="col" { "series" } @for x in places { th scope="col" { (head(chart, *x)) } } } }
-        tbody { @for series in &chart.series { tr {
-            th scope="row" { (series.label()) }
-            @for x in places { td { (cell(series.at(*x))) } }
-        } } }
-    }
-}
-
-fn places_down(chart: &Chart, places: &[f64]) -> Markup {
-    html! {
-        thead { tr { th scope="col" { (chart.plot.x_label) } @for series in &chart.series { th scope="col" { (series.label()) } } } }
-        tbody { @for x in places { tr {
-            th scope="row" { (chart.place(*x)) }
-            @for series in &chart.series { td { (cell(series.at(*x))) } }
-        } } }
-    }
+    // A row for each series can be read at a glance while there are few places. A long series goes
+    // down the page instead.
+    let (few, all) = (places.len() <= ACROSS, &chart.series);
+    let table = html! {
+        @if few {
+            thead { tr { th scope="col" { "series" } @for x in &places { th scope="col" { (head(chart, *x)) } } } }
+            tbody { @for series in all { tr {
+                th scope="row" { (series.label()) } @for x in &places { td { (cell(series.at(*x))) } }
+            } } }
+        } @else {
+            thead { tr { th scope="col" { (chart.plot.x_label) } @for series in all { th scope="col" { (series.label()) } } } }
+            tbody { @for x in &places { tr {
+                th scope="row" { (chart.place(*x)) } @for series in all { td { (cell(series.at(*x))) } }
+            } } }
+        }
+    };
+    of_chart(chart, "medians (least – most run)", table)
 }
 
 fn head(chart: &Chart, x: f64) -> String {
@@ -86,12 +80,9 @@ pub fn best(chart: &Chart) -> Option<Markup> {
             td.text { (win.sure.text()) }
         } }
     };
-    let caption = format!(
-        "{}: the best at each place, {}",
-        chart.plot.title, chart.unit
-    );
-    Some(wide(
-        &caption,
+    Some(of_chart(
+        chart,
+        "the best at each place",
         html! {
             thead { tr {
                 th scope="col" { (chart.plot.x_label) } th.text scope="col" { "best" } th scope="col" { "figure" }
@@ -122,12 +113,9 @@ pub fn published(chart: &Chart, sources: &dyn Fn(&str) -> String) -> Option<Mark
             td.text { (sources(&series.name)) }
         } }
     };
-    let caption = format!(
-        "{}: published figures beside ours, {}",
-        chart.plot.title, chart.unit
-    );
-    Some(wide(
-        &caption,
+    Some(of_chart(
+        chart,
+        "published figures beside ours",
         html! {
             thead { tr {
                 th scope="col" { "series" } th.text scope="col" { (chart.plot.x_label) } th scope="col" { "published" }

@@ -212,6 +212,7 @@ fn step(event: &Event, open: &mut Vec<Border>, done: &mut Vec<Border>) {
         (Happened::Split, None) => {}
         (Happened::Join, _) => {
             let [first, last] = event.keys;
+            // A join ends every border between the two bases that were joined.
             close(open, done, event.at, |key| first < key && key < last);
         }
     }

@@ -43,6 +43,8 @@ impl Sure {
 
 /// How sure the difference of two figures is.
 pub fn sure(a: &Spot, b: &Spot) -> Sure {
+    // Spreads that touch overlap. A figure of one run has a spread of one point. So it may be
+    // within the spread of another, but it is never clearly apart from it.
     if a.low <= b.high && b.low <= a.high {
         Sure::Noise
     } else if a.runs < 2 || b.runs < 2 {

@@ -18,6 +18,8 @@ pub fn section(here: &Findings, there: &Findings, charts: &[Chart]) -> Markup {
     let mut all = pairs(charts);
     // The largest differences first, whichever way they go. A half and a double are equally large.
     all.sort_by(|a, b| b.factor.ln().abs().total_cmp(&a.factor.ln().abs()));
+    // Only clear differences count as better or worse. The others follow in a closed part of the
+    // page.
     let (clear, rest): (Vec<_>, Vec<_>) = all.into_iter().partition(|p| p.sure == Sure::Clear);
     let better = clear.iter().filter(|pair| pair.factor > 1.0).count();
     let open = rest.iter().filter(|pair| pair.sure == Sure::OneRun).count();

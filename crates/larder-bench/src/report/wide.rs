@@ -67,6 +67,7 @@ fn map<'a>(rows: u64, cells: &[&'a Cell]) -> Markup {
     let place = |cell: &'a Cell| (cell.operation.as_str(), cell.kind.as_str());
     let fields = groups(cells.iter().copied(), place);
     let field = |operation: &str, kind: &str| {
+        // A pair that was not measured at this size has an empty field.
         let of = fields.get(&(operation, kind));
         of.map(|of| quantile(&ratios(of), 0.5))
     };

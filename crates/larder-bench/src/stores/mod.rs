@@ -66,6 +66,7 @@ pub fn main(command: &Command, only: Vec<String>, out: Option<PathBuf>) -> ExitC
         }
         Command::Run(options) => {
             let out = out.unwrap_or_else(|| "_build/peers".into());
+            // The report is drawn from the files that the study has just written.
             let done = study::run(options, Only(only), &out).and_then(|()| {
                 let page = out.join("report.html");
                 crate::report::draw(&out, None, &page).map_err(|error| error.to_string())

@@ -103,6 +103,8 @@ impl Who {
             .args(["peers", "one", name, &entries, &appends])
             .output()?;
         let said = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        // The status tells a store that is not there from one that failed. Only the latter fails
+        // the run.
         match output.status.code() {
             Some(0) => jvm::read(&String::from_utf8_lossy(&output.stdout)),
             Some(code) if code == i32::from(ABSENT) => Err(Trouble::Absent(said)),
@@ -163,6 +165,7 @@ pub fn run(options: &Options, only: Only, out: &Path) -> Result<(), String> {
         });
         measured.map_err(|error| error.to_string())?;
     }
+    // All that could be measured was measured. Write it before a wrong answer is reported.
     let study = run.end();
     if study.points.is_empty() {
         return Err(format!(

@@ -422,6 +422,7 @@ fn walk(rows: &dyn Rows, keys: u64, name: &str) -> Outcome {
     let mut hand = rows.hand();
     let (mut at, mut last) = (hand.first(), 0);
     while let Next::Key(key) = at {
+        // Keys are those from 1 on, without gaps. So the next key is known.
         Failure::unless(key == last + 1, name, || format!("{key} came after {last}"))?;
         last = key;
         at = hand.next(key);

@@ -223,6 +223,7 @@ fn one(study: &Plan, options: &Options, only: &[String], out: &Path) -> Outcome 
         run.take_back();
     }
     outcome?;
+    // The file is written once more, without the note that the study is under way.
     let result = run.end();
     let path = result.write(out)?;
     if !options.quiet {

@@ -226,17 +226,30 @@ impl Run {
 
     /// Those that are wanted; and the planted one, which forgets keys, if it was asked for.
     pub fn contenders(&self, all: Vec<Contender>) -> Outcome<Vec<Contender>> {
-        let mut wanted: Vec<_> = all.into_iter().filter(|c| self.only.has(&c.name)).collect();
-        if self.plant {
-            // A contender that forgets keys, to see that the study notices.
-            wanted.push(Contender::default_set().planted());
+        // A contender that forgets keys, to see that the study notices.
+        let planted = || Contender::default_set().planted();
+        self.wanted(all, |contender| &contender.name, planted)
+    }
+
+    /// Those of `all` whose names are wanted, and the one that `planted` makes, if that was asked
+    /// for.
+    ///
+    /// # Errors
+    /// If there is none.
+    pub fn wanted<T>(
+        &self,
+        mut all: Vec<T>,
+        name: impl Fn(&T) -> &str,
+        planted: impl FnOnce() -> T,
+    ) -> Outcome<Vec<T>> {
+        all.retain(|one| self.only.has(name(one)));
+        all.extend(self.plant.then(planted));
+        match all.is_empty() {
+            true => Err(Failure::Impossible(
+                "nothing of this study is called so (--only)".into(),
+            )),
+            false => Ok(all),
         }
-        if wanted.is_empty() {
-            return Err(Failure::Impossible(
-                "no structure of this study is called so (--only)".into(),
-            ));
-        }
-        Ok(wanted)
     }
 
     /// Tells of an option's value.

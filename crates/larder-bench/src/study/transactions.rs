@@ -112,6 +112,7 @@ const NOTHING: u64 = 1 << 40;
 impl EngineHand<'_> {
     /// Puts {K, V} in the place of what is under the key.
     fn put(&mut self, key: u64, value: u64) {
+        // In a bag a row with another value is another row. So the old one has to go first.
         if !self.table.kind().is_unique() {
             self.remove(key);
         }
@@ -274,6 +275,7 @@ fn taking(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
                 }
                 longest.push(most.as_secs_f64() * 1e6);
             } else {
+                // The same loop without snapshots, so that the writers have the same company.
                 while !worker.is_over() {
                     if snapshots {
                         let begin = Instant::now();

@@ -53,6 +53,8 @@ impl Clock {
     /// Whether there is no time for something new that takes `seconds`, in a part that may last
     /// until this share of the study's time is over.
     pub fn is_over(&self, share: f64, seconds: f64) -> bool {
+        // Only an end that was asked for keeps things from being begun. The end that a quick study
+        // has by itself is for further turns.
         let end = self.end.filter(|_| self.strict);
         end.is_some_and(|end| self.seconds() + seconds > share * end.as_secs_f64())
     }
@@ -67,6 +69,8 @@ impl Clock {
     /// for all. `None` without an end.
     pub fn patience(&self, share: f64, left: usize) -> Option<Duration> {
         let end = self.end?.mul_f64(share);
+        // What the earlier ones have left of their time is shared by those that come. A second at
+        // least, so that each is measured at all.
         let rest = end.saturating_sub(self.began.elapsed());
         Some((rest / left.max(1) as u32).max(Duration::from_secs(1)))
     }

@@ -54,6 +54,8 @@ unsafe impl GlobalAlloc for Counting {
 /// may allocate meanwhile.
 pub fn counted<T>(build: impl FnOnce() -> T) -> (T, usize) {
     // Ordering: Relaxed, see `count`.
+    // Memory from before that is freed meanwhile counts as negative. A sum below zero is taken for
+    // zero.
     LIVE.store(0, Ordering::Relaxed);
     COUNTING.store(true, Ordering::Relaxed);
     let built = build();

@@ -15,6 +15,7 @@ impl Progress {
     /// A bar where the standard error is a terminal; lines elsewhere, or if `plain` is asked for.
     pub fn new(plain: bool) -> Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(4));
+        // A bar that is drawn to a file or a pipe would fill it with control characters.
         let plain = plain || bar.is_hidden();
         if plain {
             bar.set_draw_target(ProgressDrawTarget::hidden());
@@ -30,6 +31,7 @@ impl Progress {
         let style =
             ProgressStyle::with_template(style).unwrap_or_else(|_| ProgressStyle::default_bar());
         self.bar.set_style(style.progress_chars("=> "));
+        // The estimate of the rest is that of this part. Steps of another part took another time.
         self.bar.reset();
         self.bar.set_length(steps as u64);
         self.bar.set_prefix(what.to_owned());

@@ -143,6 +143,7 @@ mod of_each_thread {
 
     impl Hand for Art {
         fn insert(&mut self, key: u64, value: u64) {
+            // Its values are words of the machine, which has 64 bits.
             let value = value as usize;
             self.0.insert(key, value, &pin()).expect("there is memory");
         }

@@ -94,7 +94,7 @@ thread_local! {
 impl Pin {
     fn mine() -> Self {
         MINE.with_borrow_mut(|mine| {
-            // Another map of this thread may have a pin already.
+            // Another map of this thread may have a pin already. It is shared.
             let pinned = mine.upgrade().unwrap_or_else(|| {
                 let new = Rc::new(RefCell::new(Pinned::new()));
                 *mine = Rc::downgrade(&new);

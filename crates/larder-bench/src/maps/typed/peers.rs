@@ -89,6 +89,8 @@ impl<K: TypedKey, V: TypedValue, O: Kind> TypedMap<K, V> for Typed<K, V, O> {
     }
 
     fn count(&self, key: &K) {
+        // Reads, decodes, encodes and replaces the value. If another thread was quicker, all of it
+        // is repeated.
         let counted = self.0.compute(key, |value| {
             // A missing key stays missing: there is nothing to count.
             value.map(|mut value| {
@@ -177,6 +179,8 @@ impl<K: TypedKey, V: TypedValue> TypedMap<K, V> for Locked<K, V> {
     }
 
     fn count(&self, key: &K) {
+        // The lock is held for the whole operation, so it is atomic. It also keeps all readers
+        // away.
         self.0.write().get_mut(key).into_iter().for_each(V::count);
     }
 

@@ -50,6 +50,7 @@ impl Server {
         // The listener is gone when the server comes.
         let free = TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
         let port = free.map_err(|error| absent(error.to_string()))?.port();
+        // Files that a server writes in spite of its options go to the temporary folder.
         let mut child = Command::new(program)
             .args(arguments.split(' '))
             .arg(port.to_string())
@@ -123,6 +124,7 @@ impl Server {
 }
 
 fn connect(port: u16, child: &mut Child) -> Result<TcpStream, String> {
+    // A server needs a moment before it listens. Try again until then.
     let begin = Instant::now();
     loop {
         if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {

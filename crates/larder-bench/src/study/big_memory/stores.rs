@@ -2,7 +2,7 @@
 
 use crate::maps::peers::larder::Index;
 use crate::maps::peers::Store;
-use crate::result::{Failure, Outcome};
+use crate::result::Outcome;
 use crate::study::contender::size_options;
 use crate::study::run::Run;
 use larder_studies::{build_unique, structures, Order};
@@ -68,6 +68,7 @@ pub(super) fn stores(run: &Run) -> Outcome<Vec<Named>> {
             Order::Hash
         };
         let make: Make = Box::new(move |entries| {
+            // A structure that never grows is made with a bucket for each entry.
             let options: Vec<_> = size_options(structure.name, entries).into_iter().collect();
             let index = build_unique(structure.name, &options, order)
                 .expect("it is listed, and the option is its own");
@@ -75,19 +76,11 @@ pub(super) fn stores(run: &Run) -> Outcome<Vec<Named>> {
         });
         all.push(named(structure.name, make));
     }
-    all.retain(|s| run.only.has(&s.name));
     // A store that forgets some keys, to see that the study notices.
-    if run.plant {
-        let planted = default(false);
-        all.push(named(
-            "planted fault",
-            Box::new(move |n| Box::new(ForgetfulStore(planted(n)))),
-        ));
-    }
-    match all.is_empty() {
-        true => Err(Failure::Impossible(
-            "no structure of this study is called so (--only)".into(),
-        )),
-        false => Ok(all),
-    }
+    let planted = || {
+        let whole = default(false);
+        let make: Make = Box::new(move |n| Box::new(ForgetfulStore(whole(n))));
+        named("planted fault", make)
+    };
+    run.wanted(all, |store| &store.name, planted)
 }
