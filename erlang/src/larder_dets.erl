@@ -2,9 +2,9 @@
 %% @doc Filling a table from a function, from dets, and a dets table from a
 %% table: init_table/2, from_dets/2, to_dets/2.
 %%
-%% The results and errors are those of `ets': errors of the two dets functions
-%% are raised from the public function with the two arguments as they were
-%% given, and init_table/2 exits.
+%% The results and errors are those of `ets': what the two dets functions find is
+%% raised by the public function with the two arguments as they were given, and
+%% init_table/2 exits.
 %%
 %% to_ets/2 and from_ets/2 are those of `dets' for programs that the parse
 %% transform moves: `dets' itself looks for a table of `ets'.
@@ -14,6 +14,9 @@
 -export([to_ets/2, from_ets/2]).
 
 -define(CHUNK, 100).
+
+-type failure() :: {failed, Reason :: term(), Info :: [term()]}.
+%% What `erlang:error/3' is to be told.
 
 %% @doc Empties the table and fills it with what `Fun(read)' gives, until it
 %% gives `end_of_input'. The objects of one read go in as one list insert
@@ -60,11 +63,11 @@ insert_each(Tab, [Object | Rest]) ->
 
 %% @doc Inserts every object of an open dets table. Objects that are in the
 %% table already stay, unless the insert replaces them.
--spec from_dets(larder:table(), dets:tab_name()) -> true.
+-spec from_dets(larder:table(), dets:tab_name()) -> ok | failure().
 from_dets(Tab, Dets) ->
     case catch copy_from(Tab, Dets) of
-        Tab -> true;
-        Failure -> raise(from_dets, Failure, [Tab, Dets])
+        Tab -> ok;
+        Failure -> failed(Failure)
     end.
 
 copy_from(Tab, Dets) ->
@@ -78,11 +81,11 @@ copy_from(Tab, Dets) ->
 %% @doc Replaces the objects of an open dets table by those of the table,
 %% which is fixed meanwhile. The dets server reads the table, so a private
 %% table of more than 100 objects can't be copied, as with `ets'.
--spec to_dets(larder:table(), dets:tab_name()) -> dets:tab_name().
+-spec to_dets(larder:table(), dets:tab_name()) -> ok | failure().
 to_dets(Tab, Dets) ->
     case catch replace_by(Dets, Tab) of
-        ok -> Dets;
-        Failure -> raise(to_dets, Failure, [Tab, Dets])
+        ok -> ok;
+        Failure -> failed(Failure)
     end.
 
 replace_by(Dets, Tab) ->
@@ -132,21 +135,14 @@ is_ours(Tab) ->
         error:badarg -> false
     end.
 
--spec raise(atom(), term(), [term()]) -> no_return().
-raise(Function, {error, Reason}, Args) ->
-    raise_from(Function, Reason, Args);
-raise(Function, {'EXIT', {badarg, [{larder, insert, _, Info} | _]}}, Args) ->
+failed({error, Reason}) ->
+    {failed, Reason, []};
+failed({'EXIT', {badarg, [{larder, insert, _, Info} | _]}}) ->
     %% A snapshot says so.
-    ReadOnly = [What || {error_info, #{cause := read_only}} = What <- Info],
-    erlang:raise(error, badarg, [{larder, Function, Args, ReadOnly}]);
-raise(Function, {'EXIT', {Reason, _Stack}}, Args) ->
-    raise_from(Function, Reason, Args);
-raise(Function, {'EXIT', Reason}, Args) ->
-    raise_from(Function, Reason, Args);
-raise(Function, Unexpected, Args) ->
-    raise_from(Function, Unexpected, Args).
-
-%% The error comes from the public function, whoever found it.
--spec raise_from(atom(), term(), [term()]) -> no_return().
-raise_from(Function, Reason, Args) ->
-    erlang:raise(error, Reason, [{larder, Function, Args, []}]).
+    {failed, badarg, [What || {error_info, #{cause := read_only}} = What <- Info]};
+failed({'EXIT', {Reason, _Stack}}) ->
+    {failed, Reason, []};
+failed({'EXIT', Reason}) ->
+    {failed, Reason, []};
+failed(Unexpected) ->
+    {failed, Unexpected, []}.

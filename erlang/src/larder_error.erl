@@ -43,6 +43,10 @@
 
 -define(BY_INDEX(Function), Function =:= index_lookup; Function =:= index_select).
 
+-define(NO_REPLACEMENT(Clause),
+        "not a valid match specification: " Clause
+        "the result is not for certain an object with the key of the one that it replaces").
+
 -type cause() :: atom() | {not_unique | no_index, Name :: atom()}.
 -type words() :: #{pos_integer() | general | reason => unicode:chardata()}.
 
@@ -363,6 +367,11 @@ amend(new, [_Name, Options], structure, Words) ->
 amend(Function, [_, Options], Cause, Words)
   when Function =:= new, Cause =:= none; Function =:= setopts, Cause =/= not_owner ->
     bound_words(Options, Words);
+amend(select_replace, [Tab, Spec], none, #{2 := _} = Words) ->
+    case compiles(Spec) of
+        true -> Words#{2 => replace_words(Tab, Spec)};
+        false -> Words
+    end;
 %% A specification may use what larder's compiler knows and this release's
 %% does not (docs/semantics.md, 5): then it is not what was wrong.
 amend(Function, [_Tab, Spec, _Limit], _Cause, #{2 := _} = Words)
@@ -440,7 +449,25 @@ index_place(Tab, Name) ->
 spec_words(Argument, Spec) ->
     case compiles(Spec) of
         true -> #{};
-        false -> #{Argument => <<"not a match specification">>}
+        false -> #{Argument => <<"not a valid match specification">>}
+    end.
+
+%% Of a specification that select_replace alone refuses: which clause. It is tried on a table of its
+%% own.
+replace_words(Tab, Spec) ->
+    Trial = larder:new(?MODULE, [private, {keypos, larder:info(Tab, keypos)}]),
+    Refuses = fun(Clauses) ->
+        try larder_nif:select_replace(Trial, Clauses) of
+            _ -> false
+        catch
+            error:_ -> true
+        end
+    end,
+    try [N || is_list(Spec), {N, Clause} <- lists:enumerate(Spec), Refuses([Clause])] of
+        [N | _] when length(Spec) > 1 -> io_lib:format(?NO_REPLACEMENT("clause ~b: "), [N]);
+        _ -> <<?NO_REPLACEMENT("")>>
+    after
+        larder:delete(Trial)
     end.
 
 limit_words([Limit]) when not is_integer(Limit); Limit < 1 -> #{4 => <<"not a positive integer">>};

@@ -482,7 +482,7 @@ words_test_() ->
              {index_lookup, [T, 7, 1], "not an atom"},
              {index_lookup, [no_table, v, 1], "the table identifier"},
              {index_select, [T, w, Spec], "no index w"},
-             {index_select, [T, v, nonsense], "not a match specification"},
+             {index_select, [T, v, nonsense], "match programs are not in a list"},
              {index_select, [T, v, Spec, 0], "not a positive integer"},
              {index_select, [nonsense], "not a continuation"},
              {explain, [T, nonsense], "match spec"}]],

@@ -178,9 +178,23 @@ specifications_test_() ->
                             {select_reverse, [tab, spec]}, {select_reverse, [tab, spec, 5]},
                             {select_count, [tab, spec]}, {select_delete, [tab, spec]},
                             {select_replace, [tab, spec]}, {match_spec_compile, [spec]},
-                            {subscribe, [tab, spec, #{}]},
+                            {index_select, [tab, name, spec]}, {subscribe, [tab, spec, #{}]},
                             {snapshot_and_subscribe, [tab, spec, #{}]}],
               {Spec, Why} <- Whys].
+
+%% A good specification that replaces objects by others with another key, or by none.
+replacements_test_() ->
+    Keeps = {{'$1', x}, [], [{{'$1', y}}]},
+    Loses = {{'$1', '$2'}, [], [{{'$2', '$1'}}]},
+    Why = "the result is not for certain an object with the key of the one that it replaces",
+    [?_test(begin
+                Tab = larder:new(t, [{keypos, KeyPos}]),
+                Said = said(select_replace, [Tab, Spec]),
+                larder:delete(Tab),
+                ?assertEqual("not a valid match specification: " ++ Expected ++ Why, Said)
+            end)
+     || {KeyPos, Spec, Expected} <- [{1, [Loses], ""}, {1, [Keeps, Loses], "clause 2: "},
+                                     {2, [Keeps], ""}, {1, [{{'$1'}, [], ['$1']}], ""}]].
 
 said(F, Args) ->
     try apply(larder, F, Args) of
@@ -196,6 +210,28 @@ specification_printed_test() ->
         Printed = lists:flatten(erl_error:format_exception(error, R, [hd(S)])),
         ?assertNotEqual(nomatch, string:find(Printed, "variable $2 is unbound"))
     end.
+
+%% After the frames of the library comes the caller's, also of a call in tail position.
+callers_test_() ->
+    [{lists:flatten(io_lib:format("~w/~w", [F, length(Args)])),
+      ?_assertMatch([{?MODULE, caller, 3, _} | _], frames(larder, F, Args))}
+     || {F, Args} <- lists:usort([{F, Args} || {F, [no_such_table | _] = Args} <- wrong_calls()]) ++
+            [{from_dets, [no_such_table, d]}, {to_dets, [no_such_table, d]},
+             {foldl, [fun(_, A) -> A end, 0, no_such_table]},
+             {foldr, [fun(_, A) -> A end, 0, no_such_table]},
+             {init_table, [no_such_table, fun(read) -> end_of_input end]}]].
+
+frames(Module, Function, Args) ->
+    try caller(Module, Function, Args) of
+        Result -> {no_error, Result}
+    catch
+        _:_:Stack -> [Frame || {?MODULE, _, _, _} = Frame <- Stack]
+    end.
+
+caller(Module, Function, Args) ->
+    {called_in_tail_position(Module, Function, Args)}.
+
+called_in_tail_position(Module, Function, Args) -> apply(Module, Function, Args).
 
 %% Frames that nobody raised: never an exception.
 odd_frames_test_() ->

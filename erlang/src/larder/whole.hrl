@@ -29,13 +29,19 @@ init_table(Table, Fun) ->
 %% they come. `badarg' if there is no such dets table.
 -spec from_dets(table(), dets:tab_name()) -> true.
 from_dets(Table, Dets) ->
-    larder_dets:from_dets(Table, Dets).
+    case larder_dets:from_dets(Table, Dets) of
+        ok -> true;
+        {failed, Reason, Info} -> erlang:error(Reason, [Table, Dets], Info)
+    end.
 
 %% @doc Makes an open dets table have the table's objects, and no others. As a traversal
 %% sees them: for those of one moment give it a snapshot/1.
 -spec to_dets(table(), dets:tab_name()) -> dets:tab_name().
 to_dets(Table, Dets) ->
-    larder_dets:to_dets(Table, Dets).
+    case larder_dets:to_dets(Table, Dets) of
+        ok -> Dets;
+        {failed, Reason, Info} -> erlang:error(Reason, [Table, Dets], Info)
+    end.
 
 %% @doc Writes a table to a file, as it is at one moment of the call, whatever others do
 %% meanwhile. A file of that name is replaced when the new one is whole. (A table on a
