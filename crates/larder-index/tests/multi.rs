@@ -164,6 +164,22 @@ fn all_of(index: &dyn Multi, k: Key<'_>) -> Vec<Vec<u8>> {
     let rows = scan_multi(index, Start::Edge, DIRECTIONS[0]);
     let own = rows.into_iter().filter(|(key, _)| key == k.bytes);
     assert_eq!(own.map(|(_, v)| v).collect::<Vec<_>>(), got);
+    // A key with few objects is read at once. From each of them a scan continues behind it.
+    let mut batch = Batch::default();
+    if index.scan_key(&pin(), k, &mut batch) {
+        let values = (0..batch.len()).map(|i| batch.value(i).to_vec());
+        assert_eq!(values.collect::<Vec<_>>(), got);
+        for i in 0..batch.len() {
+            assert_eq!(batch.key(i), k.bytes);
+            let (mut place, mut next) = (Vec::new(), Batch::default());
+            index.entry_position(&batch, i, &mut place);
+            index.scan(&pin(), Start::Past(&place), DIRECTIONS[0], &mut next);
+            let behind = (!next.is_empty()).then(|| next.value(0));
+            assert_eq!(behind, got.get(i + 1).map(|value| &value[..]));
+        }
+    } else {
+        assert!(batch.is_empty() && !got.is_empty());
+    }
     assert_eq!(index.contains(&pin(), k), !got.is_empty());
     got
 }

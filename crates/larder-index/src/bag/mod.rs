@@ -303,6 +303,10 @@ impl<R: KeyRule> Multi for Bag<R> {
         scan::scan(self, guard, start, direction, batch);
     }
 
+    fn scan_key(&self, guard: &Guard, key: Key<'_>, batch: &mut Batch) -> bool {
+        scan::scan_key(self, guard, key, batch)
+    }
+
     fn step(&self, guard: &Guard, key: Option<Key<'_>>, batch: &mut Batch) -> bool {
         batch.heads = false;
         scan::step(self, guard, key, batch)

@@ -435,6 +435,29 @@ fn scan_tree<R: KeyRule>(
     });
 }
 
+/// See [`Multi::scan_key`](crate::Multi::scan_key). A list is short, and is unpacked as a whole.
+pub(super) fn scan_key<R: KeyRule>(
+    bag: &Bag<R>,
+    guard: &Guard,
+    key: Key<'_>,
+    batch: &mut Batch,
+) -> bool {
+    batch.clear();
+    // As a scan of the entries leaves it: the key, and the list behind it.
+    batch.bytes.extend_from_slice(key.bytes);
+    let list = batch.bytes.len();
+    if !bag.entries.get(guard, key, &mut batch.bytes) {
+        return true;
+    }
+    let end = batch.bytes.len();
+    if list::is_in_tree(&batch.bytes[list..end]) {
+        batch.clear();
+        return false;
+    }
+    spread((0, list, end), None, batch);
+    true
+}
+
 /// See [`Multi::step`](crate::Multi::step).
 #[inline]
 pub(super) fn step<R: KeyRule>(

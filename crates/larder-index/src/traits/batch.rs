@@ -148,6 +148,18 @@ impl Batch {
         self.bytes.extend_from_slice(value);
         self.entries.push((k, v, self.bytes.len()));
     }
+
+    /// Appends an entry whose value `read` appends to the bytes. If `read` returns `false`, there
+    /// is no entry.
+    pub fn push_read(&mut self, key: &[u8], read: impl FnOnce(&mut Vec<u8>) -> bool) {
+        let k = self.bytes.len();
+        self.bytes.extend_from_slice(key);
+        let v = self.bytes.len();
+        match read(&mut self.bytes) {
+            true => self.entries.push((k, v, self.bytes.len())),
+            false => self.bytes.truncate(k),
+        }
+    }
 }
 
 #[cfg(all(test, target_pointer_width = "64"))]

@@ -101,6 +101,15 @@ pub trait Multi: Container {
     /// `Batch::resume` may be between two values of one key.
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
 
+    /// Fills `batch`, which is cleared first, with the entries of one key, as of one instant, and
+    /// returns `true`. If the key may have many, or the index can't tell, returns `false`, and
+    /// leaves the batch empty.
+    fn scan_key(&self, guard: &Guard, key: Key<'_>, batch: &mut Batch) -> bool {
+        let _ = (guard, key);
+        batch.clear();
+        false
+    }
+
     /// Fills `batch`, which is cleared first, with the first entry of the next key behind `key`.
     /// `key` need not be in the index. Without a `key`, it is the first entry of all. Otherwise
     /// like `Unique::step`, forward.

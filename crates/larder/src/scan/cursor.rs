@@ -550,17 +550,17 @@ fn under_key(
         Index::Unique(ix) => {
             // A set has one object under the key. After it the key is done.
             if *place == Place::Begin {
-                let mut value = Vec::new();
-                if ix.get(op.guard, indexed, &mut value) {
-                    batch.push(key, &value);
-                }
+                batch.push_read(key, |value| ix.get(op.guard, indexed, value));
             }
             (batch.len(), Place::Begin)
         }
+        // Most keys have few objects, which are read at once.
+        Index::Multi(ix) if *place == Place::Begin && ix.scan_key(op.guard, indexed, batch) => {
+            (batch.len(), Place::Begin)
+        }
         Index::Multi(ix) => {
-            // Most keys have few objects. Entries of the keys behind would be copied in vain.
+            // Entries of the keys behind would be copied in vain.
             if *place == Place::Begin && batch.want == 0 {
-                // Continue behind the objects that were read, or begin in front of all of them.
                 batch.want = FEW;
             }
             let mut first = Vec::new();
