@@ -1,58 +1,58 @@
 %% @doc Term storage: tables of tuples in memory, shared by all processes of a
-%% node. The functions, options, results and errors are those of `ets', so a
-%% program moves over by writing `larder:' for `ets:', or by compiling with
+%% node. The functions, options, results and errors are those of `ets'. To move a program
+%% from `ets', replace `ets:' by `larder:', or compile it with
 %% `{parse_transform, larder_transform}'.
 %%
-%% == What is promised ==
+%% == Guarantees ==
 %% <ul>
-%% <li>An operation on one object is atomic and isolated, and so are insert/2
+%% <li>An operation on one object is atomic and isolated. So are insert/2
 %%     and insert_new/2 of a list, however long, and delete_all_objects/1.</li>
-%% <li>Readers wait for nobody. A traversal sees every object that is there
+%% <li>Readers never wait. A traversal visits every object that is in the table
 %%     throughout exactly once, whether or not the table is fixed.</li>
-%% <li>No call holds a scheduler for much longer than half a millisecond,
-%%     whatever the size of the table. Dropping a table costs nothing to the
-%%     caller.</li>
-%% <li>Guards on the key of an ordered_set limit a select as a bound prefix
-%%     does: ``[{{'$1','_'}, [{'>=','$1',A}, {'<','$1',B}], ['$_']}]'' visits
-%%     what it returns.</li>
+%% <li>No call occupies a scheduler for much longer than half a millisecond,
+%%     whatever the size of the table. Deleting a table takes the caller constant time.</li>
+%% <li>Guards on the key of an ordered_set limit a select in the same way as a bound
+%%     prefix: ``[{{'$1','_'}, [{'>=','$1',A}, {'<','$1',B}], ['$_']}]'' reads
+%%     only the objects that it returns.</li>
 %% <li>Binaries over 127 bytes are shared with the emulator, as in `ets': they
-%%     are stored and come back without a copy. A small part of a large binary
-%%     is copied, and keeps nothing of the rest.</li>
+%%     are stored and returned without a copy. A small part of a large binary
+%%     is copied, so it doesn't keep the large one in memory.</li>
 %% </ul>
 %%
-%% == What differs from `ets' ==
+%% == Differences from `ets' ==
 %% <ul>
-%% <li>Functions and options of newer releases are there on older ones:
+%% <li>Functions and options of newer OTP releases are available on older ones:
 %%     first_lookup/1, next_lookup/2, last_lookup/1, prev_lookup/2,
 %%     lookup_element/4, update_element/4, `{heir, Pid}'.</li>
-%% <li>lookup_many/2, take_many/2, lookup_elements/3 and select_take/2 are new,
-%%     and so are rank/2, nth/2, slice/3 and count_range/3: ranks in an
-%%     ordered_set; snapshot/1, release/1 and diff/2: tables as of one moment;
-%%     transaction/2, abort/1 and commit/1: several changes at one moment;
-%%     subscribe/3: what changes; memory/0 and top/2: where the memory is.</li>
-%% <li>A list that is inserted into a bag keeps its order, as in `ets' from
-%%     OTP 25.3 on.</li>
-%% <li>`info(Table, binary)' is always `[]', and `info(Table, stats)' has
+%% <li>New functions:
+%%     lookup_many/2, take_many/2, lookup_elements/3 and select_take/2;
+%%     rank/2, nth/2, slice/3 and count_range/3 for ranks in an ordered_set;
+%%     snapshot/1, release/1 and diff/2 for tables as of one instant;
+%%     transaction/2, abort/1 and commit/1 for several changes at one instant;
+%%     subscribe/3 for events of changes; memory/0 and top/2 for the use of memory.</li>
+%% <li>A list that is inserted into a bag keeps its order, as in `ets' since
+%%     OTP 25.3.</li>
+%% <li>`info(Table, binary)' is always `[]', and `info(Table, stats)' returns
 %%     Larder's own figures: see info/2.</li>
 %% <li>`{ttl, Ms}' and `{idle, Ms}' are options of new/2, for objects that
 %%     expire: insert/3, expire/3, ttl/2. `{max_size, N}', `{max_memory, Bytes}'
-%%     and `{evict, Policy}' say how much there may be, and what goes.</li>
+%%     and `{evict, Policy}' limit the size of a table.</li>
 %% <li>`{index, [Index]}' is an option of new/2, for secondary indexes: add_index/2,
 %%     drop_index/2, index_lookup/3, index_select/3, explain/2.</li>
 %% <li>`{structure, Name}' and `{structure, {Name, Options}}' are options of
-%%     new/2; structures/0 lists what there is.</li>
+%%     new/2; structures/0 lists the available structures.</li>
 %% </ul>
 %%
-%% == What a function's description leaves out ==
-%% Errors are `badarg' with `error_info', as those of `ets': see
-%% format_error/2. Every function that takes a table raises it if there is no such
+%% == What holds for all functions ==
+%% Errors are `badarg' with `error_info', as in `ets': see
+%% format_error/2. Every function that takes a table fails so if there is no such
 %% table, or if the calling process may not read it (a `private' table of
 %% another process) or not write to it (a `protected' one). Rights are checked
 %% when a call begins.
 %%
-%% An operation on one key is seen by all that begin after it has returned.
-%% What is said of times holds for the usual structure; those of
-%% structures/0 have their own.
+%% An operation on one key is visible to all operations that begin after it has returned.
+%% Complexities are those of the default structure. n is the number of objects in the table.
+%% The structures of structures/0 have complexities of their own.
 -module(larder).
 
 -export([all/0, structures/0, new/2, delete/1, rename/2, whereis/1, info/1, info/2, give_away/3,
@@ -98,45 +98,45 @@
 -type type() :: set | ordered_set | bag | duplicate_bag.
 %% One object for each key, or several; keys of an ordered_set are in order.
 -type access() :: public | protected | private.
-%% Who may read and write: all; the owner writes, all read; the owner alone.
+%% Who may read and write. `public': all processes do both. `protected': all read, the owner
+%% writes. `private': the owner alone.
 -type heir() :: {heir, pid(), term()} | {heir, pid()} | {heir, none}.
-%% Who owns the table when its owner has ended. With a term it gets
-%% `{'ETS-TRANSFER', Table, Owner, Term}', without one no message.
+%% The process that inherits the table when its owner ends. With a term, it receives
+%% `{'ETS-TRANSFER', Table, Owner, Term}'; without one, no message.
 -type setting() :: heir() | {protection, access()} | bound().
-%% What setopts/2 sets.
+%% An option that setopts/2 can change.
 -type option() :: type() | access() | named_table | {keypos, pos_integer()} | compressed | heir()
                 | {write_concurrency, boolean() | auto} | {read_concurrency, boolean()}
                 | {decentralized_counters, boolean()} | {structure, structure()} | bound()
                 | {index, [index()]}.
-%% An option of new/2. Those of concurrency are taken for the sake of programs
-%% written for `ets', and shown by info/2; all tables are made for many
-%% processes.
+%% An option of new/2. The concurrency options are accepted for compatibility with `ets', and
+%% info/2 returns them. They have no other effect: all tables support concurrent processes.
 -type bound() :: {ttl, time()} | {idle, time()} | {max_size, limit()} | {max_memory, limit()}
                | {evict, tinylfu | lru | none}.
-%% How long an object lives after it was written, and after it was written or
-%% looked up; how many objects a table may have, how many bytes they may take,
-%% and which go when there are more.
+%% A bound of a table. `ttl': the lifetime of an object since it was written. `idle': since it was
+%% written or looked up. `max_size': the number of objects. `max_memory': their bytes. `evict':
+%% which objects are removed when there are more.
 -type limit() :: pos_integer() | infinity.
-%% A number of objects, or of bytes.
+%% A maximum number of objects, or of bytes.
 -type time() :: Milliseconds :: non_neg_integer() | infinity.
-%% A time to live.
+%% A lifetime.
 -type structure() :: Name :: atom() | {Name :: atom(), [{atom(), integer() | atom()}]}.
-%% What a table is built on; see structures/0.
+%% The data structure of a table; see structures/0.
 -type index() :: {Name :: atom(), Position :: pos_integer() | Expression :: term(),
                   [unique | ordered | each]}.
 %% A secondary index; see add_index/2.
 -type index_continuation() :: '$end_of_table'
                             | {tid(), atom(), pos_integer(), binary(), compiled_match_spec()}.
-%% Where a limited index_select goes on. What is in it may change.
+%% The continuation of an index_select with a limit. It is opaque: its form may change.
 -type plan() :: #{plan := nothing | key | range | scan | {index, Name :: atom()},
                   rows := non_neg_integer() | unknown,
                   indexes := #{Name :: atom() => Entries :: non_neg_integer()}}.
-%% How a match specification is answered; see explain/2.
+%% How a match specification is evaluated; see explain/2.
 -type snapshot() :: tid().
-%% A table as of one moment; see snapshot/1.
+%% A table as of one instant; see snapshot/1.
 -type difference() :: {insert, New :: tuple()} | {replace, Old :: tuple(), New :: tuple()}
                     | {delete, Old :: tuple()}.
-%% What differs between two snapshots; see diff/2.
+%% A difference between two snapshots; see diff/2.
 -type feed() :: reference().
 %% A subscription; see subscribe/3.
 -type feed_options() :: #{limit => pos_integer(), mailbox => pos_integer()}.
@@ -144,42 +144,42 @@
 -type match_pattern() :: atom() | tuple().
 %% An object with `_' and the variables `$1', `$2' and so on in it; see match/2.
 -type match_spec() :: match_clauses() | {prepared_match_spec(), Values :: [term()]}.
-%% What objects are asked for, and what of them; see select/2 and prepare/1.
+%% Which objects are read, and what is returned of each; see select/2 and prepare/1.
 -type match_clauses() :: [{match_pattern(), [term()], [term()]}].
-%% Patterns, each with guards and a result.
+%% The clauses of a match specification: a pattern, guards and a result each.
 -type prepared_match_spec() :: reference().
-%% What prepare/1 gives.
+%% The result of prepare/1.
 -type compiled_match_spec() :: reference().
-%% What match_spec_compile/1 gives.
+%% The result of match_spec_compile/1.
 -type continuation() :: '$end_of_table'
                       | {tid(), pos_integer(), forward | backward, binary(), compiled_match_spec()}.
-%% Where a limited match or select goes on. What is in it may change.
+%% The continuation of a match or select with a limit. It is opaque: its form may change.
 -type update_op() :: {counter(), integer()}
                    | {counter(), integer(), Threshold :: integer(), SetValue :: integer()}.
 %% An operation of update_counter/3.
 -type counter() :: pos_integer() | {pos_integer(), MapKey :: term()}
                  | {pos_integer(), MapKey :: term(), Initial :: integer()}.
-%% A counter: an element, or the value of a key of a map that is one.
+%% A counter: the element at a position, or the value of a key in the map at a position.
 
 -type memory_item() :: total | tables | indexes | snapshots | waiting | allocator.
 %% An item of memory/0.
 -type memory() :: #{memory_item() := non_neg_integer()}.
-%% What memory/0 gives.
+%% The result of memory/0.
 -type top() :: #{table := table(), name := name(), type := type(), size := non_neg_integer(),
                  memory := non_neg_integer(), snapshots := non_neg_integer(),
                  snapshot_memory := non_neg_integer(), owner := pid(),
                  contention => non_neg_integer()}.
-%% What top/2 gives of a table.
+%% The figures of a table that top/2 returns.
 
-%% The call, with the library's errors raised as this function's own.
+%% Makes the call, and raises an error of the library as one of the calling function.
 -define(TRY(Call, Args),
         try Call
         catch error:{larder, Cause} ->
             erlang:error(larder_error:reason(Cause), Args, larder_error:info(Cause))
         end).
 
-%% update_element, of a position that the object has not: whether that is a
-%% cause depends on the release.
+%% For update_element. Whether `ets' names the cause of a position that doesn't exist depends on
+%% the OTP release.
 -define(TRY_ELEMENT(Call, Args),
         try Call
         catch error:{larder, Cause} ->
@@ -187,8 +187,8 @@
                          larder_error:info(larder_error:element_cause(Cause)))
         end).
 
-%% The functions, a file for each idea; each is exported above. They are included, not called, so
-%% that a function of this module is one call of a native function and nothing between.
+%% The functions, a file for each topic; all are exported above. The files are included: so a
+%% function of this module calls the native function directly.
 -include("larder/tables.hrl").
 -include("larder/memory.hrl").
 -include("larder/snapshots.hrl").
@@ -204,10 +204,10 @@
 
 %% ---- errors ----
 
-%% @doc What was wrong with a call, in words: for whoever prints an exception, as the
-%% shell does. The arguments are the reason and the stack of an exception that a function
-%% of this module raised; the result maps the number of an argument to what is wrong with
-%% it. It never fails itself.
+%% @doc Describes what was wrong with a call, for a program that prints an exception, such as
+%% the shell. The arguments are the reason and the stack of an exception that a function
+%% of this module raised. The result maps the number of an argument to a description of what is
+%% wrong with it. The function never fails.
 -spec format_error(term(), [term()]) -> #{pos_integer() | general | reason => unicode:chardata()}.
 format_error(Reason, Stacktrace) ->
     larder_error:format_error(Reason, Stacktrace).

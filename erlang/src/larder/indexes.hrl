@@ -1,83 +1,83 @@
 %% Secondary indexes. Part of module larder: see larder.erl.
 
-%% @doc Adds a secondary index `{Name, What, Options}' to a table. `{index, [Index]}' of
-%% new/2 makes a table with some. `What' says what the index has of each object, its
-%% *value*:
+%% @doc Adds a secondary index `{Name, What, Options}' to a table. (The option `{index, [Index]}'
+%% of new/2 creates a table with indexes.) `What' is the indexed *value* of an object:
 %%
 %% <ul>
-%% <li>a position: that element. Objects that are shorter are not in the index;</li>
-%% <li>an expression, as in the body of a match specification, over `'$_'':
-%%     `{map_get, zip, {element, 5, '$_'}}'. Objects for which it fails are not in
+%% <li>a position: the element there. Objects that are too short aren't in the index;</li>
+%% <li>an expression, as in the body of a match specification, over `'$_'', for instance
+%%     `{map_get, zip, {element, 5, '$_'}}'. Objects for which it fails aren't in
 %%     the index.</li>
 %% </ul>
 %%
 %% Options:
 %%
 %% <ul>
-%% <li>`unique': no two objects have equal values. A write that would make two is
-%%     `badarg', which names the index, and changes nothing; insert_new/2 gives `false',
-%%     transaction/2 `{aborted, {not_unique, Name}}';</li>
-%% <li>`each': the value is a list, and each of its elements is a value: tags;</li>
-%% <li>`ordered': in order. Every index is.</li>
+%% <li>`unique': no two objects have equal values. A write that would violate this changes
+%%     nothing. It fails with `badarg', and the error names the index; insert_new/2 returns `false',
+%%     transaction/2 returns `{aborted, {not_unique, Name}}';</li>
+%% <li>`each': the value is a list, and each of its elements is indexed, as for tags;</li>
+%% <li>`ordered': the index is ordered. All indexes are, so it has no effect.</li>
 %% </ul>
 %%
-%% Values are the same if they are equal (`=='). Others read and write the table
-%% meanwhile. The call takes the time of a scan of the table, in slices. An index has the
-%% keys of the objects, not the objects.
+%% Values are compared by `=='. Other processes can read and write the table during the call. The
+%% call takes the time of a scan of the table, in slices. An index contains the keys of the objects,
+%% not the objects.
 %%
 %% select/2, select_count/2, select_delete/2, select_replace/2, match/2, match_object/2,
-%% match_delete/2 and their like use an index of an element by themselves where a pattern
-%% or guards say what the element equals, or between which values it lies: see explain/2.
+%% match_delete/2 and their variants use an index of an element automatically if a pattern
+%% or guards bind the element to a value or to a range: see explain/2.
 %%
-%% `badarg' for an index that can't be, for a name that the table has, for a table on a
-%% structure, and if two objects have one value in a unique index.
+%% Fails with `badarg' if the index is invalid, if the table already has an index of that name, if
+%% the table has a `structure', and if two objects have equal values in a unique index.
 -spec add_index(table(), index()) -> true.
 add_index(Table, Index) ->
     ?TRY(larder_nif:add_index(Table, Index), [Table, Index]).
 
-%% @doc Drops an index, of this name. It takes the same short time always; `badarg' if the
+%% @doc Drops the index with this name. It takes constant time. Fails with `badarg' if the
 %% table has no such index.
 -spec drop_index(table(), Name :: atom()) -> true.
 drop_index(Table, Name) ->
     ?TRY(larder_nif:drop_index(Table, Name), [Table, Name]).
 
-%% @doc The objects that have a value in an index (`=='). Each was in the table, with that
-%% value, at some moment of the call; one that has it throughout is there once. Of a
-%% snapshot and in a transaction, those of its moment.
+%% @doc Returns the objects that have a value in an index, compared by `=='. Each of them was in the
+%% table with that value at some instant of the call. An object that has the value during the whole
+%% call is returned exactly once. In a snapshot and in a transaction, the objects are those of its
+%% instant.
 %%
-%% It takes O(log n), and as much for each object. `badarg' if the table has no such index,
-%% or if it is still being added.
+%% It takes O(log n), and O(log n) more for each object. Fails with `badarg' if the table has no
+%% such index, or if the index is still being added.
 -spec index_lookup(table(), Name :: atom(), term()) -> [tuple()].
 index_lookup(Table, Name, Value) ->
     ?TRY(larder_index:lookup(Table, Name, Value), [Table, Name, Value]).
 
-%% @doc What a match specification makes of the objects of an index, in the order of their
-%% values. An object with several values is met several times, one whose value changes
-%% meanwhile perhaps twice or not at all. Where the specification limits the element that
-%% is indexed, only those entries are read. `badarg' as of index_lookup/3.
+%% @doc Returns the results of a match specification for the objects of an index, in the order of
+%% the values. An object with several values is visited several times. An object whose value changes
+%% during the call may be visited twice or not at all. If the specification limits the indexed
+%% element, only the entries within the limits are read. Fails with `badarg' like index_lookup/3.
 -spec index_select(table(), Name :: atom(), match_spec()) -> [term()].
 index_select(Table, Name, Spec) ->
     ?TRY(larder_index:select(Table, Name, Spec), [Table, Name, Spec]).
 
-%% @doc As index_select/3, so many at a time. The continuation is for index_select/1, and
-%% `'$end_of_table'' says that there are no more.
+%% @doc Like index_select/3, but returns up to `Limit' results at a time, with a continuation for
+%% index_select/1. Returns `'$end_of_table'' if there are no more.
 -spec index_select(table(), Name :: atom(), match_spec(), pos_integer()) ->
     {[term()], index_continuation()} | '$end_of_table'.
 index_select(Table, Name, Spec, Limit) ->
     ?TRY(larder_index:some(Table, Name, Spec, Limit), [Table, Name, Spec, Limit]).
 
-%% @doc Goes on with an index_select/4. `badarg' for what is no continuation of that, and if
-%% the index has gone.
+%% @doc Continues an index_select/4. Fails with `badarg' if the argument isn't such a continuation,
+%% or if the index is gone.
 -spec index_select(index_continuation()) -> {[term()], index_continuation()} | '$end_of_table'.
 index_select(Continuation) ->
     ?TRY(larder_index:again(Continuation), [Continuation]).
 
-%% @doc How a match specification would be answered now. `plan' is `key' (by keys that it
-%% names), `range' (of an ordered_set's keys), `{index, Name}', `scan', or `nothing' if no
-%% object can fit. `rows' is how many objects are looked at, at most, or `unknown'.
-%% `indexes' has each index that could be used, and how many of its entries would be read.
+%% @doc Returns how a match specification would be evaluated now. `plan' is `key' (by the keys that
+%% it names), `range' (of the keys of an ordered_set), `{index, Name}', `scan', or `nothing' if no
+%% object can match. `rows' is the maximum number of objects to be read, or `unknown'.
+%% `indexes' has each index that could be used, with the number of its entries that would be read.
 %%
-%% Nothing is read but counts: it takes O(log n) for each index.
+%% Only counts are read. It takes O(log n) for each index.
 -spec explain(table(), match_spec()) -> plan().
 explain(Table, Spec) ->
     ?TRY(larder_index:explain(Table, Spec), [Table, Spec]).

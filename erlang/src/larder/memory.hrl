@@ -1,45 +1,44 @@
-%% Where the memory is. Part of module larder: see larder.erl.
+%% The use of memory. Part of module larder: see larder.erl.
 
-%% @doc Where Larder's memory is, in bytes: a map of items, of which `total' is the sum of
+%% @doc Returns how much memory Larder uses, in bytes, as a map of items. `total' is the sum of
 %% the others.
 %%
 %% <ul>
-%% <li>`tables': what the tables' objects take, as `info(Table, memory)' says for
-%%     each (in words), but for the next two items.</li>
-%% <li>`indexes': what the secondary indexes take, as `info(Table, indexes)' says.</li>
-%% <li>`snapshots': what tables keep for snapshots, transactions and
-%%     subscriptions, as `info(Table, snapshot_memory)' says.</li>
-%% <li>`waiting': what was dropped or cleared and is not freed yet.</li>
-%% <li>`allocator': free memory that is kept for objects to come. It goes back to the
-%%     system when there is much of it.</li>
+%% <li>`tables': the objects of the tables. It is the sum of `info(Table, memory)' (which is
+%%     in words) without the next two items.</li>
+%% <li>`indexes': the secondary indexes, as in `info(Table, indexes)'.</li>
+%% <li>`snapshots': what tables retain for snapshots, transactions and
+%%     subscriptions, as in `info(Table, snapshot_memory)'.</li>
+%% <li>`waiting': memory of deleted tables and objects that isn't freed yet.</li>
+%% <li>`allocator': free memory that the allocator retains for new objects. It returns
+%%     memory to the system when it has much of it.</li>
 %% </ul>
 %%
 %% None of it is part of `erlang:memory()'. Binaries over 127 bytes are shared with the
-%% emulator, and counted there: `erlang:memory(binary)'. What Larder needs beside its tables, some
-%% megabytes, is counted nowhere, and neither is a table that was deleted while it has
+%% emulator, and counted there: `erlang:memory(binary)'. Two things are counted nowhere: the few
+%% megabytes that Larder needs besides its tables, and a table that was deleted while it has
 %% snapshots.
 %%
-%% It takes the time of the number of tables. The tables are asked one after
-%% another, while others write.
+%% It takes O(number of tables). The tables are read one after another, so the sum isn't that of
+%% one instant if other processes write.
 -spec memory() -> memory().
 memory() ->
     larder_memory:memory().
 
-%% @doc One item of memory/0, or a list of some with their bytes, as `erlang:memory/1' does.
-%% `badarg' for what is no item.
+%% @doc Returns one item of memory/0 in bytes, or a list of some with their bytes, like
+%% `erlang:memory/1'. Fails with `badarg' if there is no such item.
 -spec memory(memory_item()) -> non_neg_integer();
             ([memory_item()]) -> [{memory_item(), non_neg_integer()}].
 memory(Items) ->
     ?TRY(larder_memory:memory(Items), [Items]).
 
-%% @doc The `N' tables that have most `memory' (bytes), greatest `size' (objects), or most
-%% `contention' (times that a writer found a leaf locked since the table was made), the
-%% first of them first: maps with what is asked for, and with the table's name, type, owner,
-%% snapshots and the like.
+%% @doc Returns the `N' tables with the largest `memory' (bytes), `size' (objects) or
+%% `contention' (how many times a writer found a leaf locked since the table was created), largest
+%% first. Each is a map with that figure and with the name, type, owner and snapshots of the table.
 %%
-%% Everybody may ask, as of info/2. It takes the time of the number of tables. Snapshots are
-%% not among them, as to count one takes as long as it is large. `badarg' for what is no
-%% number from 0 on, or none of the three.
+%% Any process may call it, like info/2. It takes O(number of tables). Snapshots aren't included,
+%% because counting the objects of one takes time proportional to its size. Fails with `badarg' if
+%% `N' isn't a non-negative integer, or `By' isn't one of the three.
 -spec top(non_neg_integer(), memory | size | contention) -> [top()].
 top(N, By) ->
     ?TRY(larder_memory:top(N, By), [N, By]).

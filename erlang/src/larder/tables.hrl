@@ -1,18 +1,18 @@
-%% Making tables, owning them, and what is known of them. Part of module larder: see larder.erl.
+%% Creation, ownership and information of tables. Part of module larder: see larder.erl.
 
-%% @doc All tables of the node: the names of named tables, the ids of the others.
-%% Snapshots are among them.
+%% @doc Returns all tables of the node: the names of named tables, the ids of the others.
+%% Snapshots are included.
 %%
-%% It takes the time of their number. A table that comes or goes meanwhile may be in the
-%% list or not.
+%% It takes O(number of tables). A table that is created or deleted during the call may be
+%% in the list or not.
 -spec all() -> [table()].
 all() ->
     larder_nif:all().
 
-%% @doc The structures that a table can be built on, by `{structure, Name}' or
-%% `{structure, {Name, [{Option, Value}]}}' in new/2. Of each: its name, the types of
-%% table that it carries, its options (what they take, what they are unless said, what
-%% they do), and when to use it.
+%% @doc Returns the structures that a table can be built on, by `{structure, Name}' or
+%% `{structure, {Name, [{Option, Value}]}}' in new/2. Each is described by its name, the types of
+%% table that it supports, its options (the values they take, their defaults, what they do),
+%% and when to use it.
 -spec structures() -> [#{name := atom(), types := [type()], about := binary(),
                          options := #{atom() => #{takes := binary(), default := integer() | atom(),
                                                   about := binary()}}}].
@@ -22,147 +22,144 @@ structures() ->
                                   || {Option, Takes, Default, Does} <- Options])}
      || {Name, Types, Options, About} <- larder_nif:structures()].
 
-%% @doc Makes a table, which the calling process owns, and gives its id, or its name if
-%% it is a `named_table'. The options are those of `ets:new/2', and `{structure, Name}'
-%% or `{structure, {Name, Options}}', which structures/0 explains; and
-%% `{index, [Index]}', secondary indexes, as add_index/2 takes them.
+%% @doc Creates a table owned by the calling process. Returns its id, or its name if it is a
+%% `named_table'. The options are those of `ets:new/2', and in addition `{structure, Name}'
+%% or `{structure, {Name, Options}}', see structures/0, and `{index, [Index]}' for secondary
+%% indexes, see add_index/2.
 %%
-%% `badarg' for an option that is none, an improper list, and a name that another table
-%% has. It takes the same short time always. The table ends with its owner, unless it has
-%% an heir.
+%% Fails with `badarg' for an unknown option, an improper list, and a name that another table
+%% has. It takes constant time. The table is deleted when its owner ends, unless it has an heir.
 %%
-%% A set or ordered_set may have bounds, too:
-%%
-%% <ul>
-%% <li>`{ttl, Ms}': an object lives for so many milliseconds after it was written, unless
-%%     it was inserted by insert/3 with a time of its own;</li>
-%% <li>`{idle, Ms}': an object lives for so long after it was written or looked up by its
-%%     key, and an eighth of that longer at most. member/2, ttl/2, and what reads more
-%%     than one key (select/2, next/2) are no such look-ups.</li>
-%% </ul>
-%%
-%% With both, it lives until the first of the two. `infinity' is no bound: then times can
-%% be given later, by insert/3, expire/3 and setopts/2. An object whose time is over is in
-%% no answer any more. It is removed soon after by the library itself; until then
-%% `info(Table, size)' counts it.
-%%
-%% And it may have limits:
+%% A set or ordered_set may have bounds on the lifetime of objects:
 %%
 %% <ul>
-%% <li>`{max_size, N}': so many objects at most;</li>
-%% <li>`{max_memory, Bytes}': they take so many bytes at most, with what large binaries
-%%     take. `weight' in `info(Table, stats)' is how many they take;</li>
-%% <li>`{evict, Policy}': what becomes of a table that has more. `lru': objects go that
-%%     were read or written long ago; `tinylfu': those that seldom were, which may be new
-%%     ones; `none', if nothing is said: a write that would exceed a limit fails with
-%%     `system_limit', and changes nothing.</li>
+%% <li>`{ttl, Ms}': an object expires this many milliseconds after it was written, unless
+%%     insert/3 gave it a lifetime of its own;</li>
+%% <li>`{idle, Ms}': an object expires this many milliseconds after it was last written or
+%%     looked up by its key, or up to an eighth later. member/2, ttl/2, and functions that read more
+%%     than one key (select/2, next/2) don't count as a use.</li>
 %% </ul>
 %%
-%% A write evicts what is too much before it returns. Meanwhile there may be one object
-%% more for each process that is writing, or the objects of a list.
+%% With both, an object expires at the earlier of the two times. With `infinity' objects don't
+%% expire, but insert/3, expire/3 and setopts/2 can set lifetimes later. No function returns an
+%% expired object. The library removes it soon afterwards; until then `info(Table, size)' counts it.
+%%
+%% A set or ordered_set may also have limits:
+%%
+%% <ul>
+%% <li>`{max_size, N}': the maximum number of objects;</li>
+%% <li>`{max_memory, Bytes}': the maximum number of bytes of all objects, including their large
+%%     binaries. `weight' in `info(Table, stats)' is the current number;</li>
+%% <li>`{evict, Policy}': what happens when a limit is exceeded. `lru' evicts the objects that were
+%%     least recently read or written. `tinylfu' evicts those that are used least frequently, which
+%%     may be new ones. With `none', the default, a write that would exceed a limit fails with
+%%     `system_limit' and changes nothing.</li>
+%% </ul>
+%%
+%% A write evicts objects before it returns. Until then the table may exceed its limit by one object
+%% for each process that is writing, or by the objects of a list.
 -spec new(name(), [option()]) -> table().
 new(Name, Options) ->
     Table = ?TRY(larder_nif:new(Name, Options), [Name, Options]),
     larder_heir:guard(Options),
     Table.
 
-%% @doc Drops a table. Whoever may write to it may drop it. Nobody finds it from then on,
-%% and calls of others that are under way end as they would have, or are `badarg'.
+%% @doc Deletes a table. The right to write to it is needed. No call that begins afterwards
+%% finds the table. Calls of other processes in progress complete normally, or fail with `badarg'.
 %%
-%% It takes the same short time whatever the table's size: its memory is freed in the
+%% It takes constant time whatever the size of the table: its memory is freed in the
 %% background.
 -spec delete(table()) -> true.
 delete(Table) ->
     ?TRY(larder_nif:delete_table(Table), [Table]).
 
-%% @doc Gives a table another name, and answers with the name. An unnamed table keeps its
-%% id; only what info/2 says changes.
+%% @doc Renames a table, and returns the new name. An unnamed table keeps its id;
+%% only what info/2 returns changes.
 %%
-%% `badarg' if another table has the name. Whoever looks for the table meanwhile finds it
-%% by the old name or by the new one.
+%% Fails with `badarg' if another table has the name. A process that looks up the table during the
+%% call finds it by the old name or by the new one.
 -spec rename(table(), name()) -> table().
 rename(Table, Name) ->
     ?TRY(larder_nif:rename(Table, Name), [Table, Name]).
 
-%% @doc The id behind a table's name, or `undefined'. An id is quicker to use than a
-%% name, and not to be mistaken for a later table of that name.
+%% @doc Returns the id of a named table, or `undefined'. Access by id is faster than by
+%% name, and an id never refers to a later table of the same name.
 -spec whereis(table()) -> tid() | undefined.
 whereis(Name) ->
     ?TRY(larder_nif:whereis(Name), [Name]).
 
-%% @doc What is known of a table, as a list of items: `id', `name', `type', `size',
+%% @doc Returns information about a table as a list of items: `id', `name', `type', `size',
 %% `memory' (in words), `owner', `heir', `node', `keypos', `protection', `named_table',
 %% `compressed', `read_concurrency', `write_concurrency' and `decentralized_counters'.
-%% `undefined' if the table is gone, and `badarg' for what can't be a table.
+%% Returns `undefined' if the table is gone. Fails with `badarg' if the argument can't be a table.
 %%
-%% Everybody may ask, also of private tables. The items are of one table, but not of one
-%% moment: others may write while they are put together.
+%% Any process may call it, even for private tables. The items aren't read at one instant:
+%% other processes may write in between.
 -spec info(table()) -> [{atom(), term()}] | undefined.
 info(Table) ->
     ?TRY(larder_info:all(Table), [Table]).
 
-%% @doc One item of what is known of a table: those of info/1, and `fixed',
+%% @doc Returns one item of information about a table: one of info/1, or `fixed',
 %% `safe_fixed', `safe_fixed_monotonic_time', `structure', `stats', `binary',
-%% `bounds', `indexes', `snapshots', `snapshot_memory' and `snapshot'.
+%% `bounds', `indexes', `snapshots', `snapshot_memory' or `snapshot'.
 %%
-%% `indexes' is a list of maps, one for each secondary index: `name', `on' (the
-%% position or the expression), `options', `ready' (`false' while it is being added),
-%% `size' (how many entries it has) and `bytes'.
-%%
-%% `bounds' is `false', or a map of `ttl' and `idle' if the table was made with
-%% a bound, and `max_size', `max_memory' and `evict' if with one of these.
-%%
-%% `snapshots' is how many snapshots of the table live, and `snapshot_memory'
-%% how many bytes are kept for them. `snapshot' is `false' for a table that is
-%% none; for a snapshot it is a map: `table' is the table of which it was taken
-%% (`undefined' once that is gone), `number' grows from one snapshot to the
-%% next and is the same for those that were taken together, and `age' is in
-%% milliseconds.
-%%
-%% `binary' is always `[]': which binaries a table refers to is not kept.
-%% `stats' is a map of what the structure counts, such as leaves and splits.
+%% <ul>
+%% <li>`indexes': a list of maps, one for each secondary index. Its keys are `name', `on' (the
+%%     position or the expression), `options', `ready' (`false' while it is being added),
+%%     `size' (the number of its entries) and `bytes'.</li>
+%% <li>`bounds': `false', or a map with `ttl' and `idle' if the table was created with
+%%     one of them, and with `max_size', `max_memory' and `evict' if with one of these.</li>
+%% <li>`snapshots': the number of existing snapshots of the table.</li>
+%% <li>`snapshot_memory': the number of bytes retained for snapshots.</li>
+%% <li>`snapshot': `false' if the table isn't a snapshot, otherwise a map. `table' is the table of
+%%     which it was taken, or `undefined' if that is gone. `number' increases from one snapshot to
+%%     the next, and is the same for snapshots that were taken together. `age' is in
+%%     milliseconds.</li>
+%% <li>`binary': always `[]', because tables don't record which binaries they refer to.</li>
+%% <li>`stats': a map of the counters of the structure, such as leaves and splits.</li>
+%% </ul>
 -spec info(table(), atom()) -> term() | undefined.
 info(Table, Item) ->
     ?TRY(larder_info:item(Table, Item), [Table, Item]).
 
 %% @doc Makes another process of this node the owner, and sends it `{'ETS-TRANSFER',
-%% Table, self(), Data}'. Only the owner can; from that moment on the rights are the
-%% other's.
+%% Table, self(), Data}'. Only the owner can do this. From then on the other process has the rights
+%% of the owner.
 %%
-%% `badarg' if the process is not alive, is on another node, or owns the table already.
+%% Fails with `badarg' if the process isn't alive, is on another node, or owns the table already.
 -spec give_away(table(), pid(), term()) -> true.
 give_away(Table, Pid, Data) ->
     larder_heir:guard_next(Table, Pid),
     ?TRY(larder_nif:give_away(Table, Pid, Data), [Table, Pid, Data]).
 
-%% @doc Sets the heir, or with `{protection, Access}' who may read and write. Only the
-%% owner can.
+%% @doc Sets options of a table: the heir, the protection by `{protection, Access}', or bounds.
+%% Only the owner can do this.
 %%
-%% Whoever is in the middle of a call goes on with the rights that it began with.
+%% A call in progress continues with the rights that it began with.
 %%
-%% `{ttl, Ms}' and `{idle, Ms}' are for a table that was made with one of them, if only as
-%% `infinity'. They hold for what is written from here on.
+%% `{ttl, Ms}' and `{idle, Ms}' can be set for a table that was created with one of them, even if
+%% with `infinity'. They apply to objects written from then on.
 %%
-%% `{max_size, N}', `{max_memory, Bytes}' and `{evict, Policy}' are for a table that was
-%% made with one of these. What is too much then goes soon.
+%% `{max_size, N}', `{max_memory, Bytes}' and `{evict, Policy}' can be set for a table that was
+%% created with one of these. Objects beyond a new limit are evicted soon afterwards.
 -spec setopts(table(), setting() | [setting()]) -> true.
 setopts(Table, Options) ->
     ?TRY(larder_nif:setopts(Table, Options), [Table, Options]),
     larder_heir:guard(Options),
     true.
 
-%% @doc Fixes a table for the calling process, or releases it: as often as it was fixed,
-%% or when the process ends. Traversals don't need it; `next/2' on a deleted key of a set
-%% or bag does.
+%% @doc Fixes a table for the calling process, or releases it. It must be released as often as it
+%% was fixed; the end of the process releases it, too. Traversals don't need it. `next/2' with a
+%% deleted key of a set or bag does.
 %%
-%% While a table is fixed, what is deleted keeps its place, so it takes memory until the
+%% While a table is fixed, deleted objects keep their places, and thus their memory, until the
 %% release.
 -spec safe_fixtable(table(), boolean()) -> true.
 safe_fixtable(Table, Fix) ->
     ?TRY(larder_nif:safe_fixtable(Table, Fix), [Table, Fix]).
 
-%% @doc Deletes all objects, at once for everybody: a reader sees all of them or none. It
-%% takes the same short time whatever the table's size: the memory is freed in the
+%% @doc Deletes all objects atomically: a reader sees all of them or none. It
+%% takes constant time whatever the size of the table: the memory is freed in the
 %% background.
 -spec delete_all_objects(table()) -> true.
 delete_all_objects(Table) ->

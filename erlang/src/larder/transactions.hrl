@@ -1,37 +1,36 @@
-%% Several changes at one moment, in one table or several. Part of module larder: see larder.erl.
+%% Transactions on one table or several. Part of module larder: see larder.erl.
 
-%% @doc As transaction/3, with all options as they are unless said. So the fun is called
-%% as often as it takes.
+%% @doc Like transaction/3, with the default options. So there is no limit on how often the fun
+%% is called again.
 -spec transaction([table()], fun(([table()]) -> Result)) -> {atomic, Result} | {aborted, term()}.
 transaction(Tables, Fun) ->
     transaction(Tables, Fun, #{}).
 
-%% @doc Calls `Fun' with views of the tables, and makes what it writes to them
-%% take effect at one instant: all of it, or nothing.
+%% @doc Calls `Fun' with views of the tables, and applies everything it writes to them
+%% atomically: all of it takes effect at one instant, or nothing does.
 %%
-%% The views are tables that the fun reads and writes by the functions of this
-%% module. They show the tables as of one instant, with the fun's own writes,
-%% and are gone when the fun has returned. They can't be renamed, deleted,
-%% given away or have their options set. They are the calling process's alone,
-%% for others they are `badarg': so a view has one call at a time, and its ranks
-%% (rank/2, nth/2, slice/3, count_range/3), which rely on that, are exact.
+%% The views are tables. The fun reads and writes them by the functions of this
+%% module. They show the tables as of one instant, with the fun's own writes.
+%% They are gone when the fun has returned. They can't be renamed, deleted or
+%% given away, and their options can't be set. Only the calling process may use them;
+%% for other processes they fail with `badarg'. So a view has one call at a time, and the functions
+%% for ranks (rank/2, nth/2, slice/3, count_range/3), which rely on that, are exact.
 %%
-%% If others have changed what the fun has read, it had no effect and is called
-%% again: it should do nothing else that can be seen outside. What was looked
-%% for and not there, and all of a range that was searched, counts as read, so
-%% transactions are serialisable, among themselves and with all operations on
-%% one key.
+%% If other processes have changed what the fun has read, its writes are discarded and it is
+%% called again. So it should have no other side effects. A key that was looked up and not
+%% found counts as read, and so does the whole of a range that was searched. Therefore transactions
+%% are serialisable, among themselves and with all operations on one key.
 %%
 %% abort/1, and any exception, end the transaction without effect. The result
-%% is then `{aborted, Reason}': what abort/1 was given; `{Error, Stack}'; what
-%% the fun exited with; `{throw, Thrown}'.
+%% is then `{aborted, Reason}'. `Reason' is the argument of abort/1, `{Error, Stack}' for an error,
+%% the reason of an exit, or `{throw, Thrown}'.
 %%
-%% A transaction within another is part of that one: its tables must be among
-%% the other's, and to abort it aborts both.
+%% A nested transaction becomes part of the outer one: its tables must be among
+%% those of the outer one, and aborting it aborts both.
 %%
-%% Options: `retries', how often the fun is called again at most (unless said,
-%% as often as it takes; then `{aborted, nomore}'), and `timeout', in
-%% milliseconds, after which it isn't called again (`{aborted, timeout}').
+%% Options: `retries' is how often the fun is called again at most (default: no limit); after
+%% that the result is `{aborted, nomore}'. `timeout' is the time in milliseconds after
+%% which it isn't called again; then the result is `{aborted, timeout}'.
 -spec transaction([table()], fun(([table()]) -> Result), larder_transaction:options()) ->
           {atomic, Result} | {aborted, term()}.
 transaction(Tables, Fun, Options) when is_list(Tables), is_function(Fun, 1), is_map(Options) ->
@@ -39,19 +38,20 @@ transaction(Tables, Fun, Options) when is_list(Tables), is_function(Fun, 1), is_
 transaction(Tables, Fun, Options) ->
     erlang:error(badarg, [Tables, Fun, Options], larder_error:info(none)).
 
-%% @doc Ends the transaction that the process is in, without effect: transaction/3
-%% answers `{aborted, Reason}'. It is an exit: a fun that catches it goes on. Outside of
-%% a transaction it is the exit alone.
+%% @doc Aborts the transaction that the process is in: transaction/3 returns
+%% `{aborted, Reason}'. It is implemented as an exit, so a fun that catches the exit continues.
+%% Outside of a transaction it is only an exit.
 -spec abort(term()) -> no_return().
 abort(Reason) ->
     larder_transaction:abort(Reason).
 
-%% @doc Applies all of some operations at one instant, or none: `{false, N}' if
-%% the N-th does not hold. Each sees what those before it do.
+%% @doc Applies a list of operations atomically. If the condition of the N-th one doesn't hold,
+%% nothing is applied and the result is `{false, N}'. Each operation sees the effects of those
+%% before it.
 %%
-%% `{check, Table, Key, Objects}' holds if these are the objects under the key.
-%% `insert_new' holds if the key is not there, `update_counter' and
-%% `update_element' if it is; the others always hold.
+%% `{check, Table, Key, Objects}' holds if these are the objects with the key.
+%% `insert_new' holds if the key isn't in the table. `update_counter' and
+%% `update_element' hold if it is. The other operations always hold.
 -spec commit([larder_transaction:operation()]) -> true | {false, pos_integer()}.
 commit(Operations) ->
     ?TRY(larder_transaction:commit(Operations), [Operations]).
