@@ -76,6 +76,7 @@ mod config;
 mod contention;
 mod counters;
 mod hash;
+mod hint;
 #[allow(unsafe_code)]
 mod memory;
 #[allow(unsafe_code)]
@@ -91,7 +92,6 @@ mod traits;
 mod values;
 
 pub use bag::Bag;
-pub use btree::hint::Hint;
 pub use btree::key_order::KeyOrder;
 pub use choice::{Choice, ChoiceRange, ChoiceValue};
 pub use config::LeafConfig;
@@ -100,6 +100,7 @@ pub use crossbeam_epoch::pin;
 pub use crossbeam_epoch::Guard;
 pub use hash::key_rule::{KeyRule, Rule};
 pub use hash::HashOrder;
+pub use hint::Hint;
 #[cfg(debug_assertions)]
 pub use memory::bytes_taken;
 #[cfg(larder_model)]

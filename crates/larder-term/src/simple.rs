@@ -13,16 +13,18 @@ use crate::tags::{BIG_POS, BIN, INT1, SMALL};
 /// ```
 #[inline(always)]
 pub fn int(n: i64) -> ([u8; 9], usize) {
-    let mut bytes = [SMALL.wrapping_add(n as u8), 0, 0, 0, 0, 0, 0, 0, 0];
-    if (0..=127).contains(&n) {
-        return (bytes, 1);
-    }
-    // As few bytes as have all bits and the sign.
-    let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
-    let len = bits.div_ceil(8);
-    bytes[0] = INT1 + len as u8 - 1;
-    bytes[1..].copy_from_slice(&n.to_le_bytes());
-    (bytes, 1 + len)
+    let (tag, used) = if (0..=127).contains(&n) {
+        (SMALL + n as u8, 1)
+    } else {
+        // As few bytes as have all bits and the sign.
+        let bits = 65 - (n ^ (n >> 63)).leading_zeros() as usize;
+        let len = bits.div_ceil(8);
+        (INT1 + len as u8 - 1, 1 + len)
+    };
+    // The tag and most of the number are one word, so that a load of it soon afterwards needn't
+    // wait for two stores.
+    let [a, b, c, d, e, f, g, h] = (n << 8 | i64::from(tag)).to_le_bytes();
+    ([a, b, c, d, e, f, g, h, (n >> 56) as u8], used)
 }
 
 /// The bytes of an unsigned integer of 64 bits whose highest bit is set.

@@ -2,9 +2,9 @@
 //!
 //! A position is the key itself. The operations are those of the B+-tree (`btree`).
 
-use crate::btree::hint::Hint;
 use crate::btree::run::with_run;
 use crate::btree::{BPlusTree, ScanRequest, StepStart};
+use crate::hint::Hint;
 use crate::scratch::with_scratch;
 use crate::traits::step_by_scan;
 use crate::{

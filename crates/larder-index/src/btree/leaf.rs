@@ -231,7 +231,7 @@ impl<'g> TreeLeaf<'g> {
 
     /// Takes the lock if the version is still this one, which a read has validated.
     #[inline]
-    pub(super) fn try_lock_at(self, version: u64) -> Option<LockedTreeLeaf<'g>> {
+    pub(crate) fn try_lock_at(self, version: u64) -> Option<LockedTreeLeaf<'g>> {
         let taken = self.head().version.try_lock_at(version);
         taken.then(|| LockedTreeLeaf::new(self, version))
     }

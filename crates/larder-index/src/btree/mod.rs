@@ -52,7 +52,6 @@
 mod clear;
 mod counts;
 pub(crate) mod entries;
-pub(crate) mod hint;
 #[allow(unsafe_code)]
 pub(crate) mod inner;
 pub(crate) mod key_order;
@@ -63,7 +62,7 @@ mod node;
 mod prefix;
 mod ranks;
 mod read;
-mod record;
+pub(crate) mod record;
 #[allow(unsafe_code)]
 mod restructure;
 pub(crate) mod run;

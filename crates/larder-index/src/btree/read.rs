@@ -11,11 +11,11 @@
 //! old the nodes on the path are.
 
 use super::BPlusTree;
-use crate::btree::hint::Hint;
 use crate::btree::leaf::TreeLeaf;
 use crate::btree::record::Record;
 use crate::btree::search_key::SearchKey;
 use crate::btree::view::{SearchResult, TreeView};
+use crate::hint::Hint;
 use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
 use crate::{Lookup, SHORT};

@@ -16,11 +16,11 @@
 //!    leaf while the epoch was pinned.
 //! 4. The holder of the lock has no version to validate, and its reads are never torn.
 
-use crate::btree::hint::Hint;
 use crate::btree::leaf::{Obsolete, TreeLeaf};
 use crate::btree::record::Record;
 use crate::btree::run::Run;
 use crate::btree::search_key::{eight, head_of, HEAD_MASK};
+use crate::hint::Hint;
 use crate::memory::prefetch;
 use crate::outside::{Handle, Outside};
 use crate::seqlock::words::{self, Torn};
@@ -99,7 +99,7 @@ impl<'g> TreeView<'g> {
     #[inline]
     pub(super) fn hint(&self, tree: usize, i: usize, record: Record) -> Hint<'g> {
         match self.version {
-            Some(version) => Hint::new(tree, (self.leaf, version), i, record),
+            Some(version) => Hint::of_tree(tree, (self.leaf, version), i, record),
             None => Hint::default(),
         }
     }

@@ -34,7 +34,6 @@
 
 use super::BPlusTree;
 use crate::btree::entries::{with_entries, Entries};
-use crate::btree::hint::Hint;
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, Obsolete, TreeLeaf, MOST_CONTENT};
 use crate::btree::locked::lives_outside;
 use crate::btree::prefix::Prefix;
@@ -42,6 +41,7 @@ use crate::btree::record::{Record, Stored, SLOT};
 use crate::btree::run::with_run;
 use crate::btree::search_key::SearchKey;
 use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
+use crate::hint::Hint;
 use crate::outside::Handle;
 use crate::scratch::with_scratch;
 use crate::sync::Backoff;
@@ -261,7 +261,7 @@ impl BPlusTree {
         hint: Hint<'_>,
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let Some((mut locked, i, record)) = hint.lock(self.address()) else {
+        let Some((mut locked, i, record)) = hint.lock_tree(self.address()) else {
             return self.put(guard, position, value, predicate);
         };
         // (1), (2) The leaf is as the read has found it, so the entry is where it was.

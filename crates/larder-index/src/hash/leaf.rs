@@ -309,6 +309,13 @@ impl<'g> HashLeaf<'g> {
         Ok(before.map(|before| LockedHashLeaf::new(self, before)))
     }
 
+    /// Takes the lock if the version is still this one, which a read has validated.
+    #[inline(always)]
+    pub(crate) fn try_lock_at(self, version: u64) -> Option<LockedHashLeaf<'g>> {
+        let taken = self.head().version.try_lock_at(version);
+        taken.then(|| LockedHashLeaf::new(self, version))
+    }
+
     /// Takes the lock. Also returns whether another thread held it.
     #[inline]
     pub(crate) fn lock(self) -> Result<(LockedHashLeaf<'g>, bool), Obsolete> {

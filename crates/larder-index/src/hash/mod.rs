@@ -45,15 +45,15 @@
 //! and is searched from end to end. This works, but slowly. Ranges of keys need the key order.
 
 #[allow(unsafe_code)]
-mod bucket;
+pub(crate) mod bucket;
 mod build;
 mod change;
 mod gather;
 mod group;
-mod hit;
+pub(crate) mod hit;
 pub(crate) mod key_rule;
 #[allow(unsafe_code)]
-mod leaf;
+pub(crate) mod leaf;
 mod plain;
 mod read;
 mod redistribute;
@@ -69,11 +69,13 @@ mod trie;
 mod write;
 
 use crate::config::LeafConfig;
+use crate::contention::UNCONTENDED;
 use crate::hash::build::Sizes;
 use crate::hash::key_rule::{KeyRule, Keys, Rule};
 use crate::hash::shape::counting;
 use crate::hash::successor::LowerBound;
 use crate::hash::trie::Trie;
+use crate::hint::Hint;
 use crate::scratch::with_scratch;
 use crate::seqlock::words::Torn;
 use crate::shared::Shared;
@@ -202,14 +204,35 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
-        let LockedKey(leaf, home, hit, contention) = self.find_locked(guard, key);
-        // The predicate decides under the lock: nobody can change the value before it is replaced.
-        if !predicate(hit.as_ref().map(|hit| leaf.value(hit))) {
-            return Previous::Refused;
-        }
-        let was = Previous::of(hit.is_some());
-        self.store(guard, key, LockedKey(leaf, home, hit, contention), value);
-        was
+        let found = self.find_locked(guard, key);
+        self.put_found(guard, key, found, value, predicate)
+    }
+
+    fn find_short<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        long: Option<&mut Vec<u8>>,
+    ) -> (Lookup, Hint<'g>) {
+        self.find_short_at(guard, self.locate(guard, key), key, out, long)
+    }
+
+    fn put_near(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        hint: Hint<'_>,
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        let Some((mut leaf, home, hit)) = hint.lock_hash(self.number) else {
+            return self.put(guard, key, value, predicate);
+        };
+        // The leaf is as the read has found it, so the entry is where it was.
+        let contention = leaf.add_contention(UNCONTENDED);
+        let found = LockedKey(leaf, home, Some(hit), contention);
+        self.put_found(guard, key, found, value, predicate)
     }
 
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {

@@ -22,6 +22,7 @@ use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, HashView, Obsolete};
 use crate::hash::shape::counting;
+use crate::hint::Hint;
 use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
 use crate::{Batch, Key, Lookup, Seen, SHORT};
@@ -41,7 +42,8 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         look: impl FnOnce(Option<Hit<'_>>) -> T,
     ) -> Result<T, Torn> {
-        self.try_read_at(self.locate(guard, key), key, look)
+        let (found, _) = self.try_read_at(self.locate(guard, key), key, look)?;
+        Ok(found)
     }
 
     /// Step 1: finds and prefetches the leaf of a key, and the key's home bucket in it.
@@ -56,14 +58,14 @@ impl<R: KeyRule> HashOrder<R> {
         (leaf, home)
     }
 
-    /// Steps 2 to 5 of the fast read.
+    /// Steps 2 to 5 of the fast read. Also returns the version.
     #[inline(always)]
-    fn try_read_at<T>(
+    fn try_read_at<'g, T>(
         &self,
-        (leaf, home): (HashLeaf<'_>, Home<'_>),
+        (leaf, home): (HashLeaf<'g>, Home<'g>),
         key: Key<'_>,
-        look: impl FnOnce(Option<Hit<'_>>) -> T,
-    ) -> Result<T, Torn> {
+        look: impl FnOnce(Option<Hit<'g>>) -> T,
+    ) -> Result<(T, u64), Torn> {
         // The fast search only compares short keys whose length isn't stored.
         if !self.keys.is_short(key.bytes) {
             return Err(Torn);
@@ -77,7 +79,7 @@ impl<R: KeyRule> HashOrder<R> {
         // (5) If the version is unchanged, no writer held the lock in between. Everything that was
         // read is the state of the leaf at the load in (2), which is the linearisation point.
         if leaf.validate(version) {
-            Ok(result)
+            Ok((result, version))
         } else {
             Err(Torn)
         }
@@ -135,21 +137,43 @@ impl<R: KeyRule> HashOrder<R> {
         place: (HashLeaf<'_>, Home<'_>),
         key: Key<'_>,
         out: &mut [u8; SHORT],
-        mut long: Option<&mut Vec<u8>>,
+        long: Option<&mut Vec<u8>>,
     ) -> Lookup {
+        self.find_short_at(guard, place, key, out, long).0
+    }
+
+    /// [`Unique::find_short`](crate::Unique::find_short) of a key that `locate` has located.
+    #[inline(always)]
+    pub(super) fn find_short_at<'g>(
+        &self,
+        guard: &Guard,
+        (leaf, home): (HashLeaf<'g>, Home<'g>),
+        key: Key<'_>,
+        out: &mut [u8; SHORT],
+        mut long: Option<&mut Vec<u8>>,
+    ) -> (Lookup, Hint<'g>) {
         // The closure sees bytes that aren't validated yet, so it only copies them.
-        let found = self.try_read_at(place, key, |hit| match (hit, &mut long) {
-            (Some(hit), Some(long)) if hit.value_len() > SHORT => {
-                long.clear();
-                hit.copy(long);
-                Lookup::Long
-            }
-            (Some(hit), _) => hit.copy_short(out),
-            (None, _) => Lookup::Absent,
+        let found = self.try_read_at((leaf, home), key, |hit| {
+            let found = match (hit, &mut long) {
+                (Some(hit), Some(long)) if hit.value_len() > SHORT => {
+                    long.clear();
+                    hit.copy(long);
+                    Lookup::Long
+                }
+                (Some(hit), _) => hit.copy_short(out),
+                (None, _) => Lookup::Absent,
+            };
+            (found, hit)
         });
         match found {
-            Ok(lookup) => lookup,
-            Err(Torn) => self.get_short_general(guard, key, out, long),
+            Ok(((found, hit), version)) => {
+                let hint = |hit| Hint::of_hash(self.number, (leaf, version), home, hit);
+                (found, hit.map_or_else(Hint::default, hint))
+            }
+            Err(Torn) => {
+                let found = self.get_short_general(guard, key, out, long);
+                (found, Hint::default())
+            }
         }
     }
 

@@ -22,7 +22,7 @@ use crate::hash::resize::{NewEntry, FEW};
 use crate::hash::shape::{body_size, counting, lives_inside, SLOT_ENTRY};
 use crate::outside::Handle;
 use crate::sync::Backoff;
-use crate::Key;
+use crate::{Key, Predicate, Previous};
 use crossbeam_epoch::Guard;
 
 /// The result of steps 1 and 2: the leaf of a key, locked; the key's home in the leaf; its entry
@@ -92,6 +92,25 @@ impl<R: KeyRule> HashOrder<R> {
         let found = leaf.view().find((hash, &home), key.bytes, form);
         let hit = found.unwrap_or_default();
         LockedKey(leaf, home, hit, contention)
+    }
+
+    /// Stores a value under a key that was found, if the predicate agrees.
+    #[inline(always)]
+    pub(super) fn put_found(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        LockedKey(leaf, home, hit, contention): LockedKey<'_, Option<Hit<'_>>>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        // The predicate decides under the lock: nobody can change the value before it is replaced.
+        if !predicate(hit.as_ref().map(|hit| leaf.value(hit))) {
+            return Previous::Refused;
+        }
+        let was = Previous::of(hit.is_some());
+        self.store(guard, key, LockedKey(leaf, home, hit, contention), value);
+        was
     }
 
     /// Stores a value under the key, replacing the value of its entry if there is one.

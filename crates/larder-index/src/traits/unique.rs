@@ -4,7 +4,7 @@ use super::{
     Batch, Change, Container, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start,
     Updater, SHORT,
 };
-use crate::btree::hint::Hint;
+use crate::hint::Hint;
 use crate::ranked::Ranked;
 use crate::scratch::with_scratch;
 use crossbeam_epoch::Guard;

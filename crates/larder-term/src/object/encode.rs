@@ -7,7 +7,9 @@ use crate::{
     blob,
     encoder::{Encoder, Mode},
     identity::without_negative_zero,
-    order_key, varint,
+    order_key, simple,
+    tags::INLINE_BINARY,
+    varint,
     view::TermRef,
 };
 
@@ -98,6 +100,32 @@ impl<'b> ObjectEncoder<'b> {
         self.missing = self.missing.wrapping_sub(1);
         self.flags |= FROM_ORDER;
         self.object.key.extend_from_slice(key);
+    }
+
+    /// Sets the key of a table in hash order to an integer. Takes the place of `key`.
+    #[inline]
+    pub fn int_key(&mut self, n: i64) {
+        let (bytes, used) = simple::int(n);
+        self.simple_key(&bytes[..used]);
+    }
+
+    /// Sets the key of a table in hash order to a binary, if it has at most 127 bytes. Takes the
+    /// place of `key`. Returns `false`, and does nothing, for a longer one.
+    #[inline]
+    pub fn binary_key(&mut self, bytes: &[u8]) -> bool {
+        let mut term = [0; 2 + INLINE_BINARY];
+        let term = simple::binary(bytes, &mut term);
+        term.map(|term| self.simple_key(term)).is_some()
+    }
+
+    /// Sets the key to a term that is the index key as it is.
+    #[inline]
+    fn simple_key(&mut self, term: &[u8]) {
+        self.complete &=
+            !self.keyed && self.object.value.len() == self.header && self.form != KeyForm::Ordered;
+        self.keyed = true;
+        self.missing = self.missing.wrapping_sub(1);
+        self.object.key.extend_from_slice(term);
     }
 
     #[inline]

@@ -80,7 +80,22 @@ impl Drop for Home {
 }
 
 /// Runs an operation on some tables. If a list insert is in the way, waits for it and retries.
+#[inline]
 fn patiently<R>(
+    tables: &[&Arc<EngineTable>],
+    mut f: impl FnMut() -> Result<R, Error>,
+) -> Result<R, Error> {
+    match f() {
+        Err(Error::Busy) => {
+            tables.iter().for_each(|table| table.wait_for_batch());
+            retry(tables, f)
+        }
+        result => result,
+    }
+}
+
+#[cold]
+fn retry<R>(
     tables: &[&Arc<EngineTable>],
     mut f: impl FnMut() -> Result<R, Error>,
 ) -> Result<R, Error> {

@@ -108,12 +108,10 @@ impl Table {
         let Local {
             value: long,
             plain,
-            object: kept,
+            object,
             ..
         } = local;
-        // If an error is returned, the object that `f` has written is dropped.
-        let mut object = std::mem::take(kept);
-        loop {
+        let mut attempt = || {
             // (1)
             // A read, though a write may follow: nothing is locked while `f` decides.
             let op = self.begin_on(&guard, key, Intent::Read)?;
@@ -127,9 +125,9 @@ impl Table {
             // (2)
             // The bytes are a copy. The handles in them stay valid while the epoch is pinned.
             let stored = old.map(|old| Stored::new(key, old, self.keypos(), plain));
-            let decision = f(stored, &mut object)?;
+            let decision = f(stored, object)?;
             // (3)
-            let is_done = self.writing_under(&guard, key, |op| match (decision, old) {
+            self.writing_under(&guard, key, |op| match (decision, old) {
                 (Decision::Keep, _) | (Decision::Remove, None) => Ok((Written::Done, true)),
                 (Decision::Put, _) => {
                     let (ix, value) = (op.unique()?, (object.value(), false));
@@ -142,13 +140,18 @@ impl Table {
                         self.remove_one(op, op.unique()?, hashed, |now| now == old);
                     Ok((written, was == Previous::Present))
                 }
-            })?;
-            if is_done {
-                // The table has counts of its own of the new object's handles.
-                object.clear();
-                *kept = object;
-                return Ok(());
+            })
+        };
+        let result = loop {
+            match attempt() {
+                Ok(true) => break Ok(()),
+                Ok(false) => {}
+                Err(error) => break Err(error),
             }
-        }
+        };
+        // The table has counts of its own of the new object's handles. After an error nobody needs
+        // the object.
+        object.clear();
+        result
     }
 }

@@ -137,18 +137,10 @@ pub(super) fn write_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Siz
     let (form, compressed) = (table.key_form(), table.compressed());
     // A row that is not finished leaves an empty buffer.
     let mut enc = ObjectEncoder::new(object, 2, 1, form, compressed);
-    if form == KeyForm::Ordered {
-        Ordered::with_index_key(key.leaf(), |simple| match simple {
-            Some(simple) => {
-                enc.order_key(simple);
-                Ok(())
-            }
-            None => enc.key(|e| key.encode_key(e)),
-        })?;
-    } else {
+    if !O::push_key(key.leaf(), &mut enc) {
         enc.key(|e| key.encode_key(e))?;
     }
-    // An `order_key` was pushed, or a whole key. The value is the only other element.
+    // A simple key was pushed, or any other one. The value is the only other element.
     enc.element(|e| ser::write(value, e))?;
     match enc.finish() {
         true => Ok(()),

@@ -6,6 +6,7 @@
 use super::key::Leaf;
 use crate::options::TableKind;
 use crate::stored::Stored;
+use larder_term::object::ObjectEncoder;
 use larder_term::{order_key, simple};
 
 /// The longest index key that is written on the stack.
@@ -27,6 +28,9 @@ pub trait Layout: Send + Sync + 'static {
 
     /// Calls `f` with the index key of a simple key, made on the stack. `None` for other keys.
     fn with_index_key<R>(leaf: Leaf<'_>, f: impl FnOnce(Option<&[u8]>) -> R) -> R;
+
+    /// Sets the key of a row to a simple key. Returns `false`, and does nothing, for other keys.
+    fn push_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool;
 
     /// The simple key of a row, if it is read from the index key without a term.
     fn leaf_of<'a>(stored: &Stored<'a>) -> Leaf<'a>;
@@ -57,6 +61,11 @@ impl Layout for Ordered {
     }
 
     #[inline(always)]
+    fn push_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool {
+        Self::with_index_key(leaf, |key| key.map(|key| enc.order_key(key)).is_some())
+    }
+
+    #[inline(always)]
     fn leaf_of<'a>(stored: &Stored<'a>) -> Leaf<'a> {
         match stored.int_key() {
             Some(n) => Leaf::Int(n),
@@ -83,6 +92,16 @@ impl Layout for Hashed {
             }
             Leaf::Other => f(None),
         }
+    }
+
+    #[inline(always)]
+    fn push_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool {
+        match leaf {
+            Leaf::Int(n) => enc.int_key(n),
+            Leaf::Binary(bytes) => return enc.binary_key(bytes),
+            Leaf::Large(_) | Leaf::Other => return false,
+        }
+        true
     }
 
     #[inline(always)]

@@ -1,0 +1,79 @@
+//! Where a read has found an entry: a hint for a write under the same key, which needs no search
+//! then.
+//!
+//! 1. A read notes the leaf, the version that it has validated, and the place of the entry.
+//! 2. A write locks that leaf if it still has that version. It is then not obsolete, nothing in it
+//!    has changed, and the entry is in that place.
+//! 3. If the version is another one, the write searches for the key as usual.
+//!
+//! The guard that was pinned for the read is still pinned at the write, so the memory of the index
+//! and of the leaf is not reused in between. That read and write have the same key is up to the
+//! caller.
+
+use crate::btree::leaf::{LockedTreeLeaf, TreeLeaf};
+use crate::btree::record::Record;
+use crate::hash::bucket::Home;
+use crate::hash::hit::Hit;
+use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
+
+/// Where a lookup has found a value ([`Unique::find_short`](crate::Unique::find_short)), or
+/// nothing. A write to another index ignores it.
+#[derive(Clone, Copy, Default)]
+pub struct Hint<'g>(Spot<'g>);
+
+#[derive(Clone, Copy, Default)]
+enum Spot<'g> {
+    #[default]
+    None,
+    /// In a tree, which is known by its address.
+    Tree(usize, TreeLeaf<'g>, u64, (usize, Record)),
+    /// In an index in hash order, which is known by its number.
+    Hash(u64, HashLeaf<'g>, u64, (Home<'g>, Hit<'g>)),
+}
+
+impl<'g> Hint<'g> {
+    /// Step 1: entry `i` of a leaf of the tree at this address, as of this version.
+    #[inline]
+    pub(crate) fn of_tree(
+        tree: usize,
+        (leaf, version): (TreeLeaf<'g>, u64),
+        i: usize,
+        record: Record,
+    ) -> Self {
+        Hint(Spot::Tree(tree, leaf, version, (i, record)))
+    }
+
+    /// Step 2: locks the leaf, and returns the number and the record of the entry. `None` if the
+    /// hint is of another index, or the leaf has changed.
+    #[inline]
+    pub(crate) fn lock_tree(self, tree: usize) -> Option<(LockedTreeLeaf<'g>, usize, Record)> {
+        match self.0 {
+            Spot::Tree(of, leaf, version, (i, record)) if of == tree => {
+                Some((leaf.try_lock_at(version)?, i, record))
+            }
+            _ => None,
+        }
+    }
+
+    /// Step 1: an entry of a leaf of the index of this number, as of this version.
+    #[inline(always)]
+    pub(crate) fn of_hash(
+        index: u64,
+        (leaf, version): (HashLeaf<'g>, u64),
+        home: Home<'g>,
+        hit: Hit<'g>,
+    ) -> Self {
+        Hint(Spot::Hash(index, leaf, version, (home, hit)))
+    }
+
+    /// Step 2: as `lock_tree`; returns the entry and its home.
+    #[inline(always)]
+    pub(crate) fn lock_hash(self, index: u64) -> Option<(LockedHashLeaf<'g>, Home<'g>, Hit<'g>)> {
+        match self.0 {
+            Spot::Hash(of, leaf, version, (home, hit)) if of == index => {
+                Some((leaf.try_lock_at(version)?, home, hit))
+            }
+            _ => None,
+        }
+    }
+}
