@@ -108,7 +108,7 @@ nif: setup-rust
 	@$(CARGO) build $(QUIET) $(LOCKED) --profile $(PROFILE) -p larder-nif --target-dir '$(TARGET)' 1>&2
 	@mkdir -p priv
 	@so='$(BUILT)/liblarder_nif.so'; [ -f "$$so" ] || so='$(BUILT)/liblarder_nif.dylib'; \
-	 cmp -s "$$so" $(NIF) || { cp "$$so" $(NIF).new && mv -f $(NIF).new $(NIF); }
+	 new=$(NIF).$$$$; cmp -s "$$so" $(NIF) || { cp "$$so" "$$new" && mv -f "$$new" $(NIF); }
 
 beams: $(EBIN)/larder.app
 
@@ -425,6 +425,6 @@ doc: setup-test build
 	@echo 'erlang:  $(CURDIR)/_build/doc/erlang/index.html'
 
 clean:
-	rm -rf _build target dist results/run $(NIF) $(NIF).new
+	rm -rf _build target dist results/run $(NIF) $(NIF).*
 
 distclean: clean

@@ -18,6 +18,15 @@ defmodule Larder do
   which Elixir 1.14 supports and calls deprecated. A match specification is
   written out, or made of a function by the macro `fun2ms/1`.
 
+  ## Errors
+
+  Every function that takes a table raises an `ArgumentError` if there is no such table, or if the
+  calling process may not read it (a `:private` table of another process) or write to it (a
+  `:protected` one). The message names the argument that is wrong, and why. What else a function
+  raises stands with it.
+
+  ## Examples
+
       iex> tab = Larder.new(:pantry, [:ordered_set, :public])
       iex> Larder.insert(tab, [{:flour, 3}, {:salt, 1}, {:sugar, 2}])
       true
@@ -33,6 +42,62 @@ defmodule Larder do
 
   @typedoc "A table's name or id, as `new/2` gives it."
   @type table :: atom() | reference()
+
+  @typedoc "An option of `new/2`, which says what each means."
+  @type option ::
+          :set
+          | :ordered_set
+          | :bag
+          | :duplicate_bag
+          | :public
+          | :protected
+          | :private
+          | :named_table
+          | :compressed
+          | {:keypos, pos_integer()}
+          | heir()
+          | {:write_concurrency, boolean() | :auto}
+          | {:read_concurrency, boolean()}
+          | {:decentralized_counters, boolean()}
+          | {:index, [index()]}
+          | {:structure, structure()}
+          | bound()
+
+  @typedoc "Who owns the table when its owner has ended; with data it is sent a message."
+  @type heir :: {:heir, pid(), term()} | {:heir, pid()} | {:heir, :none}
+
+  @typedoc "How long rows live, how many there may be, and which go when there are more."
+  @type bound ::
+          {:ttl, time()}
+          | {:idle, time()}
+          | {:max_size, pos_integer() | :infinity}
+          | {:max_memory, pos_integer() | :infinity}
+          | {:evict, :tinylfu | :lru | :none}
+
+  @typedoc "Milliseconds to live."
+  @type time :: non_neg_integer() | :infinity
+
+  @typedoc "What a table is built on; see `structures/0`."
+  @type structure :: atom() | {atom(), [{atom(), integer() | atom()}]}
+
+  @typedoc "A counter: a position, or a key of a map there, with what it begins with."
+  @type counter :: pos_integer() | {pos_integer(), term()} | {pos_integer(), term(), integer()}
+
+  @typedoc "An operation of `update_counter/3`: an increment, and where it starts again."
+  @type update_op ::
+          integer() | {counter(), integer()} | {counter(), integer(), integer(), integer()}
+
+  @typedoc "An option of `tab2file/3`."
+  @type file_option ::
+          {:extended_info, [:md5sum | :object_count]}
+          | {:sync, boolean()}
+          | {:format, :larder | :ets}
+
+  @typedoc "How far a subscriber may fall behind; see `subscribe/3`."
+  @type feed_options :: %{optional(:limit) => pos_integer(), optional(:mailbox) => pos_integer()}
+
+  @typedoc "An item of `memory/0`."
+  @type memory_item :: :total | :tables | :indexes | :snapshots | :waiting | :allocator
 
   @typedoc "A match specification: clauses of a head, guards and a body."
   @type match_spec ::
@@ -61,7 +126,9 @@ defmodule Larder do
   # ---- tables ----
 
   @doc """
-  Makes a table, owned by the calling process.
+  ""
+  Makes a table, owned by the calling process. A name that another named table has is an
+  `ArgumentError`, and so is an option that is none.
 
   Options:
 
@@ -78,40 +145,97 @@ defmodule Larder do
     * `{:evict, policy}`: what goes when there is more: `:tinylfu`, `:lru`, or with `:none` nothing,
       and writes fail
     * `{:structure, name}` or `{:structure, {name, options}}`, see `structures/0`
+  ""
+
+      iex> tab = Larder.new(:pantry, [:ordered_set, :public, {:keypos, 2}])
+      iex> {Larder.info(tab, :type), Larder.info(tab, :protection), Larder.info(tab, :keypos)}
+      {:ordered_set, :public, 2}
+      iex> Larder.new(:pantry, [:named_table])
+      :pantry
   """
-  @spec new(atom(), [term()]) :: table()
+  @spec new(atom(), [option()]) :: table()
   defdelegate new(name, options), to: :larder
 
-  @doc "All tables of the node."
+  @doc """
+  All tables of the node.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> tab in Larder.all()
+      true
+  """
   @spec all() :: [table()]
   defdelegate all(), to: :larder
 
   @doc """
+  ""
   The structures that a table can be built on.
 
   Of each: its name, the types of table that it carries, its options (the values they take, the
   defaults, what they do), and when to use it.
+  ""
+
+      iex> names = for structure <- Larder.structures(), do: structure.name
+      iex> :default in names
+      true
   """
   @spec structures() :: [map()]
   defdelegate structures(), to: :larder
 
-  @doc "Deletes a table. Takes the same short time whatever the table's size."
+  @doc """
+  Deletes a table. Takes the same short time whatever the table's size.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.delete(tab)
+      true
+      iex> Larder.info(tab)
+      :undefined
+  """
   @spec delete(table()) :: true
   defdelegate delete(tab), to: :larder
 
-  @doc "Deletes all objects, atomically."
+  @doc """
+  Deletes all objects, atomically.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, [{:salt, 1}, {:flour, 3}])
+      iex> Larder.delete_all_objects(tab)
+      true
+      iex> Larder.info(tab, :size)
+      0
+  """
   @spec delete_all_objects(table()) :: true
   defdelegate delete_all_objects(tab), to: :larder
 
-  @doc "Gives a named table another name."
+  @doc """
+  Gives a named table another name.
+
+      iex> Larder.new(:cellar, [:named_table])
+      iex> Larder.rename(:cellar, :attic)
+      :attic
+      iex> {Larder.whereis(:cellar), is_reference(Larder.whereis(:attic))}
+      {:undefined, true}
+  """
   @spec rename(table(), atom()) :: atom()
   defdelegate rename(tab, name), to: :larder
 
-  @doc "The id of a named table, or `:undefined`."
+  @doc """
+  The id of a named table, or `:undefined`.
+
+      iex> Larder.new(:cellar, [:named_table])
+      iex> Larder.insert(Larder.whereis(:cellar), {:salt, 1})
+      iex> Larder.lookup(:cellar, :salt)
+      [salt: 1]
+  """
   @spec whereis(atom()) :: reference() | :undefined
   defdelegate whereis(name), to: :larder
 
-  @doc "What is known of a table, as a keyword list, or `:undefined` if there is no such table."
+  @doc """
+  What is known of a table, as a keyword list, or `:undefined` if there is no such table.
+
+      iex> tab = Larder.new(:pantry, [:bag])
+      iex> Larder.info(tab)[:type]
+      :bag
+  """
   @spec info(table()) :: keyword() | :undefined
   defdelegate info(tab), to: :larder
 
@@ -130,18 +254,49 @@ defmodule Larder do
   defdelegate info(tab, item), to: :larder
 
   @doc """
+  ""
   Changes an option: `{:heir, pid, data}` or `{:heir, :none}`, `{:ttl, ms}` or `{:idle, ms}` of a
   table that was made with a bound, and `{:max_size, n}`, `{:max_memory, bytes}` or `{:evict,
   policy}` of one that was made with one of these. Only the owner may.
+  ""
+
+      iex> tab = Larder.new(:pantry, [{:max_size, 2}, {:evict, :lru}])
+      iex> Larder.setopts(tab, {:max_size, 1})
+      true
+      iex> Larder.insert(tab, [{:salt, 1}, {:flour, 3}])
+      iex> Larder.info(tab, :size)
+      1
   """
-  @spec setopts(table(), term()) :: true
+  @spec setopts(table(), setting | [setting]) :: true
+        when setting: heir() | {:protection, :public | :protected | :private} | bound()
   defdelegate setopts(tab, options), to: :larder
 
-  @doc "Makes another process the owner; it is sent `{:\"ETS-TRANSFER\", tab, from, data}`."
+  @doc """
+  Makes another process the owner; it is sent `{:"ETS-TRANSFER", tab, from, data}`.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> heir = Task.async(fn ->
+      ...>   receive do {:"ETS-TRANSFER", tab, _from, :yours} -> Larder.insert(tab, {:salt, 1}) end
+      ...> end)
+      iex> Larder.give_away(tab, heir.pid, :yours)
+      true
+      iex> Task.await(heir)
+      true
+  """
   @spec give_away(table(), pid(), term()) :: true
   defdelegate give_away(tab, pid, data), to: :larder
 
-  @doc "Fixes a table for a traversal by `first/1` and `next/2`, or releases it."
+  @doc """
+  Fixes a table for a traversal by `first/1` and `next/2`, or releases it.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.safe_fixtable(tab, true)
+      true
+      iex> Larder.info(tab, :fixed)
+      true
+      iex> Larder.safe_fixtable(tab, false)
+      true
+  """
   @spec safe_fixtable(table(), boolean()) :: true
   defdelegate safe_fixtable(tab, fix), to: :larder
 
@@ -160,12 +315,18 @@ defmodule Larder do
       iex> total == items |> Map.values() |> Enum.sum()
       true
   """
-  @spec memory() :: %{atom() => non_neg_integer()}
+  @spec memory() :: %{memory_item() => non_neg_integer()}
   defdelegate memory(), to: :larder
 
-  @doc "One item of `memory/0`, or a keyword list of some."
-  @spec memory(atom()) :: non_neg_integer()
-  @spec memory([atom()]) :: keyword(non_neg_integer())
+  @doc """
+  One item of `memory/0`, or a keyword list of some.
+
+      iex> Larder.memory(:tables) >= 0
+      true
+      iex> [waiting: _, total: _] = Larder.memory([:waiting, :total])
+  """
+  @spec memory(memory_item()) :: non_neg_integer()
+  @spec memory([memory_item()]) :: [{memory_item(), non_neg_integer()}]
   defdelegate memory(items), to: :larder
 
   @doc """
@@ -204,13 +365,31 @@ defmodule Larder do
   @spec snapshot([table()]) :: [table()]
   defdelegate snapshot(tabs), to: :larder
 
-  @doc "Ends a snapshot. Only its owner may."
+  @doc """
+  Ends a snapshot. Only its owner may.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> before = Larder.snapshot(tab)
+      iex> Larder.release(before)
+      true
+      iex> Larder.info(before)
+      :undefined
+  """
   @spec release(table()) :: true
   defdelegate release(snapshot), to: :larder
 
   @doc """
+  ""
   What differs between two snapshots of a table, in no order: `{:insert, new}`,
   `{:replace, old, new}` and `{:delete, old}`. Keys that did not change are not read.
+  ""
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, [{:salt, 1}, {:flour, 3}])
+      iex> old = Larder.snapshot(tab)
+      iex> Larder.delete(tab, :salt)
+      iex> Larder.diff(old, Larder.snapshot(tab))
+      [{:delete, {:salt, 1}}]
   """
   @spec diff(table(), table()) :: [
           {:insert, tuple()} | {:replace, tuple(), tuple()} | {:delete, tuple()}
@@ -237,18 +416,40 @@ defmodule Larder do
       iex> Larder.unsubscribe(ref)
       true
   """
-  @spec subscribe(table(), match_spec() | :all, map()) :: reference()
+  @spec subscribe(table(), match_spec() | :all, feed_options()) :: reference()
   defdelegate subscribe(tab, spec, options), to: :larder
 
-  @doc "Ends a subscription of the calling process."
+  @doc """
+  Ends a subscription of the calling process.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> feed = Larder.subscribe(tab, :all, %{})
+      iex> Larder.unsubscribe(feed)
+      true
+      iex> Larder.insert(tab, {:salt, 1})
+      iex> receive do {:larder, ^feed, _, _} -> :told after 10 -> :not_told end
+      :not_told
+  """
   @spec unsubscribe(reference()) :: true
   defdelegate unsubscribe(feed), to: :larder
 
   @doc """
+  ""
   A snapshot of a table, and a subscription to what changes after it: no change is in both, and none
   in neither. As `snapshot/1` and `subscribe/3`.
+  ""
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, {:salt, 1})
+      iex> {before, feed} = Larder.snapshot_and_subscribe(tab, :all, %{})
+      iex> Larder.insert(tab, {:flour, 3})
+      iex> Larder.tab2list(before)
+      [salt: 1]
+      iex> receive do {:larder, ^feed, _seq, event} -> event end
+      {:insert, {:flour, 3}}
   """
-  @spec snapshot_and_subscribe(table(), match_spec() | :all, map()) :: {table(), reference()}
+  @spec snapshot_and_subscribe(table(), match_spec() | :all, feed_options()) ::
+          {table(), reference()}
   defdelegate snapshot_and_subscribe(tab, spec, options), to: :larder
 
   # ---- objects ----
@@ -283,15 +484,31 @@ defmodule Larder do
       iex> Larder.delete(tab)
       true
   """
-  @spec insert(table(), tuple(), %{ttl: non_neg_integer() | :infinity}) :: true
+  @spec insert(table(), tuple(), %{ttl: time()}) :: true
   defdelegate insert(tab, object, options), to: :larder
 
-  @doc "Gives the row with a key so many milliseconds to live from now on; whether there is one."
-  @spec expire(table(), term(), non_neg_integer() | :infinity) :: boolean()
+  @doc """
+  Gives the row with a key so many milliseconds to live from now on; whether there is one.
+
+      iex> tab = Larder.new(:sessions, [{:ttl, 60_000}])
+      iex> Larder.insert(tab, {1, :ann})
+      iex> {Larder.expire(tab, 1, 0), Larder.expire(tab, 2, 0)}
+      {true, false}
+      iex> Larder.lookup(tab, 1)
+      []
+  """
+  @spec expire(table(), term(), time()) :: boolean()
   defdelegate expire(tab, key, ms), to: :larder
 
-  @doc "How many milliseconds the row with a key has left; `:none` if there is none."
-  @spec ttl(table(), term()) :: non_neg_integer() | :infinity | :none
+  @doc """
+  How many milliseconds the row with a key has left; `:none` if there is none.
+
+      iex> tab = Larder.new(:sessions, [{:ttl, 60_000}])
+      iex> Larder.insert(tab, {1, :ann})
+      iex> {Larder.ttl(tab, 1) in 50_000..60_000, Larder.ttl(tab, 2)}
+      {true, :none}
+  """
+  @spec ttl(table(), term()) :: time() | :none
   defdelegate ttl(tab, key), to: :larder
 
   @doc """
@@ -376,7 +593,13 @@ defmodule Larder do
   @spec lookup_elements(table(), term(), [pos_integer()]) :: [term()]
   defdelegate lookup_elements(tab, key, positions), to: :larder
 
-  @doc "As `lookup_elements/3`, with what to give if there is no such key."
+  @doc """
+  As `lookup_elements/3`, with what to give if there is no such key.
+
+      iex> tab = Larder.new(:users, [])
+      iex> Larder.lookup_elements(tab, 7, [4, 2], :nobody)
+      :nobody
+  """
   @spec lookup_elements(table(), term(), [pos_integer()], term()) :: term()
   defdelegate lookup_elements(tab, key, positions, default), to: :larder
 
@@ -429,7 +652,16 @@ defmodule Larder do
   @spec take(table(), term()) :: [tuple()]
   defdelegate take(tab, key), to: :larder
 
-  @doc "As `take/2` for several keys, one after another: a list for each."
+  @doc """
+  As `take/2` for several keys, one after another: a list for each.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, [{:salt, 1}, {:flour, 3}])
+      iex> Larder.take_many(tab, [:flour, :pepper])
+      [[flour: 3], []]
+      iex> Larder.tab2list(tab)
+      [salt: 1]
+  """
   @spec take_many(table(), [term()]) :: [[tuple()]]
   defdelegate take_many(tab, keys), to: :larder
 
@@ -448,7 +680,7 @@ defmodule Larder do
       iex> Larder.update_counter(tab, "/", {3, 1, 9, 0})
       0
   """
-  @spec update_counter(table(), term(), term()) :: integer() | [integer()]
+  @spec update_counter(table(), term(), update_op() | [update_op()]) :: integer() | [integer()]
   defdelegate update_counter(tab, key, operation), to: :larder
 
   @doc """
@@ -460,7 +692,8 @@ defmodule Larder do
       iex> Larder.lookup(tab, "/")
       [{"/", 1}]
   """
-  @spec update_counter(table(), term(), term(), tuple()) :: integer() | [integer()]
+  @spec update_counter(table(), term(), update_op() | [update_op()], tuple()) ::
+          integer() | [integer()]
   defdelegate update_counter(tab, key, operation, default), to: :larder
 
   @doc """
@@ -475,7 +708,8 @@ defmodule Larder do
       iex> Larder.lookup(tab, :salt)
       [{:salt, 500, "g"}]
   """
-  @spec update_element(table(), term(), term()) :: boolean()
+  @spec update_element(table(), term(), element | [element]) :: boolean()
+        when element: {pos_integer(), term()}
   defdelegate update_element(tab, key, elements), to: :larder
 
   @doc """
@@ -498,20 +732,47 @@ defmodule Larder do
   defdelegate update_map(tab, key, position, map_key, value), to: :larder
 
   @doc """
+  ""
   As `update_map/5`, for several keys, of one map or of several, atomically: `{position, map_key,
   value}` puts a value, `{position, map_key}` removes the key.
+  ""
+
+      iex> tab = Larder.new(:users, [])
+      iex> Larder.insert(tab, {7, %{name: "ann", age: 34}, %{}})
+      iex> Larder.update_map(tab, 7, [{2, :age, 35}, {2, :name}, {3, :seen, true}])
+      true
+      iex> Larder.lookup(tab, 7)
+      [{7, %{age: 35}, %{seen: true}}]
   """
   @spec update_map(table(), term(), [
           {pos_integer(), term(), term()} | {pos_integer(), term()}
         ]) :: boolean()
   defdelegate update_map(tab, key, changes), to: :larder
 
-  @doc "Removes a key of a map, if it is there. As `update_map/5` otherwise."
+  @doc """
+  Removes a key of a map, if it is there. As `update_map/5` otherwise.
+
+      iex> tab = Larder.new(:users, [])
+      iex> Larder.insert(tab, {7, %{name: "ann", age: 34}})
+      iex> Larder.remove_map_key(tab, 7, 2, :age)
+      true
+      iex> Larder.lookup(tab, 7)
+      [{7, %{name: "ann"}}]
+  """
   @spec remove_map_key(table(), term(), pos_integer(), term()) :: boolean()
   defdelegate remove_map_key(tab, key, position, map_key), to: :larder
 
-  @doc "As `update_element/3`; if there is no such key, `default` is inserted first."
-  @spec update_element(table(), term(), term(), tuple()) :: true
+  @doc """
+  As `update_element/3`; if there is no such key, `default` is inserted first.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.update_element(tab, :salt, {2, 500}, {:salt, 0, "g"})
+      true
+      iex> Larder.lookup(tab, :salt)
+      [{:salt, 500, "g"}]
+  """
+  @spec update_element(table(), term(), element | [element], tuple()) :: true
+        when element: {pos_integer(), term()}
   defdelegate update_element(tab, key, elements, default), to: :larder
 
   # ---- traversal ----
@@ -529,7 +790,14 @@ defmodule Larder do
   @spec first(table()) :: term()
   defdelegate first(tab), to: :larder
 
-  @doc "The last key of an ordered_set, or `:\"$end_of_table\"`."
+  @doc """
+  The last key of an ordered_set, or `:"$end_of_table"`.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> Larder.last(tab)
+      30
+  """
   @spec last(table()) :: term()
   defdelegate last(tab), to: :larder
 
@@ -546,27 +814,69 @@ defmodule Larder do
   @spec next(table(), term()) :: term()
   defdelegate next(tab, key), to: :larder
 
-  @doc "The key before a key, in an ordered_set."
+  @doc """
+  The key before a key, in an ordered_set.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> {Larder.prev(tab, 30), Larder.prev(tab, 10)}
+      {10, :"$end_of_table"}
+  """
   @spec prev(table(), term()) :: term()
   defdelegate prev(tab, key), to: :larder
 
-  @doc "The first key with its objects."
+  @doc """
+  The first key with its objects.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> Larder.first_lookup(tab)
+      {10, [{10, :bob}]}
+  """
   @spec first_lookup(table()) :: {term(), [tuple()]} | :"$end_of_table"
   defdelegate first_lookup(tab), to: :larder
 
-  @doc "The last key with its objects."
+  @doc """
+  The last key with its objects.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> Larder.last_lookup(tab)
+      {30, [{30, :ann}]}
+  """
   @spec last_lookup(table()) :: {term(), [tuple()]} | :"$end_of_table"
   defdelegate last_lookup(tab), to: :larder
 
-  @doc "The key after a key, with its objects."
+  @doc """
+  The key after a key, with its objects.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> Larder.next_lookup(tab, 10)
+      {30, [{30, :ann}]}
+  """
   @spec next_lookup(table(), term()) :: {term(), [tuple()]} | :"$end_of_table"
   defdelegate next_lookup(tab, key), to: :larder
 
-  @doc "The key before a key, with its objects."
+  @doc """
+  The key before a key, with its objects.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> Larder.prev_lookup(tab, 30)
+      {10, [{10, :bob}]}
+  """
   @spec prev_lookup(table(), term()) :: {term(), [tuple()]} | :"$end_of_table"
   defdelegate prev_lookup(tab, key), to: :larder
 
-  @doc "The objects of the table's i-th slot, for inspection."
+  @doc """
+  The objects of the table's i-th slot, for inspection.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, {:salt, 1})
+      iex> Larder.slot(tab, 0)
+      [salt: 1]
+  """
   @spec slot(table(), non_neg_integer()) :: [tuple()] | :"$end_of_table"
   defdelegate slot(tab, i), to: :larder
 
@@ -594,7 +904,14 @@ defmodule Larder do
   @spec foldl((tuple(), acc -> acc), acc, table()) :: acc when acc: term()
   defdelegate foldl(fun, acc, tab), to: :larder
 
-  @doc "Folds over the objects from the last key on."
+  @doc """
+  Folds over the objects from the last key on.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> Larder.foldr(fn {_score, who}, all -> [who | all] end, [], tab)
+      [:bob, :ann]
+  """
   @spec foldr((tuple(), acc -> acc), acc, table()) :: acc when acc: term()
   defdelegate foldr(fun, acc, tab), to: :larder
 
@@ -622,18 +939,39 @@ defmodule Larder do
   defdelegate rank(tab, key), to: :larder
 
   @doc """
+  ""
   The n-th object of an ordered_set, or `:none`.
 
   From 1 on it is counted from the first, from -1 on from the last.
+  ""
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> {Larder.nth(tab, 1), Larder.nth(tab, -1), Larder.nth(tab, 3)}
+      {{10, :bob}, {30, :ann}, :none}
   """
   @spec nth(table(), integer()) :: tuple() | :none
   defdelegate nth(tab, n), to: :larder
 
-  @doc "At most `count` objects, in order, from the n-th on, counted as by `nth/2`."
+  @doc """
+  At most `count` objects, in order, from the n-th on, counted as by `nth/2`.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> Larder.slice(tab, 1, 1)
+      [{10, :bob}]
+  """
   @spec slice(table(), integer(), non_neg_integer()) :: [tuple()]
   defdelegate slice(tab, from, count), to: :larder
 
-  @doc "How many objects of an ordered_set have keys from `low` on and before `high`."
+  @doc """
+  How many objects of an ordered_set have keys from `low` on and before `high`.
+
+      iex> tab = Larder.new(:scores, [:ordered_set])
+      iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+      iex> Larder.count_range(tab, 10, 30)
+      1
+  """
   @spec count_range(table(), term(), term()) :: non_neg_integer()
   defdelegate count_range(tab, low, high), to: :larder
 
@@ -644,35 +982,104 @@ defmodule Larder do
   # ---- files and dets ----
 
   @doc """
+  ""
   Writes a table to a file.
 
   Options: `{:extended_info, [:md5sum, :object_count]}`, `{:sync, bool}`,
   `{:format, :larder | :ets}`.
   `:ets.file2tab/1` reads a file of the format `:ets`.
+  ""
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, {:salt, 1})
+      iex> path = Path.join(System.tmp_dir!(), "pantry-#{System.unique_integer([:positive])}-#{System.pid()}")
+      iex> Larder.tab2file(tab, path)
+      :ok
+      iex> File.rm!(path)
+      iex> Larder.tab2file(tab, "/no/such/folder/pantry")
+      {:error, {:file_error, '/no/such/folder/pantry', :enoent}}
   """
-  @spec tab2file(table(), Path.t(), [term()]) :: :ok | {:error, term()}
+  @spec tab2file(table(), Path.t(), [file_option()]) :: :ok | {:error, term()}
   def tab2file(tab, path, options \\ []), do: :larder.tab2file(tab, charlist(path), options)
 
-  @doc "Reads a table from a file, one of `:ets.tab2file/2` as well. Option: `{:verify, bool}`."
-  @spec file2tab(Path.t(), [term()]) :: {:ok, table()} | {:error, term()}
+  @doc """
+  Reads a table from a file, one of `:ets.tab2file/2` as well. Option: `{:verify, bool}`.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, {:salt, 1})
+      iex> path = Path.join(System.tmp_dir!(), "pantry-#{System.unique_integer([:positive])}-#{System.pid()}")
+      iex> Larder.tab2file(tab, path, format: :ets)
+      iex> {:ok, copy} = Larder.file2tab(path)
+      iex> Larder.tab2list(copy)
+      [salt: 1]
+      iex> File.rm!(path)
+      :ok
+  """
+  @spec file2tab(Path.t(), [{:verify, boolean()}]) :: {:ok, table()} | {:error, term()}
   def file2tab(path, options \\ []), do: :larder.file2tab(charlist(path), options)
 
-  @doc "What a file says of the table in it."
+  @doc """
+  What a file says of the table in it.
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, {:salt, 1})
+      iex> path = Path.join(System.tmp_dir!(), "pantry-#{System.unique_integer([:positive])}-#{System.pid()}")
+      iex> Larder.tab2file(tab, path)
+      iex> {:ok, info} = Larder.tabfile_info(path)
+      iex> {info[:name], info[:size]}
+      {:pantry, 1}
+      iex> File.rm!(path)
+      :ok
+  """
   @spec tabfile_info(Path.t()) :: {:ok, keyword()} | {:error, term()}
   def tabfile_info(path), do: :larder.tabfile_info(charlist(path))
 
-  @doc "Inserts the objects of an open dets table."
+  @doc """
+  Inserts the objects of an open dets table.
+
+      iex> path = Path.join(System.tmp_dir!(), "dets-#{System.unique_integer([:positive])}-#{System.pid()}")
+      iex> {:ok, dets} = :dets.open_file(:pantry_dets, file: String.to_charlist(path))
+      iex> tab = Larder.new(:pantry, [])
+      iex> :dets.insert(dets, {:salt, 1})
+      iex> Larder.from_dets(tab, dets)
+      true
+      iex> Larder.tab2list(tab)
+      [salt: 1]
+      iex> {:dets.close(dets), File.rm!(path)}
+      {:ok, :ok}
+  """
   @spec from_dets(table(), term()) :: true
   defdelegate from_dets(tab, dets), to: :larder
 
-  @doc "Replaces the objects of an open dets table by those of a table."
+  @doc """
+  Replaces the objects of an open dets table by those of a table.
+
+      iex> path = Path.join(System.tmp_dir!(), "dets-#{System.unique_integer([:positive])}-#{System.pid()}")
+      iex> {:ok, dets} = :dets.open_file(:pantry_dets, file: String.to_charlist(path))
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.insert(tab, {:salt, 1})
+      iex> Larder.to_dets(tab, dets)
+      :pantry_dets
+      iex> :dets.lookup(dets, :salt)
+      [salt: 1]
+      iex> {:dets.close(dets), File.rm!(path)}
+      {:ok, :ok}
+  """
   @spec to_dets(table(), term()) :: term()
   defdelegate to_dets(tab, dets), to: :larder
 
   @doc """
+  ""
   Empties a table and fills it with what a function gives.
 
   The function is called with `:read` until it gives `:end_of_input`.
+  ""
+
+      iex> tab = Larder.new(:pantry, [])
+      iex> Larder.init_table(tab, fn :read -> {[{:salt, 1}], fn :read -> :end_of_input end} end)
+      true
+      iex> Larder.tab2list(tab)
+      [salt: 1]
   """
   @spec init_table(table(), (:read | :close -> term())) :: true
   defdelegate init_table(tab, fun), to: :larder
@@ -701,12 +1108,26 @@ defmodule Larder do
   Options: a map with `:retries`, how often the function is called again at most (then
   `{:aborted, :nomore}`), and `:timeout`, in milliseconds (then `{:aborted, :timeout}`).
   """
-  @spec transaction([table()], ([table()] -> result), map()) ::
+  @spec transaction([table()], ([table()] -> result), %{
+          optional(:retries) => non_neg_integer() | :infinity,
+          optional(:timeout) => timeout()
+        }) ::
           {:atomic, result} | {:aborted, term()}
         when result: term()
   def transaction(tabs, fun, options \\ %{}), do: :larder.transaction(tabs, fun, options)
 
-  @doc "Ends the transaction that the process is in, without effect."
+  @doc """
+  Ends the transaction that the process is in, without effect.
+
+      iex> tab = Larder.new(:pantry, [:public])
+      iex> Larder.transaction([tab], fn [view] ->
+      ...>   Larder.insert(view, {:salt, 1})
+      ...>   Larder.abort(:no_salt)
+      ...> end)
+      {:aborted, :no_salt}
+      iex> Larder.tab2list(tab)
+      []
+  """
   @spec abort(term()) :: no_return()
   defdelegate abort(reason), to: :larder
 

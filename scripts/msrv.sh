@@ -16,7 +16,7 @@ readonly TOOLCHAIN=$LEAST.0
 
 pages() {
   local other ours
-  other=$(grep -noE '(cargo|Rust) 1\.[0-9]+' -- *.md docs/*.md | grep -v " ${LEAST//./\\.}\$") || true
+  other=$(grep -noE '(cargo|Rust) 1\.[0-9]+' -- *.md docs/*.md crates/*/README.md | grep -v " ${LEAST//./\\.}\$") || true
   [ -z "$other" ] || die "Cargo.toml asks for Rust $LEAST:"$'\n'"$other"
   ours=$(rustc --version | awk '{print $2}')
   [ "$(printf '%s\n' "$LEAST" "$ours" | sort -V | head -1)" = "$LEAST" ] || die "rustc $ours is older than $LEAST"

@@ -25,6 +25,18 @@ defmodule LarderTest do
     assert undocumented == []
   end
 
+  test "every function has an example, but for those that page on the terminal" do
+    {:docs_v1, _, :elixir, _, _, _, docs} = Code.fetch_docs(Larder)
+
+    assert for(
+             {{kind, name, _}, _, [signature], %{"en" => doc}, _} <- docs,
+             kind in [:function, :macro],
+             name != :i,
+             not String.contains?(doc, "iex>"),
+             do: signature
+           ) == []
+  end
+
   test "objects of every type of table" do
     for {type, expected} <- [set: [{1, :b}], ordered_set: [{1, :b}], bag: [{1, :a}, {1, :b}]] do
       tab = table([type])

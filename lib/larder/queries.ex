@@ -33,39 +33,97 @@ defmodule Larder.Queries do
       @spec add_index(table(), index()) :: true
       defdelegate add_index(tab, index), to: :larder
 
-      @doc "Drops a secondary index."
+      @doc """
+      Drops a secondary index.
+
+          iex> tab = Larder.new(:users, [{:index, [{:age, 2, []}]}])
+          iex> Larder.insert(tab, [{:ann, 34}, {:bob, 12}, {:eve, 34}])
+          iex> Larder.drop_index(tab, :age)
+          true
+          iex> Larder.info(tab, :indexes)
+          []
+      """
       @spec drop_index(table(), atom()) :: true
       defdelegate drop_index(tab, name), to: :larder
 
-      @doc "The objects that have a value in a secondary index (`==`)."
+      @doc """
+      The objects that have a value in a secondary index (`==`).
+
+          iex> tab = Larder.new(:users, [{:index, [{:age, 2, []}]}])
+          iex> Larder.insert(tab, [{:ann, 34}, {:bob, 12}, {:eve, 34}])
+          iex> tab |> Larder.index_lookup(:age, 34) |> Enum.sort()
+          [ann: 34, eve: 34]
+      """
       @spec index_lookup(table(), atom(), term()) :: [tuple()]
       defdelegate index_lookup(tab, name, value), to: :larder
 
       @doc """
+      ""
       What a match specification makes of the objects of a secondary index, in the order of their
       values.
+      ""
+
+          iex> tab = Larder.new(:users, [{:index, [{:age, 2, []}]}])
+          iex> Larder.insert(tab, [{:ann, 34}, {:bob, 12}, {:eve, 34}])
+          iex> Larder.index_select(tab, :age, [{{:_, :"$1"}, [{:>, :"$1", 10}], [:"$1"]}])
+          [12, 34, 34]
       """
       @spec index_select(table(), atom(), match_spec()) :: [term()]
       defdelegate index_select(tab, name, spec), to: :larder
 
-      @doc "As `index_select/3`, about `limit` at a time."
+      @doc """
+      As `index_select/3`, about `limit` at a time.
+
+          iex> tab = Larder.new(:users, [{:index, [{:age, 2, []}]}])
+          iex> Larder.insert(tab, [{:ann, 34}, {:bob, 12}, {:eve, 34}])
+          iex> {ages, _more} = Larder.index_select(tab, :age, [{{:_, :"$1"}, [], [:"$1"]}], 2)
+          iex> ages
+          [12, 34]
+      """
       @spec index_select(table(), atom(), match_spec(), pos_integer()) ::
               {[term()], index_continuation()} | :"$end_of_table"
       defdelegate index_select(tab, name, spec, limit), to: :larder
 
-      @doc "The next chunk of an `index_select/4`."
+      @doc """
+      The next chunk of an `index_select/4`.
+
+          iex> tab = Larder.new(:users, [{:index, [{:age, 2, []}]}])
+          iex> Larder.insert(tab, [{:ann, 34}, {:bob, 12}, {:eve, 34}])
+          iex> {_, more} = Larder.index_select(tab, :age, [{{:_, :"$1"}, [], [:"$1"]}], 2)
+          iex> {ages, _more} = Larder.index_select(more)
+          iex> ages
+          [34]
+      """
       @spec index_select(index_continuation()) ::
               {[term()], index_continuation()} | :"$end_of_table"
       defdelegate index_select(continuation), to: :larder
 
       @doc """
+      ""
       How a match specification would be answered now: `plan` is `:key`, `:range`, `{:index, name}`,
       `:scan` or `:nothing`, `rows` how many objects are looked at, at most, or `:unknown`.
+      ""
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, for(n <- 1..100, do: {n, :a}))
+          iex> Larder.explain(tab, [{{:"$1", :_}, [{:>, :"$1", 90}], [:"$1"]}]).plan
+          :range
+          iex> Larder.explain(tab, [{{:_, :a}, [], [true]}]).plan
+          :scan
       """
       @spec explain(table(), match_spec()) :: plan()
       defdelegate explain(tab, spec), to: :larder
 
-      @doc "The next chunk of a `match/3`."
+      @doc """
+      The next chunk of a `match/3`.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> {_, more} = Larder.match(tab, {:_, :"$1"}, 2)
+          iex> {names, _more} = Larder.match(more)
+          iex> names
+          [[:ann]]
+      """
       @spec match(continuation()) :: {[[term()]], continuation()} | :"$end_of_table"
       defdelegate match(continuation), to: :larder
 
@@ -82,12 +140,29 @@ defmodule Larder.Queries do
       @spec match(table(), match_pattern()) :: [[term()]]
       defdelegate match(tab, pattern), to: :larder
 
-      @doc "As `match/2`, about `limit` at a time."
+      @doc """
+      As `match/2`, about `limit` at a time.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> {names, _more} = Larder.match(tab, {:_, :"$1"}, 2)
+          iex> names
+          [[:bob], [:eve]]
+      """
       @spec match(table(), match_pattern(), pos_integer()) ::
               {[[term()]], continuation()} | :"$end_of_table"
       defdelegate match(tab, pattern, limit), to: :larder
 
-      @doc "The next chunk of a `match_object/3`."
+      @doc """
+      The next chunk of a `match_object/3`.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> {_, more} = Larder.match_object(tab, :_, 2)
+          iex> {rows, _more} = Larder.match_object(more)
+          iex> rows
+          [{30, :ann}]
+      """
       @spec match_object(continuation()) :: {[tuple()], continuation()} | :"$end_of_table"
       defdelegate match_object(continuation), to: :larder
 
@@ -102,16 +177,42 @@ defmodule Larder.Queries do
       @spec match_object(table(), match_pattern()) :: [tuple()]
       defdelegate match_object(tab, pattern), to: :larder
 
-      @doc "As `match_object/2`, about `limit` at a time."
+      @doc """
+      As `match_object/2`, about `limit` at a time.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> {rows, _more} = Larder.match_object(tab, :_, 2)
+          iex> rows
+          [{10, :bob}, {20, :eve}]
+      """
       @spec match_object(table(), match_pattern(), pos_integer()) ::
               {[tuple()], continuation()} | :"$end_of_table"
       defdelegate match_object(tab, pattern, limit), to: :larder
 
-      @doc "Deletes the objects that match a pattern."
+      @doc """
+      Deletes the objects that match a pattern.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> Larder.match_delete(tab, {:_, :bob})
+          true
+          iex> Larder.tab2list(tab)
+          [{20, :eve}, {30, :ann}]
+      """
       @spec match_delete(table(), match_pattern()) :: true
       defdelegate match_delete(tab, pattern), to: :larder
 
-      @doc "The next chunk of a `select/3`."
+      @doc """
+      The next chunk of a `select/3`.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> {_, more} = Larder.select(tab, [{{:_, :"$1"}, [], [:"$1"]}], 2)
+          iex> {names, more} = Larder.select(more)
+          iex> {names, Larder.select(more)}
+          {[:ann], :"$end_of_table"}
+      """
       @spec select(continuation()) :: {[term()], continuation()} | :"$end_of_table"
       defdelegate select(continuation), to: :larder
 
@@ -147,15 +248,39 @@ defmodule Larder.Queries do
               {[term()], continuation()} | :"$end_of_table"
       defdelegate select(tab, spec, limit), to: :larder
 
-      @doc "The next chunk of a `select_reverse/3`."
+      @doc """
+      The next chunk of a `select_reverse/3`.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> {_, more} = Larder.select_reverse(tab, [{{:_, :"$1"}, [], [:"$1"]}], 2)
+          iex> {names, _more} = Larder.select_reverse(more)
+          iex> names
+          [:bob]
+      """
       @spec select_reverse(continuation()) :: {[term()], continuation()} | :"$end_of_table"
       defdelegate select_reverse(continuation), to: :larder
 
-      @doc "As `select/2`, from the last key of an ordered_set backwards."
+      @doc """
+      As `select/2`, from the last key of an ordered_set backwards.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> Larder.select_reverse(tab, [{{:_, :"$1"}, [], [:"$1"]}])
+          [:ann, :eve, :bob]
+      """
       @spec select_reverse(table(), match_spec()) :: [term()]
       defdelegate select_reverse(tab, spec), to: :larder
 
-      @doc "As `select_reverse/2`, `limit` at a time."
+      @doc """
+      As `select_reverse/2`, `limit` at a time.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> {names, _more} = Larder.select_reverse(tab, [{{:_, :"$1"}, [], [:"$1"]}], 2)
+          iex> names
+          [:ann, :eve]
+      """
       @spec select_reverse(table(), match_spec(), pos_integer()) ::
               {[term()], continuation()} | :"$end_of_table"
       defdelegate select_reverse(tab, spec, limit), to: :larder
@@ -229,9 +354,18 @@ defmodule Larder.Queries do
       defdelegate select_take(tab, spec), to: :larder
 
       @doc """
+      ""
       Replaces objects by what a match specification gives, each atomically, and says how many.
 
-      The key must stay.
+      The key must stay: a specification that could change it is an `ArgumentError`.
+      ""
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
+          iex> Larder.select_replace(tab, [{{:"$1", :bob}, [], [{{:"$1", :bo}}]}])
+          1
+          iex> Larder.lookup(tab, 10)
+          [{10, :bo}]
       """
       @spec select_replace(table(), match_spec()) :: non_neg_integer()
       defdelegate select_replace(tab, spec), to: :larder
@@ -256,23 +390,60 @@ defmodule Larder.Queries do
       @spec prepare([{tuple() | atom(), [term()], [term()]}]) :: reference()
       defdelegate prepare(spec), to: :larder
 
-      @doc "Compiles a match specification for `match_spec_run/2`."
+      @doc """
+      Compiles a match specification for `match_spec_run/2`.
+
+          iex> compiled = Larder.match_spec_compile([{{:"$1", :"$2"}, [{:>, :"$2", 1}], [:"$1"]}])
+          iex> Larder.match_spec_run([salt: 1, flour: 3], compiled)
+          [:flour]
+      """
       @spec match_spec_compile(match_spec()) :: term()
       defdelegate match_spec_compile(spec), to: :larder
 
-      @doc "Runs a compiled match specification over a list of tuples."
+      @doc """
+      Runs a compiled match specification over a list of tuples.
+
+          iex> compiled = Larder.match_spec_compile([{{:"$1", :"$2"}, [{:>, :"$2", 1}], [:"$1"]}])
+          iex> Larder.match_spec_run([salt: 2, flour: 3], compiled)
+          [:salt, :flour]
+      """
       @spec match_spec_run([tuple()], term()) :: [term()]
       defdelegate match_spec_run(tuples, compiled), to: :larder
 
-      @doc "Whether a term is a compiled match specification of this node."
+      @doc """
+      Whether a term is a compiled match specification of this node.
+
+          iex> compiled = Larder.match_spec_compile([{{:"$1", :"$2"}, [{:>, :"$2", 1}], [:"$1"]}])
+          iex> {Larder.is_compiled_ms(compiled), Larder.is_compiled_ms(make_ref())}
+          {true, false}
+      """
       @spec is_compiled_ms(term()) :: boolean()
       defdelegate is_compiled_ms(term), to: :larder
 
-      @doc "Makes a continuation that has been outside the node usable again."
+      @doc """
+      Makes a continuation that has been outside the node usable again.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+          iex> spec = [{{:_, :"$1"}, [], [:"$1"]}]
+          iex> {[:bob], more} = Larder.select(tab, spec, 1)
+          iex> stored = :erlang.term_to_binary(more)
+          iex> more = Larder.repair_continuation(:erlang.binary_to_term(stored), spec)
+          iex> {names, _more} = Larder.select(more)
+          iex> names
+          [:ann]
+      """
       @spec repair_continuation(continuation(), match_spec()) :: continuation()
       defdelegate repair_continuation(continuation, spec), to: :larder
 
-      @doc "What a match specification gives for one tuple, with errors in words."
+      @doc """
+      What a match specification gives for one tuple, with errors in words.
+
+          iex> Larder.test_ms({:salt, 1}, [{{:"$1", :"$2"}, [], [:"$2"]}])
+          {:ok, 1}
+          iex> Larder.test_ms({:salt, 1}, [{{:"$1"}, [], [:"$2"]}])
+          {:error, [error: 'Variable $2 is unbound.']}
+      """
       @spec test_ms(tuple(), match_spec()) :: {:ok, term()} | {:error, keyword()}
       defdelegate test_ms(tuple, spec), to: :larder
 
@@ -302,11 +473,25 @@ defmodule Larder.Queries do
       """
       defmacro fun2ms(fun), do: Larder.Fun2ms.expand(fun, __CALLER__)
 
-      @doc "A query handle for the Erlang query language QLC. Options: `:traverse`, `:n_objects`."
+      @doc """
+      A query handle for the Erlang query language QLC. Options: `:traverse`, `:n_objects`.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+          iex> tab |> Larder.table(traverse: :last_prev) |> :qlc.e()
+          [{30, :ann}, {10, :bob}]
+      """
       @spec table(table(), term()) :: term()
       defdelegate table(tab, options), to: :larder
 
-      @doc "A query handle for QLC with the default options."
+      @doc """
+      A query handle for QLC with the default options.
+
+          iex> tab = Larder.new(:scores, [:ordered_set])
+          iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
+          iex> tab |> Larder.table() |> :qlc.e()
+          [{10, :bob}, {30, :ann}]
+      """
       @spec table(table()) :: term()
       defdelegate table(tab), to: :larder
     end
