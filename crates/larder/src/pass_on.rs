@@ -92,15 +92,6 @@ macro_rules! pass_on_multi {
     () => {
         $crate::pass_on::pass_on_scans!();
 
-        fn scan_key(
-            &self,
-            guard: &larder_index::Guard,
-            key: larder_index::Key<'_>,
-            batch: &mut larder_index::Batch,
-        ) -> bool {
-            self.index.scan_key(guard, key, batch)
-        }
-
         fn step(
             &self,
             guard: &larder_index::Guard,

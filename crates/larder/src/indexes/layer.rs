@@ -12,8 +12,8 @@ use crate::pass_on::{pass_on_container, pass_on_multi, pass_on_objects, pass_on_
 use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    with_spare, Change, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Previous, Shorts,
-    Unique, Updater, Values, SHORT,
+    with_spare, Batch, Change, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
+    Shorts, Unique, Updater, Values, SHORT,
 };
 use larder_matchspec::Scratch;
 use std::cell::Cell;
@@ -391,6 +391,10 @@ impl Multi for Indexed<dyn Multi> {
             });
         });
         self.indexes.free_large(guard);
+    }
+
+    fn scan_key(&self, guard: &Guard, key: Key<'_>, batch: &mut Batch) -> bool {
+        self.index.scan_key(guard, key, batch)
     }
 
     pass_on_multi!();

@@ -32,8 +32,8 @@ use crate::pass_on::{pass_on_container, pass_on_multi, pass_on_objects, pass_on_
 use crate::raw;
 use larder_index::sync::{planted, Fault};
 use larder_index::{
-    Change as Edit, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Previous, Shorts,
-    Unique, Updater, Values, SHORT,
+    Batch, Change as Edit, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
+    Shorts, Unique, Updater, Values, SHORT,
 };
 use larder_term::blob::Handles;
 use smallvec::{smallvec, SmallVec};
@@ -485,6 +485,10 @@ impl Multi for Watched<dyn Multi> {
             objects.tell(&mut after.feed);
         });
         after.settle(&self.history, guard);
+    }
+
+    fn scan_key(&self, guard: &Guard, key: Key<'_>, batch: &mut Batch) -> bool {
+        self.settled(key, || self.index.scan_key(guard, key, batch))
     }
 
     pass_on_multi!();
