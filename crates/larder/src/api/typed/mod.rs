@@ -104,7 +104,7 @@
 //! header and little else: for integers, texts and bytes an index key is made directly, without a
 //! term, and a value is read in place. But such an index would have no snapshots, transactions,
 //! ranks, bounds, feeds or files. `make bench-rust` measures both, side by side. A lookup by `u64`
-//! takes about 1.2 times as long as in such an index among 300,000 rows, and 1.7 times among a
+//! takes about 1.3 times as long as in such an index among 300,000 rows, and 1.6 times among a
 //! thousand, in the processor's caches (docs/performance.md §12).
 
 mod bytes;
