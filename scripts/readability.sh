@@ -4,6 +4,7 @@
 #
 #   scripts/readability.sh             the table
 #   scripts/readability.sh circles     the files of each circle of imports; fails if there is one
+#   scripts/readability.sh rings       the same, with re-exported names traced to where they are
 #   scripts/readability.sh duplicates  pairs of files that have 12 lines of code or more in common
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -32,9 +33,10 @@ density() {
 }
 
 # A file imports another if it names a path in it. Parent and child modules may name each other.
-# Prints, for each crate, sets of files that reach one another.
+# With `trace=1`, a name that a module re-exports from its child leads to the child. Prints, for
+# each crate, sets of files that reach one another.
 circles() {
-  awk '
+  awk -v trace="${1:-0}" '
     function module(file) {
       sub(/^crates\/[^\/]*\/src\//, "", file); sub(/\.rs$/, "", file); sub(/\/mod$|^(lib|main)$/, "", file)
       gsub(/\//, "::", file); return file
@@ -42,7 +44,7 @@ circles() {
     # Paths with braces, one by one.
     function groups(path,   open, i, c, depth, start, n, parts, k) {
       open = index(path, "{")
-      if (!open) { edge(path); return }
+      if (!open) { if (exported) export(path); else wanted[root, here, full(path)] = 1; return }
       depth = 0; start = open + 1; n = 0
       for (i = open; i <= length(path); i++) {
         c = substr(path, i, 1)
@@ -55,16 +57,31 @@ circles() {
       }
       for (k = 1; k <= n; k++) if (parts[k] != "") groups(substr(path, 1, open - 1) parts[k])
     }
-    # The longest beginning of a path that is a module of this crate.
-    function edge(path,   up) {
+    # A path from the root of the crate.
+    function full(path,   up) {
+      if (sub(/^crate::/, "", path)) return path
       up = here
-      if (path ~ /^crate::/) sub(/^crate::/, "", path)
-      else {
-        while (path ~ /^(super|self)::/) {
-          if (path ~ /^super/) { if (up ~ /::/) sub(/::[^:]*$/, "", up); else up = "" }
-          sub(/^(super|self)::/, "", path)
-        }
-        path = (up == "" ? "" : up "::") path
+      while (path ~ /^(super|self)::/) {
+        if (path ~ /^super/) { if (up ~ /::/) sub(/::[^:]*$/, "", up); else up = "" }
+        sub(/^(super|self)::/, "", path)
+      }
+      return (up == "" ? "" : up "::") path
+    }
+    # Notes which path a re-exported name stands for, if its module is one of this crate.
+    function export(path,   name) {
+      path = full(path); name = path; sub(/.*(::| as )/, "", name); sub(/ as .*/, "", path)
+      sub(/::self$/, "", path)
+      alias[root, (here == "" ? "" : here "::") name] = path
+    }
+    # The longest beginning of a path that is a module of this crate. Re-exported names are replaced
+    # by what they stand for.
+    function edge(root, here, path,   k, n, part, at, turns) {
+      for (k = n = 1; k <= n && turns < 9; k++) {
+        if (k == 1) { n = split(path, part, "::"); at = "" }
+        at = at (k > 1 ? "::" : "") part[k]
+        if ((root, at) in known) continue
+        if (!((root, at) in alias)) break
+        path = alias[root, at] substr(path, length(at) + 1); k = 0; turns++
       }
       while (path != "" && !((root, path) in known)) if (!sub(/::[^:]*$/, "", path)) path = ""
       if (path == here || path == "" || here == "") return
@@ -72,7 +89,13 @@ circles() {
       reach[root, here, path] = 1
     }
     function finish(   text, path) {
-      text = whole
+      text = whole; exported = 1
+      while (trace && match(text, /pub(\([a-z ]*\))? use [^;]*;/)) {
+        path = substr(text, RSTART, RLENGTH - 1); text = substr(text, RSTART + RLENGTH)
+        sub(/^pub[^ ]* use /, "", path); gsub(/[ \t]+/, " ", path)
+        gsub(/ ?, ?/, ",", path); gsub(/\{ /, "{", path); gsub(/ \}/, "}", path); groups(path)
+      }
+      text = whole; exported = 0
       while (match(text, /(crate|super|self)::[A-Za-z0-9_:]*(\{[^;]*;)?/)) {
         path = substr(text, RSTART, RLENGTH); text = substr(text, RSTART + RLENGTH)
         gsub(/[ \t;]/, "", path); groups(path)
@@ -94,6 +117,7 @@ circles() {
     { sub(/\/\/.*/, ""); whole = whole " " $0 }
     END {
       finish()
+      for (one in wanted) { split(one, at, SUBSEP); edge(at[1], at[2], at[3]) }
       for (root in roots) {
         n = split(names[root], at, " ")
         for (k = 1; k <= n; k++) for (i = 1; i <= n; i++) if ((root, at[i], at[k]) in reach)
@@ -156,16 +180,18 @@ case ${1:-table} in
   circles)
     found=$(circles)
     [ -z "$found" ] || { echo "$found"; exit 1; } ;;
+  rings) circles 1 ;;
   duplicates) duplicates ;;
   table)
     row() { printf '  %-52s %s\n' "$1" "$2"; }
     row 'comment lines over 100 columns' "$(comments)"
     row 'comments inside functions, per line of code' "$(density)"
     row 'inline(always)' "$(cat "${RUST[@]}" | grep -c 'inline(always)')"
-    row 'circles of imports: how many, files in them' \
-      "$(circles | awk '{ n++; files += NF - 1 } END { print n + 0 ", " files + 0 }')"
+    count() { awk '{ n++; files += NF - 1 } END { print n + 0 ", " files + 0 }'; }
+    row 'circles of imports: how many, files in them' "$(circles | count)"
+    row '  with re-exported names traced' "$(circles 1 | count)"
     row 'pairs of files with 12 lines in common' "$(duplicates | wc -l)"
     row 'words per sentence, median / p90 / most: design.md' "$(sentences docs/design.md)"
     row '  semantics.md' "$(sentences docs/semantics.md)" ;;
-  *) echo "readability.sh: '$1' is neither circles nor duplicates" >&2; exit 1 ;;
+  *) echo "readability.sh: '$1' is not circles, rings or duplicates" >&2; exit 1 ;;
 esac

@@ -10,7 +10,7 @@ use crate::{
     view::{TermRef, View},
 };
 use num_bigint::BigInt;
-use std::{cmp::Ordering, fmt, hash, str::FromStr};
+use std::{cmp::Ordering, fmt, hash};
 
 /// A term that owns its bytes. Long binaries in it are reference-counted, and shared by clones.
 ///
@@ -322,14 +322,6 @@ impl fmt::Display for TermRef<'_> {
 impl fmt::Debug for TermRef<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-impl FromStr for Term {
-    type Err = text::ParseError;
-
-    fn from_str(source: &str) -> Result<Term, text::ParseError> {
-        text::parse(source)
     }
 }
 

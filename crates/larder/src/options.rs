@@ -2,7 +2,7 @@
 
 use crate::error::Error;
 use crate::ids::OwnerId;
-use crate::indexes::{self, IndexDefinition};
+use crate::indexes::definition::{self, IndexDefinition};
 use crate::structures::{self, StructureValue, DEFAULT};
 use larder_term::{Atom, Term};
 use std::borrow::Cow;
@@ -210,7 +210,7 @@ impl Options {
         )?;
         match &self.indexes[..] {
             [] => Ok(()),
-            indexes => indexes::check(indexes, &self.structure),
+            indexes => definition::check(indexes, &self.structure),
         }
     }
 

@@ -16,6 +16,7 @@ use crate::{
 };
 use num_bigint::{BigInt, BigUint, Sign};
 use num_traits::ToPrimitive;
+use std::str::FromStr;
 
 /// An event: a step of writing the term.
 enum Event {
@@ -88,6 +89,14 @@ struct Parser<'t> {
     lexer: Lexer<'t>,
     events: Vec<Event>,
     open: Vec<OpenContainer>,
+}
+
+impl FromStr for Term {
+    type Err = ParseError;
+
+    fn from_str(source: &str) -> Result<Term, ParseError> {
+        parse(source)
+    }
 }
 
 impl Parser<'_> {

@@ -1,6 +1,5 @@
 //! Feeds: the changes of a table, as events in the order of commits.
 
-use super::snapshot::Snapshot;
 use super::spec::MatchSpec;
 use super::table::tuple;
 use super::{select, Table};
@@ -59,7 +58,7 @@ pub struct Commit {
 
 /// The condition that a feed waits for.
 #[derive(Default)]
-struct Bell {
+pub(super) struct Bell {
     rang: Mutex<bool>,
     signal: Condvar,
 }
@@ -232,7 +231,7 @@ impl Default for FeedOptions {
 }
 
 impl FeedOptions {
-    fn wishes(&self) -> Result<(Wishes, Arc<Bell>), Error> {
+    pub(super) fn wishes(&self) -> Result<(Wishes, Arc<Bell>), Error> {
         // The bell outlives each call: the engine rings it from a writer's thread, and a reader
         // waits for it.
         let bell = Arc::new(Bell::default());
@@ -272,42 +271,7 @@ impl Table {
         Ok(self.feed(subscription, bell))
     }
 
-    /// Takes a snapshot, and subscribes to the changes after it. Each change is in exactly one of
-    /// the two.
-    ///
-    /// ```
-    /// use larder::api::{Event, FeedOptions, Larder};
-    /// use larder::term;
-    ///
-    /// # fn main() -> Result<(), larder::Error> {
-    /// let stock = Larder::new().table("stock").create()?;
-    /// stock.insert(&term!({apple, 3}))?;
-    /// let (before, mut feed) = stock.snapshot_and_subscribe(&FeedOptions::default())?;
-    /// stock.insert(&term!({pear, 1}))?;
-    /// assert_eq!(before.to_vec()?, [term!({apple, 3})]);
-    /// assert_eq!(feed.recv().unwrap().events, [Event::Insert(term!({pear, 1}))]);
-    /// # Ok(()) }
-    /// ```
-    ///
-    /// # Errors
-    /// Those of `subscribe_with`.
-    pub fn snapshot_and_subscribe(&self, options: &FeedOptions) -> Result<(Snapshot, Feed), Error> {
-        // The engine takes both at one instant, so no change is in neither of them.
-        let ((snapshot, subscription), bell) = self.patiently(|| {
-            // Each attempt makes its own bell, which the subscription keeps.
-            let (wishes, bell) = options.wishes()?;
-            let (larder, table) = (self.larder(), self.engine_table());
-            let engine = larder.engine();
-            Ok((
-                engine.snapshot_and_subscribe(table, self.me(), wishes)?,
-                bell,
-            ))
-        })?;
-        let snapshot = Snapshot::of(Table::new(snapshot, &self.larder().0));
-        Ok((snapshot, self.feed(subscription, bell)))
-    }
-
-    fn feed(&self, subscription: Subscription, bell: Arc<Bell>) -> Feed {
+    pub(super) fn feed(&self, subscription: Subscription, bell: Arc<Bell>) -> Feed {
         Feed {
             subscription,
             bell,

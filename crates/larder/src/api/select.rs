@@ -183,6 +183,16 @@ impl Table {
             Ok(())
         })
     }
+
+    /// Returns up to `most` tuples of an ordered_set, in order, from the n-th one. `n` counts as in
+    /// `nth`.
+    ///
+    /// # Errors
+    /// Those of `rank`.
+    pub fn slice(&self, n: i64, most: usize) -> Result<Vec<Term>, Error> {
+        let job = self.patiently(|| self.engine_table().slice(self.me(), n, most))?;
+        Rows::new(self, job).left()
+    }
 }
 
 /// The results of a scan, in pieces; see [`Table::rows`].

@@ -1,7 +1,8 @@
 //! Snapshots: tables as of an instant.
 
+use super::feed::{Event, Feed, FeedOptions};
 use super::table::tuple;
-use super::{patiently, Event, Larder, Table};
+use super::{patiently, Larder, Table};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::table::Table as EngineTable;
@@ -114,6 +115,41 @@ impl Table {
     /// `NoTable`; `TableType` for a table on a structure of the studies, and for a snapshot.
     pub fn snapshot(&self) -> Result<Snapshot, Error> {
         self.larder().snapshot(&[self])?.pop().ok_or(Error::NoTable)
+    }
+
+    /// Takes a snapshot, and subscribes to the changes after it. Each change is in exactly one of
+    /// the two.
+    ///
+    /// ```
+    /// use larder::api::{Event, FeedOptions, Larder};
+    /// use larder::term;
+    ///
+    /// # fn main() -> Result<(), larder::Error> {
+    /// let stock = Larder::new().table("stock").create()?;
+    /// stock.insert(&term!({apple, 3}))?;
+    /// let (before, mut feed) = stock.snapshot_and_subscribe(&FeedOptions::default())?;
+    /// stock.insert(&term!({pear, 1}))?;
+    /// assert_eq!(before.to_vec()?, [term!({apple, 3})]);
+    /// assert_eq!(feed.recv().unwrap().events, [Event::Insert(term!({pear, 1}))]);
+    /// # Ok(()) }
+    /// ```
+    ///
+    /// # Errors
+    /// Those of `subscribe_with`.
+    pub fn snapshot_and_subscribe(&self, options: &FeedOptions) -> Result<(Snapshot, Feed), Error> {
+        // The engine takes both at one instant, so no change is in neither of them.
+        let ((snapshot, subscription), bell) = self.patiently(|| {
+            // Each attempt makes its own bell, which the subscription keeps.
+            let (wishes, bell) = options.wishes()?;
+            let (larder, table) = (self.larder(), self.engine_table());
+            let engine = larder.engine();
+            Ok((
+                engine.snapshot_and_subscribe(table, self.me(), wishes)?,
+                bell,
+            ))
+        })?;
+        let snapshot = Snapshot::of(Table::new(snapshot, &self.larder().0));
+        Ok((snapshot, self.feed(subscription, bell)))
     }
 }
 

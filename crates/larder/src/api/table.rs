@@ -1,6 +1,6 @@
 //! Operations on keys, and on whole tables.
 
-use super::{patiently, Home, Larder, Rows};
+use super::{patiently, Home, Larder};
 use crate::batch::ObjectList;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
@@ -457,16 +457,6 @@ impl Table {
             self.table.nth(self.me(), n, see)
         })?;
         Ok(found)
-    }
-
-    /// Returns up to `most` tuples of an ordered_set, in order, from the n-th one. `n` counts as in
-    /// `nth`.
-    ///
-    /// # Errors
-    /// Those of `rank`.
-    pub fn slice(&self, n: i64, most: usize) -> Result<Vec<Term>, Error> {
-        let job = self.patiently(|| self.table.slice(self.me(), n, most))?;
-        Rows::new(self, job).left()
     }
 
     /// Counts the tuples of an ordered_set whose keys are at or above `low` and below `high`.

@@ -17,8 +17,9 @@
 //! the removed object. The counts of the handles in it are released after the epoch is unpinned. A
 //! change that is restarted has removed nothing and yielded nothing.
 
+use super::output::{Output, Sink};
 use super::point::Point;
-use super::select::{cost, result_of, weight, Output, Scan, Sink};
+use super::select::{cost, result_of, weight, Scan};
 use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;

@@ -13,11 +13,13 @@
 mod change;
 mod cursor;
 mod fold;
+mod output;
 mod point;
 mod select;
 
 pub use change::{DeleteJob, ReplaceJob, TakeJob};
 pub(crate) use cursor::Cursor;
 pub use fold::{FoldChunk, Show};
+pub use output::{Output, ScanStep};
 pub use point::Point;
-pub use select::{CountJob, Output, ScanStep, SelectJob};
+pub use select::{CountJob, SelectJob};

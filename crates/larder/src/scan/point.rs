@@ -4,8 +4,8 @@
 //! The program may still not match such an object: in an ordered_set the key 1 finds 1.0. So the
 //! whole program is run, including its test of the key.
 
-use super::select::{result_of, Sink};
-use super::Output;
+use super::output::{Output, Sink};
+use super::select::result_of;
 use crate::buffers::Lent;
 use crate::error::Error;
 use crate::ids::OwnerId;

@@ -6,6 +6,7 @@
 //! 4. If the budget is used up or no more results are wanted, move the cursor back behind the last
 //!    processed entry, and end the slice. Otherwise continue with (1).
 
+use super::output::{Output, ScanStep, Sink};
 use super::Cursor;
 use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, Lent};
@@ -16,32 +17,8 @@ use crate::table::Table;
 use larder_index::Direction;
 use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::ObjectView;
-use larder_term::TermRef;
 use std::ops::Bound;
 use std::sync::Arc;
-
-/// One result of a select.
-pub enum Output<'a> {
-    /// The object itself.
-    Object(&'a ObjectView<'a>),
-    /// A term that the program has built.
-    Term(TermRef<'a>),
-}
-
-/// A consumer of results.
-pub(super) type Sink<'a> = dyn FnMut(Output<'_>) + 'a;
-
-/// The outcome of a slice of a select.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScanStep {
-    /// The budget is used up. Call `step` again.
-    More,
-    /// The limit is reached. There may be more results: use `continuation`, or call `set_limit` and
-    /// `step` again.
-    Limit,
-    /// The scan is at its end.
-    Done,
-}
 
 /// Whether a scan continues after a row.
 #[derive(Clone, Copy, PartialEq, Eq)]
