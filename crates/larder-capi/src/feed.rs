@@ -156,7 +156,7 @@ pub unsafe extern "C" fn larder_subscribe(
     feed: *mut *mut larder_feed,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let table = unsafe { at(table, "table") }?;
         // Check this first. Otherwise the handle could never be freed.
         if feed.is_null() {
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn larder_subscribe(
         }
         let mut options = FeedOptions::default();
         if !filter.is_null() {
-            // SAFETY: as the caller says.
+            // SAFETY: by contract, `filter` is null or ends with a NUL.
             options.filter = Some(unsafe { text_at(filter, "filter") }?.to_owned());
         }
         if limit > 0 {
@@ -175,11 +175,11 @@ pub unsafe extern "C" fn larder_subscribe(
         } else {
             let (before, begun) = table.0.snapshot_and_subscribe(&options)?;
             let handle = larder_table(Table::clone(&before), Some(before));
-            // SAFETY: as the caller says.
+            // SAFETY: by contract, `snapshot` and `feed` are null or may be written to.
             unsafe { give(snapshot, Box::into_raw(Box::new(handle))) };
             begun
         };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `snapshot` and `feed` are null or may be written to.
         unsafe { give(feed, Box::into_raw(Box::new(larder_feed::new(begun)))) };
         Ok(Status::Ok)
     })
@@ -199,7 +199,8 @@ pub unsafe extern "C" fn larder_feed_next(
     change: *mut *const larder_change,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `feed` is null, or a feed that was not freed and nobody else uses;
+        // `change` is null or may be written to.
         let (feed, change) = unsafe { (at_mut(feed, "feed")?, at_mut(change, "change")?) };
         *change = std::ptr::null();
         let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
@@ -235,14 +236,15 @@ pub unsafe extern "C" fn larder_feed_each(
     data: *mut c_void,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `feed` is null, or a feed that was not freed and nobody else uses.
         let feed = unsafe { at_mut(feed, "feed") }?;
         let f = f.ok_or_else(|| Failure::null("f"))?;
         let mut is_first = true;
         // The feed belongs to this thread, so it may wait without a limit.
         while let Some(change) = feed.next(None) {
             is_first = false;
-            // SAFETY: as the caller says.
+            // SAFETY: by contract, `change` is null or may be written to; `f` is null or a function
+            // with these parameters that follows these rules.
             if !unsafe { f(data, change) } {
                 break;
             }

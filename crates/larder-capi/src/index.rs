@@ -32,7 +32,8 @@ unsafe fn add(
     index: impl FnOnce(&str) -> Result<Index, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
+        // ends with a NUL.
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
         // Bits that this version doesn't know are refused, not ignored.
         if flags & !(UNIQUE | EACH) != 0 {
@@ -70,7 +71,8 @@ pub unsafe extern "C" fn larder_add_index(
     position: usize,
     flags: u32,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or ends
+    // with a NUL.
     unsafe {
         add(table, name, flags, |name| {
             Ok(Index::element(name, position))
@@ -91,7 +93,8 @@ pub unsafe extern "C" fn larder_add_index_on(
     expression: *const c_char,
     flags: u32,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or ends
+    // with a NUL; `expression` is null or ends with a NUL.
     unsafe {
         add(table, name, flags, |name| {
             let expression = text_at(expression, "expression")?;
@@ -110,7 +113,8 @@ pub unsafe extern "C" fn larder_drop_index(
     name: *const c_char,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
+        // ends with a NUL.
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
         table.0.drop_index(name)?;
         Ok(Status::Ok)
@@ -132,13 +136,15 @@ pub unsafe extern "C" fn larder_index_lookup(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
+        // ends with a NUL.
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
+        // as they were when it was made; `name` is null or ends with a NUL.
         let found = table
             .0
             .index_lookup(name, &unsafe { value.some("value") }?)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
         unsafe { fill(out, found) }
     })
 }
@@ -158,13 +164,15 @@ pub unsafe extern "C" fn larder_index_select(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
+        // ends with a NUL.
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
+        // ends with a NUL; `spec` is null or ends with a NUL.
         let found = table
             .0
             .index_select(name, unsafe { text_at(spec, "spec") }?)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
         unsafe { fill(out, found) }
     })
 }

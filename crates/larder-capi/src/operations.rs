@@ -64,7 +64,8 @@ pub unsafe extern "C" fn larder_operations_free(operations: *mut larder_operatio
 #[no_mangle]
 pub unsafe extern "C" fn larder_operations_clear(operations: *mut larder_operations) {
     guarded_or((), || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else
+        // uses.
         unsafe { at_mut(operations, "operations") }?.steps.clear();
         Ok(())
     });
@@ -80,7 +81,8 @@ unsafe fn push(
     step: impl FnOnce() -> Result<Step, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else
+        // uses.
         let (own, table) = unsafe { (at_mut(operations, "operations")?, at(table, "table")?) };
         let step = step()?;
         own.steps.push((table.0.clone(), step));
@@ -93,7 +95,7 @@ unsafe fn push(
 /// # Safety
 /// The view's terms are as they were when it was made.
 unsafe fn own(view: larder_view, what: &str) -> Result<Term, Failure> {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, the view's terms are as they were when it was made.
     Ok(Term::from(unsafe { view.some(what) }?))
 }
 
@@ -108,7 +110,7 @@ pub unsafe extern "C" fn larder_op_insert(
     table: *const larder_table,
     row: larder_view,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
     unsafe { push(operations, table, || Ok(Step::Insert(own(row, "row")?))) }
 }
 
@@ -122,7 +124,7 @@ pub unsafe extern "C" fn larder_op_insert_new(
     table: *const larder_table,
     row: larder_view,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
     unsafe { push(operations, table, || Ok(Step::InsertNew(own(row, "row")?))) }
 }
 
@@ -138,7 +140,8 @@ pub unsafe extern "C" fn larder_op_check(
     key: larder_view,
     rows: *const larder_terms,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
+    // `rows` is null or a sequence that nobody changes meanwhile.
     unsafe {
         push(operations, table, || {
             let rows = rows.as_ref().map_or(Ok(&[][..]), larder_terms::whole)?;
@@ -157,7 +160,7 @@ pub unsafe extern "C" fn larder_op_delete(
     table: *const larder_table,
     key: larder_view,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
     unsafe { push(operations, table, || Ok(Step::Delete(own(key, "key")?))) }
 }
 
@@ -171,7 +174,7 @@ pub unsafe extern "C" fn larder_op_delete_row(
     table: *const larder_table,
     row: larder_view,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
     unsafe { push(operations, table, || Ok(Step::DeleteRow(own(row, "row")?))) }
 }
 
@@ -188,7 +191,7 @@ pub unsafe extern "C" fn larder_op_add(
     position: usize,
     increment: i64,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
     unsafe {
         push(operations, table, || {
             Ok(Step::Add(own(key, "key")?, position, increment))
@@ -209,7 +212,7 @@ pub unsafe extern "C" fn larder_op_update(
     position: usize,
     element: larder_view,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
     unsafe {
         push(operations, table, || {
             let (key, element) = (own(key, "key")?, own(element, "element")?);
@@ -235,7 +238,8 @@ pub unsafe extern "C" fn larder_operations_commit(
     first: *mut usize,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody
+        // changes meanwhile.
         let steps = &unsafe { at(operations, "operations") }?.steps;
         let Some((table, _)) = steps.first() else {
             return Ok(Status::Ok);
@@ -247,7 +251,7 @@ pub unsafe extern "C" fn larder_operations_commit(
         let Some(failed) = list.commit()? else {
             return Ok(Status::Ok);
         };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `first` is null or may be written to.
         unsafe { give(first, failed) };
         Ok(Status::None)
     })

@@ -136,7 +136,7 @@ pub(crate) unsafe fn apply(
     options: *const larder_options,
     builder: Builder,
 ) -> Result<Builder, Failure> {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `options` has as many bytes as its size says.
     let options = unsafe { copied(options) }?;
     // An enum of C may have any number. It is looked up, not cast.
     let mut all = larder_type::ALL.into_iter();
@@ -162,7 +162,8 @@ pub(crate) unsafe fn apply(
         builder = builder.decentralized_counters();
     }
     if !options.structure.is_null() {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `options` has as many bytes as its size says; `structure` is null or
+        // ends with a NUL.
         builder = builder.structure_text(unsafe { text_at(options.structure, "structure") }?);
     }
     bounded(&options, builder)

@@ -52,11 +52,11 @@ impl larder_key {
         Ok(Some(match self.form {
             NOTHING => return Ok(None),
             INTEGER => Term::int(self.integer),
-            // SAFETY: as the caller says.
+            // SAFETY: by contract, what the key refers to is as it was when the key was made.
             BINARY => Term::binary(unsafe { all_at(bytes, len, "bytes") }?),
             TERM => {
                 let view = larder_view { bytes, len };
-                // SAFETY: as the caller says.
+                // SAFETY: by contract, what the key refers to is as it was when the key was made.
                 Term::from(unsafe { view.some("key") }?)
             }
             other => {
@@ -72,7 +72,7 @@ impl larder_key {
     /// # Safety
     /// As for `term`.
     unsafe fn some(self) -> Result<Term, Failure> {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, what the key refers to is as it was when the key was made.
         unsafe { self.term() }?
             .ok_or_else(|| Failure::new(Status::BadTerm, "key is a key of nothing"))
     }
@@ -98,7 +98,7 @@ pub unsafe extern "C" fn larder_key_str(key: *const c_char) -> larder_key {
     if key.is_null() {
         return larder_key::NOTHING;
     }
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `key` is null or ends with a NUL.
     let len = unsafe { CStr::from_ptr(key) }.count_bytes();
     larder_key_bytes(key.cast(), len)
 }
@@ -137,7 +137,8 @@ unsafe fn pair<'a>(
     table: *const larder_table,
     key: larder_key,
 ) -> Result<(&'a larder_table, Term), Failure> {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers to
+    // is as it was when the key was made.
     let (table, key) = unsafe { (at(table, "table")?, key.some()?) };
     // A row of a key and a value has the key first.
     match table.0.engine_table().keypos() {
@@ -162,7 +163,8 @@ unsafe fn put(
     value: impl FnOnce() -> Result<Term, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms,
+        // and what the key refers to, are as they were when the view and the key were made.
         let (table, key) = unsafe { pair(table, key) }?;
         let row = Term::tuple([key, value()?]);
         on(table, ("row", row.as_ref()), table.0.insert(&row))?;
@@ -183,7 +185,8 @@ pub unsafe extern "C" fn larder_put(
     key: larder_key,
     value: larder_view,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms, and
+    // what the key refers to, are as they were when the view and the key were made.
     unsafe { put(table, key, || Ok(Term::from(value.some("value")?))) }
 }
 
@@ -197,7 +200,8 @@ pub unsafe extern "C" fn larder_put_i64(
     key: larder_key,
     value: i64,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms, and
+    // what the key refers to, are as they were when the view and the key were made.
     unsafe { put(table, key, || Ok(Term::int(value))) }
 }
 
@@ -211,7 +215,8 @@ pub unsafe extern "C" fn larder_put_f64(
     key: larder_key,
     value: f64,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms, and
+    // what the key refers to, are as they were when the view and the key were made.
     unsafe {
         put(table, key, || {
             let bad = |_| {
@@ -235,7 +240,9 @@ pub unsafe extern "C" fn larder_put_str(
     key: larder_key,
     value: *const c_char,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms, and
+    // what the key refers to, are as they were when the view and the key were made; `value` is null
+    // or ends with a NUL.
     unsafe {
         put(table, key, || match value.is_null() {
             true => Err(Failure::null("value")),
@@ -255,7 +262,9 @@ pub unsafe extern "C" fn larder_put_bytes(
     value: *const u8,
     len: usize,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms, and
+    // what the key refers to, are as they were when the view and the key were made; `value` points
+    // to `len` bytes, or `len` is 0.
     unsafe {
         put(table, key, || {
             Ok(Term::binary(all_at(value, len, "value")?))
@@ -274,7 +283,8 @@ unsafe fn get(
     read: impl FnOnce(TermRef<'_>) -> Result<bool, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers
+        // to is as it was when the key was made.
         let (table, key) = unsafe { pair(table, key) }?;
         // No row isn't an error. The status says it.
         let Some(found) = value_of(table, &key)? else {
@@ -310,10 +320,11 @@ pub unsafe extern "C" fn larder_get(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers
+        // to is as it was when the key was made.
         let (table, key) = unsafe { pair(table, key) }?;
         let found = value_of(table, &key)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
         unsafe { fill(out, found.into_iter().collect()) }
     })
 }
@@ -329,7 +340,8 @@ pub unsafe extern "C" fn larder_get_i64(
     key: larder_key,
     value: *mut i64,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers to
+    // is as it was when the key was made.
     unsafe {
         get(table, key, "an integer of 64 bits", |found| {
             let Some(n) = found.as_int() else {
@@ -352,7 +364,8 @@ pub unsafe extern "C" fn larder_get_f64(
     key: larder_key,
     value: *mut f64,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers to
+    // is as it was when the key was made.
     unsafe {
         get(table, key, "a float", |found| {
             let View::Float(x) = found.view() else {
@@ -380,7 +393,8 @@ pub unsafe extern "C" fn larder_get_str(
     capacity: usize,
     len: *mut usize,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers to
+    // is as it was when the key was made.
     unsafe {
         get(table, key, "a binary", |found| {
             let Some(bytes) = found.as_binary() else {
@@ -406,12 +420,13 @@ pub unsafe extern "C" fn larder_add_i64(
     sum: *mut i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms,
+        // and what the key refers to, are as they were when the view and the key were made.
         let (table, key) = unsafe { pair(table, key) }?;
         let none = Term::tuple([&key, &Term::int(0)]);
         let total = table.0.add_or(&key, VALUE, increment, &none);
         let total = on(table, ("key", key.as_ref()), total)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `sum` is null or may be written to.
         unsafe { summed(&total, sum) }
     })
 }
@@ -423,7 +438,8 @@ pub unsafe extern "C" fn larder_add_i64(
 #[no_mangle]
 pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers
+        // to is as it was when the key was made.
         let (table, key) = unsafe { pair(table, key) }?;
         Ok(whether(table.0.contains(&key)?))
     })
@@ -436,7 +452,8 @@ pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key)
 #[no_mangle]
 pub unsafe extern "C" fn larder_remove(table: *const larder_table, key: larder_key) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers
+        // to is as it was when the key was made.
         let (table, key) = unsafe { pair(table, key) }?;
         Ok(whether(table.0.delete(&key)? > 0))
     })

@@ -27,14 +27,14 @@ pub unsafe extern "C" fn larder_prepare(
     prepared: *mut *mut larder_prepared,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `spec` is null or ends with a NUL.
         let spec = unsafe { text_at(spec, "spec") }?;
         // Check this first. Otherwise the handle could never be freed.
         if prepared.is_null() {
             return Err(Failure::null("prepared"));
         }
         let made = Box::into_raw(Box::new(larder_prepared(Spec::new(spec)?)));
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `prepared` is null or may be written to.
         unsafe { give(prepared, made) };
         Ok(Status::Ok)
     })
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn larder_prepare(
 #[no_mangle]
 pub unsafe extern "C" fn larder_prepared_parameters(prepared: *const larder_prepared) -> usize {
     guarded_or(0, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `prepared` is null, or a handle that was not freed.
         let prepared = unsafe { at(prepared, "prepared") }?;
         Ok(prepared.0.parameters())
     })
@@ -72,7 +72,8 @@ unsafe fn bound(
     prepared: *const larder_prepared,
     values: *const larder_terms,
 ) -> Result<BoundSpec, Failure> {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `prepared` is null or a handle that was not freed; `values` is null or a
+    // sequence that nobody changes meanwhile.
     let (prepared, values) = unsafe { (at(prepared, "prepared")?, values.as_ref()) };
     let values = values.map_or(Ok(&[][..]), larder_terms::whole)?;
     Ok(prepared.0.bind(values)?)
@@ -93,7 +94,9 @@ pub unsafe extern "C" fn larder_select_prepared(
     backward: bool,
     rows: *mut *mut larder_rows,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `prepared` is null or a
+    // handle that was not freed; `values` is null or a sequence that nobody changes meanwhile;
+    // `rows` is null or may be written to.
     unsafe {
         begin(table, rows, |table| {
             Ok(table.rows(bound(prepared, values)?, direction(backward))?)
@@ -112,9 +115,11 @@ unsafe fn counted(
     count: *mut u64,
     run: fn(&Table, BoundSpec) -> Result<u64, Error>,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `prepared` is null or a handle that was not freed; `values` is null or a
+    // sequence that nobody changes meanwhile.
     let spec = || unsafe { bound(prepared, values) };
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `count` is null or may
+    // be written to.
     unsafe { over_all(table, spec, count, run) }
 }
 
@@ -129,7 +134,9 @@ pub unsafe extern "C" fn larder_select_count_prepared(
     values: *const larder_terms,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `prepared` is null or a
+    // handle that was not freed; `values` is null or a sequence that nobody changes meanwhile;
+    // `count` is null or may be written to.
     unsafe { counted(table, (prepared, values), count, Table::select_count) }
 }
 
@@ -144,7 +151,9 @@ pub unsafe extern "C" fn larder_select_delete_prepared(
     values: *const larder_terms,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `prepared` is null or a
+    // handle that was not freed; `values` is null or a sequence that nobody changes meanwhile;
+    // `count` is null or may be written to.
     unsafe { counted(table, (prepared, values), count, Table::select_delete) }
 }
 
@@ -159,7 +168,9 @@ pub unsafe extern "C" fn larder_select_replace_prepared(
     values: *const larder_terms,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `prepared` is null or a
+    // handle that was not freed; `values` is null or a sequence that nobody changes meanwhile;
+    // `count` is null or may be written to.
     unsafe { counted(table, (prepared, values), count, Table::select_replace) }
 }
 
@@ -175,9 +186,11 @@ pub unsafe extern "C" fn larder_select_take_prepared(
     values: *const larder_terms,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `prepared` is null or a handle that was not freed; `values` is null or a
+    // sequence that nobody changes meanwhile.
     let spec = || unsafe { bound(prepared, values) };
     let take = |table: &Table, spec| table.select_take(spec);
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
+    // sequence that nobody else uses.
     unsafe { taken(table, spec, out, take) }
 }

@@ -24,12 +24,12 @@ pub unsafe extern "C" fn larder_rank(
     rank: *mut u64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         let Some(found) = table.0.rank(&key)? else {
             return Ok(Status::None);
         };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `rank` is null or may be written to.
         unsafe { give(rank, found) };
         Ok(Status::Ok)
     })
@@ -48,9 +48,9 @@ pub unsafe extern "C" fn larder_nth(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let found = unsafe { at(table, "table") }?.0.nth(n)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
         unsafe { fill(out, found.into_iter().collect()) }
     })
 }
@@ -69,9 +69,9 @@ pub unsafe extern "C" fn larder_slice(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let found = unsafe { at(table, "table") }?.0.slice(n, most)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
         unsafe { fill(out, found) }
     })
 }
@@ -89,12 +89,13 @@ pub unsafe extern "C" fn larder_count_range(
     count: *mut u64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
+        // as they were when it was made.
         let (table, low) = unsafe { (at(table, "table")?, low.some("low")?) };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         let high = unsafe { high.some("high") }?;
         let n = table.0.count_range(&low, &high)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `count` is null or may be written to.
         unsafe { give(count, n) };
         Ok(Status::Ok)
     })

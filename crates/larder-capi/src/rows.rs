@@ -25,14 +25,14 @@ pub(crate) unsafe fn begin(
     scan: impl FnOnce(&Table) -> Result<Rows, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let table = unsafe { at(table, "table") }?;
         // Check this before the scan begins: its handle could never be freed.
         if rows.is_null() {
             return Err(Failure::null("rows"));
         }
         let begun = Box::into_raw(Box::new(larder_rows(scan(&table.0)?)));
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `rows` is null or may be written to.
         unsafe { give(rows, begun) };
         Ok(Status::Ok)
     })
@@ -62,7 +62,8 @@ pub unsafe extern "C" fn larder_select(
     backward: bool,
     rows: *mut *mut larder_rows,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `spec` is null or ends
+    // with a NUL; `rows` is null or may be written to.
     unsafe {
         begin(table, rows, |table| {
             Ok(table.rows(text_at(spec, "spec")?, direction(backward))?)
@@ -80,7 +81,8 @@ pub unsafe extern "C" fn larder_each(
     backward: bool,
     rows: *mut *mut larder_rows,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or may be
+    // written to.
     unsafe {
         begin(
             table,
@@ -104,7 +106,8 @@ pub unsafe extern "C" fn larder_range(
     backward: bool,
     rows: *mut *mut larder_rows,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or may be
+    // written to.
     unsafe {
         begin(table, rows, |table| {
             let (low, high) = (low.term()?, high.term()?);
@@ -130,7 +133,8 @@ pub unsafe extern "C" fn larder_rows_next(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `rows` is null, or a scan that was not freed and nobody else uses;
+        // `out` is null or a sequence that nobody else uses.
         let (rows, out) = unsafe { (at_mut(rows, "rows")?, at_mut(out, "out")?) };
         // A page of no rows would look like the end.
         if most == 0 {
@@ -167,10 +171,10 @@ pub(crate) unsafe fn over_all<S>(
     run: impl FnOnce(&Table, S) -> Result<u64, larder::Error>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let table = unsafe { at(table, "table") }?;
         let n = run(&table.0, spec()?)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `count` is null or may be written to.
         unsafe { give(count, n) };
         Ok(Status::Ok)
     })
@@ -188,9 +192,10 @@ pub unsafe extern "C" fn larder_select_count(
     spec: *const c_char,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `spec` is null or ends with a NUL.
     let spec = || unsafe { text_at(spec, "spec") };
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `spec` is null or ends
+    // with a NUL; `count` is null or may be written to.
     unsafe { over_all(table, spec, count, |table, spec| table.select_count(spec)) }
 }
 
@@ -206,9 +211,10 @@ pub unsafe extern "C" fn larder_select_delete(
     spec: *const c_char,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `spec` is null or ends with a NUL.
     let spec = || unsafe { text_at(spec, "spec") };
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `spec` is null or ends
+    // with a NUL; `count` is null or may be written to.
     unsafe { over_all(table, spec, count, |table, spec| table.select_delete(spec)) }
 }
 
@@ -227,14 +233,14 @@ pub(crate) unsafe fn taken<S>(
         if out.is_null() {
             return Err(Failure::null("out"));
         }
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let table = unsafe { at(table, "table") }?;
         let found = take(&table.0, spec()?)?;
         let status = match found.is_empty() {
             true => Status::None,
             false => Status::Ok,
         };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
         unsafe { at_mut(out, "out") }?.fill(found);
         Ok(status)
     })
@@ -254,10 +260,11 @@ pub unsafe extern "C" fn larder_select_take(
     spec: *const c_char,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `spec` is null or ends with a NUL.
     let spec = || unsafe { text_at(spec, "spec") };
     let take = |table: &Table, spec: &str| table.select_take(spec);
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `spec` is null or ends
+    // with a NUL; `out` is null or a sequence that nobody else uses.
     unsafe { taken(table, spec, out, take) }
 }
 
@@ -274,8 +281,9 @@ pub unsafe extern "C" fn larder_select_replace(
     spec: *const c_char,
     count: *mut u64,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `spec` is null or ends with a NUL.
     let spec = || unsafe { text_at(spec, "spec") };
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `spec` is null or ends
+    // with a NUL; `count` is null or may be written to.
     unsafe { over_all(table, spec, count, |table, spec| table.select_replace(spec)) }
 }

@@ -34,11 +34,13 @@ pub unsafe extern "C" fn larder_snapshot(
             };
             return Err(Failure::null(what));
         }
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `tables` is null or has `count` pointers, each null or a handle that
+        // was not freed; `snapshots` is null or has room for `count` pointers.
         let handles = unsafe { std::slice::from_raw_parts(tables, count) };
         let mut those: Vec<&Table> = Vec::with_capacity(count);
         for &handle in handles {
-            // SAFETY: as the caller says.
+            // SAFETY: by contract, `tables` is null or has `count` pointers, each null or a handle
+            // that was not freed.
             those.push(&unsafe { at(handle, "tables") }?.0);
         }
         let Some(first) = those.first() else {
@@ -70,12 +72,13 @@ pub unsafe extern "C" fn larder_diff(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `old` and `new` are null or handles that were not freed.
         let (old, new) = unsafe { (at(old, "old")?, at(new, "new")?) };
         let (old, new) = (snapshot(old)?, snapshot(new)?);
         let found: Vec<Term> = old.diff(new)?.into_iter().filter_map(difference).collect();
         let nothing = found.is_empty();
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses, and no view of
+        // its terms is used any more.
         unsafe { at_mut(out, "out") }?.fill(found);
         Ok(if nothing { Status::None } else { Status::Ok })
     })

@@ -36,7 +36,8 @@ pub(crate) fn on<R>(
 /// `out` is null or a sequence that nobody else uses, and no view of its terms is used any more.
 pub(crate) unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<Status, Failure> {
     let something = !found.is_empty();
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `out` is null or a sequence that nobody else uses, and no view of its
+    // terms is used any more.
     unsafe { at_mut(out, "out") }?.fill(found);
     Ok(whether(something))
 }
@@ -61,7 +62,7 @@ pub unsafe extern "C" fn larder_table_free(table: *mut larder_table) {
 #[no_mangle]
 pub unsafe extern "C" fn larder_table_drop(table: *const larder_table) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         unsafe { at(table, "table") }?.0.drop_table()?;
         Ok(Status::Ok)
     })
@@ -78,7 +79,8 @@ pub unsafe extern "C" fn larder_table_rename(
     name: *const c_char,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
+        // ends with a NUL.
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
         table.0.rename(name)?;
         Ok(Status::Ok)
@@ -95,7 +97,8 @@ pub unsafe extern "C" fn larder_table_rename(
 #[no_mangle]
 pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_view) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
+        // as they were when it was made.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
         on(table, ("row", row), table.0.insert(&row))?;
         Ok(Status::Ok)
@@ -110,7 +113,8 @@ pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_v
 #[no_mangle]
 pub unsafe extern "C" fn larder_insert_new(table: *const larder_table, row: larder_view) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
+        // as they were when it was made.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
         let inserted = on(table, ("row", row), table.0.insert_new(&row))?;
         Ok(whether(inserted))
@@ -128,7 +132,8 @@ pub unsafe extern "C" fn larder_insert_all(
     rows: *const larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or a
+        // sequence that nobody changes meanwhile.
         let (table, rows) = unsafe { (at(table, "table")?, at(rows, "rows")?) };
         table.0.insert_all(rows.whole()?)?;
         Ok(Status::Ok)
@@ -146,7 +151,8 @@ pub unsafe extern "C" fn larder_insert_all_new(
     rows: *const larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or a
+        // sequence that nobody changes meanwhile.
         let (table, rows) = unsafe { (at(table, "table")?, at(rows, "rows")?) };
         Ok(whether(table.0.insert_all_new(rows.whole()?)?))
     })
@@ -165,10 +171,10 @@ pub unsafe extern "C" fn larder_lookup(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         let found = table.0.lookup(&key)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
         unsafe { fill(out, found) }
     })
 }
@@ -190,13 +196,13 @@ pub unsafe extern "C" fn larder_lookup_elements(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `positions` is null or points to `count` numbers.
         let positions = unsafe { all_at(positions, count, "positions") }?;
         let rows = table.0.lookup_elements(&key, positions);
         let rows = on(table, ("key", key), rows)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
         unsafe { fill(out, rows.concat()) }?;
         // Even if there are no positions, the status says whether the key exists.
         Ok(whether(!rows.is_empty()))
@@ -210,7 +216,7 @@ pub unsafe extern "C" fn larder_lookup_elements(
 #[no_mangle]
 pub unsafe extern "C" fn larder_contains(table: *const larder_table, key: larder_view) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         Ok(whether(table.0.contains(&key)?))
     })
@@ -228,10 +234,10 @@ pub unsafe extern "C" fn larder_delete(
     gone: *mut usize,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         let n = table.0.delete(&key)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `gone` is null or may be written to.
         unsafe { give(gone, n) };
         Ok(whether(n > 0))
     })
@@ -249,10 +255,11 @@ pub unsafe extern "C" fn larder_delete_row(
     gone: *mut usize,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
+        // as they were when it was made.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
         let n = table.0.delete_object(&row)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `gone` is null or may be written to.
         unsafe { give(gone, n) };
         Ok(whether(n > 0))
     })
@@ -274,10 +281,10 @@ pub unsafe extern "C" fn larder_take(
         if out.is_null() {
             return Err(Failure::null("out"));
         }
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         let found = table.0.take(&key)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
         unsafe { fill(out, found) }
     })
 }
@@ -301,15 +308,16 @@ pub unsafe extern "C" fn larder_add(
     sum: *mut i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
+        // as they were when it was made.
         let total = match unsafe { otherwise.term() } {
             Some(row) => table.0.add_or(&key, position, increment, &row),
             None => table.0.add(&key, position, increment),
         };
         let total = on(table, ("key", key), total)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `sum` is null or may be written to.
         unsafe { summed(&total, sum) }
     })
 }
@@ -326,7 +334,7 @@ pub(crate) unsafe fn summed(total: &Term, sum: *mut i64) -> Result<Status, Failu
             format!("the sum is {total}, which is beyond 64 bits; it is in the table"),
         ));
     };
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `sum` is null or may be written to.
     unsafe { give(sum, total) };
     Ok(Status::Ok)
 }
@@ -345,9 +353,10 @@ pub unsafe extern "C" fn larder_update(
     element: larder_view,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
+        // as they were when it was made.
         let element = unsafe { element.some("element") }?;
         let updated = table.0.update(&key, position, &element);
         Ok(whether(on(table, ("key", key), updated)?))
@@ -364,10 +373,10 @@ unsafe fn step(
     find: impl FnOnce(&larder_table) -> Result<Option<Term>, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let table = unsafe { at(table, "table") }?;
         let found = find(table)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
         unsafe { fill(out, found.into_iter().collect()) }
     })
 }
@@ -382,7 +391,8 @@ pub unsafe extern "C" fn larder_first(
     table: *const larder_table,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
+    // sequence that nobody else uses.
     unsafe { step(table, out, |table| Ok(table.0.first()?)) }
 }
 
@@ -392,7 +402,8 @@ pub unsafe extern "C" fn larder_first(
 /// As for `larder_first`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_last(table: *const larder_table, out: *mut larder_terms) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
+    // sequence that nobody else uses.
     unsafe { step(table, out, |table| Ok(table.0.last()?)) }
 }
 
@@ -409,7 +420,8 @@ pub unsafe extern "C" fn larder_next(
     key: larder_view,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
+    // sequence that nobody else uses.
     unsafe {
         step(table, out, |table| {
             let key = key.some("key")?;
@@ -429,7 +441,8 @@ pub unsafe extern "C" fn larder_prev(
     key: larder_view,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
+    // sequence that nobody else uses.
     unsafe {
         step(table, out, |table| {
             let key = key.some("key")?;
@@ -446,9 +459,9 @@ pub unsafe extern "C" fn larder_prev(
 #[no_mangle]
 pub unsafe extern "C" fn larder_clear(table: *const larder_table, gone: *mut usize) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let n = unsafe { at(table, "table") }?.0.clear()?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `gone` is null or may be written to.
         unsafe { give(gone, n) };
         Ok(Status::Ok)
     })
@@ -460,7 +473,7 @@ pub unsafe extern "C" fn larder_clear(table: *const larder_table, gone: *mut usi
 /// As for `larder_table_drop`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_size(table: *const larder_table) -> usize {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed.
     guarded_or(0, || Ok(unsafe { at(table, "table") }?.0.len()))
 }
 
@@ -471,7 +484,7 @@ pub unsafe extern "C" fn larder_size(table: *const larder_table) -> usize {
 /// As for `larder_table_drop`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `table` is null or a handle that was not freed.
     guarded_or(0, || Ok(unsafe { at(table, "table") }?.0.memory()))
 }
 
@@ -484,9 +497,9 @@ pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
 #[no_mangle]
 pub unsafe extern "C" fn larder_info(table: *const larder_table, out: *mut larder_terms) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed.
         let found = info_map(&unsafe { at(table, "table") }?.0)?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
         unsafe { fill(out, vec![found]) }
     })
 }
@@ -551,7 +564,8 @@ pub unsafe extern "C" fn larder_table_save(
     path: *const c_char,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; `path` is null or
+        // ends with a NUL.
         let (table, path) = unsafe { (at(table, "table")?, text_at(path, "path")?) };
         table.0.save(path)?;
         Ok(Status::Ok)

@@ -45,7 +45,7 @@ impl larder_terms {
 /// # Safety
 /// `pointer` is null, or valid for `'a`.
 pub(crate) unsafe fn at<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, Failure> {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `pointer` is null, or valid for `'a`.
     unsafe { pointer.as_ref() }.ok_or_else(|| Failure::null(what))
 }
 
@@ -54,7 +54,8 @@ pub(crate) unsafe fn at<'a, T>(pointer: *const T, what: &str) -> Result<&'a T, F
 /// # Safety
 /// `pointer` is null, or valid for `'a`, and nobody else uses the target during `'a`.
 pub(crate) unsafe fn at_mut<'a, T>(pointer: *mut T, what: &str) -> Result<&'a mut T, Failure> {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `pointer` is null, or valid for `'a`, and nobody else uses the target
+    // during `'a`.
     unsafe { pointer.as_mut() }.ok_or_else(|| Failure::null(what))
 }
 
@@ -66,7 +67,8 @@ pub(crate) unsafe fn text_at<'a>(text: *const c_char, what: &str) -> Result<&'a 
     if text.is_null() {
         return Err(Failure::null(what));
     }
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `text` is null, or points to bytes that end with a NUL and don't change
+    // during `'a`.
     let bytes = unsafe { CStr::from_ptr(text) };
     bytes
         .to_str()
@@ -122,7 +124,7 @@ pub unsafe extern "C" fn larder_terms_free(terms: *mut larder_terms) {
 #[no_mangle]
 pub unsafe extern "C" fn larder_terms_clear(terms: *mut larder_terms) {
     guarded_or((), || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
         let terms = unsafe { at_mut(terms, "terms") }?;
         terms.open = Open::default();
         terms.done.clear();
@@ -137,7 +139,7 @@ pub unsafe extern "C" fn larder_terms_clear(terms: *mut larder_terms) {
 #[no_mangle]
 pub unsafe extern "C" fn larder_terms_count(terms: *const larder_terms) -> usize {
     guarded_or(0, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `terms` is null or a sequence that nobody changes meanwhile.
         Ok(unsafe { at(terms, "terms") }?.done.len())
     })
 }
@@ -149,7 +151,7 @@ pub unsafe extern "C" fn larder_terms_count(terms: *const larder_terms) -> usize
 #[no_mangle]
 pub unsafe extern "C" fn larder_terms_get(terms: *const larder_terms, index: usize) -> larder_view {
     guarded_or(larder_view::NOTHING, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `terms` is null or a sequence that nobody changes meanwhile.
         let terms = unsafe { at(terms, "terms") }?;
         let term = terms.done.get(index).map(Term::as_ref);
         Ok(term.map_or(larder_view::NOTHING, larder_view::of))
@@ -163,7 +165,7 @@ pub unsafe extern "C" fn larder_terms_get(terms: *const larder_terms, index: usi
 unsafe fn push(terms: *mut larder_terms, what: impl FnOnce() -> Result<Push, Failure>) -> Status {
     guarded(|| {
         let what = what()?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
         unsafe { at_mut(terms, "terms") }?.push(what)
     })
 }
@@ -174,7 +176,7 @@ unsafe fn push(terms: *mut larder_terms, what: impl FnOnce() -> Result<Push, Fai
 /// `terms` is null or a sequence that nobody else uses.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_int(terms: *mut larder_terms, value: i64) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, || Ok(Push::Int(value))) }
 }
 
@@ -184,7 +186,7 @@ pub unsafe extern "C" fn larder_push_int(terms: *mut larder_terms, value: i64) -
 /// As for `larder_push_int`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_uint(terms: *mut larder_terms, value: u64) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, || Ok(Push::Uint(value))) }
 }
 
@@ -201,7 +203,7 @@ pub unsafe extern "C" fn larder_push_float(terms: *mut larder_terms, value: f64)
             format!("{value} is no term: floats are finite"),
         )),
     };
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, float) }
 }
 
@@ -213,13 +215,13 @@ pub unsafe extern "C" fn larder_push_float(terms: *mut larder_terms, value: f64)
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_atom(terms: *mut larder_terms, name: *const c_char) -> Status {
     let atom = || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `name` is null or ends with a NUL.
         let name = unsafe { text_at(name, "name") }?;
         let atom = Atom::try_new(name);
         atom.map(Push::Atom)
             .map_err(|e| Failure::new(Status::BadTerm, e.to_string()))
     };
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, atom) }
 }
 
@@ -234,11 +236,11 @@ pub unsafe extern "C" fn larder_push_binary(
     len: usize,
 ) -> Status {
     let binary = || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `bytes` points to `len` bytes, or `len` is 0.
         let bytes = unsafe { all_at(bytes, len, "bytes") }?;
         Ok(Push::Binary(bytes.to_vec()))
     };
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, binary) }
 }
 
@@ -248,7 +250,7 @@ pub unsafe extern "C" fn larder_push_binary(
 /// As for `larder_push_int`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_tuple(terms: *mut larder_terms, size: usize) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, || Ok(Push::Tuple(size))) }
 }
 
@@ -259,7 +261,7 @@ pub unsafe extern "C" fn larder_push_tuple(terms: *mut larder_terms, size: usize
 /// As for `larder_push_int`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_list(terms: *mut larder_terms, size: usize) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, || Ok(Push::List(size))) }
 }
 
@@ -278,7 +280,7 @@ pub unsafe extern "C" fn larder_push_map(terms: *mut larder_terms, pairs: usize)
             format!("{pairs} pairs are more than a map can have"),
         )),
     };
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, map) }
 }
 
@@ -288,7 +290,7 @@ pub unsafe extern "C" fn larder_push_map(terms: *mut larder_terms, pairs: usize)
 /// As for `larder_push_int`; the view's terms are as they were when it was made.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_view(terms: *mut larder_terms, view: larder_view) -> Status {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, the view's terms are as they were when it was made.
     let copy = || Ok(Push::Term(Term::from(unsafe { view.some("view") }?)));
     // SAFETY: as the caller says; the copy was made before anything is changed.
     unsafe { push(terms, copy) }
@@ -306,13 +308,14 @@ pub unsafe extern "C" fn larder_push_text(
     source: *const c_char,
 ) -> Status {
     let parsed = || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `terms` is null or a sequence that nobody else uses; `name` is null
+        // or ends with a NUL.
         let source = unsafe { text_at(source, "source") }?;
         let term = text::parse(source);
         term.map(Push::Term)
             .map_err(|e| Failure::new(Status::BadTerm, e.to_string()))
     };
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, parsed) }
 }
 
@@ -330,7 +333,7 @@ pub unsafe extern "C" fn larder_push_etf(
     trusted: bool,
 ) -> Status {
     let decoded = || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `bytes` points to `len` bytes, or `len` is 0.
         let bytes = unsafe { all_at(bytes, len, "bytes") }?;
         let options = etf::EtfOptions {
             safe: !trusted,
@@ -346,6 +349,6 @@ pub unsafe extern "C" fn larder_push_etf(
             false => Err(bad(format!("the term ends at byte {used} of {len}"))),
         }
     };
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, decoded) }
 }

@@ -52,11 +52,13 @@ pub unsafe extern "C" fn larder_begin(
         if transaction.is_null() {
             return Err(Failure::null("transaction"));
         }
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `tables` is null or has `count` pointers, each null or a handle that
+        // was not freed.
         let handles = unsafe { all_at(tables, count, "tables") }?;
         let mut those: Vec<&Table> = Vec::with_capacity(count);
         for &handle in handles {
-            // SAFETY: as the caller says.
+            // SAFETY: by contract, `tables` is null or has `count` pointers, each null or a handle
+            // that was not freed.
             those.push(&unsafe { at(handle, "tables") }?.0);
         }
         let Some(first) = those.first() else {
@@ -64,7 +66,7 @@ pub unsafe extern "C" fn larder_begin(
             return Err(Failure::new(Status::BadArgument, text));
         };
         let begun = larder_transaction::new(first.larder().begin(&those)?);
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `transaction` is null or may be written to.
         unsafe { give(transaction, Box::into_raw(Box::new(begun))) };
         Ok(Status::Ok)
     })
@@ -83,7 +85,7 @@ pub unsafe extern "C" fn larder_transaction_table(
     index: usize,
 ) -> *const larder_table {
     guarded_or(std::ptr::null(), || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `transaction` is null, or one that was not freed.
         let transaction = unsafe { at(transaction, "transaction") }?;
         let table = transaction.views.get(index);
         Ok(table.map_or(std::ptr::null(), std::ptr::from_ref))
@@ -101,7 +103,8 @@ pub unsafe extern "C" fn larder_transaction_table(
 #[no_mangle]
 pub unsafe extern "C" fn larder_validate(transaction: *const larder_transaction) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `transaction` is null, or one that was not freed and nobody else
+        // uses.
         let own = unsafe { at(transaction, "transaction") }?;
         match own.transaction.validate()? {
             true => Ok(Status::Ok),
@@ -130,7 +133,8 @@ pub unsafe extern "C" fn larder_validate(transaction: *const larder_transaction)
 #[no_mangle]
 pub unsafe extern "C" fn larder_commit(transaction: *mut larder_transaction) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `transaction` is null, or one that was not freed and nobody else
+        // uses.
         let own = unsafe { at_mut(transaction, "transaction") }?;
         if own.transaction.commit()? {
             return Ok(Status::Ok);

@@ -51,7 +51,7 @@ impl larder_view {
     /// # Safety
     /// That of `term`.
     pub(crate) unsafe fn some<'a>(self, what: &str) -> Result<TermRef<'a>, Failure> {
-        // SAFETY: as the caller says.
+        // SAFETY: the contract of `term` is this function's.
         unsafe { self.term() }
             .ok_or_else(|| Failure::new(Status::BadTerm, format!("{what} is a view of nothing")))
     }
@@ -98,7 +98,7 @@ pub enum larder_kind {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_kind(view: larder_view) -> larder_kind {
     guarded_or(larder_kind::Nothing, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         let Some(term) = (unsafe { view.term() }) else {
             return Ok(larder_kind::Nothing);
         };
@@ -126,7 +126,7 @@ pub unsafe extern "C" fn larder_view_kind(view: larder_view) -> larder_kind {
 /// `out` is null or may be written to.
 pub(crate) unsafe fn give<T>(out: *mut T, value: T) {
     if !out.is_null() {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` is null or may be written to.
         unsafe { out.write(value) };
     }
 }
@@ -139,9 +139,10 @@ pub(crate) unsafe fn give<T>(out: *mut T, value: T) {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_int(view: larder_view, value: *mut i64) -> bool {
     guarded_or(false, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         let int = unsafe { view.term() }.and_then(TermRef::as_int);
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made; `value` is null
+        // or may be written to.
         int.into_iter().for_each(|n| unsafe { give(value, n) });
         Ok(int.is_some())
     })
@@ -155,7 +156,7 @@ pub unsafe extern "C" fn larder_view_int(view: larder_view, value: *mut i64) -> 
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) -> bool {
     guarded_or(false, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         let uint = match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Int(n)) => u64::try_from(n).ok(),
             Some(View::Big(big)) if !big.negative && big.magnitude.len() <= 8 => {
@@ -164,7 +165,8 @@ pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) ->
             }
             _ => None,
         };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made; `value` is null
+        // or may be written to.
         uint.into_iter().for_each(|n| unsafe { give(value, n) });
         Ok(uint.is_some())
     })
@@ -177,10 +179,12 @@ pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) ->
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_float(view: larder_view, value: *mut f64) -> bool {
     guarded_or(false, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made; `value` is null
+        // or may be written to.
         match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Float(x)) => {
-                // SAFETY: as the caller says.
+                // SAFETY: by contract, the view's terms are as they were when it was made; `value`
+                // is null or may be written to.
                 unsafe { give(value, x) };
                 Ok(true)
             }
@@ -202,12 +206,12 @@ pub unsafe extern "C" fn larder_view_atom(
     len: *mut usize,
 ) -> bool {
     guarded_or(false, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         let Some(atom) = (unsafe { view.term() }).and_then(TermRef::as_atom) else {
             return Ok(false);
         };
         let all = atom.text();
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `text` and `len` are null or may be written to.
         unsafe {
             give(text, all.as_ptr().cast());
             give(len, all.len());
@@ -229,11 +233,11 @@ pub unsafe extern "C" fn larder_view_binary(
     len: *mut usize,
 ) -> bool {
     guarded_or(false, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         let Some(all) = (unsafe { view.term() }).and_then(TermRef::as_binary) else {
             return Ok(false);
         };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `bytes` and `len` are null or may be written to.
         unsafe {
             give(bytes, all.as_ptr());
             give(len, all.len());
@@ -250,7 +254,7 @@ pub unsafe extern "C" fn larder_view_binary(
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_size(view: larder_view) -> usize {
     guarded_or(0, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         Ok(match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Tuple(tuple)) => tuple.arity(),
             Some(View::List(list)) => list.len(),
@@ -269,7 +273,7 @@ pub unsafe extern "C" fn larder_view_size(view: larder_view) -> usize {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_element(view: larder_view, index: usize) -> larder_view {
     guarded_or(larder_view::NOTHING, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         let element = match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Tuple(tuple)) => tuple.get(index),
             Some(View::List(list)) => list.iter().nth(index),
@@ -298,11 +302,12 @@ pub unsafe extern "C" fn larder_view_elements(
         // Count all, and write as many as fit, as `snprintf` does.
         let put = |at: usize, term: TermRef<'_>| {
             if at < capacity {
-                // SAFETY: as the caller says.
+                // SAFETY: by contract, `out` points to `capacity` views, or `capacity` is 0.
                 unsafe { out.add(at).write(larder_view::of(term)) };
             }
         };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made; `out` points to
+        // `capacity` views, or `capacity` is 0.
         Ok(match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Tuple(tuple)) => {
                 let first = tuple.iter().take(capacity);
@@ -334,7 +339,7 @@ pub unsafe extern "C" fn larder_view_elements(
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_tail(view: larder_view) -> larder_view {
     guarded_or(larder_view::NOTHING, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         Ok(match unsafe { view.term() } {
             Some(term) => match term.view() {
                 View::List(list) => larder_view::of(list.tail()),
@@ -353,7 +358,7 @@ pub unsafe extern "C" fn larder_view_tail(view: larder_view) -> larder_view {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_find(map: larder_view, key: larder_view) -> larder_view {
     guarded_or(larder_view::NOTHING, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         let (map, key) = unsafe { (map.term(), key.term()) };
         let value = match (map.map(TermRef::view), key) {
             (Some(View::Map(map)), Some(key)) => map.get(key),
@@ -371,7 +376,7 @@ pub unsafe extern "C" fn larder_view_find(map: larder_view, key: larder_view) ->
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_same(a: larder_view, b: larder_view) -> bool {
     guarded_or(false, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         Ok(match unsafe { (a.term(), b.term()) } {
             (Some(a), Some(b)) => a.identical(b),
             (a, b) => a.is_none() && b.is_none(),
@@ -388,7 +393,7 @@ pub unsafe extern "C" fn larder_view_same(a: larder_view, b: larder_view) -> boo
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_compare(a: larder_view, b: larder_view) -> i32 {
     guarded_or(0, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         let order = match unsafe { (a.term(), b.term()) } {
             (Some(a), Some(b)) => a.cmp_term(b),
             (a, b) => a.is_some().cmp(&b.is_some()),
@@ -431,9 +436,9 @@ pub unsafe extern "C" fn larder_view_text(
     capacity: usize,
 ) -> usize {
     guarded_or(0, || {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         let text = unsafe { view.term() }.map_or(String::new(), text::print);
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` points to `capacity` bytes, or `capacity` is 0.
         unsafe { copy_text(text.as_bytes(), out, capacity) }?;
         Ok(text.len())
     })
@@ -478,11 +483,11 @@ pub unsafe extern "C" fn larder_view_etf(
 ) -> usize {
     guarded_or(0, || {
         let mut bytes = Vec::new();
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, the view's terms are as they were when it was made.
         if let Some(term) = unsafe { view.term() } {
             etf::encode(term, &NodeName::NONE, &mut bytes);
         }
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `out` points to `capacity` bytes, or `capacity` is 0.
         unsafe { copy_out(&bytes, out, capacity) }
     })
 }

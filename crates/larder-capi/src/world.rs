@@ -72,7 +72,7 @@ unsafe fn asked<'a>(
     (text, what): (*const c_char, &str),
     table: *mut *mut larder_table,
 ) -> Result<(&'a larder, &'a str), Failure> {
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `world` is null or alive for `'a`.
     let asked = unsafe { (at(world, "world")?, text_at(text, what)?) };
     match table.is_null() {
         // Check this before a table is made or found. Its handle would be lost.
@@ -87,7 +87,7 @@ unsafe fn asked<'a>(
 /// `out` may be written to.
 unsafe fn hand_out(table: Table, out: *mut *mut larder_table) {
     let handle = Box::into_raw(Box::new(larder_table(table, None)));
-    // SAFETY: as the caller says.
+    // SAFETY: by contract, `out` may be written to.
     unsafe { give(out, handle) };
 }
 
@@ -111,14 +111,15 @@ pub unsafe extern "C" fn larder_table_new(
     table: *mut *mut larder_table,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `world` is null or alive; `name` and `options->structure` are null
+        // or end with a NUL; `table` is null or may be written to.
         let (world, name) = unsafe { asked(world, (name, "name"), table) }?;
         let mut builder = world.0.table(name);
         if !options.is_null() {
-            // SAFETY: as the caller says.
+            // SAFETY: by contract, `options` is null, or has as many bytes as its size says.
             builder = unsafe { apply(options, builder) }?;
         }
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or may be written to.
         unsafe { hand_out(builder.create()?, table) };
         Ok(Status::Ok)
     })
@@ -136,12 +137,13 @@ pub unsafe extern "C" fn larder_table_find(
     table: *mut *mut larder_table,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `world` is null or alive; `name` and `options->structure` are null
+        // or end with a NUL; `table` is null or may be written to.
         let (world, name) = unsafe { asked(world, (name, "name"), table) }?;
         let Some(found) = world.0.find(name) else {
             return Ok(Status::None);
         };
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `table` is null or may be written to.
         unsafe { hand_out(found, table) };
         Ok(Status::Ok)
     })
@@ -163,9 +165,9 @@ pub unsafe extern "C" fn larder_table_load(
     table: *mut *mut larder_table,
 ) -> Status {
     guarded(|| {
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `world` is null or alive; `table` is null or may be written to.
         let (world, path) = unsafe { asked(world, (path, "path"), table) }?;
-        // SAFETY: as the caller says.
+        // SAFETY: by contract, `world` is null or alive; `table` is null or may be written to.
         unsafe { hand_out(world.0.load(path)?, table) };
         Ok(Status::Ok)
     })

@@ -76,7 +76,7 @@ pub(crate) struct Hole {
     pub(crate) class: Class,
 }
 
-/// See the module.
+/// A compiled pattern or body: the bytes of its constant parts, and marks where variables stand.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Template {
     pub(crate) bytes: Vec<u8>,

@@ -59,9 +59,10 @@ pub fn take(env: *mut Env, words: usize) -> Option<*mut Word> {
 #[inline(always)]
 pub fn take_before(env: *mut Env, words: usize, more: usize) -> Option<*mut Word> {
     let place = top_of(env)?;
-    // SAFETY: 1. the words are the environment's, which is the running call's, or one that no other
-    // thread uses: nobody changes them meanwhile; 2. the top never lies behind the end, as `prove`
-    // has verified, and stays before it here.
+    // SAFETY:
+    // 1. the words are the environment's, which is the running call's, or one that no other thread
+    //    uses: nobody changes them meanwhile;
+    // 2. the top never lies behind the end, as `prove` has verified, and stays before it here.
     unsafe {
         let (top, end) = (*place, *place.add(1));
         if words + more > (end as usize - top as usize) / size_of::<Word>() {

@@ -82,7 +82,7 @@ pub fn forget(kind: Kind) {
 /// The term has as many words, and lives for `'a`.
 #[inline(always)]
 pub unsafe fn words<'a>(word: Word, count: usize) -> &'a [Word] {
-    // SAFETY: the caller's promise.
+    // SAFETY: by contract, the term has as many words, and lives for `'a`.
     unsafe { std::slice::from_raw_parts(pointer(word).add(1), count) }
 }
 

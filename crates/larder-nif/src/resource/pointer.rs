@@ -49,9 +49,11 @@ pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
         VALUE.load(Ordering::Relaxed),
     );
     let header_at = layout::pointer(word);
-    // SAFETY: 1. a boxed term of the running call points at its header; 2. that of a reference is
-    // followed by an address, if its low bits say so; 3. what lies there begins with the emulator's
-    // own words, then the type. `prove` has verified all three.
+    // SAFETY:
+    // 1. a boxed term of the running call points at its header;
+    // 2. that of a reference is followed by an address, if its low bits say so;
+    // 3. what lies there begins with the emulator's own words, then the type. `prove` has verified
+    //    all three.
     unsafe {
         if *header_at != header {
             return None;

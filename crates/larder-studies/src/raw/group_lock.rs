@@ -84,9 +84,11 @@ impl<T> GroupLock<T> {
     pub(crate) fn read(&self) -> Shared<'_, T> {
         let group = self.groups[thread_number() % self.groups.len()].read();
         Shared {
-            // SAFETY: 1. A writer holds all groups, and one of them is held shared here, so that
-            // there is no `&mut T` before `_group`, declared after `value` and never given away, is
-            // dropped. 2. The borrow of `self` keeps the value alive.
+            // SAFETY:
+            // 1. A writer holds all groups, and one of them is held shared here, so that there is
+            //    no `&mut T` before `_group`, declared after `value` and never given away, is
+            //    dropped.
+            // 2. The borrow of `self` keeps the value alive.
             value: unsafe { &*self.value.get() },
             _group: group,
         }

@@ -60,9 +60,11 @@ impl<T: Send + Sync + 'static> Slot<T> {
         // Ordering: Acquire, pairs with the Release half in `store` and `replace_if`: the value is
         // seen initialised.
         let kept = self.0.load(Acquire, guard);
-        // SAFETY: 1. The value lives while the slot owns its count (invariant 1). 2. If the slot
-        // gives up the count, the value lives until `guard` is dropped (invariant 2). 3. The slot
-        // isn't dropped during 'g, since it is borrowed.
+        // SAFETY:
+        // 1. The value lives while the slot owns its count (invariant 1).
+        // 2. If the slot gives up the count, the value lives until `guard` is dropped (invariant
+        //    2).
+        // 3. The slot isn't dropped during 'g, since it is borrowed.
         let value = unsafe { kept.with_tag(0).as_ref() };
         (value, kept.tag() == 1)
     }
@@ -145,9 +147,11 @@ impl<T: Send + Sync + 'static> Slot<T> {
             // builds detects.
             return drop(unsafe { Arc::from_raw(pointer) });
         }
-        // SAFETY: 1. The slot owned the count, and has another value now. So the count is dropped
-        // once. 2. `T` is Send, Sync and 'static, so any thread may drop it at any time. 3. A
-        // reader that has loaded the pointer has a guard that was pinned before this is deferred.
+        // SAFETY:
+        // 1. The slot owned the count, and has another value now. So the count is dropped once.
+        // 2. `T` is Send, Sync and 'static, so any thread may drop it at any time.
+        // 3. A reader that has loaded the pointer has a guard that was pinned before this is
+        //    deferred.
         unsafe {
             guard.defer_unchecked(move || drop(Arc::from_raw(pointer)));
         }

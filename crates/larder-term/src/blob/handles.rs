@@ -39,8 +39,9 @@ impl Handles {
     /// after `counts` has been dropped.
     pub unsafe fn own(self, counts: &mut Counts) {
         for (handle, len) in self.0 {
-            // SAFETY: 1. the handle came out of a run that an encoder wrote; 2. its count is the
-            // caller's to give up, which it does.
+            // SAFETY:
+            // 1. the handle came out of a run that an encoder wrote;
+            // 2. its count is the caller's to give up, which it does.
             counts.all.push(unsafe { raw::adopt(handle, len) });
             counts.bytes += len;
         }

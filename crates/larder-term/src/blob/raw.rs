@@ -89,8 +89,9 @@ fn target(handle: [u8; HANDLE]) -> Target {
 /// call.
 #[inline]
 unsafe fn retain(handle: [u8; HANDLE]) {
-    // SAFETY: 1. the pointer came from `Arc::into_raw`, or the address from a host's binary; 2. a
-    // count is held: both the caller says.
+    // SAFETY:
+    // 1. the pointer came from `Arc::into_raw`, or the address from a host's binary;
+    // 2. a count is held: both the caller says.
     unsafe {
         match target(handle) {
             Target::Payload(pointer) => Arc::increment_strong_count(pointer),
@@ -143,8 +144,9 @@ fn blob_len(term: &[u8]) -> usize {
 /// the call.
 pub unsafe fn retain_all(run: &[u8]) {
     for (handle, _) in handles(run) {
-        // SAFETY: 1. an encoder wrote the handle, so it came from `handle_of`; 2. its count is held
-        // during the call: both the caller says.
+        // SAFETY:
+        // 1. an encoder wrote the handle, so it came from `handle_of`;
+        // 2. its count is held during the call: both the caller says.
         unsafe { retain(handle) }
     }
 }
@@ -157,8 +159,9 @@ pub unsafe fn retain_all(run: &[u8]) {
 /// up, and lets nobody read the run's handles afterwards.
 pub unsafe fn release_all(run: &[u8]) {
     for (handle, len) in handles(run) {
-        // SAFETY: 1. an encoder wrote the handle, so it came from `handle_of`; 2. the count given
-        // back is the caller's own.
+        // SAFETY:
+        // 1. an encoder wrote the handle, so it came from `handle_of`;
+        // 2. the count given back is the caller's own.
         drop(unsafe { adopt(handle, len) });
     }
 }
@@ -188,9 +191,10 @@ fn handle_in(term: TermRef<'_>) -> [u8; HANDLE] {
 #[inline]
 pub(crate) fn payload(term: TermRef<'_>) -> Option<&Payload> {
     match target(handle_in(term)) {
-        // SAFETY: 1. the tag says that the bytes end with a handle that an encoder wrote; 2.
-        // whoever made the `TermRef` promised that its count is held for the lifetime of the term,
-        // which is the result's.
+        // SAFETY:
+        // 1. the tag says that the bytes end with a handle that an encoder wrote;
+        // 2. whoever made the `TermRef` promised that its count is held for the lifetime of the
+        //    term, which is the result's.
         Target::Payload(pointer) => Some(unsafe { &*pointer }),
         Target::Host(_) => None,
     }
@@ -258,9 +262,11 @@ impl<B: AsRef<[u8]>> Counted<B> {
     #[inline]
     fn release(&mut self) {
         if std::mem::take(&mut self.handles) {
-            // SAFETY: 1. an encoder wrote the bytes; 2. the counts are this value's own; 3. `&mut
-            // self` shows that nobody borrows from it, and both callers drop or clear the bytes at
-            // once.
+            // SAFETY:
+            // 1. an encoder wrote the bytes;
+            // 2. the counts are this value's own;
+            // 3. `&mut self` shows that nobody borrows from it, and both callers drop or clear the
+            //    bytes at once.
             unsafe { release_all(self.bytes.as_ref()) }
         }
     }
@@ -315,8 +321,9 @@ impl<B: AsRef<[u8]>> Drop for Counted<B> {
 impl<B: AsRef<[u8]> + Clone> Clone for Counted<B> {
     fn clone(&self) -> Self {
         if self.handles {
-            // SAFETY: 1. an encoder wrote the bytes; 2. `self` holds the counts during the call;
-            // the copy owns the new ones.
+            // SAFETY:
+            // 1. an encoder wrote the bytes;
+            // 2. `self` holds the counts during the call; the copy owns the new ones.
             unsafe { retain_all(self.bytes.as_ref()) }
         }
         Counted {
@@ -330,8 +337,9 @@ impl<B: AsRef<[u8]> + Clone> Clone for Counted<B> {
 #[inline]
 pub(crate) fn clear_value(value: &mut Vec<u8>) {
     if let Some(run) = crate::object::counted(value) {
-        // SAFETY: 1. the run is whole terms that an encoder wrote, since only `object` writes
-        // values; 2. the buffer owns its counts;
+        // SAFETY:
+        // 1. the run is whole terms that an encoder wrote, since only `object` writes values;
+        // 2. the buffer owns its counts;
         // 3. `&mut` shows that nobody borrows from it, and the bytes are gone after the next line.
         unsafe { release_all(run) }
     }

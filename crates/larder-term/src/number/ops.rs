@@ -201,7 +201,7 @@ impl Number {
     /// `-a`.
     ///
     /// # Errors
-    /// None today; an operation like the others.
+    /// None. A `Result`, since all operations have one.
     #[allow(clippy::should_implement_trait)]
     pub fn neg(&self) -> Result {
         match self {
@@ -213,7 +213,7 @@ impl Number {
     /// `abs(a)`.
     ///
     /// # Errors
-    /// None today; an operation like the others.
+    /// None. A `Result`, since all operations have one.
     pub fn abs(&self) -> Result {
         match self {
             Float(x) => Ok(Float(x.abs())),

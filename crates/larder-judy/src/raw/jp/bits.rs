@@ -309,8 +309,9 @@ impl<K: Kind> Jp<K> {
 
     fn fill_quarter(&mut self, quarter: usize, bits: u64, values: &[u64], mem: &mut Mem) {
         debug_assert!(!K::VALUES || bits.count_ones() as usize == values.len());
-        // SAFETY: 1. The block is four quarters, or four words. 2. The block of the values has room
-        // for all of them. A fresh block overlaps nothing.
+        // SAFETY:
+        // 1. The block is four quarters, or four words.
+        // 2. The block of the values has room for all of them. A fresh block overlaps nothing.
         unsafe {
             if !K::VALUES {
                 *self.block().add(quarter) = bits;
@@ -359,9 +360,10 @@ impl<K: Kind> Jp<K> {
         let (quarter, bit) = (low as usize >> 6, low & 63);
         let bits = self.as_bits().bits(quarter);
         assert!(self.form() == Form::Bits && bits >> bit & 1 == 0);
-        // SAFETY: 1. The block is four words of bits, or four quarters. 2. A quarter's block has a
-        // value for every bit that is set, and is of the class of their number. One bit is not set,
-        // so there are at most 63.
+        // SAFETY:
+        // 1. The block is four words of bits, or four quarters.
+        // 2. A quarter's block has a value for every bit that is set, and is of the class of their
+        //    number. One bit is not set, so there are at most 63.
         unsafe {
             if K::VALUES {
                 let quarter = &mut *self.block().cast::<Quarter>().add(quarter);
@@ -422,9 +424,10 @@ impl<K: Kind> Jp<K> {
         let bits = self.as_bits().bits(quarter);
         assert!(self.form() == Form::Bits && bits >> bit & 1 == 1 && self.pop_at(1) > 1);
         let mut value = 0;
-        // SAFETY: 1. The block is four words of bits, or four quarters. 2. A quarter's block has a
-        // value for every bit that is set, and is of the class of their number. This value is the
-        // `below`th.
+        // SAFETY:
+        // 1. The block is four words of bits, or four quarters.
+        // 2. A quarter's block has a value for every bit that is set, and is of the class of their
+        //    number. This value is the `below`th.
         unsafe {
             if K::VALUES {
                 let quarter = &mut *self.block().cast::<Quarter>().add(quarter);

@@ -387,9 +387,10 @@ impl<K: Kind> Jp<K> {
         // Blocks come in few sizes, so the new pair often fits into the old block.
         let (old, new) = (linear_words(n), linear_words(n + 1));
         let block = self.block();
-        // SAFETY: 1. The block holds `n` pairs behind its head. The block for one more has room for
-        // it. 2. A fresh block overlaps no other. 3. The old one is of the class that its count
-        // says.
+        // SAFETY:
+        // 1. The block holds `n` pairs behind its head. The block for one more has room for it.
+        // 2. A fresh block overlaps no other.
+        // 3. The old one is of the class that its count says.
         unsafe {
             let pairs = block.add(1).cast::<Jp<K>>();
             let mut target = block;

@@ -202,8 +202,9 @@ pub(in crate::raw) unsafe fn words_insert(
     mem: &mut Mem,
 ) -> *mut u64 {
     let (old, new) = (if n == 0 { 0 } else { class(n) }, class(n + 1));
-    // SAFETY: 1. `at` ≤ `n`, so every range lies within the `n` words that were written, or goes
-    //    one word further in a block of class n + 1.
+    // SAFETY:
+    // 1. `at` ≤ `n`, so every range lies within the `n` words that were written, or goes one word
+    //    further in a block of class n + 1.
     // 2. A fresh block overlaps no other. Within one block, `copy` may overlap.
     // 3. The old block is of class `n`.
     unsafe {
@@ -240,9 +241,10 @@ pub(in crate::raw) unsafe fn words_remove(
 ) -> (*mut u64, u64) {
     // The block stays if the fewer words are of the same class.
     let (old, new) = (class(n), if n == 1 { 0 } else { class(n - 1) });
-    // SAFETY: 1. `at` < `n`, so every range lies within the `n` words that were written. 2. A fresh
-    // block of class n - 1 has room for the other words, and overlaps no other block. 3. The old
-    // block is of class `n`.
+    // SAFETY:
+    // 1. `at` < `n`, so every range lies within the `n` words that were written.
+    // 2. A fresh block of class n - 1 has room for the other words, and overlaps no other block.
+    // 3. The old block is of class `n`.
     unsafe {
         let value = *block.add(at);
         if old == new {

@@ -262,9 +262,11 @@ impl<K: Kind> Jp<K> {
         } else {
             // A larger block: copy both sides of the place, with a gap for the new index and value.
             let fresh = take_leaf::<K>(k, n + 1, mem);
-            // SAFETY: 1. The old block holds `n` indexes and values. The fresh one has room for one
-            // more of each. 2. They don't overlap. 3. The old block is of the class that its
-            // population says.
+            // SAFETY:
+            // 1. The old block holds `n` indexes and values. The fresh one has room for one more of
+            //    each.
+            // 2. They don't overlap.
+            // 3. The old block is of the class that its population says.
             unsafe {
                 let (from, to) = (block.cast::<u8>(), fresh.cast::<u8>());
                 to.copy_from_nonoverlapping(from, k * at);
@@ -313,9 +315,11 @@ impl<K: Kind> Jp<K> {
         } else {
             // A smaller block: copy what is before the place, and what is behind it.
             let fresh = take_leaf::<K>(k, n - 1, mem);
-            // SAFETY: 1. The old block holds `n` indexes and values. The fresh one has room for all
-            // but one of each. 2. They don't overlap. 3. The old block is of the class that its
-            // population says.
+            // SAFETY:
+            // 1. The old block holds `n` indexes and values. The fresh one has room for all but one
+            //    of each.
+            // 2. They don't overlap.
+            // 3. The old block is of the class that its population says.
             unsafe {
                 let (from, to) = (block.cast::<u8>(), fresh.cast::<u8>());
                 to.copy_from_nonoverlapping(from, k * at);
