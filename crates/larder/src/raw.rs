@@ -52,10 +52,11 @@ impl<'g, T> Loaded<'g, T> {
 
     /// The value, or `None` if the pointer was null.
     pub(crate) fn get(self) -> Option<&'g T> {
-        // SAFETY: 1. the pointer was published by `new` or `replace`, after the value had been
-        // initialised; 2. the value is freed after every guard that could have loaded it
-        // (invariant 2), so it lives for 'g. All guards come from `larder_index::pin`, which uses
-        // the collector that `Retired` defers to.
+        // SAFETY:
+        // 1. the pointer was published by `new` or `replace`, after the value had been initialised;
+        // 2. the value is freed after every guard that could have loaded it (invariant 2), so it
+        //    lives for 'g. All guards come from `larder_index::pin`, which uses the collector that
+        //    `Retired` defers to.
         unsafe { self.0.as_ref() }
     }
 }
@@ -174,10 +175,12 @@ fn retire<T>(shared: Shared<'_, T>) -> Option<Retired<T>> {
     if shared.is_null() {
         return None;
     }
-    // SAFETY: 1. the pointer came from an `Owned` and is not null; 2. the exchange took it out of
-    // the only cell that had it (invariant 1), so no other `Owned` is made of it; 3. readers may
-    // still use the value, and `Retired` gives only shared access until they are gone
-    // (invariant 3).
+    // SAFETY:
+    // 1. the pointer came from an `Owned` and is not null;
+    // 2. the exchange took it out of the only cell that had it (invariant 1), so no other `Owned`
+    //    is made of it;
+    // 3. readers may still use the value, and `Retired` gives only shared access until they are
+    //    gone (invariant 3).
     Some(Retired(Some(unsafe { shared.into_owned() })))
 }
 
@@ -254,10 +257,11 @@ impl<T> Drop for Retired<T> {
 /// The first term of bytes that come from a table, or from an encoder of `larder-term`.
 #[inline]
 pub(crate) fn stored(bytes: &[u8]) -> TermRef<'_> {
-    // SAFETY: 1. all bytes that the engine stores were written by an encoder of larder-term; 2. the
-    // handles in them are alive: the caller has a guard that was pinned before the bytes were
-    // copied out of the index, and counts of handles are released through the epoch; or the caller
-    // owns counts.
+    // SAFETY:
+    // 1. all bytes that the engine stores were written by an encoder of larder-term;
+    // 2. the handles in them are alive: the caller has a guard that was pinned before the bytes
+    //    were copied out of the index, and counts of handles are released through the epoch; or the
+    //    caller owns counts.
     unsafe { TermRef::trusted(bytes) }
 }
 
@@ -270,8 +274,10 @@ pub(crate) fn has_handles(value: &[u8]) -> bool {
 /// A hash of a value, without its key. Two values under one key have the same hash if they are the
 /// same object (`Table::same`).
 pub(crate) fn object_hash(value: &[u8]) -> u64 {
-    // SAFETY: 1. the value was written by larder-term's object encoder; 2. its handles are alive:
-    // it is in a table, or the caller holds counts and is about to insert it.
+    // SAFETY:
+    // 1. the value was written by larder-term's object encoder;
+    // 2. its handles are alive: it is in a table, or the caller holds counts and is about to insert
+    //    it.
     unsafe { object::hash(value) }
 }
 
@@ -279,9 +285,10 @@ pub(crate) fn object_hash(value: &[u8]) -> u64 {
 #[inline]
 pub(crate) fn retain_value(value: &[u8]) {
     if has_handles(value) {
-        // SAFETY: 1. the value was written by larder-term's object encoder; 2. its handles are
-        // alive: the caller holds counts, or has read the value while its epoch was pinned, and
-        // counts are released through the epoch.
+        // SAFETY:
+        // 1. the value was written by larder-term's object encoder;
+        // 2. its handles are alive: the caller holds counts, or has read the value while its epoch
+        //    was pinned, and counts are released through the epoch.
         unsafe { object::retain_value(value) };
     }
 }
@@ -291,8 +298,9 @@ pub(crate) fn retain_value(value: &[u8]) {
 #[inline]
 pub(crate) fn release_value(value: &[u8]) {
     if has_handles(value) {
-        // SAFETY: 1. as in `retain_value`; 2. the caller holds the counts that are released, and
-        // doesn't use the handles any more.
+        // SAFETY:
+        // 1. as in `retain_value`;
+        // 2. the caller holds the counts that are released, and doesn't use the handles any more.
         unsafe { object::release_value(value) };
     }
 }
@@ -300,10 +308,11 @@ pub(crate) fn release_value(value: &[u8]) {
 /// Moves the counts that the handles stand for to `counts`, which are released when no reader is
 /// left. The caller has removed the values with these handles from the index.
 pub(crate) fn own_counts(handles: Handles, counts: &mut Counts) {
-    // SAFETY: 1. the values were written by larder-term's object encoder, and held counts that
-    // `retain_value` or the encoder had taken; 2. only the caller has removed them from the index,
-    // and it gives up the counts here; 3. readers that have copied the values hold guards, for
-    // which `reclaim` waits.
+    // SAFETY:
+    // 1. the values were written by larder-term's object encoder, and held counts that
+    //    `retain_value` or the encoder had taken;
+    // 2. only the caller has removed them from the index, and it gives up the counts here;
+    // 3. readers that have copied the values hold guards, for which `reclaim` waits.
     unsafe { handles.own(counts) }
 }
 

@@ -176,12 +176,17 @@ impl<R: KeyRule> Bag<R> {
             // Discard the values of a previous attempt, which were not of one instant.
             values.spans.truncate(before);
             values.bytes.truncate(bytes);
-            // A run is one leaf at one instant. The stripe's version, which `read_in_tree`
+            // The copies are of one leaf at one instant. The stripe's version, which `read_in_tree`
             // validates, makes all runs of the key one instant.
-            runs(&value_trees.tree, guard, (&prefix, &prefix), &mut |run| {
-                (0..run.len()).for_each(|i| values.push(run.value(i)));
-                true
-            });
+            runs(
+                &value_trees.tree,
+                guard,
+                (&prefix, &prefix),
+                &mut |copies| {
+                    (0..copies.len()).for_each(|i| values.push(copies.value(i)));
+                    true
+                },
+            );
         });
         // The key is a list by now, or was removed.
         if read.is_none() {

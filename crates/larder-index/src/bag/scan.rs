@@ -27,7 +27,7 @@
 use super::list::{self, read_number, ListItem, TreeHeader};
 use super::position::{self, parse, push_number, NumberBound, BEFORE_NUMBERS, PAST_NUMBERS};
 use super::Bag;
-use crate::btree::run::with_run;
+use crate::btree::copies::with_copies;
 use crate::btree::ScanRequest;
 use crate::traits::HASH;
 use crate::{Batch, Direction, Key, KeyRule, Start, Unique};
@@ -398,11 +398,11 @@ fn scan_tree<R: KeyRule>(
         bytes: key,
         hash: bag.entries.keys.hash(key),
     };
-    with_run(|run| {
+    with_copies(|copies| {
         let mut resume = std::mem::take(&mut batch.resume);
         // Read the tree as of one instant, by the version of the stripe (invariant 3).
         let done = bag.read_in_tree(guard, own, |value_trees| {
-            value_trees.tree.scan(guard, &request, run, &mut resume)
+            value_trees.tree.scan(guard, &request, copies, &mut resume)
         });
         batch.resume = resume;
         // The key is no longer a tree key.
@@ -411,15 +411,15 @@ fn scan_tree<R: KeyRule>(
         };
         // Add the objects, each followed by its number, so that the scan can resume behind any of
         // them.
-        for i in 0..run.len() {
-            batch.push(key, run.value(i));
-            list::push_number(position::number(run.position(i)), &mut batch.bytes);
+        for i in 0..copies.len() {
+            batch.push(key, copies.value(i));
+            list::push_number(position::number(copies.position(i)), &mut batch.bytes);
         }
         // The scan resumes behind the last object, or behind the key.
-        let last = run
+        let last = copies
             .len()
             .checked_sub(1)
-            .map(|i| position::number(run.position(i)));
+            .map(|i| position::number(copies.position(i)));
         match (last, done) {
             (None, _) => from.go_behind(&prefix),
             // Nothing more of this key is wanted.

@@ -11,7 +11,7 @@
 
 use super::list::{self, TreeHeader};
 use super::position::{prefix, push_number};
-use crate::btree::run::{with_run, Run};
+use crate::btree::copies::{with_copies, EntryCopies};
 use crate::btree::{BPlusTree, ScanRequest};
 use crate::{Direction, Key, LeafConfig, Start, Stats};
 use crossbeam_epoch::Guard;
@@ -97,10 +97,10 @@ pub(super) fn runs(
     tree: &BPlusTree,
     guard: &Guard,
     (start, prefix): (&[u8], &[u8]),
-    f: &mut dyn FnMut(&Run) -> bool,
+    f: &mut dyn FnMut(&EntryCopies) -> bool,
 ) {
     // A run is what one leaf has of the requested part.
-    let scan = |start: &[u8], run: &mut Run, resume: &mut Vec<u8>| {
+    let scan = |start: &[u8], copies: &mut EntryCopies, resume: &mut Vec<u8>| {
         let request = ScanRequest {
             start: Start::At(start),
             direction: Direction::Forward,
@@ -109,15 +109,15 @@ pub(super) fn runs(
             limit: usize::MAX,
             value_limit: usize::MAX,
         };
-        tree.scan(guard, &request, run, resume)
+        tree.scan(guard, &request, copies, resume)
     };
     let (mut resume, mut next) = (Vec::new(), Vec::new());
-    with_run(|run| {
+    with_copies(|copies| {
         // Skip an empty run that isn't the end, so that `f` only gets runs with entries.
-        let mut done = scan(start, run, &mut resume);
-        while (run.len() == 0 || f(run)) && !done {
+        let mut done = scan(start, copies, &mut resume);
+        while (copies.len() == 0 || f(copies)) && !done {
             std::mem::swap(&mut next, &mut resume);
-            done = scan(&next, run, &mut resume);
+            done = scan(&next, copies, &mut resume);
         }
     });
 }

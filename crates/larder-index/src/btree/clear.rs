@@ -131,7 +131,7 @@ impl BPlusTree {
     /// Step 3. An empty leaf is merged directly, and only shrunk if that fails.
     fn give_room_back(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
         // The same bound as after any removal (`reclaim_space`).
-        if leaf.used() >= self.shared.config.most / 4 {
+        if leaf.live_bytes() >= self.shared.config.most / 4 {
             return;
         }
         if leaf.len() > 0 {

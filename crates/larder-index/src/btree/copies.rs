@@ -1,5 +1,5 @@
-//! A run: copies of neighbouring entries. A scan fills one, and a merge or a change of the prefix
-//! builds a new leaf from one.
+//! Copies of neighbouring entries. A scan returns them, and a merge or a change of the prefix
+//! builds a new leaf from them.
 //!
 //! ```text
 //!  bytes      position 0 | value 0 | position 1 | value 1 | …
@@ -13,9 +13,10 @@ use crate::outside::Handle;
 use crate::scratch::{with_spare, KEEP};
 use std::cell::Cell;
 
-/// The place of an entry in the run's bytes: its position begins at `from`, its value at `middle`.
+/// The place of an entry in `EntryCopies::bytes`: its position begins at `from`, its value at
+/// `middle`.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct RunEntry {
+pub(crate) struct EntryCopy {
     pub(crate) from: usize,
     pub(crate) middle: usize,
     pub(crate) end: usize,
@@ -24,13 +25,13 @@ pub(crate) struct RunEntry {
 
 /// Entries in order, with their whole positions.
 #[derive(Default, Debug)]
-pub(crate) struct Run {
+pub(crate) struct EntryCopies {
     pub(crate) bytes: Vec<u8>,
-    pub(crate) entries: Vec<RunEntry>,
+    pub(crate) entries: Vec<EntryCopy>,
 }
 
-impl Run {
-    /// Empties the run, but keeps its memory.
+impl EntryCopies {
+    /// Removes all copies, but keeps its memory.
     pub(crate) fn clear(&mut self) {
         self.truncate(0, 0);
     }
@@ -50,7 +51,7 @@ impl Run {
     /// its value, which ends at the end of the bytes, at `middle`.
     pub(crate) fn end_entry(&mut self, from: usize, middle: usize, handle: Option<Handle>) {
         let end = self.bytes.len();
-        self.entries.push(RunEntry {
+        self.entries.push(EntryCopy {
             from,
             middle,
             end,
@@ -124,17 +125,18 @@ impl Run {
 }
 
 thread_local! {
-    static SPARE: Cell<Option<Run>> = const { Cell::new(None) };
+    static SPARE: Cell<Option<EntryCopies>> = const { Cell::new(None) };
 }
 
-/// Calls `f` with an empty run, whose memory is kept for the thread's next call.
-pub(crate) fn with_run<T>(f: impl FnOnce(&mut Run) -> T) -> T {
-    // Don't keep the memory of an unusually large run.
-    let small = |run: &Run| {
-        run.bytes.capacity() <= KEEP && run.entries.capacity() * size_of::<RunEntry>() <= KEEP
+/// Calls `f` with empty `EntryCopies`, whose memory is kept for the thread's next call.
+pub(crate) fn with_copies<T>(f: impl FnOnce(&mut EntryCopies) -> T) -> T {
+    // Don't keep the memory of an unusually large copies.
+    let small = |copies: &EntryCopies| {
+        copies.bytes.capacity() <= KEEP
+            && copies.entries.capacity() * size_of::<EntryCopy>() <= KEEP
     };
-    with_spare(&SPARE, small, |run| {
-        run.clear();
-        f(run)
+    with_spare(&SPARE, small, |copies| {
+        copies.clear();
+        f(copies)
     })
 }

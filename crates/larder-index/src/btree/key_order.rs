@@ -2,7 +2,7 @@
 //!
 //! A position is the key itself. The operations are those of the B+-tree (`btree`).
 
-use crate::btree::run::with_run;
+use crate::btree::copies::with_copies;
 use crate::btree::{BPlusTree, ScanRequest, StepStart};
 use crate::hint::Hint;
 use crate::scratch::with_scratch;
@@ -114,7 +114,7 @@ impl Unique for KeyOrder {
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         batch.clear();
-        with_run(|run| {
+        with_copies(|copies| {
             // All positions, from the start to the caller's end, within its limits.
             let request = ScanRequest {
                 start,
@@ -124,10 +124,10 @@ impl Unique for KeyOrder {
                 limit: batch.limit(),
                 value_limit: batch.value_limit(),
             };
-            batch.done = self.0.scan(guard, &request, run, &mut batch.resume);
+            batch.done = self.0.scan(guard, &request, copies, &mut batch.resume);
             // The batch takes the bytes of the run without a copy.
-            std::mem::swap(&mut run.bytes, &mut batch.bytes);
-            let entries = run.entries.iter();
+            std::mem::swap(&mut copies.bytes, &mut batch.bytes);
+            let entries = copies.entries.iter();
             batch
                 .entries
                 .extend(entries.map(|e| (e.from, e.middle, e.end)));

@@ -26,9 +26,9 @@
 //! than the samples can cover. While the records of a leaf are in the order of its slots, as in a
 //! new leaf, the search also guesses and prefetches the cache lines of the record.
 
+use crate::btree::copies::EntryCopies;
 use crate::btree::prefix::Prefix;
 use crate::btree::record::{write_record, SLOT};
-use crate::btree::run::Run;
 pub(super) use crate::btree::search_key::head_of;
 use crate::btree::search_key::{SearchKey, PLACE_BITS};
 use crate::memory::{self as allocator, prefetch};
@@ -121,8 +121,9 @@ impl<'g> TreeLeaf<'g> {
     }
 
     pub(super) fn head(self) -> &'g TreeLeafHead {
-        // SAFETY: 1. the leaf stays allocated during `'g`; 2. fields that are changed after the
-        // leaf was published are atomic.
+        // SAFETY:
+        // 1. the leaf stays allocated during `'g`;
+        // 2. fields that are changed after the leaf was published are atomic.
         unsafe { self.head.as_ref() }
     }
 
@@ -130,8 +131,10 @@ impl<'g> TreeLeaf<'g> {
     #[inline]
     pub(super) fn words(self) -> &'g [AtomicU64] {
         let len = self.head().words as usize;
-        // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of
-        // the allocation; 2. it is alive for `'g`;
+        // SAFETY:
+        // 1. the content follows head and samples, `words` words of it, by the layout of the
+        //    allocation;
+        // 2. it is alive for `'g`;
         // 3. all bit patterns are words.
         unsafe {
             let at = self.head.as_ptr().add(1).cast::<AtomicU64>();
@@ -143,8 +146,10 @@ impl<'g> TreeLeaf<'g> {
     #[inline]
     pub(super) fn samples(self) -> &'g [AtomicU32] {
         let len = sample_words(self.head().words as usize) * 2;
-        // SAFETY: 1. the samples follow the head, by the layout of the allocation; 2. they are
-        // alive for `'g`; 3. all bit patterns are samples.
+        // SAFETY:
+        // 1. the samples follow the head, by the layout of the allocation;
+        // 2. they are alive for `'g`;
+        // 3. all bit patterns are samples.
         unsafe {
             let at = self.head.as_ptr().add(1).cast::<AtomicU32>();
             std::slice::from_raw_parts(at, len)
@@ -162,8 +167,9 @@ impl<'g> TreeLeaf<'g> {
     pub(crate) fn prefix(self) -> &'g [u8] {
         let head = self.head();
         let words = head.words as usize;
-        // SAFETY: 1. the prefix follows the content; 2. it was written before the leaf was
-        // published and never changes.
+        // SAFETY:
+        // 1. the prefix follows the content;
+        // 2. it was written before the leaf was published and never changes.
         unsafe {
             let at = self.head.as_ptr().add(1).cast::<u64>();
             let at = at.add(sample_words(words) + words);
@@ -250,9 +256,11 @@ impl<'g> TreeLeaf<'g> {
     /// The leaf is obsolete, no child slot refers to it any more, and it is retired only once.
     pub(super) unsafe fn retire(self, guard: &Guard) {
         let address = self.head.as_ptr().expose_provenance();
-        // SAFETY: 1. no child slot refers to the leaf, so a thread that pins from now on can't find
-        // it; 2. the memory came from `NewTreeLeaf::empty`; 3. the closure may run on another
-        // thread: it captures the address, which is `Send`, and no reference.
+        // SAFETY:
+        // 1. no child slot refers to the leaf, so a thread that pins from now on can't find it;
+        // 2. the memory came from `NewTreeLeaf::empty`;
+        // 3. the closure may run on another thread: it captures the address, which is `Send`, and
+        //    no reference.
         unsafe {
             guard.defer_unchecked(move || {
                 let head = std::ptr::with_exposed_provenance_mut::<()>(address);
@@ -288,9 +296,10 @@ impl<'g> LockedTreeLeaf<'g> {
     #[inline]
     pub(super) fn content(&self) -> &[u8] {
         let words = self.leaf.words();
-        // SAFETY: 1. the words are initialised, and stay allocated while the lock is held; 2. only
-        // the holder of the lock writes, by methods that take `&mut self`, which this borrow
-        // excludes.
+        // SAFETY:
+        // 1. the words are initialised, and stay allocated while the lock is held;
+        // 2. only the holder of the lock writes, by methods that take `&mut self`, which this
+        //    borrow excludes.
         unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), words.len() * 8) }
     }
 
@@ -349,8 +358,10 @@ impl NewTreeLeaf {
         let words = content.div_ceil(8);
         let layout = layout(words, prefix.len());
         let head = allocator::allocate_zeroed(layout).cast::<TreeLeafHead>();
-        // SAFETY: 1. this thread alone has the memory, which is large enough for head, samples,
-        // `words` words and prefix; 2. zeroed memory is a valid head, and valid words.
+        // SAFETY:
+        // 1. this thread alone has the memory, which is large enough for head, samples, `words`
+        //    words and prefix;
+        // 2. zeroed memory is a valid head, and valid words.
         unsafe {
             let head = head.as_ptr();
             // The rest of the head stays zero: an unlocked version, no entries, no statistics.
@@ -371,21 +382,23 @@ impl NewTreeLeaf {
         })
     }
 
-    /// A leaf with some entries of a run, and a capacity of `content` bytes. All their positions
-    /// begin with `prefix`.
+    /// A leaf with some of the copied entries, and a capacity of `content` bytes. All their
+    /// positions begin with `prefix`.
     pub(crate) fn build(
-        run: &Run,
+        copies: &EntryCopies,
         range: std::ops::Range<usize>,
         content: usize,
         prefix: &Prefix<'_>,
     ) -> NewTreeLeaf {
         let new = NewTreeLeaf::empty(content, prefix);
         // The prefix is stored once for the leaf, so records have only what follows it.
-        let suffix = |i: usize| &run.position(i)[prefix.len()..];
-        let records = range.clone().map(|i| run.stored(i).record(suffix(i).len()));
+        let suffix = |i: usize| &copies.position(i)[prefix.len()..];
+        let records = range
+            .clone()
+            .map(|i| copies.stored(i).record(suffix(i).len()));
         let first = range.start;
         new.fill(range.len(), records.sum(), |i, writer| {
-            let (suffix, stored) = (suffix(first + i), run.stored(first + i));
+            let (suffix, stored) = (suffix(first + i), copies.stored(first + i));
             write_record(writer, suffix, stored);
             head_of(suffix)
         });
@@ -433,9 +446,12 @@ impl NewTreeLeaf {
     /// The content as plain bytes.
     pub(super) fn content(&mut self) -> &mut [u8] {
         let words = self.0.head().words as usize;
-        // SAFETY: 1. the content follows head and samples, `words` words of it, by the layout of
-        // the allocation; 2. it is initialised; 3. no other thread can reach the leaf, and `self`
-        // is borrowed exclusively while the slice lives.
+        // SAFETY:
+        // 1. the content follows head and samples, `words` words of it, by the layout of the
+        //    allocation;
+        // 2. it is initialised;
+        // 3. no other thread can reach the leaf, and `self` is borrowed exclusively while the slice
+        //    lives.
         unsafe {
             let at = self.0.head.as_ptr().add(1).cast::<u64>();
             let at = at.add(sample_words(words)).cast::<u8>();

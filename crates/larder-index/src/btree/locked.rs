@@ -16,10 +16,10 @@
 //! because the unlock stores a new version. So the order of these stores doesn't matter. But every
 //! function that stores to the content must set `changed`.
 
+use crate::btree::copies::EntryCopies;
 use crate::btree::entries::Entries;
 use crate::btree::leaf::{LockedTreeLeaf, TreeLeaf};
 use crate::btree::record::{write_record, Record, Stored, HANDLE_RECORD, MOST_INLINE, SLOT};
-use crate::btree::run::Run;
 use crate::btree::search_key::{SearchKey, PLACE_BITS};
 use crate::btree::view::{SearchResult, TreeView};
 use crate::contention::CONTENTION_BOUND;
@@ -63,14 +63,14 @@ impl<'g> LockedTreeLeaf<'g> {
     }
 
     /// Bytes of the records in use.
-    fn live(&self) -> usize {
+    fn record_bytes(&self) -> usize {
         // Ordering: Relaxed, see above.
         self.leaf.head().live.load(Relaxed) as usize
     }
 
     /// Bytes of content in use: slots and records.
-    pub(crate) fn used(&self) -> usize {
-        self.len() * SLOT + self.live()
+    pub(crate) fn live_bytes(&self) -> usize {
+        self.len() * SLOT + self.record_bytes()
     }
 
     fn set(&mut self, count: usize, heap: usize, live: usize) {
@@ -111,7 +111,7 @@ impl<'g> LockedTreeLeaf<'g> {
         }
     }
 
-    /// The place of a position that isn't in the leaf, if it is beside the last insert of a run.
+    /// The place of a position that isn't in the leaf, if it is beside the last insert of a copies.
     #[inline]
     fn beside_last(&self, head: u64, suffix: &[u8]) -> Option<usize> {
         // Ordering: Relaxed, see above.
@@ -182,7 +182,7 @@ impl<'g> LockedTreeLeaf<'g> {
         writer.finish();
         // Ordering: Relaxed, see above.
         words[n].store(slot, Relaxed);
-        self.set(n + 1, next.place, self.live() + size);
+        self.set(n + 1, next.place, self.record_bytes() + size);
         // Update the sample, if slot `n` has one (invariant 3). `append_slot` has checked that the
         // spacing needs no change.
         // Ordering: Relaxed, see above.
@@ -250,7 +250,7 @@ impl<'g> LockedTreeLeaf<'g> {
         let slots = &self.leaf.words()[i..=n];
         shift_up(slots);
         self.write(i, head, suffix, stored, heap - size);
-        self.set(n + 1, heap - size, self.live() + size);
+        self.set(n + 1, heap - size, self.record_bytes() + size);
         self.sample(i);
         true
     }
@@ -332,7 +332,7 @@ impl<'g> LockedTreeLeaf<'g> {
         }
         self.changed = true;
         self.write(i, head, suffix, stored, heap - size);
-        self.set(n, heap - size, self.live() + size - old.len());
+        self.set(n, heap - size, self.record_bytes() + size - old.len());
         true
     }
 
@@ -362,7 +362,7 @@ impl<'g> LockedTreeLeaf<'g> {
         } else {
             self.heap()
         };
-        self.set(n - 1, heap, self.live() - record.len());
+        self.set(n - 1, heap, self.record_bytes() - record.len());
         self.sample(i);
     }
 
@@ -402,12 +402,12 @@ impl<'g> LockedTreeLeaf<'g> {
         self.set(n, heap, self.leaf.capacity() - heap);
     }
 
-    /// Appends all entries to the run. Outside objects are added as their handles, which the
+    /// Appends all entries to the copies. Outside objects are added as their handles, which the
     /// successor of this leaf takes over.
-    pub(crate) fn collect_all(&self, run: &mut Run) {
+    pub(crate) fn collect_all(&self, copies: &mut EntryCopies) {
         let view = self.view();
         for i in 0..view.len() {
-            let done: Result<(), Torn> = view.collect(i, run);
+            let done: Result<(), Torn> = view.collect(i, copies);
             done.expect("the lock's holder reads nothing torn");
         }
     }

@@ -30,9 +30,8 @@
 //! | `leaf`, `record` | the memory of a leaf, and the format of its records |
 //! | `prefix` | the common prefix of a leaf's entries |
 //! | `view`, `locked` | the operations of a leaf's reader, and of the holder of its lock |
-//! | `counts`, `stale`, `ranks` | numbers of entries per subtree, their invalidation, rank queries
-//! |
-//! | `entries`, `run` | the entries of a leaf by reference, and as copies |
+//! | `counts`, `stale`, `ranks` | counts per subtree, their invalidation, rank queries |
+//! | `entries`, `copies` | the entries of a leaf by reference, and as copies |
 //! | `scan`, `clear` | reading and removing many entries |
 //! | `key_order` | the tree as an index by key |
 //!
@@ -50,6 +49,7 @@
 //! per level than in the hash order.
 
 mod clear;
+pub(crate) mod copies;
 mod counts;
 pub(crate) mod entries;
 #[allow(unsafe_code)]
@@ -65,7 +65,6 @@ mod read;
 pub(crate) mod record;
 #[allow(unsafe_code)]
 mod restructure;
-pub(crate) mod run;
 mod sample;
 mod scan;
 pub(crate) mod search_key;

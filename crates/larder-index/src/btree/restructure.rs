@@ -36,12 +36,12 @@
 //! soon.
 
 use super::FANOUT;
+use crate::btree::copies::with_copies;
 use crate::btree::entries::Entries;
 use crate::btree::inner::{fences, InnerLevels, TreePath, TreeStep};
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, TreeLeaf};
 use crate::btree::node::{Child, InnerNode, Separators};
 use crate::btree::prefix::{common, Prefix};
-use crate::btree::run::with_run;
 use crate::btree::search_key::SearchKey;
 use crate::btree::slot::{ChildAddress, TreeChild};
 use crate::btree::stale::mark_path;
@@ -198,7 +198,7 @@ impl InnerLevels {
         position: SearchKey<'_>,
         guard: &Guard,
     ) -> bool {
-        let Some(capacity) = (shared.config.most / 2).checked_sub(leaf.used()) else {
+        let Some(capacity) = (shared.config.most / 2).checked_sub(leaf.live_bytes()) else {
             return false;
         };
         // If the root is a leaf, it is this one, and it has no neighbour. Nobody can split it while
@@ -229,20 +229,20 @@ impl InnerLevels {
         }
         let (_, high) = fences(&path);
         let fences = Prefix::of_fences(low, high);
-        let new = with_run(|run| {
-            left.collect_all(run);
-            right.collect_all(run);
+        let new = with_copies(|copies| {
+            left.collect_all(copies);
+            right.collect_all(copies);
             // If both leaves are empty, the prefix is the common prefix of the fences.
-            let prefix = match run.len() {
+            let prefix = match copies.len() {
                 0 => fences,
-                n => fences.extended(run.position(0), run.position(n - 1)),
+                n => fences.extended(copies.position(0), copies.position(n - 1)),
             };
             // The common prefix may be shorter than those of the two leaves, so the entries may
             // need more bytes than before.
-            let need = run.sizes(0..run.len(), prefix.len());
+            let need = copies.sizes(0..copies.len(), prefix.len());
             let capacity = shared.config.capacity_for(need, prefix.len());
             (need <= shared.config.most / 2)
-                .then(|| NewTreeLeaf::build(run, 0..run.len(), capacity, &prefix))
+                .then(|| NewTreeLeaf::build(copies, 0..copies.len(), capacity, &prefix))
         });
         // The merged leaf would be too large. Nothing has been changed: release both locks.
         let Some(new) = new else {
@@ -351,9 +351,10 @@ impl InnerLevels {
     /// this may free arbitrary garbage.
     fn retire(&self, shared: &Shared, nodes: Gone, leaves: &[TreeLeaf<'_>], guard: &Guard) {
         for address in nodes {
-            // SAFETY: 1. new nodes were published under `changing`, which was held until then: no
-            // slot that can be reached leads to the old ones; 2. each was taken out of the tree by
-            // one `splice`, once.
+            // SAFETY:
+            // 1. new nodes were published under `changing`, which was held until then: no slot that
+            //    can be reached leads to the old ones;
+            // 2. each was taken out of the tree by one `splice`, once.
             unsafe { address.retire_node(guard) };
         }
         leaves
@@ -389,7 +390,7 @@ impl InnerLevels {
             // Don't wait for the lock, since `changing` is held (invariant 1).
             let locked = leaf.try_lock().ok().flatten()?;
             // A leaf that is too full is unlocked here, unchanged.
-            (locked.used() <= capacity).then_some((locked, i))
+            (locked.live_bytes() <= capacity).then_some((locked, i))
         })
     }
 }

@@ -22,9 +22,9 @@
 //! Deviation: there are no links between leaves, so each leaf is found from the root.
 
 use super::BPlusTree;
+use crate::btree::copies::EntryCopies;
 use crate::btree::inner::{FencedLeaf, RangeEnd, Seek};
 use crate::btree::leaf::TreeLeaf;
-use crate::btree::run::Run;
 use crate::btree::search_key::SearchKey;
 use crate::btree::view::TreeView;
 use crate::seqlock::words::Torn;
@@ -125,14 +125,14 @@ impl BPlusTree {
         self.inner.find_edge(end, guard)
     }
 
-    /// Fills `run`, which is cleared first, with the next requested entries, all of one leaf and of
-    /// one instant. There are none only at the end. `resume` gets the position at which to
+    /// Fills `copies`, which is cleared first, with the next requested entries, all of one leaf and
+    /// of one instant. There are none only at the end. `resume` gets the position at which to
     /// continue. Returns whether the end was reached.
     pub(crate) fn scan(
         &self,
         guard: &Guard,
         request: &ScanRequest<'_>,
-        run: &mut Run,
+        copies: &mut EntryCopies,
         resume: &mut Vec<u8>,
     ) -> bool {
         let forward = request.direction == Direction::Forward;
@@ -145,7 +145,7 @@ impl BPlusTree {
         let backoff = Backoff::new();
         loop {
             // (1) Discard the entries of a failed attempt (invariant 3).
-            run.clear();
+            copies.clear();
             let FencedLeaf { leaf, fence } = self.inner.find_fenced(cursor.seek(), end, guard);
             // An obsolete leaf has successors, which a new descent finds, with their fences.
             let Ok(view) = leaf.read() else {
@@ -153,7 +153,7 @@ impl BPlusTree {
                 continue;
             };
             // (2), (3) Validate before anything that was collected is used, including an error.
-            let collected = collect(&view, &cursor, request, run);
+            let collected = collect(&view, &cursor, request, copies);
             if !view.is_valid() {
                 backoff.snooze();
                 continue;
@@ -172,7 +172,7 @@ impl BPlusTree {
                 // `resume`.
                 (Some(Stop::Full), _) => {
                     resume.clear();
-                    resume.extend_from_slice(run.position(run.len() - 1));
+                    resume.extend_from_slice(copies.position(copies.len() - 1));
                     if forward {
                         // Positions are prefix-free, so there is nothing in between.
                         resume.push(0);
@@ -180,7 +180,7 @@ impl BPlusTree {
                     return false;
                 }
                 // The whole leaf was returned: everything before the fence.
-                (None, Some(fence)) if run.len() > 0 => {
+                (None, Some(fence)) if copies.len() > 0 => {
                     *resume = fence;
                     return false;
                 }
@@ -303,21 +303,21 @@ fn collect(
     view: &TreeView<'_>,
     cursor: &Cursor<'_>,
     request: &ScanRequest<'_>,
-    run: &mut Run,
+    copies: &mut EntryCopies,
 ) -> Result<Option<Stop>, Torn> {
     let Span { entries, cut } = cursor.span(view, request.until)?;
-    run.reserve(entries.len().min(request.limit));
+    copies.reserve(entries.len().min(request.limit));
     // Copy one more entry, or return why the scan stops before it. A full batch stops before it is
     // known whether entry `i` is requested. If it isn't, the next batch is empty and ends the scan.
     let mut one = |i: usize| {
-        if run.len() >= request.limit || run.bytes.len() > BATCH_BYTES {
+        if copies.len() >= request.limit || copies.bytes.len() > BATCH_BYTES {
             return Ok(Some(Stop::Full));
         }
-        view.collect_copied(i, request.value_limit, run)?;
+        view.collect_copied(i, request.value_limit, copies)?;
         // Only the copy has the whole position, because the leaf stores the prefix separately.
-        let within = request.within.is_empty() || run.last_begins_with(request.within);
+        let within = request.within.is_empty() || copies.last_begins_with(request.within);
         if !within {
-            run.pop();
+            copies.pop();
             return Ok(Some(Stop::Outside));
         }
         Ok(None)

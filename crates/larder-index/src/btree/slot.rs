@@ -78,7 +78,9 @@ impl<N> ChildAddress<N> {
     pub(super) unsafe fn retire_node(self, guard: &Guard) {
         if let Some(node) = self.node() {
             let address = node.as_ptr().expose_provenance();
-            // SAFETY: 1. a thread that pins from now on can't find the node; 2. it came from a box;
+            // SAFETY:
+            // 1. a thread that pins from now on can't find the node;
+            // 2. it came from a box;
             // 3. its address is sent, and nodes are `Send`.
             unsafe {
                 guard.defer_unchecked(move || {

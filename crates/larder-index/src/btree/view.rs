@@ -16,9 +16,9 @@
 //!    leaf while the epoch was pinned.
 //! 4. The holder of the lock has no version to validate, and its reads are never torn.
 
+use crate::btree::copies::EntryCopies;
 use crate::btree::leaf::{Obsolete, TreeLeaf};
 use crate::btree::record::Record;
-use crate::btree::run::Run;
 use crate::btree::search_key::{eight, head_of, HEAD_MASK};
 use crate::hint::Hint;
 use crate::memory::prefetch;
@@ -143,8 +143,10 @@ impl<'g> TreeView<'g> {
         if !self.is_valid() {
             return Err(Torn);
         }
-        // SAFETY: 1. the check says that the handle was in the leaf, while the guard that `'g`
-        // stands for was held; 2. it is held on for `'g`.
+        // SAFETY:
+        // 1. the check says that the handle was in the leaf, while the guard that `'g` stands for
+        //    was held;
+        // 2. it is held on for `'g`.
         Ok(unsafe { handle.object() })
     }
 
@@ -468,12 +470,12 @@ impl<'g> TreeView<'g> {
         self.handle_of(&self.record_of(i)?)
     }
 
-    /// Appends entry `i` to the run. An outside object is added as its handle.
+    /// Appends entry `i` to the copies. An outside object is added as its handle.
     #[inline]
-    pub(crate) fn collect(&self, i: usize, run: &mut Run) -> Result<(), Torn> {
-        let from = run.bytes.len();
-        let (middle, handle) = self.copy_entry(i, usize::MAX, &mut run.bytes)?;
-        run.end_entry(from, middle, handle);
+    pub(crate) fn collect(&self, i: usize, copies: &mut EntryCopies) -> Result<(), Torn> {
+        let from = copies.bytes.len();
+        let (middle, handle) = self.copy_entry(i, usize::MAX, &mut copies.bytes)?;
+        copies.end_entry(from, middle, handle);
         Ok(())
     }
 
@@ -532,16 +534,21 @@ impl<'g> TreeView<'g> {
         Ok(())
     }
 
-    /// Appends entry `i` to the run, with the first `limit` bytes of its value. The value of an
+    /// Appends entry `i` to the copies, with the first `limit` bytes of its value. The value of an
     /// outside object is copied.
-    pub(crate) fn collect_copied(&self, i: usize, limit: usize, run: &mut Run) -> Result<(), Torn> {
-        let from = run.bytes.len();
-        let (middle, handle) = self.copy_entry(i, limit, &mut run.bytes)?;
+    pub(crate) fn collect_copied(
+        &self,
+        i: usize,
+        limit: usize,
+        copies: &mut EntryCopies,
+    ) -> Result<(), Torn> {
+        let from = copies.bytes.len();
+        let (middle, handle) = self.copy_entry(i, limit, &mut copies.bytes)?;
         if let Some(handle) = handle {
             let value = self.object(handle)?.value_head(limit);
-            run.bytes.extend_from_slice(value);
+            copies.bytes.extend_from_slice(value);
         }
-        run.end_entry(from, middle, None);
+        copies.end_entry(from, middle, None);
         Ok(())
     }
 }

@@ -33,12 +33,12 @@
 //! 3. The caller's function is called once, under the lock, before anything is changed.
 
 use super::BPlusTree;
+use crate::btree::copies::with_copies;
 use crate::btree::entries::{with_entries, Entries};
 use crate::btree::leaf::{LockedTreeLeaf, NewTreeLeaf, Obsolete, TreeLeaf, MOST_CONTENT};
 use crate::btree::locked::lives_outside;
 use crate::btree::prefix::Prefix;
 use crate::btree::record::{Record, Stored, SLOT};
-use crate::btree::run::with_run;
 use crate::btree::search_key::SearchKey;
 use crate::contention::{CONTENDED, HIGH_CONTENTION, UNCONTENDED};
 use crate::hint::Hint;
@@ -327,7 +327,7 @@ impl BPlusTree {
         let len = leaf.len();
         if contention < HIGH_CONTENTION
             && (len < 8 || len.is_multiple_of(4))
-            && leaf.used() < self.shared.config.most / 4
+            && leaf.live_bytes() < self.shared.config.most / 4
         {
             // (4) Shrink or merge the leaf. This also unlocks it.
             self.reclaim_space(guard, at.key, leaf);
@@ -349,47 +349,47 @@ impl BPlusTree {
     }
 
     /// Step 4: replaces a mostly empty leaf by a smaller one, or merges it with a neighbour.
-    pub(super) fn reclaim_space(
+    pub(super) fn reclaim_space<'g>(
         &self,
-        guard: &Guard,
-        position: SearchKey<'_>,
-        leaf: LockedTreeLeaf<'_>,
+        guard: &'g Guard,
+        key: SearchKey<'_>,
+        mut leaf: LockedTreeLeaf<'g>,
     ) {
-        let mut leaf = leaf;
         // Shrink the leaf if it is less than a quarter full and a smaller size class would do. The
         // bound is far below the one for growing, so that a leaf doesn't alternate between two
         // sizes. A small leaf stays as it is: a table that is emptied and filled again and again
         // would otherwise allocate two new leaves each time.
-        let (used, config) = (leaf.used(), &self.shared.config);
+        let (live_bytes, config) = (leaf.live_bytes(), &self.shared.config);
         if leaf.leaf().capacity() > config.most / 8
-            && used < leaf.leaf().capacity() / 4
-            && config.capacity_for(used, leaf.leaf().prefix_len()) < leaf.leaf().capacity()
+            && live_bytes < leaf.leaf().capacity() / 4
+            && config.capacity_for(live_bytes, leaf.leaf().prefix_len()) < leaf.leaf().capacity()
         {
             // The new leaf is unlocked when it is published.
-            self.shrink(guard, position, leaf);
+            self.shrink(guard, key, leaf);
             // Lock it again for the merge. If another writer holds it by now, leave the merge to a
             // later removal.
-            match self.inner.find(position, guard).try_lock() {
+            match self.inner.find(key, guard).try_lock() {
                 Ok(Some(next)) => leaf = next,
                 _ => return,
             }
         }
-        if used < config.most / 4 {
-            self.merge(guard, position, leaf);
+        // Of a leaf that was locked anew this is an old figure. `merge` checks the new one.
+        if live_bytes < config.most / 4 {
+            self.merge(guard, key, leaf);
         }
     }
 
     /// Replaces the leaf by one with the same range and entries that is no larger than needed.
-    fn shrink(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
+    fn shrink(&self, guard: &Guard, key: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
         let capacity = self
             .shared
             .config
-            .capacity_for(leaf.used(), leaf.leaf().prefix_len());
+            .capacity_for(leaf.live_bytes(), leaf.leaf().prefix_len());
         // `entries` refers to the old leaf, which stays locked until `replace` has copied them.
         with_entries(|entries| {
             entries.collect(&leaf);
             let prefix = leaf.leaf().prefix_and_fences();
-            self.replace(guard, position, leaf, (entries, &prefix), capacity);
+            self.replace(guard, key, leaf, (entries, &prefix), capacity);
         });
     }
 
@@ -397,7 +397,7 @@ impl BPlusTree {
     fn replace(
         &self,
         guard: &Guard,
-        position: SearchKey<'_>,
+        key: SearchKey<'_>,
         leaf: LockedTreeLeaf<'_>,
         (entries, prefix): (&Entries, &Prefix<'_>),
         capacity: usize,
@@ -406,16 +406,15 @@ impl BPlusTree {
         // The new leaf inherits the statistics, so that it recognises a run of inserts that has
         // begun in the old one.
         new.inherit(leaf.leaf());
-        self.inner.replace(&self.shared, leaf, position, new, guard);
+        self.inner.replace(&self.shared, leaf, key, new, guard);
     }
 
     /// Merges the leaf with a neighbour, and repeats this with the merged leaf while it is sparse.
-    fn merge(&self, guard: &Guard, position: SearchKey<'_>, leaf: LockedTreeLeaf<'_>) {
-        let mut leaf = leaf;
+    fn merge<'g>(&self, guard: &'g Guard, key: SearchKey<'_>, mut leaf: LockedTreeLeaf<'g>) {
         // Each iteration locks the leaf that the previous merge has published.
-        while self.inner.merge(&self.shared, leaf, position, guard) {
-            match self.inner.find(position, guard).try_lock() {
-                Ok(Some(next)) if next.used() < self.shared.config.most / 4 => leaf = next,
+        while self.inner.merge(&self.shared, leaf, key, guard) {
+            match self.inner.find(key, guard).try_lock() {
+                Ok(Some(next)) if next.live_bytes() < self.shared.config.most / 4 => leaf = next,
                 _ => return,
             }
         }
@@ -427,11 +426,10 @@ impl BPlusTree {
         &self,
         guard: &Guard,
         at: &Place<'_>,
-        leaf: LockedTreeLeaf<'_>,
+        mut leaf: LockedTreeLeaf<'_>,
         value: &[u8],
         contention: i32,
     ) {
-        let mut leaf = leaf;
         // (3) All positions of a leaf begin with its prefix. If the new one doesn't, the leaf must
         // be replaced by one with a shorter prefix.
         if at.record.is_none() && leaf.leaf().beside_prefix(at.key).is_ne() {
@@ -506,18 +504,18 @@ impl BPlusTree {
         let stored = self.stored(at.key, position.len() - prefix.len(), value);
         let appends = leaf.note_insert(at.i);
         // Build the new leaf from the old entries, with the new one at the beginning or the end.
-        let new = with_run(|run| {
+        let new = with_copies(|copies| {
             if at.i == 0 {
-                run.push(position, stored);
+                copies.push(position, stored);
             }
-            leaf.collect_all(run);
+            leaf.collect_all(copies);
             if at.i > 0 {
-                run.push(position, stored);
+                copies.push(position, stored);
             }
             // Suffixes get longer as the prefix gets shorter, so the sizes are computed anew.
-            let need = run.sizes(0..run.len(), prefix.len());
-            let capacity = self.capacity(need, appends > run.len() / 4, prefix.len());
-            NewTreeLeaf::build(run, 0..run.len(), capacity, &prefix)
+            let need = copies.sizes(0..copies.len(), prefix.len());
+            let capacity = self.capacity(need, appends > copies.len() / 4, prefix.len());
+            NewTreeLeaf::build(copies, 0..copies.len(), capacity, &prefix)
         });
         new.inherit(leaf.leaf());
         self.inner.replace(&self.shared, leaf, at.key, new, guard);
@@ -539,18 +537,17 @@ impl BPlusTree {
         &self,
         guard: &Guard,
         at: &Place<'_>,
-        leaf: LockedTreeLeaf<'_>,
+        mut leaf: LockedTreeLeaf<'_>,
         stored: Stored<'_>,
         appends: usize,
     ) {
-        let mut leaf = leaf;
         let config = &self.shared.config;
         // If a value is replaced, remove the old entry first. Readers can't see the key missing:
         // the lock is held until the new entry is in place.
         if let Some(record) = &at.record {
             leaf.remove(at.i, record);
         }
-        let need = leaf.used() + SLOT + stored.record(at.suffix.len());
+        let need = leaf.live_bytes() + SLOT + stored.record(at.suffix.len());
         let capacity = leaf.leaf().capacity();
         // (3a) Removed records have left free bytes between others. Compact the leaf, but only if
         // an eighth of it is free afterwards. Otherwise the next inserts would soon have to compact

@@ -60,8 +60,9 @@ impl<'g> Bucket<'g> {
 
     #[inline(always)]
     fn atomic(self, i: usize) -> &'g AtomicU64 {
-        // SAFETY: 1. the index is below the number of words, since that is a power of two; 2. alive
-        // for `'g`, says `at`.
+        // SAFETY:
+        // 1. the index is below the number of words, since that is a power of two;
+        // 2. alive for `'g`, says `at`.
         unsafe { &*self.first.as_ptr().add(i & self.mask) }
     }
 
@@ -81,8 +82,9 @@ impl<'g> Bucket<'g> {
     where
         'g: 'a,
     {
-        // SAFETY: 1. `at` requires that this number of bytes is there, alive for `'g`. 2. The
-        // caller says that nobody writes to them. Other threads only load.
+        // SAFETY:
+        // 1. `at` requires that this number of bytes is there, alive for `'g`.
+        // 2. The caller says that nobody writes to them. Other threads only load.
         unsafe { std::slice::from_raw_parts(self.address(), self.len()) }
     }
 
@@ -299,7 +301,9 @@ pub(super) fn copy_all(words: &[AtomicU64], out: &mut Vec<u8>) {
         // SAFETY: there is room for all words from there on. They are kept in the order of memory.
         unsafe { to.add(8 * i).cast::<u64>().write_unaligned(word) };
     }
-    // SAFETY: 1. there is room; 2. all `len` bytes were written.
+    // SAFETY:
+    // 1. there is room;
+    // 2. all `len` bytes were written.
     unsafe { out.set_len(from + len) };
 }
 
@@ -322,7 +326,9 @@ pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<
         // SAFETY: `done < len`, and there is room for `len + 8` bytes.
         unsafe { to.add(done).cast::<u64>().write_unaligned(word.to_le()) };
     });
-    // SAFETY: 1. there is room; 2. all `len` bytes were written.
+    // SAFETY:
+    // 1. there is room;
+    // 2. all `len` bytes were written.
     unsafe { out.set_len(from + len) };
 }
 

@@ -2,7 +2,7 @@
 //!
 //! A leaf grows in steps. When it is [`FULL`], it is replaced by a leaf in which the same entries
 //! take about [`FILL`] of the capacity. If that would be larger than a leaf may be, it is replaced
-//! by two. So a leaf is always filled between FILL and FULL.
+//! by two. Until something is removed, a leaf is filled between FILL and FULL.
 //!
 //! All leaves of a table get entries at the same rate, so they would all take their steps at the
 //! same time. To prevent this, the hash bits of a leaf's range determine an addition to its FILL,
@@ -33,7 +33,7 @@ const FULL: usize = 950;
 const NEARLY_FULL: usize = 880;
 /// The fill factor of a new leaf that replaces a sparse one.
 const SHRUNK: usize = 840;
-/// A leaf shrinks if the next smaller size would have this fill factor.
+/// A leaf shrinks if the size two size classes below would have this fill factor.
 const SPARSE: usize = 820;
 /// A leaf shrinks by this fraction of a power of two, which is two of the allocator's size classes.
 const STEPS_DOWN: usize = 4;
@@ -109,7 +109,7 @@ impl Sizes {
     /// and 1.4 times the average.
     fn end(&self, class: u8, hash: u64, depth: u8) -> LastStep {
         // Ten pseudo-random bits that are determined by the leaf's range.
-        let bits = lead(hash, depth) ^ u64::from(depth);
+        let bits = prefix(hash, depth) ^ u64::from(depth);
         let chance = (bits ^ bits >> 32).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 54;
         // The target is 1024 times a number of buckets: the average, times 1 to 2, times 0.7.
         let target = (self.top(class) * (1024 + chance as usize) * 181 / 256).max(2 * 1024);

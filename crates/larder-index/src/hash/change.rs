@@ -109,7 +109,7 @@ impl LockedHashLeaf<'_> {
         let head = self.leaf.head();
         self.change();
         let count = self.leaf.count() as i32 + entries;
-        let live = self.leaf.live() as isize + bytes;
+        let live = self.leaf.live_bytes() as isize + bytes;
         // Ordering: Relaxed, see above.
         head.count.store(count as u32, Relaxed);
         // Ordering: Relaxed, see above.
@@ -157,7 +157,7 @@ impl LockedHashLeaf<'_> {
         // Nothing has been changed so far, so the caller can still take another path.
         let (more, most) = (new.saturating_sub(old), self.leaf.bounds().most as usize);
         let free = lowest - SLOT_ENTRY * (n + 1);
-        if more > free || self.leaf.live() + more > most || !lives_inside(body, class) {
+        if more > free || self.leaf.live_bytes() + more > most || !lives_inside(body, class) {
             return false;
         }
         self.add(0, new as isize - old as isize);

@@ -1,6 +1,6 @@
 //! What a hash-ordered index must know about its keys, and the layout of keys in bodies.
 
-use super::shape::{counting, decode_key_len};
+use super::shape::{decode_key_len, truncated};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -90,7 +90,7 @@ impl<R: KeyRule> Keys<R> {
     /// The hash of a key, reduced to the bits that are used.
     #[inline]
     pub(crate) fn hash(&self, key: &[u8]) -> u64 {
-        counting(self.rule.hash(key))
+        truncated(self.rule.hash(key))
     }
 
     /// Where the key lies in a body.

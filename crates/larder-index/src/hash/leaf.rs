@@ -252,7 +252,7 @@ impl<'g> HashLeaf<'g> {
     }
 
     /// The bytes of objects and slot entries. Without the lock the number may be out of date.
-    pub(crate) fn live(self) -> usize {
+    pub(crate) fn live_bytes(self) -> usize {
         // Ordering: Relaxed, a hint unless the lock is held.
         self.head().live.load(Relaxed) as usize
     }

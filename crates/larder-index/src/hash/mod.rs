@@ -72,7 +72,7 @@ use crate::config::LeafConfig;
 use crate::contention::UNCONTENDED;
 use crate::hash::build::Sizes;
 use crate::hash::key_rule::{KeyRule, Keys, Rule};
-use crate::hash::shape::counting;
+use crate::hash::shape::truncated;
 use crate::hash::successor::LowerBound;
 use crate::hash::trie::Trie;
 use crate::hint::Hint;
@@ -244,7 +244,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         let Some(hit) = hit else {
             return Previous::Absent;
         };
-        self.take(guard, key.hash, LockedKey(leaf, home, &hit, contention));
+        self.remove_hit(guard, key.hash, LockedKey(leaf, home, &hit, contention));
         Previous::Present
     }
 
@@ -259,7 +259,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         let Some(seen) = batch.seen.filter(|seen| seen.index == self.number) else {
             return false;
         };
-        let hash = counting(key.hash);
+        let hash = truncated(key.hash);
         let Ok((mut leaf, _)) = self.trie.find(hash, guard).lock() else {
             return false;
         };
@@ -271,7 +271,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         // Nobody can have changed the leaf since the check of its version: the lock is held. So the
         // entries that are removed are those that the scan matched.
         let handles = leaf.remove_chosen(chosen);
-        if leaf.leaf().live() < leaf.leaf().bounds().least as usize {
+        if leaf.leaf().live_bytes() < leaf.leaf().bounds().least as usize {
             self.shrink_or_merge_read(guard, hash, leaf);
         } else {
             drop(leaf);
@@ -301,7 +301,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         let value = match (change, &hit) {
             (Change::Keep, _) | (Change::Remove, None) => return false,
             (Change::Remove, Some(hit)) => {
-                self.take(guard, key.hash, LockedKey(leaf, home, hit, contention));
+                self.remove_hit(guard, key.hash, LockedKey(leaf, home, hit, contention));
                 return true;
             }
             (Change::Put(value), _) => value,
@@ -346,7 +346,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         batch.clear();
         let mut bound = match key {
             Some(key) => LowerBound {
-                hash: counting(key.hash),
+                hash: truncated(key.hash),
                 key: Some(key.bytes),
             },
             None => LowerBound { hash: 0, key: None },
@@ -382,7 +382,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         seen.index == self.number
             && self
                 .trie
-                .find(counting(key.hash), guard)
+                .find(truncated(key.hash), guard)
                 .version()
                 .is_ok_and(|version| version == seen.version)
     }

@@ -21,7 +21,7 @@ use crate::hash::bucket::Home;
 use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, HashView, Obsolete};
-use crate::hash::shape::counting;
+use crate::hash::shape::truncated;
 use crate::hint::Hint;
 use crate::seqlock::words::Torn;
 use crate::sync::Backoff;
@@ -49,7 +49,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// Step 1: finds and prefetches the leaf of a key, and the key's home bucket in it.
     #[inline(always)]
     pub(super) fn locate<'g>(&self, guard: &'g Guard, key: Key<'_>) -> (HashLeaf<'g>, Home<'g>) {
-        let hash = counting(key.hash);
+        let hash = truncated(key.hash);
         let leaf = self.trie.find(hash, guard);
         // The home follows from the shape in the trie's slot. No memory of the leaf has been
         // touched so far, so the head and the bucket can miss the cache at the same time.
@@ -94,7 +94,7 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
         mut look: impl FnMut(&HashView<'_>, Option<&Hit<'_>>) -> Result<T, Torn>,
     ) -> T {
-        let hash = counting(key.hash);
+        let hash = truncated(key.hash);
         let backoff = Backoff::new();
         loop {
             // (1) Find the leaf anew: the one of the last attempt may have been replaced.

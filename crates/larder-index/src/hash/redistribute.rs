@@ -67,7 +67,7 @@ impl<R: KeyRule> HashOrder<R> {
     fn rows(leaf: &LockedHashLeaf<'_>) -> Rows {
         Rows {
             count: leaf.leaf().count(),
-            bytes: leaf.leaf().live(),
+            bytes: leaf.leaf().live_bytes(),
         }
     }
 
@@ -103,12 +103,12 @@ impl<R: KeyRule> HashOrder<R> {
         let bytes = new.bytes();
         // If a home is full, the row is passed on to the next bucket. If all buckets are full, give
         // up.
-        let mut take = |hash, body: &[u8]| plain::put_small(bytes, shape, hash, body).then_some(());
+        let mut put = |hash, body: &[u8]| plain::put_small(bytes, shape, hash, body).then_some(());
         for leaf in leaves {
-            redistribute(&self.keys, leaf, &mut take)?;
+            redistribute(&self.keys, leaf, &mut put)?;
         }
         if let Some(body) = more {
-            take(hash, body)?;
+            put(hash, body)?;
         }
         // All rows are in the new leaf, so its sums are known.
         new.filled(rows.count, rows.bytes);
@@ -185,14 +185,14 @@ impl<R: KeyRule> HashOrder<R> {
         // The first bit behind the old leaf's depth decides which leaf a row goes to. Count the
         // rows of the right leaf; the left one has the others.
         let mut r = Rows::default();
-        let mut take = |hash: u64, body: &[u8]| {
+        let mut put = |hash: u64, body: &[u8]| {
             let which = (hash >> bit & 1) as usize;
             r.count += which;
             r.bytes += which * (body.len() + SLOT_ENTRY);
             plain::put_small(to[which], shapes[which], hash, body).then_some(())
         };
-        redistribute(&self.keys, leaf, &mut take)?;
-        take(hash, body)?;
+        redistribute(&self.keys, leaf, &mut put)?;
+        put(hash, body)?;
         let l = Rows {
             count: rows.count - r.count,
             bytes: rows.bytes - r.bytes,

@@ -38,7 +38,7 @@ use super::build::{build, is_sparse, plan, Built, KeySplit, Plan, Reason};
 use super::gather::{with_gather, Gather, GatheredEntry};
 use super::key_rule::KeyRule;
 use super::plain;
-use super::shape::{lead, LeafRange, HASH_BITS};
+use super::shape::{prefix, LeafRange, HASH_BITS};
 use crate::hash::change::Body;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::trie::split::SplitPart;
@@ -66,11 +66,10 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         entry: NewEntry<'_>,
-        leaf: LockedHashLeaf<'_>,
+        mut leaf: LockedHashLeaf<'_>,
         body: Body<'_>,
     ) {
         let NewEntry { hash, key, value } = entry;
-        let mut leaf = leaf;
         // Try to redistribute the rows first. If that isn't possible, the leaf is returned, still
         // locked and unchanged (invariant 2).
         let handle = match body {
@@ -185,7 +184,7 @@ impl<R: KeyRule> HashOrder<R> {
         // bits, make an empty leaf for the hashes in which it is inverted. Together with the two
         // leaves below they cover the range (invariant 4).
         for depth in shape.depth + 1..=common as u8 {
-            let hash = lead(first, depth) ^ 1 << (64 - depth);
+            let hash = prefix(first, depth) ^ 1 << (64 - depth);
             let leaf = self.sizes.empty(self.sizes.least(depth), hash);
             parts.push(SplitPart { hash, leaf });
         }
@@ -217,14 +216,13 @@ impl<R: KeyRule> HashOrder<R> {
     /// Step 3: merges a sparse leaf with its buddy, if `mergeable` is set, or replaces it by a
     /// smaller one.
     #[cold]
-    pub(crate) fn reclaim_space(
+    pub(crate) fn reclaim_space<'g>(
         &self,
-        guard: &Guard,
+        guard: &'g Guard,
         hash: u64,
-        leaf: LockedHashLeaf<'_>,
+        mut leaf: LockedHashLeaf<'g>,
         mergeable: bool,
     ) {
-        let mut leaf = leaf;
         if mergeable {
             // Each merge yields a leaf of one bit less, which may merge with its own buddy in turn.
             loop {
@@ -245,7 +243,7 @@ impl<R: KeyRule> HashOrder<R> {
         }
         // It wasn't merged, so try a smaller leaf. If nearly all entries are in one half of the
         // leaf, keep it: in a smaller one most of them would be displaced.
-        if is_sparse(leaf.leaf().shape(), leaf.leaf().live()) && !is_lopsided(leaf.leaf()) {
+        if is_sparse(leaf.leaf().shape(), leaf.leaf().live_bytes()) && !is_lopsided(leaf.leaf()) {
             self.shrink(guard, hash, leaf);
         }
     }
@@ -293,7 +291,7 @@ impl<R: KeyRule> HashOrder<R> {
         // Both leaves are locked and not obsolete, so nobody can split or replace either of them.
         // Merge them only if neither half of the new leaf gets nearly all entries, and if it is at
         // most half full.
-        let live = leaf.leaf().live() + buddy.leaf().live();
+        let live = leaf.leaf().live_bytes() + buddy.leaf().live_bytes();
         if lopsided(leaf.leaf().count(), buddy.leaf().count()) {
             return Err(leaf);
         }

@@ -48,7 +48,7 @@ pub(crate) const TAG: u16 = 0x3F00;
 pub(crate) const HASH_BITS: u32 = 48;
 /// Clears the bits of a hash that aren't used.
 #[inline]
-pub(crate) fn counting(hash: u64) -> u64 {
+pub(crate) fn truncated(hash: u64) -> u64 {
     hash & !0xFFFF
 }
 
@@ -118,7 +118,7 @@ impl Shape {
 
     /// The first hash of the leaf's range, given any hash of it.
     pub(crate) fn first_hash(self, hash: u64) -> u64 {
-        lead(hash, self.depth)
+        prefix(hash, self.depth)
     }
 
     /// The first hash after the leaf's range, given any hash of it; `None` for the last leaf.
@@ -141,7 +141,7 @@ pub(crate) fn eighth(tag: u8) -> u8 {
 }
 
 /// The hash with all bits behind the first `depth` cleared.
-pub(crate) fn lead(hash: u64, depth: u8) -> u64 {
+pub(crate) fn prefix(hash: u64, depth: u8) -> u64 {
     // A shift by all 64 bits isn't possible.
     match depth {
         0 => 0,

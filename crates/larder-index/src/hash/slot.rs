@@ -132,10 +132,11 @@ impl TrieAddress {
         while at.is_node() {
             let shift = at.shift();
             let i = (rest >> shift) as usize;
-            // SAFETY: 1. the node is reachable under the guard, says the caller, and by the same
-            // way what its slots lead to; what is unlinked is retired through the epoch; 2. a
-            // number of `bits` bits, of which there is at least one, is below 2^bits, which is how
-            // many slots it has.
+            // SAFETY:
+            // 1. the node is reachable under the guard, says the caller, and by the same way what
+            //    its slots lead to; what is unlinked is retired through the epoch;
+            // 2. a number of `bits` bits, of which there is at least one, is below 2^bits, which is
+            //    how many slots it has.
             at = unsafe { &*at.slots().add(i) }.address();
             rest <<= shift.wrapping_neg() & 63;
         }
@@ -153,9 +154,11 @@ impl TrieAddress {
     /// It is a node that no slot leads to any more, and nobody retires it again.
     pub(super) unsafe fn retire_node(self, guard: &Guard) -> usize {
         let (block, whole) = self.block();
-        // SAFETY: 1. a thread that pins from now on can't find the node; 2. the memory is its, see
-        // below; 3. its address is sent, not a reference: a plain one, by which a checker of leaks
-        // sees that the block isn't lost.
+        // SAFETY:
+        // 1. a thread that pins from now on can't find the node;
+        // 2. the memory is its, see below;
+        // 3. its address is sent, not a reference: a plain one, by which a checker of leaks sees
+        //    that the block isn't lost.
         unsafe { guard.defer_unchecked(move || memory::release_lazy(block, whole)) };
         whole.size()
     }

@@ -19,7 +19,7 @@ use crate::hash::hit::Hit;
 use crate::hash::key_rule::KeyRule;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf};
 use crate::hash::resize::{NewEntry, FEW};
-use crate::hash::shape::{body_size, counting, lives_inside, SLOT_ENTRY};
+use crate::hash::shape::{body_size, lives_inside, truncated, SLOT_ENTRY};
 use crate::outside::Handle;
 use crate::sync::Backoff;
 use crate::{Key, Predicate, Previous};
@@ -84,7 +84,7 @@ impl<R: KeyRule> HashOrder<R> {
         guard: &'g Guard,
         key: Key<'_>,
     ) -> LockedKey<'g, Option<Hit<'g>>> {
-        let hash = counting(key.hash);
+        let hash = truncated(key.hash);
         // (1) Lock the leaf.
         let (leaf, home, contention) = self.lock(guard, hash);
         let form = self.keys.form(key.bytes);
@@ -181,7 +181,7 @@ impl<R: KeyRule> HashOrder<R> {
         value: &[u8],
         contention: i32,
     ) {
-        let (hash, shape) = (counting(key.hash), leaf.leaf().shape());
+        let (hash, shape) = (truncated(key.hash), leaf.leaf().shape());
         let (home, length_prefixed) = (leaf.leaf().home(hash), self.keys.length_prefixed);
         // (2) Search the leaf again. The lock has been held since the first search, so the result
         // is the same.
@@ -239,7 +239,7 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Removes the entry of a key, which is `hit`.
     #[inline(always)]
-    pub(super) fn take(
+    pub(super) fn remove_hit(
         &self,
         guard: &Guard,
         hash: u64,
@@ -248,7 +248,8 @@ impl<R: KeyRule> HashOrder<R> {
         // (3) Read the handle before its slot entry is overwritten.
         let handle = leaf.handle(hit);
         leaf.remove(&home, hit);
-        if leaf.leaf().live() < leaf.leaf().bounds().least as usize && contention < HIGH_CONTENTION
+        if leaf.leaf().live_bytes() < leaf.leaf().bounds().least as usize
+            && contention < HIGH_CONTENTION
         {
             // (4) The leaf is sparse. It may shrink, or merge with its buddy.
             self.shrink_or_merge(guard, hash, leaf, contention);
@@ -264,7 +265,11 @@ impl<R: KeyRule> HashOrder<R> {
     #[cold]
     #[inline(never)]
     fn shrink_or_merge(&self, guard: &Guard, hash: u64, leaf: LockedHashLeaf<'_>, contention: i32) {
-        let (shape, live, count) = (leaf.leaf().shape(), leaf.leaf().live(), leaf.leaf().count());
+        let (shape, live, count) = (
+            leaf.leaf().shape(),
+            leaf.leaf().live_bytes(),
+            leaf.leaf().count(),
+        );
         // An attempt to shrink may fail, since a lopsided leaf keeps its size. Don't repeat it with
         // each removal.
         let sparse = is_sparse(shape, live) && (count % 8 == 0 || count <= FEW);
@@ -273,7 +278,7 @@ impl<R: KeyRule> HashOrder<R> {
             shape.depth > 0 && contention < 0 && self.sizes.mergeable(shape.class, live);
         // An attempt to merge may fail, too, if the buddy is locked or deeper.
         if sparse || mergeable && count % 4 == 0 {
-            self.reclaim_space(guard, counting(hash), leaf, mergeable);
+            self.reclaim_space(guard, truncated(hash), leaf, mergeable);
         }
     }
 
@@ -288,7 +293,7 @@ impl<R: KeyRule> HashOrder<R> {
         hash: u64,
         mut leaf: LockedHashLeaf<'g>,
     ) {
-        let (shape, live) = (leaf.leaf().shape(), leaf.leaf().live());
+        let (shape, live) = (leaf.leaf().shape(), leaf.leaf().live_bytes());
         let contention = leaf.add_contention(0);
         // The last bit of the leaf's prefix is 1: its buddy, whose last bit is 0, lies before it.
         let is_second = shape.depth > 0 && hash >> (64 - u32::from(shape.depth)) & 1 == 1;
@@ -308,5 +313,5 @@ impl<R: KeyRule> HashOrder<R> {
 /// a bucket has room.
 #[inline(always)]
 fn has_capacity(leaf: HashLeaf<'_>, body: Body<'_>) -> bool {
-    leaf.live() + body.size(leaf.class()) + SLOT_ENTRY <= leaf.bounds().most as usize
+    leaf.live_bytes() + body.size(leaf.class()) + SLOT_ENTRY <= leaf.bounds().most as usize
 }

@@ -227,8 +227,9 @@ fn touch_ahead() {
     // A thread inherits the affinity of the thread that starts it, which may be bound to a core.
     // This one should run on another core.
     let mut cores = MaybeUninit::<cpu_set_t>::zeroed();
-    // SAFETY: 1. the calls read and write a set of this size; 2. zeros are a set. If the system
-    // refuses, the thread stays where it is.
+    // SAFETY:
+    // 1. the calls read and write a set of this size;
+    // 2. zeros are a set. If the system refuses, the thread stays where it is.
     unsafe {
         if sched_getaffinity(getpid(), size_of::<cpu_set_t>(), cores.as_mut_ptr()) == 0 {
             sched_setaffinity(0, size_of::<cpu_set_t>(), cores.as_ptr());

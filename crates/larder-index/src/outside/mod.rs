@@ -50,8 +50,10 @@ impl<'g> Outside<'g> {
     }
 
     fn bytes(self, from: usize, len: usize) -> &'g [u8] {
-        // SAFETY: 1. `position + value` bytes follow the head, which `Handle::new` has written;
-        // 2. all callers stay within them; 3. they stay allocated during `'g`, and are immutable.
+        // SAFETY:
+        // 1. `position + value` bytes follow the head, which `Handle::new` has written;
+        // 2. all callers stay within them;
+        // 3. they stay allocated during `'g`, and are immutable.
         unsafe { std::slice::from_raw_parts(self.head.as_ptr().add(1).cast::<u8>().add(from), len) }
     }
 
@@ -166,8 +168,10 @@ impl Handle {
     /// # Safety
     /// The handle has been removed from the only leaf that had it, and is retired only once.
     pub(crate) unsafe fn retire(self, guard: &Guard) {
-        // SAFETY: 1. no reader that pins from now on can find the handle; 2. any thread may free
-        // the memory; 3. it is freed once, by the caller's promise.
+        // SAFETY:
+        // 1. no reader that pins from now on can find the handle;
+        // 2. any thread may free the memory;
+        // 3. it is freed once, by the caller's promise.
         unsafe { guard.defer_unchecked(move || self.free()) };
     }
 

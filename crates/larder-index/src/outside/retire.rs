@@ -73,8 +73,9 @@ impl Shared {
         // SAFETY: the handle was in a leaf after `guard` was pinned, and only the caller retires
         // it.
         let bytes = unsafe { handle.object() }.memory();
-        // SAFETY: 1. the caller has removed it from the only leaf that had it; 2. it did so under
-        // the leaf's lock, so no other thread has, or retires it.
+        // SAFETY:
+        // 1. the caller has removed it from the only leaf that had it;
+        // 2. it did so under the leaf's lock, so no other thread has, or retires it.
         unsafe { handle.retire(guard) };
         self.counters.add_bytes(-(bytes as isize));
         // (2) If the thread is ending, its counter is gone. It will not retire more, so flush now.

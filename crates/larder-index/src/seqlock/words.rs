@@ -94,7 +94,9 @@ pub(crate) fn copy_out_behind(
         unsafe { to.add(8 * i).cast::<u64>().write_unaligned(word.to_le()) };
         low = high;
     }
-    // SAFETY: 1. there is room; 2. all these bytes were written.
+    // SAFETY:
+    // 1. there is room;
+    // 2. all these bytes were written.
     unsafe { out.set_len(from + first.len() + count + len) };
     Ok(())
 }

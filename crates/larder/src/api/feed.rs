@@ -171,9 +171,9 @@ impl Feed {
         }
         let (ready, over) = (&mut self.ready, &mut self.over);
         let row = |object: &ObjectView<'_>| tuple(object);
-        select::with_context(|ctx| {
+        select::with_context(|context| {
             self.subscription
-                .next((BATCH, true), ctx, &mut |seq, event| {
+                .next((BATCH, true), context, &mut |seq, event| {
                     let event = match event {
                         FeedEvent::Insert(new) => Event::Insert(row(new)),
                         FeedEvent::Replace(old, new) => Event::Replace(row(old), row(new)),

@@ -110,7 +110,7 @@ impl Table {
         let mut job = self
             .engine_table()
             .select_count(self.me(), spec.program()?)?;
-        self.until_done(|budget, ctx| job.step(budget, ctx))?;
+        self.until_done(|budget, context| job.step(budget, context))?;
         Ok(job.count())
     }
 
@@ -122,7 +122,7 @@ impl Table {
         let mut job = self
             .engine_table()
             .select_delete(self.me(), spec.program()?)?;
-        self.until_done(|budget, ctx| job.step(budget, ctx))?;
+        self.until_done(|budget, context| job.step(budget, context))?;
         Ok(job.count())
     }
 
@@ -155,7 +155,9 @@ impl Table {
             .select_take(self.me(), spec.program()?)?;
         let mut taken = Vec::new();
         // Results are copied, since the next step uses the job's memory again.
-        self.until_done(|budget, ctx| job.step(budget, ctx, &mut |out| taken.push(owned(out))))?;
+        self.until_done(|budget, context| {
+            job.step(budget, context, &mut |out| taken.push(owned(out)))
+        })?;
         Ok(taken)
     }
 
@@ -169,7 +171,7 @@ impl Table {
         let mut job = self
             .engine_table()
             .select_replace(self.me(), spec.program()?)?;
-        self.until_done(|budget, ctx| job.step(budget, ctx))?;
+        self.until_done(|budget, context| job.step(budget, context))?;
         Ok(job.count())
     }
 
@@ -177,9 +179,9 @@ impl Table {
         &self,
         mut step: impl FnMut(&mut Budget, &Context<'_>) -> Result<Step, Error>,
     ) -> Result<(), Error> {
-        with_context(|ctx| {
+        with_context(|context| {
             // A list that is being inserted is helped with, and then the job continues.
-            while self.patiently(|| step(&mut Budget::unlimited(), ctx))? == Step::More {}
+            while self.patiently(|| step(&mut Budget::unlimited(), context))? == Step::More {}
             Ok(())
         })
     }
@@ -250,10 +252,10 @@ impl Rows {
         let job = &mut self.job;
         // `rows` are owned here, since the job's buffers are reused in the next step.
         let mut sink = |output: Output<'_>| found.push(owned(output));
-        let end = with_context(|ctx| loop {
+        let end = with_context(|context| loop {
             let step = self
                 .table
-                .patiently(|| job.step(&mut Budget::unlimited(), ctx, &mut sink))?;
+                .patiently(|| job.step(&mut Budget::unlimited(), context, &mut sink))?;
             if step != ScanStep::More {
                 return Ok::<_, Error>(step);
             }

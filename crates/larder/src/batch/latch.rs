@@ -82,7 +82,7 @@ impl Table {
         // Load the state word and the count, which a write revalidates. While the slot is locked,
         // the latch is neither released nor acquired, so both belong to this batch.
         let state = self.state.load(guard);
-        let admission = Admission::settled(self.latch.turns());
+        let admission = Admission::settled(self.latch.transitions());
         drop(slot);
         let Some(store) = state.get().filter(|_| state.tag() & DEAD == 0) else {
             return Err(Error::NoTable);

@@ -39,8 +39,8 @@
 //! A table has one batch at a time. So a key that is in several lists is settled with one batch
 //! after the other. Suppose that the batch ends while an operation settles its key, and that the
 //! next batch acquires the latch. A read then takes effect before the next batch. A write finds
-//! another count of `turns` when it revalidates, begins again, and settles its key with the next
-//! batch.
+//! another count of `transitions` when it revalidates, begins again, and settles its key with the
+//! next batch.
 //!
 //! # Linearisation points
 //!
@@ -75,9 +75,9 @@
 //! * The two sides access two words in opposite orders. The writer locks the leaf, then loads the
 //!   state word. The batch changes the state word, then loads the version of the leaf. Hence
 //!   `SeqCst` on the state word, and `after_lock`.
-//! * A writer that has settled its key revalidates the state word and `turns`. If both are
+//! * A writer that has settled its key revalidates the state word and `transitions`. If both are
 //!   unchanged, the same batch still holds the latch. To the next batch it is like a writer that
-//!   found the latch free, since `turns` changes before that batch reads any leaf.
+//!   found the latch free, since `transitions` changes before that batch reads any leaf.
 //! * `insert_new` of a list in a bag looks for its keys under their locks, because a writer of a
 //!   bag may have revalidated without having changed anything yet.
 //!
@@ -205,22 +205,22 @@ impl ListBatch {
 #[derive(Default)]
 pub(crate) struct BatchLatch {
     slot: Mutex<Option<Arc<ListBatch>>>,
-    turns: AtomicU64,
+    transitions: AtomicU64,
 }
 
 impl BatchLatch {
     /// How often the latch was acquired or released, or is about to be. Suppose that the latch was
     /// free at two moments, and that this count is the same before the first and after the second.
     /// Then no batch held it in between, since the batch would have counted its release in between.
-    pub(crate) fn turns(&self) -> u64 {
+    pub(crate) fn transitions(&self) -> u64 {
         // Ordering: SeqCst, against `count_turn`, which comes before the state word's change.
-        self.turns.load(Ordering::SeqCst)
+        self.transitions.load(Ordering::SeqCst)
     }
 
     /// Counts an acquisition or release that is about to happen.
     fn count_turn(&self) {
-        // Ordering: SeqCst, before the state word changes (see `turns`).
-        self.turns.fetch_add(1, Ordering::SeqCst);
+        // Ordering: SeqCst, before the state word changes (see `transitions`).
+        self.transitions.fetch_add(1, Ordering::SeqCst);
     }
 
     /// Drops the batch of a dropped table, which nobody will finish. No other batch can follow:

@@ -11,9 +11,9 @@
 //!    that leaves it is the victim instead, unless it is hotter.
 //!
 //! There are several shards, each with candidates and a window of its own. A thread uses one of
-//! them. Reads don't take its lock. The result of a choice is a key, with its heat and a print of
-//! its object at that time. The thread that removes the object must check, under the lock of its
-//! entry, that both are still the same.
+//! them. Reads don't take its lock. The result of a choice is a key, with its heat and a
+//! fingerprint of its object at that time. The thread that removes the object must check, under the
+//! lock of its entry, that both are still the same.
 //!
 //! Sources: sampling in place of a list is from Redis, and from Psounis and Prabhakar (INFOCOM
 //! 2001). The window is from W-TinyLFU (Einziger, Eytan, Friedman and Manes, Middleware 2018).
@@ -45,14 +45,18 @@ const DRAWS: usize = 8;
 pub(crate) struct Victim {
     pub(crate) key: Vec<u8>,
     pub(super) heat: u32,
-    pub(super) print: u64,
+    pub(super) fingerprint: u64,
 }
 
 impl Victim {
     /// A victim that precedes all others, unless it is written again.
-    pub(super) fn certain(key: &[u8], print: u64) -> Self {
+    pub(super) fn certain(key: &[u8], fingerprint: u64) -> Self {
         let (key, heat) = (key.to_vec(), u32::MAX);
-        Victim { key, heat, print }
+        Victim {
+            key,
+            heat,
+            fingerprint,
+        }
     }
 }
 
@@ -189,7 +193,7 @@ impl Candidates {
 }
 
 /// A hash that identifies the object under a key. It doesn't include the times.
-pub(super) fn print(seed: &Seed, value: &[u8]) -> u64 {
+pub(super) fn fingerprint(seed: &Seed, value: &[u8]) -> u64 {
     seed.hash(object_of(value))
 }
 
@@ -215,7 +219,7 @@ impl Chooser<'_> {
         found.then(|| Victim {
             key: key.bytes.to_vec(),
             heat: self.heat(key.hash, &value),
-            print: print(self.seed, &value),
+            fingerprint: fingerprint(self.seed, &value),
         })
     }
 
@@ -258,7 +262,7 @@ impl Chooser<'_> {
         coldest.extend(heats.into_iter().map(|(heat, i)| Victim {
             key: batch.key(i).to_vec(),
             heat,
-            print: print(self.seed, batch.value(i)),
+            fingerprint: fingerprint(self.seed, batch.value(i)),
         }));
     }
 }

@@ -362,7 +362,7 @@ impl Quota {
         }
         let policy = self.policy(self.evict());
         let heat = policy.map_or(0, |policy| policy.heat(self.seed.hash(&victim.key)));
-        heat > victim.heat || candidates::print(&self.seed, value) != victim.print
+        heat > victim.heat || candidates::fingerprint(&self.seed, value) != victim.fingerprint
     }
 
     /// Counts an eviction.

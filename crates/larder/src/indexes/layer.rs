@@ -233,6 +233,8 @@ impl Unique for Indexed<dyn Unique> {
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
         let changed = self.index.update(guard, key, &mut |old, scratch| {
+            // The key is locked: readers of it wait until the row is written. Ask the caller first,
+            // since a write that changes no row changes no entry.
             let change = f(old, scratch);
             let new = match change {
                 Change::Keep => return change,
@@ -240,9 +242,13 @@ impl Unique for Indexed<dyn Unique> {
                 Change::Put(value) => Some(value),
                 Change::PutScratch => Some(&scratch[..]),
             };
+            // `change` makes the new entries in all indexes, then removes the old ones (invariant
+            // 3). The row itself is written when this closure returns, still under the lock.
             self.change(guard, key.bytes, old, new);
             change
         });
+        // Large pieces that the changes of entries have retired are freed here, since no lock is
+        // held any more.
         self.indexes.free_large(guard);
         changed
     }
@@ -255,6 +261,8 @@ impl Unique for Indexed<dyn Unique> {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let was = self.index.put(guard, key, value, &mut |old| {
+            // As in `update`. The entries must follow the decision, or a refused write would leave
+            // entries of a row that isn't stored.
             let puts = predicate(old);
             if puts {
                 self.change(guard, key.bytes, old, Some(value));
@@ -267,6 +275,8 @@ impl Unique for Indexed<dyn Unique> {
 
     fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
         let was = self.index.remove(guard, key, &mut |old| {
+            // As in `update`: readers that still find an entry wait for the row's lock, and then
+            // find no row.
             let removes = predicate(old);
             if removes {
                 self.change(guard, key.bytes, old, None);

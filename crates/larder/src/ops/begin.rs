@@ -43,10 +43,11 @@ impl Admission {
     pub(crate) const COMMIT: Admission = Admission(u64::MAX - 1);
 
     /// The latch is held, and the operation's key has been settled with the batch that holds it.
-    /// `turns` is the number of that batch, in the order in which batches acquired the latch.
-    pub(crate) fn settled(turns: u64) -> Admission {
-        debug_assert!(turns > 0);
-        Admission(turns)
+    /// `transitions` is the number of that batch, in the order in which batches acquired the
+    /// latch.
+    pub(crate) fn settled(transitions: u64) -> Admission {
+        debug_assert!(transitions > 0);
+        Admission(transitions)
     }
 }
 
@@ -55,8 +56,8 @@ impl Operation<'_> {
     /// beforehand that there is room for everything they write, so nothing is refused here.
     #[cold]
     pub(super) fn refuses(&self, key: Key<'_>, old: Option<&[u8]>, new: &[u8]) -> bool {
-        let asked = matches!(self.admission, Admission::BATCH | Admission::COMMIT);
-        !(asked && self.store.quota().is_some())
+        let was_checked = matches!(self.admission, Admission::BATCH | Admission::COMMIT);
+        !(was_checked && self.store.quota().is_some())
             && self.store.refuses(self.store.need(key, old, new))
     }
 }
@@ -177,7 +178,7 @@ impl Table {
         // isn't settled with that one.
         matches!(op.admission, Admission::BATCH | Admission::COMMIT)
             || (self.state.holds(op.state, op.guard)
-                && op.admission == Admission::settled(self.latch.turns()))
+                && op.admission == Admission::settled(self.latch.transitions()))
     }
 
     /// The number of objects at a moment when no list is partly inserted and the table isn't being
@@ -189,15 +190,15 @@ impl Table {
     pub fn settled_size(&self) -> Result<usize, Error> {
         let guard = larder_index::pin();
         // A batch may come and go during the count, and leave the same state word. So compare the
-        // number of acquisitions of the latch, too.
-        let turns = self.latch.turns();
+        // number of transitions of the latch, too.
+        let transitions = self.latch.transitions();
         let op = self.begin(&guard)?;
         let Some(size) = self.size_of(op.store, &mut Budget::scan()) else {
             return Err(Error::Busy);
         };
         // Ordering: Acquire, the counts are loaded before what follows.
         std::sync::atomic::fence(Ordering::Acquire);
-        if self.latch.turns() == turns && self.state.holds(op.state, &guard) {
+        if self.latch.transitions() == transitions && self.state.holds(op.state, &guard) {
             Ok(size)
         } else {
             Err(Error::Busy)

@@ -231,7 +231,7 @@ impl Table {
     ) -> (Written, Previous) {
         let mut written = Written::Done;
         let mut garbage = Garbage::default();
-        let mut store = |old: Option<&[u8]>| {
+        let mut decide = |old: Option<&[u8]>| {
             // The leaf is locked, and `old` lies in it. If the closure returns `false`, the index
             // changes nothing.
             // (1) Check that no batch has begun, and that the table was neither emptied nor deleted
@@ -262,8 +262,8 @@ impl Table {
             true
         };
         let was = match hint {
-            Some(hint) => ix.put_near(op.guard, key, value, hint, &mut store),
-            None => ix.put(op.guard, key, value, &mut store),
+            Some(hint) => ix.put_near(op.guard, key, value, hint, &mut decide),
+            None => ix.put(op.guard, key, value, &mut decide),
         };
         // (4) The leaf is unlocked. After `Refused` nothing was changed, and `garbage` is empty.
         if was == Previous::Absent {

@@ -7,8 +7,8 @@
 //!    exceed a limit.
 //! 2. After the write, without a lock, the thread evicts objects while there are too many. A write
 //!    of one key, or a commit, evicts at most [`MOST`] more than it has written, so that no call
-//!    pays for everything that is left. A list evicts in slices (`InsertJob::evict`).
-//! 3. *Choose* a victim: a key, with its heat and a print of its object.
+//!    pays for everything that is left. A list evicts in slices (`ListJob::evict`).
+//! 3. *Choose* a victim: a key, with its heat and a fingerprint of its object.
 //! 4. Lock the entry of the victim. If the object is still the one that was chosen, and the key
 //!    wasn't used since, remove it. Otherwise choose again. The removal is a commit like any other:
 //!    snapshots keep the object, feeds get an event, and transactions that have read it lose.

@@ -20,6 +20,7 @@
 use super::output::{Output, Sink};
 use super::point::Point;
 use super::select::{cost, result_of, weight, Scan};
+use super::Cursor;
 use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
@@ -111,7 +112,7 @@ impl Table {
             self.writing_under(&local.pin(), key, |op| {
                 let mut matched = Matched {
                     program: point.program,
-                    ctx: point.context,
+                    context: point.context,
                     scratch: &mut lent.scratch,
                     key,
                     value: None,
@@ -131,7 +132,7 @@ struct WriteScan {
     /// The numbers of the objects of a batch that have matched.
     chosen: Vec<u32>,
     /// In a bag: the key whose objects were processed last.
-    dealt: Vec<u8>,
+    last_key: Vec<u8>,
 }
 
 /// The kind of a writing scan.
@@ -139,7 +140,7 @@ trait Work {
     /// Whether it removes the objects that match, so that those of a leaf can be removed in one
     /// change.
     const REMOVES: bool;
-    /// Whether `gone` must be called for each object that is removed so.
+    /// Whether `removed` must be called for each object that is removed so.
     const SEES: bool;
 
     /// Whether an object matches.
@@ -147,7 +148,7 @@ trait Work {
 
     /// Changes an object that has matched. If it has been changed meanwhile, matches it again.
     /// Returns the number of changed objects.
-    fn act(
+    fn apply(
         &mut self,
         table: &Table,
         op: &Operation<'_>,
@@ -155,7 +156,7 @@ trait Work {
     ) -> Result<u64, Error>;
 
     /// Called for an object that was removed together with others of its leaf.
-    fn gone(&mut self, table: &Table, matched: &mut Matched<'_>);
+    fn removed(&mut self, table: &Table, matched: &mut Matched<'_>);
 }
 
 /// A delete of the objects for which the program's result is `true`.
@@ -170,7 +171,7 @@ impl Work for Deleting {
         matched.matches(object, false)
     }
 
-    fn act(
+    fn apply(
         &mut self,
         table: &Table,
         op: &Operation<'_>,
@@ -179,7 +180,7 @@ impl Work for Deleting {
         matched.delete(table, op, None)
     }
 
-    fn gone(&mut self, _: &Table, _: &mut Matched<'_>) {}
+    fn removed(&mut self, _: &Table, _: &mut Matched<'_>) {}
 }
 
 /// A delete of the objects that match. Their results are passed to the sink.
@@ -193,7 +194,7 @@ impl Work for Taking<'_, '_> {
         matched.matches(object, true)
     }
 
-    fn act(
+    fn apply(
         &mut self,
         table: &Table,
         op: &Operation<'_>,
@@ -202,7 +203,7 @@ impl Work for Taking<'_, '_> {
         matched.delete(table, op, Some(self.0))
     }
 
-    fn gone(&mut self, table: &Table, matched: &mut Matched<'_>) {
+    fn removed(&mut self, table: &Table, matched: &mut Matched<'_>) {
         if let Some(value) = matched.value {
             matched.give(table, value, self.0);
         }
@@ -227,7 +228,7 @@ impl Work for Replacing<'_> {
         self.is_unique || matched.matches(object, true)
     }
 
-    fn act(
+    fn apply(
         &mut self,
         table: &Table,
         op: &Operation<'_>,
@@ -246,13 +247,13 @@ impl Work for Replacing<'_> {
         }
     }
 
-    fn gone(&mut self, _: &Table, _: &mut Matched<'_>) {}
+    fn removed(&mut self, _: &Table, _: &mut Matched<'_>) {}
 }
 
 /// An object of a scan, and what is needed to run the program on it.
 struct Matched<'t> {
     program: &'t Program,
-    ctx: &'t Context<'t>,
+    context: &'t Context<'t>,
     scratch: &'t mut Scratch,
     key: &'t [u8],
     /// The value that was read and has matched; `None` while it is being matched.
@@ -266,7 +267,7 @@ impl WriteScan {
             count: 0,
             scratch: Scratch::default(),
             chosen: Vec::new(),
-            dealt: Vec::new(),
+            last_key: Vec::new(),
         }
     }
 
@@ -274,7 +275,7 @@ impl WriteScan {
     fn step<W: Work>(
         &mut self,
         budget: &mut Budget,
-        ctx: &Context<'_>,
+        context: &Context<'_>,
         work: &mut W,
     ) -> Result<Step, Error> {
         let table = Arc::clone(&self.scan.table);
@@ -283,110 +284,197 @@ impl WriteScan {
             // freed for longer than one leaf takes.
             let guard = larder_index::pin();
             let op = table.begin(&guard)?;
-            let Scan {
-                cursor,
-                lent,
-                program: Some(program),
-                ..
-            } = &mut *self.scan
-            else {
+            let Some(slice) = Slice::new(self, &table, &op, context) else {
                 return Ok(Step::Done);
             };
-            let weight = weight(Some(program));
-            let Buffers {
-                batch,
-                plain,
-                scratch,
-                ..
-            } = &mut **lent;
-            if !cursor.gather(&table, &op, budget) {
-                return Ok(Step::More);
-            }
-            let usable = cursor.fill(&table, &op, (0, true), batch);
-            if usable == 0 {
-                return Ok(Step::Done);
-            }
-            // (1) Match the objects. The batch is a validated copy, so no lock is needed. Other
-            // threads may change the objects meanwhile, which (2) and (3) detect.
-            let is_unique = table.kind().is_unique();
-            let (mut dealt, mut go) = (0, true);
-            self.chosen.clear();
-            while dealt < usable && go {
-                let (key, value) = batch.entry(dealt);
-                let object = raw::view(key, value, table.keypos(), plain);
-                // In a bag, skip the other objects of a key that has been chosen, in this batch or
-                // at the end of the one before: all objects of a key are processed together.
-                let known = !is_unique && self.dealt == key;
-                let mut matched = Matched {
-                    program,
-                    ctx,
-                    scratch,
-                    key,
-                    value: None,
-                };
-                if !known && work.wants(&object, &mut matched) {
-                    self.chosen.push(dealt as u32);
-                    if !is_unique {
-                        key.clone_into(&mut self.dealt);
-                    }
-                }
-                dealt += 1;
-                go = budget.spend(cost(weight, value));
-            }
-            // (2) Try to remove all chosen objects in one change.
-            if W::REMOVES && table.remove_chosen(&op, batch, &self.chosen) {
-                self.count += self.chosen.len() as u64;
-                for &i in self.chosen.iter().filter(|_| W::SEES) {
-                    let (key, value) = batch.entry(i as usize);
-                    let mut matched = Matched {
-                        program,
-                        ctx,
-                        scratch: &mut self.scratch,
-                        key,
-                        value: Some(value),
-                    };
-                    work.gone(&table, &mut matched);
-                }
-                self.chosen.clear();
-            }
-            // (3) Otherwise change them one by one. Each change takes the lock of its leaf, so
-            // other threads may write in between.
-            for &i in &self.chosen {
-                let (key, value) = batch.entry(i as usize);
-                let mut matched = Matched {
-                    program,
-                    ctx,
-                    scratch: &mut self.scratch,
-                    key,
-                    value: Some(value),
-                };
-                match work.act(&table, &op, &mut matched) {
-                    Ok(n) => self.count += n,
-                    Err(error) => {
-                        // (4) Nothing was done with this object. The next slice begins with it.
-                        self.dealt.clear();
-                        cursor.stop(&table, &op, batch, i as usize);
-                        return Err(error);
-                    }
-                }
-                // (4) The budget is used up. The other chosen objects are matched again in the next
-                // slice.
-                if !budget.spend(weight) && (i as usize) + 1 < dealt {
-                    if !is_unique {
-                        key.clone_into(&mut self.dealt);
-                    }
-                    cursor.stop(&table, &op, batch, i as usize + 1);
-                    return Ok(Step::More);
-                }
-            }
-            // (4) The budget was used up in (1), and the rest of the batch wasn't matched.
-            if dealt < usable {
-                cursor.stop(&table, &op, batch, dealt);
-            }
-            if !go {
-                return Ok(Step::More);
+            if let Some(step) = slice.step(budget, work)? {
+                return Ok(step);
             }
         }
+    }
+}
+
+/// What the steps of a slice work with: the scan, and one operation on its table.
+struct Slice<'s, 't> {
+    table: &'t Table,
+    op: &'t Operation<'t>,
+    program: &'s Program,
+    context: &'t Context<'t>,
+    cursor: &'s mut Cursor,
+    batch: &'s mut Batch,
+    plain: &'s mut Vec<u8>,
+    /// The scratch space of the program, and the one for runs under a lock.
+    scratch: (&'s mut Scratch, &'s mut Scratch),
+    count: &'s mut u64,
+    chosen: &'s mut Vec<u32>,
+    last_key: &'s mut Vec<u8>,
+}
+
+impl<'s, 't> Slice<'s, 't> {
+    fn new(
+        scan: &'s mut WriteScan,
+        table: &'t Table,
+        op: &'t Operation<'t>,
+        context: &'t Context<'t>,
+    ) -> Option<Self> {
+        let WriteScan {
+            scan,
+            count,
+            scratch: scratch_under_lock,
+            chosen,
+            last_key,
+        } = scan;
+        let Scan {
+            cursor,
+            lent,
+            program,
+            ..
+        } = &mut **scan;
+        let Buffers {
+            batch,
+            plain,
+            scratch,
+            ..
+        } = &mut **lent;
+        Some(Slice {
+            table,
+            op,
+            program: program.as_ref()?,
+            context,
+            cursor,
+            batch,
+            plain,
+            scratch: (scratch, scratch_under_lock),
+            count,
+            chosen,
+            last_key,
+        })
+    }
+
+    /// Reads one batch and changes its objects. Returns `None` if the slice continues with the next
+    /// batch.
+    #[inline(always)]
+    fn step<W: Work>(mut self, budget: &mut Budget, work: &mut W) -> Result<Option<Step>, Error> {
+        if !self.cursor.gather(self.table, self.op, budget) {
+            return Ok(Some(Step::More));
+        }
+        let usable = self.cursor.fill(self.table, self.op, (0, true), self.batch);
+        if usable == 0 {
+            return Ok(Some(Step::Done));
+        }
+        let (matched_to, has_budget) = self.match_batch(usable, budget, work);
+        if W::REMOVES && self.table.remove_chosen(self.op, self.batch, self.chosen) {
+            self.note_removed(work);
+        }
+        if !self.apply_each(matched_to, budget, work)? {
+            return Ok(Some(Step::More));
+        }
+        // (4) The budget was used up in (1), and the rest of the batch wasn't matched.
+        if matched_to < usable {
+            self.stop(matched_to);
+        }
+        Ok((!has_budget).then_some(Step::More))
+    }
+
+    /// (1) Matches the first `usable` objects of the batch, while there is budget. The batch is a
+    /// validated copy, so no lock is needed. Other threads may change the objects meanwhile, which
+    /// (2) and (3) detect. Returns how many objects were matched, and whether there is budget left.
+    #[inline(always)]
+    fn match_batch<W: Work>(
+        &mut self,
+        usable: usize,
+        budget: &mut Budget,
+        work: &W,
+    ) -> (usize, bool) {
+        let is_unique = self.table.kind().is_unique();
+        let (weight, keypos) = (weight(Some(self.program)), self.table.keypos());
+        let (mut matched_to, mut has_budget) = (0, true);
+        self.chosen.clear();
+        while matched_to < usable && has_budget {
+            let (key, value) = self.batch.entry(matched_to);
+            let object = raw::view(key, value, keypos, self.plain);
+            // In a bag, skip the other objects of a key that has been chosen, in this batch or
+            // at the end of the one before: all objects of a key are processed together.
+            let known = !is_unique && *self.last_key == key;
+            let mut matched = Matched {
+                program: self.program,
+                context: self.context,
+                scratch: self.scratch.0,
+                key,
+                value: None,
+            };
+            if !known && work.wants(&object, &mut matched) {
+                self.chosen.push(matched_to as u32);
+                if !is_unique {
+                    key.clone_into(self.last_key);
+                }
+            }
+            matched_to += 1;
+            has_budget = budget.spend(cost(weight, value));
+        }
+        (matched_to, has_budget)
+    }
+
+    /// (2) All chosen objects were removed in one change.
+    fn note_removed<W: Work>(&mut self, work: &mut W) {
+        *self.count += self.chosen.len() as u64;
+        if W::SEES {
+            for n in 0..self.chosen.len() {
+                let table = self.table;
+                work.removed(table, &mut self.chosen_object(self.chosen[n] as usize));
+            }
+        }
+        self.chosen.clear();
+    }
+
+    /// (3) Changes the chosen objects one by one. Each change takes the lock of its leaf, so other
+    /// threads may write in between. Returns `false` if the budget is used up before the last one.
+    fn apply_each<W: Work>(
+        &mut self,
+        matched_to: usize,
+        budget: &mut Budget,
+        work: &mut W,
+    ) -> Result<bool, Error> {
+        let weight = weight(Some(self.program));
+        for n in 0..self.chosen.len() {
+            let (i, table, op) = (self.chosen[n] as usize, self.table, self.op);
+            match work.apply(table, op, &mut self.chosen_object(i)) {
+                Ok(changed) => *self.count += changed,
+                Err(error) => {
+                    // (4) Nothing was done with this object. The next slice begins with it.
+                    self.last_key.clear();
+                    self.stop(i);
+                    return Err(error);
+                }
+            }
+            // (4) The budget is used up. The other chosen objects are matched again in the next
+            // slice.
+            if !budget.spend(weight) && i + 1 < matched_to {
+                if !table.kind().is_unique() {
+                    self.batch.entry(i).0.clone_into(self.last_key);
+                }
+                self.stop(i + 1);
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Object `i` of the batch, which has matched.
+    fn chosen_object(&mut self, i: usize) -> Matched<'_> {
+        let (key, value) = self.batch.entry(i);
+        Matched {
+            program: self.program,
+            context: self.context,
+            scratch: self.scratch.1,
+            key,
+            value: Some(value),
+        }
+    }
+
+    /// (4) Moves the cursor back, behind the first `done` objects of the batch.
+    fn stop(&mut self, done: usize) {
+        self.cursor.stop(self.table, self.op, self.batch, done);
     }
 }
 
@@ -406,8 +494,11 @@ impl Matched<'_> {
     #[inline(always)]
     fn matches(&mut self, object: &ObjectView<'_>, any: bool) -> bool {
         match any {
-            true => self.program.run(object, self.ctx, self.scratch).is_some(),
-            false => self.program.is_true(object, self.ctx, self.scratch),
+            true => self
+                .program
+                .run(object, self.context, self.scratch)
+                .is_some(),
+            false => self.program.is_true(object, self.context, self.scratch),
         }
     }
 
@@ -422,7 +513,13 @@ impl Matched<'_> {
     fn give(&mut self, table: &Table, value: &[u8], sink: &mut Sink<'_>) {
         let mut plain = Vec::new();
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
-        result_of(Some(self.program), &object, self.ctx, self.scratch, sink);
+        result_of(
+            Some(self.program),
+            &object,
+            self.context,
+            self.scratch,
+            sink,
+        );
     }
 
     /// Writes the replacement of an object to `new`. Returns `false` if the program doesn't match
@@ -435,7 +532,7 @@ impl Matched<'_> {
     ) -> Result<bool, Error> {
         let mut plain = Vec::new();
         let object = raw::view(self.key, value, table.keypos(), &mut plain);
-        let Some(outcome) = self.program.run(&object, self.ctx, self.scratch) else {
+        let Some(outcome) = self.program.run(&object, self.context, self.scratch) else {
             return Ok(false);
         };
         match outcome {
@@ -465,7 +562,7 @@ impl Matched<'_> {
         take: Option<&mut Sink<'_>>,
     ) -> Result<u64, Error> {
         let (key, takes) = (table.key(self.key), take.is_some());
-        let mut gone = 0;
+        let mut removed = 0;
         // Values that differ from the one that was read, copied under the lock for `take`.
         let mut taken = Values::default();
         let written = match &op.store.index {
@@ -484,13 +581,13 @@ impl Matched<'_> {
                     }
                     is_picked
                 });
-                gone = u64::from(was == Previous::Present);
+                removed = u64::from(was == Previous::Present);
                 written
             }
             Index::Multi(ix) => table.change_many(op, &**ix, key, &mut |values| {
                 // A repeated attempt begins with nothing taken.
                 taken.clear();
-                gone = values.remove_if(&mut |value| {
+                removed = values.remove_if(&mut |value| {
                     let is_picked = self.matches_value(table, value, takes);
                     if is_picked && takes {
                         taken.push(value);
@@ -506,14 +603,14 @@ impl Matched<'_> {
             Written::Full => return Err(table.full(op)),
             Written::Done | Written::Taken => {}
         }
-        if let (Some(sink), 1..) = (take, gone) {
+        if let (Some(sink), 1..) = (take, removed) {
             // Without copies, what was removed is what was read.
             match self.value.filter(|_| taken.is_empty()) {
                 Some(read) => self.give(table, read, sink),
                 None => taken.iter().for_each(|value| self.give(table, value, sink)),
             }
         }
-        Ok(gone)
+        Ok(removed)
     }
 
     /// Replaces the object if it is still as it was read, or matches again; in a duplicate_bag, all
@@ -603,8 +700,8 @@ impl DeleteJob {
     ///
     /// # Errors
     /// `NoTable`, `Busy`.
-    pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
-        self.work.step(budget, ctx, &mut Deleting)
+    pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
+        self.work.step(budget, context, &mut Deleting)
     }
 
     /// The objects deleted so far.
@@ -627,10 +724,10 @@ impl TakeJob {
     pub fn step(
         &mut self,
         budget: &mut Budget,
-        ctx: &Context<'_>,
+        context: &Context<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<Step, Error> {
-        self.0.work.step(budget, ctx, &mut Taking(sink))
+        self.0.work.step(budget, context, &mut Taking(sink))
     }
 }
 
@@ -649,12 +746,12 @@ impl ReplaceJob {
     /// `NoTable`, `Busy`; `Full` if there is no room for a result in a table with limits;
     /// `KeyChanged` and `NotTuple` if a result isn't an object with the same key, which the proof
     /// about the program excludes.
-    pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
+    pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
         let mut work = Replacing {
             is_unique: self.work.scan.table.kind().is_unique(),
             prepared: &mut self.prepared,
         };
-        let step = self.work.step(budget, ctx, &mut work);
+        let step = self.work.step(budget, context, &mut work);
         // Counts of the handles in the buffer are released with it.
         self.prepared.clear();
         step

@@ -355,12 +355,12 @@ impl Cursor {
         }
     }
 
-    /// Step 2: moves the cursor back, behind the first `dealt` entries of the last batch.
-    pub(crate) fn stop(&mut self, table: &Table, op: &Operation<'_>, batch: &Batch, dealt: usize) {
+    /// Step 2: moves the cursor back, behind the first `done` entries of the last batch.
+    pub(crate) fn stop(&mut self, table: &Table, op: &Operation<'_>, batch: &Batch, done: usize) {
         if batch.unordered {
-            return self.stop_unordered(op, batch, dealt);
+            return self.stop_unordered(op, batch, done);
         }
-        let Some(last) = dealt.checked_sub(1) else {
+        let Some(last) = done.checked_sub(1) else {
             (self.place, self.key) = self.began.clone();
             return;
         };
@@ -384,10 +384,10 @@ impl Cursor {
     /// `stop` in an unordered batch: remembers the processed entries, and returns to where the
     /// batch began.
     #[cold]
-    fn stop_unordered(&mut self, op: &Operation<'_>, batch: &Batch, dealt: usize) {
+    fn stop_unordered(&mut self, op: &Operation<'_>, batch: &Batch, done: usize) {
         // From the place behind the batch on, there is nothing to skip.
         self.passed = Some(Passed {
-            names: (0..dealt).map(|i| name(op, batch, i)).collect(),
+            names: (0..done).map(|i| name(op, batch, i)).collect(),
             until: match &self.place {
                 Place::Past(position) | Place::Resume(position) => Some(position.clone()),
                 Place::Begin | Place::End => None,

@@ -239,11 +239,11 @@ impl SelectJob {
     pub fn step(
         &mut self,
         budget: &mut Budget,
-        ctx: &Context<'_>,
+        context: &Context<'_>,
         sink: &mut dyn FnMut(Output<'_>),
     ) -> Result<ScanStep, Error> {
         self.run(budget, |program, stored, scratch| {
-            result_of(program, &stored.view(), ctx, scratch, sink)
+            result_of(program, &stored.view(), context, scratch, sink)
         })
     }
 
@@ -332,13 +332,13 @@ impl SelectJob {
 pub(super) fn result_of(
     program: Option<&Program>,
     object: &ObjectView<'_>,
-    ctx: &Context<'_>,
+    context: &Context<'_>,
     scratch: &mut Scratch,
     sink: &mut Sink<'_>,
 ) -> bool {
     let found = match program {
         None => Some(Outcome::Object),
-        Some(program) => program.run(object, ctx, scratch),
+        Some(program) => program.run(object, context, scratch),
     };
     // What the program makes belongs to its scratch memory, and is valid until the next run.
     match found {
@@ -377,12 +377,12 @@ impl CountJob {
     ///
     /// # Errors
     /// `NoTable`, `Busy`.
-    pub fn step(&mut self, budget: &mut Budget, ctx: &Context<'_>) -> Result<Step, Error> {
+    pub fn step(&mut self, budget: &mut Budget, context: &Context<'_>) -> Result<Step, Error> {
         let count = &mut self.count;
         self.scan
             .rows(budget, (0, true), |program, stored, scratch| {
                 let is_true =
-                    program.is_none_or(|program| program.is_true(&stored.view(), ctx, scratch));
+                    program.is_none_or(|program| program.is_true(&stored.view(), context, scratch));
                 *count += u64::from(is_true);
                 Go::On
             })

@@ -199,7 +199,10 @@ pub(super) fn cut(tables: &[&Arc<Table>]) -> Result<Vec<Snapshot>, Error> {
 fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Snapshot>, Error> {
     loop {
         let guard = larder_index::pin();
-        let turns: SmallVec<[u64; 4]> = tables.iter().map(|table| table.latch.turns()).collect();
+        let transitions: SmallVec<[u64; 4]> = tables
+            .iter()
+            .map(|table| table.latch.transitions())
+            .collect();
         // (1), (2)
         let mut snapshots = Vec::with_capacity(tables.len());
         for table in tables {
@@ -216,12 +219,12 @@ fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Sna
         }
         // (4)
         let mut as_before = true;
-        for ((table, snapshot), turns) in tables.iter().zip(&snapshots).zip(turns) {
+        for ((table, snapshot), transitions) in tables.iter().zip(&snapshots).zip(transitions) {
             as_before &= table.has_history(&snapshot.history, &guard)?;
             // A list may have been inserted meanwhile. A write that began before it may have
             // overtaken it. In that case the write has the greater number, and was overwritten by
             // the list's object.
-            as_before &= planted(Fault::ListPasses) || table.latch.turns() == turns;
+            as_before &= planted(Fault::ListPasses) || table.latch.transitions() == transitions;
         }
         if as_before {
             clock::wait_for_commits_before(number);

@@ -114,7 +114,7 @@ impl Subscription {
     pub fn next(
         &mut self,
         (most, sleeps): (usize, bool),
-        ctx: &Context<'_>,
+        context: &Context<'_>,
         visit: &mut dyn FnMut(u64, FeedEvent<'_>),
     ) -> Told {
         if self.over {
@@ -147,7 +147,7 @@ impl Subscription {
                 (None, _) => false,
                 (Some(_), None) => true,
                 (Some(object), Some(program)) => {
-                    program.run(object, ctx, &mut lent.scratch).is_some()
+                    program.run(object, context, &mut lent.scratch).is_some()
                 }
             };
             // The new object is tried first: it is the one that most filters describe.

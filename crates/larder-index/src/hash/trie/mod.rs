@@ -28,7 +28,7 @@ pub(super) mod split;
 
 use crate::config::LeafConfig;
 use crate::hash::leaf::{HashLeaf, LockedHashLeaf, NewHashLeaf};
-use crate::hash::shape::lead;
+use crate::hash::shape::prefix;
 use crate::hash::slot::{TrieAddress, TrieChild, TrieNode, TrieSlot};
 use crate::hash::trie::root::{parts, Moving};
 use crate::shared::Shared;
@@ -77,7 +77,7 @@ impl<'g> TrieStep<'g> {
     ///
     /// If it were unlocked earlier, another thread could replace the leaf, and our remaining stores
     /// would restore a stale address (`nobody_changes_the_way_to_a_leaf_that_comes`).
-    pub(super) fn point(&self, hash: u64, leaf: LockedHashLeaf<'_>) {
+    pub(super) fn publish(&self, hash: u64, leaf: LockedHashLeaf<'_>) {
         let address = TrieAddress::of_leaf(leaf.leaf());
         for slot in &self.node.slots[self.slots(hash, leaf.leaf().shape().depth)] {
             slot.store(address);
@@ -208,7 +208,7 @@ impl Trie {
         // and retry from the root. So nobody sees two leaves with the same range.
         leaf.obsolete();
         // Publish the new leaf.
-        self.point(&path, hash, new.publish_locked(guard));
+        self.publish(&path, hash, new.publish_locked(guard));
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
         // here.
         unsafe { old.retire(guard) };
@@ -216,10 +216,10 @@ impl Trie {
     }
 
     /// Stores a leaf to all its slots, then unlocks it.
-    fn point(&self, path: &[TrieStep<'_>], hash: u64, leaf: LockedHashLeaf<'_>) {
+    fn publish(&self, path: &[TrieStep<'_>], hash: u64, leaf: LockedHashLeaf<'_>) {
         match path.last() {
             None => self.root.store(TrieAddress::of_leaf(leaf.leaf())),
-            Some(step) => step.point(hash, leaf),
+            Some(step) => step.publish(hash, leaf),
         }
     }
 
@@ -235,7 +235,7 @@ impl Trie {
         if depth == 0 {
             return None;
         }
-        let other = lead(hash, depth) ^ 1 << (64 - depth);
+        let other = prefix(hash, depth) ^ 1 << (64 - depth);
         let buddy = self.find(other, guard);
         // A deeper leaf covers only a part of the buddy's range. It can't be shallower: it would
         // cover our own leaf, too.
@@ -288,7 +288,7 @@ impl Trie {
             let bytes = unsafe { node.retire_node(guard) };
             shared.counters.node_went(bytes);
         } else {
-            self.point(&path, hash, new.publish_locked(guard));
+            self.publish(&path, hash, new.publish_locked(guard));
         }
         for leaf in old {
             // SAFETY: obsolete, and unlinked above; only the holder of both locks gets here.

@@ -27,9 +27,9 @@ impl SplitPart {
     }
 
     /// Publishes the leaf in its slots of the node.
-    fn settle(self, shared: &Shared, step: &TrieStep<'_>, guard: &Guard) {
+    fn publish_in(self, shared: &Shared, step: &TrieStep<'_>, guard: &Guard) {
         shared.counters.leaf_came(self.leaf.memory());
-        step.point(self.hash, self.leaf.publish_locked(guard));
+        step.publish(self.hash, self.leaf.publish_locked(guard));
     }
 }
 
@@ -72,7 +72,7 @@ impl Trie {
             // than its last bit were put into the nodes below it.
             let first = parts.partition_point(|p| p.depth() <= at);
             for part in parts.drain(first..) {
-                part.settle(shared, &step, guard);
+                part.publish_in(shared, &step, guard);
             }
             shared.counters.node_came(new.memory());
             below = Some(TrieAddress::of_node(new));
@@ -119,7 +119,7 @@ impl Trie {
                 }
                 parts
                     .into_iter()
-                    .for_each(|part| part.settle(shared, step, guard));
+                    .for_each(|part| part.publish_in(shared, step, guard));
             }
         }
         // SAFETY: obsolete, and all its slots lead elsewhere now; only the holder of its lock gets
