@@ -18,10 +18,10 @@
 -type failure() :: {failed, Reason :: term(), Info :: [term()]}.
 %% What `erlang:error/3' is to be told.
 
-%% @doc Empties the table and fills it with what `Fun(read)' gives, until it
-%% gives `end_of_input'. The objects of one read go in as one list insert
-%% where they can; where one of them is wrong, those before it have gone in
-%% when the call exits, and `Fun(close)' has been called.
+%% @doc Clears the table, and inserts the objects that `Fun(read)' returns, until it
+%% returns `end_of_input'. The objects of one read are inserted as a list.
+%% If one of them is invalid, those before it are inserted, `Fun(close)' is called, and the call
+%% exits.
 -spec init_table(larder:table(), fun((read | close) -> term())) -> true.
 init_table(Tab, Fun) ->
     true = larder:delete_all_objects(Tab),
@@ -40,8 +40,8 @@ fill(Tab, {Objects, Fun}) when is_list(Objects), is_function(Fun) ->
 fill(_Tab, Other) ->
     exit(Other).
 
-%% One call for all of them. If it fails nothing has gone in, and one at a
-%% time finds the object that is wrong, with the error that belongs to it.
+%% Inserts all of them by one call. If it fails, nothing has been inserted. Inserting one at a
+%% time then finds the invalid object and its error.
 insert_read(Tab, Objects) ->
     case insert_at_once(Tab, Objects) of
         true -> true;

@@ -1,12 +1,12 @@
 %% @private
-%% @doc What was wrong with a call, in words.
+%% @doc Describes what was wrong with a call.
 %%
-%% An exception of `larder' carries `error_info' as one of `ets' does: the
-%% cause is an atom in the stack's first frame, and the words come when
-%% somebody prints the exception (the shell, a crash report).
+%% An exception of `larder' has `error_info', like one of `ets': the
+%% cause is an atom in the first frame of the stack. The description is created when the
+%% exception is printed (by the shell, or in a crash report).
 %%
-%% The words are those of `ets', and the module that has them is
-%% `erl_stdlib_errors': the frame is handed to it as if it came from `ets'.
+%% The descriptions are those of `ets', from the module
+%% `erl_stdlib_errors': the frame is passed to it as if it came from `ets'.
 %%
 %% ```
 %%   {larder, F, Args, Info}            the frame as it was raised
@@ -24,14 +24,14 @@
 %%   #{...}
 %% '''
 %%
-%% Nothing here may fail: a fault while an error is being printed hides the
-%% error. A frame that can't be explained gives an empty map.
+%% Nothing here may fail: a failure while an error is being printed would hide the
+%% error. For a frame that can't be explained the result is an empty map.
 -module(larder_error).
 
 -export([reason/1, info/1, format_error/2, element_cause/1, why_no_spec/1]).
 
-%% Causes that the formatter of every supported release knows. Another cause
-%% would make it fail, so it is told `none' instead.
+%% Causes that the formatter of every supported release knows. It would fail for another cause,
+%% so `none' is passed instead.
 -define(KNOWN_CAUSES,
         [none, type, id, access, table_type, badkey, keypos, position, owner, not_owner]).
 
@@ -50,14 +50,14 @@
 -type cause() :: atom() | {not_unique | no_index, Name :: atom()}.
 -type words() :: #{pos_integer() | general | reason => unicode:chardata()}.
 
-%% @doc The reason of an exception with a cause that the library has.
+%% @doc Returns the reason of an exception with this cause of the library.
 -spec reason(cause()) -> badarg | system_limit | larder_internal.
 reason(system_limit) -> system_limit;
 reason(full) -> system_limit;
 reason(larder_internal) -> larder_internal;
 reason(_Cause) -> badarg.
 
-%% @doc What `erlang:error/3' is told, so that format_error/2 is asked.
+%% @doc Returns the options of `erlang:error/3' that make the shell call format_error/2.
 -spec info(cause()) -> [{error_info, #{module := larder, cause => cause()}}].
 info(Cause) when Cause =:= none; Cause =:= system_limit; Cause =:= larder_internal ->
     [{error_info, #{module => larder}}];

@@ -1,37 +1,35 @@
 %% @private
-%% @doc Subscriptions: for each a process, the relay, which fetches what changed
-%% from the library and sends it to the subscriber.
+%% @doc Subscriptions. Each has a process, the relay, which fetches changes
+%% from the library and sends them to the subscriber.
 %%
-%% A writer never sends to a subscriber, and never waits for one. The relay stops
-%% fetching while the subscriber's mailbox is full, so that what comes on top
-%% waits in the library's queue, which has a limit, and is then lost, and said to
-%% be. A subscriber's end ends its relay; a relay's end ends the subscription.
+%% A writer never sends to a subscriber, and never waits for one. The relay stops fetching while
+%% the subscriber's mailbox is full. Further changes then wait in the library's queue, which has a
+%% limit. Beyond the limit they are dropped, and the subscriber is told so. If a subscriber ends,
+%% its relay ends; if a relay ends, the subscription ends.
 %%
-%% A relay that finds nothing sleeps, and a writer has it woken. One that was
-%% woken a moment ago looks again each millisecond for a while instead: a stream
+%% A relay that finds no changes sleeps, and a writer wakes it. A relay that was
+%% woken shortly before polls once a millisecond for a while instead: so a stream
 %% of writes wakes it once.
 -module(larder_feed).
 
 -export([subscribe/3, snapshot_and_subscribe/3, unsubscribe/1]).
 -export([loop/1]).
 
-%% Unless the options say otherwise: events that a subscriber may fall behind,
-%% and messages in its mailbox at which the relay waits.
+%% Defaults of the options `limit' and `mailbox'.
 -define(LIMIT, 10000).
 -define(MAILBOX, 1000).
 
 %% Events that are fetched at a time.
 -define(MOST, 100).
 
-%% In milliseconds: how long the relay looks again by itself, between two looks;
-%% and how long it waits for a subscriber with a full mailbox. A relay that is
-%% woken twice within BUSY looks again by itself.
+%% A relay that is woken twice within BUSY milliseconds polls NAPS times, every NAP milliseconds.
+%% It waits FULL_NAP milliseconds for a subscriber with a full mailbox.
 -define(BUSY, 2).
 -define(NAP, 1).
 -define(NAPS, 20).
 -define(FULL_NAP, 5).
 
-%% A relay that sleeps longer than this gives its memory back.
+%% A relay that sleeps longer than this, in milliseconds, hibernates.
 -define(LONG, 1000).
 
 -record(relay, {feed, subscriber, monitor, mailbox, woken, naps = 0}).
@@ -51,7 +49,7 @@ snapshot_and_subscribe(Table, Spec, Options) ->
         {Feed, Both}
     end).
 
-%% What was sent before is in the mailbox; nothing comes afterwards.
+%% Messages sent before are in the mailbox; none is sent afterwards.
 -spec unsubscribe(reference()) -> true.
 unsubscribe(Feed) ->
     Relay = larder_nif:unsubscribe(Feed),

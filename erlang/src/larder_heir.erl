@@ -1,14 +1,14 @@
 %% @private
-%% @doc Guards of processes whose tables have an heir, so that the heir hears of
-%% an owner's end before anybody who is linked to it or monitors it. How that
-%% works is said in the library's module `owners'.
+%% @doc Guards of processes whose tables have an heir. They make sure that the heir is informed of
+%% the owner's end before processes that are linked to the owner or monitor it. The library's module
+%% `owners' explains how.
 -module(larder_heir).
 
 -export([guard/1, guard_next/2]).
 
-%% What none of the timers of a guard lives to see (34 years).
+%% The time of the timers of a guard, in milliseconds: 34 years, so they never fire.
 -define(NEVER, 1 bsl 40).
-%% Timers enough for an exiting process to run out of reductions.
+%% Enough timers for an exiting process to use up its reductions.
 -define(GUARD_TIMERS, 50).
 
 %% @doc Guards the calling process, if the options name an heir.
@@ -27,7 +27,7 @@ guard(Option) ->
 guard_next(Table, Pid) ->
     guard(fun() -> larder_nif:guard_of_next(Table, Pid) end, Pid).
 
-%% Only the timers may hold the guards: a collection frees what is left of them here.
+%% Only the timers may refer to the guards: the garbage collection frees other references.
 guard(Wanted, Owner) ->
     case Wanted() of
         false ->

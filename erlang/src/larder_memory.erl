@@ -1,15 +1,15 @@
 %% @private
-%% @doc Where the memory is: memory/0,1 and top/2 of module larder.
+%% @doc The use of memory: memory/0,1 and top/2 of module larder.
 %%
-%% What tables have is asked of each table, the rest of the library, one after
-%% the other while others write: a figure of about now.
+%% The tables are read one after the other while other processes write, so the sums are
+%% approximate.
 -module(larder_memory).
 
 -export([memory/0, memory/1, top/2, words/1]).
 
 -define(ITEMS, [total, tables, indexes, snapshots, waiting, allocator]).
 
-%% @doc All items.
+%% @doc Returns all items.
 -spec memory() -> larder:memory().
 memory() ->
     {Tables, Indexes, Snapshots} = lists:foldl(fun add/2, {0, 0, 0}, larder_nif:all()),
@@ -17,8 +17,8 @@ memory() ->
     #{total => Tables + Indexes + Snapshots + Waiting + Kept, tables => Tables,
       indexes => Indexes, snapshots => Snapshots, waiting => Waiting, allocator => Kept}.
 
-%% A table's memory has in it its indexes, and what is kept for its snapshots. Snapshots are tables,
-%% too, of some words.
+%% The memory of a table includes that of its indexes and of what is retained for its snapshots.
+%% Snapshots are tables, too, of a few words.
 add(Table, {Tables, Indexes, Snapshots} = Sums) ->
     case larder_nif:info_list(Table, [memory, snapshot_memory, snapshot, indexes]) of
         undefined ->
@@ -33,7 +33,7 @@ add(Table, {Tables, Indexes, Snapshots} = Sums) ->
 bytes(Words) ->
     Words * erlang:system_info(wordsize).
 
-%% @doc One item, or some.
+%% @doc Returns one item, or several.
 -spec memory(term()) -> non_neg_integer() | [{atom(), non_neg_integer()}].
 memory(Items) when length(Items) >= 0 ->
     known(Items),
@@ -47,7 +47,7 @@ known(Items) ->
     lists:all(fun(Item) -> lists:member(Item, ?ITEMS) end, Items)
         orelse erlang:error({larder, none}).
 
-%% @doc The tables that have most of something, the first of them first.
+%% @doc Returns the tables with the largest figures, largest first.
 -spec top(term(), term()) -> [larder:top()].
 top(N, By) when is_integer(N), N >= 0, By =:= memory orelse By =:= size orelse By =:= contention ->
     Tables = [Seen || Table <- larder_nif:all(), {_, _} = Seen <- [seen(Table, By)]],
@@ -55,7 +55,7 @@ top(N, By) when is_integer(N), N >= 0, By =:= memory orelse By =:= size orelse B
 top(_N, _By) ->
     erlang:error({larder, none}).
 
-%% Snapshots are left out: to count one takes as long as it is large.
+%% Snapshots are excluded: counting the objects of one takes time proportional to its size.
 seen(Table, By) ->
     Facts = [snapshot, name, type, size, memory, snapshots, snapshot_memory, owner],
     case larder_nif:info_list(Table, Facts) of
@@ -76,7 +76,7 @@ by(contention, Table, Map) ->
 by(By, _Table, Map) ->
     {maps:get(By, Map), Map}.
 
-%% @doc The items as one line, in units that are easy to read.
+%% @doc Formats the items as one line, in readable units.
 -spec words(larder:memory()) -> iolist().
 words(Memory) ->
     lists:join(", ", [[atom_to_list(Item), $\s, size(maps:get(Item, Memory), ["B", "KiB", "MiB"])]

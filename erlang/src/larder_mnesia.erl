@@ -1,5 +1,5 @@
 %% @doc Larder as a storage backend of Mnesia: tables with `larder_copies' are kept by Larder, as
-%% those with `ram_copies' are by `ets'.
+%% those with `ram_copies' are kept by `ets'.
 %%
 %% ```
 %% ok = mnesia:start(),
@@ -13,19 +13,18 @@
 %% that have such tables need the application `larder' in their code path before Mnesia starts.
 %%
 %% == The tables ==
-%% They take all types that Mnesia has: `set', `ordered_set' and `bag'. They are in memory alone. A
-%% table is a named table of Larder, public, with key position 2, and is owned by a process of
-%% Mnesia. Whoever only reads it may do so by the functions of module {@link larder}, which do for
-%% it what Mnesia has no function for: snapshots, ranks, pages, feeds, look-ups by an index.
-%% Whoever writes does so by Mnesia.
+%% All types of Mnesia are supported: `set', `ordered_set' and `bag'. The tables are in memory
+%% only. A table is a named, public table of Larder with key position 2, and is owned by a process
+%% of Mnesia. Programs may read it by the functions of module {@link larder}, including those that
+%% Mnesia lacks: snapshots, ranks, pages, feeds, lookups by an index. They must write by Mnesia.
 %%
 %% `{storage_properties, [{larder, Options}]}' of `mnesia:create_table/2' has options of
-%% `larder:new/2': `compressed', those of concurrency, and `{index, [Index]}'. The latter are
-%% secondary indexes that Larder keeps, beside those of Mnesia. An index may name an attribute in
-%% place of a position. Match specifications use such an index by themselves, in
-%% `mnesia:dirty_select/2' and `mnesia:select/2', too.
+%% `larder:new/2': `compressed', those of concurrency, and `{index, [Index]}'. These are
+%% secondary indexes that Larder maintains, in addition to those of Mnesia. An index may name an
+%% attribute in place of a position. Match specifications use such an index automatically, also in
+%% `mnesia:dirty_select/2' and `mnesia:select/2'.
 %%
-%% `docs/mnesia.md' says what differs from `ram_copies', and when to take which.
+%% `docs/mnesia.md' describes the differences from `ram_copies', and when to use which.
 %%
 %% == The backend's functions ==
 %% All functions but {@link register/0} and {@link register/1} are called by Mnesia.
@@ -66,13 +65,13 @@
 
 %% ---- the storage type ----
 
-%% @doc Makes the storage type `larder_copies' known to Mnesia, which must run. It is part of the
-%% schema from then on, on all nodes. To call it again changes nothing.
+%% @doc Registers the storage type `larder_copies' with Mnesia, which must be running. It is part of
+%% the schema from then on, on all nodes. Calling it again has no effect.
 -spec register() -> {ok, alias()} | {error, Reason :: term()}.
 register() ->
     register(?ALIAS).
 
-%% @doc As register/0, by another name.
+%% @doc Like register/0, with another name for the storage type.
 -spec register(alias()) -> {ok, alias()} | {error, Reason :: term()}.
 register(Alias) ->
     case mnesia:add_backend_type(Alias, ?MODULE) of

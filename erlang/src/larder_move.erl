@@ -1,9 +1,9 @@
 %% @doc Moves compiled programs from `ets' to Larder.
 %%
-%% A program that is there as `.beam' files, an installed package or a release,
-%% is moved without its sources: each module that calls `ets' is made anew of
+%% A program that exists as `.beam' files, such as an installed package or a release,
+%% is moved without its sources. Each module that calls `ets' is compiled again from
 %% its debug information, as if it had been compiled with `larder_transform'.
-%% Modules of Elixir are moved as those of Erlang.
+%% Modules of Elixir are moved like those of Erlang.
 %%
 %% ```
 %% larder_move:plan("/srv/app/lib").        % what would move, and what can't
@@ -11,31 +11,31 @@
 %% larder_move:undo("/srv/app/lib").        % the originals again
 %% '''
 %%
-%% What is moved is a directory with everything below it, one `.beam' file, an
-%% application by its name, or a list of these. Of a release the applications
-%% `kernel', `stdlib', `compiler' and `larder' are passed over.
+%% The argument is a directory, of which everything below is moved, a `.beam' file, the name of an
+%% application, or a list of these. The applications
+%% `kernel', `stdlib', `compiler' and `larder' of a release are skipped.
 %%
 %% The original of `m.beam' is kept beside it as `m.beam.of_ets'. Either all
-%% modules move or none. A module without debug information that calls `ets' is
-%% left, and the plan says so.
+%% modules move or none. A module without debug information that calls `ets' isn't
+%% moved, and the plan names it.
 %%
 %% <h3>Half a program</h3>
 %%
-%% A table of Larder is none that `ets' knows. So modules that share a named
-%% table move together: if a module that moves and one that stays have one in
-%% common, nothing is done, and the error names the table and the modules.
-%% Modules that stay are those that can't move, and those of the applications
-%% beside the ones that move, and below the directories of the option
-%% `{beside, Directories}'. `force' moves all the same.
+%% `ets' can't access a table of Larder. So modules that share a named
+%% table must move together. If a module that moves and one that stays have a named table in
+%% common, nothing is changed, and the error names the table and the modules.
+%% The modules that stay are those that can't be moved, those of other applications in the same
+%% library directory, and those below the directories of the option
+%% `{beside, Directories}'. With `force' the modules are moved even so.
 %%
-%% <h3>What then runs</h3>
+%% <h3>Running the moved program</h3>
 %%
 %% The program needs the application `larder' in its code path (`ERL_LIBS', or
-%% `-pa'). A release in embedded mode needs it in its boot script. A node that
-%% runs keeps its modules until it starts again: its tables are those of `ets'.
+%% `-pa'). A release in embedded mode needs it in its boot script. A running node
+%% keeps its loaded modules, and its tables in `ets', until it is restarted.
 %%
-%% On the command line that is `scripts/larder_move plan DIRECTORY', `move', `undo',
-%% in a project of Mix `mix larder.move', in one of rebar3 `rebar3 larder move'
+%% The commands are `scripts/larder_move plan DIRECTORY', `move' and `undo';
+%% in a Mix project `mix larder.move'; in a rebar3 project `rebar3 larder move'
 %% (see {@link larder_rebar}).
 -module(larder_move).
 
@@ -59,10 +59,10 @@
           shared := [{atom(), [module()], [module()]}],
           mnesia := [module()],
           warnings := [larder_move_beam:warning()]}.
-%% `moves' are the modules that are made anew; `left' call `ets' and can't be;
-%% `untouched' is how many have nothing to do with `ets'; `shared' are tables by
-%% name, with modules that move and modules that stay; `mnesia' are modules that move and call
-%% Mnesia, if Mnesia stays.
+%% `moves': the modules that are compiled again. `left': modules that call `ets' and can't be
+%% moved. `untouched': the number of modules that don't use `ets'. `shared': named tables that are
+%% used both by modules that move and by modules that stay. `mnesia': the modules that move and
+%% call Mnesia, if Mnesia stays.
 
 -type reason() ::
         {no_such_target, term()} | {no_modules, target()} | {moved_already, file:filename()}
@@ -71,12 +71,12 @@
 
 %% ---- plan ----
 
-%% @doc As plan/2, without options.
+%% @doc Like plan/2, without options.
 -spec plan(target()) -> {ok, plan()} | {error, reason()}.
 plan(Target) ->
     plan(Target, []).
 
-%% @doc Says what move/2 would do. Nothing is changed.
+%% @doc Returns what move/2 would do. Nothing is changed.
 -spec plan(target(), [option()]) -> {ok, plan()} | {error, reason()}.
 plan(Target, Options) ->
     try
@@ -241,7 +241,7 @@ here(Table, Beams) ->
 
 %% ---- move and undo ----
 
-%% @doc As move/2, without options.
+%% @doc Like move/2, without options.
 -spec move(target()) -> {ok, plan()} | {error, reason()}.
 move(Target) ->
     move(Target, []).
@@ -293,7 +293,7 @@ same_mode(File, New) ->
 restore(File) ->
     file:rename(File ++ ?ORIGINAL, File).
 
-%% @doc Puts the originals back, and says which.
+%% @doc Restores the originals, and returns which.
 -spec undo(target()) -> {ok, [file:filename()]} | {error, reason()}.
 undo(Target) ->
     try
@@ -309,7 +309,7 @@ undo(Target) ->
 
 %% ---- words ----
 
-%% @doc A plan for people to read.
+%% @doc Formats a plan as readable text.
 -spec format(plan()) -> iolist().
 format(#{moves := Moves, left := Left, untouched := Untouched, shared := Shared,
          mnesia := Mnesia, warnings := Warnings}) ->
@@ -332,7 +332,7 @@ shared_words(Shared) ->
     [io_lib:format("~tw: ~ts would be on larder, ~ts on ets~n", [Table, names(Move), names(Stay)])
      || {Table, Move, Stay} <- Shared].
 
-%% @doc The words of a reason why nothing was done, and what to do.
+%% @doc Describes why nothing was changed, and what to do about it.
 -spec format_error(reason()) -> iolist().
 format_error({no_such_target, Target}) ->
     io_lib:format("~tp is no directory, no .beam file and no application in the code path",
@@ -356,8 +356,8 @@ format_error({File, Posix}) ->
 %% ---- the command line ----
 
 %% @doc The command `plan | move | undo [--force] [--beside DIRECTORY] PATH...'.
-%% Ends the node; the status is 0 if it was done, 1 if not, 2 if nothing was asked
-%% that is known.
+%% Halts the node. The status is 0 on success, 1 on failure, 2 if the command is
+%% unknown.
 -spec main([string()]) -> no_return().
 main([Command | Args]) when Command =:= "plan"; Command =:= "move"; Command =:= "undo" ->
     case arguments(Args, [], []) of

@@ -1,4 +1,4 @@
-%% @doc Helps with machines of Ra, the Raft library, whose state is tables of Larder.
+%% @doc Support for machines of Ra, the Raft library, whose state is tables of Larder.
 %%
 %% ```
 %% -module(stock).
@@ -14,36 +14,37 @@
 %% snapshot_module() -> larder_ra_snapshot.
 %% '''
 %%
-%% The state is the tables, and one small term beside them, the rest: rest/1, set_rest/2. Ra's
-%% snapshots are those of Larder: taking one takes microseconds, whatever the tables' sizes, and
-%% nothing is copied. Another process writes it to disc, piece by piece, while commands go on.
+%% The state consists of the tables and of one small term, the rest: rest/1, set_rest/2. Ra's
+%% snapshots are based on those of Larder: taking one takes microseconds, whatever the sizes of
+%% the tables, and nothing is copied. Another process writes it to disc in parts, while commands
+%% continue.
 %%
 %% == The tables ==
-%% They belong to the Ra server, and end with it. When it starts again they are made anew, from its
-%% last snapshot and the log behind that, as Ra does with any state. So no command is ever applied
-%% twice to a row, and no table outlives what Ra knows of it.
+%% They belong to the Ra server, and end with it. When it restarts, they are created again from its
+%% last snapshot and the log after it, like any state of Ra. So no command is ever applied
+%% twice to a row, and a table never contains a change that the log lacks.
 %%
 %% Only the machine writes: the tables are `protected'. All processes of the node may read them, by
-%% their names or by ids. They see what this member has applied, and not always the whole of what
-%% one command writes: that takes insert/2 of a list, or `larder:transaction/2', in apply/3.
+%% name or by id. They see the commands that this member has applied. They may see a part of the
+%% writes of a command, unless apply/3 uses insert/2 of a list or `larder:transaction/2'.
 %%
-%% A member that fell behind may get another member's snapshot. Its tables then give way to new
-%% ones in a moment, with new ids. Names stay; a reader may find no table of that name for some
-%% microseconds.
+%% A member that fell behind may receive the snapshot of another member. Its tables are then
+%% replaced by new ones with new ids. Names stay, but a reader may find no table of that name for
+%% some microseconds.
 %%
 %% == Determinism ==
-%% Each member applies each command for itself, so what apply/3 does must depend on nothing but
-%% the command, its meta data and the state. Of tables that means:
+%% Each member applies each command itself. So apply/3 must depend on nothing but
+%% the command, its meta data and the state. For tables this means:
 %%
 %% <ul>
-%% <li>The order of a `set' or `bag' when it is traversed is not the same on each member. Take an
-%%     `ordered_set' where a result depends on an order. The objects of one key are in order of
-%%     insertion on all.</li>
-%% <li>Options by which objects go by themselves (`ttl', limits) are refused.</li>
-%% <li>Time is `system_time' of the meta data.</li>
+%% <li>The traversal order of a `set' or `bag' isn't the same on all members. Use an
+%%     `ordered_set' if a result depends on an order. The objects of one key are in order of
+%%     insertion on all members.</li>
+%% <li>Options by which objects expire or are evicted (`ttl', limits) are refused.</li>
+%% <li>For the time, use `system_time' of the meta data.</li>
 %% </ul>
 %%
-%% `docs/ra.md' has more, and figures.
+%% `docs/ra.md' has details and measurements.
 -module(larder_ra).
 
 -export([new/2, new/3, table/2, rest/1, set_rest/2, add_table/3, drop_table/2]).
@@ -71,11 +72,11 @@
 %% All of a state as of one command.
 -type interval() :: pos_integer() | infinity | default.
 -type options() :: #{interval => interval()}.
-%% After how many commands Ra gets a snapshot, at least.
+%% The minimum number of commands between two snapshots for Ra.
 -type meta() :: #{index := non_neg_integer(), atom() => term()}.
-%% The meta data of a command, as Ra gives it to apply/3.
+%% The meta data of a command, as Ra passes it to apply/3.
 -type definition() :: [larder:option()].
-%% What a table is, for new/2 of module larder.
+%% The options of a table, for new/2 of module larder.
 -type made() :: [{atom(), larder:table(), named | unnamed}].
 %% Tables that are being filled.
 
@@ -91,18 +92,18 @@
 
 %% ---- the state ----
 
-%% @doc The first state of a machine, for its function `init/1'. `Tables' maps a tag to options of
-%% `larder:new/2': the type, `named_table' (the tag is the name then), `{keypos, Position}',
-%% `compressed', those of concurrency, and `{index, Indexes}'. Others raise
+%% @doc Creates the first state of a machine, for its function `init/1'. `Tables' maps a tag to
+%% options of `larder:new/2': the type, `named_table' (the tag is the name then), `{keypos,
+%% Position}', `compressed', those of concurrency, and `{index, Indexes}'. Others raise
 %% `{bad_option, {Tag, Option}}'. `Rest' is any term. It goes into each snapshot as a whole, so it
 %% should be small.
 -spec new(#{atom() => [larder:option()]}, Rest :: term()) -> state().
 new(Tables, Rest) ->
     new(Tables, Rest, #{}).
 
-%% @doc As new/2. `interval' says after how many commands Ra gets a snapshot. If it is not said,
-%% after 10 000, or after a quarter of the rows if that is more: so the work for snapshots is at
-%% most four rows for each command. With `infinity' only release_cursor/2 gives Ra snapshots.
+%% @doc Like new/2, with options. `interval' is the number of commands between two snapshots for Ra.
+%% The default is 10 000, or a quarter of the rows if that is more: so snapshots cost at
+%% most four rows for each command. With `infinity' only release_cursor/2 passes snapshots to Ra.
 -spec new(#{atom() => [larder:option()]}, Rest :: term(), options()) -> state().
 new(Tables, Rest, Options) ->
     Interval = interval(Options),
@@ -120,7 +121,7 @@ interval(Options) ->
             error({bad_options, Other})
     end.
 
-%% What is not here would have the copies differ, or let others write.
+%% Other options would make the copies differ, or let other processes write.
 check(Tag, Options) when is_atom(Tag), is_list(Options) ->
     case [Option || Option <- Options, not may_be_said(Option)] of
         [] -> ok;
@@ -138,24 +139,25 @@ may_be_said(Option) ->
 
 make(Tag, Options) -> larder:new(Tag, Options).
 
-%% @doc The table of this tag: its name, or the id of one without a name. It raises
+%% @doc Returns the table with a tag: its name, or its id if it has no name. Raises
 %% `{badkey, Tag}' if the state has no such table. `{larder_ra, table, [Tag]}' is a query for
 %% `ra:local_query/2'.
 -spec table(Tag :: atom(), state()) -> larder:table().
 table(Tag, #larder_ra{tables = Tables}) ->
     map_get(Tag, Tables).
 
-%% @doc What the state has beside tables.
+%% @doc Returns the rest: the part of the state outside of the tables.
 -spec rest(state()) -> term().
 rest(#larder_ra{rest = Rest}) -> Rest.
 
-%% @doc The state with another rest.
+%% @doc Returns the state with another rest.
 -spec set_rest(state(), Rest :: term()) -> state().
 set_rest(State, Rest) ->
     State#larder_ra{rest = Rest}.
 
-%% @doc Adds a table, empty: in apply/3, when a new version of the machine takes over, say.
-%% `{table_exists, Tag}' if the state has it. Indexes are added to a table by `larder:add_index/2'.
+%% @doc Adds an empty table. Call it in apply/3, for instance when a new version of the machine
+%% takes over. Raises `{table_exists, Tag}' if the state already has a table with this tag.
+%% Indexes are added to a table by `larder:add_index/2'.
 -spec add_table(Tag :: atom(), [larder:option()], state()) -> state().
 add_table(Tag, _, #larder_ra{tables = Tables}) when is_map_key(Tag, Tables) ->
     error({table_exists, Tag});
@@ -163,7 +165,7 @@ add_table(Tag, Options, #larder_ra{tables = Tables} = State) ->
     ok = check(Tag, Options),
     with_tables(Tables#{Tag => make(Tag, Options)}, State).
 
-%% @doc Drops a table, in apply/3.
+%% @doc Deletes a table. Call it in apply/3.
 -spec drop_table(Tag :: atom(), state()) -> state().
 drop_table(Tag, #larder_ra{tables = Tables} = State) ->
     true = larder:delete(map_get(Tag, Tables)),
@@ -173,7 +175,7 @@ with_tables(Tables, State) ->
     put(?TABLES, Tables),
     State#larder_ra{tables = Tables}.
 
-%% @doc How many rows each table has and how many bytes they take, for a machine's `overview/1'.
+%% @doc Returns the number of rows of each table and their bytes, for a machine's `overview/1'.
 -spec overview(state()) ->
           #{tables := #{atom() => #{size := non_neg_integer(), bytes := non_neg_integer()}}}.
 overview(#larder_ra{tables = Tables}) ->
@@ -184,13 +186,13 @@ overview(#larder_ra{tables = Tables}) ->
 
 %% ---- commands ----
 
-%% @doc What a machine's apply/3 returns: the state, the reply to who sent the command and, if a
-%% snapshot is due, the effect by which Ra gets it.
+%% @doc Returns the result of a machine's apply/3: the state, the reply to the sender of the command
+%% and, if a snapshot is due, the effect that passes it to Ra.
 -spec reply(meta(), state(), Reply) -> {state(), Reply, Effects :: [term()]}.
 reply(Meta, State, Reply) ->
     reply(Meta, State, Reply, []).
 
-%% @doc As reply/3, with other effects of the command.
+%% @doc Like reply/3, with other effects of the command.
 -spec reply(meta(), state(), Reply, Effects :: [term()]) -> {state(), Reply, Effects :: [term()]}.
 reply(#{index := Index} = Meta, #larder_ra{next = Next} = State, Reply, Effects) ->
     ok = release_written(),
@@ -202,8 +204,8 @@ reply(#{index := Index} = Meta, #larder_ra{next = Next} = State, Reply, Effects)
             {State, Reply, Effects}
     end.
 
-%% @doc A snapshot now, for a machine that says itself when. Call it last in apply/3: what the
-%% effect has are the tables as they are at this call. The state is to be returned with it.
+%% @doc Takes a snapshot now, for a machine that decides itself when. Call it last in apply/3: the
+%% effect contains the tables as of this call. Return the state together with the effect.
 -spec release_cursor(meta(), state()) -> {state(), Effects :: [term()]}.
 release_cursor(#{index := Index}, State) ->
     {due(Index, State), [{release_cursor, Index, cut(State)}]}.

@@ -1,12 +1,12 @@
-%% @doc The snapshots of Ra's machines whose state is that of {@link larder_ra}: Ra's behaviour
-%% `ra_snapshot'. A machine names this module in its function `snapshot_module/0', from the
-%% cluster's first start on. Ra calls the functions.
+%% @doc Snapshots of Ra machines whose state is that of {@link larder_ra}. The module implements
+%% Ra's behaviour `ra_snapshot'. A machine must name it in its function `snapshot_module/0', from
+%% the first start of the cluster. Ra calls the functions.
 %%
 %% A snapshot is a file with Ra's meta data (index, term, members, the machine's version), the rest
-%% of the state, what each table is, and the rows, some at a time, each part with a checksum. Rows
-%% are read of a snapshot of Larder, so they are those of one command.
+%% of the state, the definition of each table, and the rows, in parts with a checksum each. Rows
+%% are read from a snapshot of Larder, so they are those of one command.
 %%
-%% A file of another snapshot module, or one of a later version of this, is left alone, and the
+%% A file of another snapshot module, or of a later version of this one, isn't deleted, and the
 %% server doesn't start: `{snapshot_of_another_module, File}'.
 -module(larder_ra_snapshot).
 

@@ -1,20 +1,20 @@
-%% @doc `rebar3 larder move': moves a project and its dependencies from `ets' to Larder, as they are
-%% built (see {@link larder_move}).
+%% @doc `rebar3 larder move': moves the compiled modules of a project and its dependencies from
+%% `ets' to Larder (see {@link larder_move}).
 %%
 %% ```
 %% {project_plugins, [larder]}.         % in rebar.config
 %%
 %% rebar3 larder move                   # the project and its dependencies
-%% rebar3 larder move --plan            # only says what would move
-%% rebar3 larder move --undo            # the originals again
-%% rebar3 larder move --path DIRECTORY  # what is below it; or a .beam file
+%% rebar3 larder move --plan            # only shows what would move
+%% rebar3 larder move --undo            # restores the originals
+%% rebar3 larder move --path DIRECTORY  # the modules below it; or a .beam file
 %% '''
 %%
-%% `--force' moves although modules that stay share named tables with those that
-%% move. `--beside DIRECTORY' looks at the modules there for such tables, too. It
-%% and `--path' may be given again.
+%% `--force' moves even if modules that stay share named tables with those that
+%% move. `--beside DIRECTORY' also searches the modules there for such tables. It
+%% and `--path' may be repeated.
 %%
-%% Modules that are compiled again are those of `ets' again: move after the last
+%% A module that is compiled again uses `ets' again. So move after the last
 %% `rebar3 compile', before a release is assembled.
 -module(larder_rebar).
 

@@ -1,19 +1,19 @@
-%% @doc A parse transform: a module that says `ets' uses Larder.
+%% @doc A parse transform: replaces `ets' in a module by Larder.
 %%
 %% ```
 %% -compile({parse_transform, larder_transform}).
 %% '''
 %%
 %% or, for a whole project, `{erl_opts, [{parse_transform, larder_transform}]}'
-%% in rebar.config. The module's source stays as it is; remove the option and
-%% it uses ETS again.
+%% in rebar.config. The source of the module isn't changed. Without the option
+%% it uses `ets' again.
 %%
 %% <h3>What is rewritten</h3>
 %%
 %% <ul>
-%% <li>calls: `ets:F(...)', whatever macro or record they come from, also with
+%% <li>calls: `ets:F(...)', also in macros and records, and with
 %%     a variable as `F';</li>
-%% <li>`dets:to_ets/2' and `dets:from_ets/2': those of `larder_dets' take tables
+%% <li>`dets:to_ets/2' and `dets:from_ets/2': the replacements in `larder_dets' accept tables
 %%     of Larder and of `ets';</li>
 %% <li>funs: `fun ets:F/A';</li>
 %% <li>calls by module, function and arguments where the module is the atom
@@ -28,23 +28,23 @@
 %%     warnings. `ms_transform.hrl' may be included as well; it isn't needed.</li>
 %% </ul>
 %%
-%% <h3>What stays, with a warning</h3>
+%% <h3>What isn't rewritten, with a warning</h3>
 %%
-%% The compiler warns of what stays and may be meant for a table that is now
-%% Larder's. Each kind of warning has a name:
+%% The compiler warns of code that isn't rewritten, and may refer to a table that is now in
+%% Larder. Each kind of warning has a name:
 %%
 %% <ul>
 %% <li>`missing': a function that Larder lacks;</li>
-%% <li>`tuple': `{ets, F, A}', which somebody else may apply, or which is to
-%%     match a frame of a stack;</li>
+%% <li>`tuple': `{ets, F, A}', which another function may apply, or which may
+%%     match a stack frame;</li>
 %% <li>`module': the atom `ets' as an argument before a function's name, or in a
 %%     variable that the function uses as a module;</li>
-%% <li>`handed': a table goes to a function of a module that calls `ets' itself.
-%%     It is asked whether that module's beam does, where it can be found;</li>
+%% <li>`handed': a table is passed to a function of a module that calls `ets' itself,
+%%     according to its beam file, if that can be found;</li>
 %% <li>`traced': tracing, mocking or profiling of `ets', which no longer sees
 %%     these calls;</li>
-%% <li>`otp_table': a call for a table that OTP or Elixir made, such as `ac_tab'.
-%%     It is one of `ets' in any case.</li>
+%% <li>`otp_table': a call on a table that OTP or Elixir has created, such as `ac_tab'.
+%%     Such a table is always in `ets'.</li>
 %% </ul>
 %%
 %% An option silences kinds, and functions of the module at hand:
@@ -54,13 +54,13 @@
 %% -compile({larder_transform, nowarn}).
 %% '''
 %%
-%% What is only known at run time stays without a warning: a module name from
-%% elsewhere (`Mod:insert(...)').
+%% A module name that is only known at run time (`Mod:insert(...)') isn't rewritten, and causes no
+%% warning.
 %%
 %% <h3>Only fun2ms</h3>
 %%
-%% A module that works with both may ask for `larder:fun2ms' alone; every
-%% `ets' in it then stays:
+%% A module that uses both can have only `larder:fun2ms' rewritten; every
+%% `ets' in it stays:
 %%
 %% ```
 %% -compile({parse_transform, larder_transform}).
@@ -70,7 +70,7 @@
 %% <h3>Elixir</h3>
 %%
 %% `@compile {:parse_transform, :larder_transform}' in a module does the same
-%% for `:ets', and the compiler's options in the environment do it for a project
+%% for `:ets'. Compiler options in the environment do it for a project
 %% with its dependencies: docs/semantics.md has the command.
 -module(larder_transform).
 
