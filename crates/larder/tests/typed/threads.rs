@@ -70,7 +70,7 @@ fn counters_lose_nothing_whatever_follows_them() -> Result<(), Error> {
 }
 
 fn count_up_beside_others<O: Order>(
-    make: fn(Builder) -> Result<Typed<u64, u64, O>, Error>,
+    make: impl Fn(Builder) -> Result<Typed<u64, u64, O>, Error>,
 ) -> Result<(), Error> {
     const COUNTERS: u64 = 4;
     let larder = Larder::new();
