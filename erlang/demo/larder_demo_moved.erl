@@ -75,10 +75,10 @@ run(#{package := Package, work := Work, visitors := Visitors, visits := Visits})
       sessions => ?ROUNDS * Visitors, requests => ?ROUNDS * requests(Visitors, Visits), ets => Ets, larder => Larder}.
 
 copy(From, To) ->
-    [begin
-         ok = filelib:ensure_dir(filename:join(To, Name)),
-         ok = file:write_file(filename:join(To, Name), Content)
-     end || {Name, Content} <- content(From)].
+    lists:foreach(fun({Name, Content}) ->
+                      ok = filelib:ensure_dir(filename:join(To, Name)),
+                      ok = file:write_file(filename:join(To, Name), Content)
+                  end, content(From)).
 
 %% The files below a folder, by their names.
 content(Folder) ->
