@@ -5,6 +5,7 @@
 #   scripts/readability.sh             the table
 #   scripts/readability.sh circles     the files of each circle of imports; fails if there is one
 #   scripts/readability.sh rings       the same, with re-exported names traced to where they are
+#   scripts/readability.sh doubled     names that two types of one crate have
 #   scripts/readability.sh duplicates  pairs of files that have 12 lines of code or more in common
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -25,11 +26,21 @@ comments() {
     END { printf "%d of %d (%.1f %%)\n", over, lines, 100 * over / lines }' "${ALL[@]}"
 }
 
-# Comments within functions (indented, not documentation) by lines of code, in the crates' sources.
+# Comments within functions (indented, not documentation) by lines of code, in some sources.
 density() {
   awk '/^[ \t]+\/\/($|[^\/!])/ { inside++; next }
     /[^ \t]/ && !/^[ \t]*\/\// { code++ }
-    END { printf "%.1f %%\n", 100 * inside / code }' "${RUST[@]}"
+    END { printf "%.1f %%\n", 100 * inside / code }' "$@"
+}
+
+# Names that two types of one crate have, outside of tests: CRATE NAME.
+doubled() {
+  awk '
+    FNR == 1 { tests = 0; split(FILENAME, at, "/") }
+    /^#\[cfg\(test\)\]/ { tests = 1 }
+    !tests && match($0, /^(pub(\([a-z ]*\))? )?(struct|enum|trait|union|type) [A-Z][A-Za-z0-9]*/) {
+      name = substr($0, RSTART, RLENGTH); sub(/.* /, "", name); print at[2], name
+    }' "${RUST[@]}" | sort | uniq -d
 }
 
 # A file imports another if it names a path in it. Parent and child modules may name each other.
@@ -181,17 +192,24 @@ case ${1:-table} in
     found=$(circles)
     [ -z "$found" ] || { echo "$found"; exit 1; } ;;
   rings) circles 1 ;;
+  doubled) doubled ;;
   duplicates) duplicates ;;
   table)
     row() { printf '  %-52s %s\n' "$1" "$2"; }
     row 'comment lines over 100 columns' "$(comments)"
-    row 'comments inside functions, per line of code' "$(density)"
+    row 'comments inside functions, per line of code' "$(density "${RUST[@]}")"
+    for crate in larder-index larder; do
+      mapfile -t own < <(printf '%s\n' "${RUST[@]}" | grep "^crates/$crate/")
+      row "  $crate" "$(density "${own[@]}")"
+    done
     row 'inline(always)' "$(cat "${RUST[@]}" | grep -c 'inline(always)')"
     count() { awk '{ n++; files += NF - 1 } END { print n + 0 ", " files + 0 }'; }
     row 'circles of imports: how many, files in them' "$(circles | count)"
     row '  with re-exported names traced' "$(circles 1 | count)"
+    row 'names that two types of one crate have' "$(doubled | wc -l)"
+    row 'terms in the glossary (rows of its tables)' "$(grep -E '^\| [^-]' docs/glossary.md | grep -vc '^| term ')"
     row 'pairs of files with 12 lines in common' "$(duplicates | wc -l)"
     row 'words per sentence, median / p90 / most: design.md' "$(sentences docs/design.md)"
     row '  semantics.md' "$(sentences docs/semantics.md)" ;;
-  *) echo "readability.sh: '$1' is not circles, rings or duplicates" >&2; exit 1 ;;
+  *) echo "readability.sh: '$1' is not circles, rings, doubled or duplicates" >&2; exit 1 ;;
 esac

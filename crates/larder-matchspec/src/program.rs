@@ -11,13 +11,12 @@ use crate::{
     code::Code,
     constant::{Arguments, Constant, Constants},
     error::CompileError,
-    gen::{Op, Operand},
     machine::{Environment, Found, Input, Machine, Memory},
     outcome::{Context, Outcome, Pattern},
     raw,
     row::{Fields, Row},
     template::Template,
-    value::{Scratch, TRUE},
+    value::Scratch,
 };
 use larder_term::{object::ObjectView, Term, TermRef};
 use std::sync::Arc;
@@ -241,29 +240,6 @@ impl Program {
             Found::Term(term) => Outcome::Term(raw::whole(term)),
             Found::Arena(span) => Outcome::Term(raw::whole(&scratch.arena[span.range()])),
         })
-    }
-
-    /// Whether the result of every clause is the object itself.
-    pub fn returns_object(&self) -> bool {
-        self.code
-            .clauses
-            .iter()
-            .all(|clause| clause.result[..] == [Op::Push(Operand::Object)])
-    }
-
-    /// Whether the result of every clause is `true`, so that a row counts as soon as a clause
-    /// matches.
-    pub fn always_true_body(&self) -> bool {
-        self.code
-            .clauses
-            .iter()
-            // A single constant, which must be the atom `true`.
-            .all(|clause| match clause.result[..] {
-                [Op::Push(Operand::Const(constant))] => {
-                    constant.fixed(&self.code.pool) == Some(TRUE)
-                }
-                _ => false,
-            })
     }
 
     /// Roughly how many instructions a row may take. Callers that run in slices use it as the

@@ -259,14 +259,6 @@ fn patterns_compile_as_match_takes_them() {
 }
 
 #[test]
-fn hints_tell_what_all_clauses_give() {
-    assert!(program("[{{a},[],['$_']},{'$1',[],['$1']}]").returns_object());
-    assert!(!program("[{{a},[],['$_']},{'_',[],[1]}]").returns_object());
-    assert!(program("[{{a},[],[true]},{'_',[],[x,{'=:=',1,1}]}]").always_true_body());
-    assert!(!program("[{{'$1'},[],['$1']}]").always_true_body());
-}
-
-#[test]
 fn replace_accepts_what_ets_accepts() {
     for (head, body, keeps) in [
         ("{'$1','$2'}", "'$_'", true),

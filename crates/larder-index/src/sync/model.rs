@@ -284,13 +284,6 @@ pub mod atomic {
                     // failed.
                     if planted(Fault::Exchange) { Ok(now) } else { done }
                 }
-                /// As `compare_exchange`. It never fails spuriously.
-                ///
-                /// # Errors
-                /// As `compare_exchange`.
-                pub fn compare_exchange_weak(&self, now: $value, new: $value, ok: O, not: O) -> Result<$value, $value> {
-                    self.compare_exchange(now, new, ok, not)
-                }
                 /// A reference to the value.
                 pub fn get_mut(&mut self) -> &mut $value {
                     self.0.get_mut()

@@ -14,6 +14,7 @@ use crate::options::TableKind;
 use crate::table::Table;
 use larder_index::sync::{give_way, planted, Fault, MutexGuard};
 use larder_index::{Guard, Key, Previous, Values, TOGETHER};
+use larder_term::Atom;
 use std::ops::Range;
 
 /// Lists of up to this length are inserted in one step, whatever the budget.
@@ -133,31 +134,12 @@ impl ListBatch {
                 return Ok(false);
             }
             Phase::Claiming => {
-                if let Err(why) = self.claim(table, op, self.object(table, progress.next), progress)
-                {
-                    match why {
-                        Refused::Taken(index) => match table.free_holder(op) {
-                            // The row that had the value was expired, and has been removed. Claim
-                            // again.
-                            Some(Previous::Present) => {}
-                            _ => progress.enter(Phase::GivingBack(index)),
-                        },
-                        // A write that began before the batch has a claim. It will be over soon.
-                        Refused::Unsettled => give_way(),
-                    }
+                if !self.claim_next(table, op, progress) {
                     return Ok(false);
                 }
             }
             Phase::GivingBack(index) => {
-                let claimed = progress.claimed.as_mut();
-                if claimed.is_none_or(|claimed| !claimed.give_one_back(op.guard)) {
-                    progress.claimed = None;
-                    // For an `insert_new`, this is the same as a key that is in the table.
-                    progress.phase = match self.is_new {
-                        true => Phase::Over(false),
-                        false => Phase::Taken(index),
-                    };
-                }
+                self.give_one_back(op, progress, index);
                 return Ok(false);
             }
             Phase::Checking => {
@@ -169,17 +151,8 @@ impl ListBatch {
                     return Ok(false);
                 }
             }
-            Phase::Measuring(mut need) => {
-                // An object that replaces another one needs less room, or none. The room can't
-                // shrink meanwhile: in a table with a limit no other write inserts beside a batch.
-                let (key, new) = self.object(table, progress.next);
-                let mut old = Vec::new();
-                let replaces = match &op.store.index {
-                    Index::Unique(index) => index.get(op.guard, key, &mut old),
-                    Index::Multi(_) => false,
-                };
-                need += op.store.need(key, replaces.then_some(&old), new);
-                progress.phase = Phase::Measuring(need);
+            Phase::Measuring(so_far) => {
+                progress.phase = Phase::Measuring(self.measured(table, op, progress.next, so_far));
             }
             // The object is in the table already (invariant 1). Each is inserted once.
             Phase::Applying if progress.is_settled(progress.next) => {}
@@ -190,6 +163,51 @@ impl ListBatch {
         }
         progress.next += 1;
         Ok(false)
+    }
+
+    /// `Claiming`: claims the values of the next object. Returns `false` if they aren't claimed:
+    /// the phase has changed, or the object has to be claimed again.
+    fn claim_next(&self, table: &Table, op: &Operation<'_>, progress: &mut Progress) -> bool {
+        let object = self.object(table, progress.next);
+        match self.claim(table, op, object, progress) {
+            Ok(()) => return true,
+            Err(Refused::Taken(index)) => match table.free_holder(op) {
+                // The row that had the value was expired, and has been removed. Claim again.
+                Some(Previous::Present) => {}
+                _ => progress.enter(Phase::GivingBack(index)),
+            },
+            // A write that began before the batch has a claim. It will be over soon.
+            Err(Refused::Unsettled) => give_way(),
+        }
+        false
+    }
+
+    /// `GivingBack`: gives one claim back. After the last one the batch is over.
+    fn give_one_back(&self, op: &Operation<'_>, progress: &mut Progress, index: Atom) {
+        let claimed = progress.claimed.as_mut();
+        if claimed.is_none_or(|claimed| !claimed.give_one_back(op.guard)) {
+            progress.claimed = None;
+            // For an `insert_new`, this is the same as a key that is in the table.
+            progress.phase = match self.is_new {
+                true => Phase::Over(false),
+                false => Phase::Taken(index),
+            };
+        }
+    }
+
+    /// `Measuring`: what the objects up to `next` need, given what those before it need.
+    fn measured(&self, table: &Table, op: &Operation<'_>, next: usize, so_far: Need) -> Need {
+        // An object that replaces another one needs less room, or none. The room can't shrink
+        // meanwhile: in a table with a limit no other write inserts beside a batch.
+        let (key, new) = self.object(table, next);
+        let mut old = Vec::new();
+        let replaces = match &op.store.index {
+            Index::Unique(index) => index.get(op.guard, key, &mut old),
+            Index::Multi(_) => false,
+        };
+        let mut need = so_far;
+        need += op.store.need(key, replaces.then_some(&old), new);
+        need
     }
 
     /// Claims the values of an object, the next one of the list.

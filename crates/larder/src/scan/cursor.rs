@@ -217,16 +217,16 @@ impl Cursor {
     /// Step 1: fills `batch` with the next entries, and moves the cursor behind them. Returns how
     /// many of the first entries are on the path; 0 at its end.
     ///
-    /// `few` is how many entries the caller can use (0: any number). `any_order` says that it uses
-    /// all of them, and needs no order.
+    /// `wanted` is how many entries the caller can use (0: any number). `any_order` says that it
+    /// uses all of them, and needs no order.
     pub(crate) fn fill(
         &mut self,
         table: &Table,
         op: &Operation<'_>,
-        (few, any_order): (usize, bool),
+        (wanted, any_order): (usize, bool),
         batch: &mut Batch,
     ) -> usize {
-        batch.want = if few == 0 { 0 } else { few.max(FEW) };
+        batch.want = if wanted == 0 { 0 } else { wanted.max(FEW) };
         loop {
             batch.clear();
             // Once the place is behind the batch in which the scan stopped, there is nothing left
@@ -246,29 +246,16 @@ impl Cursor {
             }
             match &mut self.path {
                 Path::Nothing => self.place = Place::End,
-                // Read under the current key. When the place is `Begin` again, the key is done.
-                Path::Keys(keys) => match keys.get(self.key) {
-                    None => self.place = Place::End,
-                    Some(key) => {
-                        let found = under_key(table, op, key, &self.place, batch);
-                        usable = Some(found.0);
-                        self.place = found.1;
-                        if self.place == Place::Begin {
-                            self.key += 1;
-                        }
-                    }
-                },
-                Path::Gathered(keys) => match keys.get(self.key) {
-                    None => self.place = Place::End,
-                    Some((_, key)) => {
-                        let found = under_key(table, op, key, &self.place, batch);
-                        usable = Some(found.0);
-                        self.place = found.1;
-                        if self.place == Place::Begin {
-                            self.key += 1;
-                        }
-                    }
-                },
+                Path::Keys(keys) => {
+                    let key = keys.get(self.key).map(|key| &key[..]);
+                    usable =
+                        fill_under_key(table, op, key, (&mut self.place, &mut self.key), batch);
+                }
+                Path::Gathered(keys) => {
+                    let key = keys.get(self.key).map(|(_, key)| &key[..]);
+                    usable =
+                        fill_under_key(table, op, key, (&mut self.place, &mut self.key), batch);
+                }
                 Path::Gathering(_) => return 0,
                 Path::Range(low, high) => {
                     // Scan from the near end of the range, or from where the last batch ended,
@@ -534,6 +521,28 @@ fn distinct(keys: &mut Vec<Vec<u8>>, ordered: bool, direction: Direction) {
     if ordered && direction == Direction::Backward {
         keys.reverse();
     }
+}
+
+/// Reads objects under the current key, if there is one, and moves the place and the number of the
+/// key behind them. Returns how many of the first entries are under the key.
+fn fill_under_key(
+    table: &Table,
+    op: &Operation<'_>,
+    key: Option<&[u8]>,
+    (place, number): (&mut Place, &mut usize),
+    batch: &mut Batch,
+) -> Option<usize> {
+    let Some(key) = key else {
+        *place = Place::End;
+        return None;
+    };
+    let (usable, behind) = under_key(table, op, key, place, batch);
+    *place = behind;
+    // When the place is `Begin` again, the key is done.
+    if *place == Place::Begin {
+        *number += 1;
+    }
+    Some(usable)
 }
 
 /// Reads objects under one key into the batch. Returns how many of the first entries are under the

@@ -56,7 +56,7 @@ impl Scan {
 
     /// Runs one slice: calls `row` with the program and each object, which isn't opened yet.
     /// Returns `More` if `row` pauses or the budget is used up, and `Done` at the end of the scan.
-    /// `few` and `any_order` are those of [`Cursor::fill`].
+    /// `wanted` and `any_order` are those of [`Cursor::fill`].
     ///
     /// # Errors
     /// `NoTable`; `Busy`, before a row is read.
@@ -64,7 +64,7 @@ impl Scan {
     pub(crate) fn rows(
         &mut self,
         budget: &mut Budget,
-        (few, any_order): (usize, bool),
+        (wanted, any_order): (usize, bool),
         mut row: impl FnMut(Option<&Program>, Stored<'_>, &mut Scratch) -> Go,
     ) -> Result<Step, Error> {
         let Scan {
@@ -92,7 +92,7 @@ impl Scan {
                 return Ok(Step::More);
             }
             // (2) Copy the next entries. The first `usable` of them are on the path.
-            let usable = cursor.fill(table, &op, (few, any_order), batch);
+            let usable = cursor.fill(table, &op, (wanted, any_order), batch);
             if usable == 0 {
                 return Ok(Step::Done);
             }
