@@ -23,8 +23,10 @@ pub fn int(n: i64) -> ([u8; 9], usize) {
     };
     // The tag and most of the number are one word, so that a load of it soon afterwards needn't
     // wait for two stores.
-    let [a, b, c, d, e, f, g, h] = (n << 8 | i64::from(tag)).to_le_bytes();
-    ([a, b, c, d, e, f, g, h, (n >> 56) as u8], used)
+    let mut bytes = [0; 9];
+    bytes[..8].copy_from_slice(&(n << 8 | i64::from(tag)).to_le_bytes());
+    bytes[8] = (n >> 56) as u8;
+    (bytes, used)
 }
 
 /// The bytes of an unsigned integer of 64 bits whose highest bit is set.
