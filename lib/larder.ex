@@ -40,7 +40,7 @@ defmodule Larder do
       true
   """
 
-  @typedoc "A table's name or id, as `new/2` gives it."
+  @typedoc "The name or id of a table, as returned by `new/2`."
   @type table :: atom() | reference()
 
   @typedoc "An option of `new/2`, which says what each means."
@@ -77,7 +77,7 @@ defmodule Larder do
   @typedoc "Milliseconds to live."
   @type time :: non_neg_integer() | :infinity
 
-  @typedoc "What a table is built on; see `structures/0`."
+  @typedoc "The data structure of a table; see `structures/0`."
   @type structure :: atom() | {atom(), [{atom(), integer() | atom()}]}
 
   @typedoc "A counter: a position, or a key of a map there, with what it begins with."
@@ -107,13 +107,13 @@ defmodule Larder do
   @typedoc "A match pattern: a tuple with `:_` and `:\"$1\"`, `:\"$2\"` ... as variables, or `:_`."
   @type match_pattern :: atom() | tuple()
 
-  @typedoc "Where a chunked select, match or match_object goes on."
+  @typedoc "The continuation of a select, match or match_object with a limit."
   @type continuation :: term()
 
   @typedoc "A secondary index: its name, a position or an expression, and options."
   @type index :: {atom(), pos_integer() | term(), [:unique | :ordered | :each]}
 
-  @typedoc "Where a chunked index_select goes on."
+  @typedoc "The continuation of an index_select with a limit."
   @type index_continuation :: term()
 
   @typedoc "How a match specification is answered; see `explain/2`."
@@ -126,7 +126,6 @@ defmodule Larder do
   # ---- tables ----
 
   @doc """
-  ""
   Makes a table, owned by the calling process. A name that another named table has is an
   `ArgumentError`, and so is an option that is none.
 
@@ -145,7 +144,6 @@ defmodule Larder do
     * `{:evict, policy}`: what goes when there is more: `:tinylfu`, `:lru`, or with `:none` nothing,
       and writes fail
     * `{:structure, name}` or `{:structure, {name, options}}`, see `structures/0`
-  ""
 
       iex> tab = Larder.new(:pantry, [:ordered_set, :public, {:keypos, 2}])
       iex> {Larder.info(tab, :type), Larder.info(tab, :protection), Larder.info(tab, :keypos)}
@@ -167,12 +165,10 @@ defmodule Larder do
   defdelegate all(), to: :larder
 
   @doc """
-  ""
   The structures that a table can be built on.
 
   Of each: its name, the types of table that it carries, its options (the values they take, the
   defaults, what they do), and when to use it.
-  ""
 
       iex> names = for structure <- Larder.structures(), do: structure.name
       iex> :default in names
@@ -230,7 +226,7 @@ defmodule Larder do
   defdelegate whereis(name), to: :larder
 
   @doc """
-  What is known of a table, as a keyword list, or `:undefined` if there is no such table.
+  Information about a table, as a keyword list, or `:undefined` if there is no such table.
 
       iex> tab = Larder.new(:pantry, [:bag])
       iex> Larder.info(tab)[:type]
@@ -240,10 +236,10 @@ defmodule Larder do
   defdelegate info(tab), to: :larder
 
   @doc """
-  One item of what is known of a table: `:size`, `:memory` (in words), `:type`, `:owner`,
+  One item of information about a table: `:size`, `:memory` (in words), `:type`, `:owner`,
   `:snapshots` and so on.
 
-  Everybody may ask. `:undefined` if there is no such table.
+  Any process may call it. Returns `:undefined` if there is no such table.
 
       iex> tab = Larder.new(:pantry, [:ordered_set])
       iex> Larder.insert(tab, [{:flour, 3}, {:salt, 1}])
@@ -254,11 +250,9 @@ defmodule Larder do
   defdelegate info(tab, item), to: :larder
 
   @doc """
-  ""
   Changes an option: `{:heir, pid, data}` or `{:heir, :none}`, `{:ttl, ms}` or `{:idle, ms}` of a
   table that was made with a bound, and `{:max_size, n}`, `{:max_memory, bytes}` or `{:evict,
   policy}` of one that was made with one of these. Only the owner may.
-  ""
 
       iex> tab = Larder.new(:pantry, [{:max_size, 2}, {:evict, :lru}])
       iex> Larder.setopts(tab, {:max_size, 1})
@@ -303,7 +297,7 @@ defmodule Larder do
   # ---- where the memory is ----
 
   @doc """
-  Where Larder's memory is, in bytes: `:total` is the sum of the other items.
+  Returns how much memory Larder uses, in bytes: `:total` is the sum of the other items.
 
   `:tables` is what the objects take, `:indexes` what secondary indexes take, `:snapshots` what is
   kept for snapshots, transactions and subscriptions, `:waiting` what was dropped and is not freed
@@ -341,14 +335,14 @@ defmodule Larder do
   @spec top(non_neg_integer(), :memory | :size | :contention) :: [map()]
   defdelegate top(n, by), to: :larder
 
-  # ---- as of one moment ----
+  # ---- snapshots and feeds ----
 
   @doc """
-  A snapshot of a table, or snapshots of a list of tables, all of one moment.
+  Takes a snapshot of a table, or snapshots of a list of tables, all of one instant.
 
-  Every function that reads takes a snapshot in place of a table; those that write are an
-  `ArgumentError`. It belongs to the calling process, until `release/1` or that process's end.
-  Nothing is copied.
+  Every function that reads takes a snapshot in place of a table; those that write raise
+  `ArgumentError`. It belongs to the calling process, and ends with `release/1` or with that
+  process. Nothing is copied.
 
       iex> tab = Larder.new(:pantry, [:public])
       iex> Larder.insert(tab, {:flour, 3})
@@ -379,10 +373,8 @@ defmodule Larder do
   defdelegate release(snapshot), to: :larder
 
   @doc """
-  ""
-  What differs between two snapshots of a table, in no order: `{:insert, new}`,
+  The differences between two snapshots of a table, in no order: `{:insert, new}`,
   `{:replace, old, new}` and `{:delete, old}`. Keys that did not change are not read.
-  ""
 
       iex> tab = Larder.new(:pantry, [])
       iex> Larder.insert(tab, [{:salt, 1}, {:flour, 3}])
@@ -434,10 +426,8 @@ defmodule Larder do
   defdelegate unsubscribe(feed), to: :larder
 
   @doc """
-  ""
-  A snapshot of a table, and a subscription to what changes after it: no change is in both, and none
-  in neither. As `snapshot/1` and `subscribe/3`.
-  ""
+  Takes a snapshot of a table, and subscribes to the changes after it. Each change is in exactly one
+  of the two. Otherwise like `snapshot/1` and `subscribe/3`.
 
       iex> tab = Larder.new(:pantry, [])
       iex> Larder.insert(tab, {:salt, 1})
@@ -467,13 +457,11 @@ defmodule Larder do
   # ---- files and dets ----
 
   @doc """
-  ""
   Writes a table to a file.
 
   Options: `{:extended_info, [:md5sum, :object_count]}`, `{:sync, bool}`,
   `{:format, :larder | :ets}`.
   `:ets.file2tab/1` reads a file of the format `:ets`.
-  ""
 
       iex> tab = Larder.new(:pantry, [])
       iex> Larder.insert(tab, {:salt, 1})
@@ -504,7 +492,7 @@ defmodule Larder do
   def file2tab(path, options \\ []), do: :larder.file2tab(charlist(path), options)
 
   @doc """
-  What a file says of the table in it.
+  Returns the description of the table in a file.
 
       iex> tab = Larder.new(:pantry, [])
       iex> Larder.insert(tab, {:salt, 1})
@@ -554,11 +542,9 @@ defmodule Larder do
   defdelegate to_dets(tab, dets), to: :larder
 
   @doc """
-  ""
-  Empties a table and fills it with what a function gives.
+  Replaces the objects of a table by those that a function returns.
 
-  The function is called with `:read` until it gives `:end_of_input`.
-  ""
+  The function is called with `:read` until it returns `:end_of_input`.
 
       iex> tab = Larder.new(:pantry, [])
       iex> Larder.init_table(tab, fn :read -> {[{:salt, 1}], fn :read -> :end_of_input end} end)

@@ -286,7 +286,6 @@ defmodule Larder.Objects do
       defdelegate update_map(tab, key, position, map_key, value), to: :larder
 
       @doc """
-      ""
       As `update_map/5`, for several keys, of one map or of several, atomically: `{position,
       map_key, value}` puts a value, `{position, map_key}` removes the key. ""
 

@@ -58,10 +58,8 @@ defmodule Larder.Queries do
       defdelegate index_lookup(tab, name, value), to: :larder
 
       @doc """
-      ""
-      What a match specification makes of the objects of a secondary index, in the order of their
-      values.
-      ""
+      Returns the results of a match specification for the objects of a secondary index, in the
+      order of their values.
 
           iex> tab = Larder.new(:users, [{:index, [{:age, 2, []}]}])
           iex> Larder.insert(tab, [{:ann, 34}, {:bob, 12}, {:eve, 34}])
@@ -72,7 +70,7 @@ defmodule Larder.Queries do
       defdelegate index_select(tab, name, spec), to: :larder
 
       @doc """
-      As `index_select/3`, about `limit` at a time.
+      Like `index_select/3`, about `limit` at a time.
 
           iex> tab = Larder.new(:users, [{:index, [{:age, 2, []}]}])
           iex> Larder.insert(tab, [{:ann, 34}, {:bob, 12}, {:eve, 34}])
@@ -99,10 +97,8 @@ defmodule Larder.Queries do
       defdelegate index_select(continuation), to: :larder
 
       @doc """
-      ""
       How a match specification would be answered now: `plan` is `:key`, `:range`, `{:index, name}`,
       `:scan` or `:nothing`, `rows` how many objects are looked at, at most, or `:unknown`.
-      ""
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, for(n <- 1..100, do: {n, :a}))
@@ -141,7 +137,7 @@ defmodule Larder.Queries do
       defdelegate match(tab, pattern), to: :larder
 
       @doc """
-      As `match/2`, about `limit` at a time.
+      Like `match/2`, about `limit` at a time.
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
@@ -178,7 +174,7 @@ defmodule Larder.Queries do
       defdelegate match_object(tab, pattern), to: :larder
 
       @doc """
-      As `match_object/2`, about `limit` at a time.
+      Like `match_object/2`, about `limit` at a time.
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
@@ -217,7 +213,7 @@ defmodule Larder.Queries do
       defdelegate select(continuation), to: :larder
 
       @doc """
-      What a match specification gives for each object it matches.
+      Returns the results of a match specification for the objects that it matches.
 
       A bound key, and guards on the key of an ordered_set, limit what is looked at. A specification
       that is none is an `ArgumentError`.
@@ -231,7 +227,7 @@ defmodule Larder.Queries do
       defdelegate select(tab, spec), to: :larder
 
       @doc """
-      As `select/2`, `limit` at a time.
+      Like `select/2`, `limit` at a time.
 
       The continuation is for `select/1`. Nothing is kept for one that isn't used.
 
@@ -262,7 +258,7 @@ defmodule Larder.Queries do
       defdelegate select_reverse(continuation), to: :larder
 
       @doc """
-      As `select/2`, from the last key of an ordered_set backwards.
+      Like `select/2`, from the last key of an ordered_set backwards.
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
@@ -273,7 +269,7 @@ defmodule Larder.Queries do
       defdelegate select_reverse(tab, spec), to: :larder
 
       @doc """
-      As `select_reverse/2`, `limit` at a time.
+      Like `select_reverse/2`, `limit` at a time.
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
@@ -312,7 +308,7 @@ defmodule Larder.Queries do
         do: Larder.Stream.new(tab, spec, options)
 
       @doc """
-      How many objects a match specification gives `true` for.
+      Returns the number of objects for which a match specification returns `true`.
 
           iex> tab = Larder.new(:scores, [])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
@@ -323,7 +319,7 @@ defmodule Larder.Queries do
       defdelegate select_count(tab, spec), to: :larder
 
       @doc """
-      Deletes the objects that a match specification gives `true` for, and says how many.
+      Deletes the objects for which a match specification returns `true`, and returns their number.
 
       Each object goes at one moment, not all of them together.
 
@@ -338,7 +334,7 @@ defmodule Larder.Queries do
       defdelegate select_delete(tab, spec), to: :larder
 
       @doc """
-      Deletes the objects that a match specification matches, and gives what it makes of them.
+      Deletes the objects that a match specification matches, and returns its results.
 
       Each object (in a bag, those of a key) is deleted and given by itself, at one moment: of
       several takers one gets it.
@@ -354,11 +350,10 @@ defmodule Larder.Queries do
       defdelegate select_take(tab, spec), to: :larder
 
       @doc """
-      ""
-      Replaces objects by what a match specification gives, each atomically, and says how many.
+      Replaces objects by the results of a match specification, each atomically. Returns their
+      number.
 
       The key must stay: a specification that could change it is an `ArgumentError`.
-      ""
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}, {20, :eve}])
@@ -437,7 +432,7 @@ defmodule Larder.Queries do
       defdelegate repair_continuation(continuation, spec), to: :larder
 
       @doc """
-      What a match specification gives for one tuple, with errors in words.
+      Tests a match specification on one tuple. Errors are described in text.
 
           iex> Larder.test_ms({:salt, 1}, [{{:"$1", :"$2"}, [], [:"$2"]}])
           {:ok, 1}

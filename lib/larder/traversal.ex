@@ -170,11 +170,9 @@ defmodule Larder.Traversal do
       defdelegate rank(tab, key), to: :larder
 
       @doc """
-      ""
       The n-th object of an ordered_set, or `:none`.
 
       From 1 on it is counted from the first, from -1 on from the last.
-      ""
 
           iex> tab = Larder.new(:scores, [:ordered_set])
           iex> Larder.insert(tab, [{30, :ann}, {10, :bob}])
