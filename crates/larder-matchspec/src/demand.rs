@@ -136,7 +136,7 @@ impl Demands {
         // All clauses write their prefixes into one buffer.
         let mut written = Vec::new();
         let each = clauses.iter().map(|clause| {
-            let mut analysis = Analysis {
+            let mut analysis = DemandAnalysis {
                 ir,
                 source,
                 clause,
@@ -163,7 +163,7 @@ pub(crate) fn key_place(source: &Source<'_>, clause: &Clause, keypos: usize) -> 
 }
 
 /// The analysis of one clause.
-struct Analysis<'p> {
+struct DemandAnalysis<'p> {
     ir: &'p Ir,
     source: &'p Source<'p>,
     clause: &'p Clause,
@@ -172,7 +172,7 @@ struct Analysis<'p> {
 }
 
 /// A part of a key whose order key is being written.
-enum Part {
+enum DemandPart {
     /// What precedes each element of a list.
     Cons,
     /// The end of a proper list.
@@ -181,7 +181,7 @@ enum Part {
     Pattern(usize),
 }
 
-impl Analysis<'_> {
+impl DemandAnalysis<'_> {
     /// The demand of the clause, or `None` if no object can match it. If `exact` is true, a pattern
     /// without variables matches only itself, even if it contains a map.
     fn demand(&mut self, keypos: Option<usize>, exact: bool) -> Option<Demand> {
@@ -323,19 +323,19 @@ impl Analysis<'_> {
         equalities: &Equalities,
         out: &mut SmallVec<[Piece; 4]>,
     ) -> Stop {
-        let mut parts: SmallVec<[Part; 8]> = smallvec![Part::Pattern(pattern)];
+        let mut parts: SmallVec<[DemandPart; 8]> = smallvec![DemandPart::Pattern(pattern)];
         // The parts that are still to be written, the next one on top.
         while let Some(part) = parts.pop() {
             let at = match part {
-                Part::Cons => {
+                DemandPart::Cons => {
                     self.write(out, push_cons);
                     continue;
                 }
-                Part::Nil => {
+                DemandPart::Nil => {
                     self.write(out, |out| order_key::encode(raw::whole(NIL), out));
                     continue;
                 }
-                Part::Pattern(at) => at,
+                DemandPart::Pattern(at) => at,
             };
             // A part without variables is written when the arguments are known.
             if self.source.is_ground(at) {
@@ -348,16 +348,18 @@ impl Analysis<'_> {
             match self.source.head(at) {
                 Head::Tuple(n) => {
                     self.write(out, |out| order_key::tuple_prefix(n, &[], out));
-                    parts.extend(places.map(Part::Pattern));
+                    parts.extend(places.map(DemandPart::Pattern));
                 }
                 Head::List(_) => {
-                    parts.extend(places.flat_map(|at| [Part::Cons, Part::Pattern(at)]));
-                    parts.push(Part::Nil);
+                    parts.extend(places.flat_map(|at| [DemandPart::Cons, DemandPart::Pattern(at)]));
+                    parts.push(DemandPart::Nil);
                 }
                 Head::Improper(n) => {
                     let elements = places.clone().take(n);
-                    parts.extend(elements.flat_map(|at| [Part::Cons, Part::Pattern(at)]));
-                    parts.extend(places.skip(n).map(Part::Pattern));
+                    parts.extend(
+                        elements.flat_map(|at| [DemandPart::Cons, DemandPart::Pattern(at)]),
+                    );
+                    parts.extend(places.skip(n).map(DemandPart::Pattern));
                 }
                 // A map in a pattern leaves the size of the map open, with which its order key
                 // begins.

@@ -134,7 +134,7 @@ impl Gen<'_> {
 }
 
 /// A task of the generator, which uses a stack of tasks instead of recursion.
-enum Task {
+enum GenTask {
     /// Emit instructions that push the value of a node.
     Value(NodeId),
     /// Emit an instruction.
@@ -147,31 +147,31 @@ enum Task {
     Build(NodeId, u32),
 }
 
-type Tasks = SmallVec<[Task; 8]>;
+type GenTasks = SmallVec<[GenTask; 8]>;
 
 /// Pushes tasks for the values of some nodes, which will be computed in this order.
-fn value_all(tasks: &mut Tasks, parts: &[NodeId]) {
-    tasks.extend(parts.iter().rev().map(|&part| Task::Value(part)));
+fn value_all(tasks: &mut GenTasks, parts: &[NodeId]) {
+    tasks.extend(parts.iter().rev().map(|&part| GenTask::Value(part)));
 }
 
 impl Gen<'_> {
     /// Emits instructions that push the value of an expression.
     pub(crate) fn value(&mut self, root: NodeId) {
         // The task on top is done first. So tasks are pushed in reverse order.
-        let mut tasks: Tasks = smallvec![Task::Value(root)];
+        let mut tasks: GenTasks = smallvec![GenTask::Value(root)];
         let mut jumps: Vec<Vec<usize>> = Vec::new();
         while let Some(task) = tasks.pop() {
             match task {
-                Task::Value(id) => self.node(id, &mut tasks, &mut jumps),
-                Task::Op(op) => self.ops.push(op),
+                GenTask::Value(id) => self.node(id, &mut tasks, &mut jumps),
+                GenTask::Op(op) => self.ops.push(op),
                 // The target isn't known yet: the jump is filled in by `Land`.
-                Task::Jump { and, to } => {
+                GenTask::Jump { and, to } => {
                     jumps[to].push(self.ops.len());
                     self.ops
                         .push(if and { Op::AndAlso(0) } else { Op::OrElse(0) });
                 }
-                Task::Land(to) => self.land(&jumps[to]),
-                Task::Build(id, waiting) => self.build(id, waiting),
+                GenTask::Land(to) => self.land(&jumps[to]),
+                GenTask::Build(id, waiting) => self.build(id, waiting),
             }
         }
     }
@@ -188,7 +188,7 @@ impl Gen<'_> {
 
     /// Emits the instruction of a node whose operands need no instructions. Otherwise pushes tasks:
     /// first for the operands, then for the node itself.
-    fn node(&mut self, id: NodeId, tasks: &mut Tasks, jumps: &mut Vec<Vec<usize>>) {
+    fn node(&mut self, id: NodeId, tasks: &mut GenTasks, jumps: &mut Vec<Vec<usize>>) {
         // An operand that lies in the row or the pool is read there, without an instruction for it.
         if let Some(operand) = self.direct(id) {
             return self.ops.push(Op::Push(operand));
@@ -204,24 +204,24 @@ impl Gen<'_> {
             }
             Node::And(parts) => {
                 // The operands come first, and the instruction takes them off the stack.
-                tasks.push(Task::Op(Op::And(self.reader.ir.of(parts).len() as u32)));
+                tasks.push(GenTask::Op(Op::And(self.reader.ir.of(parts).len() as u32)));
                 value_all(tasks, self.reader.ir.of(parts));
             }
             Node::Or(parts) => {
-                tasks.push(Task::Op(Op::Or(self.reader.ir.of(parts).len() as u32)));
+                tasks.push(GenTask::Op(Op::Or(self.reader.ir.of(parts).len() as u32)));
                 value_all(tasks, self.reader.ir.of(parts));
             }
             Node::AndAlso(parts) => self.circuit(true, parts, tasks, jumps),
             Node::OrElse(parts) => self.circuit(false, parts, tasks, jumps),
             Node::Map(parts) if !self.is_written(id) => {
                 let parts = self.reader.ir.of(parts);
-                tasks.push(Task::Op(Op::MakeMap(parts.len() as u32 / 2)));
+                tasks.push(GenTask::Op(Op::MakeMap(parts.len() as u32 / 2)));
                 value_all(tasks, parts);
             }
             // Compute the parts that must be computed, then write the term.
             Node::Tuple(_) | Node::List(_) | Node::Map(_) => {
                 let waiting = self.waiting(id);
-                tasks.push(Task::Build(id, waiting.len() as u32));
+                tasks.push(GenTask::Build(id, waiting.len() as u32));
                 value_all(tasks, &waiting);
             }
         }
@@ -230,28 +230,28 @@ impl Gen<'_> {
     /// Emits the instruction of a call whose operands need no instructions. Otherwise pushes tasks:
     /// for the operands, and for the call. Calls of one or two operands have instructions that read
     /// these in place. Only the others take all operands from the stack.
-    fn call(&mut self, func: Func, parts: &[NodeId], tasks: &mut Tasks) {
+    fn call(&mut self, func: Func, parts: &[NodeId], tasks: &mut GenTasks) {
         match *parts {
             [a] => match self.direct(a) {
                 Some(a) => return self.ops.push(Op::CallOne(func, a)),
-                None => tasks.push(Task::Op(Op::Call(func, 1))),
+                None => tasks.push(GenTask::Op(Op::Call(func, 1))),
             },
             // At most one operand is computed, so it is on top of the stack, and the other one is
             // read in place.
             [a, b] => match (self.direct(a), self.direct(b)) {
                 (Some(a), Some(b)) => return self.ops.push(Op::CallTwo(func, a, b)),
                 (None, Some(b)) => {
-                    tasks.push(Task::Op(Op::CallTop(func, b)));
-                    return tasks.push(Task::Value(a));
+                    tasks.push(GenTask::Op(Op::CallTop(func, b)));
+                    return tasks.push(GenTask::Value(a));
                 }
                 // A comparison may be turned around, so its left operand may be read in place, too.
                 (Some(a), None) if matches!(func, Func::Cmp(_)) => {
-                    tasks.push(Task::Op(Op::CallTop(func.turned(), a)));
-                    return tasks.push(Task::Value(b));
+                    tasks.push(GenTask::Op(Op::CallTop(func.turned(), a)));
+                    return tasks.push(GenTask::Value(b));
                 }
-                _ => tasks.push(Task::Op(Op::Call(func, 2))),
+                _ => tasks.push(GenTask::Op(Op::Call(func, 2))),
             },
-            _ => tasks.push(Task::Op(Op::Call(func, parts.len() as u8))),
+            _ => tasks.push(GenTask::Op(Op::Call(func, parts.len() as u8))),
         }
         value_all(tasks, parts);
     }
@@ -262,19 +262,19 @@ impl Gen<'_> {
         &mut self,
         and: bool,
         parts: crate::ir::Parts,
-        tasks: &mut Tasks,
+        tasks: &mut GenTasks,
         jumps: &mut Vec<Vec<usize>>,
     ) {
         // All jumps of one operator lead to the same place.
         let to = jumps.len();
         jumps.push(Vec::new());
-        tasks.push(Task::Land(to));
+        tasks.push(GenTask::Land(to));
         // The last operand is pushed first, so the first one is evaluated first.
         for (i, &part) in self.reader.ir.of(parts).iter().rev().enumerate() {
             if i > 0 {
-                tasks.push(Task::Jump { and, to });
+                tasks.push(GenTask::Jump { and, to });
             }
-            tasks.push(Task::Value(part));
+            tasks.push(GenTask::Value(part));
         }
     }
 

@@ -112,7 +112,7 @@ pub(crate) struct Match {
 }
 
 /// A task of the compiler, which uses a stack of tasks instead of recursion.
-enum Task {
+enum HeadTask {
     /// Emit the steps of the pattern at this place.
     Visit(usize),
     /// Emit the step for the rest of a list.
@@ -123,12 +123,12 @@ enum Task {
     CloseMap,
 }
 
-type Tasks = SmallVec<[Task; 8]>;
+type HeadTasks = SmallVec<[HeadTask; 8]>;
 
 /// Pushes tasks for some patterns, which will be visited in this order.
-fn visit_all(tasks: &mut Tasks, parts: impl Iterator<Item = usize>) {
+fn visit_all(tasks: &mut HeadTasks, parts: impl Iterator<Item = usize>) {
     let first = tasks.len();
-    parts.for_each(|part| tasks.push(Task::Visit(part)));
+    parts.for_each(|part| tasks.push(HeadTask::Visit(part)));
     tasks[first..].reverse();
 }
 
@@ -154,7 +154,7 @@ pub(crate) fn compile(source: &Source<'_>, at: usize, head: &mut Match) -> Resul
         bound: SmallVec::new(),
         variables: &head.variables,
         steps: &mut head.steps,
-        tasks: Tasks::new(),
+        tasks: HeadTasks::new(),
     };
     walk.bound.resize(head.variables.len(), false);
     let Head::Tuple(arity) = source.head(at) else {
@@ -200,7 +200,7 @@ struct Walk<'a, 's> {
     variables: &'s [u32],
     bound: SmallVec<[bool; 8]>,
     steps: &'s mut SmallVec<[Step; 4]>,
-    tasks: Tasks,
+    tasks: HeadTasks,
 }
 
 impl Walk<'_, '_> {
@@ -211,8 +211,8 @@ impl Walk<'_, '_> {
             match task {
                 // The parts of a container are visited from the left, which is the order of the
                 // encoding.
-                Task::Visit(at) => self.visit(at),
-                Task::Rest(at) => {
+                HeadTask::Visit(at) => self.visit(at),
+                HeadTask::Rest(at) => {
                     let step = match self.loose(at) {
                         Some(Step::Bind(slot)) => Step::RestBind(slot),
                         Some(Step::Same(slot)) => Step::RestSame(slot),
@@ -221,13 +221,13 @@ impl Walk<'_, '_> {
                     };
                     self.steps.push(step);
                 }
-                Task::Key(at) => {
+                HeadTask::Key(at) => {
                     if self.loose(at).is_some() {
                         return Err(Fault::VariableMapKey);
                     }
                     self.steps.push(Step::Key(self.source.constant(at)));
                 }
-                Task::CloseMap => self.steps.push(Step::CloseMap),
+                HeadTask::CloseMap => self.steps.push(Step::CloseMap),
             }
         }
         Ok(())
@@ -281,7 +281,7 @@ impl Walk<'_, '_> {
         let is_any = matches!(self.source.argument(tail), Some((_, Class::Other)));
         if is_any || self.source.atom(tail).is_some_and(wire::is_loose) {
             self.steps.push(Step::OpenList(n as u32));
-            self.tasks.push(Task::Rest(tail));
+            self.tasks.push(HeadTask::Rest(tail));
             visit_all(&mut self.tasks, parts.take(n));
         } else {
             self.steps.push(Step::Improper(n as u32));
@@ -297,10 +297,11 @@ impl Walk<'_, '_> {
         let mut keys = parts.clone().step_by(2);
         let in_order = keys.all(|key| self.source.argument(key).is_none());
         self.steps.push(Step::OpenMap(in_order));
-        self.tasks.push(Task::CloseMap);
+        self.tasks.push(HeadTask::CloseMap);
         let first = self.tasks.len();
         while let (Some(key), Some(value)) = (parts.next(), parts.next()) {
-            self.tasks.extend([Task::Key(key), Task::Visit(value)]);
+            self.tasks
+                .extend([HeadTask::Key(key), HeadTask::Visit(value)]);
         }
         // Tasks are popped from the end, so they are pushed in reverse order.
         self.tasks[first..].reverse();

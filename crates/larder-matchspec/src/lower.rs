@@ -48,7 +48,7 @@ enum Form {
 }
 
 /// An entry of the stack of tasks.
-enum Task {
+enum LowerTask {
     /// Lower the expression at this place, whose surroundings cost this much.
     Visit { at: usize, cost: u32 },
     /// Emit the tail of a proper list.
@@ -57,7 +57,7 @@ enum Task {
     Join { form: Form, parts: usize },
 }
 
-type Tasks = SmallVec<[Task; 4]>;
+type LowerTasks = SmallVec<[LowerTask; 4]>;
 type Done = SmallVec<[NodeId; 8]>;
 
 /// The variables that a clause's expressions may use.
@@ -84,21 +84,21 @@ impl Lowering<'_, '_> {
     /// The leftmost fault.
     pub(crate) fn expression(&mut self, at: usize) -> Result<NodeId, Fault> {
         // The cost is that of the levels above, so it grows with the nesting.
-        let mut tasks: Tasks = smallvec![Task::Visit { at, cost: 0 }];
+        let mut tasks: LowerTasks = smallvec![LowerTask::Visit { at, cost: 0 }];
         let mut done = Done::new();
         while let Some(task) = tasks.pop() {
             match task {
-                Task::Visit { at, cost } => {
+                LowerTask::Visit { at, cost } => {
                     if cost > COST_LIMIT {
                         return Err(Fault::TooDeep);
                     }
                     self.visit(at, cost, &mut tasks, &mut done)?;
                 }
-                Task::Nil => {
+                LowerTask::Nil => {
                     let nil = self.nil();
                     done.push(nil);
                 }
-                Task::Join { form, parts } => {
+                LowerTask::Join { form, parts } => {
                     // The parts of a node are the last ones that were finished.
                     let node = self.join(form, &done[done.len() - parts..]);
                     done.truncate(done.len() - parts);
@@ -115,7 +115,7 @@ impl Lowering<'_, '_> {
         &mut self,
         at: usize,
         cost: u32,
-        tasks: &mut Tasks,
+        tasks: &mut LowerTasks,
         done: &mut Done,
     ) -> Result<(), Fault> {
         // What the term is, its parts, and what its level costs.
@@ -147,15 +147,15 @@ impl Lowering<'_, '_> {
         // A list node has its tail as the last part. The source does not name that of a proper
         // list.
         let proper = matches!(self.source.head(at), Head::List(_));
-        tasks.push(Task::Join {
+        tasks.push(LowerTask::Join {
             form,
             parts: parts.len() + usize::from(proper),
         });
         if proper {
-            tasks.push(Task::Nil);
+            tasks.push(LowerTask::Nil);
         }
         // Tasks are popped from the end, so the leftmost part is visited first.
-        tasks.extend(parts.iter().rev().map(|&at| Task::Visit { at, cost }));
+        tasks.extend(parts.iter().rev().map(|&at| LowerTask::Visit { at, cost }));
         Ok(())
     }
 

@@ -52,12 +52,12 @@ enum Fill {
     /// It is the value with this index.
     Value(usize),
     /// It is a term that contains values.
-    Built(Vec<Piece>),
+    Built(Vec<ParameterPiece>),
 }
 
 /// A part of the encoding of an argument.
 #[derive(Debug, Clone)]
-enum Piece {
+enum ParameterPiece {
     Raw(Vec<u8>),
     Value(usize),
 }
@@ -137,7 +137,7 @@ impl Prepared {
         // The map of the specification says where each term ends. `marks` are its parameters.
         let map = Map::of(&whole.bytes);
         let source = Source::new(&whole, &map);
-        let mut reader = Reader {
+        let mut reader = ParameterReader {
             source,
             marks: marks(&source),
             template: Template::new(),
@@ -209,7 +209,7 @@ pub enum Unbound<E> {
 
 /// Assembles an argument from its pieces and adds it to the arguments.
 fn build<V: Values>(
-    pieces: &[Piece],
+    pieces: &[ParameterPiece],
     values: &mut V,
     arguments: &mut Arguments,
 ) -> Result<(), V::Error> {
@@ -218,8 +218,8 @@ fn build<V: Values>(
     let mut held = Vec::new();
     for piece in pieces {
         match piece {
-            Piece::Raw(raw) => bytes.extend_from_slice(raw),
-            Piece::Value(place) => match values.value(*place)? {
+            ParameterPiece::Raw(raw) => bytes.extend_from_slice(raw),
+            ParameterPiece::Value(place) => match values.value(*place)? {
                 Value::Int(n) => bytes.extend_from_slice(wire::Short::int(n).bytes()),
                 Value::Term(term) => {
                     bytes.extend_from_slice(term.bytes());
@@ -238,7 +238,7 @@ fn build<V: Values>(
 
 /// A tuple `{bind, N}`.
 #[derive(Clone, Copy)]
-struct Mark {
+struct ParameterMark {
     at: usize,
     end: usize,
     number: i64,
@@ -258,7 +258,7 @@ pub(crate) fn number(source: &Source<'_>, at: usize) -> Option<i64> {
 }
 
 /// All tuples `{bind, N}`, in the order of their places.
-fn marks(source: &Source<'_>) -> Vec<Mark> {
+fn marks(source: &Source<'_>) -> Vec<ParameterMark> {
     // The tail of a list is a parameter in another place than an element: it may not be part of an
     // argument.
     let tails = source.compounds().filter_map(|at| match source.head(at) {
@@ -268,7 +268,7 @@ fn marks(source: &Source<'_>) -> Vec<Mark> {
     let mut tails: Vec<usize> = tails.collect();
     tails.sort_unstable();
     let each = source.compounds().filter_map(|at| {
-        Some(Mark {
+        Some(ParameterMark {
             at,
             end: source.end(at),
             number: number(source, at)?,
@@ -279,16 +279,16 @@ fn marks(source: &Source<'_>) -> Vec<Mark> {
 }
 
 /// Copies a specification to a template, with holes for the terms that depend on parameters.
-struct Reader<'a> {
+struct ParameterReader<'a> {
     source: Source<'a>,
-    marks: Vec<Mark>,
+    marks: Vec<ParameterMark>,
     template: Template,
     fills: SmallVec<[Fill; 4]>,
     count: usize,
 }
 
 /// A term to read. Terms are read in the order of their places.
-enum Task {
+enum ReadTask {
     /// A part of a head.
     Pattern(usize),
     /// A key of a map in a head.
@@ -299,16 +299,16 @@ enum Task {
     Plain(usize),
 }
 
-type Tasks = SmallVec<[Task; 8]>;
+type ReadTasks = SmallVec<[ReadTask; 8]>;
 
 /// Pushes tasks so that they are done next, in this order.
-fn read_all(tasks: &mut Tasks, parts: impl Iterator<Item = Task>) {
+fn read_all(tasks: &mut ReadTasks, parts: impl Iterator<Item = ReadTask>) {
     let first = tasks.len();
     tasks.extend(parts);
     tasks[first..].reverse();
 }
 
-impl Reader<'_> {
+impl ParameterReader<'_> {
     /// Reads the whole specification. A malformed one is copied unchanged, so that the compiler
     /// reports the fault.
     fn spec(&mut self) -> Result<(), CompileError> {
@@ -339,19 +339,22 @@ impl Reader<'_> {
         }
         // The head of the clause, then its three parts in order.
         self.head_of(at);
-        let mut tasks = Tasks::new();
+        let mut tasks = ReadTasks::new();
         read_all(
             &mut tasks,
             [
-                Task::Pattern(parts[0]),
-                Task::Expression(parts[1]),
-                Task::Expression(parts[2]),
+                ReadTask::Pattern(parts[0]),
+                ReadTask::Expression(parts[1]),
+                ReadTask::Expression(parts[2]),
             ]
             .into_iter(),
         );
         while let Some(task) = tasks.pop() {
             let at = match task {
-                Task::Pattern(at) | Task::MapKey(at) | Task::Expression(at) | Task::Plain(at) => at,
+                ReadTask::Pattern(at)
+                | ReadTask::MapKey(at)
+                | ReadTask::Expression(at)
+                | ReadTask::Plain(at) => at,
             };
             // A term without parameters is copied as a whole.
             if self.marks_in(at).is_empty() {
@@ -359,21 +362,21 @@ impl Reader<'_> {
                 continue;
             }
             match task {
-                Task::Pattern(_) => self.pattern(at, at == parts[0], &mut tasks)?,
+                ReadTask::Pattern(_) => self.pattern(at, at == parts[0], &mut tasks)?,
                 // A key of a map in a head must be a constant, so the whole key is one argument.
-                Task::MapKey(_) if self.source.has_map(at) || !self.is_plain(at) => {
+                ReadTask::MapKey(_) if self.source.has_map(at) || !self.is_plain(at) => {
                     return Err(Fault::ParameterInMapKey)
                 }
-                Task::MapKey(_) => self.argument(at)?,
-                Task::Expression(_) => self.expression(at, &mut tasks)?,
-                Task::Plain(_) => self.copy(at, self.source.end(at)),
+                ReadTask::MapKey(_) => self.argument(at)?,
+                ReadTask::Expression(_) => self.expression(at, &mut tasks)?,
+                ReadTask::Plain(_) => self.copy(at, self.source.end(at)),
             }
         }
         Ok(())
     }
 
     /// Reads a part of a head that contains a parameter.
-    fn pattern(&mut self, at: usize, is_head: bool, tasks: &mut Tasks) -> Result<(), Fault> {
+    fn pattern(&mut self, at: usize, is_head: bool, tasks: &mut ReadTasks) -> Result<(), Fault> {
         let source = self.source;
         // Terms are read from the outside, so the first that can be one argument is a maximal one
         // (rule 2).
@@ -386,15 +389,15 @@ impl Reader<'_> {
         read_all(
             tasks,
             parts.map(|(index, at)| match is_map && index % 2 == 0 {
-                true => Task::MapKey(at),
-                false => Task::Pattern(at),
+                true => ReadTask::MapKey(at),
+                false => ReadTask::Pattern(at),
             }),
         );
         Ok(())
     }
 
     /// Reads a part of a guard or a body that contains a parameter.
-    fn expression(&mut self, at: usize, tasks: &mut Tasks) -> Result<(), Fault> {
+    fn expression(&mut self, at: usize, tasks: &mut ReadTasks) -> Result<(), Fault> {
         let source = self.source;
         // The parameter itself, where an expression may be.
         if number(&source, at).is_some() {
@@ -407,23 +410,26 @@ impl Reader<'_> {
             [inner] if is_tuple && matches!(source.head(inner), Head::Tuple(_)) => {
                 self.head_of(at);
                 self.head_of(inner);
-                read_all(tasks, source.each(inner).map(Task::Expression));
+                read_all(tasks, source.each(inner).map(ReadTask::Expression));
             }
             // A call or a constant. The name of a function can't be a parameter.
             [name, ..] if is_tuple => {
                 self.head_of(at);
                 let is_constant = source.atom(name) == Some(atoms::CONST);
                 let operand = if is_constant {
-                    Task::Plain
+                    ReadTask::Plain
                 } else {
-                    Task::Expression
+                    ReadTask::Expression
                 };
                 let operands = parts[1..].iter().map(|&at| operand(at));
-                read_all(tasks, std::iter::once(Task::Plain(name)).chain(operands));
+                read_all(
+                    tasks,
+                    std::iter::once(ReadTask::Plain(name)).chain(operands),
+                );
             }
             _ => {
                 self.head_of(at);
-                read_all(tasks, parts.iter().map(|&at| Task::Expression(at)));
+                read_all(tasks, parts.iter().map(|&at| ReadTask::Expression(at)));
             }
         }
         Ok(())
@@ -433,14 +439,14 @@ impl Reader<'_> {
     /// records how the term is made of the values.
     fn argument(&mut self, at: usize) -> Result<(), Fault> {
         // Numbers are checked here, so that the error names the parameter.
-        let marks: SmallVec<[Mark; 4]> = self.marks_in(at).into();
+        let marks: SmallVec<[ParameterMark; 4]> = self.marks_in(at).into();
         for mark in &marks {
             if !(1..=MOST).contains(&mark.number) {
                 return Err(Fault::ParameterNumber(mark.number));
             }
             self.count = self.count.max(mark.number as usize);
         }
-        let place = |mark: &Mark| mark.number as usize - 1;
+        let place = |mark: &ParameterMark| mark.number as usize - 1;
         let fill = match marks[..] {
             // Most arguments are a single parameter.
             [mark] if mark.at == at => Fill::Value(place(&mark)),
@@ -449,12 +455,14 @@ impl Reader<'_> {
                 // them.
                 let (mut pieces, mut from) = (Vec::new(), at);
                 for mark in &marks {
-                    pieces.push(Piece::Raw(self.source.bytes(from, mark.at).to_vec()));
-                    pieces.push(Piece::Value(place(mark)));
+                    pieces.push(ParameterPiece::Raw(
+                        self.source.bytes(from, mark.at).to_vec(),
+                    ));
+                    pieces.push(ParameterPiece::Value(place(mark)));
                     from = mark.end;
                 }
                 let end = self.source.end(at);
-                pieces.push(Piece::Raw(self.source.bytes(from, end).to_vec()));
+                pieces.push(ParameterPiece::Raw(self.source.bytes(from, end).to_vec()));
                 Fill::Built(pieces)
             }
         };
@@ -471,12 +479,12 @@ impl Reader<'_> {
     /// Whether the term's encoding is the concatenation of its parts for all values. It is not if a
     /// parameter inside is the tail of a list, because a list as the value would be merged into it.
     fn is_plain(&self, at: usize) -> bool {
-        let is_inner_tail = |mark: &Mark| mark.is_tail && mark.at != at;
+        let is_inner_tail = |mark: &ParameterMark| mark.is_tail && mark.at != at;
         !self.marks_in(at).iter().any(is_inner_tail)
     }
 
     /// The tuples `{bind, N}` in a term.
-    fn marks_in(&self, at: usize) -> &[Mark] {
+    fn marks_in(&self, at: usize) -> &[ParameterMark] {
         let first = self.marks.partition_point(|mark| mark.at < at);
         let end = self.source.end(at);
         let count = self.marks[first..].partition_point(|mark| mark.at < end);

@@ -92,7 +92,7 @@ struct Whole;
 
 /// What a part of a pattern contains.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum TemplatePart {
     /// No variable, no `'_'`, no map.
     Ground,
     /// A variable or `'_'`, but no map.
@@ -101,13 +101,13 @@ enum Part {
     Map,
 }
 
-impl Part {
+impl TemplatePart {
     /// What a term contains that has both as parts.
-    fn with(self, other: Part) -> Part {
+    fn with(self, other: TemplatePart) -> TemplatePart {
         match (self, other) {
-            (Part::Map, _) | (_, Part::Map) => Part::Map,
-            (Part::Ground, Part::Ground) => Part::Ground,
-            _ => Part::Loose,
+            (TemplatePart::Map, _) | (_, TemplatePart::Map) => TemplatePart::Map,
+            (TemplatePart::Ground, TemplatePart::Ground) => TemplatePart::Ground,
+            _ => TemplatePart::Loose,
         }
     }
 }
@@ -137,7 +137,7 @@ impl Template {
     /// Linear in the specification. The recursion has a bounded depth.
     pub fn read<T: Terms>(&mut self, terms: &T, spec: T::Term, found: &mut Found<T::Term>) -> bool {
         self.clear();
-        let mut reader = Reader {
+        let mut reader = TemplateReader {
             terms,
             template: self,
             found,
@@ -161,7 +161,7 @@ impl Template {
         // One clause: a list of one tuple of three.
         self.bytes
             .extend_from_slice(&[tags::LIST, 1, tags::TUPLE, 3]);
-        let mut reader = Reader {
+        let mut reader = TemplateReader {
             terms,
             template: self,
             found,
@@ -238,7 +238,7 @@ impl Template {
 }
 
 /// Reads a template.
-struct Reader<'r, T: Terms> {
+struct TemplateReader<'r, T: Terms> {
     terms: &'r T,
     template: &'r mut Template,
     found: &'r mut Found<T::Term>,
@@ -248,21 +248,21 @@ struct Reader<'r, T: Terms> {
 
 /// A point to which a reader can return.
 #[derive(Clone, Copy)]
-struct Mark {
+struct TemplateMark {
     bytes: usize,
     holes: usize,
 }
 
-impl<T: Terms> Reader<'_, T> {
-    fn mark(&self) -> Mark {
-        Mark {
+impl<T: Terms> TemplateReader<'_, T> {
+    fn mark(&self) -> TemplateMark {
+        TemplateMark {
             bytes: self.template.bytes.len(),
             holes: self.template.holes.len(),
         }
     }
 
     /// Undoes what was read since the mark.
-    fn back(&mut self, mark: Mark) {
+    fn back(&mut self, mark: TemplateMark) {
         self.template.bytes.truncate(mark.bytes);
         self.template.holes.truncate(mark.holes);
         self.found.truncate(mark.holes);
@@ -377,7 +377,7 @@ impl<T: Terms> Reader<'_, T> {
                     let mark = self.mark();
                     // Whether a map in a pattern is ground depends on its keys. An element with a
                     // map stays in the template as a whole.
-                    if self.pattern(element, DEPTH)? == Part::Map {
+                    if self.pattern(element, DEPTH)? == TemplatePart::Map {
                         self.back(mark);
                         self.whole(element)?;
                     }
@@ -389,7 +389,7 @@ impl<T: Terms> Reader<'_, T> {
     }
 
     /// Reads a part of a head. If it is ground, it becomes one hole.
-    fn pattern(&mut self, term: T::Term, depth: u32) -> Result<Part, Whole> {
+    fn pattern(&mut self, term: T::Term, depth: u32) -> Result<TemplatePart, Whole> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Whole);
         };
@@ -398,33 +398,33 @@ impl<T: Terms> Reader<'_, T> {
         let part = match self.terms.look(term) {
             Look::Leaf(class) => {
                 self.hole(class, term);
-                return Ok(Part::Ground);
+                return Ok(TemplatePart::Ground);
             }
             // A variable or `'_'` makes all containers around it loose.
             Look::Atom(atom) if wire::is_loose(atom) => {
                 self.atom(atom);
-                return Ok(Part::Loose);
+                return Ok(TemplatePart::Loose);
             }
             Look::Atom(_) => {
                 self.hole(Class::Plain, term);
-                return Ok(Part::Ground);
+                return Ok(TemplatePart::Ground);
             }
             Look::Nil => {
                 self.template.bytes.push(tags::NIL);
-                return Ok(Part::Ground);
+                return Ok(TemplatePart::Ground);
             }
-            Look::Map => return Ok(Part::Map),
+            Look::Map => return Ok(TemplatePart::Map),
             Look::Tuple(arity) => {
                 // Elements are read in order. Each is written as if it stayed.
                 wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
-                let mut all = Part::Ground;
+                let mut all = TemplatePart::Ground;
                 for element in self.terms.elements(term) {
                     all = all.with(self.pattern(element, depth)?);
                 }
                 all
             }
             Look::Cell(head, rest) => {
-                let mut all = Part::Ground;
+                let mut all = TemplatePart::Ground;
                 let tail = self.list(head, rest, |reader, element| {
                     all = all.with(reader.pattern(element, depth)?);
                     Ok(())
@@ -436,7 +436,7 @@ impl<T: Terms> Reader<'_, T> {
             }
         };
         // All parts are ground: replace their holes by one for the whole.
-        if part == Part::Ground {
+        if part == TemplatePart::Ground {
             self.back(mark);
             self.hole(Class::Other, term);
         }

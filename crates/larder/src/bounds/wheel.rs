@@ -39,10 +39,10 @@ const TIME: usize = 5;
 pub(crate) type Chunk = Vec<u8>;
 
 #[derive(Default)]
-struct Slot(Vec<Chunk>);
+struct WheelSlot(Vec<Chunk>);
 
 struct Level {
-    slots: [Slot; SLOTS],
+    slots: [WheelSlot; SLOTS],
     /// A bit for each slot that is not empty.
     occupied: u64,
 }
@@ -53,7 +53,7 @@ pub(crate) struct Wheel {
     now: u64,
     levels: [Option<Box<Level>>; LEVELS],
     /// The rest of the slot that is being redistributed.
-    dealt: Slot,
+    dealt: WheelSlot,
     ready: VecDeque<Chunk>,
     /// The number of bytes of all chunks.
     bytes: usize,
@@ -164,7 +164,7 @@ impl Wheel {
         let slot = (time >> (level * BITS)) as usize % SLOTS;
         let level = self.levels[level as usize].get_or_insert_with(|| {
             Box::new(Level {
-                slots: std::array::from_fn(|_| Slot::default()),
+                slots: std::array::from_fn(|_| WheelSlot::default()),
                 occupied: 0,
             })
         });

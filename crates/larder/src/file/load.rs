@@ -67,7 +67,7 @@ struct Input {
 }
 
 /// The next part of a file.
-enum Part {
+enum FilePart {
     /// A chunk with this number of objects; its payload is in the buffer.
     Chunk(u32),
     /// The end, with the number of objects.
@@ -101,14 +101,14 @@ impl Input {
     }
 
     /// Reads the next part. Leaves the payload of a chunk in `payload`.
-    fn part(&mut self, payload: &mut Vec<u8>) -> Result<Part, FileError> {
+    fn part(&mut self, payload: &mut Vec<u8>) -> Result<FilePart, FileError> {
         // The head of a chunk and the beginning of the footer have the same length: a mark and two
         // numbers, or a mark and one.
         let mut head = Vec::new();
         take(&mut self.file, 9, &mut head)?;
         match head[0] {
-            CHUNK => self.chunk(head, payload).map(Part::Chunk),
-            FOOTER => self.footer(head).map(Part::End),
+            CHUNK => self.chunk(head, payload).map(FilePart::Chunk),
+            FOOTER => self.footer(head).map(FilePart::End),
             _ => Err(damaged(
                 "neither a chunk nor the end where one of them should begin",
             )),
@@ -231,11 +231,11 @@ impl LoadJob {
     /// (1) Checks one more part.
     fn verify(&mut self, budget: &mut Budget) -> Result<(), Error> {
         match self.input.part(&mut self.chunk)? {
-            Part::Chunk(objects) => {
+            FilePart::Chunk(objects) => {
                 self.found += u64::from(objects);
                 budget.spend(1 + (self.chunk.len() / 512) as u32);
             }
-            Part::End(expected) => {
+            FilePart::End(expected) => {
                 self.check_count(expected)?;
                 // The whole file was checked. The second pass doesn't need the digest, and only
                 // checks the chunks.
@@ -304,8 +304,8 @@ impl LoadJob {
         self.chunk.clear();
         self.next = 0;
         match self.input.part(&mut self.chunk)? {
-            Part::Chunk(objects) => self.left = objects,
-            Part::End(expected) => {
+            FilePart::Chunk(objects) => self.left = objects,
+            FilePart::End(expected) => {
                 self.check_count(expected)?;
                 self.phase = LoadPhase::Done;
             }

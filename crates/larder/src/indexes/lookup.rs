@@ -132,14 +132,14 @@ pub struct IndexJob {
     ranges: Vec<Range>,
     program: Option<Program>,
     limit: Option<usize>,
-    place: Place,
+    place: EntryPlace,
     /// Buffers. The entries of a batch are in `pairs`.
     lent: Lent,
 }
 
 /// The position of a job.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Place {
+struct EntryPlace {
     /// The number of the range.
     range: usize,
     /// The entry of the range to continue with; `None` for the first one.
@@ -206,7 +206,7 @@ impl Table {
         continuation: &[u8],
     ) -> Result<IndexJob, Error> {
         let mut job = self.index_select(who, name, program, limit)?;
-        job.place = Place::of_bytes(continuation).ok_or(Error::BadContinuation)?;
+        job.place = EntryPlace::of_bytes(continuation).ok_or(Error::BadContinuation)?;
         Ok(job)
     }
 
@@ -228,7 +228,7 @@ impl Table {
             ranges,
             program: None,
             limit: None,
-            place: Place::default(),
+            place: EntryPlace::default(),
             lent: Lent::new(),
         })
     }
@@ -288,14 +288,14 @@ impl IndexJob {
                 return Ok(step);
             }
             self.place = match next {
-                Some(from) => Place {
+                Some(from) => EntryPlace {
                     from: Some(from),
                     range: self.place.range,
                     rows: 0,
                 },
-                None => Place {
+                None => EntryPlace {
                     range: self.place.range + 1,
-                    ..Place::default()
+                    ..EntryPlace::default()
                 },
             };
             if budget.is_exhausted() {
@@ -542,7 +542,7 @@ fn give_result(
     true
 }
 
-impl Place {
+impl EntryPlace {
     fn to_bytes(&self) -> Vec<u8> {
         let mut bytes = vec![u8::from(self.from.is_some())];
         bytes.extend_from_slice(&(self.range as u64).to_le_bytes());
@@ -554,7 +554,7 @@ impl Place {
     fn of_bytes(bytes: &[u8]) -> Option<Self> {
         let (head, from) = bytes.split_at_checked(17)?;
         let number = |at: usize| Some(u64::from_le_bytes(head[at..at + 8].try_into().ok()?));
-        Some(Place {
+        Some(EntryPlace {
             range: usize::try_from(number(1)?).ok()?,
             rows: usize::try_from(number(9)?).ok()?,
             from: match head[0] {

@@ -73,7 +73,7 @@ enum Path {
 
 /// How far a scan has advanced on its path. On a path of keys it is a place under the current key.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Place {
+enum CursorPlace {
     /// At the beginning, of the path or of the current key.
     Begin,
     /// Behind the entry with this position.
@@ -96,9 +96,9 @@ struct Passed {
 pub(crate) struct Cursor {
     path: Path,
     direction: Direction,
-    place: Place,
+    place: CursorPlace,
     /// The place and the current key before the last batch was read.
-    began: (Place, usize),
+    began: (CursorPlace, usize),
     /// The entries behind `place` that have been processed already; see the module.
     passed: Option<Passed>,
     /// The number of the current key, on a path of keys or of gathered keys.
@@ -126,8 +126,8 @@ impl Cursor {
             // `began` and `passed` are used only when an unordered batch is left in its middle.
             path,
             direction,
-            place: Place::Begin,
-            began: (Place::Begin, 0),
+            place: CursorPlace::Begin,
+            began: (CursorPlace::Begin, 0),
             passed: None,
             key: 0,
             ordered: table.kind().is_ordered(),
@@ -137,12 +137,12 @@ impl Cursor {
     /// Moves the cursor to a position of a path that is everywhere, going forward.
     pub(crate) fn begin_at(&mut self, position: Vec<u8>) {
         debug_assert!(matches!(self.path, Path::Full));
-        self.place = Place::Resume(position);
+        self.place = CursorPlace::Resume(position);
     }
 
     /// Confines a scan that has not begun to a range of an ordered_set.
     pub(crate) fn confine(&mut self, low: Bound<Vec<u8>>, high: Bound<Vec<u8>>) {
-        debug_assert!(self.ordered && self.place == Place::Begin);
+        debug_assert!(self.ordered && self.place == CursorPlace::Begin);
         self.path = Path::Range(low, high);
     }
 
@@ -191,14 +191,16 @@ impl Cursor {
         }
         let index = &op.store.index;
         let place = match &self.place {
-            Place::Begin | Place::End => None,
-            Place::Past(place) | Place::Resume(place) => Some(index.key_position(place).to_vec()),
+            CursorPlace::Begin | CursorPlace::End => None,
+            CursorPlace::Past(place) | CursorPlace::Resume(place) => {
+                Some(index.key_position(place).to_vec())
+            }
         };
         // The scan may resume at a place. Then only the keys behind it count.
         if let Some(place) = place {
             // The key at the place itself may have more objects in a bag. Elsewhere its only object
             // has been processed, unless the place is where a batch begins.
-            let stays = !index.is_unique() || matches!(self.place, Place::Resume(_));
+            let stays = !index.is_unique() || matches!(self.place, CursorPlace::Resume(_));
             let is_at_place = |own: &[u8]| index.key_position(own) == place;
             gathered.retain(|(position, _)| match self.direction {
                 _ if is_at_place(position) => stays,
@@ -207,7 +209,7 @@ impl Cursor {
             });
             let is_first = gathered.first().is_some_and(|(own, _)| is_at_place(own));
             if !is_first || index.is_unique() {
-                self.place = Place::Begin;
+                self.place = CursorPlace::Begin;
             }
         }
         (self.key, self.path) = (0, Path::Gathered(gathered));
@@ -241,11 +243,11 @@ impl Cursor {
             // entries is processed.
             self.began = (self.place.clone(), self.key);
             let mut usable = None;
-            if self.place == Place::End {
+            if self.place == CursorPlace::End {
                 return 0;
             }
             match &mut self.path {
-                Path::Nothing => self.place = Place::End,
+                Path::Nothing => self.place = CursorPlace::End,
                 Path::Keys(keys) => {
                     let key = keys.get(self.key).map(|key| &key[..]);
                     usable =
@@ -294,7 +296,7 @@ impl Cursor {
     /// Moves the place behind a batch. Swaps the memory of the two positions instead of copying.
     fn go_behind(&mut self, batch: &mut Batch) {
         match &mut self.place {
-            Place::Resume(position) if !batch.done => {
+            CursorPlace::Resume(position) if !batch.done => {
                 std::mem::swap(position, &mut batch.resume);
             }
             place => *place = behind(batch),
@@ -318,7 +320,7 @@ impl Cursor {
     /// Forgets the processed entries if the place is behind all of them.
     #[cold]
     fn forget_passed(&mut self) {
-        if let (Some(passed), Place::Resume(here)) = (&self.passed, &self.place) {
+        if let (Some(passed), CursorPlace::Resume(here)) = (&self.passed, &self.place) {
             if passed.until.as_ref().is_some_and(|until| here >= until) {
                 self.passed = None;
             }
@@ -328,7 +330,7 @@ impl Cursor {
     /// Whether the cursor is at the end of the path.
     #[inline]
     pub(crate) fn is_at_end(&self) -> bool {
-        self.place == Place::End
+        self.place == CursorPlace::End
     }
 
     /// Whether the path consists of keys, and all of them have been read. With several keys of an
@@ -337,7 +339,7 @@ impl Cursor {
     pub(crate) fn is_over(&self) -> bool {
         match &self.path {
             Path::Keys(keys) if self.ordered && keys.len() > 1 => false,
-            Path::Keys(keys) => self.place == Place::Begin && self.key == keys.len(),
+            Path::Keys(keys) => self.place == CursorPlace::Begin && self.key == keys.len(),
             _ => false,
         }
     }
@@ -365,7 +367,7 @@ impl Cursor {
             _ => None,
         };
         self.key = key.unwrap_or(self.key);
-        self.place = Place::Past(position);
+        self.place = CursorPlace::Past(position);
     }
 
     /// `stop` in an unordered batch: remembers the processed entries, and returns to where the
@@ -376,8 +378,10 @@ impl Cursor {
         self.passed = Some(Passed {
             names: (0..done).map(|i| name(op, batch, i)).collect(),
             until: match &self.place {
-                Place::Past(position) | Place::Resume(position) => Some(position.clone()),
-                Place::Begin | Place::End => None,
+                CursorPlace::Past(position) | CursorPlace::Resume(position) => {
+                    Some(position.clone())
+                }
+                CursorPlace::Begin | CursorPlace::End => None,
             },
         });
         self.place = self.began.0.clone();
@@ -393,12 +397,12 @@ impl Cursor {
         };
         // When the scan is resumed, the keys are gathered again, and may be others. So write a
         // position of the table instead of the number of a key.
-        let between = self.place == Place::Begin && self.key > 0;
+        let between = self.place == CursorPlace::Begin && self.key > 0;
         let place = match (keys.get(self.key), self.direction) {
             _ if !between => self.place.clone(),
-            (None, _) => Place::End,
-            (Some((next, _)), Direction::Forward) => Place::Resume(next.clone()),
-            (Some(_), Direction::Backward) => Place::Past(keys[self.key - 1].0.clone()),
+            (None, _) => CursorPlace::End,
+            (Some((next, _)), Direction::Forward) => CursorPlace::Resume(next.clone()),
+            (Some(_), Direction::Backward) => CursorPlace::Past(keys[self.key - 1].0.clone()),
         };
         Some(place.to_bytes(0))
     }
@@ -426,25 +430,25 @@ impl Cursor {
         // valid place, since places needn't be in the table.
         self.key = number as usize;
         self.place = match (tag, position.is_empty()) {
-            (0, true) => Place::Begin,
-            (1, false) => Place::Past(position.to_vec()),
-            (2, false) => Place::Resume(position.to_vec()),
-            (3, true) => Place::End,
+            (0, true) => CursorPlace::Begin,
+            (1, false) => CursorPlace::Past(position.to_vec()),
+            (2, false) => CursorPlace::Resume(position.to_vec()),
+            (3, true) => CursorPlace::End,
             _ => return Err(Error::BadContinuation),
         };
         Ok(())
     }
 }
 
-impl Place {
+impl CursorPlace {
     /// The encoded place: a tag, the number of the current key, and the position.
     fn to_bytes(&self, key: usize) -> Vec<u8> {
         // Tags are part of continuations, which hosts keep.
         let (tag, position): (u8, &[u8]) = match self {
-            Place::Begin => (0, &[]),
-            Place::Past(p) => (1, p),
-            Place::Resume(p) => (2, p),
-            Place::End => (3, &[]),
+            CursorPlace::Begin => (0, &[]),
+            CursorPlace::Past(p) => (1, p),
+            CursorPlace::Resume(p) => (2, p),
+            CursorPlace::End => (3, &[]),
         };
         let mut bytes = vec![tag];
         bytes.extend_from_slice(&(key as u64).to_le_bytes());
@@ -529,17 +533,17 @@ fn fill_under_key(
     table: &Table,
     op: &Operation<'_>,
     key: Option<&[u8]>,
-    (place, number): (&mut Place, &mut usize),
+    (place, number): (&mut CursorPlace, &mut usize),
     batch: &mut Batch,
 ) -> Option<usize> {
     let Some(key) = key else {
-        *place = Place::End;
+        *place = CursorPlace::End;
         return None;
     };
     let (usable, behind) = under_key(table, op, key, place, batch);
     *place = behind;
     // When the place is `Begin` again, the key is done.
-    if *place == Place::Begin {
+    if *place == CursorPlace::Begin {
         *number += 1;
     }
     Some(usable)
@@ -551,39 +555,41 @@ fn under_key(
     table: &Table,
     op: &Operation<'_>,
     key: &[u8],
-    place: &Place,
+    place: &CursorPlace,
     batch: &mut Batch,
-) -> (usize, Place) {
+) -> (usize, CursorPlace) {
     let indexed = table.key(key);
     match &op.store.index {
         Index::Unique(ix) => {
             // A set has one object under the key. After it the key is done.
-            if *place == Place::Begin {
+            if *place == CursorPlace::Begin {
                 batch.push_read(key, |value| ix.get(op.guard, indexed, value));
             }
-            (batch.len(), Place::Begin)
+            (batch.len(), CursorPlace::Begin)
         }
         // Most keys have few objects, which are read at once.
-        Index::Multi(ix) if *place == Place::Begin && ix.scan_key(op.guard, indexed, batch) => {
-            (batch.len(), Place::Begin)
+        Index::Multi(ix)
+            if *place == CursorPlace::Begin && ix.scan_key(op.guard, indexed, batch) =>
+        {
+            (batch.len(), CursorPlace::Begin)
         }
         Index::Multi(ix) => {
             // Entries of the keys behind would be copied in vain.
-            if *place == Place::Begin && batch.want == 0 {
+            if *place == CursorPlace::Begin && batch.want == 0 {
                 batch.want = FEW;
             }
             let mut first = Vec::new();
             ix.first_position(indexed, &mut first);
             let start = match place {
-                Place::Past(position) => Start::Past(position),
-                Place::Resume(position) => Start::At(position),
-                Place::Begin | Place::End => Start::At(&first),
+                CursorPlace::Past(position) => Start::Past(position),
+                CursorPlace::Resume(position) => Start::At(position),
+                CursorPlace::Begin | CursorPlace::End => Start::At(&first),
             };
             ix.scan(op.guard, start, Direction::Forward, batch);
             // An entry of another key ends this one. It is in the batch, but is not used.
             match (0..batch.len()).position(|i| batch.key(i) != key) {
-                Some(others) => (others, Place::Begin),
-                None if batch.done => (batch.len(), Place::Begin),
+                Some(others) => (others, CursorPlace::Begin),
+                None if batch.done => (batch.len(), CursorPlace::Begin),
                 None => (batch.len(), behind(batch)),
             }
         }
@@ -592,12 +598,14 @@ fn under_key(
 
 /// Where the next batch starts: at the place, or at the near end of the range if the scan is at the
 /// beginning.
-fn start<'p>(place: &'p Place, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
+fn start<'p>(place: &'p CursorPlace, near: &'p Bound<Vec<u8>>, direction: Direction) -> Start<'p> {
     match (place, near) {
-        (Place::Past(position), _) => Start::Past(position),
-        (Place::Resume(position), _) if direction == Direction::Forward => Start::At(position),
+        (CursorPlace::Past(position), _) => Start::Past(position),
+        (CursorPlace::Resume(position), _) if direction == Direction::Forward => {
+            Start::At(position)
+        }
         // Backward, the next batch begins below the fence at which the last one ended.
-        (Place::Resume(position), _) => Start::Past(position),
+        (CursorPlace::Resume(position), _) => Start::Past(position),
         (_, Bound::Included(position)) => Start::At(position),
         (_, Bound::Excluded(position)) => Start::Past(position),
         (_, Bound::Unbounded) => Start::Edge,
@@ -633,10 +641,10 @@ fn cut(batch: &mut Batch, far: &Bound<Vec<u8>>, direction: Direction) {
 }
 
 /// The place behind a batch.
-fn behind(batch: &Batch) -> Place {
+fn behind(batch: &Batch) -> CursorPlace {
     if batch.done {
-        Place::End
+        CursorPlace::End
     } else {
-        Place::Resume(batch.resume.clone())
+        CursorPlace::Resume(batch.resume.clone())
     }
 }

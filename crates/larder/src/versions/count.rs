@@ -13,11 +13,11 @@ pub(crate) struct Count(Mutex<Progress>);
 #[derive(Default)]
 struct Progress {
     objects: usize,
-    place: Place,
+    place: CountPlace,
 }
 
 #[derive(Default)]
-enum Place {
+enum CountPlace {
     #[default]
     Begin,
     /// The position at which the scan continues.
@@ -37,18 +37,18 @@ impl Count {
         };
         loop {
             let start = match &progress.place {
-                Place::End => return Some(progress.objects),
-                Place::Begin => Start::Edge,
-                Place::At(position) => Start::At(position),
+                CountPlace::End => return Some(progress.objects),
+                CountPlace::Begin => Start::Edge,
+                CountPlace::At(position) => Start::At(position),
             };
             // Pin for one batch, as in other long scans.
             let guard = larder_index::pin();
             index.scan(&guard, start, Direction::Forward, &mut batch);
             progress.objects += batch.len();
             progress.place = if batch.done {
-                Place::End
+                CountPlace::End
             } else {
-                Place::At(std::mem::take(&mut batch.resume))
+                CountPlace::At(std::mem::take(&mut batch.resume))
             };
             // A batch without objects has a cost, too.
             if !budget.spend(batch.len() as u32 + 1) && !batch.done {

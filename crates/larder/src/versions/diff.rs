@@ -65,7 +65,7 @@ const BYTES_A_UNIT: usize = 256;
 pub struct DiffJob {
     old: Arc<Table>,
     new: Arc<Table>,
-    place: Place,
+    place: DiffPlace,
     buffers: Buffers,
 }
 
@@ -75,7 +75,7 @@ const LOOKS: u32 = 100_000;
 const LOOKS_A_SLICE: u32 = 8;
 
 /// The progress of a comparison.
-enum Place {
+enum DiffPlace {
     /// Step 1. The flag is set when the wait is over; the number of polls is limited.
     Wait(Arc<AtomicBool>, u32),
     /// Steps 2 and 3, at a position of the undo index.
@@ -129,9 +129,9 @@ impl Table {
         let history = old.history.upgrade();
         let bounded = history.is_some_and(|own| own.store().bounded().is_some());
         let place = if Weak::ptr_eq(&old.history, &new.history) && !bounded {
-            Place::wait()
+            DiffPlace::wait()
         } else {
-            Place::all(self, Side::Old)
+            DiffPlace::all(self, Side::Old)
         };
         Ok(DiffJob {
             old: Arc::clone(self),
@@ -142,8 +142,8 @@ impl Table {
     }
 }
 
-impl Place {
-    fn wait() -> Place {
+impl DiffPlace {
+    fn wait() -> DiffPlace {
         let gone_on = Arc::new(AtomicBool::new(false));
         let flag = Arc::clone(&gone_on);
         let guard = larder_index::pin();
@@ -151,26 +151,26 @@ impl Place {
         // epoch's own orderings.
         guard.defer(move || flag.store(true, Ordering::Release));
         guard.flush();
-        Place::Wait(gone_on, LOOKS)
+        DiffPlace::Wait(gone_on, LOOKS)
     }
 
     /// Step 1: polls once, and returns the next place if the wait is over.
-    fn look(&mut self, table: &Table) -> Option<Place> {
-        let Place::Wait(gone_on, left) = self else {
+    fn look(&mut self, table: &Table) -> Option<DiffPlace> {
+        let DiffPlace::Wait(gone_on, left) = self else {
             return None;
         };
         // Runs the deferred function if its epoch has passed.
         larder_index::pin().flush();
         // Ordering: Acquire, as in `wait`.
         if gone_on.load(Ordering::Acquire) {
-            return Some(Place::Undo(UndoPlace::Begin));
+            return Some(DiffPlace::Undo(UndoPlace::Begin));
         }
         *left = left.saturating_sub(1);
-        (*left == 0).then(|| Place::all(table, Side::Old))
+        (*left == 0).then(|| DiffPlace::all(table, Side::Old))
     }
 
-    fn all(table: &Table, side: Side) -> Place {
-        Place::All(
+    fn all(table: &Table, side: Side) -> DiffPlace {
+        DiffPlace::All(
             Box::new(Cursor::new(table, None, Direction::Forward, None)),
             side,
         )
@@ -194,7 +194,7 @@ impl DiffJob {
             buffers,
         } = self;
         // Step 1. A few looks in each slice, since others only need to end their current operation.
-        if let Place::Wait(..) = place {
+        if let DiffPlace::Wait(..) = place {
             match (0..LOOKS_A_SLICE).find_map(|_| place.look(old)) {
                 Some(next) => *place = next,
                 None => return Ok(Step::More),
@@ -216,17 +216,17 @@ impl DiffJob {
                 },
             };
             let next = match place {
-                Place::End => return Ok(Step::Done),
-                Place::Wait(..) => return Ok(Step::More),
-                Place::Undo(at) => pair.scan_undo(at, budget, buffers, sink),
-                Place::All(cursor, side) => pair.scan_all(cursor, *side, budget, buffers, sink),
+                DiffPlace::End => return Ok(Step::Done),
+                DiffPlace::Wait(..) => return Ok(Step::More),
+                DiffPlace::Undo(at) => pair.scan_undo(at, budget, buffers, sink),
+                DiffPlace::All(cursor, side) => pair.scan_all(cursor, *side, budget, buffers, sink),
             };
             if let Some(next) = next {
                 *place = next;
             }
             if budget.is_exhausted() {
                 return Ok(match place {
-                    Place::End => Step::Done,
+                    DiffPlace::End => Step::Done,
                     _ => Step::More,
                 });
             }
@@ -261,7 +261,7 @@ impl Pair<'_> {
         budget: &mut Budget,
         buffers: &mut Buffers,
         sink: &mut Sink<'_>,
-    ) -> Option<Place> {
+    ) -> Option<DiffPlace> {
         let (old, new) = self.snapshots()?;
         // The numbers of the versions that one of the two sees and the other does not. The caller
         // may have passed them in either order.
@@ -269,7 +269,7 @@ impl Pair<'_> {
         let history = old.history.upgrade();
         let undo = history.as_ref().and_then(|history| history.undo());
         let (false, Some(undo)) = (range.is_empty(), undo) else {
-            return Some(Place::End);
+            return Some(DiffPlace::End);
         };
         // A slice may end in the middle of a leaf, or behind it.
         let start = match place {
@@ -305,7 +305,7 @@ impl Pair<'_> {
             None => UndoPlace::At(std::mem::take(&mut batch.resume)),
         };
         buffers.batch = batch;
-        end.then_some(Place::End)
+        end.then_some(DiffPlace::End)
     }
 
     /// Compares what both snapshots see under the next keys of one of them.
@@ -316,7 +316,7 @@ impl Pair<'_> {
         budget: &mut Budget,
         buffers: &mut Buffers,
         sink: &mut Sink<'_>,
-    ) -> Option<Place> {
+    ) -> Option<DiffPlace> {
         // The receiver of `diff` is scanned first, and then its argument. Either may be the older.
         let Opened { table, op } = match side {
             Side::Old => &self.old,
@@ -350,9 +350,9 @@ impl Pair<'_> {
             _ if usable > 0 => None,
             Side::Old => {
                 buffers.last.clear();
-                Some(Place::all(self.new.table, Side::New))
+                Some(DiffPlace::all(self.new.table, Side::New))
             }
-            Side::New => Some(Place::End),
+            Side::New => Some(DiffPlace::End),
         }
     }
 

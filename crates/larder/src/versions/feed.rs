@@ -164,7 +164,7 @@ pub(super) enum Event {
 }
 
 /// An event in the queue.
-struct Slot {
+struct FeedSlot {
     seq: u64,
     /// The number of the write, which decides whether a snapshot includes it (invariant 3).
     number: u64,
@@ -179,7 +179,7 @@ pub(crate) struct Aftermath {
     /// Whether a follower may have to be woken.
     wakes: bool,
     /// Events to free.
-    dropped: SmallVec<[Slot; 1]>,
+    dropped: SmallVec<[FeedSlot; 1]>,
 }
 
 struct Follower {
@@ -212,7 +212,7 @@ struct PastSlot {
 
 #[derive(Default)]
 struct Queue {
-    slots: VecDeque<Slot>,
+    slots: VecDeque<FeedSlot>,
     /// The position of the first slot.
     first: u64,
     /// The slot that was dropped last.
@@ -549,7 +549,7 @@ impl Queue {
         let last = changes.len() - 1;
         for (i, change) in changes.into_iter().enumerate() {
             self.push_slot(
-                Slot {
+                FeedSlot {
                     seq,
                     number,
                     ends: i == last && self.open.is_none(),
@@ -575,7 +575,7 @@ impl Queue {
     fn push(&mut self, seq: u64, number: u64, event: Event, aftermath: &mut Aftermath) {
         let ends = true;
         self.push_slot(
-            Slot {
+            FeedSlot {
                 seq,
                 number,
                 ends,
@@ -587,7 +587,7 @@ impl Queue {
     }
 
     /// Adds an event, and drops the oldest ones if there are too many (invariant 4).
-    fn push_slot(&mut self, slot: Slot, aftermath: &mut Aftermath) {
+    fn push_slot(&mut self, slot: FeedSlot, aftermath: &mut Aftermath) {
         self.slots.push_back(slot);
         while self.slots.len() > self.limit {
             aftermath.dropped.extend(self.drop_first());
@@ -595,7 +595,7 @@ impl Queue {
     }
 
     /// Drops the first event.
-    fn drop_first(&mut self) -> Option<Slot> {
+    fn drop_first(&mut self) -> Option<FeedSlot> {
         let slot = self.slots.pop_front()?;
         // What was dropped last stays known, since a follower may stand right behind it.
         self.first += 1;
@@ -643,7 +643,7 @@ impl Queue {
         id: u64,
         (most, sleeps): (usize, bool),
         found: &mut Found,
-    ) -> VecDeque<Slot> {
+    ) -> VecDeque<FeedSlot> {
         // Only whole groups are readable. An open group isn't.
         let (end, first) = (self.readable_end(), self.first);
         let waits = self.open.is_some();
@@ -691,7 +691,7 @@ impl Queue {
 
     /// Drops the events that all followers have read, and returns them to be freed without the
     /// lock.
-    fn trim(&mut self) -> VecDeque<Slot> {
+    fn trim(&mut self) -> VecDeque<FeedSlot> {
         let Some(needed) = self.followers.iter().map(|f| f.position).min() else {
             // There are no followers.
             self.first = self.end();

@@ -16,10 +16,10 @@ const MOST: usize = 512;
 
 /// A part is allocated when one of its bits is first set. So no writer waits until all parts are
 /// cleared.
-type Part = OnceLock<Box<[AtomicU64; PART]>>;
+type FilterPart = OnceLock<Box<[AtomicU64; PART]>>;
 
 /// The filter. Keys whose hashes end with the same bits share a bit.
-pub(super) struct Filter(Box<[Part]>);
+pub(super) struct Filter(Box<[FilterPart]>);
 
 impl Filter {
     /// Makes a filter for an index with this number of entries: about a bit for each, and at least
@@ -31,7 +31,7 @@ impl Filter {
 
     /// The place of a hash: a part, a word, a bit.
     #[inline]
-    fn place(&self, hash: u64) -> (&Part, usize, u64) {
+    fn place(&self, hash: u64) -> (&FilterPart, usize, u64) {
         let part = (hash >> 15) as usize & (self.0.len() - 1);
         (&self.0[part], (hash >> 6) as usize % PART, 1 << (hash & 63))
     }

@@ -25,14 +25,14 @@ const NOWHERE: Span = usize::MAX..usize::MAX;
 
 /// A range of positions, in the direction of a scan.
 #[derive(Clone, Copy)]
-struct Range<'p> {
+struct ViewRange<'p> {
     start: Start<'p>,
     /// Where the scan continues, if it does: at this position forward, strictly before it backward.
     resume: Option<&'p [u8]>,
     direction: Direction,
 }
 
-impl Range<'_> {
+impl ViewRange<'_> {
     /// Whether the scan has reached a position.
     fn has_begun(&self, position: &[u8]) -> bool {
         // Positions are compared as bytes, in the direction of the scan.
@@ -422,10 +422,10 @@ impl<I: Entries + ?Sized> Merged<I> {
         start: Start<'p>,
         direction: Direction,
         resume: Option<&'p Vec<u8>>,
-    ) -> Range<'p> {
+    ) -> ViewRange<'p> {
         // Both ends as bytes that compare in the order of the scan.
         let comparable = |position| self.base.comparable(position);
-        Range {
+        ViewRange {
             start: match start {
                 Start::Edge => Start::Edge,
                 Start::At(position) => Start::At(comparable(position)),

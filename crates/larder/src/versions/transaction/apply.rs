@@ -5,7 +5,7 @@ use super::super::clock::{self, UnderWay};
 use super::super::key_locks::{CommitLocks, KeyLock};
 use super::super::undo::{self, Override};
 use super::view::survivors;
-use super::{Part, Transaction};
+use super::{TablePart, Transaction};
 use crate::error::Error;
 use crate::index::Index;
 use crate::indexes::{take_holder, Claimed, Indexes, Refused, ReplacedRows};
@@ -62,7 +62,7 @@ impl Transaction {
     pub(super) fn written(&self) -> Vec<Written> {
         let mut written = Vec::new();
         // The order is that of the tables, and of the keys within one. `key_locks` sorts the locks.
-        for (part, Part { set, .. }) in self.parts.iter().enumerate() {
+        for (part, TablePart { set, .. }) in self.parts.iter().enumerate() {
             set.writes.each(|key, record| {
                 written.push(Written {
                     part,
@@ -80,7 +80,7 @@ impl Transaction {
     /// # Errors
     /// `Full` if one has none.
     pub(super) fn ask_for_room(&self, written: &[Written], guard: &Guard) -> Result<(), Error> {
-        for (i, Part { table, .. }) in self.parts.iter().enumerate() {
+        for (i, TablePart { table, .. }) in self.parts.iter().enumerate() {
             // Deletes need no room.
             let objects = written
                 .iter()
@@ -124,7 +124,7 @@ impl Transaction {
 
     /// Whether nobody has changed a key that was read by key.
     fn keys_hold(&self, locks: &CommitLocks, guard: &Guard) -> bool {
-        self.parts.iter().all(|Part { set, .. }| {
+        self.parts.iter().all(|TablePart { set, .. }| {
             set.reads.lock().keys().all(|bytes| {
                 let key = set.history.key(bytes);
                 let lock = set.history.key_lock(key);
@@ -141,7 +141,7 @@ impl Transaction {
     /// index that was read.
     fn ranges_hold(&self, under_way: &UnderWay, guard: &Guard) -> bool {
         // Transactions without ranges, which are most, have nothing to wait for.
-        let no_ranges = |part: &Part| !part.set.reads.lock().has_ranges();
+        let no_ranges = |part: &TablePart| !part.set.reads.lock().has_ranges();
         if self.parts.iter().all(no_ranges) {
             return true;
         }
@@ -150,7 +150,7 @@ impl Transaction {
         if !planted(Fault::NoWait) {
             clock::wait_for_commits_before(under_way.number);
         }
-        self.parts.iter().all(|Part { table, set, .. }| {
+        self.parts.iter().all(|TablePart { table, set, .. }| {
             let (reads, history) = (set.reads.lock(), &*set.history);
             let store = table.store(guard);
             let indexes = store.and_then(|store| store.layers().indexes.as_deref());
@@ -187,7 +187,7 @@ impl Transaction {
         let mut is_freed = false;
         // The holder's table isn't known. If another table has an expired row under this key, it is
         // removed, too, which does no harm.
-        for Part { table, .. } in &self.parts {
+        for TablePart { table, .. } in &self.parts {
             let op = table.begin(guard)?;
             is_freed |= table.free_expired(&op, &key) == Some(Previous::Present);
         }

@@ -24,7 +24,7 @@
 //! There is no deadlock: while the operations run, the commit only waits for the locks of leaves.
 
 use super::super::key_locks::{CommitLocks, KeyLock};
-use super::{prepare, view, Outcome, Part, Transaction};
+use super::{prepare, view, Outcome, TablePart, Transaction};
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::ids::OwnerId;
@@ -93,7 +93,7 @@ impl Engine {
         keys: &[(usize, &[u8])],
         who: OwnerId,
         guard: &Guard,
-    ) -> Result<Option<Vec<Part>>, Error> {
+    ) -> Result<Option<Vec<TablePart>>, Error> {
         let mut parts = Vec::with_capacity(tables.len());
         for (i, table) in tables.iter().enumerate() {
             let store = table.begin(guard)?.store;

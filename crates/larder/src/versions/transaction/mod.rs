@@ -99,7 +99,7 @@ pub enum Outcome {
 }
 
 /// A table of a transaction.
-struct Part {
+struct TablePart {
     table: Arc<Table>,
     view: Arc<Table>,
     set: Arc<WorkingSet>,
@@ -110,7 +110,7 @@ type Stores<'g> = SmallVec<[&'g Store; 4]>;
 
 /// A transaction under way. If it is dropped before its commit, it has no effect.
 pub struct Transaction {
-    parts: Vec<Part>,
+    parts: Vec<TablePart>,
 }
 
 impl Engine {
@@ -140,7 +140,7 @@ impl Engine {
         table: &Arc<Table>,
         (who, access): (OwnerId, Access),
         (store, set): (Store, Arc<WorkingSet>),
-    ) -> Part {
+    ) -> TablePart {
         // The view has the table's options, so that keys are encoded and hashed alike.
         let options = view_options(table, access);
         let of = ViewOf::transaction(table.id(), table.may_write(who).is_ok());
@@ -148,7 +148,7 @@ impl Engine {
         let objects = (table.seed.clone(), store);
         let view =
             self.unlisted(|id, catalog| Table::of_view(id, options, who, catalog, objects, of));
-        Part {
+        TablePart {
             table: Arc::clone(table),
             view,
             set,
@@ -280,7 +280,7 @@ impl Transaction {
         // at once.
         drop(locks);
         drop(under_way);
-        for Part { table, .. } in &self.parts {
+        for TablePart { table, .. } in &self.parts {
             table.evict_after(guard, written.len());
         }
         match taken {
@@ -295,7 +295,7 @@ impl Transaction {
     /// transaction began. `Busy` if a list is being inserted into one of the tables.
     fn stores<'g>(&self, guard: &'g Guard) -> Result<Option<Stores<'g>>, Error> {
         let mut stores = Stores::new();
-        for Part { table, set, .. } in &self.parts {
+        for TablePart { table, set, .. } in &self.parts {
             let op = table.begin(guard)?;
             let own = op.store.history();
             // Emptied, or not watched any more: the transaction has lost.
@@ -309,7 +309,7 @@ impl Transaction {
 
     /// Ends the views, and releases the snapshots.
     fn end_under(&self, guard: &Guard) {
-        for Part { view, set, .. } in &self.parts {
+        for TablePart { view, set, .. } in &self.parts {
             // A view that nobody else refers to is dropped together with the transaction.
             if Arc::strong_count(view) > 1 {
                 view.end(guard);

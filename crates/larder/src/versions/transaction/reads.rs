@@ -20,7 +20,7 @@ use std::collections::BTreeSet;
 
 /// A range of positions. An end that is `None` is unbounded.
 #[derive(Default)]
-struct Range {
+struct ReadRange {
     low: Option<Vec<u8>>,
     high: Option<Vec<u8>>,
 }
@@ -29,7 +29,7 @@ struct Range {
 #[derive(Default)]
 pub(super) struct Reads {
     keys: BTreeSet<Vec<u8>>,
-    ranges: Vec<Range>,
+    ranges: Vec<ReadRange>,
     entries: Vec<EntriesRead>,
 }
 
@@ -66,7 +66,7 @@ impl Reads {
                 _ => {}
             }
         }
-        self.ranges.push(Range {
+        self.ranges.push(ReadRange {
             low: low.map(<[u8]>::to_vec),
             high: high.map(<[u8]>::to_vec),
         });
@@ -111,13 +111,17 @@ impl Reads {
         // of its leaf until it has counted its entries.
         let mut has_changed = false;
         let objects = &history.store().index;
-        each_changed(&Range::default(), (history, guard, number), &mut |key| {
-            has_changed = true;
-            if !planted(Fault::UnsettledEntry) {
-                objects.contains_settled(guard, key);
-            }
-            true
-        });
+        each_changed(
+            &ReadRange::default(),
+            (history, guard, number),
+            &mut |key| {
+                has_changed = true;
+                if !planted(Fault::UnsettledEntry) {
+                    objects.contains_settled(guard, key);
+                }
+                true
+            },
+        );
         // (2) Compare the counts. An index that was dropped doesn't count any more, so its entries
         // are taken for changed.
         let is_counted = |read: &EntriesRead| {
@@ -130,7 +134,7 @@ impl Reads {
 
     /// Whether no key in the ranges has changed since the snapshot with this number.
     pub(super) fn ranges_hold(&self, history: &History, guard: &Guard, number: u64) -> bool {
-        let is_unchanged = |range: &Range| {
+        let is_unchanged = |range: &ReadRange| {
             let mut holds = true;
             each_changed(range, (history, guard, number), &mut |_| {
                 // The first changed key decides, so the scan stops there.
@@ -146,7 +150,7 @@ impl Reads {
 /// Visits the keys in a range that have changed since the snapshot with this number, until `visit`
 /// returns `false`. A changed key has a version with the snapshot's number or a greater one.
 fn each_changed(
-    range: &Range,
+    range: &ReadRange,
     (history, guard, number): (&History, &Guard, u64),
     visit: &mut dyn FnMut(Key<'_>) -> bool,
 ) {
