@@ -7,6 +7,8 @@
  * Every function that can fail gives a larder_status: LARDER_OK, or an error that larder_message()
  * explains. Nothing of the library ends the process. A pointer that must not be null is checked.
  * What else a pointer has to be is said under "Safety", and is yours to keep.
+ * Until a call returns, nobody else may free an object that it uses, or change a text, an array or
+ * terms that it reads.
  *
  * Many threads may use a larder, a larder_table and a larder_prepared at once; everything else one
  * at a time.
@@ -292,7 +294,7 @@ struct larder *larder_new(void);
 // `world` is null. O(1); memory is freed in the background.
 //
 // Safety:
-// `world` is null, or came from `larder_new` and was not freed.
+// `world` is null, or came from `larder_new` and was not freed; nobody uses it any more.
 void larder_free(struct larder *world);
 
 // Waits until all memory of what was deleted, dropped or freed is given back, in all worlds, and
@@ -322,8 +324,9 @@ int32_t larder_version_number(void);
 // another named table has the name.
 //
 // Safety:
-// `world` is null or alive; `name` and `options->structure` are null or end with a NUL; `options`
-// is null, or has as many bytes as its size says; `table` is null or may be written to.
+// `world` is null or a world that was not freed; `name` and `options->structure` are null or end
+// with a NUL; `options` is null, or has as many bytes as its size says, and each `bool` of it is
+// true or false; `table` is null or may be written to.
 enum larder_status larder_table_new(const struct larder *world,
                                     const char *name,
                                     const struct larder_options *options,
@@ -333,7 +336,8 @@ enum larder_status larder_table_new(const struct larder *world,
 // `*table`. `LARDER_NONE` if there is none with this name.
 //
 // Safety:
-// As for `larder_table_new`.
+// `world` is null or a world that was not freed; `name` is null or ends with a NUL; `table` is
+// null or may be written to.
 enum larder_status larder_table_find(const struct larder *world,
                                      const char *name,
                                      struct larder_table **table);
@@ -346,7 +350,8 @@ enum larder_status larder_table_find(const struct larder *world,
 // untrusted files.
 //
 // Safety:
-// As for `larder_table_new`.
+// `world` is null or a world that was not freed; `path` is null or ends with a NUL; `table` is
+// null or may be written to.
 enum larder_status larder_table_load(const struct larder *world,
                                      const char *path,
                                      struct larder_table **table);
@@ -369,8 +374,8 @@ struct larder_terms *larder_terms_new(void);
 // Frees a sequence and its terms. Does nothing if `terms` is null.
 //
 // Safety:
-// `terms` is null, or came from `larder_terms_new` and was not freed; no view of its terms is used
-// any more.
+// `terms` is null, or came from `larder_terms_new` and was not freed; nobody uses it or a view of
+// its terms any more.
 void larder_terms_free(struct larder_terms *terms);
 
 // Removes all terms from a sequence, and also a term that has been begun and isn't complete.
@@ -454,7 +459,7 @@ enum larder_status larder_push_view(struct larder_terms *terms, struct larder_vi
 // become atoms, which are never freed. So don't use this function for untrusted text.
 //
 // Safety:
-// As for `larder_push_atom`.
+// As for `larder_push_int`; `source` is null or ends with a NUL.
 enum larder_status larder_push_text(struct larder_terms *terms, const char *source);
 
 // Pushes the term that `len` bytes encode in Erlang's external term format. `LARDER_BAD_TERM` if
@@ -584,7 +589,8 @@ size_t larder_view_etf(struct larder_view view, uint8_t *out, size_t capacity);
 // `table` is null.
 //
 // Safety:
-// `table` is null, or a handle that was not freed; no `larder_rows` of it is used any more.
+// `table` is null or a handle that was not freed, and isn't one of those that
+// `larder_transaction_table` returns; nobody uses it any more.
 void larder_table_free(struct larder_table *table);
 
 // Drops the table. From then on, all its handles return `LARDER_NO_TABLE`; they must still be
@@ -804,7 +810,8 @@ struct larder_key larder_key_i64(int64_t key);
 // `key` is null or ends with a NUL.
 struct larder_key larder_key_str(const char *key);
 
-// Returns a key that is a binary of `len` arbitrary bytes.
+// Returns a key that is a binary of `len` arbitrary bytes. While the key is used, `key` must point
+// to `len` bytes, unless `len` is 0.
 struct larder_key larder_key_bytes(const uint8_t *key, size_t len);
 
 // Returns a key that is a term. Of a view of nothing, it is a key of nothing.
@@ -1041,7 +1048,7 @@ enum larder_status larder_rows_next(struct larder_rows *rows,
 // Frees a scan, which need not be at its end. Does nothing if `rows` is null.
 //
 // Safety:
-// `rows` is null, or a scan that was not freed.
+// `rows` is null, or a scan that was not freed; nobody uses it any more.
 void larder_rows_free(struct larder_rows *rows);
 
 // Counts the rows for which a match specification returns `true`. Writes their number to `*count`,
@@ -1109,7 +1116,7 @@ size_t larder_prepared_parameters(const struct larder_prepared *prepared);
 // Frees the handle. Scans that were begun with it continue. Does nothing if `prepared` is null.
 //
 // Safety:
-// `prepared` is null, or a handle that was not freed.
+// `prepared` is null, or came from `larder_prepare` and was not freed; nobody uses it any more.
 void larder_prepared_free(struct larder_prepared *prepared);
 
 // Like `larder_select`, but with a prepared specification and its values, which are the terms of
@@ -1341,7 +1348,7 @@ enum larder_status larder_feed_next(struct larder_feed *feed,
 //
 // Safety:
 // As for `larder_feed_next`; `f` is null or a function with these parameters that follows these
-// rules.
+// rules and may be called with `data`.
 enum larder_status larder_feed_each(struct larder_feed *feed,
                                     bool (*f)(void *data, const struct larder_change *change),
                                     void *data);
@@ -1349,7 +1356,8 @@ enum larder_status larder_feed_each(struct larder_feed *feed,
 // Ends a subscription, and frees its feed. Does nothing if `feed` is null.
 //
 // Safety:
-// `feed` is null, or a feed that was not freed; no change of it is used any more.
+// `feed` is null, or came from `larder_subscribe` and was not freed; nobody uses it or a change of
+// it any more.
 void larder_feed_free(struct larder_feed *feed);
 
 /* --- Several changes at one instant --- */
@@ -1360,7 +1368,8 @@ struct larder_operations *larder_operations_new(void);
 // Frees a list. Does nothing if `operations` is null.
 //
 // Safety:
-// `operations` is null, or came from `larder_operations_new` and was not freed.
+// `operations` is null, or came from `larder_operations_new` and was not freed; nobody uses it any
+// more.
 void larder_operations_free(struct larder_operations *operations);
 
 // Removes all operations from a list.
@@ -1427,7 +1436,7 @@ enum larder_status larder_op_add(struct larder_operations *operations,
 // under a key. Its condition is that there is a row.
 //
 // Safety:
-// As for `larder_op_insert`.
+// As for `larder_op_insert`, for both views.
 enum larder_status larder_op_update(struct larder_operations *operations,
                                     const struct larder_table *table,
                                     struct larder_view key,
@@ -1472,7 +1481,7 @@ enum larder_status larder_begin(const struct larder_table *const *tables,
 // returns `LARDER_NO_TABLE`.
 //
 // Safety:
-// `transaction` is null, or one that was not freed.
+// `transaction` is null, or one that was not freed and nobody else uses.
 const struct larder_table *larder_transaction_table(const struct larder_transaction *transaction,
                                                     size_t index);
 
@@ -1498,15 +1507,16 @@ enum larder_status larder_validate(const struct larder_transaction *transaction)
 // transaction had already ended), `LARDER_NOT_UNIQUE` and `LARDER_FULL`.
 //
 // Safety:
-// `transaction` is null, or one that was not freed and nobody else uses; scans of its tables are
-// not used any more.
+// `transaction` is null, or one that was not freed and nobody else uses; nobody uses its tables
+// meanwhile, and scans of them are not used any more.
 enum larder_status larder_commit(struct larder_transaction *transaction);
 
 // Frees a transaction. If it wasn't committed, it has no effect. Does nothing if `transaction` is
 // null.
 //
 // Safety:
-// `transaction` is null, or one that was not freed; its tables are not used any more.
+// `transaction` is null, or came from `larder_begin` and was not freed; nobody uses it or its
+// tables any more.
 void larder_transaction_free(struct larder_transaction *transaction);
 
 #ifdef __cplusplus

@@ -25,8 +25,8 @@ pub unsafe extern "C" fn larder_insert_for(
     ttl_ms: i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
-        // as they were when it was made.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `row` are unchanged.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
         let inserted = table.0.insert_with(&row, time(ttl_ms));
         on(table, ("row", row), inserted)?;
@@ -47,7 +47,8 @@ pub unsafe extern "C" fn larder_expire(
     ttl_ms: i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         let found = table.0.expire(&key, time(ttl_ms));
         Ok(whether(on(table, ("key", key), found)?))
@@ -67,15 +68,15 @@ pub unsafe extern "C" fn larder_time_left(
     ttl_ms: *mut i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         let left = match on(table, ("key", key), table.0.time_left(&key))? {
             TimeLeft::Absent => return Ok(Status::None),
             TimeLeft::Unlimited => -1,
             TimeLeft::Ms(ms) => i64::try_from(ms).unwrap_or(i64::MAX),
         };
-        // SAFETY: by contract, the view's terms are as they were when it was made; `ttl_ms` is null
-        // or may be written to.
+        // SAFETY: by contract, `ttl_ms` is null or may be written to.
         unsafe { give(ttl_ms, left) };
         Ok(Status::Ok)
     })

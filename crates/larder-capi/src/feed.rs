@@ -175,11 +175,11 @@ pub unsafe extern "C" fn larder_subscribe(
         } else {
             let (before, begun) = table.0.snapshot_and_subscribe(&options)?;
             let handle = larder_table(Table::clone(&before), Some(before));
-            // SAFETY: by contract, `snapshot` and `feed` are null or may be written to.
+            // SAFETY: by contract, `snapshot` is null or may be written to.
             unsafe { give(snapshot, Box::into_raw(Box::new(handle))) };
             begun
         };
-        // SAFETY: by contract, `snapshot` and `feed` are null or may be written to.
+        // SAFETY: by contract, `feed` is null or may be written to.
         unsafe { give(feed, Box::into_raw(Box::new(larder_feed::new(begun)))) };
         Ok(Status::Ok)
     })
@@ -228,7 +228,7 @@ pub unsafe extern "C" fn larder_feed_next(
 ///
 /// # Safety
 /// As for `larder_feed_next`; `f` is null or a function with these parameters that follows these
-/// rules.
+/// rules and may be called with `data`.
 #[no_mangle]
 pub unsafe extern "C" fn larder_feed_each(
     feed: *mut larder_feed,
@@ -243,8 +243,8 @@ pub unsafe extern "C" fn larder_feed_each(
         // The feed belongs to this thread, so it may wait without a limit.
         while let Some(change) = feed.next(None) {
             is_first = false;
-            // SAFETY: by contract, `change` is null or may be written to; `f` is null or a function
-            // with these parameters that follows these rules.
+            // SAFETY: by contract, `f` may be called with `data`. `change` is valid until the
+            // feed's next change, which `f` by contract doesn't request.
             if !unsafe { f(data, change) } {
                 break;
             }
@@ -262,9 +262,11 @@ pub unsafe extern "C" fn larder_feed_each(
 /// Ends a subscription, and frees its feed. Does nothing if `feed` is null.
 ///
 /// # Safety
-/// `feed` is null, or a feed that was not freed; no change of it is used any more.
+/// `feed` is null, or came from `larder_subscribe` and was not freed; nobody uses it or a change of
+/// it any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_feed_free(feed: *mut larder_feed) {
-    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    // SAFETY: by contract, `feed` is null, or a feed that was not freed and nobody uses any more.
+    // `larder_subscribe` made it by `Box::into_raw`.
     unsafe { free(feed) };
 }

@@ -93,8 +93,8 @@ pub unsafe extern "C" fn larder_add_index_on(
     expression: *const c_char,
     flags: u32,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or ends
-    // with a NUL; `expression` is null or ends with a NUL.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `name` and `expression`
+    // are null or end with a NUL.
     unsafe {
         add(table, name, flags, |name| {
             let expression = text_at(expression, "expression")?;
@@ -139,12 +139,12 @@ pub unsafe extern "C" fn larder_index_lookup(
         // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
         // ends with a NUL.
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
-        // as they were when it was made; `name` is null or ends with a NUL.
+        // SAFETY: by contract, the terms of the view `value` are unchanged.
         let found = table
             .0
             .index_lookup(name, &unsafe { value.some("value") }?)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `value`, which
+        // may be a view of its terms, is not read any more.
         unsafe { fill(out, found) }
     })
 }
@@ -167,12 +167,12 @@ pub unsafe extern "C" fn larder_index_select(
         // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
         // ends with a NUL.
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
-        // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
-        // ends with a NUL; `spec` is null or ends with a NUL.
+        // SAFETY: by contract, `spec` is null or ends with a NUL.
         let found = table
             .0
             .index_select(name, unsafe { text_at(spec, "spec") }?)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
+        // refers to its terms.
         unsafe { fill(out, found) }
     })
 }

@@ -11,6 +11,9 @@
 //! * A pointer that must not be null is checked, and the message names it. All other requirements
 //!   on pointers are the caller's responsibility. Each function lists them under "Safety", which is
 //!   also in the header.
+//! * Until a call returns, nobody else may free an object that it uses, or change a text, an array
+//!   or terms that it reads. This rule is part of the contract of every function, on which the
+//!   SAFETY comments rely.
 //! * Many threads may use a `larder`, a `larder_table` or a `larder_prepared` at once. Only one
 //!   thread at a time may use any other object.
 //!

@@ -21,9 +21,10 @@ pub unsafe extern "C" fn larder_map_put(
     value: larder_view,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of the views `map_key` and `value` are unchanged.
         let (map_key, value) = unsafe { (map_key.some("map_key")?, value.some("value")?) };
         let put = table.0.update_map(&key, position, &map_key, &value);
         Ok(whether(on(table, ("key", key), put)?))
@@ -42,10 +43,10 @@ pub unsafe extern "C" fn larder_map_remove(
     map_key: larder_view,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
-        // as they were when it was made.
+        // SAFETY: by contract, the terms of the view `map_key` are unchanged.
         let map_key = unsafe { map_key.some("map_key") }?;
         let removed = table.0.remove_map_key(&key, position, &map_key);
         Ok(whether(on(table, ("key", key), removed)?))
@@ -70,18 +71,18 @@ pub unsafe extern "C" fn larder_map_add(
     sum: *mut i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        // SAFETY: by contract, `initial` is null or may be read, `sum` is null or may be written
-        // to.
+        // SAFETY: by contract, the terms of the view `map_key` are unchanged; `initial` is null or
+        // may be read.
         let (map_key, initial) = unsafe { (map_key.some("map_key")?, initial.as_ref()) };
         let initial = initial.copied();
         let total = table
             .0
             .add_in_map(&key, position, &map_key, increment, initial);
         let total = on(table, ("key", key), total)?;
-        // SAFETY: by contract, `initial` is null or may be read, `sum` is null or may be written
-        // to.
+        // SAFETY: by contract, `sum` is null or may be written to.
         unsafe { summed(&total, sum) }
     })
 }

@@ -50,10 +50,12 @@ pub extern "C" fn larder_operations_new() -> *mut larder_operations {
 /// Frees a list. Does nothing if `operations` is null.
 ///
 /// # Safety
-/// `operations` is null, or came from `larder_operations_new` and was not freed.
+/// `operations` is null, or came from `larder_operations_new` and was not freed; nobody uses it any
+/// more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_operations_free(operations: *mut larder_operations) {
-    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody uses any
+    // more. `larder_operations_new` made it by `Box::into_raw`.
     unsafe { free(operations) };
 }
 
@@ -74,7 +76,8 @@ pub unsafe extern "C" fn larder_operations_clear(operations: *mut larder_operati
 /// Adds an operation to a list.
 ///
 /// # Safety
-/// As for `larder_op_insert`.
+/// `operations` is null, or a list that was not freed and nobody else uses; `table` is null or a
+/// handle that was not freed.
 unsafe fn push(
     operations: *mut larder_operations,
     table: *const larder_table,
@@ -82,7 +85,7 @@ unsafe fn push(
 ) -> Status {
     guarded(|| {
         // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else
-        // uses.
+        // uses; `table` is null or a handle that was not freed.
         let (own, table) = unsafe { (at_mut(operations, "operations")?, at(table, "table")?) };
         let step = step()?;
         own.steps.push((table.0.clone(), step));
@@ -95,7 +98,7 @@ unsafe fn push(
 /// # Safety
 /// The view's terms are as they were when it was made.
 unsafe fn own(view: larder_view, what: &str) -> Result<Term, Failure> {
-    // SAFETY: by contract, the view's terms are as they were when it was made.
+    // SAFETY: by contract, the terms of `view` are unchanged.
     Ok(Term::from(unsafe { view.some(what) }?))
 }
 
@@ -110,7 +113,8 @@ pub unsafe extern "C" fn larder_op_insert(
     table: *const larder_table,
     row: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
+    // `table` is null or a handle that was not freed; the terms of the view `row` are unchanged.
     unsafe { push(operations, table, || Ok(Step::Insert(own(row, "row")?))) }
 }
 
@@ -124,7 +128,8 @@ pub unsafe extern "C" fn larder_op_insert_new(
     table: *const larder_table,
     row: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
+    // `table` is null or a handle that was not freed; the terms of the view `row` are unchanged.
     unsafe { push(operations, table, || Ok(Step::InsertNew(own(row, "row")?))) }
 }
 
@@ -141,6 +146,7 @@ pub unsafe extern "C" fn larder_op_check(
     rows: *const larder_terms,
 ) -> Status {
     // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
+    // `table` is null or a handle that was not freed; the terms of the view `key` are unchanged;
     // `rows` is null or a sequence that nobody changes meanwhile.
     unsafe {
         push(operations, table, || {
@@ -160,7 +166,8 @@ pub unsafe extern "C" fn larder_op_delete(
     table: *const larder_table,
     key: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
+    // `table` is null or a handle that was not freed; the terms of the view `key` are unchanged.
     unsafe { push(operations, table, || Ok(Step::Delete(own(key, "key")?))) }
 }
 
@@ -174,7 +181,8 @@ pub unsafe extern "C" fn larder_op_delete_row(
     table: *const larder_table,
     row: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
+    // `table` is null or a handle that was not freed; the terms of the view `row` are unchanged.
     unsafe { push(operations, table, || Ok(Step::DeleteRow(own(row, "row")?))) }
 }
 
@@ -191,7 +199,8 @@ pub unsafe extern "C" fn larder_op_add(
     position: usize,
     increment: i64,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
+    // `table` is null or a handle that was not freed; the terms of the view `key` are unchanged.
     unsafe {
         push(operations, table, || {
             Ok(Step::Add(own(key, "key")?, position, increment))
@@ -203,7 +212,7 @@ pub unsafe extern "C" fn larder_op_add(
 /// under a key. Its condition is that there is a row.
 ///
 /// # Safety
-/// As for `larder_op_insert`.
+/// As for `larder_op_insert`, for both views.
 #[no_mangle]
 pub unsafe extern "C" fn larder_op_update(
     operations: *mut larder_operations,
@@ -212,7 +221,9 @@ pub unsafe extern "C" fn larder_op_update(
     position: usize,
     element: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses.
+    // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else uses;
+    // `table` is null or a handle that was not freed; the terms of the views `key` and `element`
+    // are unchanged.
     unsafe {
         push(operations, table, || {
             let (key, element) = (own(key, "key")?, own(element, "element")?);

@@ -99,10 +99,11 @@ const MOST: usize = 4096;
 /// Copies the options of a program, whose version may be older or newer.
 ///
 /// # Safety
-/// `options` has as many bytes as its size says.
+/// `options` has as many bytes as its size says, and each `bool` of it is true or false.
 unsafe fn copied(options: *const larder_options) -> Result<larder_options, Failure> {
     let bad = |text| Err(Failure::new(Status::BadOption, text));
-    // SAFETY: the size is the first field of every version.
+    // SAFETY: by contract, `options` has as many bytes as its size says. The size is one of them,
+    // as it is the first field of every version.
     let size = unsafe { options.cast::<usize>().read() };
     if !(LEAST..=MOST).contains(&size) {
         return bad(format!(
@@ -111,7 +112,7 @@ unsafe fn copied(options: *const larder_options) -> Result<larder_options, Failu
     }
     let known = size_of::<larder_options>();
     let bytes = options.cast::<u8>();
-    // SAFETY: the caller has `size` bytes, which is more than `known` in this case.
+    // SAFETY: by contract, `options` has `size` bytes, and `at` is less than `size`.
     let newer = (known..size).map(|at| unsafe { bytes.add(at).read() });
     if newer.into_iter().any(|byte| byte != 0) {
         let version = env!("CARGO_PKG_VERSION");
@@ -120,8 +121,9 @@ unsafe fn copied(options: *const larder_options) -> Result<larder_options, Failu
         ));
     }
     let mut own = MaybeUninit::<larder_options>::zeroed();
-    // SAFETY: the caller has `size` bytes, and so many or more are here. The fields that they
-    // don't reach are zero, which is a value of each.
+    // SAFETY: by contract, `options` has `size` bytes. `own` has `known` bytes and is new, so they
+    // don't overlap. By contract, each `bool` is true or false, and any bytes are a value of the
+    // other fields. The fields that aren't copied are zero, which is a value of each.
     unsafe {
         bytes.copy_to_nonoverlapping(own.as_mut_ptr().cast(), size.min(known));
         Ok(own.assume_init())
@@ -131,12 +133,13 @@ unsafe fn copied(options: *const larder_options) -> Result<larder_options, Failu
 /// Applies the options to a builder.
 ///
 /// # Safety
-/// `options` has as many bytes as its size says; `structure` is null or ends with a NUL.
+/// `options` has as many bytes as its size says, and each `bool` of it is true or false;
+/// `structure` is null or ends with a NUL.
 pub(crate) unsafe fn apply(
     options: *const larder_options,
     builder: Builder,
 ) -> Result<Builder, Failure> {
-    // SAFETY: by contract, `options` has as many bytes as its size says.
+    // SAFETY: the contract of `copied` is a part of this function's.
     let options = unsafe { copied(options) }?;
     // An enum of C may have any number. It is looked up, not cast.
     let mut all = larder_type::ALL.into_iter();
@@ -162,8 +165,7 @@ pub(crate) unsafe fn apply(
         builder = builder.decentralized_counters();
     }
     if !options.structure.is_null() {
-        // SAFETY: by contract, `options` has as many bytes as its size says; `structure` is null or
-        // ends with a NUL.
+        // SAFETY: `structure` is not null, so by contract it ends with a NUL.
         builder = builder.structure_text(unsafe { text_at(options.structure, "structure") }?);
     }
     bounded(&options, builder)

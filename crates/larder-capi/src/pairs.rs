@@ -52,11 +52,13 @@ impl larder_key {
         Ok(Some(match self.form {
             NOTHING => return Ok(None),
             INTEGER => Term::int(self.integer),
-            // SAFETY: by contract, what the key refers to is as it was when the key was made.
+            // SAFETY: by contract, what the key refers to is unchanged. For this form, `bytes` is
+            // null or points to `len` bytes, or `len` is 0.
             BINARY => Term::binary(unsafe { all_at(bytes, len, "bytes") }?),
             TERM => {
                 let view = larder_view { bytes, len };
-                // SAFETY: by contract, what the key refers to is as it was when the key was made.
+                // SAFETY: by contract, what the key refers to is unchanged. For this form, it is
+                // the term of a view.
                 Term::from(unsafe { view.some("key") }?)
             }
             other => {
@@ -72,7 +74,7 @@ impl larder_key {
     /// # Safety
     /// As for `term`.
     unsafe fn some(self) -> Result<Term, Failure> {
-        // SAFETY: by contract, what the key refers to is as it was when the key was made.
+        // SAFETY: the contract is that of `term`.
         unsafe { self.term() }?
             .ok_or_else(|| Failure::new(Status::BadTerm, "key is a key of nothing"))
     }
@@ -98,12 +100,13 @@ pub unsafe extern "C" fn larder_key_str(key: *const c_char) -> larder_key {
     if key.is_null() {
         return larder_key::NOTHING;
     }
-    // SAFETY: by contract, `key` is null or ends with a NUL.
+    // SAFETY: `key` is not null, so by contract it ends with a NUL.
     let len = unsafe { CStr::from_ptr(key) }.count_bytes();
     larder_key_bytes(key.cast(), len)
 }
 
-/// Returns a key that is a binary of `len` arbitrary bytes.
+/// Returns a key that is a binary of `len` arbitrary bytes. While the key is used, `key` must point
+/// to `len` bytes, unless `len` is 0.
 #[no_mangle]
 pub extern "C" fn larder_key_bytes(key: *const u8, len: usize) -> larder_key {
     larder_key {
@@ -137,8 +140,8 @@ unsafe fn pair<'a>(
     table: *const larder_table,
     key: larder_key,
 ) -> Result<(&'a larder_table, Term), Failure> {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers to
-    // is as it was when the key was made.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
+    // unchanged.
     let (table, key) = unsafe { (at(table, "table")?, key.some()?) };
     // A row of a key and a value has the key first.
     match table.0.engine_table().keypos() {
@@ -156,15 +159,15 @@ unsafe fn pair<'a>(
 /// Inserts a pair.
 ///
 /// # Safety
-/// As for `larder_put`.
+/// As for `larder_has`.
 unsafe fn put(
     table: *const larder_table,
     key: larder_key,
     value: impl FnOnce() -> Result<Term, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms,
-        // and what the key refers to, are as they were when the view and the key were made.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
+        // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         let row = Term::tuple([key, value()?]);
         on(table, ("row", row.as_ref()), table.0.insert(&row))?;
@@ -185,8 +188,8 @@ pub unsafe extern "C" fn larder_put(
     key: larder_key,
     value: larder_view,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms, and
-    // what the key refers to, are as they were when the view and the key were made.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
+    // unchanged; the terms of the view `value` are unchanged.
     unsafe { put(table, key, || Ok(Term::from(value.some("value")?))) }
 }
 
@@ -200,8 +203,8 @@ pub unsafe extern "C" fn larder_put_i64(
     key: larder_key,
     value: i64,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms, and
-    // what the key refers to, are as they were when the view and the key were made.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
+    // unchanged.
     unsafe { put(table, key, || Ok(Term::int(value))) }
 }
 
@@ -215,8 +218,8 @@ pub unsafe extern "C" fn larder_put_f64(
     key: larder_key,
     value: f64,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms, and
-    // what the key refers to, are as they were when the view and the key were made.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
+    // unchanged.
     unsafe {
         put(table, key, || {
             let bad = |_| {
@@ -240,9 +243,8 @@ pub unsafe extern "C" fn larder_put_str(
     key: larder_key,
     value: *const c_char,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms, and
-    // what the key refers to, are as they were when the view and the key were made; `value` is null
-    // or ends with a NUL.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
+    // unchanged; `value` is null or ends with a NUL.
     unsafe {
         put(table, key, || match value.is_null() {
             true => Err(Failure::null("value")),
@@ -262,9 +264,8 @@ pub unsafe extern "C" fn larder_put_bytes(
     value: *const u8,
     len: usize,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms, and
-    // what the key refers to, are as they were when the view and the key were made; `value` points
-    // to `len` bytes, or `len` is 0.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
+    // unchanged; `value` points to `len` bytes, or `len` is 0.
     unsafe {
         put(table, key, || {
             Ok(Term::binary(all_at(value, len, "value")?))
@@ -275,7 +276,7 @@ pub unsafe extern "C" fn larder_put_bytes(
 /// Looks up a value. `read` passes it to C, if it has the requested type.
 ///
 /// # Safety
-/// As for `larder_get`.
+/// As for `larder_has`.
 unsafe fn get(
     table: *const larder_table,
     key: larder_key,
@@ -283,8 +284,8 @@ unsafe fn get(
     read: impl FnOnce(TermRef<'_>) -> Result<bool, Failure>,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers
-        // to is as it was when the key was made.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
+        // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         // No row isn't an error. The status says it.
         let Some(found) = value_of(table, &key)? else {
@@ -320,11 +321,12 @@ pub unsafe extern "C" fn larder_get(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers
-        // to is as it was when the key was made.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
+        // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         let found = value_of(table, &key)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key` and `found`
+        // are copies, so nothing here refers to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
     })
 }
@@ -340,8 +342,8 @@ pub unsafe extern "C" fn larder_get_i64(
     key: larder_key,
     value: *mut i64,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers to
-    // is as it was when the key was made.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
+    // unchanged; `value` is null or may be written to.
     unsafe {
         get(table, key, "an integer of 64 bits", |found| {
             let Some(n) = found.as_int() else {
@@ -364,8 +366,8 @@ pub unsafe extern "C" fn larder_get_f64(
     key: larder_key,
     value: *mut f64,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers to
-    // is as it was when the key was made.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
+    // unchanged; `value` is null or may be written to.
     unsafe {
         get(table, key, "a float", |found| {
             let View::Float(x) = found.view() else {
@@ -393,8 +395,9 @@ pub unsafe extern "C" fn larder_get_str(
     capacity: usize,
     len: *mut usize,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers to
-    // is as it was when the key was made.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
+    // unchanged; `out` points to `capacity` bytes, or `capacity` is 0; `len` is null or may be
+    // written to. `out` is outside `bytes`, which belong to the library.
     unsafe {
         get(table, key, "a binary", |found| {
             let Some(bytes) = found.as_binary() else {
@@ -420,8 +423,8 @@ pub unsafe extern "C" fn larder_add_i64(
     sum: *mut i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms,
-        // and what the key refers to, are as they were when the view and the key were made.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
+        // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         let none = Term::tuple([&key, &Term::int(0)]);
         let total = table.0.add_or(&key, VALUE, increment, &none);
@@ -438,8 +441,8 @@ pub unsafe extern "C" fn larder_add_i64(
 #[no_mangle]
 pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers
-        // to is as it was when the key was made.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
+        // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         Ok(whether(table.0.contains(&key)?))
     })
@@ -452,8 +455,8 @@ pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key)
 #[no_mangle]
 pub unsafe extern "C" fn larder_remove(table: *const larder_table, key: larder_key) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; what the key refers
-        // to is as it was when the key was made.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
+        // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         Ok(whether(table.0.delete(&key)? > 0))
     })

@@ -57,17 +57,19 @@ pub unsafe extern "C" fn larder_prepared_parameters(prepared: *const larder_prep
 /// Frees the handle. Scans that were begun with it continue. Does nothing if `prepared` is null.
 ///
 /// # Safety
-/// `prepared` is null, or a handle that was not freed.
+/// `prepared` is null, or came from `larder_prepare` and was not freed; nobody uses it any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_prepared_free(prepared: *mut larder_prepared) {
-    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    // SAFETY: by contract, `prepared` is null, or a handle that was not freed and nobody uses any
+    // more. `larder_prepare` made it by `Box::into_raw`.
     unsafe { free(prepared) };
 }
 
 /// Binds the specification to the terms of a sequence; to no values, if `values` is null.
 ///
 /// # Safety
-/// As for `larder_select_prepared`.
+/// `prepared` is null or a handle that was not freed; `values` is null or a sequence that nobody
+/// changes meanwhile.
 unsafe fn bound(
     prepared: *const larder_prepared,
     values: *const larder_terms,
@@ -191,6 +193,7 @@ pub unsafe extern "C" fn larder_select_take_prepared(
     let spec = || unsafe { bound(prepared, values) };
     let take = |table: &Table, spec| table.select_take(spec);
     // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
-    // sequence that nobody else uses.
+    // sequence that nobody else uses. `out` may be `values`, which `taken` reads before it changes
+    // `out`.
     unsafe { taken(table, spec, out, take) }
 }

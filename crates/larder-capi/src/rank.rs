@@ -24,7 +24,8 @@ pub unsafe extern "C" fn larder_rank(
     rank: *mut u64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         let Some(found) = table.0.rank(&key)? else {
             return Ok(Status::None);
@@ -50,7 +51,8 @@ pub unsafe extern "C" fn larder_nth(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
         let found = unsafe { at(table, "table") }?.0.nth(n)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
+        // refers to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
     })
 }
@@ -71,7 +73,8 @@ pub unsafe extern "C" fn larder_slice(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
         let found = unsafe { at(table, "table") }?.0.slice(n, most)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
+        // refers to its terms.
         unsafe { fill(out, found) }
     })
 }
@@ -89,10 +92,10 @@ pub unsafe extern "C" fn larder_count_range(
     count: *mut u64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
-        // as they were when it was made.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `low` are unchanged.
         let (table, low) = unsafe { (at(table, "table")?, low.some("low")?) };
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of the view `high` are unchanged.
         let high = unsafe { high.some("high") }?;
         let n = table.0.count_range(&low, &high)?;
         // SAFETY: by contract, `count` is null or may be written to.

@@ -106,8 +106,8 @@ pub unsafe extern "C" fn larder_range(
     backward: bool,
     rows: *mut *mut larder_rows,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or may be
-    // written to.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; what `low` and `high`
+    // refer to is unchanged; `rows` is null or may be written to.
     unsafe {
         begin(table, rows, |table| {
             let (low, high) = (low.term()?, high.term()?);
@@ -153,17 +153,18 @@ pub unsafe extern "C" fn larder_rows_next(
 /// Frees a scan, which need not be at its end. Does nothing if `rows` is null.
 ///
 /// # Safety
-/// `rows` is null, or a scan that was not freed.
+/// `rows` is null, or a scan that was not freed; nobody uses it any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_rows_free(rows: *mut larder_rows) {
-    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    // SAFETY: by contract, `rows` is null, or a scan that was not freed and nobody uses any more.
+    // `begin` made it by `Box::into_raw`.
     unsafe { free(rows) };
 }
 
 /// Runs a match specification over all rows. Writes a number to `*count`, unless `count` is null.
 ///
 /// # Safety
-/// As for `larder_select_count`.
+/// `table` is null or a handle that was not freed; `count` is null or may be written to.
 pub(crate) unsafe fn over_all<S>(
     table: *const larder_table,
     spec: impl FnOnce() -> Result<S, Failure>,
@@ -194,8 +195,8 @@ pub unsafe extern "C" fn larder_select_count(
 ) -> Status {
     // SAFETY: by contract, `spec` is null or ends with a NUL.
     let spec = || unsafe { text_at(spec, "spec") };
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `spec` is null or ends
-    // with a NUL; `count` is null or may be written to.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `count` is null or may
+    // be written to.
     unsafe { over_all(table, spec, count, |table, spec| table.select_count(spec)) }
 }
 
@@ -213,15 +214,16 @@ pub unsafe extern "C" fn larder_select_delete(
 ) -> Status {
     // SAFETY: by contract, `spec` is null or ends with a NUL.
     let spec = || unsafe { text_at(spec, "spec") };
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `spec` is null or ends
-    // with a NUL; `count` is null or may be written to.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `count` is null or may
+    // be written to.
     unsafe { over_all(table, spec, count, |table, spec| table.select_delete(spec)) }
 }
 
 /// Fills `out` with the results of a match specification that deletes rows.
 ///
 /// # Safety
-/// As for `larder_select_take`.
+/// `table` is null or a handle that was not freed; `out` is null or a sequence that nobody else
+/// uses.
 pub(crate) unsafe fn taken<S>(
     table: *const larder_table,
     spec: impl FnOnce() -> Result<S, Failure>,
@@ -240,7 +242,8 @@ pub(crate) unsafe fn taken<S>(
             true => Status::None,
             false => Status::Ok,
         };
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `found` doesn't
+        // refer to its terms.
         unsafe { at_mut(out, "out") }?.fill(found);
         Ok(status)
     })
@@ -263,8 +266,8 @@ pub unsafe extern "C" fn larder_select_take(
     // SAFETY: by contract, `spec` is null or ends with a NUL.
     let spec = || unsafe { text_at(spec, "spec") };
     let take = |table: &Table, spec: &str| table.select_take(spec);
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `spec` is null or ends
-    // with a NUL; `out` is null or a sequence that nobody else uses.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
+    // sequence that nobody else uses.
     unsafe { taken(table, spec, out, take) }
 }
 
@@ -283,7 +286,7 @@ pub unsafe extern "C" fn larder_select_replace(
 ) -> Status {
     // SAFETY: by contract, `spec` is null or ends with a NUL.
     let spec = || unsafe { text_at(spec, "spec") };
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `spec` is null or ends
-    // with a NUL; `count` is null or may be written to.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; `count` is null or may
+    // be written to.
     unsafe { over_all(table, spec, count, |table, spec| table.select_replace(spec)) }
 }

@@ -34,13 +34,12 @@ pub unsafe extern "C" fn larder_snapshot(
             };
             return Err(Failure::null(what));
         }
-        // SAFETY: by contract, `tables` is null or has `count` pointers, each null or a handle that
-        // was not freed; `snapshots` is null or has room for `count` pointers.
+        // SAFETY: `tables` is not null, so by contract it has `count` pointers. No array has more
+        // than `isize::MAX` bytes.
         let handles = unsafe { std::slice::from_raw_parts(tables, count) };
         let mut those: Vec<&Table> = Vec::with_capacity(count);
         for &handle in handles {
-            // SAFETY: by contract, `tables` is null or has `count` pointers, each null or a handle
-            // that was not freed.
+            // SAFETY: by contract, each pointer is null or a handle that was not freed.
             those.push(&unsafe { at(handle, "tables") }?.0);
         }
         let Some(first) = those.first() else {
@@ -49,7 +48,8 @@ pub unsafe extern "C" fn larder_snapshot(
         for (i, snapshot) in first.larder().snapshot(&those)?.into_iter().enumerate() {
             let table = Table::clone(&snapshot);
             let handle = Box::into_raw(Box::new(larder_table(table, Some(snapshot))));
-            // SAFETY: there is room for one a table, as the caller says.
+            // SAFETY: `snapshots` is not null, so by contract it has room for `count` pointers.
+            // There is one snapshot for each table.
             unsafe { snapshots.add(i).write(handle) };
         }
         Ok(Status::Ok)

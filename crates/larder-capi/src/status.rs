@@ -226,8 +226,8 @@ pub(crate) fn guarded_or<R>(otherwise: R, f: impl FnOnce() -> Result<R, Failure>
 pub(crate) unsafe fn free<T>(object: *mut T) {
     guarded_or((), || {
         if !object.is_null() {
-            // SAFETY: by contract, `object` is null, or came from `Box::into_raw`, was not freed,
-            // and nobody uses it any more.
+            // SAFETY: `object` is not null. So by contract, it came from `Box::into_raw`, was not
+            // freed, and nobody uses it any more.
             drop(unsafe { Box::from_raw(object) });
         }
         Ok(())

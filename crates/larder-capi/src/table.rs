@@ -33,11 +33,10 @@ pub(crate) fn on<R>(
 /// key, so this must come after all use of the key.
 ///
 /// # Safety
-/// `out` is null or a sequence that nobody else uses, and no view of its terms is used any more.
+/// `out` is null or a sequence that nobody else uses. No reference to its terms is used any more.
 pub(crate) unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<Status, Failure> {
     let something = !found.is_empty();
-    // SAFETY: by contract, `out` is null or a sequence that nobody else uses, and no view of its
-    // terms is used any more.
+    // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
     unsafe { at_mut(out, "out") }?.fill(found);
     Ok(whether(something))
 }
@@ -47,10 +46,12 @@ pub(crate) unsafe fn fill(out: *mut larder_terms, found: Vec<Term>) -> Result<St
 /// `table` is null.
 ///
 /// # Safety
-/// `table` is null, or a handle that was not freed; no `larder_rows` of it is used any more.
+/// `table` is null or a handle that was not freed, and isn't one of those that
+/// `larder_transaction_table` returns; nobody uses it any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_table_free(table: *mut larder_table) {
-    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    // SAFETY: by contract, `table` is null, or a handle that was not freed and nobody uses any
+    // more. The function that wrote it made it by `Box::into_raw`.
     unsafe { free(table) };
 }
 
@@ -97,8 +98,8 @@ pub unsafe extern "C" fn larder_table_rename(
 #[no_mangle]
 pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_view) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
-        // as they were when it was made.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `row` are unchanged.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
         on(table, ("row", row), table.0.insert(&row))?;
         Ok(Status::Ok)
@@ -113,8 +114,8 @@ pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_v
 #[no_mangle]
 pub unsafe extern "C" fn larder_insert_new(table: *const larder_table, row: larder_view) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
-        // as they were when it was made.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `row` are unchanged.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
         let inserted = on(table, ("row", row), table.0.insert_new(&row))?;
         Ok(whether(inserted))
@@ -171,10 +172,12 @@ pub unsafe extern "C" fn larder_lookup(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         let found = table.0.lookup(&key)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
+        // be a view of its terms, is not read any more.
         unsafe { fill(out, found) }
     })
 }
@@ -196,13 +199,15 @@ pub unsafe extern "C" fn larder_lookup_elements(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         // SAFETY: by contract, `positions` is null or points to `count` numbers.
         let positions = unsafe { all_at(positions, count, "positions") }?;
         let rows = table.0.lookup_elements(&key, positions);
         let rows = on(table, ("key", key), rows)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
+        // be a view of its terms, is not read any more.
         unsafe { fill(out, rows.concat()) }?;
         // Even if there are no positions, the status says whether the key exists.
         Ok(whether(!rows.is_empty()))
@@ -216,7 +221,8 @@ pub unsafe extern "C" fn larder_lookup_elements(
 #[no_mangle]
 pub unsafe extern "C" fn larder_contains(table: *const larder_table, key: larder_view) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         Ok(whether(table.0.contains(&key)?))
     })
@@ -234,7 +240,8 @@ pub unsafe extern "C" fn larder_delete(
     gone: *mut usize,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         let n = table.0.delete(&key)?;
         // SAFETY: by contract, `gone` is null or may be written to.
@@ -255,8 +262,8 @@ pub unsafe extern "C" fn larder_delete_row(
     gone: *mut usize,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
-        // as they were when it was made.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `row` are unchanged.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
         let n = table.0.delete_object(&row)?;
         // SAFETY: by contract, `gone` is null or may be written to.
@@ -281,10 +288,12 @@ pub unsafe extern "C" fn larder_take(
         if out.is_null() {
             return Err(Failure::null("out"));
         }
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         let found = table.0.take(&key)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
+        // be a view of its terms, is not read any more.
         unsafe { fill(out, found) }
     })
 }
@@ -308,10 +317,10 @@ pub unsafe extern "C" fn larder_add(
     sum: *mut i64,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
-        // as they were when it was made.
+        // SAFETY: by contract, the terms of the view `otherwise` are unchanged.
         let total = match unsafe { otherwise.term() } {
             Some(row) => table.0.add_or(&key, position, increment, &row),
             None => table.0.add(&key, position, increment),
@@ -353,10 +362,10 @@ pub unsafe extern "C" fn larder_update(
     element: larder_view,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `table` is null or a handle that was not freed.
+        // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
+        // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        // SAFETY: by contract, `table` is null or a handle that was not freed; the view's terms are
-        // as they were when it was made.
+        // SAFETY: by contract, the terms of the view `element` are unchanged.
         let element = unsafe { element.some("element") }?;
         let updated = table.0.update(&key, position, &element);
         Ok(whether(on(table, ("key", key), updated)?))
@@ -366,7 +375,8 @@ pub unsafe extern "C" fn larder_update(
 /// A step in a traversal of the keys: fills `out` with the key that is found.
 ///
 /// # Safety
-/// As for `larder_lookup`.
+/// `table` is null or a handle that was not freed; `out` is null or a sequence that nobody else
+/// uses.
 unsafe fn step(
     table: *const larder_table,
     out: *mut larder_terms,
@@ -376,7 +386,8 @@ unsafe fn step(
         // SAFETY: by contract, `table` is null or a handle that was not freed.
         let table = unsafe { at(table, "table") }?;
         let found = find(table)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. What `find`
+        // returned doesn't refer to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
     })
 }
@@ -420,8 +431,9 @@ pub unsafe extern "C" fn larder_next(
     key: larder_view,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
-    // sequence that nobody else uses.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the view
+    // `key` are unchanged; `out` is null or a sequence that nobody else uses. `step` reads the key
+    // before it changes `out`.
     unsafe {
         step(table, out, |table| {
             let key = key.some("key")?;
@@ -441,8 +453,9 @@ pub unsafe extern "C" fn larder_prev(
     key: larder_view,
     out: *mut larder_terms,
 ) -> Status {
-    // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
-    // sequence that nobody else uses.
+    // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the view
+    // `key` are unchanged; `out` is null or a sequence that nobody else uses. `step` reads the key
+    // before it changes `out`.
     unsafe {
         step(table, out, |table| {
             let key = key.some("key")?;
@@ -499,7 +512,8 @@ pub unsafe extern "C" fn larder_info(table: *const larder_table, out: *mut larde
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
         let found = info_map(&unsafe { at(table, "table") }?.0)?;
-        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
+        // refers to its terms.
         unsafe { fill(out, vec![found]) }
     })
 }

@@ -67,8 +67,8 @@ pub(crate) unsafe fn text_at<'a>(text: *const c_char, what: &str) -> Result<&'a 
     if text.is_null() {
         return Err(Failure::null(what));
     }
-    // SAFETY: by contract, `text` is null, or points to bytes that end with a NUL and don't change
-    // during `'a`.
+    // SAFETY: `text` is not null. So by contract, it points to bytes that end with a NUL and don't
+    // change during `'a`.
     let bytes = unsafe { CStr::from_ptr(text) };
     bytes
         .to_str()
@@ -96,7 +96,8 @@ pub(crate) unsafe fn all_at<'a, T: Copy>(
         let text = format!("{len} {what} are more than there can be");
         return Err(Failure::new(Status::BadArgument, text));
     }
-    // SAFETY: as the caller says, and checked.
+    // SAFETY: `all` is not null. So by contract, it points to `len` elements, which don't change
+    // during `'a`. Their size was checked to fit in an `isize`.
     Ok(unsafe { std::slice::from_raw_parts(all, len) })
 }
 
@@ -109,11 +110,12 @@ pub extern "C" fn larder_terms_new() -> *mut larder_terms {
 /// Frees a sequence and its terms. Does nothing if `terms` is null.
 ///
 /// # Safety
-/// `terms` is null, or came from `larder_terms_new` and was not freed; no view of its terms is used
-/// any more.
+/// `terms` is null, or came from `larder_terms_new` and was not freed; nobody uses it or a view of
+/// its terms any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_terms_free(terms: *mut larder_terms) {
-    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    // SAFETY: by contract, `terms` is null, or a sequence that was not freed and nobody uses any
+    // more. `larder_terms_new` made it by `Box::into_raw`.
     unsafe { free(terms) };
 }
 
@@ -290,9 +292,10 @@ pub unsafe extern "C" fn larder_push_map(terms: *mut larder_terms, pairs: usize)
 /// As for `larder_push_int`; the view's terms are as they were when it was made.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_view(terms: *mut larder_terms, view: larder_view) -> Status {
-    // SAFETY: by contract, the view's terms are as they were when it was made.
+    // SAFETY: by contract, the terms of `view` are unchanged. `push` calls this before it
+    // changes `terms`.
     let copy = || Ok(Push::Term(Term::from(unsafe { view.some("view") }?)));
-    // SAFETY: as the caller says; the copy was made before anything is changed.
+    // SAFETY: by contract, `terms` is null or a sequence that nobody else uses.
     unsafe { push(terms, copy) }
 }
 
@@ -301,15 +304,14 @@ pub unsafe extern "C" fn larder_push_view(terms: *mut larder_terms, view: larder
 /// become atoms, which are never freed. So don't use this function for untrusted text.
 ///
 /// # Safety
-/// As for `larder_push_atom`.
+/// As for `larder_push_int`; `source` is null or ends with a NUL.
 #[no_mangle]
 pub unsafe extern "C" fn larder_push_text(
     terms: *mut larder_terms,
     source: *const c_char,
 ) -> Status {
     let parsed = || {
-        // SAFETY: by contract, `terms` is null or a sequence that nobody else uses; `name` is null
-        // or ends with a NUL.
+        // SAFETY: by contract, `source` is null or ends with a NUL.
         let source = unsafe { text_at(source, "source") }?;
         let term = text::parse(source);
         term.map(Push::Term)

@@ -57,8 +57,7 @@ pub unsafe extern "C" fn larder_begin(
         let handles = unsafe { all_at(tables, count, "tables") }?;
         let mut those: Vec<&Table> = Vec::with_capacity(count);
         for &handle in handles {
-            // SAFETY: by contract, `tables` is null or has `count` pointers, each null or a handle
-            // that was not freed.
+            // SAFETY: by contract, each pointer is null or a handle that was not freed.
             those.push(&unsafe { at(handle, "tables") }?.0);
         }
         let Some(first) = those.first() else {
@@ -78,14 +77,15 @@ pub unsafe extern "C" fn larder_begin(
 /// returns `LARDER_NO_TABLE`.
 ///
 /// # Safety
-/// `transaction` is null, or one that was not freed.
+/// `transaction` is null, or one that was not freed and nobody else uses.
 #[no_mangle]
 pub unsafe extern "C" fn larder_transaction_table(
     transaction: *const larder_transaction,
     index: usize,
 ) -> *const larder_table {
     guarded_or(std::ptr::null(), || {
-        // SAFETY: by contract, `transaction` is null, or one that was not freed.
+        // SAFETY: by contract, `transaction` is null, or one that was not freed and nobody else
+        // uses.
         let transaction = unsafe { at(transaction, "transaction") }?;
         let table = transaction.views.get(index);
         Ok(table.map_or(std::ptr::null(), std::ptr::from_ref))
@@ -128,13 +128,13 @@ pub unsafe extern "C" fn larder_validate(transaction: *const larder_transaction)
 /// transaction had already ended), `LARDER_NOT_UNIQUE` and `LARDER_FULL`.
 ///
 /// # Safety
-/// `transaction` is null, or one that was not freed and nobody else uses; scans of its tables are
-/// not used any more.
+/// `transaction` is null, or one that was not freed and nobody else uses; nobody uses its tables
+/// meanwhile, and scans of them are not used any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_commit(transaction: *mut larder_transaction) -> Status {
     guarded(|| {
         // SAFETY: by contract, `transaction` is null, or one that was not freed and nobody else
-        // uses.
+        // uses. Nor does anybody use its tables meanwhile.
         let own = unsafe { at_mut(transaction, "transaction") }?;
         if own.transaction.commit()? {
             return Ok(Status::Ok);
@@ -152,9 +152,11 @@ pub unsafe extern "C" fn larder_commit(transaction: *mut larder_transaction) -> 
 /// null.
 ///
 /// # Safety
-/// `transaction` is null, or one that was not freed; its tables are not used any more.
+/// `transaction` is null, or came from `larder_begin` and was not freed; nobody uses it or its
+/// tables any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_transaction_free(transaction: *mut larder_transaction) {
-    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    // SAFETY: by contract, `transaction` is null, or one that was not freed and nobody uses any
+    // more. `larder_begin` made it by `Box::into_raw`.
     unsafe { free(transaction) };
 }

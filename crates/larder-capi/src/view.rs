@@ -35,14 +35,15 @@ impl larder_view {
     /// The term, if there is one.
     ///
     /// # Safety
-    /// The view is of nothing, or of a term that a `larder_terms` contains, and continues to
-    /// contain during `'a`.
+    /// The view is of nothing, or of a term that is as it was when the view was made, and stays so
+    /// during `'a`.
     pub(crate) unsafe fn term<'a>(self) -> Option<TermRef<'a>> {
         if self.bytes.is_null() || self.len == 0 {
             return None;
         }
-        // SAFETY: what views are made of are whole terms that an encoder wrote in this process;
-        // their owner holds the counts of their handles.
+        // SAFETY: views are made of whole terms that an encoder wrote in this process. By contract,
+        // the term is unchanged during `'a`. So its bytes can be read, and its owner holds the
+        // counts of the handles in them.
         Some(unsafe { TermRef::trusted(std::slice::from_raw_parts(self.bytes, self.len)) })
     }
 
@@ -51,7 +52,7 @@ impl larder_view {
     /// # Safety
     /// That of `term`.
     pub(crate) unsafe fn some<'a>(self, what: &str) -> Result<TermRef<'a>, Failure> {
-        // SAFETY: the contract of `term` is this function's.
+        // SAFETY: the contract is that of `term`.
         unsafe { self.term() }
             .ok_or_else(|| Failure::new(Status::BadTerm, format!("{what} is a view of nothing")))
     }
@@ -98,7 +99,7 @@ pub enum larder_kind {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_kind(view: larder_view) -> larder_kind {
     guarded_or(larder_kind::Nothing, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         let Some(term) = (unsafe { view.term() }) else {
             return Ok(larder_kind::Nothing);
         };
@@ -126,7 +127,7 @@ pub unsafe extern "C" fn larder_view_kind(view: larder_view) -> larder_kind {
 /// `out` is null or may be written to.
 pub(crate) unsafe fn give<T>(out: *mut T, value: T) {
     if !out.is_null() {
-        // SAFETY: by contract, `out` is null or may be written to.
+        // SAFETY: `out` is not null, so by contract it may be written to.
         unsafe { out.write(value) };
     }
 }
@@ -139,10 +140,9 @@ pub(crate) unsafe fn give<T>(out: *mut T, value: T) {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_int(view: larder_view, value: *mut i64) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         let int = unsafe { view.term() }.and_then(TermRef::as_int);
-        // SAFETY: by contract, the view's terms are as they were when it was made; `value` is null
-        // or may be written to.
+        // SAFETY: by contract, `value` is null or may be written to.
         int.into_iter().for_each(|n| unsafe { give(value, n) });
         Ok(int.is_some())
     })
@@ -156,7 +156,7 @@ pub unsafe extern "C" fn larder_view_int(view: larder_view, value: *mut i64) -> 
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         let uint = match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Int(n)) => u64::try_from(n).ok(),
             Some(View::Big(big)) if !big.negative && big.magnitude.len() <= 8 => {
@@ -165,8 +165,7 @@ pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) ->
             }
             _ => None,
         };
-        // SAFETY: by contract, the view's terms are as they were when it was made; `value` is null
-        // or may be written to.
+        // SAFETY: by contract, `value` is null or may be written to.
         uint.into_iter().for_each(|n| unsafe { give(value, n) });
         Ok(uint.is_some())
     })
@@ -179,12 +178,10 @@ pub unsafe extern "C" fn larder_view_uint(view: larder_view, value: *mut u64) ->
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_float(view: larder_view, value: *mut f64) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made; `value` is null
-        // or may be written to.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Float(x)) => {
-                // SAFETY: by contract, the view's terms are as they were when it was made; `value`
-                // is null or may be written to.
+                // SAFETY: by contract, `value` is null or may be written to.
                 unsafe { give(value, x) };
                 Ok(true)
             }
@@ -206,7 +203,7 @@ pub unsafe extern "C" fn larder_view_atom(
     len: *mut usize,
 ) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         let Some(atom) = (unsafe { view.term() }).and_then(TermRef::as_atom) else {
             return Ok(false);
         };
@@ -233,7 +230,7 @@ pub unsafe extern "C" fn larder_view_binary(
     len: *mut usize,
 ) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         let Some(all) = (unsafe { view.term() }).and_then(TermRef::as_binary) else {
             return Ok(false);
         };
@@ -254,7 +251,7 @@ pub unsafe extern "C" fn larder_view_binary(
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_size(view: larder_view) -> usize {
     guarded_or(0, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         Ok(match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Tuple(tuple)) => tuple.arity(),
             Some(View::List(list)) => list.len(),
@@ -273,7 +270,7 @@ pub unsafe extern "C" fn larder_view_size(view: larder_view) -> usize {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_element(view: larder_view, index: usize) -> larder_view {
     guarded_or(larder_view::NOTHING, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         let element = match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Tuple(tuple)) => tuple.get(index),
             Some(View::List(list)) => list.iter().nth(index),
@@ -302,12 +299,12 @@ pub unsafe extern "C" fn larder_view_elements(
         // Count all, and write as many as fit, as `snprintf` does.
         let put = |at: usize, term: TermRef<'_>| {
             if at < capacity {
-                // SAFETY: by contract, `out` points to `capacity` views, or `capacity` is 0.
+                // SAFETY: `at` is less than `capacity`, and `out` is not null. So by contract,
+                // `out` points to more than `at` views.
                 unsafe { out.add(at).write(larder_view::of(term)) };
             }
         };
-        // SAFETY: by contract, the view's terms are as they were when it was made; `out` points to
-        // `capacity` views, or `capacity` is 0.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         Ok(match unsafe { view.term() }.map(TermRef::view) {
             Some(View::Tuple(tuple)) => {
                 let first = tuple.iter().take(capacity);
@@ -339,7 +336,7 @@ pub unsafe extern "C" fn larder_view_elements(
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_tail(view: larder_view) -> larder_view {
     guarded_or(larder_view::NOTHING, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         Ok(match unsafe { view.term() } {
             Some(term) => match term.view() {
                 View::List(list) => larder_view::of(list.tail()),
@@ -358,7 +355,7 @@ pub unsafe extern "C" fn larder_view_tail(view: larder_view) -> larder_view {
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_find(map: larder_view, key: larder_view) -> larder_view {
     guarded_or(larder_view::NOTHING, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of the views `map` and `key` are unchanged.
         let (map, key) = unsafe { (map.term(), key.term()) };
         let value = match (map.map(TermRef::view), key) {
             (Some(View::Map(map)), Some(key)) => map.get(key),
@@ -376,7 +373,7 @@ pub unsafe extern "C" fn larder_view_find(map: larder_view, key: larder_view) ->
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_same(a: larder_view, b: larder_view) -> bool {
     guarded_or(false, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of the views `a` and `b` are unchanged.
         Ok(match unsafe { (a.term(), b.term()) } {
             (Some(a), Some(b)) => a.identical(b),
             (a, b) => a.is_none() && b.is_none(),
@@ -393,7 +390,7 @@ pub unsafe extern "C" fn larder_view_same(a: larder_view, b: larder_view) -> boo
 #[no_mangle]
 pub unsafe extern "C" fn larder_view_compare(a: larder_view, b: larder_view) -> i32 {
     guarded_or(0, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of the views `a` and `b` are unchanged.
         let order = match unsafe { (a.term(), b.term()) } {
             (Some(a), Some(b)) => a.cmp_term(b),
             (a, b) => a.is_some().cmp(&b.is_some()),
@@ -410,14 +407,15 @@ pub unsafe extern "C" fn larder_view_compare(a: larder_view, b: larder_view) -> 
 /// Copies at most `capacity` bytes. Returns how many there are.
 ///
 /// # Safety
-/// `out` points to `capacity` bytes, or `capacity` is 0.
+/// `out` is null, or points to `capacity` bytes outside `all`, or `capacity` is 0.
 unsafe fn copy_out(all: &[u8], out: *mut u8, capacity: usize) -> Result<usize, Failure> {
     if out.is_null() && capacity > 0 {
         return Err(Failure::null("out"));
     }
     let n = all.len().min(capacity);
     if n > 0 {
-        // SAFETY: `n` is at most `capacity`; a fresh vector overlaps nothing of the caller's.
+        // SAFETY: `capacity` is not 0, so `out` is not null. By contract it points to `capacity`
+        // bytes outside `all`, and `n` is at most `capacity`.
         unsafe { ptr::copy_nonoverlapping(all.as_ptr(), out, n) };
     }
     Ok(all.len())
@@ -436,9 +434,10 @@ pub unsafe extern "C" fn larder_view_text(
     capacity: usize,
 ) -> usize {
     guarded_or(0, || {
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         let text = unsafe { view.term() }.map_or(String::new(), text::print);
-        // SAFETY: by contract, `out` points to `capacity` bytes, or `capacity` is 0.
+        // SAFETY: by contract, `out` points to `capacity` bytes, or `capacity` is 0. They are
+        // outside `text`, which belongs to this call.
         unsafe { copy_text(text.as_bytes(), out, capacity) }?;
         Ok(text.len())
     })
@@ -447,7 +446,7 @@ pub unsafe extern "C" fn larder_view_text(
 /// Writes bytes as `snprintf` does: at most `capacity`, of which the last is a NUL.
 ///
 /// # Safety
-/// `out` is null or points to `capacity` bytes, or `capacity` is 0.
+/// `out` is null, or points to `capacity` bytes outside `bytes`, or `capacity` is 0.
 pub(crate) unsafe fn copy_text(
     bytes: &[u8],
     out: *mut c_char,
@@ -462,7 +461,8 @@ pub(crate) unsafe fn copy_text(
     // A truncated text may end within a character, as with `snprintf`. The caller sees by the
     // length that it was truncated.
     let n = bytes.len().min(capacity - 1);
-    // SAFETY: `n + 1` bytes are within the capacity.
+    // SAFETY: `capacity` is not 0, and `out` is not null. So by contract, `out` points to
+    // `capacity` bytes outside `bytes`, and `n + 1` is at most `capacity`.
     unsafe {
         copy_out(&bytes[..n], out.cast(), n)?;
         out.add(n).write(0);
@@ -483,11 +483,12 @@ pub unsafe extern "C" fn larder_view_etf(
 ) -> usize {
     guarded_or(0, || {
         let mut bytes = Vec::new();
-        // SAFETY: by contract, the view's terms are as they were when it was made.
+        // SAFETY: by contract, the terms of `view` are unchanged.
         if let Some(term) = unsafe { view.term() } {
             etf::encode(term, &NodeName::NONE, &mut bytes);
         }
-        // SAFETY: by contract, `out` points to `capacity` bytes, or `capacity` is 0.
+        // SAFETY: by contract, `out` points to `capacity` bytes, or `capacity` is 0. They are
+        // outside `bytes`, which belongs to this call.
         unsafe { copy_out(&bytes, out, capacity) }
     })
 }

@@ -22,10 +22,11 @@ pub extern "C" fn larder_new() -> *mut larder {
 /// `world` is null. O(1); memory is freed in the background.
 ///
 /// # Safety
-/// `world` is null, or came from `larder_new` and was not freed.
+/// `world` is null, or came from `larder_new` and was not freed; nobody uses it any more.
 #[no_mangle]
 pub unsafe extern "C" fn larder_free(world: *mut larder) {
-    // SAFETY: as the caller says. What is not null came from `Box::into_raw`.
+    // SAFETY: by contract, `world` is null, or a world that was not freed and nobody uses any more.
+    // `larder_new` made it by `Box::into_raw`.
     unsafe { free(world) };
 }
 
@@ -66,13 +67,15 @@ pub extern "C" fn larder_version_number() -> i32 {
 /// handle.
 ///
 /// # Safety
-/// `world` is null or alive for `'a`; the text is null or ends with a NUL.
+/// `world` is null or a world that isn't freed during `'a`; the text is null or ends with a NUL,
+/// and doesn't change during `'a`.
 unsafe fn asked<'a>(
     world: *const larder,
     (text, what): (*const c_char, &str),
     table: *mut *mut larder_table,
 ) -> Result<(&'a larder, &'a str), Failure> {
-    // SAFETY: by contract, `world` is null or alive for `'a`.
+    // SAFETY: by contract, `world` is null or a world that isn't freed during `'a`; `text` is null
+    // or ends with a NUL, and doesn't change during `'a`.
     let asked = unsafe { (at(world, "world")?, text_at(text, what)?) };
     match table.is_null() {
         // Check this before a table is made or found. Its handle would be lost.
@@ -101,8 +104,9 @@ unsafe fn hand_out(table: Table, out: *mut *mut larder_table) {
 /// another named table has the name.
 ///
 /// # Safety
-/// `world` is null or alive; `name` and `options->structure` are null or end with a NUL; `options`
-/// is null, or has as many bytes as its size says; `table` is null or may be written to.
+/// `world` is null or a world that was not freed; `name` and `options->structure` are null or end
+/// with a NUL; `options` is null, or has as many bytes as its size says, and each `bool` of it is
+/// true or false; `table` is null or may be written to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_table_new(
     world: *const larder,
@@ -111,12 +115,13 @@ pub unsafe extern "C" fn larder_table_new(
     table: *mut *mut larder_table,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `world` is null or alive; `name` and `options->structure` are null
-        // or end with a NUL; `table` is null or may be written to.
+        // SAFETY: by contract, `world` is null or a world that was not freed; `name` is null or
+        // ends with a NUL.
         let (world, name) = unsafe { asked(world, (name, "name"), table) }?;
         let mut builder = world.0.table(name);
         if !options.is_null() {
-            // SAFETY: by contract, `options` is null, or has as many bytes as its size says.
+            // SAFETY: `options` is not null. So by contract, it has as many bytes as its size says,
+            // each `bool` is true or false, and `structure` is null or ends with a NUL.
             builder = unsafe { apply(options, builder) }?;
         }
         // SAFETY: by contract, `table` is null or may be written to.
@@ -129,7 +134,8 @@ pub unsafe extern "C" fn larder_table_new(
 /// `*table`. `LARDER_NONE` if there is none with this name.
 ///
 /// # Safety
-/// As for `larder_table_new`.
+/// `world` is null or a world that was not freed; `name` is null or ends with a NUL; `table` is
+/// null or may be written to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_table_find(
     world: *const larder,
@@ -137,8 +143,8 @@ pub unsafe extern "C" fn larder_table_find(
     table: *mut *mut larder_table,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `world` is null or alive; `name` and `options->structure` are null
-        // or end with a NUL; `table` is null or may be written to.
+        // SAFETY: by contract, `world` is null or a world that was not freed; `name` is null or
+        // ends with a NUL.
         let (world, name) = unsafe { asked(world, (name, "name"), table) }?;
         let Some(found) = world.0.find(name) else {
             return Ok(Status::None);
@@ -157,7 +163,8 @@ pub unsafe extern "C" fn larder_table_find(
 /// untrusted files.
 ///
 /// # Safety
-/// As for `larder_table_new`.
+/// `world` is null or a world that was not freed; `path` is null or ends with a NUL; `table` is
+/// null or may be written to.
 #[no_mangle]
 pub unsafe extern "C" fn larder_table_load(
     world: *const larder,
@@ -165,9 +172,10 @@ pub unsafe extern "C" fn larder_table_load(
     table: *mut *mut larder_table,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `world` is null or alive; `table` is null or may be written to.
+        // SAFETY: by contract, `world` is null or a world that was not freed; `path` is null or
+        // ends with a NUL.
         let (world, path) = unsafe { asked(world, (path, "path"), table) }?;
-        // SAFETY: by contract, `world` is null or alive; `table` is null or may be written to.
+        // SAFETY: by contract, `table` is null or may be written to.
         unsafe { hand_out(world.0.load(path)?, table) };
         Ok(Status::Ok)
     })
