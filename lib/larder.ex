@@ -250,9 +250,10 @@ defmodule Larder do
   defdelegate info(tab, item), to: :larder
 
   @doc """
-  Changes an option: `{:heir, pid, data}` or `{:heir, :none}`, `{:ttl, ms}` or `{:idle, ms}` of a
-  table that was made with a bound, and `{:max_size, n}`, `{:max_memory, bytes}` or `{:evict,
-  policy}` of one that was made with one of these. Only the owner may.
+  Changes an option: `{:heir, pid, data}` or `{:heir, :none}`, `{:protection, :public}` and its
+  like, `{:ttl, ms}` or `{:idle, ms}` of a table that was made with a bound, and `{:max_size, n}`,
+  `{:max_memory, bytes}` or `{:evict, policy}` of one that was made with one of these. Only the
+  owner may.
 
       iex> tab = Larder.new(:pantry, [{:max_size, 2}, {:evict, :lru}])
       iex> Larder.setopts(tab, {:max_size, 1})

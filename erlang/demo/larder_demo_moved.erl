@@ -72,7 +72,8 @@ run(#{package := Package, work := Work, visitors := Visitors, visits := Visits})
     io:format("the originals are in their places again~n"),
     #{seconds => (erlang:monotonic_time(millisecond) - Start) / 1000,
       modules => length(Moves), untouched => Untouched,
-      sessions => ?ROUNDS * Visitors, requests => ?ROUNDS * requests(Visitors, Visits), ets => Ets, larder => Larder}.
+      sessions => ?ROUNDS * Visitors, requests => ?ROUNDS * requests(Visitors, Visits),
+      ets => Ets, larder => Larder}.
 
 copy(From, To) ->
     lists:foreach(fun({Name, Content}) ->
@@ -161,7 +162,8 @@ visitors(Port, Visitors, Visits) ->
      end || {Pid, Monitor} <- Running].
 
 visitor(Port, N, Visits) ->
-    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, [binary, {active, false}, {nodelay, true}]),
+    Options = [binary, {active, false}, {nodelay, true}],
+    {ok, Socket} = gen_tcp:connect({127, 0, 0, 1}, Port, Options),
     visit(Socket, "", N, 1, Visits),
     gen_tcp:close(Socket).
 

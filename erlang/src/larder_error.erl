@@ -452,20 +452,28 @@ spec_words(Argument, Spec) ->
         false -> #{Argument => <<"not a valid match specification">>}
     end.
 
-%% Of a specification that select_replace alone refuses: which clause. It is tried on a table of its
-%% own.
+%% Of a specification that select_replace alone refuses: which clause, if that can still be found
+%% out. The table may be gone by now.
 replace_words(Tab, Spec) ->
-    Trial = larder:new(?MODULE, [private, {keypos, larder:info(Tab, keypos)}]),
-    Refuses = fun(Clauses) ->
-        try larder_nif:select_replace(Trial, Clauses) of
+    try refused_clauses(larder:info(Tab, keypos), Spec) of
+        [N | _] when length(Spec) > 1 -> io_lib:format(?NO_REPLACEMENT("clause ~b: "), [N]);
+        _ -> <<?NO_REPLACEMENT("")>>
+    catch
+        error:_ -> <<?NO_REPLACEMENT("")>>
+    end.
+
+%% Tries each clause on a table of its own.
+refused_clauses(KeyPos, Spec) ->
+    Trial = larder:new(?MODULE, [private, {keypos, KeyPos}]),
+    Refuses = fun(Clause) ->
+        try larder_nif:select_replace(Trial, [Clause]) of
             _ -> false
         catch
             error:_ -> true
         end
     end,
-    try [N || is_list(Spec), {N, Clause} <- lists:enumerate(Spec), Refuses([Clause])] of
-        [N | _] when length(Spec) > 1 -> io_lib:format(?NO_REPLACEMENT("clause ~b: "), [N]);
-        _ -> <<?NO_REPLACEMENT("")>>
+    try
+        [N || is_list(Spec), {N, Clause} <- lists:enumerate(Spec), Refuses(Clause)]
     after
         larder:delete(Trial)
     end.

@@ -196,6 +196,16 @@ replacements_test_() ->
      || {KeyPos, Spec, Expected} <- [{1, [Loses], ""}, {1, [Keeps, Loses], "clause 2: "},
                                      {2, [Keeps], ""}, {1, [{{'$1'}, [], ['$1']}], ""}]].
 
+%% An error may be described after the table has gone.
+replacement_of_no_table_test() ->
+    Tab = larder:new(t, []),
+    Spec = [{{'$1', '$2'}, [], [{{'$2', '$1'}}]}],
+    {Reason, Stack} = try larder:select_replace(Tab, Spec) catch error:R:S -> {R, S} end,
+    larder:delete(Tab),
+    #{2 := Text} = all_words(Reason, Stack),
+    ?assertMatch("not a valid match specification: the result" ++ _,
+                 unicode:characters_to_list(Text)).
+
 said(F, Args) ->
     try apply(larder, F, Args) of
         Result -> {no_error, Result}

@@ -287,7 +287,7 @@ defmodule Larder.Objects do
 
       @doc """
       As `update_map/5`, for several keys, of one map or of several, atomically: `{position,
-      map_key, value}` puts a value, `{position, map_key}` removes the key. ""
+      map_key, value}` puts a value, `{position, map_key}` removes the key.
 
           iex> tab = Larder.new(:users, [])
           iex> Larder.insert(tab, {7, %{name: "ann", age: 34}, %{}})

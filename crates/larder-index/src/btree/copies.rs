@@ -31,7 +31,7 @@ pub(crate) struct EntryCopies {
 }
 
 impl EntryCopies {
-    /// Removes all copies, but keeps its memory.
+    /// Removes all copies, but keeps their memory.
     pub(crate) fn clear(&mut self) {
         self.truncate(0, 0);
     }
@@ -130,7 +130,7 @@ thread_local! {
 
 /// Calls `f` with empty `EntryCopies`, whose memory is kept for the thread's next call.
 pub(crate) fn with_copies<T>(f: impl FnOnce(&mut EntryCopies) -> T) -> T {
-    // Don't keep the memory of an unusually large copies.
+    // Don't keep the memory of unusually many copies.
     let small = |copies: &EntryCopies| {
         copies.bytes.capacity() <= KEEP
             && copies.entries.capacity() * size_of::<EntryCopy>() <= KEEP

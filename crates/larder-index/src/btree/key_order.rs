@@ -125,7 +125,7 @@ impl Unique for KeyOrder {
                 value_limit: batch.value_limit(),
             };
             batch.done = self.0.scan(guard, &request, copies, &mut batch.resume);
-            // The batch takes the bytes of the run without a copy.
+            // The batch takes the bytes of the copies as they are.
             std::mem::swap(&mut copies.bytes, &mut batch.bytes);
             let entries = copies.entries.iter();
             batch

@@ -111,7 +111,7 @@ impl<'g> LockedTreeLeaf<'g> {
         }
     }
 
-    /// The place of a position that isn't in the leaf, if it is beside the last insert of a copies.
+    /// The place of a position that isn't in the leaf, if it is beside the last insert of a run.
     #[inline]
     fn beside_last(&self, head: u64, suffix: &[u8]) -> Option<usize> {
         // Ordering: Relaxed, see above.

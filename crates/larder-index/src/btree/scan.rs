@@ -161,7 +161,7 @@ impl BPlusTree {
             let Ok(stopped) = collected else {
                 continue;
             };
-            // (4) The run is as the leaf was at the view's version, and the fence is its own.
+            // (4) The copies are as the leaf was at the view's version, and the fence is its own.
             match (stopped, fence) {
                 // The request ends within the leaf, or the leaf is the last one.
                 (Some(Stop::Outside), _) | (None, None) => {
@@ -184,7 +184,7 @@ impl BPlusTree {
                     *resume = fence;
                     return false;
                 }
-                // The leaf has no entry for the scan. Continue, since an empty run would mean the
+                // The leaf has no entry for the scan. Continue, since no copies would mean the
                 // end.
                 (None, Some(fence)) => cursor.go_on(fence),
             }

@@ -1,7 +1,7 @@
 //! Traversals by key, folds, and slots.
 
 use super::select;
-use super::single::{spend, with_key, Shown};
+use super::single::{report, spend, with_key, Shown};
 use crate::call::{boolean, Call, Raise, Reply, BADARG};
 use crate::layout;
 use crate::sys::*;
@@ -253,11 +253,13 @@ fn fold(call: &Call<'_>, table: &Arc<Table>, key: Option<&[u8]>, count: usize) -
 
 /// slot(Table, I) -> [Object] | '$end_of_table'.
 pub fn slot(call: &Call<'_>) -> Reply {
-    tables::with(call, call.args[0], |table| {
+    tables::with_local(call, call.args[0], |table, local| {
         answer(call, table, table.check_read(who(call)))?;
         let slot = natural(call.args[1])?;
         let mut shown = Shown::new(call);
-        match table.slot(who(call), slot, &mut |o| shown.object(o)) {
+        let found = table.slot_in(local, asker(call), slot, &mut |o| shown.object(o));
+        report(call, local);
+        match found {
             Ok(Slot::Objects(_)) => Ok(call.list(shown.words())),
             Ok(Slot::End) => Ok(atoms::END_OF_TABLE.word()),
             Err(Error::BadSlot) => Err(BADARG),

@@ -27,7 +27,7 @@ impl Table {
             // Increment the count before the bit is set. A write that has settled its key with an
             // earlier batch then finds another count when it revalidates. If the exchange below
             // fails, the count is incremented again, which does no harm.
-            self.latch.count_turn();
+            self.latch.count_transition();
             if self.state.set_tag_if(state, LATCHED, &guard) {
                 *slot = Some(Arc::clone(batch));
                 // From here on every write that revalidates sees the bit. A write that has
@@ -52,7 +52,7 @@ impl Table {
             let ended = feed.map(|feed| (feed, feed.end_list()));
             // Slot and bit both change under the slot's lock, so under this lock they agree.
             *slot = None;
-            self.latch.count_turn();
+            self.latch.count_transition();
             self.state.clear_tag(LATCHED, &guard);
             drop(slot);
             if let Some((feed, aftermath)) = ended {

@@ -213,12 +213,12 @@ impl BatchLatch {
     /// free at two moments, and that this count is the same before the first and after the second.
     /// Then no batch held it in between, since the batch would have counted its release in between.
     pub(crate) fn transitions(&self) -> u64 {
-        // Ordering: SeqCst, against `count_turn`, which comes before the state word's change.
+        // Ordering: SeqCst, against `count_transition`, which comes before the state word's change.
         self.transitions.load(Ordering::SeqCst)
     }
 
     /// Counts an acquisition or release that is about to happen.
-    fn count_turn(&self) {
+    fn count_transition(&self) {
         // Ordering: SeqCst, before the state word changes (see `transitions`).
         self.transitions.fetch_add(1, Ordering::SeqCst);
     }

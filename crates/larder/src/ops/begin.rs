@@ -43,8 +43,7 @@ impl Admission {
     pub(crate) const COMMIT: Admission = Admission(u64::MAX - 1);
 
     /// The latch is held, and the operation's key has been settled with the batch that holds it.
-    /// `transitions` is the number of that batch, in the order in which batches acquired the
-    /// latch.
+    /// `transitions` is the count of the latch's transitions when that batch had acquired it.
     pub(crate) fn settled(transitions: u64) -> Admission {
         debug_assert!(transitions > 0);
         Admission(transitions)

@@ -9,7 +9,7 @@ use super::begin::Operation;
 use crate::budget::Budget;
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
-use crate::ids::OwnerId;
+use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
 use crate::raw;
 use crate::table::Table;
@@ -49,10 +49,14 @@ impl Table {
         with_local(|local| self.slot_in(local, who, i, visit))
     }
 
-    fn slot_in(
+    /// Like `slot`, for hosts.
+    ///
+    /// # Errors
+    /// Those of `slot`.
+    pub fn slot_in(
         &self,
         local: &mut Local,
-        who: OwnerId,
+        who: impl Who,
         i: usize,
         visit: &mut Visit<'_>,
     ) -> Result<Slot, Error> {

@@ -34,7 +34,8 @@ pub struct FoldChunk {
     /// The argument of [`Table::is_unchanged`].
     pub stamp: Stamp,
     /// The number of objects that the next chunk should have if the table doesn't change. Chunks
-    /// grow, but a scan copies all objects that it is asked for, so no more than will be shown.
+    /// grow until they are full: a scan copies all objects that it is asked for, so it is asked for
+    /// no more than will be shown.
     pub next: usize,
 }
 
@@ -61,14 +62,14 @@ impl Wanted {
         let bytes = CHUNK_BYTES - self.bytes;
         let fit = (CHUNK_BYTES * shown).checked_div(bytes);
         let most = fit.map_or(CHUNK_OBJECTS, |fit| fit.clamp(1, CHUNK_OBJECTS));
-        (4 * count).min(most)
+        count.saturating_mul(4).min(most)
     }
 }
 
 impl Table {
     /// Shows the next objects behind a key, or from the beginning if there is no key: about `count`
     /// of them, and at least one unless the fold is at its end. The key need not be in the table.
-    /// Also ends a chunk that takes some kilobytes.
+    /// A chunk also ends when its objects take 16 KiB.
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.

@@ -1,8 +1,8 @@
 //! Index keys and objects of typed tables, written to the thread's own buffers.
 //!
 //! A key that is an integer or a short binary becomes an index key in registers or on the stack,
-//! and is decoded from that. Any other key is first written as a term, and the term as an order
-//! key. Both take one pass over a few bytes.
+//! and is decoded from that. Any other key is first written as a term. By hash that is the index
+//! key; in order, the term is written as an order key. Each takes one pass over a few bytes.
 
 use super::key::{bad_key, EncodeKey};
 use super::layout::{Layout, Ordered};
@@ -16,8 +16,8 @@ use larder_term::{order_key, Encoder, Mode};
 use serde::Serialize;
 use std::cell::Cell;
 
-/// The length of most order keys, at most.
-const SHORT_KEY: usize = 96;
+/// Most order keys are no longer than this.
+const FLAT_KEY: usize = 96;
 
 /// Larger buffers are dropped.
 const KEEP: usize = 64 << 10;
@@ -75,7 +75,7 @@ fn push_key<K: EncodeKey + ?Sized>(
     term: &mut Vec<u8>,
     out: &mut Vec<u8>,
 ) -> Result<(), Error> {
-    // The key is a term of any kind: encode it, and derive its order key.
+    // The key is a term of any kind: encode it, and derive the index key from it.
     term.clear();
     let mut enc = Encoder::new(term, Mode::Inline);
     key.encode_key(&mut enc)?;
@@ -87,7 +87,7 @@ fn push_key<K: EncodeKey + ?Sized>(
     out.clear();
     if form == KeyForm::Ordered {
         // Most order keys are short. A longer one is written by the general encoder.
-        out.resize(SHORT_KEY, 0);
+        out.resize(FLAT_KEY, 0);
         if let Some((used, _)) = order_key::encode_flat(term, &mut out[..]) {
             out.truncate(used);
             return Ok(());

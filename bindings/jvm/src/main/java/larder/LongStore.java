@@ -32,13 +32,13 @@ final class LongStore extends Store<Long, Long> {
     /** As of any store, but without the bytes of a request. */
     @Override
     Long get(Long key) {
-        // A value equals at most one of the two numbers. So only a missing row gives first the one
-        // and then the other.
+        // A value equals at most one of the two numbers, so whichever call gives another one has
+        // found a row. The rows that hold them, and missing ones, are read once more as bytes.
         long value = get(key, ONE);
         if (value == ONE) {
             value = get(key, OTHER);
             if (value == OTHER) {
-                return null;
+                return super.get(key);
             }
         }
         return value;

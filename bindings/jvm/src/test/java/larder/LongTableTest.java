@@ -105,6 +105,27 @@ class LongTableTest {
     }
 
     @Test
+    void a_row_is_found_whatever_it_changes_to() throws InterruptedException {
+        long one = 0x9E3779B97F4A7C15L;
+        try (LarderLongTable table = LarderLongTable.builder().open()) {
+            table.set(1, one);
+            Thread writer =
+                    new Thread(
+                            () -> {
+                                for (int i = 0; i < 200_000; i++) {
+                                    table.set(1, one + i % 2);
+                                }
+                            });
+            writer.start();
+            while (writer.isAlive()) {
+                Long value = table.get((Object) 1L);
+                assertTrue(value != null && (value == one || value == one + 1), "" + value);
+            }
+            writer.join();
+        }
+    }
+
+    @Test
     void a_table_of_texts_has_no_counters() {
         try (LarderTable<String, String> table =
                 LarderTable.builder(Codec.STRING, Codec.STRING).open()) {
