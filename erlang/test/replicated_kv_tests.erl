@@ -25,19 +25,15 @@ behind_test_() -> with_ra(fun() -> ?assert(rows(replicated_kv:behind(?ROWS, ?INT
 
 rows({_, Rows, _}) -> Rows.
 
-%% The machine that is busy may hold up a server at any time: one of two snapshots counts.
+%% The machine that is busy may hold up a server at any time: one of two snapshots counts. A map is
+%% copied, so its figure is a multiple: the measurement would tell if Larder's were.
 paused_test_() ->
     with_ra(fun() ->
         #{begun := Larder} = replicated_kv:paused(kv, ?ROWS, ?INTERVAL, 2, ?MILLISECONDS),
         ?assertEqual(2, length(Larder)),
-        ?assert(lists:min(Larder) < 5000)
-    end).
-
-%% A map is copied: the figure can be one that is too high.
-map_test_() ->
-    with_ra(fun() ->
+        ?assert(lists:min(Larder) < 5000),
         #{begun := Map} = replicated_kv:paused(kv_map, ?ROWS, ?INTERVAL, 1, ?MILLISECONDS),
-        ?assert(lists:min(Map) > 5000)
+        ?assert(lists:min(Map) > 5 * lists:min(Larder))
     end).
 
 %% The machine and the snapshots have what Ra asks for.
