@@ -1477,8 +1477,9 @@ enum larder_status larder_begin(const struct larder_table *const *tables,
 
 // Returns the table to use in a transaction in place of the one at `index`, counted from 0, of
 // those on which it was begun; null if there is none. The table belongs to the transaction: it
-// must not be freed, and is valid as long as the transaction. After the transaction has ended, it
-// returns `LARDER_NO_TABLE`.
+// must not be freed, and is valid as long as the transaction. Any number of threads may use it at
+// once. But if one of them writes while another reads by rank, ranks may be wrong for the rest of
+// the attempt. After the transaction has ended, the table returns `LARDER_NO_TABLE`.
 //
 // Safety:
 // `transaction` is null, or one that was not freed and nobody else uses.
@@ -1500,15 +1501,19 @@ enum larder_status larder_validate(const struct larder_transaction *transaction)
 //
 // `LARDER_CONFLICT` if somebody has. Then nothing has changed, and the transaction is restarted
 // with the contents of this moment. Its tables are the same pointers, and everything must be read
-// again. A transaction that fails again and again is given priority over others.
+// again. Scans of them have to be begun again. A transaction that fails again and again is given
+// priority over others.
+//
+// If other threads use the tables of the transaction meanwhile, each of their calls belongs to the
+// attempt that ends or to the next one, or returns `LARDER_NO_TABLE`. What they write to the one
+// that ends may have no effect.
 //
 // After any other status the transaction has ended, and must be freed. These are `LARDER_OK`, and
 // errors after which nothing has changed: `LARDER_NO_TABLE` (a table was dropped, or the
 // transaction had already ended), `LARDER_NOT_UNIQUE` and `LARDER_FULL`.
 //
 // Safety:
-// `transaction` is null, or one that was not freed and nobody else uses; nobody uses its tables
-// meanwhile, and scans of them are not used any more.
+// `transaction` is null, or one that was not freed and nobody else uses.
 enum larder_status larder_commit(struct larder_transaction *transaction);
 
 // Frees a transaction. If it wasn't committed, it has no effect. Does nothing if `transaction` is

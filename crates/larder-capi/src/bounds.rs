@@ -28,7 +28,7 @@ pub unsafe extern "C" fn larder_insert_for(
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
-        let inserted = table.0.insert_with(&row, time(ttl_ms));
+        let inserted = table.current().insert_with(&row, time(ttl_ms));
         on(table, ("row", row), inserted)?;
         Ok(Status::Ok)
     })
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn larder_expire(
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let found = table.0.expire(&key, time(ttl_ms));
+        let found = table.current().expire(&key, time(ttl_ms));
         Ok(whether(on(table, ("key", key), found)?))
     })
 }
@@ -71,7 +71,7 @@ pub unsafe extern "C" fn larder_time_left(
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let left = match on(table, ("key", key), table.0.time_left(&key))? {
+        let left = match on(table, ("key", key), table.current().time_left(&key))? {
             TimeLeft::Absent => return Ok(Status::None),
             TimeLeft::Unlimited => -1,
             TimeLeft::Ms(ms) => i64::try_from(ms).unwrap_or(i64::MAX),

@@ -4,10 +4,10 @@
 //! valid until the next one is requested, and the rest of its commit.
 
 use crate::status::{free, guarded, Failure, Status};
-use crate::table::larder_table;
+use crate::table::{hand_out, larder_table};
 use crate::terms::{at, at_mut, text_at};
-use crate::view::{give, larder_view};
-use larder::api::{Event, Feed, FeedOptions, Table};
+use crate::view::{give, larder_view, needed};
+use larder::api::{Event, Feed, FeedOptions};
 use larder_term::Term;
 use std::ffi::{c_char, c_void};
 use std::time::Duration;
@@ -63,7 +63,7 @@ pub struct larder_feed {
     /// The rest of the commit.
     left: std::vec::IntoIter<Event>,
     /// The rows of which `change` has views.
-    _rows: [Option<Term>; 2],
+    rows: [Option<Term>; 2],
     change: larder_change,
 }
 
@@ -73,7 +73,7 @@ impl larder_feed {
             feed,
             seq: 0,
             left: Vec::new().into_iter(),
-            _rows: [None, None],
+            rows: [None, None],
             change: larder_change {
                 event: larder_event::Gone,
                 more: false,
@@ -115,21 +115,21 @@ impl larder_feed {
             Event::Overflow(lost) => (larder_event::Overflow, None, None, lost),
             Event::Gone => (larder_event::Gone, None, None, 0),
         };
-        // Views of the rows must stay valid until the next call, so the rows are kept.
-        // The bytes of a term are on the heap, so they don't move with it.
-        let view = |row: &Option<Term>| {
+        // Views of the rows must stay valid until the next call, so the rows are kept. The views
+        // are made of the rows that are in place.
+        self.rows = [before, after];
+        let [before, after] = self.rows.each_ref().map(|row| {
             let row = row.as_ref().map(Term::as_ref);
             row.map_or(larder_view::NOTHING, larder_view::of)
-        };
+        });
         self.change = larder_change {
             event,
             more: self.left.len() > 0,
             seq: self.seq,
-            before: view(&before),
-            after: view(&after),
+            before,
+            after,
             lost,
         };
-        self._rows = [before, after];
     }
 }
 
@@ -159,9 +159,7 @@ pub unsafe extern "C" fn larder_subscribe(
         // SAFETY: by contract, `table` is null or a handle that was not freed.
         let table = unsafe { at(table, "table") }?;
         // Check this first. Otherwise the handle could never be freed.
-        if feed.is_null() {
-            return Err(Failure::null("feed"));
-        }
+        needed(feed, "feed")?;
         let mut options = FeedOptions::default();
         if !filter.is_null() {
             // SAFETY: by contract, `filter` is null or ends with a NUL.
@@ -171,12 +169,11 @@ pub unsafe extern "C" fn larder_subscribe(
             options.limit = limit;
         }
         let begun = if snapshot.is_null() {
-            table.0.subscribe_with(&options)?
+            table.current().subscribe_with(&options)?
         } else {
-            let (before, begun) = table.0.snapshot_and_subscribe(&options)?;
-            let handle = larder_table(Table::clone(&before), Some(before));
-            // SAFETY: by contract, `snapshot` is null or may be written to.
-            unsafe { give(snapshot, Box::into_raw(Box::new(handle))) };
+            let (before, begun) = table.current().snapshot_and_subscribe(&options)?;
+            // SAFETY: `snapshot` is not null, so by contract it may be written to.
+            unsafe { hand_out(before, snapshot) };
             begun
         };
         // SAFETY: by contract, `feed` is null or may be written to.
@@ -199,19 +196,19 @@ pub unsafe extern "C" fn larder_feed_next(
     change: *mut *const larder_change,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `feed` is null, or a feed that was not freed and nobody else uses;
-        // `change` is null or may be written to.
-        let (feed, change) = unsafe { (at_mut(feed, "feed")?, at_mut(change, "change")?) };
-        *change = std::ptr::null();
+        // SAFETY: by contract, `feed` is null, or a feed that was not freed and nobody else uses.
+        let feed = unsafe { at_mut(feed, "feed") }?;
+        // Check this first. Otherwise the change would be lost.
+        needed(change, "change")?;
         let timeout = u64::try_from(timeout_ms).ok().map(Duration::from_millis);
         // Asked before the call: an event that is still queued is delivered after the table is
         // gone.
         let over = feed.feed.is_over() && feed.left.len() == 0;
-        match feed.next(timeout) {
-            Some(next) => {
-                *change = next;
-                Ok(Status::Ok)
-            }
+        let next = feed.next(timeout);
+        // SAFETY: by contract, `change` may be written to.
+        unsafe { give(change, next.map_or(std::ptr::null(), std::ptr::from_ref)) };
+        match next {
+            Some(_) => Ok(Status::Ok),
             None if over => Err(Failure::new(
                 Status::NoTable,
                 "the feed is over: its table was dropped",

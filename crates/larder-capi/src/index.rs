@@ -47,7 +47,7 @@ unsafe fn add(
         if flags & EACH != 0 {
             index = index.each();
         }
-        table.0.add_index(&index)?;
+        table.current().add_index(&index)?;
         Ok(Status::Ok)
     })
 }
@@ -116,7 +116,7 @@ pub unsafe extern "C" fn larder_drop_index(
         // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
         // ends with a NUL.
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
-        table.0.drop_index(name)?;
+        table.current().drop_index(name)?;
         Ok(Status::Ok)
     })
 }
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn larder_index_lookup(
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
         // SAFETY: by contract, the terms of the view `value` are unchanged.
         let found = table
-            .0
+            .current()
             .index_lookup(name, &unsafe { value.some("value") }?)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `value`, which
         // may be a view of its terms, is not read any more.
@@ -169,7 +169,7 @@ pub unsafe extern "C" fn larder_index_select(
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
         // SAFETY: by contract, `spec` is null or ends with a NUL.
         let found = table
-            .0
+            .current()
             .index_select(name, unsafe { text_at(spec, "spec") }?)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
         // refers to its terms.

@@ -26,7 +26,7 @@ pub unsafe extern "C" fn larder_map_put(
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         // SAFETY: by contract, the terms of the views `map_key` and `value` are unchanged.
         let (map_key, value) = unsafe { (map_key.some("map_key")?, value.some("value")?) };
-        let put = table.0.update_map(&key, position, &map_key, &value);
+        let put = table.current().update_map(&key, position, &map_key, &value);
         Ok(whether(on(table, ("key", key), put)?))
     })
 }
@@ -48,7 +48,7 @@ pub unsafe extern "C" fn larder_map_remove(
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         // SAFETY: by contract, the terms of the view `map_key` are unchanged.
         let map_key = unsafe { map_key.some("map_key") }?;
-        let removed = table.0.remove_map_key(&key, position, &map_key);
+        let removed = table.current().remove_map_key(&key, position, &map_key);
         Ok(whether(on(table, ("key", key), removed)?))
     })
 }
@@ -79,7 +79,7 @@ pub unsafe extern "C" fn larder_map_add(
         let (map_key, initial) = unsafe { (map_key.some("map_key")?, initial.as_ref()) };
         let initial = initial.copied();
         let total = table
-            .0
+            .current()
             .add_in_map(&key, position, &map_key, increment, initial);
         let total = on(table, ("key", key), total)?;
         // SAFETY: by contract, `sum` is null or may be written to.

@@ -88,7 +88,7 @@ unsafe fn push(
         // uses; `table` is null or a handle that was not freed.
         let (own, table) = unsafe { (at_mut(operations, "operations")?, at(table, "table")?) };
         let step = step()?;
-        own.steps.push((table.0.clone(), step));
+        own.steps.push((table.current().into_owned(), step));
         Ok(Status::Ok)
     })
 }

@@ -144,7 +144,7 @@ unsafe fn pair<'a>(
     // unchanged.
     let (table, key) = unsafe { (at(table, "table")?, key.some()?) };
     // A row of a key and a value has the key first.
-    match table.0.engine_table().keypos() {
+    match table.current().engine_table().keypos() {
         1 => Ok((table, key)),
         keypos => {
             let text = format!(
@@ -170,7 +170,7 @@ unsafe fn put(
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         let row = Term::tuple([key, value()?]);
-        on(table, ("row", row.as_ref()), table.0.insert(&row))?;
+        on(table, ("row", row.as_ref()), table.current().insert(&row))?;
         Ok(Status::Ok)
     })
 }
@@ -302,7 +302,7 @@ unsafe fn get(
 }
 
 fn value_of(table: &larder_table, key: &Term) -> Result<Option<Term>, Failure> {
-    let rows = table.0.lookup_elements(key, &[VALUE]);
+    let rows = table.current().lookup_elements(key, &[VALUE]);
     let rows = on(table, ("key", key.as_ref()), rows)?;
     Ok(rows.into_iter().flatten().next())
 }
@@ -427,7 +427,7 @@ pub unsafe extern "C" fn larder_add_i64(
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         let none = Term::tuple([&key, &Term::int(0)]);
-        let total = table.0.add_or(&key, VALUE, increment, &none);
+        let total = table.current().add_or(&key, VALUE, increment, &none);
         let total = on(table, ("key", key.as_ref()), total)?;
         // SAFETY: by contract, `sum` is null or may be written to.
         unsafe { summed(&total, sum) }
@@ -444,7 +444,7 @@ pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key)
         // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
-        Ok(whether(table.0.contains(&key)?))
+        Ok(whether(table.current().contains(&key)?))
     })
 }
 
@@ -458,6 +458,6 @@ pub unsafe extern "C" fn larder_remove(table: *const larder_table, key: larder_k
         // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
-        Ok(whether(table.0.delete(&key)? > 0))
+        Ok(whether(table.current().delete(&key)? > 0))
     })
 }

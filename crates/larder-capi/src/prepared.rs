@@ -4,7 +4,7 @@ use crate::rows::{begin, direction, larder_rows, over_all, taken};
 use crate::status::{free, guarded, guarded_or, Failure, Status};
 use crate::table::larder_table;
 use crate::terms::{at, larder_terms, text_at};
-use crate::view::give;
+use crate::view::{give, needed};
 use larder::api::{BoundSpec, Spec, Table};
 use larder::Error;
 use std::ffi::c_char;
@@ -30,9 +30,7 @@ pub unsafe extern "C" fn larder_prepare(
         // SAFETY: by contract, `spec` is null or ends with a NUL.
         let spec = unsafe { text_at(spec, "spec") }?;
         // Check this first. Otherwise the handle could never be freed.
-        if prepared.is_null() {
-            return Err(Failure::null("prepared"));
-        }
+        needed(prepared, "prepared")?;
         let made = Box::into_raw(Box::new(larder_prepared(Spec::new(spec)?)));
         // SAFETY: by contract, `prepared` is null or may be written to.
         unsafe { give(prepared, made) };

@@ -27,7 +27,7 @@ pub unsafe extern "C" fn larder_rank(
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let Some(found) = table.0.rank(&key)? else {
+        let Some(found) = table.current().rank(&key)? else {
             return Ok(Status::None);
         };
         // SAFETY: by contract, `rank` is null or may be written to.
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn larder_nth(
 ) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let found = unsafe { at(table, "table") }?.0.nth(n)?;
+        let found = unsafe { at(table, "table") }?.current().nth(n)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
         // refers to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn larder_slice(
 ) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let found = unsafe { at(table, "table") }?.0.slice(n, most)?;
+        let found = unsafe { at(table, "table") }?.current().slice(n, most)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
         // refers to its terms.
         unsafe { fill(out, found) }
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn larder_count_range(
         let (table, low) = unsafe { (at(table, "table")?, low.some("low")?) };
         // SAFETY: by contract, the terms of the view `high` are unchanged.
         let high = unsafe { high.some("high") }?;
-        let n = table.0.count_range(&low, &high)?;
+        let n = table.current().count_range(&low, &high)?;
         // SAFETY: by contract, `count` is null or may be written to.
         unsafe { give(count, n) };
         Ok(Status::Ok)

@@ -2,9 +2,9 @@
 
 use crate::pairs::larder_key;
 use crate::status::{free, guarded, Failure, Status};
-use crate::table::larder_table;
+use crate::table::{fill, larder_table};
 use crate::terms::{at, at_mut, larder_terms, text_at};
-use crate::view::give;
+use crate::view::{give, needed};
 use larder::api::{Rows, Table};
 use larder::Direction;
 use larder_term::Term;
@@ -28,10 +28,8 @@ pub(crate) unsafe fn begin(
         // SAFETY: by contract, `table` is null or a handle that was not freed.
         let table = unsafe { at(table, "table") }?;
         // Check this before the scan begins: its handle could never be freed.
-        if rows.is_null() {
-            return Err(Failure::null("rows"));
-        }
-        let begun = Box::into_raw(Box::new(larder_rows(scan(&table.0)?)));
+        needed(rows, "rows")?;
+        let begun = Box::into_raw(Box::new(larder_rows(scan(&table.current())?)));
         // SAFETY: by contract, `rows` is null or may be written to.
         unsafe { give(rows, begun) };
         Ok(Status::Ok)
@@ -133,20 +131,17 @@ pub unsafe extern "C" fn larder_rows_next(
     out: *mut larder_terms,
 ) -> Status {
     guarded(|| {
-        // SAFETY: by contract, `rows` is null, or a scan that was not freed and nobody else uses;
-        // `out` is null or a sequence that nobody else uses.
-        let (rows, out) = unsafe { (at_mut(rows, "rows")?, at_mut(out, "out")?) };
+        // SAFETY: by contract, `rows` is null, or a scan that was not freed and nobody else uses.
+        let rows = unsafe { at_mut(rows, "rows") }?;
+        // Check this first. Otherwise the page would be lost.
+        needed(out, "out")?;
         // A page of no rows would look like the end.
         if most == 0 {
             return Err(Failure::new(Status::BadArgument, "most is 0"));
         }
         let found = rows.0.page(most)?;
-        let status = match found.is_empty() {
-            true => Status::None,
-            false => Status::Ok,
-        };
-        out.fill(found);
-        Ok(status)
+        // SAFETY: by contract, `out` is null or a sequence that nobody else uses.
+        unsafe { fill(out, found) }
     })
 }
 
@@ -174,7 +169,7 @@ pub(crate) unsafe fn over_all<S>(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
         let table = unsafe { at(table, "table") }?;
-        let n = run(&table.0, spec()?)?;
+        let n = run(&table.current(), spec()?)?;
         // SAFETY: by contract, `count` is null or may be written to.
         unsafe { give(count, n) };
         Ok(Status::Ok)
@@ -232,20 +227,13 @@ pub(crate) unsafe fn taken<S>(
 ) -> Status {
     guarded(|| {
         // Check this before anything is deleted: the results would be lost.
-        if out.is_null() {
-            return Err(Failure::null("out"));
-        }
+        needed(out, "out")?;
         // SAFETY: by contract, `table` is null or a handle that was not freed.
         let table = unsafe { at(table, "table") }?;
-        let found = take(&table.0, spec()?)?;
-        let status = match found.is_empty() {
-            true => Status::None,
-            false => Status::Ok,
-        };
+        let found = take(&table.current(), spec()?)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `found` doesn't
         // refer to its terms.
-        unsafe { at_mut(out, "out") }?.fill(found);
-        Ok(status)
+        unsafe { fill(out, found) }
     })
 }
 

@@ -1,9 +1,10 @@
 //! Snapshots: tables as of one instant.
 
-use crate::status::{guarded, Failure, Status};
-use crate::table::larder_table;
-use crate::terms::{at, at_mut, larder_terms};
-use larder::api::{Event, Snapshot, Table};
+use crate::status::{guarded, Status};
+use crate::table::{fill, hand_out, larder_table, tables_at};
+use crate::terms::{at, larder_terms};
+use crate::view::needed;
+use larder::api::Event;
 use larder_term::{Atom, Term};
 
 /// Takes snapshots of `count` tables of one world at one instant. Writes a handle of each to
@@ -26,31 +27,18 @@ pub unsafe extern "C" fn larder_snapshot(
     snapshots: *mut *mut larder_table,
 ) -> Status {
     guarded(|| {
-        if tables.is_null() || snapshots.is_null() {
-            let what = if tables.is_null() {
-                "tables"
-            } else {
-                "snapshots"
-            };
-            return Err(Failure::null(what));
-        }
-        // SAFETY: `tables` is not null, so by contract it has `count` pointers. No array has more
-        // than `isize::MAX` bytes.
-        let handles = unsafe { std::slice::from_raw_parts(tables, count) };
-        let mut those: Vec<&Table> = Vec::with_capacity(count);
-        for &handle in handles {
-            // SAFETY: by contract, each pointer is null or a handle that was not freed.
-            those.push(&unsafe { at(handle, "tables") }?.0);
-        }
+        // SAFETY: by contract, `tables` is null or has `count` pointers, each null or a handle that
+        // was not freed.
+        let those = unsafe { tables_at(tables, count) }?;
         let Some(first) = those.first() else {
             return Ok(Status::Ok);
         };
-        for (i, snapshot) in first.larder().snapshot(&those)?.into_iter().enumerate() {
-            let table = Table::clone(&snapshot);
-            let handle = Box::into_raw(Box::new(larder_table(table, Some(snapshot))));
+        needed(snapshots, "snapshots")?;
+        let taken = first.larder().snapshot(&Vec::from_iter(&those))?;
+        for (i, snapshot) in taken.into_iter().enumerate() {
             // SAFETY: `snapshots` is not null, so by contract it has room for `count` pointers.
             // There is one snapshot for each table.
-            unsafe { snapshots.add(i).write(handle) };
+            unsafe { hand_out(snapshot, snapshots.add(i)) };
         }
         Ok(Status::Ok)
     })
@@ -74,19 +62,12 @@ pub unsafe extern "C" fn larder_diff(
     guarded(|| {
         // SAFETY: by contract, `old` and `new` are null or handles that were not freed.
         let (old, new) = unsafe { (at(old, "old")?, at(new, "new")?) };
-        let (old, new) = (snapshot(old)?, snapshot(new)?);
-        let found: Vec<Term> = old.diff(new)?.into_iter().filter_map(difference).collect();
-        let nothing = found.is_empty();
+        let (old, new) = (old.snapshot()?, new.snapshot()?);
+        let found = old.diff(new)?.into_iter().filter_map(difference).collect();
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses, and no view of
         // its terms is used any more.
-        unsafe { at_mut(out, "out") }?.fill(found);
-        Ok(if nothing { Status::None } else { Status::Ok })
+        unsafe { fill(out, found) }
     })
-}
-
-fn snapshot(handle: &larder_table) -> Result<&Snapshot, Failure> {
-    let none = || Failure::new(Status::TableType, "the table is not a snapshot");
-    handle.1.as_ref().ok_or_else(none)
 }
 
 fn difference(event: Event) -> Option<Term> {

@@ -2,15 +2,105 @@
 
 use crate::status::{free, guarded, guarded_or, Failure, Status};
 use crate::terms::{all_at, at, at_mut, larder_terms, text_at};
-use crate::view::{give, larder_view};
+use crate::view::{give, larder_view, needed};
 use larder::api::{Snapshot, Table};
 use larder::Error;
 use larder_term::{Atom, Term, TermRef};
+use std::borrow::Cow;
 use std::ffi::c_char;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// A handle of a table. A table may have several handles, and any number of threads may use a
 /// handle at once.
-pub struct larder_table(pub(crate) Table, pub(crate) Option<Snapshot>);
+pub struct larder_table(Handle);
+
+enum Handle {
+    Table(Table),
+    Snapshot(Snapshot),
+    /// The view of a table in a transaction. Each attempt has another one, which the commit sets
+    /// while other threads may use the handle.
+    View(Mutex<Table>),
+}
+
+impl larder_table {
+    pub(crate) fn view(table: Table) -> Self {
+        larder_table(Handle::View(Mutex::new(table)))
+    }
+
+    /// The table that the handle is of. That of a view is a clone, so that no lock is held during
+    /// the operation.
+    pub(crate) fn current(&self) -> Cow<'_, Table> {
+        match &self.0 {
+            Handle::Table(table) => Cow::Borrowed(table),
+            Handle::Snapshot(snapshot) => Cow::Borrowed(snapshot),
+            Handle::View(view) => Cow::Owned(locked(view).clone()),
+        }
+    }
+
+    /// Replaces the table of a view.
+    pub(crate) fn renew(&self, next: Table) {
+        if let Handle::View(view) = &self.0 {
+            // The last attempt's view is dropped after the lock is released.
+            let _last = std::mem::replace(&mut *locked(view), next);
+        }
+    }
+
+    /// The snapshot. An error if the table isn't one.
+    pub(crate) fn snapshot(&self) -> Result<&Snapshot, Failure> {
+        match &self.0 {
+            Handle::Snapshot(snapshot) => Ok(snapshot),
+            _ => Err(Failure::new(
+                Status::TableType,
+                "the table is not a snapshot",
+            )),
+        }
+    }
+}
+
+impl From<Table> for larder_table {
+    fn from(table: Table) -> Self {
+        larder_table(Handle::Table(table))
+    }
+}
+
+impl From<Snapshot> for larder_table {
+    fn from(snapshot: Snapshot) -> Self {
+        larder_table(Handle::Snapshot(snapshot))
+    }
+}
+
+/// A clone or a move, which is all that is done under the lock, doesn't panic halfway.
+fn locked(view: &Mutex<Table>) -> MutexGuard<'_, Table> {
+    view.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// The tables of an array of handles.
+///
+/// # Safety
+/// `tables` is null or has `count` pointers, each null or a handle that was not freed.
+pub(crate) unsafe fn tables_at(
+    tables: *const *const larder_table,
+    count: usize,
+) -> Result<Vec<Table>, Failure> {
+    // SAFETY: by contract, `tables` is null or has `count` pointers.
+    let handles = unsafe { all_at(tables, count, "tables") }?;
+    let table = |&handle| {
+        // SAFETY: by contract, each pointer is null or a handle that was not freed.
+        Ok(unsafe { at::<larder_table>(handle, "tables") }?
+            .current()
+            .into_owned())
+    };
+    handles.iter().map(table).collect()
+}
+
+/// Writes a new handle to `*out`.
+///
+/// # Safety
+/// `out` may be written to.
+pub(crate) unsafe fn hand_out(table: impl Into<larder_table>, out: *mut *mut larder_table) {
+    // SAFETY: by contract, `out` may be written to.
+    unsafe { give(out, Box::into_raw(Box::new(table.into()))) };
+}
 
 /// `LARDER_OK` if there is something, and `LARDER_NONE` if not.
 pub(crate) fn whether(something: bool) -> Status {
@@ -26,7 +116,7 @@ pub(crate) fn on<R>(
     (what, it): (&str, TermRef<'_>),
     result: Result<R, Error>,
 ) -> Result<R, Failure> {
-    result.map_err(|error| Failure::from(error).on(&table.0, what, it))
+    result.map_err(|error| Failure::from(error).on(&table.current(), what, it))
 }
 
 /// Replaces the contents of a sequence by results. The sequence may be the one that contains the
@@ -64,7 +154,7 @@ pub unsafe extern "C" fn larder_table_free(table: *mut larder_table) {
 pub unsafe extern "C" fn larder_table_drop(table: *const larder_table) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        unsafe { at(table, "table") }?.0.drop_table()?;
+        unsafe { at(table, "table") }?.current().drop_table()?;
         Ok(Status::Ok)
     })
 }
@@ -83,7 +173,7 @@ pub unsafe extern "C" fn larder_table_rename(
         // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
         // ends with a NUL.
         let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
-        table.0.rename(name)?;
+        table.current().rename(name)?;
         Ok(Status::Ok)
     })
 }
@@ -101,7 +191,7 @@ pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_v
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
-        on(table, ("row", row), table.0.insert(&row))?;
+        on(table, ("row", row), table.current().insert(&row))?;
         Ok(Status::Ok)
     })
 }
@@ -117,7 +207,7 @@ pub unsafe extern "C" fn larder_insert_new(table: *const larder_table, row: lard
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
-        let inserted = on(table, ("row", row), table.0.insert_new(&row))?;
+        let inserted = on(table, ("row", row), table.current().insert_new(&row))?;
         Ok(whether(inserted))
     })
 }
@@ -136,7 +226,7 @@ pub unsafe extern "C" fn larder_insert_all(
         // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or a
         // sequence that nobody changes meanwhile.
         let (table, rows) = unsafe { (at(table, "table")?, at(rows, "rows")?) };
-        table.0.insert_all(rows.whole()?)?;
+        table.current().insert_all(rows.whole()?)?;
         Ok(Status::Ok)
     })
 }
@@ -155,7 +245,7 @@ pub unsafe extern "C" fn larder_insert_all_new(
         // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or a
         // sequence that nobody changes meanwhile.
         let (table, rows) = unsafe { (at(table, "table")?, at(rows, "rows")?) };
-        Ok(whether(table.0.insert_all_new(rows.whole()?)?))
+        Ok(whether(table.current().insert_all_new(rows.whole()?)?))
     })
 }
 
@@ -175,7 +265,7 @@ pub unsafe extern "C" fn larder_lookup(
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let found = table.0.lookup(&key)?;
+        let found = table.current().lookup(&key)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
         // be a view of its terms, is not read any more.
         unsafe { fill(out, found) }
@@ -204,7 +294,7 @@ pub unsafe extern "C" fn larder_lookup_elements(
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         // SAFETY: by contract, `positions` is null or points to `count` numbers.
         let positions = unsafe { all_at(positions, count, "positions") }?;
-        let rows = table.0.lookup_elements(&key, positions);
+        let rows = table.current().lookup_elements(&key, positions);
         let rows = on(table, ("key", key), rows)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
         // be a view of its terms, is not read any more.
@@ -224,7 +314,7 @@ pub unsafe extern "C" fn larder_contains(table: *const larder_table, key: larder
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        Ok(whether(table.0.contains(&key)?))
+        Ok(whether(table.current().contains(&key)?))
     })
 }
 
@@ -243,7 +333,7 @@ pub unsafe extern "C" fn larder_delete(
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let n = table.0.delete(&key)?;
+        let n = table.current().delete(&key)?;
         // SAFETY: by contract, `gone` is null or may be written to.
         unsafe { give(gone, n) };
         Ok(whether(n > 0))
@@ -265,7 +355,7 @@ pub unsafe extern "C" fn larder_delete_row(
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
         let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
-        let n = table.0.delete_object(&row)?;
+        let n = table.current().delete_object(&row)?;
         // SAFETY: by contract, `gone` is null or may be written to.
         unsafe { give(gone, n) };
         Ok(whether(n > 0))
@@ -285,13 +375,11 @@ pub unsafe extern "C" fn larder_take(
 ) -> Status {
     guarded(|| {
         // Check this first. Otherwise the rows would be deleted, and lost.
-        if out.is_null() {
-            return Err(Failure::null("out"));
-        }
+        needed(out, "out")?;
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let found = table.0.take(&key)?;
+        let found = table.current().take(&key)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
         // be a view of its terms, is not read any more.
         unsafe { fill(out, found) }
@@ -322,8 +410,8 @@ pub unsafe extern "C" fn larder_add(
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         // SAFETY: by contract, the terms of the view `otherwise` are unchanged.
         let total = match unsafe { otherwise.term() } {
-            Some(row) => table.0.add_or(&key, position, increment, &row),
-            None => table.0.add(&key, position, increment),
+            Some(row) => table.current().add_or(&key, position, increment, &row),
+            None => table.current().add(&key, position, increment),
         };
         let total = on(table, ("key", key), total)?;
         // SAFETY: by contract, `sum` is null or may be written to.
@@ -367,7 +455,7 @@ pub unsafe extern "C" fn larder_update(
         let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
         // SAFETY: by contract, the terms of the view `element` are unchanged.
         let element = unsafe { element.some("element") }?;
-        let updated = table.0.update(&key, position, &element);
+        let updated = table.current().update(&key, position, &element);
         Ok(whether(on(table, ("key", key), updated)?))
     })
 }
@@ -404,7 +492,7 @@ pub unsafe extern "C" fn larder_first(
 ) -> Status {
     // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
     // sequence that nobody else uses.
-    unsafe { step(table, out, |table| Ok(table.0.first()?)) }
+    unsafe { step(table, out, |table| Ok(table.current().first()?)) }
 }
 
 /// Fills `out` with the greatest key of an ordered_set. For other tables like `larder_first`.
@@ -415,7 +503,7 @@ pub unsafe extern "C" fn larder_first(
 pub unsafe extern "C" fn larder_last(table: *const larder_table, out: *mut larder_terms) -> Status {
     // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
     // sequence that nobody else uses.
-    unsafe { step(table, out, |table| Ok(table.0.last()?)) }
+    unsafe { step(table, out, |table| Ok(table.current().last()?)) }
 }
 
 /// Fills `out` with the key after this one. `LARDER_NONE` if it is the last. `out` may be the
@@ -437,7 +525,7 @@ pub unsafe extern "C" fn larder_next(
     unsafe {
         step(table, out, |table| {
             let key = key.some("key")?;
-            on(table, ("key", key), table.0.next(&key))
+            on(table, ("key", key), table.current().next(&key))
         })
     }
 }
@@ -459,7 +547,7 @@ pub unsafe extern "C" fn larder_prev(
     unsafe {
         step(table, out, |table| {
             let key = key.some("key")?;
-            on(table, ("key", key), table.0.prev(&key))
+            on(table, ("key", key), table.current().prev(&key))
         })
     }
 }
@@ -473,7 +561,7 @@ pub unsafe extern "C" fn larder_prev(
 pub unsafe extern "C" fn larder_clear(table: *const larder_table, gone: *mut usize) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let n = unsafe { at(table, "table") }?.0.clear()?;
+        let n = unsafe { at(table, "table") }?.current().clear()?;
         // SAFETY: by contract, `gone` is null or may be written to.
         unsafe { give(gone, n) };
         Ok(Status::Ok)
@@ -487,7 +575,7 @@ pub unsafe extern "C" fn larder_clear(table: *const larder_table, gone: *mut usi
 #[no_mangle]
 pub unsafe extern "C" fn larder_size(table: *const larder_table) -> usize {
     // SAFETY: by contract, `table` is null or a handle that was not freed.
-    guarded_or(0, || Ok(unsafe { at(table, "table") }?.0.len()))
+    guarded_or(0, || Ok(unsafe { at(table, "table") }?.current().len()))
 }
 
 /// Returns the memory that the table takes, in bytes, without binaries of more than 127 bytes; 0
@@ -498,7 +586,7 @@ pub unsafe extern "C" fn larder_size(table: *const larder_table) -> usize {
 #[no_mangle]
 pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
     // SAFETY: by contract, `table` is null or a handle that was not freed.
-    guarded_or(0, || Ok(unsafe { at(table, "table") }?.0.memory()))
+    guarded_or(0, || Ok(unsafe { at(table, "table") }?.current().memory()))
 }
 
 /// Fills `out` with one map of the properties of the table. Its keys are the atoms `name`, `named`,
@@ -511,7 +599,7 @@ pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
 pub unsafe extern "C" fn larder_info(table: *const larder_table, out: *mut larder_terms) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let found = info_map(&unsafe { at(table, "table") }?.0)?;
+        let found = info_map(&unsafe { at(table, "table") }?.current())?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
         // refers to its terms.
         unsafe { fill(out, vec![found]) }
@@ -581,7 +669,7 @@ pub unsafe extern "C" fn larder_table_save(
         // SAFETY: by contract, `table` is null or a handle that was not freed; `path` is null or
         // ends with a NUL.
         let (table, path) = unsafe { (at(table, "table")?, text_at(path, "path")?) };
-        table.0.save(path)?;
+        table.current().save(path)?;
         Ok(Status::Ok)
     })
 }

@@ -1,10 +1,10 @@
 //! Transactions: several reads and writes at one instant.
 
 use crate::status::{free, guarded, guarded_or, Failure, Status};
-use crate::table::larder_table;
-use crate::terms::{all_at, at, at_mut};
-use crate::view::give;
-use larder::api::{Table, Transaction};
+use crate::table::{larder_table, tables_at};
+use crate::terms::{at, at_mut};
+use crate::view::{give, needed};
+use larder::api::Transaction;
 
 /// An open transaction. Only one thread at a time may use it.
 pub struct larder_transaction {
@@ -15,15 +15,16 @@ pub struct larder_transaction {
 
 impl larder_transaction {
     fn new(transaction: Transaction) -> Self {
-        let views = transaction.views().iter();
-        let views = views.map(|view| larder_table(view.clone(), None)).collect();
+        let views = transaction.views().iter().cloned();
+        let views = views.map(larder_table::view).collect();
         larder_transaction { transaction, views }
     }
 
-    /// Replaces the views of the last attempt by those of the next one.
-    fn renew(&mut self) {
-        for (own, view) in self.views.iter_mut().zip(self.transaction.views()) {
-            own.0 = view.clone();
+    /// Replaces the views of the last attempt by those of the next one. C has the addresses of the
+    /// handles, and other threads may use them meanwhile, so the handles are only shared here.
+    fn renew(&self) {
+        for (own, view) in self.views.iter().zip(self.transaction.views()) {
+            own.renew(view.clone());
         }
     }
 }
@@ -49,22 +50,15 @@ pub unsafe extern "C" fn larder_begin(
     transaction: *mut *mut larder_transaction,
 ) -> Status {
     guarded(|| {
-        if transaction.is_null() {
-            return Err(Failure::null("transaction"));
-        }
+        needed(transaction, "transaction")?;
         // SAFETY: by contract, `tables` is null or has `count` pointers, each null or a handle that
         // was not freed.
-        let handles = unsafe { all_at(tables, count, "tables") }?;
-        let mut those: Vec<&Table> = Vec::with_capacity(count);
-        for &handle in handles {
-            // SAFETY: by contract, each pointer is null or a handle that was not freed.
-            those.push(&unsafe { at(handle, "tables") }?.0);
-        }
+        let those = unsafe { tables_at(tables, count) }?;
         let Some(first) = those.first() else {
             let text = "count is 0: a transaction is on one table or more";
             return Err(Failure::new(Status::BadArgument, text));
         };
-        let begun = larder_transaction::new(first.larder().begin(&those)?);
+        let begun = larder_transaction::new(first.larder().begin(&Vec::from_iter(&those))?);
         // SAFETY: by contract, `transaction` is null or may be written to.
         unsafe { give(transaction, Box::into_raw(Box::new(begun))) };
         Ok(Status::Ok)
@@ -73,8 +67,9 @@ pub unsafe extern "C" fn larder_begin(
 
 /// Returns the table to use in a transaction in place of the one at `index`, counted from 0, of
 /// those on which it was begun; null if there is none. The table belongs to the transaction: it
-/// must not be freed, and is valid as long as the transaction. After the transaction has ended, it
-/// returns `LARDER_NO_TABLE`.
+/// must not be freed, and is valid as long as the transaction. Any number of threads may use it at
+/// once. But if one of them writes while another reads by rank, ranks may be wrong for the rest of
+/// the attempt. After the transaction has ended, the table returns `LARDER_NO_TABLE`.
 ///
 /// # Safety
 /// `transaction` is null, or one that was not freed and nobody else uses.
@@ -121,20 +116,24 @@ pub unsafe extern "C" fn larder_validate(transaction: *const larder_transaction)
 ///
 /// `LARDER_CONFLICT` if somebody has. Then nothing has changed, and the transaction is restarted
 /// with the contents of this moment. Its tables are the same pointers, and everything must be read
-/// again. A transaction that fails again and again is given priority over others.
+/// again. Scans of them have to be begun again. A transaction that fails again and again is given
+/// priority over others.
+///
+/// If other threads use the tables of the transaction meanwhile, each of their calls belongs to the
+/// attempt that ends or to the next one, or returns `LARDER_NO_TABLE`. What they write to the one
+/// that ends may have no effect.
 ///
 /// After any other status the transaction has ended, and must be freed. These are `LARDER_OK`, and
 /// errors after which nothing has changed: `LARDER_NO_TABLE` (a table was dropped, or the
 /// transaction had already ended), `LARDER_NOT_UNIQUE` and `LARDER_FULL`.
 ///
 /// # Safety
-/// `transaction` is null, or one that was not freed and nobody else uses; nobody uses its tables
-/// meanwhile, and scans of them are not used any more.
+/// `transaction` is null, or one that was not freed and nobody else uses.
 #[no_mangle]
 pub unsafe extern "C" fn larder_commit(transaction: *mut larder_transaction) -> Status {
     guarded(|| {
         // SAFETY: by contract, `transaction` is null, or one that was not freed and nobody else
-        // uses. Nor does anybody use its tables meanwhile.
+        // uses.
         let own = unsafe { at_mut(transaction, "transaction") }?;
         if own.transaction.commit()? {
             return Ok(Status::Ok);

@@ -121,7 +121,8 @@ pub unsafe extern "C" fn larder_view_kind(view: larder_view) -> larder_kind {
     })
 }
 
-/// Writes `value` to `*out`, unless `out` is null.
+/// Writes `value` to `*out`, unless `out` is null. What C has there may be uninitialised, so it is
+/// never read, and no reference to it is made.
 ///
 /// # Safety
 /// `out` is null or may be written to.
@@ -129,6 +130,15 @@ pub(crate) unsafe fn give<T>(out: *mut T, value: T) {
     if !out.is_null() {
         // SAFETY: `out` is not null, so by contract it may be written to.
         unsafe { out.write(value) };
+    }
+}
+
+/// An error if there is no place for a result. Entries call this before they make or take what
+/// would otherwise be lost.
+pub(crate) fn needed<T>(out: *mut T, what: &str) -> Result<(), Failure> {
+    match out.is_null() {
+        true => Err(Failure::null(what)),
+        false => Ok(()),
     }
 }
 
@@ -293,8 +303,8 @@ pub unsafe extern "C" fn larder_view_elements(
     capacity: usize,
 ) -> usize {
     guarded_or(0, || {
-        if out.is_null() && capacity > 0 {
-            return Err(Failure::null("out"));
+        if capacity > 0 {
+            needed(out, "out")?;
         }
         // Count all, and write as many as fit, as `snprintf` does.
         let put = |at: usize, term: TermRef<'_>| {
@@ -409,8 +419,8 @@ pub unsafe extern "C" fn larder_view_compare(a: larder_view, b: larder_view) -> 
 /// # Safety
 /// `out` is null, or points to `capacity` bytes outside `all`, or `capacity` is 0.
 unsafe fn copy_out(all: &[u8], out: *mut u8, capacity: usize) -> Result<usize, Failure> {
-    if out.is_null() && capacity > 0 {
-        return Err(Failure::null("out"));
+    if capacity > 0 {
+        needed(out, "out")?;
     }
     let n = all.len().min(capacity);
     if n > 0 {
@@ -455,9 +465,7 @@ pub(crate) unsafe fn copy_text(
     if capacity == 0 {
         return Ok(());
     }
-    if out.is_null() {
-        return Err(Failure::null("out"));
-    }
+    needed(out, "out")?;
     // A truncated text may end within a character, as with `snprintf`. The caller sees by the
     // length that it was truncated.
     let n = bytes.len().min(capacity - 1);

@@ -2,10 +2,10 @@
 
 use crate::options::{apply, larder_options};
 use crate::status::{free, guarded, Failure, Status};
-use crate::table::{larder_table, whether};
+use crate::table::{hand_out, larder_table, whether};
 use crate::terms::{at, text_at};
-use crate::view::give;
-use ::larder::api::{Larder, Table};
+use crate::view::needed;
+use ::larder::api::Larder;
 use std::ffi::c_char;
 use std::time::Duration;
 
@@ -77,21 +77,9 @@ unsafe fn asked<'a>(
     // SAFETY: by contract, `world` is null or a world that isn't freed during `'a`; `text` is null
     // or ends with a NUL, and doesn't change during `'a`.
     let asked = unsafe { (at(world, "world")?, text_at(text, what)?) };
-    match table.is_null() {
-        // Check this before a table is made or found. Its handle would be lost.
-        true => Err(Failure::null("table")),
-        false => Ok(asked),
-    }
-}
-
-/// Writes a handle of a table to `*out`.
-///
-/// # Safety
-/// `out` may be written to.
-unsafe fn hand_out(table: Table, out: *mut *mut larder_table) {
-    let handle = Box::into_raw(Box::new(larder_table(table, None)));
-    // SAFETY: by contract, `out` may be written to.
-    unsafe { give(out, handle) };
+    // Check this before a table is made or found. Its handle would be lost.
+    needed(table, "table")?;
+    Ok(asked)
 }
 
 /// Makes a table, and writes a handle of it to `*table`, which must be freed by

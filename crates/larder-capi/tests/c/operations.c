@@ -292,7 +292,10 @@ static void snapshots(int kind) {
     const larder_table *again = before[0];
     ENDS(LARDER_TABLE_TYPE, larder_snapshot(&again, 1, &later));
     ENDS(LARDER_BAD_ARGUMENT, larder_snapshot(NULL, 1, &later));
+    ENDS(LARDER_BAD_ARGUMENT, larder_snapshot(both, 1, NULL));
+    ENDS(LARDER_BAD_ARGUMENT, larder_snapshot(both, SIZE_MAX, &later));
     OK(larder_snapshot(both, 0, &later));
+    OK(larder_snapshot(NULL, 0, NULL));
 
     OK(larder_snapshot(both, 1, &later));
     OK(larder_diff(before[0], later, out));

@@ -1,6 +1,7 @@
 /* Operations that take effect together, and transactions. */
 #include "check.h"
 #include <pthread.h>
+#include <stdatomic.h>
 
 enum { ACCOUNTS = 20, THREADS = 4, TRANSFERS = 500, MONEY = 100 };
 
@@ -179,12 +180,76 @@ static void many(void) {
     larder_table_free(bank);
 }
 
+/* Threads use the tables of a transaction, and the table itself, while another one commits: each
+ * call is of one attempt. */
+enum { ATTEMPTS = 300, OWN = 10, UNTOUCHED = 7 };
+static larder_table *line;
+static const larder_table *shared;
+static atomic_bool over;
+
+static void *uses(void *data) {
+    const larder_key own = larder_key_i64(OWN + (int64_t)(size_t)data), untouched = larder_key_i64(UNTOUCHED);
+    larder_terms *found = larder_terms_new(), *key = larder_terms_new();
+    OK(larder_push_int(key, UNTOUCHED));
+    int64_t n = 0;
+    while (!over) {
+        larder_status status = larder_get_i64(shared, untouched, &n);
+        CHECK(status == LARDER_NO_TABLE || (status == LARDER_OK && n == UNTOUCHED));
+        status = larder_lookup(shared, larder_terms_get(key, 0), found);
+        CHECK(status == LARDER_NO_TABLE || (status == LARDER_OK && reads(larder_terms_get(found, 0), "{7,7}")));
+        status = larder_add_i64(shared, own, 1, &n);
+        CHECK(status == LARDER_NO_TABLE || (status == LARDER_OK && n > 0));
+        status = larder_select_count(shared, "[{{'$1','_'},[{'<','$1',10}],[true]}]", NULL);
+        CHECK(status == LARDER_NO_TABLE || status == LARDER_OK);
+        OK(larder_get_i64(line, untouched, &n));
+        CHECK(n == UNTOUCHED);
+        OK(larder_add_i64(line, larder_key_i64(-1), 1, NULL));
+    }
+    larder_terms_free(found), larder_terms_free(key);
+    return NULL;
+}
+
+static void while_others_use_it(void) {
+    const larder_key first = larder_key_i64(0);
+    OK(larder_table_new(world, "line", NULL, &line));
+    OK(larder_put_i64(line, first, 0));
+    OK(larder_put_i64(line, larder_key_i64(UNTOUCHED), UNTOUCHED));
+    const larder_table *const tables[] = {line};
+    larder_transaction *transaction;
+    OK(larder_begin(tables, 1, &transaction));
+    shared = larder_transaction_table(transaction, 0);
+    pthread_t threads[THREADS];
+    for (size_t i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, uses, (void *)i) == 0);
+    for (int i = 0; i < ATTEMPTS; i++) {
+        larder_rows *rows;
+        OK(larder_each(shared, false, &rows));
+        OK(larder_rows_next(rows, 1, out));
+        OK(larder_add_i64(shared, first, 1, NULL));
+        OK(larder_add_i64(line, first, 1, NULL));
+        ENDS(LARDER_CONFLICT, larder_commit(transaction));
+        CHECK(larder_transaction_table(transaction, 0) == shared);
+        ENDS(LARDER_NO_TABLE, larder_rows_next(rows, 1, out));
+        larder_rows_free(rows);
+    }
+    OK(larder_add_i64(shared, first, 1, NULL));
+    OK(larder_commit(transaction));
+    over = true;
+    for (size_t i = 0; i < THREADS; i++) CHECK(pthread_join(threads[i], NULL) == 0);
+    ENDS(LARDER_NO_TABLE, larder_get_i64(shared, first, NULL));
+    larder_transaction_free(transaction);
+    int64_t n = 0;
+    OK(larder_get_i64(line, first, &n));
+    CHECK(n == ATTEMPTS + 1);
+    larder_table_free(line);
+}
+
 int main(void) {
     world = larder_new();
     t = larder_terms_new(), out = larder_terms_new();
     operations();
     transactions();
     many();
+    while_others_use_it();
     larder_terms_free(t), larder_terms_free(out);
     larder_free(world);
     OK(larder_quiesce(60000));
