@@ -480,7 +480,8 @@ repair_continuation(Continuation, Spec) -> larder:repair_continuation(Continuati
 %% of Larder: the messages are those of Mnesia.
 %%
 %% A dirty write first reads which nodes have copies. If 1 and 2 come between that and the write,
-%% the receiver misses it, as with `ram_copies'. A transaction is never missed: 1 waits for its locks.
+%% the receiver misses it, as with `ram_copies'. A transaction is never missed: 1 waits for its
+%% locks.
 
 %% @private
 -spec sender_init(alias(), tab(), RemoteStorage :: term(), Receiver :: pid()) ->
