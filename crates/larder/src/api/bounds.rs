@@ -35,7 +35,7 @@ impl Table {
     /// tuple doesn't expire. Atomic.
     ///
     /// # Errors
-    /// As `insert`; `Unbounded` if the table has no bounds.
+    /// As `insert`; `Unbounded` if the table has no bounds; `View` in a transaction.
     pub fn insert_with(&self, tuple: &impl AsTerm, ttl: Option<Duration>) -> Result<(), Error> {
         let object = self.object(tuple)?;
         let table = self.engine_table();
@@ -47,7 +47,8 @@ impl Table {
     /// n)).
     ///
     /// # Errors
-    /// `NoTable`; `Unbounded` if the table has no bounds.
+    /// `NoTable`; `Unbounded` if the table has no bounds; `View` in a transaction; `ReadOnly` for a
+    /// snapshot.
     pub fn expire(&self, key: &impl AsTerm, ttl: Option<Duration>) -> Result<bool, Error> {
         let key = self.key(key);
         let table = self.engine_table();
@@ -58,7 +59,7 @@ impl Table {
     /// as a read for `idle`.
     ///
     /// # Errors
-    /// As `expire`.
+    /// As `expire`; for a snapshot `TableType`.
     pub fn time_left(&self, key: &impl AsTerm) -> Result<TimeLeft, Error> {
         let key = self.key(key);
         let table = self.engine_table();

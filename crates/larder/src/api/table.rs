@@ -487,7 +487,7 @@ impl Table {
         self.patiently(|| self.table.delete_all_objects(self.me()))
     }
 
-    /// Returns the number of tuples. O(1).
+    /// Returns the number of tuples. Tuples that have expired count until they are removed. O(1).
     pub fn len(&self) -> usize {
         self.table.size()
     }

@@ -1,12 +1,13 @@
-//! Random operations on typed tables of both kinds and on a `BTreeMap`.
+//! Random operations on typed tables of both kinds and on maps of the standard library.
 
 use larder::prelude::*;
 use larder::typed::{Hashed, Order, Ordered};
 use larder::{Error, TimeLeft};
 use larder_testing::environment::{seed, times};
 use larder_testing::mix;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt::Debug;
+use std::hash::Hash;
 use std::ops::Bound;
 use std::time::Duration;
 
@@ -183,12 +184,15 @@ impl Kind for Hashed {
         _: u64,
     ) -> Result<(), Error> {
         // Each row is there once; some walks are given up on the way.
-        let rows = match chance.below(4) {
+        let most = match chance.below(4) {
             0 => chance.below(1 + model.len() as u64) as usize,
             _ => usize::MAX,
         };
-        let found: Vec<_> = table.iter().take(rows).collect::<Result<_, _>>()?;
-        assert_eq!(found.len(), rows.min(model.len()));
+        let mut rows = table.iter();
+        let found: Vec<_> = rows.by_ref().take(most).collect::<Result<_, _>>()?;
+        assert_eq!(found.len(), most.min(model.len()));
+        // Nothing comes after the end.
+        assert!(most < usize::MAX || rows.next().is_none());
         let seen: Model<K> = found.iter().cloned().collect();
         assert_eq!(seen.len(), found.len());
         for (key, value) in &seen {
@@ -217,15 +221,19 @@ fn compare<K: FromNumber, O: Kind>(
     table: &Typed<K, Value, O>,
     model: &Model<K>,
     chance: &mut Chance,
-    most: u64,
+    (most, is_counted): (u64, bool),
 ) -> Result<(), Error> {
     let key = K::of(chance.below(most));
     assert_eq!(table.get(&key)?, model.get(&key).cloned());
     let len = table.with(&key, |view| view.field::<&str>(1).map(str::len))?;
     assert_eq!(len.transpose()?, model.get(&key).map(|value| value.1.len()));
     assert_eq!(table.contains_key(&key)?, model.contains_key(&key));
-    assert_eq!(table.len(), model.len());
-    assert_eq!(table.is_empty(), model.is_empty());
+    // Rows that have expired count until they are removed.
+    if is_counted {
+        assert_eq!(table.len(), model.len());
+        assert_eq!(table.is_empty(), model.is_empty());
+    }
+    assert!(table.len() >= model.len());
     let keys: Vec<K> = (0..chance.below(70))
         .map(|_| K::of(chance.below(most)))
         .collect();
@@ -257,6 +265,20 @@ fn compare_ranks<K: FromNumber>(
     Ok(())
 }
 
+const HOUR: Duration = Duration::from_secs(3600);
+
+/// `None` where rows have no times: a table has no bounds, or is a view in a transaction.
+fn is_bounded<R>(result: Result<R, Error>) -> Result<Option<R>, Error> {
+    match result {
+        Err(Error::Unbounded | Error::View) => Ok(None),
+        other => other.map(Some),
+    }
+}
+
+fn is_timed(left: TimeLeft) -> bool {
+    matches!(left, TimeLeft::Ms(1..))
+}
+
 /// One write, whose answer is the model's.
 fn write<K: FromNumber, O: Kind>(
     table: &Typed<K, Value, O>,
@@ -265,7 +287,7 @@ fn write<K: FromNumber, O: Kind>(
     most: u64,
 ) -> Result<(), Error> {
     let (key, new) = (K::of(chance.below(most)), value(chance.below(1000)));
-    match chance.below(22) {
+    match chance.below(25) {
         0..6 => assert_eq!(
             table.insert(key.clone(), new.clone())?,
             model.insert(key, new)
@@ -345,7 +367,50 @@ fn write<K: FromNumber, O: Kind>(
             table.clear()?;
             model.clear();
         }
+        // Times are for tables with bounds. Nothing expires by itself here.
+        22 => {
+            let ttl = (chance.below(2) == 0).then_some(HOUR);
+            if is_bounded(table.put_with(&key, &new, ttl))?.is_some() {
+                model.insert(key.clone(), new);
+                assert_eq!(is_timed(table.time_left(&key)?), ttl.is_some());
+            }
+        }
+        23 => {
+            if let Some(found) = is_bounded(table.expire(&key, Some(Duration::ZERO)))? {
+                assert_eq!(found, model.remove(&key).is_some());
+            }
+        }
+        24 => {
+            if let Some(found) = is_bounded(table.expire(&key, None))? {
+                assert_eq!(found, model.contains_key(&key));
+                assert!(!is_timed(table.time_left(&key)?));
+            }
+        }
         _ => {}
+    }
+    Ok(())
+}
+
+/// A snapshot can be read only, whatever would be written.
+fn refuses_writes<K: FromNumber, O: Order>(snapshot: &Typed<K, Value, O>) -> Result<(), Error> {
+    let read_only = |result: Result<(), Error>| assert_eq!(result, Err(Error::ReadOnly));
+    let (key, new) = (|| K::of(1), || value(1));
+    read_only(snapshot.insert(key(), new()).map(drop));
+    read_only(snapshot.put(&key(), &new()));
+    read_only(snapshot.extend([(key(), new())]));
+    read_only(snapshot.remove(&key()).map(drop));
+    read_only(snapshot.compute(&key(), |_| Some(new())).map(drop));
+    let there = snapshot.get(&key())?;
+    let exchanged = snapshot.compare_exchange(&key(), there.as_ref(), Some(&new()));
+    read_only(exchanged.map(drop));
+    let entry = snapshot.entry(key()).and_modify(|value| value.0 += 1);
+    read_only(entry.or_insert_with(new).map(drop));
+    read_only(snapshot.clear().map(drop));
+    read_only(snapshot.put_with(&key(), &new(), None));
+    read_only(snapshot.expire(&key(), None).map(drop));
+    assert_eq!(snapshot.time_left(&key()), Err(Error::TableType));
+    if !snapshot.is_empty() {
+        read_only(snapshot.retain(|_, _| false).map(drop));
     }
     Ok(())
 }
@@ -362,7 +427,7 @@ fn run<K: FromNumber, O: Kind>(
     const MOST: u64 = 240;
     for step in 0..times(700) {
         write(&table, &mut model, &mut chance, MOST)?;
-        compare(&table, &model, &mut chance, MOST)?;
+        compare(&table, &model, &mut chance, (MOST, ranked))?;
         if ranked {
             O::compare_ranks(&table, &model, &mut chance, MOST)?;
         }
@@ -373,9 +438,8 @@ fn run<K: FromNumber, O: Kind>(
             snapshots.remove(chance.below(3) as usize);
         }
         for (snapshot, model) in &snapshots {
-            compare(snapshot, model, &mut chance, MOST)?;
-            let written = snapshot.insert(K::of(1), value(1));
-            assert_eq!(written, Err(Error::ReadOnly));
+            compare(snapshot, model, &mut chance, (MOST, ranked))?;
+            refuses_writes(snapshot)?;
         }
         if step % 20 == 0 {
             let fails = chance.below(3) == 0;
@@ -385,7 +449,7 @@ fn run<K: FromNumber, O: Kind>(
                 let mut chance = Chance(from);
                 for _ in 0..8 {
                     write(view, &mut after, &mut chance, MOST)?;
-                    compare(view, &after, &mut chance, MOST)?;
+                    compare(view, &after, &mut chance, (MOST, ranked))?;
                 }
                 if fails {
                     Err(Error::BadKey)
@@ -434,8 +498,7 @@ fn compressed() -> Result<(), Error> {
 
 #[test]
 fn bounded() -> Result<(), Error> {
-    let hour = Duration::from_secs(3600);
-    let table = |larder: &Larder| larder.table("bounded").ttl(hour).max_size(1 << 20);
+    let table = |larder: &Larder| larder.table("bounded").ttl(HOUR).max_size(1 << 20);
     run::<String, _>(|larder| table(larder).typed(), false)?;
     run::<String, _>(|larder| table(larder).typed_hash(), false)
 }
@@ -449,14 +512,65 @@ fn with_an_index() -> Result<(), Error> {
     run::<u64, _>(|larder| table(larder).typed_hash(), true)
 }
 
+/// A table that grows and shrinks by many rows at a time has those of the model, and so has a
+/// snapshot of each of its sizes.
+fn grow_and_shrink<K: FromNumber + Hash, O: Order>(
+    table: &Typed<K, Value, O>,
+) -> Result<(), Error> {
+    const MOST: u64 = 20_000;
+    let mut chance = Chance(seed(20_261_127));
+    let mut model: HashMap<K, Value> = HashMap::new();
+    let mut before = (table.snapshot()?, model.clone());
+    for round in 0..times(12) as u64 {
+        let first = chance.below(MOST);
+        match round % 3 {
+            0 => {
+                let rows = (first..first + MOST / 2).map(|n| (K::of(n % MOST), value(n + round)));
+                table.extend(rows.clone())?;
+                model.extend(rows);
+            }
+            1 => {
+                for n in first..first + MOST / 3 {
+                    let key = K::of(n % MOST);
+                    assert_eq!(table.remove(&key)?, model.remove(&key));
+                }
+            }
+            _ => {
+                let keep = |_: &K, value: &Value| value.0 % 5 == round % 5;
+                let len = model.len();
+                model.retain(|key, value| keep(key, value));
+                assert_eq!(table.retain(keep)?, len - model.len());
+            }
+        }
+        assert_eq!(table.len(), model.len());
+        let all = |table: &Typed<K, Value, O>| -> Result<Vec<_>, Error> { table.iter().collect() };
+        for (rows, model) in [(all(table)?, &model), (all(&before.0)?, &before.1)] {
+            assert_eq!(rows.len(), model.len());
+            let rows: HashMap<_, _> = rows.into_iter().collect();
+            assert_eq!(&rows, model);
+        }
+        let keys: Vec<_> = (0..MOST).step_by(7).map(K::of).collect();
+        let values: Vec<_> = keys.iter().map(|key| model.get(key).cloned()).collect();
+        assert_eq!(table.get_many(&keys)?, values);
+        before = (table.snapshot()?, model.clone());
+    }
+    Ok(())
+}
+
+#[test]
+fn many_rows() -> Result<(), Error> {
+    let larder = Larder::new();
+    grow_and_shrink::<u64, _>(&larder.typed("integers")?)?;
+    grow_and_shrink::<u64, _>(&larder.typed_hash("hashed integers")?)?;
+    grow_and_shrink::<String, _>(&larder.typed("texts")?)?;
+    grow_and_shrink::<String, _>(&larder.typed_hash("hashed texts")?)
+}
+
 /// What bounds do to typed rows.
 #[test]
 fn times_and_limits() -> Result<(), Error> {
     let larder = Larder::new();
-    let table = larder
-        .table("times")
-        .ttl(Duration::from_secs(3600))
-        .typed::<u8, String>()?;
+    let table = larder.table("times").ttl(HOUR).typed::<u8, String>()?;
     table.put_with(&1, &"gone".into(), Some(Duration::ZERO))?;
     table.put_with(&2, &"stays".into(), None)?;
     table.put(&3, &"an hour".into())?;

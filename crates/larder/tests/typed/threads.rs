@@ -198,6 +198,58 @@ fn each_row_is_popped_once() -> Result<(), Error> {
     Ok(())
 }
 
+/// Walks by hash meet what stays exactly once, and those over snapshots are of one instant, while
+/// others write, and the table grows and shrinks under them.
+#[test]
+fn walks_by_hash_beside_writers() -> Result<(), Error> {
+    let table = Larder::new().typed_hash::<u64, u64>("rows")?;
+    // Even keys stay, and have a sum that every write keeps; odd ones come and go.
+    const KEYS: u64 = 400;
+    const SUM: u64 = 1000 * KEYS;
+    table.extend((0..KEYS).map(|n| (2 * n, 1000)))?;
+    let stop = AtomicBool::new(false);
+    thread::scope(|scope| {
+        for thread in 0..2 {
+            let (table, stop) = (&table, &stop);
+            scope.spawn(move || {
+                let mut i = thread;
+                // Ordering: Relaxed; that the others are done is all it says.
+                while !stop.load(Ordering::Relaxed) {
+                    i += 7;
+                    let (a, b) = (2 * (i % KEYS), 2 * (i * i % KEYS));
+                    let moved = table.transaction(|view| {
+                        view.compute(&a, |n| n.map(|n| n.wrapping_sub(1)))?;
+                        view.compute(&b, |n| n.map(|n| n.wrapping_add(1)))
+                    });
+                    moved.expect("moved");
+                    let odd = 100_000 * thread + 2 * (i % 5_000) + 1;
+                    let lot = (odd..odd + 200).step_by(2).map(|key| (key, i));
+                    table.extend(lot).expect("inserted");
+                    if i % 16 == thread {
+                        table.retain(|key, _| key % 2 == 0).expect("removed");
+                    }
+                }
+            });
+        }
+        for round in 0..times(25) {
+            let snapshot = table.snapshot().expect("a snapshot");
+            let rows = snapshot.iter().map(|row| row.expect("a row"));
+            let evens: Vec<_> = rows.filter(|(key, _)| key % 2 == 0).collect();
+            let sum = evens.iter().fold(0u64, |sum, (_, n)| sum.wrapping_add(*n));
+            assert_eq!((evens.len() as u64, sum), (KEYS, SUM), "round {round}");
+            let rows = table.iter().map(|row| row.expect("a row").0);
+            let mut evens: Vec<_> = rows.filter(|key| key % 2 == 0).collect();
+            evens.sort_unstable();
+            assert!(
+                evens.into_iter().eq((0..KEYS).map(|n| 2 * n)),
+                "round {round}"
+            );
+        }
+        stop.store(true, Ordering::Relaxed);
+    });
+    Ok(())
+}
+
 /// Walks over snapshots are of one instant, and walks over the table meet what stays exactly once,
 /// while others write.
 #[test]

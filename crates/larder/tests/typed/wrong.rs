@@ -2,6 +2,7 @@
 
 use larder::host::{Decision, Error};
 use larder::prelude::*;
+use larder::typed::Order;
 use std::sync::mpsc;
 
 /// The text of an error, which has to be of a wrong type.
@@ -141,7 +142,11 @@ fn a_dropped_table_says_so() -> Result<(), Error> {
 /// No lock is held while functions of the caller's run: they may use the table.
 #[test]
 fn functions_may_use_the_table() -> Result<(), Error> {
-    let table = Larder::new().typed::<u8, u64>("table")?;
+    use_within(&Larder::new().typed("table")?)?;
+    use_within(&Larder::new().typed_hash("table")?)
+}
+
+fn use_within<O: Order>(table: &Typed<u8, u64, O>) -> Result<(), Error> {
     table.extend((0..100).map(|n| (n, u64::from(n))))?;
     let seen = table.with(&1, |_| table.insert(1, 100))?;
     assert_eq!(seen.transpose()?, Some(Some(1)));

@@ -205,7 +205,7 @@ impl<K, V, O> Typed<K, V, O> {
         &self.table
     }
 
-    /// Returns the number of rows. O(1).
+    /// Returns the number of rows. Rows that have expired count until they are removed. O(1).
     pub fn len(&self) -> usize {
         self.table.len()
     }
@@ -477,7 +477,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
     /// ```
     ///
     /// # Errors
-    /// Those of `put`; `Unbounded` if the table has no bounds.
+    /// Those of `put`; `Unbounded` if the table has no bounds; `View` in a transaction.
     pub fn put_with<Q>(&self, key: &Q, value: &V, ttl: Option<Duration>) -> Result<(), Error>
     where
         K: Borrow<Q>,
@@ -494,7 +494,8 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
     /// Returns whether there is such a row.
     ///
     /// # Errors
-    /// `WrongType` for an invalid key, `NoTable`; `Unbounded` if the table has no bounds.
+    /// `WrongType` for an invalid key, `NoTable`; `Unbounded` if the table has no bounds; `View` in
+    /// a transaction; `ReadOnly` for a snapshot.
     pub fn expire<Q>(&self, key: &Q, ttl: Option<Duration>) -> Result<bool, Error>
     where
         K: Borrow<Q>,
@@ -507,7 +508,7 @@ impl<K: OrderedKey, V: Serialize + DeserializeOwned, O: Order> Typed<K, V, O> {
     /// Returns the remaining lifetime of the row under a key.
     ///
     /// # Errors
-    /// Those of `expire`.
+    /// Those of `expire`; for a snapshot `TableType`.
     pub fn time_left<Q>(&self, key: &Q) -> Result<TimeLeft, Error>
     where
         K: Borrow<Q>,
