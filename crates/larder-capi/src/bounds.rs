@@ -1,8 +1,7 @@
 //! Rows that expire, in tables that were made with bounds.
 
 use crate::status::{guarded, Status};
-use crate::table::{larder_table, on, whether};
-use crate::terms::at;
+use crate::table::{larder_table, on, table_at, whether};
 use crate::view::{give, larder_view};
 use ::larder::TimeLeft;
 use std::time::Duration;
@@ -27,9 +26,9 @@ pub unsafe extern "C" fn larder_insert_for(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
-        let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
-        let inserted = table.current().insert_with(&row, time(ttl_ms));
-        on(table, ("row", row), inserted)?;
+        let (table, row) = unsafe { (table_at(table)?, row.some("row")?) };
+        let inserted = table.insert_with(&row, time(ttl_ms));
+        on(&table, ("row", row), inserted)?;
         Ok(Status::Ok)
     })
 }
@@ -49,9 +48,9 @@ pub unsafe extern "C" fn larder_expire(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let found = table.current().expire(&key, time(ttl_ms));
-        Ok(whether(on(table, ("key", key), found)?))
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let found = table.expire(&key, time(ttl_ms));
+        Ok(whether(on(&table, ("key", key), found)?))
     })
 }
 
@@ -70,8 +69,8 @@ pub unsafe extern "C" fn larder_time_left(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let left = match on(table, ("key", key), table.current().time_left(&key))? {
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let left = match on(&table, ("key", key), table.time_left(&key))? {
             TimeLeft::Absent => return Ok(Status::None),
             TimeLeft::Unlimited => -1,
             TimeLeft::Ms(ms) => i64::try_from(ms).unwrap_or(i64::MAX),

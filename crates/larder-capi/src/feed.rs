@@ -4,8 +4,8 @@
 //! valid until the next one is requested, and the rest of its commit.
 
 use crate::status::{free, guarded, Failure, Status};
-use crate::table::{hand_out, larder_table};
-use crate::terms::{at, at_mut, text_at};
+use crate::table::{hand_out, larder_table, table_at};
+use crate::terms::{at_mut, text_at};
 use crate::view::{give, larder_view, needed};
 use larder::api::{Event, Feed, FeedOptions};
 use larder_term::Term;
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn larder_subscribe(
 ) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let table = unsafe { at(table, "table") }?;
+        let table = unsafe { table_at(table) }?;
         // Check this first. Otherwise the handle could never be freed.
         needed(feed, "feed")?;
         let mut options = FeedOptions::default();
@@ -169,9 +169,9 @@ pub unsafe extern "C" fn larder_subscribe(
             options.limit = limit;
         }
         let begun = if snapshot.is_null() {
-            table.current().subscribe_with(&options)?
+            table.subscribe_with(&options)?
         } else {
-            let (before, begun) = table.current().snapshot_and_subscribe(&options)?;
+            let (before, begun) = table.snapshot_and_subscribe(&options)?;
             // SAFETY: `snapshot` is not null, so by contract it may be written to.
             unsafe { hand_out(before, snapshot) };
             begun

@@ -1,8 +1,8 @@
 //! Secondary indexes.
 
 use crate::status::{guarded, Failure, Status};
-use crate::table::{fill, larder_table};
-use crate::terms::{at, larder_terms, text_at};
+use crate::table::{fill, larder_table, table_at};
+use crate::terms::{larder_terms, text_at};
 use crate::view::larder_view;
 use larder::api::Index;
 use std::ffi::c_char;
@@ -34,7 +34,7 @@ unsafe fn add(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
         // ends with a NUL.
-        let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
+        let (table, name) = unsafe { (table_at(table)?, text_at(name, "name")?) };
         // Bits that this version doesn't know are refused, not ignored.
         if flags & !(UNIQUE | EACH) != 0 {
             let text = format!("index {name}: {flags} is no sum of larder_index_flags");
@@ -47,7 +47,7 @@ unsafe fn add(
         if flags & EACH != 0 {
             index = index.each();
         }
-        table.current().add_index(&index)?;
+        table.add_index(&index)?;
         Ok(Status::Ok)
     })
 }
@@ -115,8 +115,8 @@ pub unsafe extern "C" fn larder_drop_index(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
         // ends with a NUL.
-        let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
-        table.current().drop_index(name)?;
+        let (table, name) = unsafe { (table_at(table)?, text_at(name, "name")?) };
+        table.drop_index(name)?;
         Ok(Status::Ok)
     })
 }
@@ -138,11 +138,9 @@ pub unsafe extern "C" fn larder_index_lookup(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
         // ends with a NUL.
-        let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
+        let (table, name) = unsafe { (table_at(table)?, text_at(name, "name")?) };
         // SAFETY: by contract, the terms of the view `value` are unchanged.
-        let found = table
-            .current()
-            .index_lookup(name, &unsafe { value.some("value") }?)?;
+        let found = table.index_lookup(name, &unsafe { value.some("value") }?)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `value`, which
         // may be a view of its terms, is not read any more.
         unsafe { fill(out, found) }
@@ -166,11 +164,9 @@ pub unsafe extern "C" fn larder_index_select(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
         // ends with a NUL.
-        let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
+        let (table, name) = unsafe { (table_at(table)?, text_at(name, "name")?) };
         // SAFETY: by contract, `spec` is null or ends with a NUL.
-        let found = table
-            .current()
-            .index_select(name, unsafe { text_at(spec, "spec") }?)?;
+        let found = table.index_select(name, unsafe { text_at(spec, "spec") }?)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
         // refers to its terms.
         unsafe { fill(out, found) }

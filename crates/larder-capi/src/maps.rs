@@ -1,8 +1,7 @@
 //! Changing maps in rows in place.
 
 use crate::status::{guarded, Status};
-use crate::table::{larder_table, on, summed, whether};
-use crate::terms::at;
+use crate::table::{larder_table, on, summed, table_at, whether};
 use crate::view::larder_view;
 
 /// Sets the value under a key of a map. The map is the element at `position`, counted from 1, of
@@ -23,11 +22,11 @@ pub unsafe extern "C" fn larder_map_put(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
         // SAFETY: by contract, the terms of the views `map_key` and `value` are unchanged.
         let (map_key, value) = unsafe { (map_key.some("map_key")?, value.some("value")?) };
-        let put = table.current().update_map(&key, position, &map_key, &value);
-        Ok(whether(on(table, ("key", key), put)?))
+        let put = table.update_map(&key, position, &map_key, &value);
+        Ok(whether(on(&table, ("key", key), put)?))
     })
 }
 
@@ -45,11 +44,11 @@ pub unsafe extern "C" fn larder_map_remove(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
         // SAFETY: by contract, the terms of the view `map_key` are unchanged.
         let map_key = unsafe { map_key.some("map_key") }?;
-        let removed = table.current().remove_map_key(&key, position, &map_key);
-        Ok(whether(on(table, ("key", key), removed)?))
+        let removed = table.remove_map_key(&key, position, &map_key);
+        Ok(whether(on(&table, ("key", key), removed)?))
     })
 }
 
@@ -73,15 +72,13 @@ pub unsafe extern "C" fn larder_map_add(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
         // SAFETY: by contract, the terms of the view `map_key` are unchanged; `initial` is null or
         // may be read.
         let (map_key, initial) = unsafe { (map_key.some("map_key")?, initial.as_ref()) };
         let initial = initial.copied();
-        let total = table
-            .current()
-            .add_in_map(&key, position, &map_key, increment, initial);
-        let total = on(table, ("key", key), total)?;
+        let total = table.add_in_map(&key, position, &map_key, increment, initial);
+        let total = on(&table, ("key", key), total)?;
         // SAFETY: by contract, `sum` is null or may be written to.
         unsafe { summed(&total, sum) }
     })

@@ -2,7 +2,7 @@
 //! beforehand.
 
 use crate::status::{free, guarded, guarded_or, Failure, Status};
-use crate::table::larder_table;
+use crate::table::{larder_table, table_at};
 use crate::terms::{at, at_mut, larder_terms};
 use crate::view::{give, larder_view};
 use larder::api::{Operations, Table};
@@ -86,9 +86,9 @@ unsafe fn push(
     guarded(|| {
         // SAFETY: by contract, `operations` is null, or a list that was not freed and nobody else
         // uses; `table` is null or a handle that was not freed.
-        let (own, table) = unsafe { (at_mut(operations, "operations")?, at(table, "table")?) };
+        let (own, table) = unsafe { (at_mut(operations, "operations")?, table_at(table)?) };
         let step = step()?;
-        own.steps.push((table.current().into_owned(), step));
+        own.steps.push((table.into_owned(), step));
         Ok(Status::Ok)
     })
 }

@@ -4,10 +4,12 @@
 //! functions read and add to the second.
 
 use crate::status::{guarded, Failure, Status};
-use crate::table::{fill, larder_table, on, summed, whether};
-use crate::terms::{all_at, at, larder_terms};
+use crate::table::{fill, larder_table, on, summed, table_at, whether};
+use crate::terms::{all_at, larder_terms};
 use crate::view::{copy_text, give, larder_view};
+use larder::api::Table;
 use larder_term::{Term, TermRef, View};
+use std::borrow::Cow;
 use std::ffi::{c_char, CStr};
 
 /// The position of the value.
@@ -139,12 +141,12 @@ pub extern "C" fn larder_key_view(key: larder_view) -> larder_key {
 unsafe fn pair<'a>(
     table: *const larder_table,
     key: larder_key,
-) -> Result<(&'a larder_table, Term), Failure> {
+) -> Result<(Cow<'a, Table>, Term), Failure> {
     // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to is
     // unchanged.
-    let (table, key) = unsafe { (at(table, "table")?, key.some()?) };
+    let (table, key) = unsafe { (table_at(table)?, key.some()?) };
     // A row of a key and a value has the key first.
-    match table.current().engine_table().keypos() {
+    match table.engine_table().keypos() {
         1 => Ok((table, key)),
         keypos => {
             let text = format!(
@@ -170,7 +172,7 @@ unsafe fn put(
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         let row = Term::tuple([key, value()?]);
-        on(table, ("row", row.as_ref()), table.current().insert(&row))?;
+        on(&table, ("row", row.as_ref()), table.insert(&row))?;
         Ok(Status::Ok)
     })
 }
@@ -288,7 +290,7 @@ unsafe fn get(
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         // No row isn't an error. The status says it.
-        let Some(found) = value_of(table, &key)? else {
+        let Some(found) = value_of(&table, &key)? else {
             return Ok(Status::None);
         };
         match read(found.as_ref())? {
@@ -301,8 +303,8 @@ unsafe fn get(
     })
 }
 
-fn value_of(table: &larder_table, key: &Term) -> Result<Option<Term>, Failure> {
-    let rows = table.current().lookup_elements(key, &[VALUE]);
+fn value_of(table: &Table, key: &Term) -> Result<Option<Term>, Failure> {
+    let rows = table.lookup_elements(key, &[VALUE]);
     let rows = on(table, ("key", key.as_ref()), rows)?;
     Ok(rows.into_iter().flatten().next())
 }
@@ -324,7 +326,7 @@ pub unsafe extern "C" fn larder_get(
         // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
-        let found = value_of(table, &key)?;
+        let found = value_of(&table, &key)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key` and `found`
         // are copies, so nothing here refers to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
@@ -427,8 +429,8 @@ pub unsafe extern "C" fn larder_add_i64(
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
         let none = Term::tuple([&key, &Term::int(0)]);
-        let total = table.current().add_or(&key, VALUE, increment, &none);
-        let total = on(table, ("key", key.as_ref()), total)?;
+        let total = table.add_or(&key, VALUE, increment, &none);
+        let total = on(&table, ("key", key.as_ref()), total)?;
         // SAFETY: by contract, `sum` is null or may be written to.
         unsafe { summed(&total, sum) }
     })
@@ -444,7 +446,7 @@ pub unsafe extern "C" fn larder_has(table: *const larder_table, key: larder_key)
         // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
-        Ok(whether(table.current().contains(&key)?))
+        Ok(whether(table.contains(&key)?))
     })
 }
 
@@ -458,6 +460,6 @@ pub unsafe extern "C" fn larder_remove(table: *const larder_table, key: larder_k
         // SAFETY: by contract, `table` is null or a handle that was not freed; what `key` refers to
         // is unchanged.
         let (table, key) = unsafe { pair(table, key) }?;
-        Ok(whether(table.current().delete(&key)? > 0))
+        Ok(whether(table.delete(&key)? > 0))
     })
 }

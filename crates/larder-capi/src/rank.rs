@@ -1,8 +1,8 @@
 //! Ranks of the rows of an ordered_set.
 
 use crate::status::{guarded, Status};
-use crate::table::{fill, larder_table};
-use crate::terms::{at, larder_terms};
+use crate::table::{fill, larder_table, table_at};
+use crate::terms::larder_terms;
 use crate::view::{give, larder_view};
 
 /// Gets the rank of the row under a key of an ordered_set, which is 1 for the first row. Writes it
@@ -26,8 +26,8 @@ pub unsafe extern "C" fn larder_rank(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let Some(found) = table.current().rank(&key)? else {
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let Some(found) = table.rank(&key)? else {
             return Ok(Status::None);
         };
         // SAFETY: by contract, `rank` is null or may be written to.
@@ -50,7 +50,7 @@ pub unsafe extern "C" fn larder_nth(
 ) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let found = unsafe { at(table, "table") }?.current().nth(n)?;
+        let found = unsafe { table_at(table) }?.nth(n)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
         // refers to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn larder_slice(
 ) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let found = unsafe { at(table, "table") }?.current().slice(n, most)?;
+        let found = unsafe { table_at(table) }?.slice(n, most)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
         // refers to its terms.
         unsafe { fill(out, found) }
@@ -94,10 +94,10 @@ pub unsafe extern "C" fn larder_count_range(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `low` are unchanged.
-        let (table, low) = unsafe { (at(table, "table")?, low.some("low")?) };
+        let (table, low) = unsafe { (table_at(table)?, low.some("low")?) };
         // SAFETY: by contract, the terms of the view `high` are unchanged.
         let high = unsafe { high.some("high") }?;
-        let n = table.current().count_range(&low, &high)?;
+        let n = table.count_range(&low, &high)?;
         // SAFETY: by contract, `count` is null or may be written to.
         unsafe { give(count, n) };
         Ok(Status::Ok)

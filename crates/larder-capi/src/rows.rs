@@ -2,8 +2,8 @@
 
 use crate::pairs::larder_key;
 use crate::status::{free, guarded, Failure, Status};
-use crate::table::{fill, larder_table};
-use crate::terms::{at, at_mut, larder_terms, text_at};
+use crate::table::{fill, larder_table, table_at};
+use crate::terms::{at_mut, larder_terms, text_at};
 use crate::view::{give, needed};
 use larder::api::{Rows, Table};
 use larder::Direction;
@@ -26,10 +26,10 @@ pub(crate) unsafe fn begin(
 ) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let table = unsafe { at(table, "table") }?;
+        let table = unsafe { table_at(table) }?;
         // Check this before the scan begins: its handle could never be freed.
         needed(rows, "rows")?;
-        let begun = Box::into_raw(Box::new(larder_rows(scan(&table.current())?)));
+        let begun = Box::into_raw(Box::new(larder_rows(scan(&table)?)));
         // SAFETY: by contract, `rows` is null or may be written to.
         unsafe { give(rows, begun) };
         Ok(Status::Ok)
@@ -168,8 +168,8 @@ pub(crate) unsafe fn over_all<S>(
 ) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let table = unsafe { at(table, "table") }?;
-        let n = run(&table.current(), spec()?)?;
+        let table = unsafe { table_at(table) }?;
+        let n = run(&table, spec()?)?;
         // SAFETY: by contract, `count` is null or may be written to.
         unsafe { give(count, n) };
         Ok(Status::Ok)
@@ -229,8 +229,8 @@ pub(crate) unsafe fn taken<S>(
         // Check this before anything is deleted: the results would be lost.
         needed(out, "out")?;
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let table = unsafe { at(table, "table") }?;
-        let found = take(&table.current(), spec()?)?;
+        let table = unsafe { table_at(table) }?;
+        let found = take(&table, spec()?)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `found` doesn't
         // refer to its terms.
         unsafe { fill(out, found) }

@@ -74,6 +74,15 @@ fn locked(view: &Mutex<Table>) -> MutexGuard<'_, Table> {
     view.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
+/// The table of a handle. A call asks once, so all that it does is of one attempt.
+///
+/// # Safety
+/// `table` is null, or a handle that isn't freed during `'a`.
+pub(crate) unsafe fn table_at<'a>(table: *const larder_table) -> Result<Cow<'a, Table>, Failure> {
+    // SAFETY: by contract, `table` is null, or a handle that isn't freed during `'a`.
+    Ok(unsafe { at(table, "table") }?.current())
+}
+
 /// The tables of an array of handles.
 ///
 /// # Safety
@@ -112,11 +121,11 @@ pub(crate) fn whether(something: bool) -> Status {
 
 /// The result of an operation. Adds to a failure the term that it is about.
 pub(crate) fn on<R>(
-    table: &larder_table,
+    table: &Table,
     (what, it): (&str, TermRef<'_>),
     result: Result<R, Error>,
 ) -> Result<R, Failure> {
-    result.map_err(|error| Failure::from(error).on(&table.current(), what, it))
+    result.map_err(|error| Failure::from(error).on(table, what, it))
 }
 
 /// Replaces the contents of a sequence by results. The sequence may be the one that contains the
@@ -154,7 +163,7 @@ pub unsafe extern "C" fn larder_table_free(table: *mut larder_table) {
 pub unsafe extern "C" fn larder_table_drop(table: *const larder_table) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        unsafe { at(table, "table") }?.current().drop_table()?;
+        unsafe { table_at(table) }?.drop_table()?;
         Ok(Status::Ok)
     })
 }
@@ -172,8 +181,8 @@ pub unsafe extern "C" fn larder_table_rename(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; `name` is null or
         // ends with a NUL.
-        let (table, name) = unsafe { (at(table, "table")?, text_at(name, "name")?) };
-        table.current().rename(name)?;
+        let (table, name) = unsafe { (table_at(table)?, text_at(name, "name")?) };
+        table.rename(name)?;
         Ok(Status::Ok)
     })
 }
@@ -190,8 +199,8 @@ pub unsafe extern "C" fn larder_insert(table: *const larder_table, row: larder_v
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
-        let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
-        on(table, ("row", row), table.current().insert(&row))?;
+        let (table, row) = unsafe { (table_at(table)?, row.some("row")?) };
+        on(&table, ("row", row), table.insert(&row))?;
         Ok(Status::Ok)
     })
 }
@@ -206,8 +215,8 @@ pub unsafe extern "C" fn larder_insert_new(table: *const larder_table, row: lard
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
-        let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
-        let inserted = on(table, ("row", row), table.current().insert_new(&row))?;
+        let (table, row) = unsafe { (table_at(table)?, row.some("row")?) };
+        let inserted = on(&table, ("row", row), table.insert_new(&row))?;
         Ok(whether(inserted))
     })
 }
@@ -225,8 +234,8 @@ pub unsafe extern "C" fn larder_insert_all(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or a
         // sequence that nobody changes meanwhile.
-        let (table, rows) = unsafe { (at(table, "table")?, at(rows, "rows")?) };
-        table.current().insert_all(rows.whole()?)?;
+        let (table, rows) = unsafe { (table_at(table)?, at(rows, "rows")?) };
+        table.insert_all(rows.whole()?)?;
         Ok(Status::Ok)
     })
 }
@@ -244,8 +253,8 @@ pub unsafe extern "C" fn larder_insert_all_new(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; `rows` is null or a
         // sequence that nobody changes meanwhile.
-        let (table, rows) = unsafe { (at(table, "table")?, at(rows, "rows")?) };
-        Ok(whether(table.current().insert_all_new(rows.whole()?)?))
+        let (table, rows) = unsafe { (table_at(table)?, at(rows, "rows")?) };
+        Ok(whether(table.insert_all_new(rows.whole()?)?))
     })
 }
 
@@ -264,8 +273,8 @@ pub unsafe extern "C" fn larder_lookup(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let found = table.current().lookup(&key)?;
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let found = table.lookup(&key)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
         // be a view of its terms, is not read any more.
         unsafe { fill(out, found) }
@@ -291,11 +300,11 @@ pub unsafe extern "C" fn larder_lookup_elements(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
         // SAFETY: by contract, `positions` is null or points to `count` numbers.
         let positions = unsafe { all_at(positions, count, "positions") }?;
-        let rows = table.current().lookup_elements(&key, positions);
-        let rows = on(table, ("key", key), rows)?;
+        let rows = table.lookup_elements(&key, positions);
+        let rows = on(&table, ("key", key), rows)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
         // be a view of its terms, is not read any more.
         unsafe { fill(out, rows.concat()) }?;
@@ -313,8 +322,8 @@ pub unsafe extern "C" fn larder_contains(table: *const larder_table, key: larder
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        Ok(whether(table.current().contains(&key)?))
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        Ok(whether(table.contains(&key)?))
     })
 }
 
@@ -332,8 +341,8 @@ pub unsafe extern "C" fn larder_delete(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let n = table.current().delete(&key)?;
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let n = table.delete(&key)?;
         // SAFETY: by contract, `gone` is null or may be written to.
         unsafe { give(gone, n) };
         Ok(whether(n > 0))
@@ -354,8 +363,8 @@ pub unsafe extern "C" fn larder_delete_row(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `row` are unchanged.
-        let (table, row) = unsafe { (at(table, "table")?, row.some("row")?) };
-        let n = table.current().delete_object(&row)?;
+        let (table, row) = unsafe { (table_at(table)?, row.some("row")?) };
+        let n = table.delete_object(&row)?;
         // SAFETY: by contract, `gone` is null or may be written to.
         unsafe { give(gone, n) };
         Ok(whether(n > 0))
@@ -378,8 +387,8 @@ pub unsafe extern "C" fn larder_take(
         needed(out, "out")?;
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
-        let found = table.current().take(&key)?;
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
+        let found = table.take(&key)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. `key`, which may
         // be a view of its terms, is not read any more.
         unsafe { fill(out, found) }
@@ -407,13 +416,13 @@ pub unsafe extern "C" fn larder_add(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
         // SAFETY: by contract, the terms of the view `otherwise` are unchanged.
         let total = match unsafe { otherwise.term() } {
-            Some(row) => table.current().add_or(&key, position, increment, &row),
-            None => table.current().add(&key, position, increment),
+            Some(row) => table.add_or(&key, position, increment, &row),
+            None => table.add(&key, position, increment),
         };
-        let total = on(table, ("key", key), total)?;
+        let total = on(&table, ("key", key), total)?;
         // SAFETY: by contract, `sum` is null or may be written to.
         unsafe { summed(&total, sum) }
     })
@@ -452,11 +461,11 @@ pub unsafe extern "C" fn larder_update(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; the terms of the
         // view `key` are unchanged.
-        let (table, key) = unsafe { (at(table, "table")?, key.some("key")?) };
+        let (table, key) = unsafe { (table_at(table)?, key.some("key")?) };
         // SAFETY: by contract, the terms of the view `element` are unchanged.
         let element = unsafe { element.some("element") }?;
-        let updated = table.current().update(&key, position, &element);
-        Ok(whether(on(table, ("key", key), updated)?))
+        let updated = table.update(&key, position, &element);
+        Ok(whether(on(&table, ("key", key), updated)?))
     })
 }
 
@@ -468,12 +477,12 @@ pub unsafe extern "C" fn larder_update(
 unsafe fn step(
     table: *const larder_table,
     out: *mut larder_terms,
-    find: impl FnOnce(&larder_table) -> Result<Option<Term>, Failure>,
+    find: impl FnOnce(&Table) -> Result<Option<Term>, Failure>,
 ) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let table = unsafe { at(table, "table") }?;
-        let found = find(table)?;
+        let table = unsafe { table_at(table) }?;
+        let found = find(&table)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. What `find`
         // returned doesn't refer to its terms.
         unsafe { fill(out, found.into_iter().collect()) }
@@ -492,7 +501,7 @@ pub unsafe extern "C" fn larder_first(
 ) -> Status {
     // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
     // sequence that nobody else uses.
-    unsafe { step(table, out, |table| Ok(table.current().first()?)) }
+    unsafe { step(table, out, |table| Ok(table.first()?)) }
 }
 
 /// Fills `out` with the greatest key of an ordered_set. For other tables like `larder_first`.
@@ -503,7 +512,7 @@ pub unsafe extern "C" fn larder_first(
 pub unsafe extern "C" fn larder_last(table: *const larder_table, out: *mut larder_terms) -> Status {
     // SAFETY: by contract, `table` is null or a handle that was not freed; `out` is null or a
     // sequence that nobody else uses.
-    unsafe { step(table, out, |table| Ok(table.current().last()?)) }
+    unsafe { step(table, out, |table| Ok(table.last()?)) }
 }
 
 /// Fills `out` with the key after this one. `LARDER_NONE` if it is the last. `out` may be the
@@ -525,7 +534,7 @@ pub unsafe extern "C" fn larder_next(
     unsafe {
         step(table, out, |table| {
             let key = key.some("key")?;
-            on(table, ("key", key), table.current().next(&key))
+            on(table, ("key", key), table.next(&key))
         })
     }
 }
@@ -547,7 +556,7 @@ pub unsafe extern "C" fn larder_prev(
     unsafe {
         step(table, out, |table| {
             let key = key.some("key")?;
-            on(table, ("key", key), table.current().prev(&key))
+            on(table, ("key", key), table.prev(&key))
         })
     }
 }
@@ -561,7 +570,7 @@ pub unsafe extern "C" fn larder_prev(
 pub unsafe extern "C" fn larder_clear(table: *const larder_table, gone: *mut usize) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let n = unsafe { at(table, "table") }?.current().clear()?;
+        let n = unsafe { table_at(table) }?.clear()?;
         // SAFETY: by contract, `gone` is null or may be written to.
         unsafe { give(gone, n) };
         Ok(Status::Ok)
@@ -575,7 +584,7 @@ pub unsafe extern "C" fn larder_clear(table: *const larder_table, gone: *mut usi
 #[no_mangle]
 pub unsafe extern "C" fn larder_size(table: *const larder_table) -> usize {
     // SAFETY: by contract, `table` is null or a handle that was not freed.
-    guarded_or(0, || Ok(unsafe { at(table, "table") }?.current().len()))
+    guarded_or(0, || Ok(unsafe { table_at(table) }?.len()))
 }
 
 /// Returns the memory that the table takes, in bytes, without binaries of more than 127 bytes; 0
@@ -586,7 +595,7 @@ pub unsafe extern "C" fn larder_size(table: *const larder_table) -> usize {
 #[no_mangle]
 pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
     // SAFETY: by contract, `table` is null or a handle that was not freed.
-    guarded_or(0, || Ok(unsafe { at(table, "table") }?.current().memory()))
+    guarded_or(0, || Ok(unsafe { table_at(table) }?.memory()))
 }
 
 /// Fills `out` with one map of the properties of the table. Its keys are the atoms `name`, `named`,
@@ -599,7 +608,8 @@ pub unsafe extern "C" fn larder_memory(table: *const larder_table) -> usize {
 pub unsafe extern "C" fn larder_info(table: *const larder_table, out: *mut larder_terms) -> Status {
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed.
-        let found = info_map(&unsafe { at(table, "table") }?.current())?;
+        let table = unsafe { table_at(table) }?;
+        let found = info_map(&table)?;
         // SAFETY: by contract, `out` is null or a sequence that nobody else uses. Nothing here
         // refers to its terms.
         unsafe { fill(out, vec![found]) }
@@ -668,8 +678,8 @@ pub unsafe extern "C" fn larder_table_save(
     guarded(|| {
         // SAFETY: by contract, `table` is null or a handle that was not freed; `path` is null or
         // ends with a NUL.
-        let (table, path) = unsafe { (at(table, "table")?, text_at(path, "path")?) };
-        table.current().save(path)?;
+        let (table, path) = unsafe { (table_at(table)?, text_at(path, "path")?) };
+        table.save(path)?;
         Ok(Status::Ok)
     })
 }
