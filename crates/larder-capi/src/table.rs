@@ -29,6 +29,7 @@ impl larder_table {
 
     /// The table that the handle is of. That of a view is a clone, so that no lock is held during
     /// the operation.
+    #[inline]
     pub(crate) fn current(&self) -> Cow<'_, Table> {
         match &self.0 {
             Handle::Table(table) => Cow::Borrowed(table),
@@ -78,6 +79,7 @@ fn locked(view: &Mutex<Table>) -> MutexGuard<'_, Table> {
 ///
 /// # Safety
 /// `table` is null, or a handle that isn't freed during `'a`.
+#[inline]
 pub(crate) unsafe fn table_at<'a>(table: *const larder_table) -> Result<Cow<'a, Table>, Failure> {
     // SAFETY: by contract, `table` is null, or a handle that isn't freed during `'a`.
     Ok(unsafe { at(table, "table") }?.current())
