@@ -33,8 +33,9 @@ use crate::{Batch, Direction, Start};
 use crossbeam_epoch::Guard;
 use std::ops::{Bound, Range};
 
-/// Once a batch has more bytes than this, it takes no further entry.
-const BATCH_BYTES: usize = 1 << 20;
+/// Once a batch has more bytes than this, it takes no further entry. Its reader then finds the
+/// copies in the processor's caches. All outside objects of a leaf would not fit.
+const BATCH_BYTES: usize = 32 << 10;
 
 /// What a scan requests.
 pub(crate) struct ScanRequest<'a> {

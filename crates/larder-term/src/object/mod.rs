@@ -16,6 +16,7 @@
 
 mod encode;
 mod hash;
+mod lazy_key;
 mod lz;
 mod packed;
 pub mod patch;
@@ -23,6 +24,7 @@ mod view;
 
 pub use encode::{encode, ObjectEncoder};
 pub use hash::hash;
+pub use lazy_key::LazyKey;
 pub use packed::compressed;
 pub use view::{
     beside_key, has_exact_key, ordered_binary, ordered_int, ObjectElements, ObjectView,

@@ -1,6 +1,8 @@
 //! Reading objects in place.
 
-use super::{packed, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES};
+use super::{
+    lazy_key::LazyKey, packed, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
+};
 use crate::{
     encoder::Encoder,
     order_key,
@@ -73,14 +75,14 @@ pub struct ObjectView<'a> {
     arity: usize,
     keypos: usize,
     flags: u8,
-    key: TermRef<'a>,
+    key: LazyKey<'a>,
     /// The elements without the key.
     others: &'a [u8],
 }
 
 impl<'a> ObjectView<'a> {
     /// Opens an object, given its index key and value. `scratch` is used for the unpacked bytes of
-    /// a compressed object, and for a key that is decoded from its order key.
+    /// a compressed object, and for a key that is decoded from its order key when it is asked for.
     ///
     /// # Safety
     /// This module encoded key and value in this process, with this `keypos`. For all of `'a`,
@@ -113,8 +115,8 @@ impl<'a> ObjectView<'a> {
         {
             // No flag: the index key is the key, as it was inserted.
             0 => TermRef::within(index_key),
-            FROM_ORDER => TermRef::within(from_order(index_key, scratch)),
-            _ => open_flagged(index_key, value, keypos, scratch).key,
+            FROM_ORDER => LazyKey::from_order(index_key, scratch).term(),
+            _ => open_flagged(index_key, value, keypos, scratch).key(),
         }
     }
 
@@ -133,6 +135,12 @@ impl<'a> ObjectView<'a> {
     /// The key, as it was inserted.
     #[inline]
     pub fn key(&self) -> TermRef<'a> {
+        self.key.term()
+    }
+
+    /// The key, for callers that may not need it.
+    #[inline]
+    pub fn lazy_key(&self) -> LazyKey<'a> {
         self.key
     }
 
@@ -146,7 +154,7 @@ impl<'a> ObjectView<'a> {
     #[inline]
     pub fn element(&self, position: usize) -> Option<TermRef<'a>> {
         if position == self.keypos {
-            return Some(self.key);
+            return Some(self.key());
         }
         if position == 0 || position > self.arity {
             return None;
@@ -161,7 +169,7 @@ impl<'a> ObjectView<'a> {
     pub fn iter(&self) -> ObjectElements<'a> {
         ObjectElements {
             before_key: self.keypos - 1,
-            key: Some(self.key),
+            key: Some(self.key()),
             others: Terms::new(self.others, self.arity - 1),
         }
     }
@@ -185,7 +193,7 @@ impl<'a> ObjectView<'a> {
         varint::push(out, self.arity as u64);
         // The usual case: the key is the first element, and the others follow as they are stored.
         if self.keypos == 1 {
-            out.extend_from_slice(self.key.bytes());
+            out.extend_from_slice(self.key().bytes());
             out.extend_from_slice(self.others);
         } else {
             self.iter().for_each(|e| out.extend_from_slice(e.bytes()));
@@ -209,7 +217,7 @@ impl<'a> ObjectView<'a> {
     pub fn identical(&self, other: &ObjectView<'_>) -> bool {
         self.arity == other.arity
             && self.keypos == other.keypos
-            && self.key.identical(other.key)
+            && self.key().identical(other.key())
             && (self.others == other.others || self.same_others(other))
     }
 
@@ -295,7 +303,7 @@ fn open<'a>(
             arity: usize::from(header >> FLAG_BITS),
             keypos,
             flags: 0,
-            key: TermRef::within(index_key),
+            key: LazyKey::of(TermRef::within(index_key)),
             others,
         },
         Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == FROM_ORDER => {
@@ -303,20 +311,12 @@ fn open<'a>(
                 arity: usize::from(header >> FLAG_BITS),
                 keypos,
                 flags: FROM_ORDER,
-                key: TermRef::within(from_order(index_key, scratch)),
+                key: LazyKey::from_order(index_key, scratch),
                 others,
             }
         }
         _ => open_flagged(index_key, value, keypos, scratch),
     }
-}
-
-/// Decodes an order key to `scratch`.
-#[inline]
-fn from_order<'a>(index_key: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
-    scratch.clear();
-    order_key::decode(index_key, scratch);
-    scratch
 }
 
 /// Opens an object with a longer header, or with other flags.
@@ -341,8 +341,17 @@ fn open_flagged<'a>(
             arity,
             keypos,
             flags,
-            key: TermRef::within(key),
+            key: LazyKey::of(TermRef::within(key)),
             others,
+        };
+    }
+    if flags & (COMPRESSED | EXACT_KEY) == 0 {
+        return ObjectView {
+            arity,
+            keypos,
+            flags,
+            key: LazyKey::from_order(index_key, scratch),
+            others: &value[at..],
         };
     }
     scratch.clear();
@@ -372,7 +381,7 @@ fn open_flagged<'a>(
         arity,
         keypos,
         flags,
-        key: TermRef::within(key),
+        key: LazyKey::of(TermRef::within(key)),
         others,
     }
 }

@@ -1,4 +1,4 @@
-//! Order keys of terms without maps, written in one walk.
+//! Order keys of most terms, written in one walk.
 //!
 //! The parts of such an order key are in the order of the encoding, and nothing follows the last
 //! element of a tuple:
@@ -11,17 +11,22 @@
 //! ```
 //!
 //! Only lists have marks between their elements and at their end. So the walk keeps a stack of open
-//! containers only from the outermost list on. [`encode_general`](super::encode_general()) knows
-//! all terms.
+//! containers only from the outermost list on.
+//!
+//! The keys of a map have to be sorted, and precede the values. So a small map is written by a walk
+//! over its keys, to a buffer, and a second one over its values. [`encode_general`] knows all
+//! terms.
+//!
+//! [`encode_general`]: super::encode_general()
 
 use super::{
     bits, count_parts, numbers, push_count, push_leaf, push_text,
     sink::{OutputByte, Sink, SliceSink},
-    LocalNode, ATOM, CONS, NIL_KEY, PID_KEY, TUPLE_KEY,
+    LocalNode, ATOM, CONS, MAP_KEY, NIL_KEY, PID_KEY, TUPLE_KEY,
 };
 use crate::{
     atom::Atom,
-    skip::head,
+    skip::{head, skip},
     tags::*,
     varint,
     view::{little_endian, TermRef},
@@ -29,17 +34,34 @@ use crate::{
 
 /// The greatest number of open containers, counted from the outermost list on.
 const DEPTH: usize = 8;
+/// The greatest number of maps within each other.
+const MAPS: usize = 4;
+/// The greatest number of pairs of a map.
+const PAIRS: usize = 16;
+/// The greatest length of the keys of a map, together, in their order keys.
+const KEYS: usize = 256;
 
 /// Writes the order key of a term to the beginning of `out`: the same bytes that
 /// [`encode`](super::encode()) appends. Returns their number, and whether
-/// [`comes_back`](super::comes_back()) holds for the term. `None` if the term has a map or deeply
-/// nested lists, or if `out` is too short. Some of `out` may have been written then.
+/// [`comes_back`](super::comes_back()) holds for the term. `None` if the term has a large map, or
+/// deeply nested lists or maps, or if `out` is too short. Some of `out` may have been written then.
 ///
 /// # Complexity
-/// Linear in the term; no recursion.
+/// Linear in the term. Recursion only into maps, at most four levels deep.
 pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(usize, bool)> {
-    let bytes = term.bytes();
     let mut sink = SliceSink::new(out);
+    let comes_back = push_flat(term.bytes(), false, MAPS, &mut sink)?;
+    Some((sink.finish()?, comes_back))
+}
+
+/// Writes a term that has at most `maps` maps within each other. If `exact` is set, integers
+/// precede floats. Returns whether the term comes back.
+fn push_flat<P: OutputByte>(
+    bytes: &[u8],
+    exact: bool,
+    maps: usize,
+    out: &mut SliceSink<'_, P>,
+) -> Option<bool> {
     let mut open = OpenLists::default();
     let (mut at, mut comes_back) = (0, true);
     while at < bytes.len() {
@@ -48,12 +70,12 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
         let tag = bytes[at];
         at = match tag {
             SMALL.. => {
-                numbers::push_int(i64::from(tag - SMALL), &mut sink);
+                numbers::push_int(i64::from(tag - SMALL), out);
                 at + 1
             }
             INT1..=INT8 => {
                 let end = at + 2 + usize::from(tag - INT1);
-                numbers::push_int(little_endian(&bytes[at + 1..end]), &mut sink);
+                numbers::push_int(little_endian(&bytes[at + 1..end]), out);
                 end
             }
             ATOM1..=ATOM4 => {
@@ -61,8 +83,8 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
                 // Write the text, since atoms compare by their texts.
                 let id = bytes[at + 1..end].iter().rev();
                 let id = id.fold(0, |id, &byte| id << 8 | u32::from(byte));
-                sink.byte(ATOM);
-                push_text(Atom::trusted(id), &mut sink);
+                out.byte(ATOM);
+                push_text(Atom::trusted(id), out);
                 comes_back = false;
                 end
             }
@@ -70,8 +92,8 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
                 let (arity, next) = varint::read(bytes, at + 1);
                 // The arity precedes the elements, as in term order.
                 let (first, rest, used) = count_parts(arity);
-                sink.run([TUPLE_KEY, first], 2);
-                sink.run(rest, used);
+                out.run([TUPLE_KEY, first], 2);
+                out.run(rest, used);
                 // A tuple outside all lists needs no entry on the stack: nothing follows its
                 // elements.
                 open.tuple(arity)?;
@@ -87,7 +109,7 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
                 };
                 // Texts are lists of small integers. Write a run of them at the beginning without
                 // updating the stack for each.
-                let short = short_ints(&bytes[next..], count, &mut sink);
+                let short = short_ints(&bytes[next..], count, out);
                 // The stack is shallow. Deeper lists are left to the general encoder.
                 open.push(count - short as u64, ends)?;
                 next + short
@@ -95,29 +117,76 @@ pub fn encode_flat<P: OutputByte>(term: TermRef<'_>, out: &mut [P]) -> Option<(u
             PID => {
                 let (id, next) = varint::read(bytes, at + 1);
                 let (serial, next) = varint::read(bytes, next);
-                sink.byte(PID_KEY);
-                push_count(serial, &mut sink);
-                push_count(id, &mut sink);
+                out.byte(PID_KEY);
+                push_count(serial, out);
+                push_count(id, out);
                 // The node is this one, which precedes the others.
-                sink.byte(0);
+                out.byte(0);
                 next
             }
-            MAP | TREE_MAP => return None,
+            MAP | TREE_MAP => {
+                comes_back = false;
+                let end = at + skip(&bytes[at..]);
+                push_map(&bytes[at..end], exact, maps.checked_sub(1)?, out)?;
+                end
+            }
             _ => {
                 let (end, children) = head(bytes, at);
                 let leaf = TermRef::within(&bytes[at..end]);
                 // Other leaves, and funs, whose free variables are children as those of a tuple
                 // are.
                 comes_back &= super::comes_back(leaf);
-                push_leaf(leaf, false, LocalNode::First, &mut sink);
+                push_leaf(leaf, exact, LocalNode::First, out);
                 open.tuple(children)?;
                 end
             }
         };
         // The term may have been the last child of open containers.
-        open.end(&mut sink);
+        open.end(out);
     }
-    Some((sink.finish()?, comes_back))
+    Some(comes_back)
+}
+
+/// Writes a map: its keys in order, and then the values in the order of the keys.
+#[inline(never)]
+fn push_map<P: OutputByte>(
+    bytes: &[u8],
+    exact: bool,
+    maps: usize,
+    out: &mut SliceSink<'_, P>,
+) -> Option<()> {
+    let (end, children) = head(bytes, 0);
+    let pairs = usize::try_from(children / 2).ok().filter(|&n| n <= PAIRS)?;
+    out.byte(MAP_KEY);
+    push_count(pairs as u64, out);
+    // 1. Write the keys aside, and note where each of them ends and where its value begins.
+    let mut aside = [0; KEYS];
+    let mut keys = SliceSink::new(&mut aside[..]);
+    let (mut ends, mut values) = ([0; PAIRS + 1], [0; PAIRS]);
+    let mut at = end;
+    for i in 0..pairs {
+        let value = at + skip(&bytes[at..]);
+        push_flat(&bytes[at..value], true, maps, &mut keys)?;
+        (ends[i + 1], values[i]) = (keys.len(), value);
+        at = value + skip(&bytes[value..]);
+    }
+    let len = keys.finish()?;
+    // 2. Sort them as bytes, which is term order. Often they are sorted already.
+    let key = |i: usize| &aside[ends[i]..ends[i + 1]];
+    let mut order: [usize; PAIRS] = std::array::from_fn(|i| i);
+    let order = &mut order[..pairs];
+    if order.is_sorted_by(|&a, &b| key(a) <= key(b)) {
+        out.slice(&aside[..len]);
+    } else {
+        order.sort_unstable_by(|&a, &b| key(a).cmp(key(b)));
+        order.iter().for_each(|&i| out.slice(key(i)));
+    }
+    // 3. Write the values.
+    for &mut i in order {
+        let value = &bytes[values[i]..];
+        push_flat(&value[..skip(value)], exact, maps, out)?;
+    }
+    Some(())
 }
 
 /// As [`encode_flat`], for a binary of these bytes. It can always be decoded from its order key.
@@ -251,7 +320,9 @@ mod tests {
             (0u8..3).prop_map(|arity| Term::export(Atom::new("m"), Atom::new("f"), arity)),
         ];
         leaf.prop_recursive(4, 40, 6, |inner| {
+            let pairs = vec((inner.clone(), inner.clone()), 0..6);
             prop_oneof![
+                pairs.prop_filter_map("equal keys", |pairs| Term::map(pairs).ok()),
                 vec(inner.clone(), 0..6).prop_map(Term::tuple),
                 vec(inner.clone(), 0..6).prop_map(Term::list),
                 vec(inner.clone(), 0..3).prop_map(fun),
@@ -259,6 +330,10 @@ mod tests {
                     .prop_map(|(all, tail)| Term::improper(&all, tail.as_ref())),
             ]
         })
+    }
+
+    fn map(pairs: impl IntoIterator<Item = (Term, Term), IntoIter: ExactSizeIterator>) -> Term {
+        Term::map(pairs).expect("keys differ")
     }
 
     fn fun(free: Vec<Term>) -> Term {
@@ -276,7 +351,7 @@ mod tests {
             let ample = 2 * whole.0.len() + 9;
             match flat(&term, ample) {
                 Some(key) => prop_assert_eq!(key, whole.clone()),
-                None => prop_assert!(depth(term.as_ref()) > DEPTH),
+                None => prop_assert!(depth(term.as_ref()) > DEPTH || has_large_map(term.as_ref())),
             }
             let mut key = vec![7];
             order_key::encode(term.as_ref(), &mut key);
@@ -296,8 +371,14 @@ mod tests {
             View::Tuple(all) => below(&mut all.iter()),
             View::List(all) => below(&mut all.iter().chain([all.tail()])),
             View::Fun(fun) => below(&mut fun.free()),
+            View::Map(all) => below(&mut all.iter().flat_map(|(key, value)| [key, value])),
             _ => 0,
         }
+    }
+
+    /// Whether there may be a map that is too large, or too deep.
+    fn has_large_map(term: TermRef<'_>) -> bool {
+        plain(&Term::from(term)).0.len() > KEYS || depth(term) >= MAPS
     }
 
     #[test]
@@ -327,9 +408,42 @@ mod tests {
     }
 
     #[test]
-    fn maps_are_left_to_others() {
-        for term in [term!({1, #{a => 1}}), term!(#{}), term!([#{}])] {
-            assert_eq!(flat(&term, 1000), None, "{term:?}");
+    fn small_maps_in_any_order_of_their_keys() {
+        let of = |n: i32, key: fn(i32) -> Term| map((0..n).map(|i| (key(i), term!(i))));
+        let keys: [fn(i32) -> Term; 4] = [
+            |i| Term::from(5 - i),
+            |i| Term::float(2.0 - f64::from(i)).unwrap(),
+            |i| Term::binary(&[7 - i as u8; 3]),
+            |i| map([(Term::from(-i), term!(1))]),
+        ];
+        for key in keys {
+            for n in 0..8 {
+                let map = of(n, key);
+                assert_eq!(flat(&map, 1000), Some(plain(&map)), "{map:?}");
+            }
+        }
+        // Integers and floats are apart in keys, and not in values.
+        for (key, value) in [(term!(1), term!(1)), (term!(1.0), term!(1.0))] {
+            let map = map([(key, value), (term!(2.0), term!(2.5)), (term!(2), term!(2))]);
+            assert_eq!(flat(&map, 1000), Some(plain(&map)), "{map:?}");
+        }
+    }
+
+    #[test]
+    fn large_maps_are_left_to_others() {
+        let wide = |n: usize| map((0..n).map(|i| (Term::from(i as i64), term!(a))));
+        let long = |n: usize| map([(Term::binary(&vec![7; n]), term!(a))]);
+        let deep = |n: usize| (0..n).fold(term!(7), |inner, _| map([(inner, term!(8))]));
+        for (term, is_large) in [
+            (wide(PAIRS), false),
+            (wide(PAIRS + 1), true),
+            (long(KEYS - 3), false),
+            (long(KEYS), true),
+            (deep(MAPS), false),
+            (deep(MAPS + 1), true),
+        ] {
+            let whole = Some(plain(&term)).filter(|_| !is_large);
+            assert_eq!(flat(&term, 1000), whole, "{term:?}");
         }
     }
 }

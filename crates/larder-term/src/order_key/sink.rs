@@ -82,6 +82,12 @@ impl<'o, P: OutputByte> SliceSink<'o, P> {
         }
     }
 
+    /// The number of bytes that were written so far, if they have fitted.
+    #[inline]
+    pub(super) fn len(&self) -> usize {
+        self.len
+    }
+
     /// The number of bytes that were written. `None` if some did not fit.
     #[inline]
     pub(super) fn finish(self) -> Option<usize> {
