@@ -254,16 +254,19 @@ fn protection(word: Word) -> Result<Access, Raise> {
 
 /// safe_fixtable(Table, Bool) -> true.
 pub fn safe_fixtable(call: &Call<'_>) -> Reply {
-    let table = tables::get(call, call.args[0])?;
-    answer(call, &table, table.check_read(who(call)))?;
-    if options::flag(call.args[1])? {
-        owners::watch(call.env, call.self_pid());
-        // The fixation must end with the process.
-        answer(call, &table, table.safe_fix(who(call), now()))?;
-    } else {
-        answer(call, &table, table.safe_unfix(who(call)))?;
-    }
-    Ok(atoms::TRUE.word())
+    tables::with(call, call.args[0], |table| {
+        let caller = who(call);
+        answer(call, table, table.check_read(caller))?;
+        let done = if options::flag(call.args[1])? {
+            // The fixation must end with the process.
+            owners::watch(call.env, call.self_pid());
+            table.safe_fix(caller, now())
+        } else {
+            table.safe_unfix(caller)
+        };
+        answer(call, table, done)?;
+        Ok(atoms::TRUE.word())
+    })
 }
 
 fn now() -> FixTime {
