@@ -4,7 +4,7 @@ use crate::call::Call;
 use crate::sys::*;
 use crate::terms::decode;
 use crate::terms::encode;
-use larder::host::{MapHost, Pair};
+use larder::host::{MapChange, MapHost};
 use larder_term::{Mode, TermBuf, TermRef};
 
 /// The emulator, as the engine uses it to change large maps.
@@ -24,7 +24,11 @@ impl<'c, 'a> Trees<'c, 'a> {
 
 impl MapHost for Trees<'_, '_> {
     #[cold]
-    fn changed<'s>(&'s mut self, map: TermRef<'_>, changes: &[Pair<'_>]) -> Option<TermRef<'s>> {
+    fn changed<'s>(
+        &'s mut self,
+        map: TermRef<'_>,
+        changes: &[MapChange<'_>],
+    ) -> Option<TermRef<'s>> {
         let (env, heap) = (self.call.env, &self.call.heap);
         // The emulator makes the new tree: its shape depends on hashes that only the emulator
         // computes.

@@ -10,7 +10,7 @@ use larder_term::{AsTerm, Term};
 use std::sync::Arc;
 
 /// What one operation does.
-enum Step<'t> {
+enum OperationStep<'t> {
     Check(Term, Vec<Term>),
     Insert(Term),
     InsertNew(Term),
@@ -29,7 +29,7 @@ pub struct Operations<'t> {
     larder: Larder,
     tables: Vec<&'t Table>,
     /// The operations. Each comes with the place of its table in `tables`.
-    steps: Vec<(usize, Step<'t>)>,
+    steps: Vec<(usize, OperationStep<'t>)>,
     /// The keys that they use, with the places of their tables.
     keys: Vec<(usize, Vec<u8>)>,
     /// The first error: a tuple that isn't a tuple, or that has no key.
@@ -79,35 +79,35 @@ impl<'t> Operations<'t> {
     /// Checks that the tuples under the key are these, in this order. If not, the list has no
     /// effect.
     pub fn check(self, table: &'t Table, key: &impl AsTerm, tuples: &[Term]) -> Self {
-        let step = Step::Check(Term::from(key.as_term()), tuples.to_vec());
+        let step = OperationStep::Check(Term::from(key.as_term()), tuples.to_vec());
         self.on_key(table, key, step)
     }
 
     /// Inserts a tuple; see [`Table::insert`].
     pub fn insert(self, table: &'t Table, tuple: &impl AsTerm) -> Self {
-        self.on_tuple(table, tuple, Step::Insert)
+        self.on_tuple(table, tuple, OperationStep::Insert)
     }
 
     /// Inserts a tuple. If there is a tuple under its key, the list has no effect.
     pub fn insert_new(self, table: &'t Table, tuple: &impl AsTerm) -> Self {
-        self.on_tuple(table, tuple, Step::InsertNew)
+        self.on_tuple(table, tuple, OperationStep::InsertNew)
     }
 
     /// Deletes the tuples under a key, if there are any.
     pub fn delete(self, table: &'t Table, key: &impl AsTerm) -> Self {
-        let step = Step::Delete(Term::from(key.as_term()));
+        let step = OperationStep::Delete(Term::from(key.as_term()));
         self.on_key(table, key, step)
     }
 
     /// Deletes a tuple that equals this one, if there is one; see [`Table::delete_object`].
     pub fn delete_object(self, table: &'t Table, tuple: &impl AsTerm) -> Self {
-        self.on_tuple(table, tuple, Step::DeleteObject)
+        self.on_tuple(table, tuple, OperationStep::DeleteObject)
     }
 
     /// Adds to the element at a position, from 1. If there is no tuple under the key, the list has
     /// no effect.
     pub fn add(self, table: &'t Table, key: &impl AsTerm, pos: usize, incr: i64) -> Self {
-        let step = Step::Add(Term::from(key.as_term()), pos, incr);
+        let step = OperationStep::Add(Term::from(key.as_term()), pos, incr);
         self.on_key(table, key, step)
     }
 
@@ -122,7 +122,7 @@ impl<'t> Operations<'t> {
     ) -> Self {
         // The list may outlive the arguments, so it has terms of its own.
         let (own, element) = (Term::from(key.as_term()), Term::from(element.as_term()));
-        self.on_key(table, key, Step::Update(own, pos, element))
+        self.on_key(table, key, OperationStep::Update(own, pos, element))
     }
 
     /// Runs a function on a view of the table, for hosts whose values have operations of their own.
@@ -135,10 +135,10 @@ impl<'t> Operations<'t> {
         key: &impl AsTerm,
         f: impl Fn(&Table) -> Result<bool, Error> + 't,
     ) -> Self {
-        self.on_key(table, key, Step::Run(Box::new(f)))
+        self.on_key(table, key, OperationStep::Run(Box::new(f)))
     }
 
-    fn on_key(mut self, table: &'t Table, key: &impl AsTerm, step: Step<'t>) -> Self {
+    fn on_key(mut self, table: &'t Table, key: &impl AsTerm, step: OperationStep<'t>) -> Self {
         let place = self.place(table);
         self.keys.push((place, table.key(key)));
         self.steps.push((place, step));
@@ -149,7 +149,7 @@ impl<'t> Operations<'t> {
         mut self,
         table: &'t Table,
         tuple: &impl AsTerm,
-        step: impl FnOnce(Term) -> Step<'t>,
+        step: impl FnOnce(Term) -> OperationStep<'t>,
     ) -> Self {
         let place = self.place(table);
         // The key is known now, so `commit` can lock it before any operation runs. Of several
@@ -222,25 +222,25 @@ impl<'t> Operations<'t> {
     }
 }
 
-impl Step<'_> {
+impl OperationStep<'_> {
     /// Runs the operation on a view of its table. Returns whether its condition holds.
     fn run(&self, view: &Table) -> Result<bool, Error> {
         match self {
             // A check compares complete tuples, in order.
-            Step::Check(key, tuples) => return Ok(view.lookup(key)? == *tuples),
-            Step::Insert(tuple) => view.insert(tuple)?,
-            Step::InsertNew(tuple) => return view.insert_new(tuple),
-            Step::Delete(key) => drop(view.delete(key)?),
-            Step::DeleteObject(tuple) => drop(view.delete_object(tuple)?),
+            OperationStep::Check(key, tuples) => return Ok(view.lookup(key)? == *tuples),
+            OperationStep::Insert(tuple) => view.insert(tuple)?,
+            OperationStep::InsertNew(tuple) => return view.insert_new(tuple),
+            OperationStep::Delete(key) => drop(view.delete(key)?),
+            OperationStep::DeleteObject(tuple) => drop(view.delete_object(tuple)?),
             // Without a tuple there is nothing to add to, and the list fails. That is no error.
-            Step::Add(key, pos, incr) => {
+            OperationStep::Add(key, pos, incr) => {
                 if !view.contains(key)? {
                     return Ok(false);
                 }
                 view.add(key, *pos, *incr)?;
             }
-            Step::Update(key, pos, element) => return view.update(key, *pos, element),
-            Step::Run(f) => return f(view),
+            OperationStep::Update(key, pos, element) => return view.update(key, *pos, element),
+            OperationStep::Run(f) => return f(view),
         }
         Ok(true)
     }

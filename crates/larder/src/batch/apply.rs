@@ -2,7 +2,7 @@
 //! key for an operation that settles it. Numbers in brackets are the steps of the module
 //! [`batch`](super).
 
-use super::{ListBatch, Phase, Progress};
+use super::{BatchProgress, ListBatch, Phase};
 use crate::bounds::Need;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
@@ -102,7 +102,7 @@ impl ListBatch {
         &self,
         table: &Table,
         op: &Operation<'_>,
-        progress: &mut Progress,
+        progress: &mut BatchProgress,
     ) -> Result<bool, Error> {
         let len = self.list.len();
         match progress.phase {
@@ -167,7 +167,7 @@ impl ListBatch {
 
     /// `Claiming`: claims the values of the next object. Returns `false` if they aren't claimed:
     /// the phase has changed, or the object has to be claimed again.
-    fn claim_next(&self, table: &Table, op: &Operation<'_>, progress: &mut Progress) -> bool {
+    fn claim_next(&self, table: &Table, op: &Operation<'_>, progress: &mut BatchProgress) -> bool {
         let object = self.object(table, progress.next);
         match self.claim(table, op, object, progress) {
             Ok(()) => return true,
@@ -183,7 +183,7 @@ impl ListBatch {
     }
 
     /// `GivingBack`: gives one claim back. After the last one the batch is over.
-    fn give_one_back(&self, op: &Operation<'_>, progress: &mut Progress, index: Atom) {
+    fn give_one_back(&self, op: &Operation<'_>, progress: &mut BatchProgress, index: Atom) {
         let claimed = progress.claimed.as_mut();
         if claimed.is_none_or(|claimed| !claimed.give_one_back(op.guard)) {
             progress.claimed = None;
@@ -216,7 +216,7 @@ impl ListBatch {
         table: &Table,
         op: &Operation<'_>,
         (key, value): (Key<'_>, &[u8]),
-        progress: &mut Progress,
+        progress: &mut BatchProgress,
     ) -> Result<(), Refused> {
         // Without indexes, there is nothing to claim.
         let Some(indexes) = &op.store.layers().indexes else {

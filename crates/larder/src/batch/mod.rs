@@ -128,7 +128,7 @@ enum Phase {
 }
 
 /// The progress of a batch.
-struct Progress {
+struct BatchProgress {
     phase: Phase,
     /// The first object that the phase hasn't processed.
     next: usize,
@@ -138,7 +138,7 @@ struct Progress {
     claimed: Option<Claimed>,
 }
 
-impl Progress {
+impl BatchProgress {
     /// Enters a phase, and starts with the first object.
     fn enter(&mut self, phase: Phase) {
         (self.phase, self.next) = (phase, 0);
@@ -170,7 +170,7 @@ pub(crate) struct ListBatch {
     list: ObjectList,
     /// Whether it is an `insert_new`.
     is_new: bool,
-    progress: Mutex<Progress>,
+    progress: Mutex<BatchProgress>,
     /// The number of its writes, for snapshots. A snapshot draws its number while no batch holds
     /// the latch. So it draws it either before this number is drawn, or after the batch.
     number: CommitNumber,
@@ -190,7 +190,7 @@ impl ListBatch {
         ListBatch {
             list,
             is_new: new,
-            progress: Mutex::new(Progress {
+            progress: Mutex::new(BatchProgress {
                 phase,
                 next: 0,
                 settled: Vec::new(),

@@ -22,9 +22,9 @@ use std::sync::LazyLock;
 /// Objects for `begin_insert`. The list owns counts of their handles.
 #[derive(Default)]
 pub struct ObjectList {
-    chunks: SmallVec<[Chunk; 1]>,
+    chunks: SmallVec<[ListChunk; 1]>,
     /// A filter of the keys of each group of chunks, if the list has several chunks.
-    groups: Vec<Filter>,
+    groups: Vec<KeyFilter>,
     len: usize,
     bytes: usize,
 }
@@ -37,7 +37,7 @@ const GROUP: usize = if cfg!(larder_model) { 2 } else { 64 };
 
 /// A Bloom filter of the keys of a chunk, or of a group of chunks. Each key sets two bits of one
 /// cache line. Its false-positive rate is about a hundredth.
-struct Filter(Box<[[u64; Filter::WORDS]]>);
+struct KeyFilter(Box<[[u64; KeyFilter::WORDS]]>);
 
 /// The hash of a key, which determines its bits.
 #[derive(Clone, Copy)]
@@ -55,16 +55,16 @@ impl Mark {
     /// The two bits, each in a word of the line.
     fn bits(self) -> [(usize, u64); 2] {
         let (first, second) = (self.0 as usize, (self.0 >> 9) as usize);
-        [first, second].map(|bit| (bit / 64 % Filter::WORDS, 1 << (bit % 64)))
+        [first, second].map(|bit| (bit / 64 % KeyFilter::WORDS, 1 << (bit % 64)))
     }
 }
 
-impl Filter {
+impl KeyFilter {
     const WORDS: usize = 8;
 
     /// Makes a filter for this number of keys, with 16 bits for each.
-    fn new(keys: usize) -> Filter {
-        Filter(vec![[0; Self::WORDS]; keys.div_ceil(32)].into_boxed_slice())
+    fn new(keys: usize) -> KeyFilter {
+        KeyFilter(vec![[0; Self::WORDS]; keys.div_ceil(32)].into_boxed_slice())
     }
 
     fn line(&self, mark: Mark) -> usize {
@@ -86,19 +86,19 @@ impl Filter {
 }
 
 #[derive(Default)]
-struct Chunk {
+struct ListChunk {
     bytes: Vec<u8>,
     /// For each object: the ends of its key and of its value in `bytes`.
     ends: Vec<(usize, usize)>,
     /// Whether a value has handles.
     handles: bool,
     /// A filter of its keys, once the chunk is complete and one of several.
-    filter: Option<Filter>,
+    filter: Option<KeyFilter>,
 }
 
-impl Chunk {
+impl ListChunk {
     fn with_room(objects: usize, bytes: usize) -> Self {
-        Chunk {
+        ListChunk {
             bytes: Vec::with_capacity(bytes),
             ends: Vec::with_capacity(objects),
             handles: false,
@@ -107,10 +107,10 @@ impl Chunk {
     }
 
     /// Adds its keys to its filter, and to the filter of its group.
-    fn index(&mut self, group: &mut Filter) {
+    fn index(&mut self, group: &mut KeyFilter) {
         // A chunk is indexed once, when it is complete. So its keys are in both filters or in
         // neither.
-        let mut filter = Filter::new(CHUNK);
+        let mut filter = KeyFilter::new(CHUNK);
         for i in 0..self.ends.len() {
             let mark = Mark::of(self.get(i).0);
             filter.add(mark);
@@ -139,7 +139,7 @@ impl Chunk {
     }
 }
 
-impl Drop for Chunk {
+impl Drop for ListChunk {
     fn drop(&mut self) {
         for i in 0..if self.handles { self.ends.len() } else { 0 } {
             raw::release_value(self.get(i).1);
@@ -177,9 +177,9 @@ impl ObjectList {
         let chunk = match self.chunks.last() {
             // Reserve the size of the previous chunk, which is a good guess, but limit it so that
             // the allocation doesn't take a slice.
-            Some(full) => Chunk::with_room(CHUNK, full.bytes.len().min(64 << 10)),
+            Some(full) => ListChunk::with_room(CHUNK, full.bytes.len().min(64 << 10)),
             // Most lists are short.
-            None => Chunk::with_room(16, 512),
+            None => ListChunk::with_room(16, 512),
         };
         self.chunks.push(chunk);
     }
@@ -190,7 +190,7 @@ impl ObjectList {
         let group = self.chunks.len().saturating_sub(1) / GROUP;
         if let Some(last) = self.chunks.last_mut() {
             if group == self.groups.len() {
-                self.groups.push(Filter::new(GROUP * CHUNK));
+                self.groups.push(KeyFilter::new(GROUP * CHUNK));
             }
             last.index(&mut self.groups[group]);
         }
@@ -226,7 +226,7 @@ impl ObjectList {
     pub(crate) fn under(&self, key: &[u8], most: usize) -> SmallVec<[usize; 8]> {
         let mark = Mark::of(key);
         // A list of one chunk has no filter, so each key is compared.
-        let may_have = |filter: Option<&Filter>| filter.is_none_or(|f| f.may_have(mark));
+        let may_have = |filter: Option<&KeyFilter>| filter.is_none_or(|f| f.may_have(mark));
         // The filter of a group excludes 64 chunks, that of a chunk 512 objects.
         let groups = self.chunks.chunks(GROUP).enumerate();
         let likely = groups.filter(|(g, _)| may_have(self.groups.get(*g)));
@@ -293,7 +293,7 @@ mod tests {
     #[test]
     fn most_chunks_and_groups_are_known_not_to_have_a_key() {
         for keys in [CHUNK, GROUP * CHUNK] {
-            let mut filter = Filter::new(keys);
+            let mut filter = KeyFilter::new(keys);
             let mark = |n: usize| Mark::of(&n.to_be_bytes());
             (0..keys).for_each(|n| filter.add(mark(n)));
             assert!((0..keys).all(|n| filter.may_have(mark(n))));

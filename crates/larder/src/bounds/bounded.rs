@@ -10,7 +10,7 @@ use super::candidates::Victim;
 use super::gone::{self, Gone};
 use super::layer::{Arm, Due, Layer};
 use super::quota::{weight_of_stamped, Growth, Quota};
-use super::stamp::{self, object_of, Stamp};
+use super::stamp::{self, object_of, ObjectTimes};
 use crate::counters::Counter;
 use crate::index::Index;
 use crate::raw;
@@ -102,7 +102,7 @@ impl Bounded {
     #[inline]
     fn live<'v>(&self, now: u64, value: Option<&'v [u8]>) -> Option<&'v [u8]> {
         let value = value?;
-        let live = !Stamp::of(value).is_expired(now);
+        let live = !ObjectTimes::of(value).is_expired(now);
         live.then(|| object_of(value))
     }
 
@@ -151,7 +151,7 @@ impl Bounded {
     /// Called after a read of a single key: records its use for evictions, and moves its deadline,
     /// if that is due.
     #[inline]
-    fn touch(&self, guard: &Guard, key: Key<'_>, now: u64, stamp: Stamp) {
+    fn touch(&self, guard: &Guard, key: Key<'_>, now: u64, stamp: ObjectTimes) {
         if let Some(quota) = self.quota() {
             quota.meet(key);
         }
@@ -173,7 +173,7 @@ impl Bounded {
                 true => read,
                 false => self.now(),
             };
-            let stamp = Stamp::of(old);
+            let stamp = ObjectTimes::of(old);
             if stamp.is_expired(now) {
                 return Change::Keep;
             }
@@ -211,7 +211,7 @@ impl Bounded {
             let now = self.now();
             // The object may have been replaced since the timer was added. Its stamp says whether
             // this timer is still its own.
-            match old.map(|old| (old, self.layer.due(now, time, Stamp::of(old)))) {
+            match old.map(|old| (old, self.layer.due(now, time, ObjectTimes::of(old)))) {
                 Some((old, Due::Again(stamp, again))) => {
                     arm = again;
                     stamp.replace(old, scratch);
@@ -220,7 +220,7 @@ impl Bounded {
                 Some((old, Due::Remove)) => {
                     // Its deadline has passed since the timer was checked. Add a timer that is due
                     // at once.
-                    let stamp = Stamp::of(old);
+                    let stamp = ObjectTimes::of(old);
                     arm = Arm(Some(stamp.armed));
                     Change::Keep
                 }
@@ -262,7 +262,7 @@ impl Unique for Bounded {
         if !self.below.get(guard, key, out) {
             return false;
         }
-        let stamp = Stamp::of(&out[from..]);
+        let stamp = ObjectTimes::of(&out[from..]);
         if stamp.is_expired(now) {
             out.truncate(from);
             return false;
@@ -284,7 +284,7 @@ impl Unique for Bounded {
                 Lookup::Short(len) => &short[..len],
                 Lookup::Long => long,
             };
-            !Stamp::of(value).is_expired(now)
+            !ObjectTimes::of(value).is_expired(now)
         })
     }
 
@@ -310,7 +310,7 @@ impl Unique for Bounded {
             Lookup::Short(len) => &out[..len],
             Lookup::Long => &long[..],
         };
-        let stamp = Stamp::of(value);
+        let stamp = ObjectTimes::of(value);
         if stamp.is_expired(now) {
             return Lookup::Absent;
         }
@@ -358,7 +358,7 @@ impl Unique for Bounded {
                 growth = quota.growth(key.bytes, old, scratch, live.is_none());
             }
             let stamp;
-            (stamp, arm) = self.layer.stamp(now, old.map(Stamp::of), None);
+            (stamp, arm) = self.layer.stamp(now, old.map(ObjectTimes::of), None);
             stamp.push(scratch);
             // An expired object is replaced. The layers above don't know of it, so its handles are
             // released and its count is corrected here.
@@ -389,7 +389,7 @@ impl Unique for Bounded {
             // Remove expired entries, and strip the stamps of the others.
             let Batch { bytes, entries, .. } = &mut *batch;
             entries.retain_mut(|(_, value, end)| {
-                let live = !Stamp::of(&bytes[*value..*end]).is_expired(now);
+                let live = !ObjectTimes::of(&bytes[*value..*end]).is_expired(now);
                 *end -= stamp::LEN;
                 live
             });
@@ -429,7 +429,7 @@ impl Unique for Bounded {
         while let Some(last) = batch.len().checked_sub(1) {
             // `seen` would be the value that was compared, which may be an expired one.
             batch.seen = None;
-            let live = (0..=last).find(|&i| !Stamp::of(batch.value(i)).is_expired(now));
+            let live = (0..=last).find(|&i| !ObjectTimes::of(batch.value(i)).is_expired(now));
             if let Some(i) = live {
                 // Return only one entry, because others could be expired when a step gets to them.
                 let (key, value, end) = batch.entries[i];

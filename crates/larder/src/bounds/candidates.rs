@@ -20,7 +20,7 @@
 //! Deviation: the main part has no segments and no order.
 
 use super::heat::Policy;
-use super::stamp::{object_of, Stamp};
+use super::stamp::{object_of, ObjectTimes};
 use crate::buffers::Lent;
 use crossbeam_utils::CachePadded;
 use larder_index::sync::{random, thread_number, Mutex};
@@ -60,7 +60,7 @@ impl Victim {
     }
 }
 
-struct Shard {
+struct CandidateShard {
     /// The place of the last sample.
     place: u64,
     /// Candidates, the coldest last. Those that are certain come after it.
@@ -81,7 +81,7 @@ pub(super) struct Chooser<'a> {
 }
 
 /// The shards.
-pub(super) struct Candidates(Box<[CachePadded<Mutex<Shard>>]>);
+pub(super) struct Candidates(Box<[CachePadded<Mutex<CandidateShard>>]>);
 
 impl Default for Candidates {
     fn default() -> Self {
@@ -94,7 +94,7 @@ impl Default for Candidates {
             threads.min(16)
         };
         let shard = |_| {
-            CachePadded::new(Mutex::new(Shard {
+            CachePadded::new(Mutex::new(CandidateShard {
                 place: random(),
                 candidates: Vec::new(),
                 window: VecDeque::new(),
@@ -105,7 +105,7 @@ impl Default for Candidates {
 }
 
 impl Candidates {
-    fn shard(&self) -> &Mutex<Shard> {
+    fn shard(&self) -> &Mutex<CandidateShard> {
         &self.0[thread_number() % self.0.len()]
     }
 
@@ -181,7 +181,7 @@ impl Candidates {
 
     /// The approximate memory in bytes.
     pub(super) fn memory(&self) -> usize {
-        let shard = |shard: &CachePadded<Mutex<Shard>>| {
+        let shard = |shard: &CachePadded<Mutex<CandidateShard>>| {
             // One shard at a time is locked. The sum is approximate.
             let shard = shard.lock();
             let keys = shard.candidates.iter().map(|victim| victim.key.len());
@@ -200,7 +200,7 @@ pub(super) fn fingerprint(seed: &Seed, value: &[u8]) -> u64 {
 impl Chooser<'_> {
     /// The heat of an object, given the hash of its key; the least one if it is expired.
     fn heat(&self, hash: u64, value: &[u8]) -> u32 {
-        match Stamp::of(value).is_expired(self.now) {
+        match ObjectTimes::of(value).is_expired(self.now) {
             true => 0,
             false => self.policy.heat(hash),
         }

@@ -2,7 +2,7 @@
 
 use super::clock;
 use super::quota::Quota;
-use super::stamp::{later, Stamp, FAR};
+use super::stamp::{later, ObjectTimes, FAR};
 use super::wheel::{Turned, Wheel};
 use crate::options::Bounds;
 use larder_index::sync::{planted, Fault, Mutex};
@@ -12,14 +12,14 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// The current bounds of a table. Times are in milliseconds.
-struct Settings {
+struct BoundSettings {
     ttl: AtomicU64,
     idle: AtomicU64,
 }
 
 /// The shared state of all indexes of a bounded table's objects.
 pub(crate) struct Layer {
-    settings: Arc<Settings>,
+    settings: Arc<BoundSettings>,
     wheel: Mutex<Wheel>,
     /// Whether any object was ever given a deadline. Until then reads don't need the time.
     has_deadlines: AtomicBool,
@@ -46,7 +46,7 @@ fn idle_deadline(now: u64, idle: u64) -> u64 {
 impl Layer {
     pub(crate) fn new(bounds: &Bounds, seed: &Seed, ordered: bool) -> Self {
         // No lifetime is one that never ends, so that reading it needs no distinction.
-        let settings = Settings {
+        let settings = BoundSettings {
             ttl: AtomicU64::new(bounds.ttl.unwrap_or(FAR)),
             idle: AtomicU64::new(bounds.idle.unwrap_or(FAR)),
         };
@@ -95,7 +95,7 @@ impl Layer {
     /// has no quota.
     pub(crate) fn set(&self, bounds: &Bounds) {
         // Ordering: Relaxed; a concurrent write uses the old bounds or the new ones.
-        let Settings { ttl, idle } = &*self.settings;
+        let BoundSettings { ttl, idle } = &*self.settings;
         ttl.store(bounds.ttl.unwrap_or(FAR), Ordering::Relaxed);
         idle.store(bounds.idle.unwrap_or(FAR), Ordering::Relaxed);
         if let Some(quota) = self.quota() {
@@ -128,7 +128,12 @@ impl Layer {
     /// The stamp of an object that is written at this time, with the lifetime `ttl` or that of the
     /// table. `old` is the stamp of the object that is replaced, expired or not. Also returns the
     /// timer that the object needs (invariant 3).
-    pub(crate) fn stamp(&self, now: u64, old: Option<Stamp>, ttl: Option<u64>) -> (Stamp, Arm) {
+    pub(crate) fn stamp(
+        &self,
+        now: u64,
+        old: Option<ObjectTimes>,
+        ttl: Option<u64>,
+    ) -> (ObjectTimes, Arm) {
         let hard = match ttl.unwrap_or_else(|| self.ttl()) {
             FAR => FAR,
             ms => later(now, ms),
@@ -142,7 +147,7 @@ impl Layer {
         Self::armed(old, deadline, hard)
     }
 
-    fn armed(old: Option<Stamp>, deadline: u64, hard: u64) -> (Stamp, Arm) {
+    fn armed(old: Option<ObjectTimes>, deadline: u64, hard: u64) -> (ObjectTimes, Arm) {
         // A timer that fires earlier is enough: when it fires, it is armed again for the deadline.
         // So an extended deadline needs no new timer.
         let there = old.map_or(FAR, |old| old.armed);
@@ -151,7 +156,7 @@ impl Layer {
         } else {
             (deadline, Some(deadline))
         };
-        let stamp = Stamp {
+        let stamp = ObjectTimes {
             deadline,
             armed,
             hard,
@@ -161,13 +166,13 @@ impl Layer {
 
     /// The stamp after a read at this time; `None` if the read doesn't change it.
     #[inline]
-    pub(crate) fn touched(&self, now: u64, stamp: Stamp) -> Option<Stamp> {
+    pub(crate) fn touched(&self, now: u64, stamp: ObjectTimes) -> Option<ObjectTimes> {
         let idle = self.idle();
         if idle == FAR || stamp.deadline >= stamp.hard || stamp.deadline - now >= idle {
             return None;
         }
         let deadline = stamp.hard.min(idle_deadline(now, idle));
-        (deadline > stamp.deadline).then_some(Stamp { deadline, ..stamp })
+        (deadline > stamp.deadline).then_some(ObjectTimes { deadline, ..stamp })
     }
 
     /// Puts a timer in the wheel, after the entry was unlocked.
@@ -179,7 +184,7 @@ impl Layer {
     }
 
     /// Determines what a timer that is due requires for the object under its key.
-    pub(crate) fn due(&self, now: u64, time: u64, stamp: Stamp) -> Due {
+    pub(crate) fn due(&self, now: u64, time: u64, stamp: ObjectTimes) -> Due {
         if planted(Fault::FreshExpired) {
             return Due::Remove;
         }
@@ -192,7 +197,7 @@ impl Layer {
         }
         // The deadline was extended since the timer was added. Arm the object again, with this
         // timer taken as gone.
-        let none = Stamp {
+        let none = ObjectTimes {
             armed: FAR,
             ..stamp
         };
@@ -223,7 +228,7 @@ impl Layer {
     /// The memory of the layer in bytes.
     pub(crate) fn memory(&self) -> usize {
         size_of::<Self>()
-            + size_of::<Settings>()
+            + size_of::<BoundSettings>()
             + self.wheel.lock().memory()
             + self.quota().map_or(0, Quota::memory)
     }
@@ -254,5 +259,5 @@ pub(crate) enum Due {
     /// Remove it: its deadline has passed.
     Remove,
     /// Arm it again: its deadline was moved.
-    Again(Stamp, Arm),
+    Again(ObjectTimes, Arm),
 }

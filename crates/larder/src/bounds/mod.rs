@@ -71,5 +71,5 @@ pub(crate) use clock::now;
 pub(crate) use gone::{take as take_gone, Gone};
 pub(crate) use layer::{Due, Layer};
 pub(crate) use quota::{weight, weight_of_stamped, Need, Quota};
-pub(crate) use stamp::{object_of, Stamp, FAR};
+pub(crate) use stamp::{object_of, ObjectTimes, FAR};
 pub(crate) use wheel::{timers, Turned};

@@ -43,7 +43,7 @@ impl std::ops::AddAssign for Need {
 }
 
 /// The current limits; `usize::MAX` if there is none.
-struct Settings {
+struct LimitSettings {
     max_size: AtomicUsize,
     max_memory: AtomicUsize,
     /// An `Evict`.
@@ -52,7 +52,7 @@ struct Settings {
 
 /// The state of a table with limits.
 pub(crate) struct Quota {
-    settings: Arc<Settings>,
+    settings: Arc<LimitSettings>,
     seed: Seed,
     weight: CachePadded<AtomicI64>,
     /// The number of objects that were inserted since heat is recorded.
@@ -118,7 +118,7 @@ impl Quota {
     }
 
     pub(super) fn new(limits: &Limits, seed: &Seed) -> Self {
-        let settings = Settings {
+        let settings = LimitSettings {
             max_size: AtomicUsize::new(limits.max_size.unwrap_or(usize::MAX)),
             max_memory: AtomicUsize::new(limits.max_memory.unwrap_or(usize::MAX)),
             evict: AtomicU8::new(limits.evict as u8),
@@ -126,7 +126,7 @@ impl Quota {
         Self::of(Arc::new(settings), seed)
     }
 
-    fn of(settings: Arc<Settings>, seed: &Seed) -> Self {
+    fn of(settings: Arc<LimitSettings>, seed: &Seed) -> Self {
         Quota {
             settings,
             seed: seed.clone(),
@@ -157,7 +157,7 @@ impl Quota {
 
     /// Sets other limits.
     pub(super) fn set(&self, limits: &Limits) {
-        let Settings {
+        let LimitSettings {
             max_size,
             max_memory,
             evict,
@@ -380,7 +380,7 @@ impl Quota {
     /// The memory of the quota in bytes.
     pub(super) fn memory(&self) -> usize {
         let policies = self.sketch.memory() + self.recency.memory();
-        size_of::<Self>() + size_of::<Settings>() + policies + self.candidates.memory()
+        size_of::<Self>() + size_of::<LimitSettings>() + policies + self.candidates.memory()
     }
 }
 

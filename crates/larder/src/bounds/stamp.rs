@@ -21,7 +21,7 @@ pub(crate) const FAR: u64 = (1 << (8 * TIME)) - 1;
 
 /// The times of an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp {
+pub(crate) struct ObjectTimes {
     /// The time from which on the object is expired.
     pub(crate) deadline: u64,
     /// The time of its timer; `FAR` if it has none.
@@ -30,10 +30,10 @@ pub(crate) struct Stamp {
     pub(crate) hard: u64,
 }
 
-impl Stamp {
+impl ObjectTimes {
     /// Reads the stamp of a value in a bounded table's index.
     #[inline]
-    pub(crate) fn of(value: &[u8]) -> Stamp {
+    pub(crate) fn of(value: &[u8]) -> ObjectTimes {
         // The stamp has a fixed length. So it is found from the end, without walking over the
         // object.
         let from = value.len() - LEN;
@@ -44,7 +44,7 @@ impl Stamp {
             bytes[..TIME].copy_from_slice(&value[at..at + TIME]);
             u64::from_le_bytes(bytes)
         };
-        Stamp {
+        ObjectTimes {
             deadline: time(0),
             armed: time(1),
             hard: time(2),
@@ -94,14 +94,14 @@ mod tests {
     fn a_stamp_comes_back_and_is_a_term() {
         for times in [[1, 2, 3], [FAR; 3], [0, FAR, 1 << 39]] {
             let [deadline, armed, hard] = times;
-            let stamp = Stamp {
+            let stamp = ObjectTimes {
                 deadline,
                 armed,
                 hard,
             };
             let mut value = b"object".to_vec();
             stamp.push(&mut value);
-            assert_eq!(Stamp::of(&value), stamp);
+            assert_eq!(ObjectTimes::of(&value), stamp);
             assert_eq!(object_of(&value), b"object");
             assert_eq!(larder_term::skip(&value[6..]), LEN);
         }

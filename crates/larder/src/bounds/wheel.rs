@@ -36,10 +36,10 @@ const CHUNK: usize = 2048;
 const TIME: usize = 5;
 
 /// Timers, concatenated: time, length of the key, key.
-pub(crate) type Chunk = Vec<u8>;
+pub(crate) type TimerChunk = Vec<u8>;
 
 #[derive(Default)]
-struct WheelSlot(Vec<Chunk>);
+struct WheelSlot(Vec<TimerChunk>);
 
 struct Level {
     slots: [WheelSlot; SLOTS],
@@ -54,7 +54,7 @@ pub(crate) struct Wheel {
     levels: [Option<Box<Level>>; LEVELS],
     /// The rest of the slot that is being redistributed.
     dealt: WheelSlot,
-    ready: VecDeque<Chunk>,
+    ready: VecDeque<TimerChunk>,
     /// The number of bytes of all chunks.
     bytes: usize,
     len: usize,
@@ -64,7 +64,7 @@ pub(crate) struct Wheel {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Turned {
     /// A chunk of timers that are due. There may be more.
-    Due(Chunk),
+    Due(TimerChunk),
     /// No further timer is due.
     Done,
     /// The turn was stopped early, so that writers don't wait long. It must be called again.
@@ -102,7 +102,7 @@ pub(crate) fn timers(chunk: &[u8]) -> impl Iterator<Item = (u64, &[u8])> {
     })
 }
 
-fn append(time: u64, key: &[u8], chunk: &mut Chunk) {
+fn append(time: u64, key: &[u8], chunk: &mut TimerChunk) {
     // The time, in six bytes.
     chunk.extend_from_slice(&time.to_le_bytes()[..TIME]);
     // The length, in groups of seven bits, the lowest first. Most keys take one byte.
@@ -117,7 +117,7 @@ fn append(time: u64, key: &[u8], chunk: &mut Chunk) {
 
 /// Appends a timer to the last of some chunks. Returns by how many bytes the chunk has grown. If
 /// there is no room, returns a new chunk and its size.
-fn add(time: u64, key: &[u8], last: Option<&mut Chunk>) -> Result<usize, (Chunk, usize)> {
+fn add(time: u64, key: &[u8], last: Option<&mut TimerChunk>) -> Result<usize, (TimerChunk, usize)> {
     // Ten bytes are the most that a length takes.
     let need = TIME + 10 + key.len();
     match last {

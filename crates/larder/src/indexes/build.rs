@@ -23,7 +23,7 @@
 //! its entries, but nobody reads them.
 
 use super::layer::{with_working, Working};
-use super::{Entries, Entry, IndexDefinition, Indexes, Refused, TableKeys};
+use super::{Entries, IndexDefinition, IndexEntry, Indexes, Refused, TableKeys};
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;
@@ -265,7 +265,7 @@ impl Table {
         let (mut position, mut why) = (Vec::new(), None);
         let mut set = |all: &BTreeMap<Vec<u8>, u64>| {
             for (value, &rows) in all {
-                let entry = Entry { value, key };
+                let entry = IndexEntry { value, key };
                 if entries.definition.unique {
                     let claimed = indexes.claim_for_build(entries, op.guard, entry, rows);
                     why = why.or(claimed.err());

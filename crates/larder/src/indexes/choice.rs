@@ -18,7 +18,7 @@
 //! changed while more than one leaf of entries was read, the candidates are gathered again. After
 //! `TRIES` attempts the table is scanned instead.
 
-use super::lookup::{ranges, Range};
+use super::lookup::{ranges, EntryRange};
 use super::{Entries, Indexes};
 use crate::budget::Budget;
 use crate::ops::Operation;
@@ -66,9 +66,9 @@ pub struct Explanation {
 }
 
 /// The keys of rows that may match, found by an index.
-pub(crate) struct Candidates {
+pub(crate) struct CandidateKeys {
     entries: Arc<Entries>,
-    ranges: Vec<Range>,
+    ranges: Vec<EntryRange>,
     /// The range whose entries are being gathered, and the position in it.
     range: usize,
     from: Option<Vec<u8>>,
@@ -97,7 +97,7 @@ pub(crate) fn candidates(
     program: &Program,
     limit: Option<usize>,
     by_key: bool,
-) -> Option<Candidates> {
+) -> Option<CandidateKeys> {
     let guard = larder_index::pin();
     let store = table.store(&guard)?;
     // No index, or none that is ready: the table is scanned.
@@ -105,7 +105,7 @@ pub(crate) fn candidates(
     // The index with the fewest entries.
     let (_, best) = rank(indexes, program, &guard);
     let (entries, ranges, count) = best?;
-    is_better(store, count, limit, by_key).then(|| Candidates {
+    is_better(store, count, limit, by_key).then(|| CandidateKeys {
         entries: Arc::clone(entries),
         ranges,
         range: 0,
@@ -124,7 +124,7 @@ fn usable(store: &Store) -> Option<&Arc<Indexes>> {
 }
 
 /// An index, the ranges of its entries, and the number of entries in them.
-type Ranked<'i> = (&'i Arc<Entries>, Vec<Range>, u64);
+type Ranked<'i> = (&'i Arc<Entries>, Vec<EntryRange>, u64);
 
 /// Returns the indexes that limit the rows of the program, each with its number of entries, and the
 /// one with the fewest entries.
@@ -139,7 +139,7 @@ fn rank<'i>(
         // ranges of entries.
         let ranges = ranges(program, entries);
         // One unlimited range: the index doesn't restrict the program.
-        if ranges.contains(&Range::default()) {
+        if ranges.contains(&EntryRange::default()) {
             continue;
         }
         let count = count(entries, &ranges, guard);
@@ -172,7 +172,7 @@ fn is_better(store: &Store, count: u64, limit: Option<usize>, by_key: bool) -> b
 
 /// Counts the entries in some ranges. The result is exact if there are few entries, and no thread
 /// writes.
-fn count(entries: &Entries, ranges: &[Range], guard: &Guard) -> u64 {
+fn count(entries: &Entries, ranges: &[EntryRange], guard: &Guard) -> u64 {
     let mut batch = Batch::default();
     let mut sum = 0;
     for range in ranges {
@@ -204,7 +204,7 @@ fn count(entries: &Entries, ranges: &[Range], guard: &Guard) -> u64 {
     sum
 }
 
-impl Candidates {
+impl CandidateKeys {
     /// Gathers keys until there are no more, or until the budget is exhausted.
     pub(crate) fn gather(&mut self, op: &Operation<'_>, budget: &mut Budget) -> Gathered {
         // The index may have been dropped, or the table emptied, since the last slice.

@@ -24,7 +24,7 @@
 use super::entries::Claim;
 use super::layer::{with_working, Working};
 use super::values::has;
-use super::{Entries, Entry, Indexes};
+use super::{Entries, IndexEntry, Indexes};
 use larder_index::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use larder_index::sync::{planted, Fault};
 use larder_index::{Guard, Values};
@@ -68,7 +68,7 @@ struct ClaimedEntry {
 }
 
 impl ClaimedEntry {
-    fn new(index: usize, entry: Entry<'_>) -> Self {
+    fn new(index: usize, entry: IndexEntry<'_>) -> Self {
         ClaimedEntry {
             index,
             value: entry.value.to_vec(),
@@ -76,8 +76,8 @@ impl ClaimedEntry {
         }
     }
 
-    fn entry(&self) -> Entry<'_> {
-        Entry {
+    fn entry(&self) -> IndexEntry<'_> {
+        IndexEntry {
             value: &self.value,
             key: &self.key,
         }
@@ -160,7 +160,7 @@ impl Indexes {
                 self.values_of(entries, key, new, row, after);
                 // The key already has the values that the old row has.
                 for value in after.iter().filter(|value| !has(before, value)) {
-                    self.claim_value(index, entries, guard, Entry { value, key }, made)?;
+                    self.claim_value(index, entries, guard, IndexEntry { value, key }, made)?;
                 }
             }
             Ok(())
@@ -173,7 +173,7 @@ impl Indexes {
         index: usize,
         entries: &Entries,
         guard: &Guard,
-        entry: Entry<'_>,
+        entry: IndexEntry<'_>,
         made: &mut Vec<ClaimedEntry>,
     ) -> Result<(), Refused> {
         // Read this before the entry. If a claim is given back in between, the numbers differ.
@@ -198,7 +198,7 @@ impl Indexes {
         &self,
         entries: &Entries,
         guard: &Guard,
-        entry: Entry<'_>,
+        entry: IndexEntry<'_>,
         rows: u64,
     ) -> Result<(), Refused> {
         let undone = self.claims.undone();
@@ -312,7 +312,13 @@ impl Claimed {
                     Some(_) => return Err(Refused::Taken(entries.definition.name)),
                     None => {
                         let made = &mut self.made;
-                        indexes.claim_value(index, entries, guard, Entry { value, key }, made)?;
+                        indexes.claim_value(
+                            index,
+                            entries,
+                            guard,
+                            IndexEntry { value, key },
+                            made,
+                        )?;
                     }
                 }
             }

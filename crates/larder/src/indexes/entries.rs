@@ -55,7 +55,7 @@ pub(crate) struct Entries {
 
 /// An entry: a value, and a key of the table that has rows with the value.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Entry<'a> {
+pub(crate) struct IndexEntry<'a> {
     pub(crate) value: &'a [u8],
     /// The key in the table.
     pub(crate) key: &'a [u8],
@@ -157,13 +157,19 @@ impl Entries {
     }
 
     /// Whether two entries have the same position.
-    pub(super) fn are_at_one_position(&self, one: Entry<'_>, other: Entry<'_>) -> bool {
+    pub(super) fn are_at_one_position(&self, one: IndexEntry<'_>, other: IndexEntry<'_>) -> bool {
         one.value == other.value && (self.definition.unique || one.key == other.key)
     }
 
     /// Adds one row of a key that has a value. `one` says that a key has at most one row.
-    pub(super) fn add(&self, guard: &Guard, entry: Entry<'_>, one: bool, position: &mut Vec<u8>) {
-        let Entry { value, key } = entry;
+    pub(super) fn add(
+        &self,
+        guard: &Guard,
+        entry: IndexEntry<'_>,
+        one: bool,
+        position: &mut Vec<u8>,
+    ) {
+        let IndexEntry { value, key } = entry;
         if self.definition.unique {
             // It was claimed for the key. Or it is the key's again, after another object of a list
             // had it. In that case the entry there is a claim that will be given back.
@@ -203,8 +209,14 @@ impl Entries {
     }
 
     /// Sets the number of rows of a key that have a value, in an index that is not unique.
-    pub(super) fn set(&self, guard: &Guard, entry: Entry<'_>, rows: u64, position: &mut Vec<u8>) {
-        let Entry { value, key } = entry;
+    pub(super) fn set(
+        &self,
+        guard: &Guard,
+        entry: IndexEntry<'_>,
+        rows: u64,
+        position: &mut Vec<u8>,
+    ) {
+        let IndexEntry { value, key } = entry;
         self.position(value, key, position);
         // Whether the entry is new is known under the lock of the leaf.
         let mut new = 0;
@@ -217,8 +229,8 @@ impl Entries {
     }
 
     /// Removes one row of a key that has a value.
-    pub(super) fn remove(&self, guard: &Guard, entry: Entry<'_>, position: &mut Vec<u8>) {
-        let Entry { value, key } = entry;
+    pub(super) fn remove(&self, guard: &Guard, entry: IndexEntry<'_>, position: &mut Vec<u8>) {
+        let IndexEntry { value, key } = entry;
         self.position(value, key, position);
         // The entry of a unique index may have passed to another key meanwhile (`hand_over`).
         if self.definition.unique {
@@ -247,8 +259,8 @@ impl Entries {
     /// that case the key's own entry is that of the row that is replaced.
     ///
     /// Linearisation point: the store that unlocks the leaf of the value.
-    pub(super) fn claim(&self, guard: &Guard, entry: Entry<'_>, one: bool) -> Claim {
-        let Entry { value, key } = entry;
+    pub(super) fn claim(&self, guard: &Guard, entry: IndexEntry<'_>, one: bool) -> Claim {
+        let IndexEntry { value, key } = entry;
         let mut found = Claim::Made;
         let was = self.tree.put(guard, at(value), key, &mut |old| {
             found = match old {
@@ -267,8 +279,8 @@ impl Entries {
     }
 
     /// Passes a value of a unique index to another key.
-    pub(super) fn hand_over(&self, guard: &Guard, entry: Entry<'_>) {
-        let Entry { value, key } = entry;
+    pub(super) fn hand_over(&self, guard: &Guard, entry: IndexEntry<'_>) {
+        let IndexEntry { value, key } = entry;
         let was = self.tree.put(guard, at(value), key, &mut |_| true);
         self.note_put(value, was);
     }
@@ -281,9 +293,9 @@ impl Entries {
     }
 
     /// Decodes an entry of the tree.
-    pub(crate) fn entry<'a>(&self, position: &'a [u8], record: &'a [u8]) -> Entry<'a> {
+    pub(crate) fn entry<'a>(&self, position: &'a [u8], record: &'a [u8]) -> IndexEntry<'a> {
         if self.definition.unique {
-            return Entry {
+            return IndexEntry {
                 // In a unique index, the position is the value, and the record is the key.
                 value: position,
                 key: record,
@@ -292,7 +304,7 @@ impl Entries {
         // Otherwise the record says where the value ends and the key begins.
         let (len, _) = varint::read(record, 0);
         let (value, key) = position.split_at(len as usize);
-        Entry { value, key }
+        IndexEntry { value, key }
     }
 
     /// The number of entries.

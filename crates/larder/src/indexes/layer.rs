@@ -5,8 +5,8 @@
 //! it changes something, the entries are changed, still under the lock, and then the row.
 
 use super::values::has;
-use super::{Entries, Entry, Indexes};
-use crate::bounds::{self, object_of, Stamp};
+use super::{Entries, IndexEntry, Indexes};
+use crate::bounds::{self, object_of, ObjectTimes};
 use crate::index::Index;
 use crate::pass_on::{pass_on_container, pass_on_multi, pass_on_objects, pass_on_unique};
 use crate::raw;
@@ -55,10 +55,10 @@ struct Removal {
     value: Vec<u8>,
 }
 
-type Boxed = Box<Working>;
+type BoxedWorking = Box<Working>;
 
 thread_local! {
-    static WORKING: Cell<Option<Boxed>> = const { Cell::new(None) };
+    static WORKING: Cell<Option<BoxedWorking>> = const { Cell::new(None) };
 }
 
 /// Buffers that together have more bytes than this are dropped.
@@ -66,11 +66,11 @@ const KEEP: usize = 64 << 10;
 
 /// Calls `f` with the thread's buffers.
 pub(super) fn with_working<R>(f: impl FnOnce(&mut Working) -> R) -> R {
-    let is_small = |own: &Boxed| {
+    let is_small = |own: &BoxedWorking| {
         let values = own.old.bytes.capacity() + own.new.bytes.capacity();
         values + own.row.plain.capacity() + own.position.capacity() <= KEEP
     };
-    with_spare(&WORKING, is_small, |own: &mut Boxed| f(own))
+    with_spare(&WORKING, is_small, |own: &mut BoxedWorking| f(own))
 }
 
 impl Indexes {
@@ -129,7 +129,7 @@ impl Indexes {
             let mut is_moved = false;
             let is_new = |value: &&[u8]| may_lack || !has(before, value);
             for value in after.iter().filter(is_new) {
-                let entry = Entry { value, key };
+                let entry = IndexEntry { value, key };
                 entries.add(guard, entry, self.keys.one_row, position);
                 is_moved = true;
             }
@@ -159,7 +159,7 @@ impl Indexes {
         let stays = planted(Fault::LeftEntry);
         for Removal { index, value } in removals.drain(..).filter(|_| !stays) {
             let value = &value;
-            self.each[index].remove(guard, Entry { value, key }, position);
+            self.each[index].remove(guard, IndexEntry { value, key }, position);
         }
     }
 }
@@ -199,7 +199,7 @@ impl Indexed<dyn Unique> {
             let change = RowChange { old, new };
             return self.indexes.change(guard, key, change, false);
         }
-        let is_expired = old.is_some_and(|old| Stamp::of(old).is_expired(bounds::now()));
+        let is_expired = old.is_some_and(|old| ObjectTimes::of(old).is_expired(bounds::now()));
         let change = RowChange {
             old: old.map(object_of),
             new: new.map(object_of),

@@ -14,7 +14,7 @@
 
 use super::changes::EntriesRead;
 use super::values::{run, ValueCheck};
-use super::{Entries, Entry, IndexDefinition, Indexes};
+use super::{Entries, IndexDefinition, IndexEntry, Indexes};
 use crate::budget::Budget;
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
@@ -37,19 +37,19 @@ const CHUNK: usize = 1024;
 
 /// A range of positions of entries: at or above `low`, and below `high`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Range {
+pub(super) struct EntryRange {
     pub(super) low: Option<Vec<u8>>,
     pub(super) high: Option<Vec<u8>>,
     /// Whether these are the entries of one value, which is `low`.
     is_one_value: bool,
 }
 
-impl Range {
+impl EntryRange {
     /// The entries of a value.
     pub(super) fn of_value(term: TermRef<'_>) -> Self {
         let mut value = Vec::new();
         order_key::encode(term, &mut value);
-        Range {
+        EntryRange {
             high: behind(&value),
             low: Some(value),
             is_one_value: true,
@@ -58,7 +58,7 @@ impl Range {
 
     /// The entries of the values in a range.
     fn of_values(low: Bound<Vec<u8>>, high: Bound<Vec<u8>>) -> Self {
-        Range {
+        EntryRange {
             low: match low {
                 Bound::Included(value) => Some(value),
                 // If there is no position behind it, the range is empty.
@@ -99,15 +99,15 @@ fn behind(value: &[u8]) -> Option<Vec<u8>> {
 }
 
 /// The ranges in which an index has the entries of rows that match a program.
-pub(super) fn ranges(program: &Program, entries: &Entries) -> Vec<Range> {
+pub(super) fn ranges(program: &Program, entries: &Entries) -> Vec<EntryRange> {
     match entries.extractor.plan(program) {
         Plan::Nothing => Vec::new(),
-        Plan::Full => vec![Range::default()],
+        Plan::Full => vec![EntryRange::default()],
         Plan::Keys(terms) => {
-            let each = terms.iter().map(|term| Range::of_value(term.as_ref()));
+            let each = terms.iter().map(|term| EntryRange::of_value(term.as_ref()));
             each.collect()
         }
-        Plan::Range { low, high } => vec![Range::of_values(low, high)],
+        Plan::Range { low, high } => vec![EntryRange::of_values(low, high)],
     }
 }
 
@@ -129,7 +129,7 @@ pub struct IndexInfo {
 pub struct IndexJob {
     table: Arc<Table>,
     definition: IndexDefinition,
-    ranges: Vec<Range>,
+    ranges: Vec<EntryRange>,
     program: Option<Program>,
     limit: Option<usize>,
     place: EntryPlace,
@@ -166,7 +166,7 @@ impl Table {
         name: Atom,
         value: TermRef<'_>,
     ) -> Result<IndexJob, Error> {
-        self.look_into(who, name, |_| vec![Range::of_value(value)])
+        self.look_into(who, name, |_| vec![EntryRange::of_value(value)])
     }
 
     /// Begins to evaluate a program for the rows of an index. The results are in the order of the
@@ -215,7 +215,7 @@ impl Table {
         self: &Arc<Self>,
         who: OwnerId,
         name: Atom,
-        ranges: impl FnOnce(&Entries) -> Vec<Range>,
+        ranges: impl FnOnce(&Entries) -> Vec<EntryRange>,
     ) -> Result<IndexJob, Error> {
         self.check_read(who)?;
         let guard = larder_index::pin();
@@ -347,7 +347,7 @@ impl IndexJob {
         };
         batch.until = Bound::Unbounded;
         if !views.is_empty() {
-            let part = Range {
+            let part = EntryRange {
                 low: first.cloned(),
                 high: next.clone().or(range.high.clone()),
                 is_one_value: false,
@@ -358,7 +358,7 @@ impl IndexJob {
     }
 
     /// Makes entries of the rows of all keys that differ in a view, and sorts all entries.
-    fn read_differing(&mut self, op: &Operation<'_>, own: &Entries, part: &Range) {
+    fn read_differing(&mut self, op: &Operation<'_>, own: &Entries, part: &EntryRange) {
         let Buffers {
             batch,
             plain,
@@ -432,7 +432,7 @@ impl IndexJob {
         let entry_at = |i: usize| {
             if has_views {
                 let (value, key) = pairs.get(i);
-                return Entry { value, key };
+                return IndexEntry { value, key };
             }
             own.entry(batch.key(i), batch.value(i))
         };
@@ -444,7 +444,7 @@ impl IndexJob {
         let (mut previous, mut rows) = (None, 0);
         for i in 0..count {
             let entry = entry_at(i);
-            let Entry { value, key } = entry;
+            let IndexEntry { value, key } = entry;
             if is_far && i % TOGETHER == 0 {
                 // The rows of neighbouring entries are in unrelated places. Prefetch them, so that
                 // their cache misses overlap.

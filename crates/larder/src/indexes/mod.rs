@@ -74,11 +74,11 @@ use std::sync::Arc;
 
 pub use build::IndexBuild;
 pub(crate) use changes::EntriesRead;
-pub(crate) use choice::{candidates, Candidates, Gathered};
+pub(crate) use choice::{candidates, CandidateKeys, Gathered};
 pub use choice::{Explanation, PlanKind};
 pub(crate) use claims::{Claimed, Refused, ReplacedRows};
 pub use definition::{IndexDefinition, IndexOn};
-pub(crate) use entries::{Entries, Entry};
+pub(crate) use entries::{Entries, IndexEntry};
 pub(crate) use layer::keep;
 pub use lookup::{IndexInfo, IndexJob};
 pub(crate) use refusal::{note_taken, take_holder, taken};

@@ -24,7 +24,7 @@
 
 use super::begin::{Intent, Operation};
 use super::commit::Written;
-use crate::bounds::{weight_of_stamped, Bounded, Gone, Need, Quota, Stamp, Victim};
+use crate::bounds::{weight_of_stamped, Bounded, Gone, Need, ObjectTimes, Quota, Victim};
 use crate::error::Error;
 use crate::index::Index;
 use crate::store::Store;
@@ -135,7 +135,7 @@ impl Table {
             // objects. These are removed, too, but they aren't evictions.
             let (mut freed, mut evicted) = (0, false);
             let (written, was) = self.remove_one(&op, &**bounded.below(), key, |value| {
-                let expired = Stamp::of(value).is_expired(bounded.now());
+                let expired = ObjectTimes::of(value).is_expired(bounded.now());
                 if !expired && quota.is_fresher(victim, value) {
                     return false;
                 }

@@ -7,7 +7,7 @@
 use super::begin::{Intent, Operation};
 use super::commit::{Edit, Written};
 use crate::bounds::{
-    take_gone, timers, weight_of_stamped, Bounded, Due, Gone, Quota, Stamp, Turned, FAR,
+    take_gone, timers, weight_of_stamped, Bounded, Due, Gone, ObjectTimes, Quota, Turned, FAR,
 };
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
@@ -78,7 +78,7 @@ impl Table {
             let written =
                 self.change_one(op, &**bounded.below(), key, None, &mut |value, scratch| {
                     let now = bounded.now();
-                    let old = value.map(Stamp::of);
+                    let old = value.map(ObjectTimes::of);
                     let stamp;
                     (stamp, arm) = bounded.layer().stamp(now, old, Some(ttl.unwrap_or(FAR)));
                     scratch.extend_from_slice(object.value());
@@ -138,12 +138,12 @@ impl Table {
                 self.change_one(op, &**bounded.below(), key, None, &mut |old, scratch| {
                     let now = bounded.now();
                     // An expired object stays expired.
-                    let live = old.filter(|old| !Stamp::of(old).is_expired(now));
+                    let live = old.filter(|old| !ObjectTimes::of(old).is_expired(now));
                     there = live.is_some();
                     let Some(old) = live else {
                         return Ok(Change::Keep.into());
                     };
-                    let (ttl, was) = (Some(ttl.unwrap_or(FAR)), Some(Stamp::of(old)));
+                    let (ttl, was) = (Some(ttl.unwrap_or(FAR)), Some(ObjectTimes::of(old)));
                     let stamp;
                     (stamp, arm) = bounded.layer().stamp(now, was, ttl);
                     // Only the stamp changes. So no event is pushed, and the object's handles keep
@@ -180,7 +180,7 @@ impl Table {
             return Ok(TimeLeft::Absent);
         }
         // No deadline, one that has passed, or the time until then.
-        Ok(match Stamp::of(&value).deadline {
+        Ok(match ObjectTimes::of(&value).deadline {
             FAR => TimeLeft::Unlimited,
             deadline if deadline <= now => TimeLeft::Absent,
             deadline => TimeLeft::Ms(deadline - now),
@@ -271,7 +271,7 @@ impl Table {
         let bounded = op.store.bounded()?;
         // Decide under the lock: the row may have been replaced by one that lives.
         let (written, was) = self.remove_one(op, &**bounded.below(), self.key(key), |value| {
-            let is_expired = Stamp::of(value).is_expired(bounded.now());
+            let is_expired = ObjectTimes::of(value).is_expired(bounded.now());
             if is_expired {
                 bounded.tell(Gone::Expired);
             }
@@ -296,7 +296,10 @@ impl Table {
             let (mut again, mut freed) = (false, 0);
             let (written, was) =
                 self.remove_one(op, &**bounded.below(), key, |value| {
-                    match bounded.layer().due(bounded.now(), time, Stamp::of(value)) {
+                    match bounded
+                        .layer()
+                        .due(bounded.now(), time, ObjectTimes::of(value))
+                    {
                         Due::Nothing => false,
                         Due::Again(..) => {
                             again = true;

@@ -33,7 +33,7 @@ const WEIGHT: usize = 1 << 10;
 const EVICTED: usize = 32;
 
 #[derive(Default)]
-struct Watched {
+struct ExpiringTables {
     tables: Vec<Weak<Table>>,
     started: bool,
     thread: Option<JoinHandle<()>>,
@@ -41,7 +41,7 @@ struct Watched {
     ending: bool,
 }
 
-static WATCHED: Mutex<Watched> = Mutex::new(Watched {
+static WATCHED: Mutex<ExpiringTables> = Mutex::new(ExpiringTables {
     tables: Vec::new(),
     started: false,
     thread: None,

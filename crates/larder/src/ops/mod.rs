@@ -37,4 +37,4 @@ pub(crate) use commit::{ValueList, Written};
 pub use exchange::Decision;
 pub use expire::TimeLeft;
 pub use slot::Slot;
-pub use update::{CounterOp, MapHost, MapOp, NewRow, Pair, Sorted, Sums};
+pub use update::{CounterOp, MapChange, MapHost, MapOp, NewRow, Sorted, Sums};

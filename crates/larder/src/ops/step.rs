@@ -106,7 +106,7 @@ impl Table {
         mut visit: impl FnMut(StoredKey<'_>) -> u64,
     ) -> Result<bool, Error> {
         let visit = |object: Stored<'_>| visit(StoredKey::of(object));
-        self.step_to(local, who, from, (direction, Wanted::Key), visit)
+        self.step_to(local, who, from, (direction, WantedPart::Key), visit)
     }
 
     /// Like `step_to_key`. Calls `visit` with each object under the key.
@@ -126,7 +126,7 @@ impl Table {
             visit(object);
             0
         };
-        self.step_to(local, who, from, (direction, Wanted::Objects), visit)
+        self.step_to(local, who, from, (direction, WantedPart::Objects), visit)
     }
 
     /// Takes a step, and calls `visit` with what is wanted of the next key: one object under it, of
@@ -143,7 +143,7 @@ impl Table {
         local: &mut Local,
         who: impl Who,
         from: Option<&[u8]>,
-        (direction, wanted): (Direction, Wanted),
+        (direction, wanted): (Direction, WantedPart),
         mut visit: impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
         self.may_read(who)?;
@@ -193,10 +193,10 @@ impl Table {
     /// Whether a step may be answered from the read-ahead batch: a step to a key always, a step to
     /// its objects if the batch has them (invariants 2 and 3 there).
     #[inline(always)]
-    fn may_answer(&self, ahead: &ReadAhead, wanted: Wanted) -> bool {
+    fn may_answer(&self, ahead: &ReadAhead, wanted: WantedPart) -> bool {
         match wanted {
-            Wanted::Key => true,
-            Wanted::Objects => self.kind().is_unique() && ahead.has_objects(),
+            WantedPart::Key => true,
+            WantedPart::Objects => self.kind().is_unique() && ahead.has_objects(),
         }
     }
 
@@ -240,7 +240,7 @@ impl Table {
         &self,
         local: &mut Local,
         (from, continues): (Option<&[u8]>, bool),
-        (way, wanted): (Direction, Wanted),
+        (way, wanted): (Direction, WantedPart),
         visit: &mut impl FnMut(Stored<'_>) -> u64,
     ) -> Result<bool, Error> {
         let guard = local.pin();
@@ -279,7 +279,7 @@ impl Table {
         // Of a step to a key, the index copies the key and little else. A layer above the index
         // (bounds, versions) may need the whole values.
         let ahead = &mut local.read_ahead;
-        let heads = wanted == Wanted::Key
+        let heads = wanted == WantedPart::Key
             && self.kind().is_unique()
             && op.store.is_bare()
             && !ahead.needs_values(changes.number());
@@ -289,7 +289,7 @@ impl Table {
         if let (Some(key), false, false) = (start, here, self.kind().is_ordered()) {
             self.check_deleted(&op, key)?;
         }
-        if wanted == Wanted::Objects && !self.kind().is_unique() {
+        if wanted == WantedPart::Objects && !self.kind().is_unique() {
             return Ok(self.give_all(&op, local, visit));
         }
         let ReadAhead { spare, .. } = &local.read_ahead;
@@ -363,7 +363,7 @@ impl Table {
 
 /// What a step shows of the next key.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Wanted {
+enum WantedPart {
     Key,
     Objects,
 }

@@ -68,7 +68,7 @@ const LONGEST_NAP: Duration = Duration::from_millis(50);
 const LAST_NAP: Duration = Duration::from_millis(1);
 
 /// The work of the reaper.
-enum Work {
+enum ReaperWork {
     /// Free a store that may have readers.
     Retired(Retired<Store>, Share),
     /// Free a store without readers.
@@ -120,8 +120,8 @@ impl Drop for Share {
 }
 
 #[derive(Default)]
-struct Queue {
-    work: VecDeque<Work>,
+struct WorkQueue {
+    work: VecDeque<ReaperWork>,
     started: bool,
     /// The thread that was started last.
     thread: Option<JoinHandle<()>>,
@@ -131,7 +131,7 @@ struct Queue {
     busy: usize,
 }
 
-static QUEUE: Mutex<Queue> = Mutex::new(Queue {
+static QUEUE: Mutex<WorkQueue> = Mutex::new(WorkQueue {
     work: VecDeque::new(),
     started: false,
     thread: None,
@@ -170,7 +170,7 @@ pub(crate) fn free(store: Retired<Store>, guard: &Guard) {
         Ok(false) => {}
         Err(large) => {
             let share = Share::new(large.memory());
-            send(Work::Retired(large, share));
+            send(ReaperWork::Retired(large, share));
         }
     }
 }
@@ -178,18 +178,18 @@ pub(crate) fn free(store: Retired<Store>, guard: &Guard) {
 /// Frees a store that has no readers.
 pub(crate) fn free_unread(store: Store) {
     let share = Share::new(store.memory());
-    send(Work::Store(Box::new(store), share));
+    send(ReaperWork::Store(Box::new(store), share));
 }
 
 /// Calls `f` on the reaper's thread, soon.
 pub(crate) fn call(f: impl FnOnce() + Send + 'static) {
-    send(Work::Call(Box::new(f), Share::new(0)));
+    send(ReaperWork::Call(Box::new(f), Share::new(0)));
 }
 
 /// Calls `f` on the reaper's thread repeatedly, with rests, until it returns `true`. Each call
 /// should take some microseconds. All of them together free about this many bytes.
 pub(crate) fn bits(bytes: usize, f: impl FnMut() -> bool + Send + 'static) {
-    send(Work::Bits(Box::new(f), Share::new(bytes)));
+    send(ReaperWork::Bits(Box::new(f), Share::new(bytes)));
 }
 
 /// The approximate number of bytes left to free.
@@ -273,7 +273,7 @@ pub(crate) fn end(until: Instant) -> bool {
     }
 }
 
-fn send(work: Work) {
+fn send(work: ReaperWork) {
     let mut queue = QUEUE.lock();
     queue.work.push_back(work);
     // Whether a thread will take the work is decided under the same lock.
@@ -331,7 +331,7 @@ pub(crate) fn wake() {
 }
 
 /// Starts the thread if it doesn't run. Returns `false` if the system refuses.
-fn start(queue: &mut Queue) -> bool {
+fn start(queue: &mut WorkQueue) -> bool {
     if !queue.started {
         queue.thread = spawn(main);
         queue.started = queue.thread.is_some();
@@ -344,7 +344,7 @@ fn spawn(f: fn()) -> Option<JoinHandle<()>> {
     thread.spawn(f).ok()
 }
 
-fn take() -> Option<Work> {
+fn take() -> Option<ReaperWork> {
     let mut queue = QUEUE.lock();
     // Take and count the work under one lock (invariant 2).
     let work = queue.work.pop_front();
@@ -417,12 +417,12 @@ fn help() {
     QUEUE.lock().helpers -= 1;
 }
 
-fn run(work: Work, worker: &mut Worker) {
+fn run(work: ReaperWork, worker: &mut Worker) {
     // Catch panics. A panic would end the thread, and leak everything behind it. It leaves no
     // shared state inconsistent.
     let outcome = catch_unwind(AssertUnwindSafe(|| match work {
-        Work::Retired(store, share) => queue_after_readers(store, share),
-        Work::Store(mut store, mut share) => {
+        ReaperWork::Retired(store, share) => queue_after_readers(store, share),
+        ReaperWork::Store(mut store, mut share) => {
             while !store.free_some(BIT) {
                 share.shrink(store.memory());
                 // What is freed must not accumulate in the collector. A flush removes as much as a
@@ -433,11 +433,11 @@ fn run(work: Work, worker: &mut Worker) {
             drop(store);
             drop(share);
         }
-        Work::Call(f, share) => {
+        ReaperWork::Call(f, share) => {
             f();
             drop(share);
         }
-        Work::Bits(mut f, share) => {
+        ReaperWork::Bits(mut f, share) => {
             while !f() {
                 worker.pause();
             }
@@ -459,7 +459,7 @@ fn queue_after_readers(store: Retired<Store>, share: Share) {
     // The count is incremented before `busy` falls, and decremented after the store is in the
     // queue. So the reaper isn't idle while a store waits (invariant 2).
     store.after_readers(&guard, |store| {
-        QUEUE.lock().work.push_back(Work::Store(store, share));
+        QUEUE.lock().work.push_back(ReaperWork::Store(store, share));
         // Ordering: Relaxed, as above.
         WAITING.fetch_sub(1, Ordering::Relaxed);
     });

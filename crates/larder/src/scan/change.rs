@@ -136,7 +136,7 @@ struct WriteScan {
 }
 
 /// The kind of a writing scan.
-trait Work {
+trait ScanWork {
     /// Whether it removes the objects that match, so that those of a leaf can be removed in one
     /// change.
     const REMOVES: bool;
@@ -162,7 +162,7 @@ trait Work {
 /// A delete of the objects for which the program's result is `true`.
 struct Deleting;
 
-impl Work for Deleting {
+impl ScanWork for Deleting {
     const REMOVES: bool = true;
     const SEES: bool = false;
 
@@ -186,7 +186,7 @@ impl Work for Deleting {
 /// A delete of the objects that match. Their results are passed to the sink.
 struct Taking<'s, 'o>(&'s mut Sink<'o>);
 
-impl Work for Taking<'_, '_> {
+impl ScanWork for Taking<'_, '_> {
     const REMOVES: bool = true;
     const SEES: bool = true;
 
@@ -218,7 +218,7 @@ struct Replacing<'p> {
     prepared: &'p mut ObjectBuf,
 }
 
-impl Work for Replacing<'_> {
+impl ScanWork for Replacing<'_> {
     const REMOVES: bool = false;
     const SEES: bool = false;
 
@@ -272,7 +272,7 @@ impl WriteScan {
     }
 
     /// Runs one slice; see the module's steps.
-    fn step<W: Work>(
+    fn step<W: ScanWork>(
         &mut self,
         budget: &mut Budget,
         context: &Context<'_>,
@@ -354,7 +354,11 @@ impl<'s, 't> Slice<'s, 't> {
     /// Reads one batch and changes its objects. Returns `None` if the slice continues with the next
     /// batch.
     #[inline(always)]
-    fn step<W: Work>(mut self, budget: &mut Budget, work: &mut W) -> Result<Option<Step>, Error> {
+    fn step<W: ScanWork>(
+        mut self,
+        budget: &mut Budget,
+        work: &mut W,
+    ) -> Result<Option<Step>, Error> {
         if !self.cursor.gather(self.table, self.op, budget) {
             return Ok(Some(Step::More));
         }
@@ -380,7 +384,7 @@ impl<'s, 't> Slice<'s, 't> {
     /// validated copy, so no lock is needed. Other threads may change the objects meanwhile, which
     /// (2) and (3) detect. Returns how many objects were matched, and whether there is budget left.
     #[inline(always)]
-    fn match_batch<W: Work>(
+    fn match_batch<W: ScanWork>(
         &mut self,
         usable: usize,
         budget: &mut Budget,
@@ -416,7 +420,7 @@ impl<'s, 't> Slice<'s, 't> {
     }
 
     /// (2) All chosen objects were removed in one change.
-    fn note_removed<W: Work>(&mut self, work: &mut W) {
+    fn note_removed<W: ScanWork>(&mut self, work: &mut W) {
         *self.count += self.chosen.len() as u64;
         if W::SEES {
             for n in 0..self.chosen.len() {
@@ -429,7 +433,7 @@ impl<'s, 't> Slice<'s, 't> {
 
     /// (3) Changes the chosen objects one by one. Each change takes the lock of its leaf, so other
     /// threads may write in between. Returns `false` if the budget is used up before the last one.
-    fn apply_each<W: Work>(
+    fn apply_each<W: ScanWork>(
         &mut self,
         matched_to: usize,
         budget: &mut Budget,

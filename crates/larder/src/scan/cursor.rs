@@ -41,7 +41,7 @@
 use crate::budget::Budget;
 use crate::error::Error;
 use crate::index::Index;
-use crate::indexes::{self, Candidates, Gathered};
+use crate::indexes::{self, CandidateKeys, Gathered};
 use crate::ops::Operation;
 use crate::table::Table;
 use larder_index::{Batch, Direction, Start};
@@ -65,7 +65,7 @@ enum Path {
     /// Everywhere.
     Full,
     /// Under keys that are being gathered from a secondary index.
-    Gathering(Box<Candidates>),
+    Gathering(Box<CandidateKeys>),
     /// Under keys that were gathered from a secondary index: their positions, in the order of the
     /// scan, and the keys.
     Gathered(Vec<(Vec<u8>, Vec<u8>)>),

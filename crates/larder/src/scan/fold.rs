@@ -40,12 +40,12 @@ pub struct FoldChunk {
 }
 
 /// The rest of the budget of a chunk.
-struct Wanted {
+struct ChunkBudget {
     objects: usize,
     bytes: usize,
 }
 
-impl Wanted {
+impl ChunkBudget {
     /// Counts an object.
     fn take(&mut self, bytes: usize) {
         self.objects = self.objects.saturating_sub(1);
@@ -95,7 +95,7 @@ impl Table {
         let way = self.way(direction);
         // The chunk is limited by objects and by bytes, whichever comes first.
         let count = count.max(1);
-        let mut wanted = Wanted {
+        let mut wanted = ChunkBudget {
             objects: count,
             bytes: CHUNK_BYTES,
         };
@@ -131,7 +131,7 @@ impl Table {
         op: &Operation<'_>,
         s: &mut Buffers,
         way: Direction,
-        wanted: &mut Wanted,
+        wanted: &mut ChunkBudget,
         show: &mut Show<'_>,
     ) {
         loop {
@@ -162,7 +162,7 @@ impl Table {
         &self,
         op: &Operation<'_>,
         s: &mut Buffers,
-        wanted: &mut Wanted,
+        wanted: &mut ChunkBudget,
         show: &mut Show<'_>,
     ) {
         loop {

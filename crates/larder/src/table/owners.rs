@@ -36,14 +36,14 @@ pub(crate) struct Estate {
 }
 
 /// Some of the records, under one lock.
-type Shard = RwLock<HashMap<OwnerId, Arc<Mutex<Record>>, ByNumber>>;
+type OwnerShard = RwLock<HashMap<OwnerId, Arc<Mutex<Record>>, ByNumber>>;
 
 /// The number of shards: enough that threads with owners of their own rarely use the same one.
 const SHARDS: usize = 32;
 
 /// All living owners.
 pub(crate) struct Owners {
-    shards: Box<[CachePadded<Shard>; SHARDS]>,
+    shards: Box<[CachePadded<OwnerShard>; SHARDS]>,
     /// The tables of owners that have ended, until they are passed on or dropped. The tables of an
     /// owner move here under this lock only. So a thread that holds it sees each table.
     passing: Mutex<HashMap<TableId, Arc<Table>, ByNumber>>,
@@ -86,7 +86,7 @@ impl Owners {
         self.shard(id).read().contains_key(&id)
     }
 
-    fn shard(&self, id: OwnerId) -> &Shard {
+    fn shard(&self, id: OwnerId) -> &OwnerShard {
         // The map of a shard takes the bits at both ends of the hash.
         let hash = ByNumber::default().hash_one(id) >> 32;
         &self.shards[hash as usize % SHARDS]

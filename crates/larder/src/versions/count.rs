@@ -8,10 +8,10 @@ use larder_index::{Batch, Direction, Start};
 
 /// A count in progress.
 #[derive(Default)]
-pub(crate) struct Count(Mutex<Progress>);
+pub(crate) struct Count(Mutex<CountProgress>);
 
 #[derive(Default)]
-struct Progress {
+struct CountProgress {
     objects: usize,
     place: CountPlace,
 }

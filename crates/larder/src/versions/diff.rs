@@ -56,7 +56,7 @@ pub enum Difference<'a> {
 }
 
 /// The callback for each difference.
-type Sink<'s> = dyn FnMut(Difference<'_>) + 's;
+type DifferenceSink<'s> = dyn FnMut(Difference<'_>) + 's;
 
 /// How many bytes of objects cost as much of the budget as one key.
 const BYTES_A_UNIT: usize = 256;
@@ -66,7 +66,7 @@ pub struct DiffJob {
     old: Arc<Table>,
     new: Arc<Table>,
     place: DiffPlace,
-    buffers: Buffers,
+    buffers: DiffBuffers,
 }
 
 /// How often step 1 polls before it gives up.
@@ -99,7 +99,7 @@ enum Side {
 }
 
 #[derive(Default)]
-struct Buffers {
+struct DiffBuffers {
     batch: Batch,
     old: Values,
     new: Values,
@@ -137,7 +137,7 @@ impl Table {
             old: Arc::clone(self),
             new: Arc::clone(other),
             place,
-            buffers: Buffers::default(),
+            buffers: DiffBuffers::default(),
         })
     }
 }
@@ -204,7 +204,7 @@ impl DiffJob {
             // The pin lasts for one batch, as in other long scans. Meanwhile the snapshots keep
             // their versions, and the handles in copies of them stay valid.
             let guard = larder_index::pin();
-            let pair = Pair {
+            let pair = SnapshotPair {
                 guard: &guard,
                 old: Opened {
                     table: old,
@@ -235,7 +235,7 @@ impl DiffJob {
 }
 
 /// Two snapshots that are being read.
-struct Pair<'g> {
+struct SnapshotPair<'g> {
     guard: &'g Guard,
     old: Opened<'g>,
     new: Opened<'g>,
@@ -247,7 +247,7 @@ struct Opened<'g> {
     op: Operation<'g>,
 }
 
-impl Pair<'_> {
+impl SnapshotPair<'_> {
     /// The descriptions of the first and the second snapshot.
     fn snapshots(&self) -> Option<(&SnapshotOf, &SnapshotOf)> {
         Some((self.old.table.snapshot_of()?, self.new.table.snapshot_of()?))
@@ -259,8 +259,8 @@ impl Pair<'_> {
         &self,
         place: &mut UndoPlace,
         budget: &mut Budget,
-        buffers: &mut Buffers,
-        sink: &mut Sink<'_>,
+        buffers: &mut DiffBuffers,
+        sink: &mut DifferenceSink<'_>,
     ) -> Option<DiffPlace> {
         let (old, new) = self.snapshots()?;
         // The numbers of the versions that one of the two sees and the other does not. The caller
@@ -314,8 +314,8 @@ impl Pair<'_> {
         cursor: &mut Cursor,
         side: Side,
         budget: &mut Budget,
-        buffers: &mut Buffers,
-        sink: &mut Sink<'_>,
+        buffers: &mut DiffBuffers,
+        sink: &mut DifferenceSink<'_>,
     ) -> Option<DiffPlace> {
         // The receiver of `diff` is scanned first, and then its argument. Either may be the older.
         let Opened { table, op } = match side {
@@ -362,10 +362,10 @@ impl Pair<'_> {
         &self,
         key: &[u8],
         record: Option<&[u8]>,
-        buffers: &mut Buffers,
-        sink: &mut Sink<'_>,
+        buffers: &mut DiffBuffers,
+        sink: &mut DifferenceSink<'_>,
     ) -> u32 {
-        let Buffers { old, new, .. } = buffers;
+        let DiffBuffers { old, new, .. } = buffers;
         // What each snapshot sees under the key.
         self.read(&self.old, key, record, old);
         self.read(&self.new, key, record, new);
@@ -404,7 +404,13 @@ impl Pair<'_> {
     }
 
     /// Compares the objects under a key of a set or ordered_set.
-    fn compare_one(&self, key: &[u8], old: Option<&[u8]>, new: Option<&[u8]>, sink: &mut Sink<'_>) {
+    fn compare_one(
+        &self,
+        key: &[u8],
+        old: Option<&[u8]>,
+        new: Option<&[u8]>,
+        sink: &mut DifferenceSink<'_>,
+    ) {
         let table = self.old.table;
         let (mut plain_old, mut plain_new) = (Vec::new(), Vec::new());
         let old_object = old.map(|value| raw::view(key, value, table.keypos(), &mut plain_old));
@@ -430,10 +436,12 @@ impl Pair<'_> {
     }
 
     /// Compares the objects under a key of a bag as multisets: their order does not matter.
-    fn compare_all(&self, key: &[u8], old: &Values, new: &Values, sink: &mut Sink<'_>) {
+    fn compare_all(&self, key: &[u8], old: &Values, new: &Values, sink: &mut DifferenceSink<'_>) {
         let table = self.old.table;
         let mut plain = Vec::new();
-        let mut view = |value, sink: &mut Sink<'_>, of: fn(&ObjectView<'_>, &mut Sink<'_>)| {
+        let mut view = |value,
+                        sink: &mut DifferenceSink<'_>,
+                        of: fn(&ObjectView<'_>, &mut DifferenceSink<'_>)| {
             of(&raw::view(key, value, table.keypos(), &mut plain), sink);
         };
         // The objects of the older snapshot that have no counterpart yet, by a hash on which equal

@@ -155,7 +155,7 @@ impl Drop for Change {
 
 /// An event (see the module).
 #[derive(Clone)]
-pub(super) enum Event {
+pub(super) enum QueuedEvent {
     Change(Arc<Change>),
     /// The table was emptied.
     Clear,
@@ -170,7 +170,7 @@ struct FeedSlot {
     number: u64,
     /// Whether it is the last of its group.
     ends: bool,
-    event: Event,
+    event: QueuedEvent,
 }
 
 /// Work that is deferred until the locks are released: see [`Feed::settle`].
@@ -211,7 +211,7 @@ struct PastSlot {
 }
 
 #[derive(Default)]
-struct Queue {
+struct EventQueue {
     slots: VecDeque<FeedSlot>,
     /// The position of the first slot.
     first: u64,
@@ -234,13 +234,13 @@ pub(crate) struct Feed {
     table: TableId,
     /// How many followers there are.
     count: AtomicUsize,
-    queue: Mutex<Queue>,
+    queue: Mutex<EventQueue>,
 }
 
 /// The result of a follower's read.
 pub(super) struct Found {
     /// The events of whole groups in order, each with its Seq.
-    pub(super) events: Vec<(u64, Event)>,
+    pub(super) events: Vec<(u64, QueuedEvent)>,
     /// The number of events that were lost before the first one, and the Seq of the last of them.
     pub(super) lost: Option<(u64, u64)>,
     /// Whether the follower had read everything already.
@@ -399,7 +399,7 @@ impl Feed {
             // The number is greater than that of any snapshot, so that no follower skips the event.
             // A follower whose snapshot was being taken meanwhile takes it again.
             // `Clear` is an event of its own, after all events of the old store.
-            queue.push(seq, u64::MAX, Event::Clear, &mut aftermath);
+            queue.push(seq, u64::MAX, QueuedEvent::Clear, &mut aftermath);
         }
         drop(queue);
         self.settle(aftermath);
@@ -415,7 +415,7 @@ impl Feed {
         // The last event of the table. After it nothing is pushed.
         if !queue.followers.is_empty() && !queue.gone {
             let seq = clock::draw();
-            queue.push(seq, u64::MAX, Event::Gone, &mut aftermath);
+            queue.push(seq, u64::MAX, QueuedEvent::Gone, &mut aftermath);
         }
         queue.gone = true;
         // Wakers are called without the lock.
@@ -487,7 +487,7 @@ impl Feed {
         is_last
     }
 
-    fn note(&self, queue: &MutexGuard<'_, Queue>) {
+    fn note(&self, queue: &MutexGuard<'_, EventQueue>) {
         point();
         // Ordering: SeqCst, pairs with `is_followed`.
         self.count.store(queue.followers.len(), Ordering::SeqCst);
@@ -511,7 +511,7 @@ impl Feed {
     }
 }
 
-impl Queue {
+impl EventQueue {
     fn end(&self) -> u64 {
         self.first + self.slots.len() as u64
     }
@@ -553,7 +553,7 @@ impl Queue {
                     seq,
                     number,
                     ends: i == last && self.open.is_none(),
-                    event: Event::Change(Arc::new(change)),
+                    event: QueuedEvent::Change(Arc::new(change)),
                 },
                 aftermath,
             );
@@ -572,7 +572,7 @@ impl Queue {
     }
 
     /// Adds an event that is a group of its own.
-    fn push(&mut self, seq: u64, number: u64, event: Event, aftermath: &mut Aftermath) {
+    fn push(&mut self, seq: u64, number: u64, event: QueuedEvent, aftermath: &mut Aftermath) {
         let ends = true;
         self.push_slot(
             FeedSlot {

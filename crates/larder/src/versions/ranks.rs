@@ -45,7 +45,7 @@ const FEW: u64 = 2 * SEGMENT as u64;
 const GUESSES: usize = 8;
 
 /// Overridden keys, each with whether the snapshot has it, and whether these are all.
-struct Overridden {
+struct OverriddenKeys {
     keys: Vec<(Vec<u8>, bool)>,
     all: bool,
 }
@@ -61,8 +61,14 @@ impl Merged<dyn Unique> {
     }
 
     /// The first overridden keys at or above one position and below another.
-    fn overridden(&self, guard: &Guard, from: &[u8], to: Option<&[u8]>, most: usize) -> Overridden {
-        let mut found = Overridden {
+    fn overridden(
+        &self,
+        guard: &Guard,
+        from: &[u8],
+        to: Option<&[u8]>,
+        most: usize,
+    ) -> OverriddenKeys {
+        let mut found = OverriddenKeys {
             keys: Vec::new(),
             all: true,
         };

@@ -63,7 +63,7 @@ impl ViewRange<'_> {
 type Span = std::ops::Range<usize>;
 
 /// An overridden key: spans of `Spare::bytes`.
-struct Overridden {
+struct OverriddenKey {
     /// The common prefix of the positions of its entries.
     position: Span,
     key: Span,
@@ -78,7 +78,7 @@ struct Spare {
     /// The overrides that were read.
     read: Batch,
     /// The overridden keys, in the order of the scan.
-    found: Vec<Overridden>,
+    found: Vec<OverriddenKey>,
     /// Their bytes.
     bytes: Vec<u8>,
     /// A hash table with numbers of `found`, from 1, by `Spare::slot` of the key; 0 in a free
@@ -92,13 +92,13 @@ struct Spare {
 
 /// The thread's buffers are moved out while they are used.
 #[derive(Default)]
-struct Boxed(Box<Spare>);
+struct BoxedSpare(Box<Spare>);
 
 /// A thread keeps buffers of at most this many bytes.
 const KEEP: usize = 256 << 10;
 
 thread_local! {
-    static SPARE: Cell<Option<Boxed>> = const { Cell::new(None) };
+    static SPARE: Cell<Option<BoxedSpare>> = const { Cell::new(None) };
 }
 
 impl Spare {
@@ -175,8 +175,10 @@ impl<I: Entries + ?Sized> Merged<I> {
             // (2), (3)
             let merged = with_spare(
                 &SPARE,
-                |spare: &Boxed| spare.0.is_small(),
-                |Boxed(spare)| self.merge_batch(guard, index, (start, direction), batch, spare),
+                |spare: &BoxedSpare| spare.0.is_small(),
+                |BoxedSpare(spare)| {
+                    self.merge_batch(guard, index, (start, direction), batch, spare)
+                },
             );
             if !merged {
                 // Read the batch again, in order.
@@ -326,7 +328,7 @@ impl<I: Entries + ?Sized> Merged<I> {
                     bytes.extend_from_slice(part);
                     from..bytes.len()
                 };
-                found.push(Overridden {
+                found.push(OverriddenKey {
                     position: keep(position),
                     key: keep(key),
                     record: keep(record),

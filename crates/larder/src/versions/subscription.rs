@@ -9,7 +9,7 @@
 //! With a snapshot, (2) comes before (1). Each time that the snapshot is taken again, the follower
 //! is moved to the end of the queue between the steps *register* and *cut* (see the parent module).
 
-use super::feed::{Cause, Event, Feed, Waker};
+use super::feed::{Cause, Feed, QueuedEvent, Waker};
 use super::history::History;
 use crate::budget::Budget;
 use crate::buffers::Lent;
@@ -129,12 +129,12 @@ impl Subscription {
         let mut lent = Lent::new();
         for (seq, event) in &found.events {
             let change = match event {
-                Event::Change(change) => change,
-                Event::Clear => {
+                QueuedEvent::Change(change) => change,
+                QueuedEvent::Clear => {
                     visit(*seq, FeedEvent::Clear);
                     continue;
                 }
-                Event::Gone => {
+                QueuedEvent::Gone => {
                     self.over = true;
                     visit(*seq, FeedEvent::Gone);
                     continue;

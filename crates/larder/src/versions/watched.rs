@@ -40,7 +40,7 @@ use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
 
 /// The index of a watched table.
-struct Watched<I: ?Sized> {
+struct WatchedIndex<I: ?Sized> {
     index: Arc<I>,
     history: Arc<History>,
     /// Whether commits write to the table, so that operations on one key use the key's lock (see
@@ -56,13 +56,13 @@ pub(crate) fn watch(index: Index, history: &Arc<History>, locks: bool) -> Index 
     let history = Arc::clone(history);
     let bounded = history.store().bounded().is_some();
     match index {
-        Index::Unique(index) => Index::Unique(Arc::new(Watched {
+        Index::Unique(index) => Index::Unique(Arc::new(WatchedIndex {
             index,
             history,
             locks,
             bounded,
         })),
-        Index::Multi(index) => Index::Multi(Arc::new(Watched {
+        Index::Multi(index) => Index::Multi(Arc::new(WatchedIndex {
             index,
             history,
             locks,
@@ -71,7 +71,7 @@ pub(crate) fn watch(index: Index, history: &Arc<History>, locks: bool) -> Index 
     }
 }
 
-impl<I: ?Sized> Watched<I> {
+impl<I: ?Sized> WatchedIndex<I> {
     /// Takes the lock of a key that is about to be written, if keys have locks.
     #[inline]
     fn lock(&self, key: Key<'_>) -> Option<WriteLock> {
@@ -129,7 +129,7 @@ impl After {
     }
 }
 
-impl Watched<dyn Unique> {
+impl WatchedIndex<dyn Unique> {
     /// Step 3: preserves the old value of a key that is about to change, and tells the followers
     /// about the change. Called under the leaf's lock.
     fn change(
@@ -207,7 +207,7 @@ impl Watched<dyn Unique> {
     }
 }
 
-impl Unique for Watched<dyn Unique> {
+impl Unique for WatchedIndex<dyn Unique> {
     fn get(&self, guard: &Guard, key: Key<'_>, out: &mut Vec<u8>) -> bool {
         let from = out.len();
         self.settled(key, || {
@@ -355,7 +355,7 @@ impl WatchedObjects<'_> {
         self.objects.begin_change();
         let objects = &*self.objects;
         let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
-        // The clock, the snapshots and the followers, in this order, as in `Watched::change`.
+        // The clock, the snapshots and the followers, in this order, as in `WatchedIndex::change`.
         let write_number = clock::of_write();
         let (history, guard, dropped) = (self.history, self.guard, &mut *self.dropped);
         let write_number = history.preserve(
@@ -452,7 +452,7 @@ impl Objects for WatchedObjects<'_> {
     }
 }
 
-impl Multi for Watched<dyn Multi> {
+impl Multi for WatchedIndex<dyn Multi> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
         let before = values.len();
         self.settled(key, || {
@@ -494,7 +494,7 @@ impl Multi for Watched<dyn Multi> {
     pass_on_multi!();
 }
 
-impl<I: Container + ?Sized> Container for Watched<I> {
+impl<I: Container + ?Sized> Container for WatchedIndex<I> {
     /// As of `Unique`.
     fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
         true

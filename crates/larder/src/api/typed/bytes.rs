@@ -24,19 +24,19 @@ const KEEP: usize = 64 << 10;
 
 /// The buffers with which a thread writes keys and objects.
 #[derive(Default)]
-pub(super) struct Buffers {
+pub(super) struct TypedBuffers {
     term: Vec<u8>,
     key: Vec<u8>,
     object: ObjectBuf,
 }
 
 thread_local! {
-    static KEPT: Cell<Option<Box<Buffers>>> = const { Cell::new(None) };
+    static KEPT: Cell<Option<Box<TypedBuffers>>> = const { Cell::new(None) };
 }
 
 /// Calls `f` with the thread's buffers; with fresh ones if they are in use further up the stack.
 #[inline]
-fn with_buffers<R>(f: impl FnOnce(&mut Buffers) -> R) -> R {
+fn with_buffers<R>(f: impl FnOnce(&mut TypedBuffers) -> R) -> R {
     let mut buffers = KEPT.try_with(Cell::take).ok().flatten().unwrap_or_default();
     let result = f(&mut buffers);
     let memory = buffers.term.capacity() + buffers.key.capacity() + buffers.object.capacity();
@@ -61,7 +61,7 @@ pub(super) fn with_key<O: Layout, K: EncodeKey + ?Sized, R>(
     // Most keys are integers or short binaries, and become index keys on the stack.
     O::with_index_key(key.leaf(), |simple| match simple {
         Some(simple) => Ok(f(simple)),
-        None => with_buffers(|Buffers { term, key: out, .. }| {
+        None => with_buffers(|TypedBuffers { term, key: out, .. }| {
             push_key(form, key, term, out)?;
             Ok(f(out))
         }),
@@ -117,7 +117,7 @@ pub(super) fn with_object<O: Layout, K: EncodeKey + ?Sized, V: Serialize + ?Size
     value: &V,
     f: impl FnOnce(&ObjectBuf) -> R,
 ) -> Result<R, Error> {
-    with_buffers(|Buffers { object, .. }| {
+    with_buffers(|TypedBuffers { object, .. }| {
         write_object::<O, _, _>(table, key, value, object)?;
         Ok(f(object))
     })

@@ -48,9 +48,9 @@ impl<'v> ValueReader<'v> {
     }
 
     #[inline]
-    fn elements(self, terms: Terms<'v>) -> Result<Elements<'v>, ValueError> {
+    fn elements(self, terms: Terms<'v>) -> Result<ElementsAccess<'v>, ValueError> {
         let ValueReader { depth, .. } = self.within(self.term)?;
-        Ok(Elements { terms, depth })
+        Ok(ElementsAccess { terms, depth })
     }
 
     fn pairs(self, pairs: Pairs<'v>) -> Result<MapPairs<'v>, ValueError> {
@@ -424,12 +424,12 @@ impl<'v> de::Deserializer<'v> for ValueReader<'v> {
 }
 
 /// The elements of a list or a tuple.
-struct Elements<'v> {
+struct ElementsAccess<'v> {
     terms: Terms<'v>,
     depth: u16,
 }
 
-impl<'v> de::SeqAccess<'v> for &mut Elements<'v> {
+impl<'v> de::SeqAccess<'v> for &mut ElementsAccess<'v> {
     type Error = ValueError;
 
     #[inline]

@@ -34,13 +34,13 @@ pub(super) const FIRST_PAGE: usize = 8;
 pub(super) const LARGEST_PAGE: usize = 512;
 
 /// Two bounds, of index keys.
-type Bounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+type EncodedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
 
 /// The rows of a range of keys, in order: [`Typed::range`](super::Typed::range).
 pub struct Range<K, V> {
     table: Table,
     /// The part that was not read yet; `None` if there is nothing between the bounds.
-    unread: Option<Bounds>,
+    unread: Option<EncodedBounds>,
     front: VecDeque<Row<K, V>>,
     /// In the order in which `next_back` returns them.
     back: VecDeque<Row<K, V>>,
@@ -110,9 +110,9 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
 /// Nothing is left after an error, because it isn't known where the next row would be.
 fn behind<K: OrderedKey, V>(
     queue: &mut VecDeque<Row<K, V>>,
-    (low, high): Bounds,
+    (low, high): EncodedBounds,
     end: Direction,
-) -> Option<Bounds> {
+) -> Option<EncodedBounds> {
     // The last row of the page is the new bound, and isn't read again.
     let (key, _) = queue.back()?.as_ref().ok()?;
     match bytes::index_key(key) {

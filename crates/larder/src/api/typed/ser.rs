@@ -113,10 +113,10 @@ impl<'e, 'b> ValueWriter<'e, 'b> {
 
     /// Begins a tuple of this number of elements, which follow.
     #[inline]
-    fn elements(self, n: usize) -> Result<Elements<'e, 'b>, ValueError> {
+    fn elements(self, n: usize) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
         let depth = self.deeper()?;
         self.enc.begin_tuple(n);
-        Ok(Elements {
+        Ok(ElementsSerializer {
             enc: self.enc,
             depth,
         })
@@ -124,7 +124,7 @@ impl<'e, 'b> ValueWriter<'e, 'b> {
 
     /// Begins the tuple of a variant with this number of fields.
     #[inline]
-    fn variant(self, name: &str, fields: usize) -> Result<Elements<'e, 'b>, ValueError> {
+    fn variant(self, name: &str, fields: usize) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
         // The name of the variant is the first element.
         let elements = self.elements(fields + 1)?;
         elements.enc.atom(atom(name)?);
@@ -133,12 +133,12 @@ impl<'e, 'b> ValueWriter<'e, 'b> {
 }
 
 /// Writes the elements of a tuple, or of a list whose length was known.
-pub(super) struct Elements<'e, 'b> {
+pub(super) struct ElementsSerializer<'e, 'b> {
     enc: &'e mut Encoder<'b>,
     depth: u16,
 }
 
-impl Elements<'_, '_> {
+impl ElementsSerializer<'_, '_> {
     #[inline]
     fn push<T: Serialize + ?Sized>(&mut self, value: &T) -> Result<(), ValueError> {
         value.serialize(ValueWriter {
@@ -162,12 +162,12 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
     type Ok = ();
     type Error = ValueError;
     type SerializeSeq = Sequence<'e, 'b>;
-    type SerializeTuple = Elements<'e, 'b>;
-    type SerializeTupleStruct = Elements<'e, 'b>;
-    type SerializeTupleVariant = Elements<'e, 'b>;
-    type SerializeMap = Pairs<'e, 'b>;
-    type SerializeStruct = Elements<'e, 'b>;
-    type SerializeStructVariant = Elements<'e, 'b>;
+    type SerializeTuple = ElementsSerializer<'e, 'b>;
+    type SerializeTupleStruct = ElementsSerializer<'e, 'b>;
+    type SerializeTupleVariant = ElementsSerializer<'e, 'b>;
+    type SerializeMap = MapSerializer<'e, 'b>;
+    type SerializeStruct = ElementsSerializer<'e, 'b>;
+    type SerializeStructVariant = ElementsSerializer<'e, 'b>;
 
     small_integers!(serialize_i8 i8, serialize_i16 i16, serialize_i32 i32, serialize_i64 i64,
         serialize_u8 u8, serialize_u16 u16, serialize_u32 u32);
@@ -286,7 +286,7 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
         Ok(match len {
             Some(len) => {
                 enc.begin_list(len);
-                Sequence::Known(Elements { enc, depth })
+                Sequence::Known(ElementsSerializer { enc, depth })
             }
             // A list's head has its length. Elements of unknown number are written to a buffer
             // first.
@@ -299,7 +299,7 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
     }
 
     #[inline]
-    fn serialize_tuple(self, len: usize) -> Result<Elements<'e, 'b>, ValueError> {
+    fn serialize_tuple(self, len: usize) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
         self.elements(len)
     }
 
@@ -307,7 +307,7 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
         self,
         _: &'static str,
         len: usize,
-    ) -> Result<Elements<'e, 'b>, ValueError> {
+    ) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
         self.elements(len)
     }
 
@@ -317,14 +317,14 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
         _: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<Elements<'e, 'b>, ValueError> {
+    ) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
         self.variant(variant, len)
     }
 
-    fn serialize_map(self, len: Option<usize>) -> Result<Pairs<'e, 'b>, ValueError> {
+    fn serialize_map(self, len: Option<usize>) -> Result<MapSerializer<'e, 'b>, ValueError> {
         let depth = self.deeper()?;
         // The number is announced by the type, so it isn't trusted with much memory.
-        Ok(Pairs {
+        Ok(MapSerializer {
             terms: Vec::with_capacity(2 * len.unwrap_or(0).min(1024)),
             enc: self.enc,
             depth,
@@ -332,7 +332,11 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
     }
 
     #[inline]
-    fn serialize_struct(self, _: &'static str, len: usize) -> Result<Elements<'e, 'b>, ValueError> {
+    fn serialize_struct(
+        self,
+        _: &'static str,
+        len: usize,
+    ) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
         self.elements(len)
     }
 
@@ -342,7 +346,7 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
         _: u32,
         variant: &'static str,
         len: usize,
-    ) -> Result<Elements<'e, 'b>, ValueError> {
+    ) -> Result<ElementsSerializer<'e, 'b>, ValueError> {
         self.variant(variant, len)
     }
 
@@ -353,7 +357,7 @@ impl<'e, 'b> ser::Serializer for ValueWriter<'e, 'b> {
 
 macro_rules! elements {
     ($($trait:ident $push:ident),*) => {$(
-        impl ser::$trait for Elements<'_, '_> {
+        impl ser::$trait for ElementsSerializer<'_, '_> {
             type Ok = ();
             type Error = ValueError;
 
@@ -375,7 +379,7 @@ elements!(SerializeTuple serialize_element, SerializeTupleStruct serialize_field
 
 macro_rules! fields {
     ($($trait:ident),*) => {$(
-        impl ser::$trait for Elements<'_, '_> {
+        impl ser::$trait for ElementsSerializer<'_, '_> {
             type Ok = ();
             type Error = ValueError;
 
@@ -408,7 +412,7 @@ fields!(SerializeStruct, SerializeStructVariant);
 
 /// Writes a list.
 pub(super) enum Sequence<'e, 'b> {
-    Known(Elements<'e, 'b>),
+    Known(ElementsSerializer<'e, 'b>),
     /// A list begins with its length, so the elements are collected first.
     Unknown {
         terms: Vec<Term>,
@@ -446,13 +450,13 @@ impl ser::SerializeSeq for Sequence<'_, '_> {
 
 /// Writes a map. Its pairs are collected first: how many there are need not be known, and a map
 /// with a key twice is refused before anything of it is written.
-pub(super) struct Pairs<'e, 'b> {
+pub(super) struct MapSerializer<'e, 'b> {
     terms: Vec<Term>,
     enc: &'e mut Encoder<'b>,
     depth: u16,
 }
 
-impl ser::SerializeMap for Pairs<'_, '_> {
+impl ser::SerializeMap for MapSerializer<'_, '_> {
     type Ok = ();
     type Error = ValueError;
 

@@ -1,8 +1,8 @@
 //! Counters: `update_counter` (step 2 of the module above).
 //!
 //! 1. Take the operations one by one, in their order.
-//! 2. The first operation on an element reads it from the old value as a [`Counter`]. Later ones on
-//!    the same element add to that.
+//! 2. The first operation on an element reads it from the old value. Later ones on the same element
+//!    add to that.
 //! 3. After the last operation, write each counter once, in the order of positions.
 //!
 //! Nearly all calls have one operation, or several on one element. So the counter that is being
@@ -10,7 +10,7 @@
 
 use super::counter_op::CounterOp;
 use super::map::put_changed;
-use super::{Edited, MapHost, NewRow, Pair, Sorted};
+use super::{Edited, MapChange, MapHost, NewRow, Sorted};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -188,7 +188,11 @@ impl Table {
     /// # Errors
     /// `Keypos`, `Position`, `NotInteger`, `NotMap`.
     #[inline(always)]
-    fn counter<'v>(&self, op: &CounterOp, patch: &mut Patch<'v, '_>) -> Result<Counter<'v>, Error> {
+    fn counter<'v>(
+        &self,
+        op: &CounterOp,
+        patch: &mut Patch<'v, '_>,
+    ) -> Result<UpdatedCounter<'v>, Error> {
         if !patch.has(op.pos) {
             return Err(self.no_element(op.pos));
         }
@@ -199,15 +203,15 @@ impl Table {
             None => NewElement::Map(CountersInMap::new(op, old.term)?),
         };
         let pos = op.pos;
-        Ok(Counter { pos, old, new })
+        Ok(UpdatedCounter { pos, old, new })
     }
 }
 
 /// The counters of a call except the current one, by position.
-type Others<'v> = BTreeMap<usize, Counter<'v>>;
+type Others<'v> = BTreeMap<usize, UpdatedCounter<'v>>;
 
 /// An element to which operations add: an integer, or a map whose values are integers.
-struct Counter<'v> {
+struct UpdatedCounter<'v> {
     pos: usize,
     old: Element<'v>,
     new: NewElement,
@@ -219,7 +223,7 @@ enum NewElement {
     Map(Box<CountersInMap>),
 }
 
-impl<'v> Counter<'v> {
+impl<'v> UpdatedCounter<'v> {
     /// Applies an operation, and pushes the counter's value to `sums`.
     ///
     /// # Errors
@@ -300,7 +304,7 @@ impl CountersInMap {
     ) -> Result<(), Error> {
         let changed = self.changed.iter();
         // Keys whose counters have changed, with their sums.
-        let changes: Vec<Pair<'_>> = changed
+        let changes: Vec<MapChange<'_>> = changed
             .map(|(key, sum)| (key.as_ref(), Some(sum.as_ref())))
             .collect();
         put_changed(patch, old, &changes, host)

@@ -1,6 +1,6 @@
 //! Elements: `update_element`.
 
-use super::{Edited, NewRow, Order};
+use super::{Edited, NewRow, PositionOrder};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -71,7 +71,7 @@ impl Table {
         ops: &[(usize, TermRef<'_>)],
         out: &mut Vec<u8>,
     ) -> Result<Edited, Error> {
-        let order = Order::of(ops, |op| op.0);
+        let order = PositionOrder::of(ops, |op| op.0);
         let mut patch = Patch::new(value, self.keypos(), out);
         // Check all positions before an element is replaced, in the order in which they came. The
         // first wrong one is reported.

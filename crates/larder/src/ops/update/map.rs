@@ -1,6 +1,6 @@
 //! Maps in elements: `update_map`.
 
-use super::{Edited, Order};
+use super::{Edited, PositionOrder};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -21,13 +21,17 @@ pub struct MapOp<'a> {
 }
 
 /// A key of a map, and its new value; `None` removes the key.
-pub type Pair<'a> = (TermRef<'a>, Option<TermRef<'a>>);
+pub type MapChange<'a> = (TermRef<'a>, Option<TermRef<'a>>);
 
 /// The host's part in large maps: it stores them as trees, in a form that only it can write.
 pub trait MapHost {
     /// Returns a map with some changes, made in order, in the host's form, if it can write it. Its
     /// handles are valid as long as the host is.
-    fn changed<'s>(&'s mut self, map: TermRef<'_>, changes: &[Pair<'_>]) -> Option<TermRef<'s>>;
+    fn changed<'s>(
+        &'s mut self,
+        map: TermRef<'_>,
+        changes: &[MapChange<'_>],
+    ) -> Option<TermRef<'s>>;
 }
 
 /// A host without trees: its maps have the sorted form.
@@ -35,7 +39,7 @@ pub trait MapHost {
 pub struct Sorted;
 
 impl MapHost for Sorted {
-    fn changed<'s>(&'s mut self, _: TermRef<'_>, _: &[Pair<'_>]) -> Option<TermRef<'s>> {
+    fn changed<'s>(&'s mut self, _: TermRef<'_>, _: &[MapChange<'_>]) -> Option<TermRef<'s>> {
         None
     }
 }
@@ -87,7 +91,7 @@ impl Table {
     ) -> Result<Edited, Error> {
         // A patch takes elements in the order of their positions. The operations may come in any
         // order.
-        let order = Order::of(ops, |op| op.pos);
+        let order = PositionOrder::of(ops, |op| op.pos);
         let mut patch = Patch::new(value, self.keypos(), out);
         // Check the positions first, in the order in which they came.
         if let Some(op) = ops.iter().find(|op| !patch.has(op.pos)) {
@@ -97,7 +101,7 @@ impl Table {
         while let Some(&MapOp { pos, .. }) = order.get(ops, i) {
             // All changes of one map are made together, so the map is copied once.
             let old = patch.element(pos);
-            let mut changes = SmallVec::<[Pair<'_>; 4]>::new();
+            let mut changes = SmallVec::<[MapChange<'_>; 4]>::new();
             while let Some(op) = order.get(ops, i).filter(|op| op.pos == pos) {
                 changes.push((op.key, op.value));
                 i += 1;
@@ -115,7 +119,7 @@ impl Table {
 pub(super) fn put_changed<'v>(
     patch: &mut Patch<'v, '_>,
     old: Element<'v>,
-    changes: &[Pair<'_>],
+    changes: &[MapChange<'_>],
     host: &mut dyn MapHost,
 ) -> Result<(), Error> {
     // `is_hosted` stays true until the host has declined a change.

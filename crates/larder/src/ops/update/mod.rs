@@ -48,7 +48,7 @@ use larder_term::TermRef;
 
 pub use counter::Sums;
 pub use counter_op::CounterOp;
-pub use map::{MapHost, MapOp, Pair, Sorted};
+pub use map::{MapChange, MapHost, MapOp, Sorted};
 
 /// The object that an update works on if there is none under the key.
 #[derive(Clone, Copy)]
@@ -206,16 +206,16 @@ impl Table {
 
 /// The order of a call's operations by position; those for one position keep the order in which
 /// they came. Holds the numbers of the operations, or nothing if they came in this order.
-struct Order(Vec<usize>);
+struct PositionOrder(Vec<usize>);
 
-impl Order {
+impl PositionOrder {
     /// Linear, and without an allocation, if the operations came in this order.
     #[inline]
-    fn of<T>(ops: &[T], position: impl Fn(&T) -> usize) -> Order {
+    fn of<T>(ops: &[T], position: impl Fn(&T) -> usize) -> PositionOrder {
         if ops.is_sorted_by_key(&position) {
-            return Order(Vec::new());
+            return PositionOrder(Vec::new());
         }
-        Order(sorted(ops, position))
+        PositionOrder(sorted(ops, position))
     }
 
     /// The `i`th operation in this order.
@@ -295,7 +295,7 @@ mod tests {
                 ops.push((usize::MAX, 60));
                 ops.push((3, 61));
             }
-            let order = Order::of(&ops, |op| op.0);
+            let order = PositionOrder::of(&ops, |op| op.0);
             let found: Vec<_> = (0..ops.len()).filter_map(|i| order.get(&ops, i)).collect();
             let mut expected: Vec<_> = ops.iter().collect();
             expected.sort();

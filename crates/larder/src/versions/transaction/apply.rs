@@ -17,7 +17,7 @@ use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
 /// A key that a transaction has written.
-pub(super) struct Written {
+pub(super) struct WrittenKey {
     /// The place of its table among those of the transaction.
     part: usize,
     key: Vec<u8>,
@@ -26,20 +26,20 @@ pub(super) struct Written {
     pub(super) lock: KeyLock,
 }
 
-impl Written {
+impl WrittenKey {
     fn value(&self) -> Override<'_> {
         undo::as_of(&self.record, 0).unwrap_or(Override::Absent)
     }
 }
 
 /// The values in unique indexes that a commit has claimed.
-pub(super) struct Claims {
+pub(super) struct ClaimedValues {
     pub(super) made: Result<Vec<Claimed>, Refused>,
     /// The indexes of each table, if one of them is unique.
     indexes: Vec<Option<Arc<Indexes>>>,
 }
 
-impl Claims {
+impl ClaimedValues {
     /// Whether the tables still have these indexes.
     pub(super) fn are_of(&self, stores: &[&Store]) -> bool {
         let same = |(own, store): (&Option<Arc<Indexes>>, &&Store)| match (own, unique(store)) {
@@ -59,12 +59,12 @@ fn unique(store: &Store) -> Option<&Arc<Indexes>> {
 
 impl Transaction {
     /// The written keys, table by table.
-    pub(super) fn written(&self) -> Vec<Written> {
+    pub(super) fn written(&self) -> Vec<WrittenKey> {
         let mut written = Vec::new();
         // The order is that of the tables, and of the keys within one. `key_locks` sorts the locks.
         for (part, TablePart { set, .. }) in self.parts.iter().enumerate() {
             set.writes.each(|key, record| {
-                written.push(Written {
+                written.push(WrittenKey {
                     part,
                     lock: set.history.key_lock(set.history.key(key)),
                     key: key.to_vec(),
@@ -79,7 +79,7 @@ impl Transaction {
     ///
     /// # Errors
     /// `Full` if one has none.
-    pub(super) fn ask_for_room(&self, written: &[Written], guard: &Guard) -> Result<(), Error> {
+    pub(super) fn ask_for_room(&self, written: &[WrittenKey], guard: &Guard) -> Result<(), Error> {
         for (i, TablePart { table, .. }) in self.parts.iter().enumerate() {
             // Deletes need no room.
             let objects = written
@@ -99,7 +99,7 @@ impl Transaction {
     /// without need.
     pub(super) fn is_valid(
         &self,
-        written: &[Written],
+        written: &[WrittenKey],
         locks: &CommitLocks,
         under_way: &UnderWay,
         guard: &Guard,
@@ -164,7 +164,11 @@ impl Transaction {
     ///
     /// # Errors
     /// Those of `commit`.
-    pub(super) fn claim(&self, written: &[Written], guard: &Guard) -> Result<Claims, Error> {
+    pub(super) fn claim(
+        &self,
+        written: &[WrittenKey],
+        guard: &Guard,
+    ) -> Result<ClaimedValues, Error> {
         let mut indexes = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
             // The store that is current now. A commit validates later that it hasn't been replaced.
@@ -173,7 +177,7 @@ impl Transaction {
         let each = indexes.iter().enumerate();
         let each = each.filter_map(|(part, own)| Some((part, own.as_ref()?)));
         let made = each.map(|(part, own)| self.claim_of(part, own, written, guard));
-        Ok(Claims {
+        Ok(ClaimedValues {
             made: made.collect(),
             indexes,
         })
@@ -199,7 +203,7 @@ impl Transaction {
         &self,
         part: usize,
         indexes: &Arc<Indexes>,
-        written: &[Written],
+        written: &[WrittenKey],
         guard: &Guard,
     ) -> Result<Claimed, Refused> {
         let history = &self.parts[part].set.history;
@@ -223,7 +227,7 @@ impl Transaction {
     /// (5) Makes the writes. The key locks are held, so nobody else writes these keys meanwhile.
     pub(super) fn apply(
         &self,
-        written: &[Written],
+        written: &[WrittenKey],
         stores: &[&Store],
         guard: &Guard,
     ) -> Result<(), Error> {

@@ -82,7 +82,7 @@ use crate::indexes::{Claimed, Refused};
 use crate::options::Access;
 use crate::store::Store;
 use crate::table::Table;
-use apply::Written;
+use apply::WrittenKey;
 use larder_index::{Container, Guard};
 pub use priority::Turn;
 use smallvec::SmallVec;
@@ -236,7 +236,7 @@ impl Transaction {
     fn commit_under(
         &self,
         locks: CommitLocks,
-        written: &[Written],
+        written: &[WrittenKey],
         guard: &Guard,
     ) -> Result<Outcome, Error> {
         // (3) Claim values in unique indexes, then draw the number: the linearisation point.

@@ -164,7 +164,7 @@ impl Drop for WorkingSet {
 }
 
 /// The index of a view.
-struct View<I: ?Sized> {
+struct ViewIndex<I: ?Sized> {
     set: Arc<WorkingSet>,
     /// What the transaction sees: own writes over the snapshot.
     seen: Arc<I>,
@@ -192,13 +192,13 @@ fn with_reads(set: WorkingSet) -> (Index, Arc<WorkingSet>) {
     let own = Arc::new(set);
     let set = Arc::clone(&own);
     let index = match own.seen.share() {
-        Index::Unique(seen) => Index::Unique(Arc::new(View { set, seen })),
-        Index::Multi(seen) => Index::Multi(Arc::new(View { set, seen })),
+        Index::Unique(seen) => Index::Unique(Arc::new(ViewIndex { set, seen })),
+        Index::Multi(seen) => Index::Multi(Arc::new(ViewIndex { set, seen })),
     };
     (index, own)
 }
 
-impl Unique for View<dyn Unique> {
+impl Unique for ViewIndex<dyn Unique> {
     fn is_ordered(&self) -> bool {
         self.seen.is_ordered()
     }
@@ -271,7 +271,7 @@ impl Unique for View<dyn Unique> {
 }
 
 /// Counting a range reads all of it.
-impl Ranked for View<dyn Unique> {
+impl Ranked for ViewIndex<dyn Unique> {
     fn count_between(
         &self,
         guard: &Guard,
@@ -358,7 +358,7 @@ impl Objects for ViewObjects {
     }
 }
 
-impl View<dyn Multi> {
+impl ViewIndex<dyn Multi> {
     /// The objects under a key, with their numbers.
     fn numbered(&self, guard: &Guard, key: Key<'_>) -> Vec<(u64, Vec<u8>)> {
         let mut objects = Vec::new();
@@ -382,7 +382,7 @@ impl View<dyn Multi> {
     }
 }
 
-impl Multi for View<dyn Multi> {
+impl Multi for ViewIndex<dyn Multi> {
     fn read(&self, guard: &Guard, key: Key<'_>, values: &mut Values) -> usize {
         self.set.note_key(key);
         self.seen.read(guard, key, values)
@@ -438,7 +438,7 @@ impl Multi for View<dyn Multi> {
     }
 }
 
-impl<I: Container + ?Sized> Container for View<I> {
+impl<I: Container + ?Sized> Container for ViewIndex<I> {
     /// As of `Unique`.
     fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
         true
