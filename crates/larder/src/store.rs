@@ -7,9 +7,9 @@
 //! ```text
 //!  plain      objects
 //!  indexed    objects ← Indexed        maintains the secondary indexes
-//!  watched    objects ← Watched        keeps versions for snapshots, and pushes events to feeds
+//!  watched    objects ← WatchedIndex   keeps versions for snapshots, and pushes events to feeds
 //!  bounded    objects ← Bounded        hides expired objects
-//!  all        objects ← Indexed ← Watched ← Bounded
+//!  all        objects ← Indexed ← WatchedIndex ← Bounded
 //! ```
 //!
 //! Below `Bounded` each object is followed by a stamp (`bounds`).

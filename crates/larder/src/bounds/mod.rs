@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  bounded   table → store → Bounded → index                a value: object ║ stamp
-//!  and watched       store → Bounded → Watched → History → store → the same index
+//!  and watched       store → Bounded → WatchedIndex → History → store → the same index
 //! ```
 //!
 //! | file | what it has |

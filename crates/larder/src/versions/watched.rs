@@ -2,9 +2,9 @@
 //! preserves the values that writes replace, and tells subscribers about changes.
 //!
 //! ```text
-//!  plain     table → store ─────────────────────────→ index
-//!  watched   table → store → Watched → History → store → the same index
-//!                                        └→ undo index
+//!  plain     table → store ──────────────────────────────→ index
+//!  watched   table → store → WatchedIndex → History → store → the same index
+//!                                             └→ undo index
 //! ```
 //!
 //! Steps of a write:
