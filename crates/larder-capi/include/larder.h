@@ -1504,9 +1504,10 @@ enum larder_status larder_validate(const struct larder_transaction *transaction)
 // again. Scans of them have to be begun again. A transaction that fails again and again is given
 // priority over others.
 //
-// If other threads use the tables of the transaction meanwhile, each of their calls belongs to the
-// attempt that ends or to the next one, or returns `LARDER_NO_TABLE`. What they write to the one
-// that ends may have no effect.
+// Other threads may use the tables of the transaction meanwhile. A call that is under way when the
+// attempt ends may see rows as they are at that moment, some of the commit's among them. A later
+// one belongs to the next attempt, or returns `LARDER_NO_TABLE`; `larder_size` and
+// `larder_memory` may return 0. What is written to the attempt that ends may have no effect.
 //
 // After any other status the transaction has ended, and must be freed. These are `LARDER_OK`, and
 // errors after which nothing has changed: `LARDER_NO_TABLE` (a table was dropped, or the

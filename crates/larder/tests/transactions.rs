@@ -266,6 +266,50 @@ fn no_addition_is_lost() {
     }
 }
 
+/// Threads that write to one key of a view at once: no addition and no object is lost, and a long
+/// object is whole.
+#[test]
+fn threads_share_a_view() {
+    const THREADS: u8 = 3;
+    for (kind, each) in [("set", 1000), ("ordered_set", 1000), ("duplicate_bag", 100)] {
+        let larder = Larder::new();
+        let t = table(&larder, kind);
+        let long = |byte: u8| Term::tuple([term!(long), Term::binary(&[byte; 200])]);
+        let has_counter = kind != "duplicate_bag";
+        t.insert(&long(0)).unwrap();
+        t.insert(&term!({sum, 0})).unwrap();
+        larder
+            .transaction(&[&t], |views| {
+                let view = &views[0];
+                std::thread::scope(|scope| {
+                    for thread in 1..=THREADS {
+                        scope.spawn(move || {
+                            for _ in 0..each {
+                                view.insert(&long(thread)).unwrap();
+                                if has_counter {
+                                    view.add(&term!(sum), 2, 1).unwrap();
+                                }
+                            }
+                        });
+                    }
+                });
+                Ok(())
+            })
+            .unwrap();
+        let there = t.lookup(&term!(long)).unwrap();
+        let written = i64::from(THREADS) * each;
+        if has_counter {
+            assert_eq!(number(&t, &term!(sum)), Ok(written));
+            assert!((1..=THREADS).any(|thread| there == [long(thread)]));
+        } else {
+            for thread in 1..=THREADS {
+                let of_thread = there.iter().filter(|row| **row == long(thread));
+                assert_eq!(of_thread.count() as i64, each);
+            }
+        }
+    }
+}
+
 /// Write skew: each of two transactions takes one away if both together have two. One must lose. By
 /// keys, and by ranges.
 #[test]

@@ -600,7 +600,7 @@ impl<'p> Writer<'p> {
             unsafe { self.out.written(len) }
             return comes_back;
         }
-        // Maps and deeply nested lists need the general encoder.
+        // Large maps, and deeply nested lists or maps, need the general encoder.
         let mut bytes = Vec::with_capacity(most);
         order_key::encode_general(term, &mut bytes);
         self.out.slice(&bytes);

@@ -188,7 +188,7 @@ impl Table {
             if batch.done {
                 return Ok(gone);
             }
-            // No other thread writes to the view, so nothing is inserted behind the scan.
+            // What another thread inserts behind the scan stays, as if it came after the deletion.
             std::mem::swap(&mut position, &mut batch.resume);
             start = Start::At(&position);
         }

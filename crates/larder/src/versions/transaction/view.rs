@@ -12,6 +12,9 @@
 //! Counts of handles: each own write owns one count of each handle in its value. When a write
 //! replaces a value, the view's table releases the counts of the replaced value. If that value is
 //! the snapshot's, its counts belong to the snapshot, so the write retains them first.
+//!
+//! Several threads may write to a view. A write reads, decides and stores under one lock, `writing`,
+//! so it replaces what it has read, and the counts of a value are released once.
 
 use super::super::checkpoints::Checkpoints;
 use super::super::differences::Differences;
@@ -43,6 +46,8 @@ pub(super) struct WorkingSet {
     pub(super) snapshot: Mutex<Option<Snapshot>>,
     /// Undo records of the written keys.
     pub(super) writes: Arc<Writes>,
+    /// Held by a write from its read to its end. Taken before the locks of `writes` and `reads`.
+    writing: Mutex<()>,
     /// The read set.
     pub(super) reads: Mutex<Reads>,
     /// What the transaction sees: own writes over the snapshot.
@@ -91,6 +96,7 @@ impl WorkingSet {
             number: snapshot.as_ref().map_or(u64::MAX, Snapshot::number),
             notes_reads: snapshot.is_some(),
             snapshot: Mutex::new(snapshot),
+            writing: Mutex::default(),
             reads: Mutex::default(),
             checkpoints,
             history,
@@ -226,6 +232,7 @@ impl Unique for ViewIndex<dyn Unique> {
     }
 
     fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+        let _writing = self.set.writing.lock();
         // Read the key, which also adds it to the read set.
         let (mut short, mut long, mut scratch) = ([0; SHORT], Vec::new(), Vec::new());
         let old = match self.get_short(guard, key, &mut short, Some(&mut long)) {
@@ -394,6 +401,7 @@ impl Multi for ViewIndex<dyn Multi> {
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        let _writing = self.set.writing.lock();
         // Reading all objects of the key makes it a read key.
         self.set.note_key(key);
         let mut objects = ViewObjects {

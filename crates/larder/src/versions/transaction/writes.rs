@@ -1,8 +1,8 @@
 //! The writes of a transaction in one table: undo records under keys, in the order of the table's
 //! index.
 //!
-//! There are usually few of them, and one process makes them. So they are in a B-tree over
-//! positions under a mutex, which allocates nothing while it is empty.
+//! There are usually few of them, and nearly always one thread makes them. So they are in a B-tree
+//! over positions under a mutex, which allocates nothing while it is empty.
 
 use larder_index::sync::Mutex;
 use larder_index::{
