@@ -1,9 +1,7 @@
 //! What a program runs on: a stored object, whose key is stored apart, or a contiguous term.
 
-use crate::raw;
 use crate::wire::{self, Head};
-use larder_term::object::{LazyKey, ObjectView};
-use larder_term::{tags, TermRef};
+use larder_term::{object::ObjectView, tags, TermRef};
 
 /// See the module.
 #[derive(Debug, Clone, Copy)]
@@ -14,8 +12,7 @@ pub(crate) struct Row<'a> {
     arity: u32,
     /// The position of the key, counted from 1; 0 if no element is stored apart.
     keypos: usize,
-    /// The key, if it is stored apart.
-    key: LazyKey<'a>,
+    key: &'a [u8],
     /// The other elements, in the order of the tuple.
     rest: &'a [u8],
     /// The whole term, if it is contiguous.
@@ -30,7 +27,7 @@ impl<'a> Row<'a> {
         Row {
             arity: object.arity() as u32,
             keypos: object.keypos(),
-            key: object.lazy_key(),
+            key: object.key().bytes(),
             rest: object.others_bytes(),
             whole: None,
         }
@@ -44,14 +41,14 @@ impl<'a> Row<'a> {
             (Head::Tuple(arity), at) => Row {
                 arity: arity as u32,
                 keypos: 0,
-                key: no_key(),
+                key: &[],
                 rest: &bytes[at..],
                 whole: Some(bytes),
             },
             _ => Row {
                 arity: 0,
                 keypos: 0,
-                key: no_key(),
+                key: &[],
                 rest: &[],
                 whole: Some(bytes),
             },
@@ -64,9 +61,9 @@ impl<'a> Row<'a> {
         Row {
             arity: 0,
             keypos: 0,
-            key: no_key(),
+            key: &[],
             rest: &[],
-            whole: Some(NOTHING),
+            whole: Some(&[tags::NIL]),
         }
     }
 
@@ -103,17 +100,9 @@ impl<'a> Row<'a> {
         let before = self.keypos.saturating_sub(1);
         let apart = (0..before).fold(0, |at, _| at + larder_term::skip(&self.rest[at..]));
         out.extend_from_slice(&self.rest[..apart]);
-        out.extend_from_slice(self.key.term().bytes());
+        out.extend_from_slice(self.key);
         out.extend_from_slice(&self.rest[apart..]);
     }
-}
-
-/// The empty list.
-const NOTHING: &[u8] = &[tags::NIL];
-
-/// The key of rows of which no element is stored apart. Nothing reads it.
-fn no_key<'a>() -> LazyKey<'a> {
-    LazyKey::of(raw::whole(NOTHING))
 }
 
 /// Finds the elements of a row. A search starts from the element that was found last, or from the
@@ -123,7 +112,7 @@ fn no_key<'a>() -> LazyKey<'a> {
 pub(crate) struct Fields<'a> {
     /// The position of the key, if it is stored apart; otherwise a position that no element has.
     apart: usize,
-    key: LazyKey<'a>,
+    key: &'a [u8],
     /// The other elements.
     rest: &'a [u8],
     /// The number of the one that was found last, counted from 0.
@@ -153,7 +142,7 @@ impl<'a> Fields<'a> {
     #[inline(always)]
     pub(crate) fn run(&mut self, position: usize) -> &'a [u8] {
         if position == self.apart {
-            return self.key.term().bytes();
+            return self.key;
         }
         // The number of the element among those in `rest`.
         let wanted = position - 1 - usize::from(position > self.apart);

@@ -16,7 +16,6 @@
 
 mod encode;
 mod hash;
-mod lazy_key;
 mod lz;
 mod packed;
 pub mod patch;
@@ -24,7 +23,6 @@ mod view;
 
 pub use encode::{encode, ObjectEncoder};
 pub use hash::hash;
-pub use lazy_key::LazyKey;
 pub use packed::compressed;
 pub use view::{
     beside_key, has_exact_key, ordered_binary, ordered_int, ObjectElements, ObjectView,

@@ -1,8 +1,6 @@
 //! Reading objects in place.
 
-use super::{
-    lazy_key::LazyKey, packed, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
-};
+use super::{packed, ObjectBuf, COMPRESSED, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES};
 use crate::{
     encoder::Encoder,
     order_key,
@@ -75,14 +73,14 @@ pub struct ObjectView<'a> {
     arity: usize,
     keypos: usize,
     flags: u8,
-    key: LazyKey<'a>,
+    key: TermRef<'a>,
     /// The elements without the key.
     others: &'a [u8],
 }
 
 impl<'a> ObjectView<'a> {
     /// Opens an object, given its index key and value. `scratch` is used for the unpacked bytes of
-    /// a compressed object, and for a key that is decoded from its order key when it is asked for.
+    /// a compressed object, and for a key that is decoded from its order key.
     ///
     /// # Safety
     /// This module encoded key and value in this process, with this `keypos`. For all of `'a`,
@@ -115,8 +113,8 @@ impl<'a> ObjectView<'a> {
         {
             // No flag: the index key is the key, as it was inserted.
             0 => TermRef::within(index_key),
-            FROM_ORDER => LazyKey::from_order(index_key, scratch).term(),
-            _ => open_flagged(index_key, value, keypos, scratch).key(),
+            FROM_ORDER => TermRef::within(from_order(index_key, scratch)),
+            _ => open_flagged(index_key, value, keypos, scratch).key,
         }
     }
 
@@ -135,12 +133,6 @@ impl<'a> ObjectView<'a> {
     /// The key, as it was inserted.
     #[inline]
     pub fn key(&self) -> TermRef<'a> {
-        self.key.term()
-    }
-
-    /// The key, for callers that may not need it.
-    #[inline]
-    pub fn lazy_key(&self) -> LazyKey<'a> {
         self.key
     }
 
@@ -154,7 +146,7 @@ impl<'a> ObjectView<'a> {
     #[inline]
     pub fn element(&self, position: usize) -> Option<TermRef<'a>> {
         if position == self.keypos {
-            return Some(self.key());
+            return Some(self.key);
         }
         if position == 0 || position > self.arity {
             return None;
@@ -169,7 +161,7 @@ impl<'a> ObjectView<'a> {
     pub fn iter(&self) -> ObjectElements<'a> {
         ObjectElements {
             before_key: self.keypos - 1,
-            key: Some(self.key()),
+            key: Some(self.key),
             others: Terms::new(self.others, self.arity - 1),
         }
     }
@@ -193,7 +185,7 @@ impl<'a> ObjectView<'a> {
         varint::push(out, self.arity as u64);
         // The usual case: the key is the first element, and the others follow as they are stored.
         if self.keypos == 1 {
-            out.extend_from_slice(self.key().bytes());
+            out.extend_from_slice(self.key.bytes());
             out.extend_from_slice(self.others);
         } else {
             self.iter().for_each(|e| out.extend_from_slice(e.bytes()));
@@ -217,7 +209,7 @@ impl<'a> ObjectView<'a> {
     pub fn identical(&self, other: &ObjectView<'_>) -> bool {
         self.arity == other.arity
             && self.keypos == other.keypos
-            && self.key().identical(other.key())
+            && self.key.identical(other.key)
             && (self.others == other.others || self.same_others(other))
     }
 
@@ -303,7 +295,7 @@ fn open<'a>(
             arity: usize::from(header >> FLAG_BITS),
             keypos,
             flags: 0,
-            key: LazyKey::of(TermRef::within(index_key)),
+            key: TermRef::within(index_key),
             others,
         },
         Some((&header, others)) if header & (0x80 | ((1 << FLAG_BITS) - 1)) == FROM_ORDER => {
@@ -311,12 +303,20 @@ fn open<'a>(
                 arity: usize::from(header >> FLAG_BITS),
                 keypos,
                 flags: FROM_ORDER,
-                key: LazyKey::from_order(index_key, scratch),
+                key: TermRef::within(from_order(index_key, scratch)),
                 others,
             }
         }
         _ => open_flagged(index_key, value, keypos, scratch),
     }
+}
+
+/// Decodes an order key to `scratch`.
+#[inline]
+fn from_order<'a>(index_key: &[u8], scratch: &'a mut Vec<u8>) -> &'a [u8] {
+    scratch.clear();
+    order_key::decode(index_key, scratch);
+    scratch
 }
 
 /// Opens an object with a longer header, or with other flags.
@@ -341,17 +341,8 @@ fn open_flagged<'a>(
             arity,
             keypos,
             flags,
-            key: LazyKey::of(TermRef::within(key)),
+            key: TermRef::within(key),
             others,
-        };
-    }
-    if flags & (COMPRESSED | EXACT_KEY) == 0 {
-        return ObjectView {
-            arity,
-            keypos,
-            flags,
-            key: LazyKey::from_order(index_key, scratch),
-            others: &value[at..],
         };
     }
     scratch.clear();
@@ -381,7 +372,7 @@ fn open_flagged<'a>(
         arity,
         keypos,
         flags,
-        key: LazyKey::of(TermRef::within(key)),
+        key: TermRef::within(key),
         others,
     }
 }

@@ -13,8 +13,8 @@
 //! replaces a value, the view's table releases the counts of the replaced value. If that value is
 //! the snapshot's, its counts belong to the snapshot, so the write retains them first.
 //!
-//! Several threads may write to a view. A write reads, decides and stores under one lock, `writing`,
-//! so it replaces what it has read, and the counts of a value are released once.
+//! Several threads may write to a view. A write reads, decides and stores under one lock,
+//! `writing`, so it replaces what it has read, and the counts of a value are released once.
 
 use super::super::checkpoints::Checkpoints;
 use super::super::differences::Differences;
