@@ -188,7 +188,8 @@ static const larder_table *shared;
 static atomic_bool over;
 
 static void *uses(void *data) {
-    const larder_key own = larder_key_i64(OWN + (int64_t)(size_t)data), untouched = larder_key_i64(UNTOUCHED);
+    const larder_key own = larder_key_i64(OWN + (int64_t)(size_t)data);
+    const larder_key untouched = larder_key_i64(UNTOUCHED);
     larder_terms *found = larder_terms_new(), *key = larder_terms_new();
     OK(larder_push_int(key, UNTOUCHED));
     int64_t n = 0;
@@ -196,7 +197,8 @@ static void *uses(void *data) {
         larder_status status = larder_get_i64(shared, untouched, &n);
         CHECK(status == LARDER_NO_TABLE || (status == LARDER_OK && n == UNTOUCHED));
         status = larder_lookup(shared, larder_terms_get(key, 0), found);
-        CHECK(status == LARDER_NO_TABLE || (status == LARDER_OK && reads(larder_terms_get(found, 0), "{7,7}")));
+        CHECK(status == LARDER_NO_TABLE ||
+              (status == LARDER_OK && reads(larder_terms_get(found, 0), "{7,7}")));
         status = larder_add_i64(shared, own, 1, &n);
         CHECK(status == LARDER_NO_TABLE || (status == LARDER_OK && n > 0));
         status = larder_select_count(shared, "[{{'$1','_'},[{'<','$1',10}],[true]}]", NULL);
@@ -219,7 +221,9 @@ static void while_others_use_it(void) {
     OK(larder_begin(tables, 1, &transaction));
     shared = larder_transaction_table(transaction, 0);
     pthread_t threads[THREADS];
-    for (size_t i = 0; i < THREADS; i++) CHECK(pthread_create(&threads[i], NULL, uses, (void *)i) == 0);
+    for (size_t i = 0; i < THREADS; i++) {
+        CHECK(pthread_create(&threads[i], NULL, uses, (void *)i) == 0);
+    }
     for (int i = 0; i < ATTEMPTS; i++) {
         larder_rows *rows;
         OK(larder_each(shared, false, &rows));
