@@ -3,8 +3,8 @@
 //!
 //! # Steps of a choice
 //!
-//! 1. *Sample* the index, if no candidate is left: 48 objects or more. In hash order the sample is
-//!    a leaf, in key order six objects from each of eight leaves. The coldest sixteenth are
+//! 1. *Sample* the index, if no candidate is left: 192 objects or more. In hash order these are
+//!    some whole leaves, in key order six objects from each of 32 leaves. The coldest sixteenth are
 //!    candidates.
 //! 2. The coldest candidate is the victim.
 //! 3. With `tinylfu`, new objects pass through a *window* of a hundredth of the table. An object
@@ -30,8 +30,9 @@ use smallvec::SmallVec;
 use std::cmp::Reverse;
 use std::collections::VecDeque;
 
-/// The approximate number of objects of a sample, if there are that many.
-const SAMPLE: usize = 48;
+/// The approximate number of objects of a sample, if there are that many. In hash order it takes
+/// several leaves: each has some objects that are colder than those of others.
+const SAMPLE: usize = 192;
 /// The distance between successive places: the golden ratio. So all parts of the index are sampled
 /// about equally often, however many places are used (Weyl's sequence).
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
@@ -227,7 +228,7 @@ impl Chooser<'_> {
     fn sample(&self, guard: &Guard, place: &mut u64) -> Vec<Victim> {
         let mut lent = Lent::new();
         let batch = &mut lent.batch;
-        // An index may return fewer: a sample is one leaf, and a leaf may be nearly empty.
+        // An index may return fewer, for instance those of one leaf.
         batch.want = SAMPLE;
         let (mut seen, mut coldest) = (0, Vec::new());
         for _ in 0..DRAWS {
@@ -240,9 +241,11 @@ impl Chooser<'_> {
                 break;
             }
         }
-        coldest.sort_by_key(|victim: &Victim| victim.heat);
+        coldest.sort_by(|one: &Victim, two| (one.heat, &one.key).cmp(&(two.heat, &two.key)));
         // What is kept is a fraction of what was seen, however many that were.
         coldest.truncate(seen.div_ceil(ONE_OF));
+        // In a small index, two places may be the same leaf.
+        coldest.dedup_by(|one, two| one.key == two.key);
         coldest
     }
 
@@ -253,7 +256,7 @@ impl Chooser<'_> {
             (self.heat(hash, batch.value(i)), i)
         };
         // Choose by the figures first. Keys are copied only for the objects that stay.
-        let mut heats: SmallVec<[(u32, usize); 2 * SAMPLE]> = (0..batch.len()).map(heat).collect();
+        let mut heats: SmallVec<[(u32, usize); SAMPLE]> = (0..batch.len()).map(heat).collect();
         let most = heats.len().max(SAMPLE).div_ceil(ONE_OF);
         if most < heats.len() {
             heats.select_nth_unstable(most);
