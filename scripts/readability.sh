@@ -36,10 +36,10 @@ density() {
 # Names that two types of one crate have, outside of tests: CRATE NAME.
 doubled() {
   awk '
-    FNR == 1 { tests = 0; split(FILENAME, at, "/") }
+    FNR == 1 { tests = 0; crate = FILENAME; sub(/^crates\//, "", crate); sub(/\/src\/.*/, "", crate) }
     /^#\[cfg\(test\)\]/ { tests = 1 }
     !tests && match($0, /^(pub(\([a-z ]*\))? )?(struct|enum|trait|union|type) [A-Z][A-Za-z0-9]*/) {
-      name = substr($0, RSTART, RLENGTH); sub(/.* /, "", name); print at[2], name
+      name = substr($0, RSTART, RLENGTH); sub(/.* /, "", name); print crate, name
     }' "${RUST[@]}" | sort | uniq -d
 }
 

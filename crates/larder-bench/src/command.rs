@@ -30,20 +30,20 @@ struct Arguments {
 #[derive(Subcommand)]
 enum What {
     /// One thread: insert, lookup, scan, remove, and bytes an entry.
-    Engine(engine::Options),
+    Engine(engine::EngineOptions),
     /// The slowest million and the slowest single insert while growing.
-    Growth(growth::Options),
+    Growth(growth::GrowthOptions),
     /// Throughput of several threads on one structure.
-    Threads(threads::Options),
+    Threads(threads::ThreadsOptions),
     /// Skewed and hostile keys, beside random ones.
-    Skew(skew::Options),
+    Skew(skew::SkewOptions),
     /// Tables of Rust's types beside maps of other crates, shared by threads.
-    Typed(typed::Options),
+    Typed(typed::TypedOptions),
     /// Tables that evict, as caches, beside the caches of other crates.
-    Caches(caches::Options),
+    Caches(caches::CacheOptions),
     /// The published studies, run again: ets-2003, ets-2013, ordered-set, big-memory, erlang; and
     /// transactions.
-    Study(study::Options),
+    Study(study::StudyOptions),
     /// Stores from elsewhere under one workload: C++ maps, databases, servers, the JVM's maps.
     #[command(subcommand)]
     Peers(stores::Command),
@@ -64,7 +64,7 @@ enum What {
     },
     /// Fills one structure and prints its resident bytes. The others call this, in a fresh process.
     #[command(hide = true)]
-    Resident(resident::Options),
+    Resident(resident::ResidentOptions),
 }
 
 /// Does what the command line says.

@@ -33,7 +33,7 @@ fn execution(index: Box<dyn Unique>, threads: usize, steps: u64, keys: u64, befo
     for k in 0..before {
         Registers::put(&index, keys + k, k);
     }
-    let subject = history(registers::On(index, keys), threads, steps);
+    let subject = history(registers::RegisterSubject(index, keys), threads, steps);
     for k in 0..before {
         assert_eq!(subject.0.read(keys + k), Some(k), "a neighbour");
     }
@@ -277,14 +277,14 @@ fn histories_of_bags() {
     let _alone = alone();
     check("bag: two on few keys", &SMALL, || {
         history(
-            value_lists::On(multi_with(Hashes::Few, LeafConfig::tiny()), 2),
+            value_lists::ValueListSubject(multi_with(Hashes::Few, LeafConfig::tiny()), 2),
             2,
             3,
         );
     });
     check("bag: leaves split and merge", &LARGE, || {
         history(
-            value_lists::On(multi_with(Hashes::Few, LeafConfig::tiny()), 6),
+            value_lists::ValueListSubject(multi_with(Hashes::Few, LeafConfig::tiny()), 6),
             3,
             10,
         );
@@ -336,7 +336,7 @@ fn planted_faults_are_found() {
 fn planted_history() {
     let (kind, threads) = plant_told(BLIND);
     for round in rounds() {
-        let subject = registers::On(with_outside_objects(kind), 3);
+        let subject = registers::RegisterSubject(with_outside_objects(kind), 3);
         of_threads(&subject, threads, 80, mix(round)).expect("linearizable");
     }
 }

@@ -20,7 +20,7 @@ fn histories_are_linearizable() {
     for kind in [Kind::Hash, Kind::Ordered] {
         for config in configs() {
             for (round, keys) in (0..rounds).flat_map(|r| [3, 40].map(|keys| (r, keys))) {
-                let subject = registers::On(make(kind, config), keys);
+                let subject = registers::RegisterSubject(make(kind, config), keys);
                 if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed + round)) {
                     panic!("{kind:?}, {keys} keys, {config:?}, {wrong}");
                 }
@@ -34,7 +34,7 @@ fn histories_of_bags_are_linearizable() {
     let (rounds, seed) = (100 * soak(), seed(20_261_121));
     for config in configs() {
         for (round, keys) in (0..rounds).flat_map(|r| [2, 20].map(|keys| (r, keys))) {
-            let subject = value_lists::On(multi_with(Hashes::Few, config), keys);
+            let subject = value_lists::ValueListSubject(multi_with(Hashes::Few, config), keys);
             if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed + round)) {
                 panic!("bag, {keys} keys, {config:?}, {wrong}");
             }
@@ -49,8 +49,10 @@ fn histories_of_large_bags_are_linearizable() {
     let (rounds, seed) = (30 * soak(), seed(20_261_122));
     for config in configs() {
         for (round, keys) in (0..rounds).flat_map(|r| [1, 4].map(|keys| (r, keys))) {
-            let subject =
-                value_lists::Large(value_lists::On(multi_with(Hashes::Few, config), keys));
+            let subject = value_lists::Large(value_lists::ValueListSubject(
+                multi_with(Hashes::Few, config),
+                keys,
+            ));
             if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed + round)) {
                 panic!("large bag, {keys} keys, {config:?}, {wrong}");
             }
@@ -59,19 +61,19 @@ fn histories_of_large_bags_are_linearizable() {
 }
 
 /// A bag that a careless hand gave a `Once` of two steps, among others that are right.
-struct CarelessBag(value_lists::On);
+struct CarelessBag(value_lists::ValueListSubject);
 
 impl Subject for CarelessBag {
-    type Op = value_lists::Op;
+    type Op = value_lists::ValueListOp;
     type Spec = value_lists::ValueList;
 
-    fn step(&self, recorder: &mut Recorder<'_, value_lists::Op>, random: u64) {
+    fn step(&self, recorder: &mut Recorder<'_, value_lists::ValueListOp>, random: u64) {
         if random >> 60 > 4 {
             return self.0.step(recorder, random);
         }
         let (k, value) = (random % self.0 .1, random >> 40 & 3);
         let (name, bytes) = (k.to_be_bytes(), value.to_be_bytes());
-        recorder.record(k, value_lists::Op::Once(value, None), || {
+        recorder.record(k, value_lists::ValueListOp::Once(value, None), || {
             let (bag, mut there) = (&self.0 .0, false);
             bag.get(&pin(), key(&name, Hashes::Few), &mut |v| {
                 there |= v == bytes
@@ -80,11 +82,11 @@ impl Subject for CarelessBag {
             if !there {
                 bag.update(&pin(), key(&name, Hashes::Few), &mut |o| o.push(&bytes));
             }
-            value_lists::Op::Once(value, Some(!there))
+            value_lists::ValueListOp::Once(value, Some(!there))
         });
     }
 
-    fn finish(&self, recorder: &mut Recorder<'_, value_lists::Op>) {
+    fn finish(&self, recorder: &mut Recorder<'_, value_lists::ValueListOp>) {
         self.0.finish(recorder);
     }
 }
@@ -92,7 +94,10 @@ impl Subject for CarelessBag {
 #[test]
 fn an_object_that_is_there_twice_is_found() {
     let found = (0..5_000).any(|round| {
-        let subject = CarelessBag(value_lists::On(multi_with(Hashes::Few, configs()[0]), 1));
+        let subject = CarelessBag(value_lists::ValueListSubject(
+            multi_with(Hashes::Few, configs()[0]),
+            1,
+        ));
         of_threads(&subject, THREADS, STEPS, mix(round)).is_err()
     });
     assert!(found, "no history showed the fault that was planted");
@@ -136,7 +141,7 @@ impl Registers for Careless {
 #[test]
 fn a_lost_update_is_found() {
     let found = (0..5_000).any(|round| {
-        let subject = registers::On(Careless(make(Kind::Hash, configs()[0])), 3);
+        let subject = registers::RegisterSubject(Careless(make(Kind::Hash, configs()[0])), 3);
         of_threads(&subject, THREADS, STEPS, mix(round)).is_err()
     });
     assert!(found, "no history showed the fault that was planted");

@@ -5,7 +5,7 @@ use larder_testing::multi_ops::{op, run};
 use larder_testing::*;
 use proptest::prelude::*;
 
-fn check(config: LeafConfig, how: Hashes, ops: &[multi_ops::Op]) {
+fn check(config: LeafConfig, how: Hashes, ops: &[multi_ops::MultiOp]) {
     run(&*multi_with(how, config), "bag", how, ops, |stats| {
         4096 + stats.leaves * 1300 + stats.inner_nodes * 1000
     });

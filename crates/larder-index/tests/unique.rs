@@ -5,7 +5,7 @@ use larder_testing::unique_ops::{a_panic_changes_nothing, op, run};
 use larder_testing::*;
 use proptest::prelude::*;
 
-fn check(index: &dyn Unique, how: Hashes, ops: &[unique_ops::Op]) {
+fn check(index: &dyn Unique, how: Hashes, ops: &[unique_ops::UniqueOp]) {
     let name = format!("ordered: {}", index.is_ordered());
     run(index, &name, how, ops, |stats| {
         stats.leaves * 1300 + stats.inner_nodes * 1000

@@ -24,12 +24,12 @@ pub(crate) enum Gives {
     Constant(Constant),
     Element(usize),
     /// A term whose encoding is the concatenation of these pieces.
-    Built(SmallVec<[Piece; 4]>),
+    Built(SmallVec<[TermPiece; 4]>),
 }
 
 /// A part of a term that is built.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Piece {
+pub(crate) enum TermPiece {
     /// Bytes of the pool.
     Raw(Span),
     /// A constant.
@@ -83,9 +83,9 @@ impl Gives {
                 arena.clear();
                 for &piece in pieces {
                     arena.extend_from_slice(match piece {
-                        Piece::Raw(span) => constants.pool(span),
-                        Piece::Constant(constant) => constants.get(constant),
-                        Piece::Element(position) => wire::split(fields.run(position)).0,
+                        TermPiece::Raw(span) => constants.pool(span),
+                        TermPiece::Constant(constant) => constants.get(constant),
+                        TermPiece::Element(position) => wire::split(fields.run(position)).0,
                     });
                 }
                 Outcome::Term(raw::whole(arena))
@@ -123,9 +123,9 @@ fn bindings(places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
         from,
         to: pool.len(),
     };
-    let elements = places.iter().map(|place| place.map(Piece::Element));
+    let elements = places.iter().map(|place| place.map(TermPiece::Element));
     // A variable that isn't a whole element has no place. The machine then has to make the list.
-    let pieces = std::iter::once(Some(Piece::Raw(head))).chain(elements);
+    let pieces = std::iter::once(Some(TermPiece::Raw(head))).chain(elements);
     pieces
         .collect::<Option<_>>()
         .map_or(Gives::Computed, Gives::Built)
@@ -134,9 +134,9 @@ fn bindings(places: &[Option<usize>], pool: &mut Vec<u8>) -> Gives {
 fn built(parts: &[Op]) -> Option<Gives> {
     // A part that must be computed makes the whole computed.
     let pieces = parts.iter().map(|part| match *part {
-        Op::Raw(span) => Some(Piece::Raw(span)),
-        Op::Put(Operand::Const(constant)) => Some(Piece::Constant(constant)),
-        Op::Put(Operand::Field(position)) => Some(Piece::Element(position)),
+        Op::Raw(span) => Some(TermPiece::Raw(span)),
+        Op::Put(Operand::Const(constant)) => Some(TermPiece::Constant(constant)),
+        Op::Put(Operand::Field(position)) => Some(TermPiece::Element(position)),
         _ => None,
     });
     pieces.collect::<Option<_>>().map(Gives::Built)

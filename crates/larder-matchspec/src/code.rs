@@ -165,19 +165,19 @@ impl Code {
 }
 
 /// The places of a clause's parts.
-struct Parts {
+struct ClauseParts {
     head: usize,
     guards: usize,
     body: usize,
 }
 
 /// Finds the parts of a clause.
-fn parts(source: &Source<'_>, at: usize) -> Option<Parts> {
+fn parts(source: &Source<'_>, at: usize) -> Option<ClauseParts> {
     // Exactly three parts: anything else isn't a clause.
     let mut each = source.each(at);
     match (source.head(at), each.next(), each.next(), each.next()) {
         (Head::Tuple(3), Some(head), Some(guards), Some(body)) => {
-            Some(Parts { head, guards, body })
+            Some(ClauseParts { head, guards, body })
         }
         _ => None,
     }
@@ -228,7 +228,7 @@ fn compile_clause(
     pool: &mut Vec<u8>,
     clause: &mut Clause,
 ) -> Result<(), Fault> {
-    let Parts { head, guards, body } = parts(source, at).ok_or(Fault::NotAClause)?;
+    let ClauseParts { head, guards, body } = parts(source, at).ok_or(Fault::NotAClause)?;
     // 1. The head, which says which variables there are.
     head::compile(source, head, &mut clause.head)?;
     // 2. Guards and bodies become nodes. Only then is it known which variables are read.

@@ -52,7 +52,7 @@ pub(crate) struct Demand {
     pub(crate) facts: Facts,
     pub(crate) choices: SmallVec<[Choice; 1]>,
     /// The known beginning of the key's order key.
-    pub(crate) prefix: SmallVec<[Piece; 4]>,
+    pub(crate) prefix: SmallVec<[PrefixPiece; 4]>,
     /// Why the prefix ends where it does.
     pub(crate) stop: Stop,
 }
@@ -73,7 +73,7 @@ pub(crate) type Choice = SmallVec<[Facts; 2]>;
 
 /// A part of a prefix.
 #[derive(Debug, Clone, Copy)]
-pub(crate) enum Piece {
+pub(crate) enum PrefixPiece {
     /// Bytes of [`Demands::written`].
     Written(Span),
     /// The order key of a constant.
@@ -321,7 +321,7 @@ impl DemandAnalysis<'_> {
         &mut self,
         pattern: usize,
         equalities: &Equalities,
-        out: &mut SmallVec<[Piece; 4]>,
+        out: &mut SmallVec<[PrefixPiece; 4]>,
     ) -> Stop {
         let mut parts: SmallVec<[DemandPart; 8]> = smallvec![DemandPart::Pattern(pattern)];
         // The parts that are still to be written, the next one on top.
@@ -339,7 +339,7 @@ impl DemandAnalysis<'_> {
             };
             // A part without variables is written when the arguments are known.
             if self.source.is_ground(at) {
-                out.push(Piece::Constant(self.source.constant(at)));
+                out.push(PrefixPiece::Constant(self.source.constant(at)));
                 continue;
             }
             // A term that contains variables: writes its head and leaves its parts to the stack.
@@ -371,7 +371,7 @@ impl DemandAnalysis<'_> {
                     match equal_to(slot, equalities) {
                         // An equality makes the variable a constant. Without one, the prefix ends
                         // here, and other facts about the variable may narrow the range.
-                        Some(constant) => out.push(Piece::Constant(constant)),
+                        Some(constant) => out.push(PrefixPiece::Constant(constant)),
                         None => return Stop::Variable(slot),
                     }
                 }
@@ -383,14 +383,14 @@ impl DemandAnalysis<'_> {
     }
 
     /// Appends written bytes to the prefix. If its last piece was written too, that piece grows.
-    fn write(&mut self, out: &mut SmallVec<[Piece; 4]>, write: impl FnOnce(&mut Vec<u8>)) {
+    fn write(&mut self, out: &mut SmallVec<[PrefixPiece; 4]>, write: impl FnOnce(&mut Vec<u8>)) {
         let from = self.written.len();
         write(self.written);
         let to = self.written.len();
         match out.last_mut() {
             // Adjacent pieces are merged, so that a prefix has few.
-            Some(Piece::Written(span)) if span.to == from => span.to = to,
-            _ => out.push(Piece::Written(Span { from, to })),
+            Some(PrefixPiece::Written(span)) if span.to == from => span.to = to,
+            _ => out.push(PrefixPiece::Written(Span { from, to })),
         }
     }
 }

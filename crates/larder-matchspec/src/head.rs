@@ -67,7 +67,7 @@ pub(crate) enum Step {
 
 /// The steps of one element.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Element {
+pub(crate) struct ElementSteps {
     /// The position in the tuple, counted from 1.
     pub(crate) position: usize,
     /// Its steps among those of the head.
@@ -88,7 +88,7 @@ pub(crate) enum Shape {
         /// The number of elements.
         arity: usize,
         /// The elements that must be looked at, by position.
-        elements: SmallVec<[Element; 4]>,
+        elements: SmallVec<[ElementSteps; 4]>,
     },
 }
 
@@ -166,7 +166,7 @@ pub(crate) fn compile(source: &Source<'_>, at: usize, head: &mut Match) -> Resul
     for (index, part) in source.each(at).enumerate() {
         let from = walk.steps.len();
         walk.pattern(part)?;
-        elements.push(Element {
+        elements.push(ElementSteps {
             position: index + 1,
             steps: from..walk.steps.len(),
         });

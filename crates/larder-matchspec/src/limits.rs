@@ -25,7 +25,7 @@ use crate::{
     clause::Clause,
     code::Code,
     constant::{Constant, Constants},
-    demand::{key_place, Demand, Demands, Fact, Facts, Piece, Stop},
+    demand::{key_place, Demand, Demands, Fact, Facts, PrefixPiece, Stop},
     edges::{self, Edge},
     func::{Cmp, Func},
     ir::{Node, NodeId},
@@ -341,10 +341,12 @@ impl<'p> Analysis<'p> {
         let mut prefix = Vec::with_capacity(PREFIX_ROOM);
         for piece in &demand.prefix {
             match *piece {
-                Piece::Written(span) => {
+                PrefixPiece::Written(span) => {
                     prefix.extend_from_slice(&self.demands.written[span.range()]);
                 }
-                Piece::Constant(constant) => order_key::encode(self.term(constant), &mut prefix),
+                PrefixPiece::Constant(constant) => {
+                    order_key::encode(self.term(constant), &mut prefix)
+                }
             }
         }
         let range = match demand.stop {

@@ -17,7 +17,7 @@ use crate::{
     outcome::Context,
     raw,
     row::{Fields, Row},
-    value::{give, take, Run, Scratch, Val, Values, EXIT, FALSE, NIL, TRUE},
+    value::{give, take, MachineValues, Run, Scratch, Val, EXIT, FALSE, NIL, TRUE},
     wire::{self, Head, Short},
 };
 use larder_term::{tags, TermRef};
@@ -39,8 +39,8 @@ pub(crate) struct Machine<'a, 's> {
     head: &'s Match,
     pub(crate) constants: Constants<'a>,
     pub(crate) context: &'s Context<'a>,
-    pub(crate) stack: &'s mut Values<'a>,
-    pub(crate) vars: &'s mut Values<'a>,
+    pub(crate) stack: &'s mut MachineValues<'a>,
+    pub(crate) vars: &'s mut MachineValues<'a>,
     pub(crate) frames: &'s mut Vec<(usize, bool)>,
     /// The encoded pairs, and their number, of each map pattern being matched whose keys may be
     /// stored in another order than the pattern names them.
@@ -113,8 +113,8 @@ impl<'a> Machine<'a, '_> {
     }
 }
 
-/// A result that outlives the machine: it borrows nothing from it.
-pub(crate) enum Found<'a> {
+/// Where a result is. It borrows nothing from the machine, and outlives it.
+pub(crate) enum ResultLocation<'a> {
     /// The whole row.
     Object,
     /// A term of the row, the constants or the context.
@@ -126,19 +126,19 @@ pub(crate) enum Found<'a> {
 impl<'a> Machine<'a, '_> {
     /// Turns a value into a result. An integer or a boolean is encoded into the arena for that.
     #[inline]
-    pub(crate) fn found(&mut self, value: Val<'a>) -> Found<'a> {
+    pub(crate) fn found(&mut self, value: Val<'a>) -> ResultLocation<'a> {
         match value {
-            Val::Object => Found::Object,
+            Val::Object => ResultLocation::Object,
             // What lies in the row or in the arena is a term already.
             other => match self.flat(other) {
-                Val::Term(term) => Found::Term(term),
-                Val::Arena(span) => Found::Arena(span),
+                Val::Term(term) => ResultLocation::Term(term),
+                Val::Arena(span) => ResultLocation::Arena(span),
                 // A value that is no term yet is written to the arena.
                 short => {
                     let from = self.arena.len();
                     self.put(short);
                     let to = self.arena.len();
-                    Found::Arena(Span { from, to })
+                    ResultLocation::Arena(Span { from, to })
                 }
             },
         }

@@ -11,7 +11,7 @@ use crate::{
     code::Code,
     constant::{Arguments, Constant, Constants},
     error::CompileError,
-    machine::{Environment, Found, Input, Machine, Memory},
+    machine::{Environment, Input, Machine, Memory, ResultLocation},
     outcome::{Context, Outcome, Pattern},
     raw,
     row::{Fields, Row},
@@ -236,9 +236,9 @@ impl Program {
             },
         );
         Some(match found? {
-            Found::Object => Outcome::Object,
-            Found::Term(term) => Outcome::Term(raw::whole(term)),
-            Found::Arena(span) => Outcome::Term(raw::whole(&scratch.arena[span.range()])),
+            ResultLocation::Object => Outcome::Object,
+            ResultLocation::Term(term) => Outcome::Term(raw::whole(term)),
+            ResultLocation::Arena(span) => Outcome::Term(raw::whole(&scratch.arena[span.range()])),
         })
     }
 

@@ -114,7 +114,7 @@ impl TemplatePart {
 
 /// The kind of an expression.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Expression {
+enum ExpressionKind {
     /// Its value is the term itself.
     Literal,
     /// Its value is always the same, but differs from the term.
@@ -444,7 +444,12 @@ impl<T: Terms> TemplateReader<'_, T> {
     }
 
     /// Reads an expression. `leaves` says whether its constants may be arguments.
-    fn expression(&mut self, term: T::Term, leaves: bool, depth: u32) -> Result<Expression, Whole> {
+    fn expression(
+        &mut self,
+        term: T::Term,
+        leaves: bool,
+        depth: u32,
+    ) -> Result<ExpressionKind, Whole> {
         let Some(depth) = depth.checked_sub(1) else {
             return Err(Whole);
         };
@@ -455,19 +460,19 @@ impl<T: Terms> TemplateReader<'_, T> {
             Look::Atom(atom) => {
                 self.atom(atom);
                 if is_variable(atom) {
-                    return Ok(Expression::Open);
+                    return Ok(ExpressionKind::Open);
                 }
             }
             // A map is copied whole, and never becomes an argument. Nor does a list that contains
             // it.
             Look::Map => {
                 self.whole(term)?;
-                return Ok(Expression::Open);
+                return Ok(ExpressionKind::Open);
             }
             Look::Cell(head, rest) => {
                 // As in a head: a list of constants is one constant.
                 let mark = self.mark();
-                let mut all = Expression::Literal;
+                let mut all = ExpressionKind::Literal;
                 let tail = self.list(head, rest, |reader, element| {
                     all = all.with(reader.expression(element, leaves, depth)?);
                     Ok(())
@@ -475,7 +480,7 @@ impl<T: Terms> TemplateReader<'_, T> {
                 if let Some(tail) = tail {
                     all = all.with(self.expression(tail, leaves, depth)?);
                 }
-                if leaves && all == Expression::Literal {
+                if leaves && all == ExpressionKind::Literal {
                     self.back(mark);
                     self.hole(Class::Other, term);
                 }
@@ -483,11 +488,11 @@ impl<T: Terms> TemplateReader<'_, T> {
             }
             Look::Tuple(arity) => return self.tuple(term, arity, depth),
         }
-        Ok(Expression::Literal)
+        Ok(ExpressionKind::Literal)
     }
 
     /// Reads a tuple in a guard or a body: `{{…}}`, `{const,X}`, or a call.
-    fn tuple(&mut self, term: T::Term, arity: usize, depth: u32) -> Result<Expression, Whole> {
+    fn tuple(&mut self, term: T::Term, arity: usize, depth: u32) -> Result<ExpressionKind, Whole> {
         // The same for a call: if all operands are constants, it is read again as a whole.
         let mark = self.mark();
         let mut parts = self.terms.elements(term);
@@ -511,11 +516,11 @@ impl<T: Terms> TemplateReader<'_, T> {
         }
         // Whether an operand may be an argument depends on the function: see the module's rule 2.
         let leaves = takes_arguments(name);
-        let mut all = Expression::Constant;
+        let mut all = ExpressionKind::Constant;
         for part in parts {
             all = all.with(self.expression(part, leaves, depth)?);
         }
-        if all != Expression::Open && self.template.holes.len() > mark.holes {
+        if all != ExpressionKind::Open && self.template.holes.len() > mark.holes {
             // All operands are constants: the call is computed once, so it stays in the template.
             self.back(mark);
             self.whole(term)?;
@@ -524,39 +529,39 @@ impl<T: Terms> TemplateReader<'_, T> {
     }
 
     /// Reads the X of `{const,X}`.
-    fn constant(&mut self, constant: T::Term) -> Result<Expression, Whole> {
+    fn constant(&mut self, constant: T::Term) -> Result<ExpressionKind, Whole> {
         match self.terms.look(constant) {
             Look::Atom(_) | Look::Nil | Look::Map => self.whole(constant)?,
             Look::Leaf(class) => self.hole(class, constant),
             Look::Cell(..) | Look::Tuple(_) => self.hole(Class::Other, constant),
         }
-        Ok(Expression::Constant)
+        Ok(ExpressionKind::Constant)
     }
 
     /// Reads the inner tuple of one in double braces.
-    fn built(&mut self, term: T::Term, arity: usize, depth: u32) -> Result<Expression, Whole> {
+    fn built(&mut self, term: T::Term, arity: usize, depth: u32) -> Result<ExpressionKind, Whole> {
         // Like a list of constants: if all of its elements are constant, the tuple is one constant.
         let mark = self.mark();
         wire::push_head(&mut self.template.bytes, tags::TUPLE, arity);
-        let mut all = Expression::Literal;
+        let mut all = ExpressionKind::Literal;
         for part in self.terms.elements(term) {
             all = all.with(self.expression(part, true, depth)?);
         }
-        if all == Expression::Literal {
+        if all == ExpressionKind::Literal {
             self.back(mark);
             self.hole(Class::Other, term);
         }
-        Ok(all.with(Expression::Constant))
+        Ok(all.with(ExpressionKind::Constant))
     }
 }
 
-impl Expression {
+impl ExpressionKind {
     /// The kind of a term or a call that has both as parts.
-    fn with(self, other: Expression) -> Expression {
+    fn with(self, other: ExpressionKind) -> ExpressionKind {
         match (self, other) {
-            (Expression::Open, _) | (_, Expression::Open) => Expression::Open,
-            (Expression::Literal, Expression::Literal) => Expression::Literal,
-            _ => Expression::Constant,
+            (ExpressionKind::Open, _) | (_, ExpressionKind::Open) => ExpressionKind::Open,
+            (ExpressionKind::Literal, ExpressionKind::Literal) => ExpressionKind::Literal,
+            _ => ExpressionKind::Constant,
         }
     }
 }

@@ -66,9 +66,9 @@ pub(crate) const FEW: usize = 8;
 /// The values of a run. A few of them are inline. If there are more, or many are expected, all are
 /// in memory that is borrowed from the scratch memory.
 #[derive(Debug)]
-pub(crate) struct Values<'a>(SmallVec<[Val<'a>; FEW]>);
+pub(crate) struct MachineValues<'a>(SmallVec<[Val<'a>; FEW]>);
 
-impl<'a> Values<'a> {
+impl<'a> MachineValues<'a> {
     /// The number of values.
     #[inline]
     pub(crate) fn len(&self) -> usize {
@@ -153,16 +153,16 @@ impl Scratch {
 /// Makes room for the values of a run. If they may be many, takes the memory from that of earlier
 /// runs.
 #[inline]
-pub(crate) fn take<'a>(memory: &mut Vec<Val<'static>>, many: bool) -> Values<'a> {
+pub(crate) fn take<'a>(memory: &mut Vec<Val<'static>>, many: bool) -> MachineValues<'a> {
     if many {
-        return Values(SmallVec::from_vec(recycle(std::mem::take(memory))));
+        return MachineValues(SmallVec::from_vec(recycle(std::mem::take(memory))));
     }
-    Values(SmallVec::new())
+    MachineValues(SmallVec::new())
 }
 
 /// Gives back the memory.
 #[inline]
-pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: Values<'_>) {
+pub(crate) fn give(memory: &mut Vec<Val<'static>>, values: MachineValues<'_>) {
     if values.0.spilled() {
         *memory = recycle(values.0.into_vec());
     }

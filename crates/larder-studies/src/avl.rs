@@ -55,7 +55,7 @@ use std::cmp::Ordering;
 type Path = SmallVec<[(Link, usize); 48]>;
 
 #[derive(Debug)]
-struct Node<W> {
+struct AvlNode<W> {
     position: Position,
     word: W,
     kids: [Link; 2],
@@ -85,7 +85,7 @@ impl Stack {
 /// An AVL tree from positions to words.
 #[derive(Debug)]
 pub struct Avl<W> {
-    nodes: Heap<Node<W>>,
+    nodes: Heap<AvlNode<W>>,
     root: Link,
     /// Whether the tree was never split or joined, so that its counts are exact. Otherwise only the
     /// sum over all trees that were split from it or joined with it is exact, modulo 2⁶⁴.
@@ -151,7 +151,7 @@ impl<W> Avl<W> {
 
     fn make(&mut self, position: Position, word: W, kids: [Link; 2], balance: i8) -> Link {
         self.spilled = self.spilled.wrapping_add(spilled(&position));
-        self.nodes.insert(Node {
+        self.nodes.insert(AvlNode {
             position,
             word,
             kids,
@@ -159,7 +159,7 @@ impl<W> Avl<W> {
         })
     }
 
-    fn unmake(&mut self, id: Link) -> Node<W> {
+    fn unmake(&mut self, id: Link) -> AvlNode<W> {
         let node = self.nodes.remove(id);
         self.spilled = self.spilled.wrapping_sub(spilled(&node.position));
         node
@@ -442,7 +442,7 @@ impl<W: Send + Sync> Sequential<W> for Avl<W> {
     fn memory(&self) -> usize {
         // The stack's own memory is that of one path.
         let stack = self.stack.as_ref().map_or(0, |_| size_of::<Mutex<Stack>>());
-        let nodes = self.nodes.made().wrapping_mul(size_of::<Node<W>>());
+        let nodes = self.nodes.made().wrapping_mul(size_of::<AvlNode<W>>());
         nodes.wrapping_add(self.spilled).wrapping_add(stack)
     }
 }

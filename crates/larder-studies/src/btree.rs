@@ -35,22 +35,16 @@
 //! faster than the AVL tree. The default structure, which compares heads of keys and packs its
 //! leaves, is faster than both.
 
-use crate::position::spilled;
+use crate::position::{spilled, Entry};
 use crate::sequential::{Act, Actor, Divisible, Sequential, Visitor};
 use crate::{Cut, Position};
 use larder_index::Stats;
 
 #[derive(Debug)]
-struct Entry<W> {
-    position: Position,
-    word: W,
-}
-
-#[derive(Debug)]
-struct Node<W> {
+struct BtreeNode<W> {
     entries: Vec<Entry<W>>,
     /// Empty in a leaf.
-    children: Vec<Node<W>>,
+    children: Vec<BtreeNode<W>>,
 }
 
 /// The counts of a tree: entries, nodes, and the bytes of positions on the heap.
@@ -77,7 +71,7 @@ enum Effect<W> {
     /// The node may be too short.
     Shorter,
     /// The node was split. The entry and the node belong behind it in the parent.
-    Divided(Entry<W>, Node<W>),
+    Divided(Entry<W>, BtreeNode<W>),
 }
 
 /// The context of a change: the maximum number of entries of a node, and the counts of the tree.
@@ -94,7 +88,7 @@ impl Work<'_> {
     }
 
     /// Counts the removal of a node.
-    fn forget<W>(&mut self, node: &Node<W>) {
+    fn forget<W>(&mut self, node: &BtreeNode<W>) {
         self.forget_kind(node.children.capacity() == 0);
     }
 
@@ -104,13 +98,13 @@ impl Work<'_> {
     }
 }
 
-impl<W> Node<W> {
+impl<W> BtreeNode<W> {
     /// An empty node, with room for one entry more than it may keep.
     fn new(most: usize, leaf: bool, tally: &mut Tally) -> Self {
         let children = if leaf { 0 } else { most + 2 };
         tally.leaves += usize::from(leaf);
         tally.inner += usize::from(!leaf);
-        Node {
+        BtreeNode {
             entries: Vec::with_capacity(most + 1),
             children: Vec::with_capacity(children),
         }
@@ -200,8 +194,8 @@ impl<W> Node<W> {
 
     /// Splits the node. Moves everything behind entry `i` to a new node. Returns the entry, which
     /// belongs between the two nodes, and the new node.
-    fn divide(&mut self, i: usize, work: &mut Work<'_>) -> (Entry<W>, Node<W>) {
-        let mut right = Node::new(work.most, self.is_leaf(), work.tally);
+    fn divide(&mut self, i: usize, work: &mut Work<'_>) -> (Entry<W>, BtreeNode<W>) {
+        let mut right = BtreeNode::new(work.most, self.is_leaf(), work.tally);
         right.entries.extend(self.entries.drain(i + 1..));
         if !self.is_leaf() {
             right.children.extend(self.children.drain(i + 1..));
@@ -272,7 +266,7 @@ impl<W> Node<W> {
     /// it. `middle` is an entry between the two.
     fn graft(
         &mut self,
-        other: Node<W>,
+        other: BtreeNode<W>,
         middle: Entry<W>,
         last: bool,
         work: &mut Work<'_>,
@@ -316,7 +310,7 @@ impl<W> Node<W> {
 #[derive(Debug)]
 pub struct Btree<W> {
     /// `None` if there is no entry.
-    root: Option<Node<W>>,
+    root: Option<BtreeNode<W>>,
     most: usize,
     tally: Tally,
 }
@@ -332,12 +326,12 @@ impl<W> Btree<W> {
     }
 
     /// Sets the root. If it was split, makes a new root above the two nodes.
-    fn raise(&mut self, left: Node<W>, effect: Effect<W>) {
+    fn raise(&mut self, left: BtreeNode<W>, effect: Effect<W>) {
         let Effect::Divided(middle, right) = effect else {
             self.root = Some(left);
             return;
         };
-        let mut root = Node::new(self.most, false, &mut self.tally);
+        let mut root = BtreeNode::new(self.most, false, &mut self.tally);
         root.entries.push(middle);
         root.children.extend([left, right]);
         self.root = Some(root);
@@ -345,7 +339,7 @@ impl<W> Btree<W> {
 
     /// Replaces a root without entries by its only child, or by nothing.
     fn lower(&mut self) {
-        let empty = |root: &mut Node<W>| root.entries.is_empty();
+        let empty = |root: &mut BtreeNode<W>| root.entries.is_empty();
         if let Some(mut root) = self.root.take_if(empty) {
             let (child, mut work) = (root.children.pop(), self.work());
             work.forget_kind(child.is_none());
@@ -374,7 +368,10 @@ impl<W> Btree<W> {
 
     /// The tree as a root of its own, without a root that has no entry.
     fn settle(mut self) -> Self {
-        self.tally = self.root.as_ref().map_or(Tally::default(), Node::tally);
+        self.tally = self
+            .root
+            .as_ref()
+            .map_or(Tally::default(), BtreeNode::tally);
         self.lower();
         self
     }
@@ -398,7 +395,7 @@ impl<W: Send + Sync> Sequential<W> for Btree<W> {
         };
         let Some(root) = &mut self.root else {
             if let Act::Put(word) = f(None) {
-                let mut root = Node::new(self.most, true, &mut self.tally);
+                let mut root = BtreeNode::new(self.most, true, &mut self.tally);
                 root.change(position, &mut first(word), &mut self.work());
                 self.root = Some(root);
             }
@@ -423,7 +420,7 @@ impl<W: Send + Sync> Sequential<W> for Btree<W> {
         let forward = cut.is_forward();
         let Some(root) = &self.root else { return true };
         // The nodes above, each with the number of entries left of where the walk is.
-        let mut path: Vec<(&Node<W>, usize)> = Vec::new();
+        let mut path: Vec<(&BtreeNode<W>, usize)> = Vec::new();
         // At each node the cut lies between two entries, and what is admitted of the child between
         // them comes first.
         let mut down = Some(root);
@@ -473,7 +470,7 @@ impl<W: Send + Sync> Sequential<W> for Btree<W> {
 
     fn memory(&self) -> usize {
         let leaf = (self.most + 1) * size_of::<Entry<W>>();
-        let inner = leaf + (self.most + 2) * size_of::<Node<W>>();
+        let inner = leaf + (self.most + 2) * size_of::<BtreeNode<W>>();
         // Nodes themselves lie in their parents; the root in the tree.
         self.tally.leaves * leaf + self.tally.inner * inner + self.tally.spilled
     }
@@ -533,7 +530,7 @@ impl<W: Send + Sync> Divisible<W> for Btree<W> {
 
 impl<W> Btree<W> {
     /// Joins two trees, whose parts are counted, with an entry between them.
-    fn concatenate(&mut self, mut left: Node<W>, middle: Entry<W>, mut right: Node<W>) {
+    fn concatenate(&mut self, mut left: BtreeNode<W>, middle: Entry<W>, mut right: BtreeNode<W>) {
         let (high, low) = (left.height(), right.height());
         if high > low {
             // Graft the lower tree on the right edge of the higher one, at the level where heights
@@ -548,7 +545,7 @@ impl<W> Btree<W> {
         }
         // Both were roots, which may be short.
         // The heights agree, so a new root above both keeps all leaves on one level.
-        let mut root = Node::new(self.most, false, &mut self.tally);
+        let mut root = BtreeNode::new(self.most, false, &mut self.tally);
         root.entries.push(middle);
         root.children.extend([left, right]);
         root.mend(0, &mut self.work());

@@ -99,31 +99,33 @@ impl Default for Adaptation {
     }
 }
 
-enum Node<S> {
-    Route(Route<S>),
+enum CaTreeNode<S> {
+    Route(Route<CaTreeNode<S>>),
     Base(Base<S>),
 }
 
-struct Route<S> {
-    at: Position,
-    kids: [Slot<Node<S>>; 2],
+/// An inner node of a contention-adapting tree: the subtree of the positions below `at`, and that
+/// of the others.
+pub(crate) struct Route<N> {
+    pub(crate) at: Position,
+    pub(crate) kids: [Slot<N>; 2],
 }
 
 struct Base<S> {
     /// Identifies the base to watchers.
     number: u64,
-    part: RwLock<Part<S>>,
+    part: RwLock<BaseContent<S>>,
     contention: AtomicI64,
 }
 
-struct Part<S> {
+struct BaseContent<S> {
     valid: bool,
     structure: S,
 }
 
 /// A contention-adapting tree over sequential structures.
 pub struct CaTree<W, S> {
-    root: Slot<Node<S>>,
+    root: Slot<CaTreeNode<S>>,
     shape: Mutex<()>,
     adaptation: Adaptation,
     routes: AtomicUsize,
@@ -137,7 +139,7 @@ pub struct CaTree<W, S> {
 }
 
 /// A base, and one end of its range.
-struct Found<'g, S> {
+struct FoundBase<'g, S> {
     base: &'g Base<S>,
     /// The position at which the next base in the direction of the walk begins (forward), or before
     /// which it ends (backward). `None` if there is no next base.
@@ -147,14 +149,14 @@ struct Found<'g, S> {
 /// The path to a base, while the shape is locked.
 struct Way<'g, S> {
     /// The slots of the routes and of the base, from the root down.
-    slots: Vec<&'g Slot<Node<S>>>,
-    routes: Vec<(&'g Route<S>, usize)>,
+    slots: Vec<&'g Slot<CaTreeNode<S>>>,
+    routes: Vec<(&'g Route<CaTreeNode<S>>, usize)>,
 }
 
-fn base<S: Send + Sync + 'static>(structure: S, number: u64) -> Arc<Node<S>> {
-    Arc::new(Node::Base(Base {
+fn base<S: Send + Sync + 'static>(structure: S, number: u64) -> Arc<CaTreeNode<S>> {
+    Arc::new(CaTreeNode::Base(Base {
         number,
-        part: RwLock::new(Part {
+        part: RwLock::new(BaseContent {
             valid: true,
             structure,
         }),
@@ -178,7 +180,7 @@ fn by_chance() -> bool {
     random() >> 55 == 0
 }
 
-impl<S> Part<S> {
+impl<S> BaseContent<S> {
     /// Makes the base invalid, and takes its structure. Threads that wait for its lock start again.
     fn invalidate<W>(&mut self) -> S
     where
@@ -220,7 +222,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         guard: &'g Guard,
         forward: bool,
         right: impl Fn(&[u8]) -> bool,
-    ) -> Found<'g, S> {
+    ) -> FoundBase<'g, S> {
         // No lock is needed. Routes are immutable, and a slot is only changed to a replacement of
         // its content. If the base is replaced meanwhile, the caller finds it invalid under its
         // lock.
@@ -228,7 +230,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let mut slot = &self.root;
         loop {
             match slot.load(guard) {
-                Some(Node::Route(route)) => {
+                Some(CaTreeNode::Route(route)) => {
                     let right = right(&route.at);
                     // The descent goes to the side of the route that the walk visits first. So the
                     // walk comes to the other side later. The last such route on the path is where
@@ -238,7 +240,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
                     }
                     slot = &route.kids[usize::from(right)];
                 }
-                Some(Node::Base(base)) => return Found { base, bound },
+                Some(CaTreeNode::Base(base)) => return FoundBase { base, bound },
                 None => unreachable!("slots of a tree are never empty"),
             }
         }
@@ -256,7 +258,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         };
         // Routes don't change while the shape is locked, so that the path stays valid.
         let mut slot = &self.root;
-        while let Some(Node::Route(route)) = slot.load(guard) {
+        while let Some(CaTreeNode::Route(route)) = slot.load(guard) {
             // A route's position is the first one of its right side.
             let side = usize::from(&route.at[..] <= position);
             slot = &route.kids[side];
@@ -283,7 +285,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         guard: &Guard,
         position: &[u8],
         base: &Base<S>,
-        part: &mut Part<S>,
+        part: &mut BaseContent<S>,
         waited: bool,
     ) {
         let Adaptation {
@@ -304,7 +306,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
     }
 
     /// Step 5: replaces the base by a route with two bases. The base is locked.
-    fn split(&self, guard: &Guard, position: &[u8], old: &Base<S>, part: &mut Part<S>) {
+    fn split(&self, guard: &Guard, position: &[u8], old: &Base<S>, part: &mut BaseContent<S>) {
         let _shape = self.shape.lock();
         // Ordering: Relaxed, the base is locked.
         let count = old.contention.swap(0, Relaxed);
@@ -324,7 +326,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         // here on waits for the lock, and then starts again.
         let kids = [(part.invalidate(), numbers[0]), (upper, numbers[1])]
             .map(|(structure, number)| Slot::new(Some(base(structure, number))));
-        let route = Node::Route(Route { at, kids });
+        let route = CaTreeNode::Route(Route { at, kids });
         // Publish the route and both bases by one store.
         way.slots[way.routes.len()].store(Some(Arc::new(route)), guard);
         // Ordering, both: Relaxed, statistics.
@@ -334,7 +336,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
 
     /// Step 5: replaces the base and its neighbour by one base, and removes the route between them.
     /// The base is locked.
-    fn join(&self, guard: &Guard, position: &[u8], old: &Base<S>, part: &mut Part<S>) {
+    fn join(&self, guard: &Guard, position: &[u8], old: &Base<S>, part: &mut BaseContent<S>) {
         let _shape = self.shape.lock();
         // Ordering: Relaxed, the base is locked.
         let count = old.contention.swap(0, Relaxed);
@@ -382,10 +384,10 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let mut waiting = vec![(&self.root, 0)];
         while let Some((slot, level)) = waiting.pop() {
             match slot.load(guard) {
-                Some(Node::Route(route)) => {
+                Some(CaTreeNode::Route(route)) => {
                     waiting.extend([(&route.kids[1], level + 1), (&route.kids[0], level + 1)]);
                 }
-                Some(Node::Base(base)) => bases.push(base),
+                Some(CaTreeNode::Base(base)) => bases.push(base),
                 None => {}
             }
             depth = depth.max(level);
@@ -395,11 +397,15 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
 }
 
 /// The slot of a base, its number, and its lock.
-type Edge<'g, S> = (&'g Slot<Node<S>>, u64, RwLockWriteGuard<'g, Part<S>>);
+type Edge<'g, S> = (
+    &'g Slot<CaTreeNode<S>>,
+    u64,
+    RwLockWriteGuard<'g, BaseContent<S>>,
+);
 
 /// Locks the base at one side of a subtree. `None` if another thread holds its lock.
 fn lock_edge<'g, S: Send + Sync + 'static>(
-    top: &'g Slot<Node<S>>,
+    top: &'g Slot<CaTreeNode<S>>,
     side: usize,
     guard: &'g Guard,
 ) -> Option<Edge<'g, S>> {
@@ -408,8 +414,8 @@ fn lock_edge<'g, S: Send + Sync + 'static>(
         // Follow one side down to its outermost base. Don't wait for its lock, since the shape is
         // locked (invariant 3).
         match slot.load(guard)? {
-            Node::Route(route) => slot = &route.kids[side],
-            Node::Base(base) => return Some((slot, base.number, base.part.try_write()?)),
+            CaTreeNode::Route(route) => slot = &route.kids[side],
+            CaTreeNode::Base(base) => return Some((slot, base.number, base.part.try_write()?)),
         }
     }
 }
@@ -506,7 +512,7 @@ impl<W: Send + Sync, S: Divisible<W> + 'static> Scheme<W> for CaTree<W, S> {
         // Only the sum is right, modulo 2⁶⁴ (see `Divisible`).
         let structures = structures.fold(0, usize::wrapping_add);
         // A node is an `Arc`, with two counts. A tree of n bases has n − 1 routes.
-        let nodes = (bases.len() * 2 - 1) * (size_of::<Node<S>>() + 16);
+        let nodes = (bases.len() * 2 - 1) * (size_of::<CaTreeNode<S>>() + 16);
         nodes.wrapping_add(structures)
     }
 

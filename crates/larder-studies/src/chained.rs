@@ -33,7 +33,7 @@
 //! more often than looked up.
 
 use crate::address::Address;
-use crate::position::{hash_of, spilled};
+use crate::position::{hash_of, spilled, Entry};
 use crate::sequential::{Act, Actor, Sequential, Visitor};
 use crate::{Cut, Position};
 use hashbrown::HashTable;
@@ -42,12 +42,6 @@ use std::collections::BinaryHeap;
 
 /// The maximum of the average number of entries per page.
 const PAGE: usize = 256;
-
-#[derive(Debug)]
-struct Entry<W> {
-    position: Position,
-    word: W,
-}
 
 /// A hash table in pages. It maps positions, which begin with a hash, to words.
 #[derive(Debug)]

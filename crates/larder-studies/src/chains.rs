@@ -30,7 +30,7 @@ use std::ops::{Index, IndexMut};
 
 /// An entry of a chain, with a mark of its table.
 #[derive(Debug)]
-pub(crate) struct Node<W, M> {
+pub(crate) struct ChainNode<W, M> {
     pub(crate) position: Position,
     pub(crate) word: W,
     pub(crate) next: u32,
@@ -40,7 +40,7 @@ pub(crate) struct Node<W, M> {
 /// A place in a chain: the node before it ([`NIL`] at the beginning), and the node at it ([`NIL`]
 /// at the end).
 #[derive(Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct ChainPlace {
     pub(crate) before: u32,
     pub(crate) at: u32,
 }
@@ -52,7 +52,7 @@ pub(crate) type NewHead = Option<u32>;
 /// The nodes of all chains of a table.
 #[derive(Debug)]
 pub(crate) struct Chains<W, M = ()> {
-    nodes: Slab<Node<W, M>>,
+    nodes: Slab<ChainNode<W, M>>,
     /// The bytes on the heap of positions that are too long for their nodes.
     spilled: usize,
 }
@@ -77,7 +77,7 @@ impl<W, M> Chains<W, M> {
 
     /// The node of a position. Doesn't compare the order, since equality is cheaper.
     #[inline]
-    pub(crate) fn get(&self, head: u32, position: &[u8]) -> Option<&Node<W, M>> {
+    pub(crate) fn get(&self, head: u32, position: &[u8]) -> Option<&ChainNode<W, M>> {
         let mut at = head;
         while at != NIL {
             let node = &self.nodes[at];
@@ -91,7 +91,7 @@ impl<W, M> Chains<W, M> {
 
     /// Step 1: finds the place of a position. Also returns whether there is a node at the position.
     #[inline]
-    pub(crate) fn find(&self, head: u32, position: &[u8]) -> (Place, bool) {
+    pub(crate) fn find(&self, head: u32, position: &[u8]) -> (ChainPlace, bool) {
         let (mut before, mut at) = (NIL, head);
         let mut found = false;
         while at != NIL {
@@ -107,22 +107,22 @@ impl<W, M> Chains<W, M> {
             }
             (before, at) = (at, node.next);
         }
-        (Place { before, at }, found)
+        (ChainPlace { before, at }, found)
     }
 
     /// The first place whose node doesn't satisfy `begins`, or the end.
-    pub(crate) fn past(&self, head: u32, begins: impl Fn(&Node<W, M>) -> bool) -> Place {
+    pub(crate) fn past(&self, head: u32, begins: impl Fn(&ChainNode<W, M>) -> bool) -> ChainPlace {
         let (mut before, mut at) = (NIL, head);
         while at != NIL && begins(&self.nodes[at]) {
             (before, at) = (at, self.nodes[at].next);
         }
-        Place { before, at }
+        ChainPlace { before, at }
     }
 
     /// Sets the link of a place to `to`.
     #[must_use]
     #[inline]
-    pub(crate) fn link(&mut self, place: Place, to: u32) -> NewHead {
+    pub(crate) fn link(&mut self, place: ChainPlace, to: u32) -> NewHead {
         // The link to the first node is the head, which the caller stores.
         if place.before == NIL {
             return Some(to);
@@ -134,10 +134,16 @@ impl<W, M> Chains<W, M> {
     /// Step 2: inserts a new node at a place.
     #[must_use]
     #[inline]
-    pub(crate) fn insert(&mut self, place: Place, position: &[u8], word: W, mark: M) -> NewHead {
+    pub(crate) fn insert(
+        &mut self,
+        place: ChainPlace,
+        position: &[u8],
+        word: W,
+        mark: M,
+    ) -> NewHead {
         let position = Position::from_slice(position);
         self.spilled += spilled(&position);
-        let node = self.nodes.insert(Node {
+        let node = self.nodes.insert(ChainNode {
             position,
             word,
             next: place.at,
@@ -148,7 +154,7 @@ impl<W, M> Chains<W, M> {
 
     /// Step 2: unlinks and removes the node at a place.
     #[inline]
-    pub(crate) fn unlink(&mut self, place: Place) -> (Node<W, M>, NewHead) {
+    pub(crate) fn unlink(&mut self, place: ChainPlace) -> (ChainNode<W, M>, NewHead) {
         // The node that follows takes its place.
         let next = self.nodes[place.at].next;
         let head = self.link(place, next);
@@ -156,7 +162,7 @@ impl<W, M> Chains<W, M> {
     }
 
     /// Removes a node to which no link points any more.
-    pub(crate) fn take(&mut self, at: u32) -> Node<W, M> {
+    pub(crate) fn take(&mut self, at: u32) -> ChainNode<W, M> {
         // The slab uses its number again, so no link may have it any more.
         let node = self.nodes.remove(at);
         self.spilled -= spilled(&node.position);
@@ -169,7 +175,7 @@ impl<W, M> Chains<W, M> {
         &self,
         head: u32,
         cut: Cut<'_>,
-        seen: impl Fn(&Node<W, M>) -> bool,
+        seen: impl Fn(&ChainNode<W, M>) -> bool,
         f: &mut Visitor<'_, W>,
     ) -> bool {
         // Collect the nodes first, so that they can be reversed. Links only lead forward, and
@@ -194,7 +200,7 @@ impl<W, M> Chains<W, M> {
 
     /// Checks a chain's order, and calls `each` with its nodes.
     #[cfg(all(test, not(larder_model)))]
-    pub(crate) fn check(&self, head: u32, mut each: impl FnMut(&Node<W, M>)) {
+    pub(crate) fn check(&self, head: u32, mut each: impl FnMut(&ChainNode<W, M>)) {
         let (mut last, mut at) = (None, head);
         while at != NIL {
             let node = &self.nodes[at];
@@ -206,17 +212,17 @@ impl<W, M> Chains<W, M> {
 }
 
 impl<W, M> Index<u32> for Chains<W, M> {
-    type Output = Node<W, M>;
+    type Output = ChainNode<W, M>;
 
     #[inline]
-    fn index(&self, id: u32) -> &Node<W, M> {
+    fn index(&self, id: u32) -> &ChainNode<W, M> {
         &self.nodes[id]
     }
 }
 
 impl<W, M> IndexMut<u32> for Chains<W, M> {
     #[inline]
-    fn index_mut(&mut self, id: u32) -> &mut Node<W, M> {
+    fn index_mut(&mut self, id: u32) -> &mut ChainNode<W, M> {
         &mut self.nodes[id]
     }
 }

@@ -42,7 +42,7 @@ type Written = SmallVec<[u8; 120]>;
 
 /// The destination of a step through an array.
 #[derive(Clone, Copy, Debug)]
-enum Step {
+enum Destination {
     /// To the least string.
     First,
     /// To the greatest string.
@@ -149,13 +149,13 @@ impl<C: Strings, W> JudyText<C, W> {
     }
 
     /// Goes from a string to another one. Returns its number.
-    fn step(&self, step: Step, string: &mut Vec<u8>) -> Option<u64> {
-        match step {
-            Step::First => self.array.first(string),
-            Step::Last => self.array.last(string),
-            Step::AtOrBefore => self.array.at_or_before(string),
-            Step::After => self.array.after(string),
-            Step::Before => self.array.before(string),
+    fn step(&self, to: Destination, string: &mut Vec<u8>) -> Option<u64> {
+        match to {
+            Destination::First => self.array.first(string),
+            Destination::Last => self.array.last(string),
+            Destination::AtOrBefore => self.array.at_or_before(string),
+            Destination::After => self.array.after(string),
+            Destination::Before => self.array.before(string),
         }
     }
 
@@ -163,8 +163,8 @@ impl<C: Strings, W> JudyText<C, W> {
     fn begin(&self, cut: Cut<'_>, string: &mut Vec<u8>) -> Option<u64> {
         let forward = cut.is_forward();
         let (edge, on) = match forward {
-            true => (Step::First, Step::After),
-            false => (Step::Last, Step::Before),
+            true => (Destination::First, Destination::After),
+            false => (Destination::Last, Destination::Before),
         };
         let Some(bytes) = cut.bytes() else {
             return self.step(edge, string);
@@ -173,7 +173,7 @@ impl<C: Strings, W> JudyText<C, W> {
         // Any kind of cut at some bytes is directly before or directly behind the last entry that
         // isn't past these bytes. So find that entry, and then check on which side of the cut it
         // is.
-        match self.step(Step::AtOrBefore, string) {
+        match self.step(Destination::AtOrBefore, string) {
             None if forward => self.step(edge, string),
             None => None,
             Some(number) => {
@@ -189,7 +189,7 @@ impl<C: Strings, W> JudyText<C, W> {
     /// Removes the last entry, and writes its string to `string`.
     fn take_last(&mut self, string: &mut Vec<u8>) -> Option<W> {
         string.clear();
-        self.step(Step::Last, string)?;
+        self.step(Destination::Last, string)?;
         let number = self.array.remove(string)?;
         Some(self.words.remove(number as u32))
     }
@@ -235,8 +235,8 @@ impl<C: Strings, W: Send + Sync> Sequential<W> for JudyText<C, W> {
         // differs.
         let (mut string, mut position) = (Vec::new(), Vec::new());
         let on = match cut.is_forward() {
-            true => Step::After,
-            false => Step::Before,
+            true => Destination::After,
+            false => Destination::Before,
         };
         // The array has no cursor. Each step searches again, from the string of the last entry.
         let mut at = self.begin(cut, &mut string);

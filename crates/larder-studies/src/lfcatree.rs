@@ -58,9 +58,11 @@
 
 mod range;
 
+use crate::catree::Route;
 use crate::counts::Counts;
 use crate::key_locks::KeyLocks;
-use crate::pure::{self, Entry, Tree};
+use crate::position::Entry;
+use crate::pure::{self, Tree};
 use crate::raw::slot::Slot;
 use crate::scheme::{Changer, Old, Reader, Scheme};
 use crate::sequential::{Act, Visitor};
@@ -81,14 +83,9 @@ const CLAMP: i64 = 20_000;
 /// The maximum number of routes on a path.
 const DEPTH: usize = 64;
 
-enum Node<W: Word> {
-    Route(Route<W>),
+enum LfCaTreeNode<W: Word> {
+    Route(Route<LfCaTreeNode<W>>),
     Leaf(Leaf<W>),
-}
-
-struct Route<W: Word> {
-    at: Position,
-    kids: [Slot<Node<W>>; 2],
 }
 
 struct Leaf<W: Word> {
@@ -96,13 +93,13 @@ struct Leaf<W: Word> {
     contention: i64,
 }
 
-fn leaf<W: Word>(tree: Tree<W>, contention: i64) -> Arc<Node<W>> {
-    Arc::new(Node::Leaf(Leaf { tree, contention }))
+fn leaf<W: Word>(tree: Tree<W>, contention: i64) -> Arc<LfCaTreeNode<W>> {
+    Arc::new(LfCaTreeNode::Leaf(Leaf { tree, contention }))
 }
 
 /// A contention-adapting tree with immutable leaves.
 pub struct LfCaTree<W: Word> {
-    root: Slot<Node<W>>,
+    root: Slot<LfCaTreeNode<W>>,
     joins: Mutex<()>,
     keys: KeyLocks,
     counts: Counts,
@@ -116,9 +113,9 @@ pub struct LfCaTree<W: Word> {
 }
 
 /// A leaf that was loaded from its slot.
-struct Found<'g, W: Word> {
-    slot: &'g Slot<Node<W>>,
-    node: &'g Node<W>,
+struct FoundLeaf<'g, W: Word> {
+    slot: &'g Slot<LfCaTreeNode<W>>,
+    node: &'g LfCaTreeNode<W>,
     leaf: &'g Leaf<W>,
     frozen: bool,
     depth: usize,
@@ -127,7 +124,7 @@ struct Found<'g, W: Word> {
     bound: Option<&'g Position>,
     /// The slots of the routes on the path, and the side that was taken at each. Empty unless the
     /// path was asked for.
-    above: Vec<(&'g Slot<Node<W>>, usize)>,
+    above: Vec<(&'g Slot<LfCaTreeNode<W>>, usize)>,
 }
 
 impl<W: Word> LfCaTree<W> {
@@ -156,13 +153,13 @@ impl<W: Word> LfCaTree<W> {
         keep: bool,
         forward: bool,
         right: impl Fn(&[u8]) -> bool,
-    ) -> Found<'g, W> {
+    ) -> FoundLeaf<'g, W> {
         let (mut above, mut bound) = (Vec::new(), None);
         let (mut slot, mut depth) = (&self.root, 0);
         loop {
             let (node, frozen) = slot.load_marked(guard);
             match node {
-                Some(Node::Route(route)) => {
+                Some(LfCaTreeNode::Route(route)) => {
                     let right = right(&route.at);
                     // The descent goes to the side that the walk visits first, so the walk comes to
                     // the other side later. The last such route is where the next leaf begins.
@@ -176,8 +173,8 @@ impl<W: Word> LfCaTree<W> {
                     slot = &route.kids[usize::from(right)];
                     depth += 1;
                 }
-                Some(node @ Node::Leaf(leaf)) => {
-                    return Found {
+                Some(node @ LfCaTreeNode::Leaf(leaf)) => {
+                    return FoundLeaf {
                         slot,
                         node,
                         leaf,
@@ -192,7 +189,7 @@ impl<W: Word> LfCaTree<W> {
         }
     }
 
-    fn find<'g>(&'g self, guard: &'g Guard, position: &[u8], keep: bool) -> Found<'g, W> {
+    fn find<'g>(&'g self, guard: &'g Guard, position: &[u8], keep: bool) -> FoundLeaf<'g, W> {
         self.descend(guard, keep, true, |at| at <= position)
     }
 
@@ -249,7 +246,7 @@ impl<W: Word> LfCaTree<W> {
         // If the exchange below fails, the leaf was replaced or frozen, and isn't split. Its count
         // stays high, so a later write tries again.
         let kids = [low, high].map(|tree| Slot::new(Some(leaf(tree, 0))));
-        let route = Arc::new(Node::Route(Route { at, kids }));
+        let route = Arc::new(LfCaTreeNode::Route(Route { at, kids }));
         if found
             .slot
             .replace_if((Some(found.node), false), (Some(route), false), guard)
@@ -272,7 +269,7 @@ impl<W: Word> LfCaTree<W> {
         };
         // Only this thread removes routes (invariant 3), so the parent stays in its slot. Leaves
         // may still be split.
-        let Some(Node::Route(parent)) = above.load(guard) else {
+        let Some(LfCaTreeNode::Route(parent)) = above.load(guard) else {
             return;
         };
         let sibling = &parent.kids[1 - side];
@@ -312,12 +309,12 @@ impl<W: Word> LfCaTree<W> {
     }
 
     /// The slots of all leaves, in order, and the maximum number of routes above one.
-    fn leaves<'g>(&'g self, guard: &'g Guard) -> (Vec<&'g Slot<Node<W>>>, usize) {
+    fn leaves<'g>(&'g self, guard: &'g Guard) -> (Vec<&'g Slot<LfCaTreeNode<W>>>, usize) {
         let (mut leaves, mut depth) = (Vec::new(), 0);
         let mut waiting = vec![(&self.root, 0)];
         while let Some((slot, level)) = waiting.pop() {
             match slot.load(guard) {
-                Some(Node::Route(route)) => {
+                Some(LfCaTreeNode::Route(route)) => {
                     // Pushed last is popped first, so the leaves come in order.
                     waiting.extend([(&route.kids[1], level + 1), (&route.kids[0], level + 1)]);
                 }
@@ -330,9 +327,13 @@ impl<W: Word> LfCaTree<W> {
 }
 
 /// The slot of the leaf at one side of a subtree.
-fn edge<'g, W: Word>(top: &'g Slot<Node<W>>, side: usize, guard: &'g Guard) -> &'g Slot<Node<W>> {
+fn edge<'g, W: Word>(
+    top: &'g Slot<LfCaTreeNode<W>>,
+    side: usize,
+    guard: &'g Guard,
+) -> &'g Slot<LfCaTreeNode<W>> {
     let mut slot = top;
-    while let Some(Node::Route(route)) = slot.load(guard) {
+    while let Some(LfCaTreeNode::Route(route)) = slot.load(guard) {
         slot = &route.kids[side];
     }
     slot
@@ -340,11 +341,11 @@ fn edge<'g, W: Word>(top: &'g Slot<Node<W>>, side: usize, guard: &'g Guard) -> &
 
 /// Freezes a slot, so that no writer replaces its leaf. `None` if other writers keep replacing it,
 /// or if the slot has no leaf any more.
-fn freeze<'g, W: Word>(slot: &'g Slot<Node<W>>, guard: &'g Guard) -> Option<&'g Leaf<W>> {
+fn freeze<'g, W: Word>(slot: &'g Slot<LfCaTreeNode<W>>, guard: &'g Guard) -> Option<&'g Leaf<W>> {
     const TRIES: usize = 4;
     (0..TRIES).find_map(|_| {
         let (node, frozen) = slot.load_marked(guard);
-        let (Some(Node::Leaf(leaf)), false) = (node, frozen) else {
+        let (Some(LfCaTreeNode::Leaf(leaf)), false) = (node, frozen) else {
             return None;
         };
         // The exchange needs a counted reference. If the slot has got another leaf between the two
@@ -427,7 +428,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
         let mut left = limit;
         for slot in self.leaves(guard).0 {
             // A slot that isn't a leaf now would have been changed by a writer, and there is none.
-            let Some(Node::Leaf(old)) = slot.load(guard) else {
+            let Some(LfCaTreeNode::Leaf(old)) = slot.load(guard) else {
                 continue;
             };
             if old.tree.is_none() {
@@ -455,7 +456,7 @@ impl<W: Word> Scheme<W> for LfCaTree<W> {
         // A node has two counts before it; a tree of n routes has n + 1 leaves. Ordering: Relaxed,
         // a statistic.
         let nodes = self.routes.load(Relaxed) * 2 + 1;
-        nodes * (size_of::<Node<W>>() + 16) + self.counts.bytes() + self.keys.memory()
+        nodes * (size_of::<LfCaTreeNode<W>>() + 16) + self.counts.bytes() + self.keys.memory()
     }
 
     fn stats(&self, guard: &Guard) -> Stats {

@@ -42,7 +42,7 @@
 //! all entries are then in one chain.
 
 use crate::address::Address;
-use crate::chains::{self, Chains, NewHead, Place};
+use crate::chains::{ChainNode, ChainPlace, Chains, NewHead};
 use crate::position::hash_of;
 use crate::sequential::{Act, Actor, Sequential, Visitor};
 use crate::slab::NIL;
@@ -57,12 +57,10 @@ const AT_ONCE: usize = 4096;
 /// The number of buckets whose kept nodes are removed by each later change.
 const LATER: usize = 16;
 
-/// A node. Its mark says that it is kept (invariant 3).
-type Node<W> = chains::Node<W, bool>;
-
 /// A linear hash table. It maps positions, which begin with a hash, to words.
 #[derive(Debug)]
 pub struct LinearHash<W> {
+    /// The mark of a node says that it is kept (invariant 3).
     chains: Chains<W, bool>,
     segments: Vec<Box<[u32]>>,
     address: Address,
@@ -112,7 +110,7 @@ impl<W: Word> LinearHash<W> {
     }
 
     /// Steps 3 and 4 of an insert.
-    fn insert_at(&mut self, bucket: usize, place: Place, position: &[u8], word: W) {
+    fn insert_at(&mut self, bucket: usize, place: ChainPlace, position: &[u8], word: W) {
         if self.segments.is_empty() {
             self.add_segment();
         }
@@ -145,14 +143,14 @@ impl<W: Word> LinearHash<W> {
     }
 
     /// Steps 3 and 4 of a removal.
-    fn remove_at(&mut self, bucket: usize, place: Place) -> W {
+    fn remove_at(&mut self, bucket: usize, place: ChainPlace) -> W {
         let word = self.unlink(bucket, place).word;
         self.settle(false);
         word
     }
 
     /// Unlinks a node, and removes it.
-    fn unlink(&mut self, bucket: usize, place: Place) -> Node<W> {
+    fn unlink(&mut self, bucket: usize, place: ChainPlace) -> ChainNode<W, bool> {
         let (node, head) = self.chains.unlink(place);
         self.set_head(bucket, head);
         node
@@ -175,7 +173,7 @@ impl<W: Word> LinearHash<W> {
         }
         // The hashes of the bucket agree in all bits before this one, and the chain is sorted. So
         // the nodes that stay are at its beginning, and the others at its end.
-        let stays = |node: &Node<W>| self.hash(&node.position) & bit == 0;
+        let stays = |node: &ChainNode<W, bool>| self.hash(&node.position) & bit == 0;
         // Cut the chain in two. No node is moved.
         let place = self.chains.past(self.head(bucket), stays);
         self.set_head(new, Some(place.at));
@@ -246,7 +244,7 @@ impl<W: Word> LinearHash<W> {
                 let next = self.chains[at].next;
                 if self.chains[at].mark {
                     // The predecessor stays the same, since the node between is gone.
-                    self.unkeep(bucket, Place { before, at });
+                    self.unkeep(bucket, ChainPlace { before, at });
                 } else {
                     before = at;
                 }
@@ -268,14 +266,14 @@ impl<W: Word> LinearHash<W> {
     }
 
     /// Removes a kept node.
-    fn unkeep(&mut self, bucket: usize, place: Place) {
+    fn unkeep(&mut self, bucket: usize, place: ChainPlace) {
         let node = self.unlink(bucket, place);
         self.kept.0 -= 1;
         self.kept.1 -= node.word.heap_bytes();
     }
 
     /// Step 3 of a removal in a fixed table: makes the node a kept one.
-    fn keep_at(&mut self, bucket: usize, place: Place) {
+    fn keep_at(&mut self, bucket: usize, place: ChainPlace) {
         let node = &mut self.chains[place.at];
         // The node stays in the chain, with its word. Lookups and scans don't see it.
         node.mark = true;
@@ -293,7 +291,7 @@ impl<W: Word> LinearHash<W> {
     }
 
     /// Step 3 of an insert at a position that has a kept node: makes it an entry with this word.
-    fn put_kept(&mut self, place: Place, word: W) {
+    fn put_kept(&mut self, place: ChainPlace, word: W) {
         let node = &mut self.chains[place.at];
         node.mark = false;
         let old = std::mem::replace(&mut node.word, word);
@@ -351,7 +349,7 @@ impl<W: Word> Sequential<W> for LinearHash<W> {
             let (before, at) = (NIL, self.head(bucket));
             if at != NIL {
                 // The first of its chain: nothing is before it.
-                let place = Place { before, at };
+                let place = ChainPlace { before, at };
                 if self.chains[at].mark {
                     // A kept node is not an entry. Remove it without reporting it.
                     self.unkeep(bucket, place);

@@ -41,18 +41,18 @@ use std::cmp::Ordering;
 use std::sync::Arc;
 
 /// An entry, or the start node of a bucket.
-pub(crate) struct Node<W: Word> {
+pub(crate) struct ListNode<W: Word> {
     pub(crate) position: Position,
     /// Empty in a start node.
     pub(crate) word: Slot<W>,
     entry: bool,
-    pub(crate) next: Slot<Node<W>>,
+    pub(crate) next: Slot<ListNode<W>>,
 }
 
-impl<W: Word> Node<W> {
+impl<W: Word> ListNode<W> {
     /// An entry with this word, or a start node if there is none.
     pub(crate) fn new(position: &[u8], word: Option<W>) -> Arc<Self> {
-        Arc::new(Node {
+        Arc::new(ListNode {
             position: Position::from_slice(position),
             entry: word.is_some(),
             word: Slot::new(word.map(Arc::new)),
@@ -84,7 +84,7 @@ impl<W: Word> Node<W> {
     }
 }
 
-impl<W: Word> Drop for Node<W> {
+impl<W: Word> Drop for ListNode<W> {
     fn drop(&mut self) {
         // This node may own the last reference to the next one, and so on. Drop them in a loop: a
         // recursion would overflow the stack.
@@ -97,10 +97,10 @@ impl<W: Word> Drop for Node<W> {
 
 /// Finds the entry at a position, in the list that begins at `start`. Wait-free.
 pub(crate) fn search<'g, W: Word>(
-    start: &'g Slot<Node<W>>,
+    start: &'g Slot<ListNode<W>>,
     position: &[u8],
     guard: &'g Guard,
-) -> Option<&'g Node<W>> {
+) -> Option<&'g ListNode<W>> {
     let mut next = start.load(guard);
     // The list is sorted, so the search ends at the first greater position. It never starts again:
     // the links of a removed node still lead to greater positions.
@@ -119,11 +119,11 @@ pub(crate) fn search<'g, W: Word>(
 /// Finds the link behind which a position belongs, and the node to which the link points. Unlinks
 /// marked nodes on the way.
 fn place<'g, W: Word>(
-    start: &'g Slot<Node<W>>,
+    start: &'g Slot<ListNode<W>>,
     position: &[u8],
     entry: bool,
     guard: &'g Guard,
-) -> (&'g Slot<Node<W>>, Option<&'g Node<W>>) {
+) -> (&'g Slot<ListNode<W>>, Option<&'g ListNode<W>>) {
     'again: loop {
         let mut link = start;
         loop {
@@ -158,10 +158,10 @@ fn place<'g, W: Word>(
 
 /// Inserts a node. If there is a node with the same position, returns that one instead.
 pub(crate) fn insert<'g, W: Word>(
-    start: &'g Slot<Node<W>>,
-    node: &Arc<Node<W>>,
+    start: &'g Slot<ListNode<W>>,
+    node: &Arc<ListNode<W>>,
     guard: &'g Guard,
-) -> Option<&'g Node<W>> {
+) -> Option<&'g ListNode<W>> {
     loop {
         // (1) Find the place.
         let (link, after) = place(start, &node.position, node.entry, guard);
@@ -190,7 +190,11 @@ pub(crate) fn insert<'g, W: Word>(
 }
 
 /// Removes a node. Returns `false` if another thread has removed it before.
-pub(crate) fn remove<W: Word>(start: &Slot<Node<W>>, node: &Node<W>, guard: &Guard) -> bool {
+pub(crate) fn remove<W: Word>(
+    start: &Slot<ListNode<W>>,
+    node: &ListNode<W>,
+    guard: &Guard,
+) -> bool {
     // (1) Mark the node.
     loop {
         let (next, marked) = node.next.share_marked(guard);
@@ -219,11 +223,11 @@ mod tests {
     use larder_index::pin;
     use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-    fn node(n: u32) -> Arc<Node<Object>> {
-        Node::new(&n.to_be_bytes(), Some(Object::new(&n.to_be_bytes())))
+    fn node(n: u32) -> Arc<ListNode<Object>> {
+        ListNode::new(&n.to_be_bytes(), Some(Object::new(&n.to_be_bytes())))
     }
 
-    fn all(start: &Slot<Node<Object>>) -> Vec<u32> {
+    fn all(start: &Slot<ListNode<Object>>) -> Vec<u32> {
         let guard = pin();
         let nodes = std::iter::successors(start.load(&guard), |node| node.next.load(&guard));
         let there = nodes.filter(|node| node.is_there(&guard));
@@ -279,11 +283,11 @@ mod tests {
         let (start, guard) = (Slot::new(None), pin());
         let entry = node(7);
         assert!(insert(&start, &entry, &guard).is_none());
-        let begin: Arc<Node<Object>> = Node::new(&entry.position, None);
+        let begin: Arc<ListNode<Object>> = ListNode::new(&entry.position, None);
         assert!(insert(&start, &begin, &guard).is_none());
         assert!(!start.load(&guard).unwrap().is_entry());
         assert!(search(&start, &entry.position, &guard).unwrap().is_entry());
-        let again = Node::new(&entry.position, None);
+        let again = ListNode::new(&entry.position, None);
         assert!(std::ptr::eq(
             insert(&start, &again, &guard).unwrap(),
             &*begin

@@ -13,7 +13,7 @@
 
 use crate::counts::Counts;
 use crate::key_locks::KeyLocks;
-use crate::list::{self, Node};
+use crate::list::{self, ListNode};
 use crate::position::hash_of;
 use crate::raw::slot::Slot;
 use crate::scheme::{Changer, Old, Reader, Scheme};
@@ -56,7 +56,7 @@ pub trait Buckets<W: Word>: Send + Sync {
 }
 
 /// The link at which a list begins.
-pub struct Start<'g, W: Word>(pub(crate) &'g Slot<Node<W>>);
+pub struct Start<'g, W: Word>(pub(crate) &'g Slot<ListNode<W>>);
 
 /// A hash table of lock-free lists.
 pub struct ListHash<W, B> {
@@ -83,14 +83,14 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
     }
 
     /// Finds the entry at a position. Wait-free.
-    fn find<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Option<&'g Node<W>> {
+    fn find<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Option<&'g ListNode<W>> {
         let start = self.buckets.look(hash_of(position), guard);
         list::search(start.0, position, guard)
     }
 
     /// Inserts an entry. The position is locked, and has no entry.
     fn insert(&self, guard: &Guard, position: &[u8], word: W) {
-        let node = Node::new(position, Some(word));
+        let node = ListNode::new(position, Some(word));
         // The start may be any link before the place of the entry: the search continues from there.
         let start = self.buckets.prepare(hash_of(position), guard);
         // The position is locked, so no other thread inserts an entry at it, and this one is new.
@@ -100,7 +100,7 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
     }
 
     /// Removes an entry. The position is locked.
-    fn remove(&self, guard: &Guard, node: &Node<W>) {
+    fn remove(&self, guard: &Guard, node: &ListNode<W>) {
         let start = self.buckets.look(hash_of(&node.position), guard);
         if list::remove(start.0, node, guard) {
             self.counts.add(0, -node.bytes());
@@ -113,7 +113,7 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
         &'g self,
         guard: &'g Guard,
         span: (u64, u64),
-    ) -> impl Iterator<Item = &'g Node<W>> + 'g {
+    ) -> impl Iterator<Item = &'g ListNode<W>> + 'g {
         // If the bucket has no start node yet, the list begins before the span. Skip those entries.
         let first = self.buckets.look(span.0, guard).0.load(guard);
         std::iter::successors(first, |node| node.next.load(guard))
@@ -123,7 +123,7 @@ impl<W: Word, B: Buckets<W>> ListHash<W, B> {
 
     /// Calls `f` with a node, if it is in the list after the changes that are under way. Returns
     /// whether to continue.
-    fn visit(&self, guard: &Guard, node: &Node<W>, f: &mut Visitor<'_, W>) -> bool {
+    fn visit(&self, guard: &Guard, node: &ListNode<W>, f: &mut Visitor<'_, W>) -> bool {
         self.keys.settle(&node.position);
         match node.word.load(guard) {
             Some(word) if node.is_there(guard) => f(&node.position, word),
@@ -172,7 +172,7 @@ impl<W: Word, B: Buckets<W>> Scheme<W> for ListHash<W, B> {
         let mut hash = cut.bytes().map_or(edge, hash_of);
         loop {
             let span = self.buckets.span(hash);
-            let admitted = |node: &&Node<W>| cut.admits(&node.position);
+            let admitted = |node: &&ListNode<W>| cut.admits(&node.position);
             // Links only lead forward. So collect the entries of a bucket, and reverse them for a
             // walk backward. The guard keeps the nodes.
             let mut run: Vec<_> = self.run(guard, span).filter(admitted).collect();

@@ -20,7 +20,7 @@
 //! objects per bucket the table is full, and the engine refuses further inserts with an error.
 //! `split_ordered` is a table that grows.
 
-use crate::list::Node;
+use crate::list::ListNode;
 use crate::list_hash::{Buckets, Start};
 use crate::raw::slot::Slot;
 use crate::word::Word;
@@ -28,7 +28,7 @@ use larder_index::Guard;
 
 /// A fixed number of buckets.
 pub struct FixedBuckets<W: Word> {
-    lists: Box<[Slot<Node<W>>]>,
+    lists: Box<[Slot<ListNode<W>>]>,
     bits: u32,
     limit: usize,
 }

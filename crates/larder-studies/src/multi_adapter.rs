@@ -46,11 +46,12 @@ impl<C: Scheme<ValueList>> MultiAdapter<C> {
 /// The value list of a key during a change. If other threads may be reading the list, it is copied
 /// before the first change.
 struct EditedList<'c> {
-    place: Place<'c>,
+    place: CowList<'c>,
     before: usize,
 }
 
-enum Place<'c> {
+/// A value list that is copied on write. A new one says whether it is such a copy.
+enum CowList<'c> {
     Mine(&'c mut ValueList),
     Shared(&'c ValueList),
     New(ValueList, bool),
@@ -60,39 +61,39 @@ impl<'c> EditedList<'c> {
     fn new(old: Old<'c, ValueList>) -> Self {
         let before = old.word().map_or(0, ValueList::len);
         let place = match old {
-            Old::Absent => Place::New(ValueList::default(), false),
-            Old::Mine(list) => Place::Mine(list),
-            Old::Shared(list) => Place::Shared(list),
+            Old::Absent => CowList::New(ValueList::default(), false),
+            Old::Mine(list) => CowList::Mine(list),
+            Old::Shared(list) => CowList::Shared(list),
         };
         EditedList { place, before }
     }
 
     fn values(&self) -> &ValueList {
         match &self.place {
-            Place::Mine(list) => list,
-            Place::Shared(list) => list,
-            Place::New(list, _) => list,
+            CowList::Mine(list) => list,
+            CowList::Shared(list) => list,
+            CowList::New(list, _) => list,
         }
     }
 
     fn change(&mut self) -> &mut ValueList {
         // Readers may be using a shared list. So change a copy, which replaces it at the end.
-        if let Place::Shared(list) = self.place {
-            self.place = Place::New(list.clone(), true);
+        if let CowList::Shared(list) = self.place {
+            self.place = CowList::New(list.clone(), true);
         }
         match &mut self.place {
-            Place::Mine(list) => list,
-            Place::New(list, _) => list,
-            Place::Shared(_) => unreachable!("a shared list was just copied"),
+            CowList::Mine(list) => list,
+            CowList::New(list, _) => list,
+            CowList::Shared(_) => unreachable!("a shared list was just copied"),
         }
     }
 
     /// The change of the entry in the scheme.
     fn end(self) -> Act<ValueList> {
         match self.place {
-            Place::Mine(list) if list.is_empty() => Act::Remove,
-            Place::New(list, true) if list.is_empty() => Act::Remove,
-            Place::New(list, _) if !list.is_empty() => Act::Put(list),
+            CowList::Mine(list) if list.is_empty() => Act::Remove,
+            CowList::New(list, true) if list.is_empty() => Act::Remove,
+            CowList::New(list, _) if !list.is_empty() => Act::Put(list),
             _ => Act::Keep,
         }
     }

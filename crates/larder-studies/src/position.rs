@@ -21,6 +21,13 @@ pub(crate) type Bytes = [u8; 8];
 /// A stored position. A short one needs no memory of its own.
 pub type Position = SmallVec<[u8; 16]>;
 
+/// An entry of a structure.
+#[derive(Debug)]
+pub(crate) struct Entry<W> {
+    pub(crate) position: Position,
+    pub(crate) word: W,
+}
+
 /// A position that is searched for, on the stack.
 pub(crate) type Asked = SmallVec<[u8; 120]>;
 

@@ -17,21 +17,16 @@
 //! Source: G. Blelloch, D. Ferizovic, Y. Sun, "Just join for parallel ordered sets", SPAA 2016; S.
 //! Adams, 1993.
 
-use crate::position::spilled;
+use crate::position::{spilled, Entry};
 use crate::{Cut, Position};
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-/// An entry. It is shared by all trees that contain it.
-pub(crate) struct Entry<W> {
-    pub(crate) position: Position,
-    pub(crate) word: W,
-}
-
 /// A tree. `None` is the empty one.
-pub(crate) type Tree<W> = Option<Arc<Node<W>>>;
+pub(crate) type Tree<W> = Option<Arc<ImmutableNode<W>>>;
 
-pub(crate) struct Node<W> {
+pub(crate) struct ImmutableNode<W> {
+    /// All trees that contain the entry share it.
     entry: Arc<Entry<W>>,
     kids: [Tree<W>; 2],
     height: u32,
@@ -39,29 +34,29 @@ pub(crate) struct Node<W> {
 
 /// The memory of an entry and of its node in bytes. Each `Arc` has two counts.
 pub(crate) fn bytes<W>(position: &Position) -> isize {
-    (size_of::<Entry<W>>() + size_of::<Node<W>>() + 32 + spilled(position)) as isize
+    (size_of::<Entry<W>>() + size_of::<ImmutableNode<W>>() + 32 + spilled(position)) as isize
 }
 
 fn height<W>(tree: &Tree<W>) -> u32 {
     tree.as_ref().map_or(0, |node| node.height)
 }
 
-fn make<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<W>> {
-    Arc::new(Node {
+fn make<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<ImmutableNode<W>> {
+    Arc::new(ImmutableNode {
         height: height(&left).max(height(&right)) + 1,
         entry,
         kids: [left, right],
     })
 }
 
-fn parts<W>(node: &Node<W>) -> (Tree<W>, Arc<Entry<W>>, Tree<W>) {
+fn parts<W>(node: &ImmutableNode<W>) -> (Tree<W>, Arc<Entry<W>>, Tree<W>) {
     let [left, right] = node.kids.clone();
     (left, node.entry.clone(), right)
 }
 
 /// Makes a node of two subtrees whose heights differ by at most three, and rotates it so that
 /// invariant 2 holds.
-fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<W>> {
+fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<ImmutableNode<W>> {
     // Rotations copy the nodes that change. The subtrees `a`, `b` and `c` are shared with the old
     // tree.
     let (low, high) = (height(&left), height(&right));
@@ -96,7 +91,7 @@ fn balanced<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<
 }
 
 /// The tree with an entry, which replaces one at the same position. O(log n).
-pub(crate) fn insert<W>(tree: &Tree<W>, entry: Arc<Entry<W>>) -> Arc<Node<W>> {
+pub(crate) fn insert<W>(tree: &Tree<W>, entry: Arc<Entry<W>>) -> Arc<ImmutableNode<W>> {
     let Some(node) = tree else {
         return make(None, entry, None);
     };
@@ -145,7 +140,7 @@ pub(crate) fn first<W>(tree: &Tree<W>) -> Option<(Arc<Entry<W>>, Tree<W>)> {
 }
 
 /// Joins two trees and an entry between them. O(difference of the heights).
-fn join_with<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<Node<W>> {
+fn join_with<W>(left: Tree<W>, entry: Arc<Entry<W>>, right: Tree<W>) -> Arc<ImmutableNode<W>> {
     let (low, high) = (height(&left), height(&right));
     match (&left, &right) {
         // Descend on the inner edge of the higher tree, to a subtree of about the height of the

@@ -75,7 +75,7 @@ use crate::word::Word;
 use crate::{Cut, Position};
 use larder_index::sync::atomic::{fence, Ordering::SeqCst};
 use larder_index::{Direction, Guard, Start, Stats};
-use node::{same, Node};
+use node::{same, RelaxedAvlNode};
 use smallvec::SmallVec;
 use std::cmp::Ordering;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -87,13 +87,13 @@ const GROUPS: usize = 8;
 /// A step of a search: a node, its version when the search entered it, and the side to which the
 /// search continues.
 struct Step<'g, W: Word> {
-    node: &'g Node<W>,
+    node: &'g RelaxedAvlNode<W>,
     version: u64,
     side: usize,
 }
 
 /// The path of a search, from the holder down.
-type Path<'g, W> = SmallVec<[Step<'g, W>; 32]>;
+type VersionedPath<'g, W> = SmallVec<[Step<'g, W>; 32]>;
 
 /// An active writer. It holds `RelaxedAvl::generation` for reading, so the generation doesn't
 /// change.
@@ -115,7 +115,7 @@ struct Figures {
 /// An AVL tree with relaxed balance.
 pub struct RelaxedAvl<W: Word> {
     /// Its right child is the root of the tree. It belongs to every generation.
-    holder: Box<Node<W>>,
+    holder: Box<RelaxedAvlNode<W>>,
     /// The generation. Writers hold it for reading.
     generation: GroupLock<u64>,
     counts: Counts,
@@ -124,7 +124,7 @@ pub struct RelaxedAvl<W: Word> {
 
 /// A clone: the tree at one instant.
 pub struct Snapshot<W: Word> {
-    root: Option<Arc<Node<W>>>,
+    root: Option<Arc<RelaxedAvlNode<W>>>,
 }
 
 impl<W: Word> Snapshot<W> {
@@ -137,13 +137,13 @@ impl<W: Word> Snapshot<W> {
 
 /// Walks in order through an immutable tree.
 fn walk<'g, W: Word>(
-    top: Option<&'g Node<W>>,
+    top: Option<&'g RelaxedAvlNode<W>>,
     guard: &'g Guard,
     cut: Cut<'_>,
     f: &mut Visitor<'_, W>,
 ) -> bool {
     let near = usize::from(!cut.is_forward());
-    let mut waiting: SmallVec<[&Node<W>; 48]> = SmallVec::new();
+    let mut waiting: SmallVec<[&RelaxedAvlNode<W>; 48]> = SmallVec::new();
     let mut at = top;
     while let Some(node) = at {
         // Descend along the cut. Nodes that are admitted, and their far subtrees, are visited
@@ -181,14 +181,14 @@ impl<W: Word> RelaxedAvl<W> {
     /// An empty tree.
     pub fn new() -> Self {
         RelaxedAvl {
-            holder: Box::new(Node::new(Position::new(), None, u64::MAX)),
+            holder: Box::new(RelaxedAvlNode::new(Position::new(), None, u64::MAX)),
             generation: GroupLock::new(0, GROUPS),
             counts: Counts::default(),
             figures: Figures::default(),
         }
     }
 
-    fn root<'g>(&'g self, guard: &'g Guard) -> Option<&'g Node<W>> {
+    fn root<'g>(&'g self, guard: &'g Guard) -> Option<&'g RelaxedAvlNode<W>> {
         self.holder.kid(1, guard)
     }
 
@@ -203,7 +203,7 @@ impl<W: Word> RelaxedAvl<W> {
     }
 
     /// The root of a clone that lives as long as the guard.
-    fn frozen<'g>(&'g self, guard: &'g Guard) -> Option<&'g Node<W>> {
+    fn frozen<'g>(&'g self, guard: &'g Guard) -> Option<&'g RelaxedAvlNode<W>> {
         let (mut generation, _) = self.generation.write();
         self.begin_generation(&mut generation, guard);
         self.root(guard)
@@ -230,8 +230,8 @@ impl<W: Word> RelaxedAvl<W> {
         guard: &'g Guard,
         position: &[u8],
         writer: Option<&Writer<'g>>,
-        path: &mut Path<'g, W>,
-    ) -> Option<&'g Node<W>> {
+        path: &mut VersionedPath<'g, W>,
+    ) -> Option<&'g RelaxedAvlNode<W>> {
         loop {
             let Some(step) = path.last() else {
                 // Begin at the holder. It is never rotated or unlinked, so its version never
@@ -263,7 +263,7 @@ impl<W: Word> RelaxedAvl<W> {
                 };
                 // A rotation is moving this child down, or it is unlinked. Wait until its range is
                 // settled, and try again.
-                if !Node::<W>::admits(version) {
+                if !RelaxedAvlNode::<W>::admits(version) {
                     kid.wait(version);
                 } else if same(node.kid(side, guard), Some(kid)) {
                     // The node still points to the child, so the child's version was loaded while
@@ -290,7 +290,11 @@ impl<W: Word> RelaxedAvl<W> {
 
     /// The child of a step, or a copy of it if it belongs to a clone. `None` if the step isn't
     /// valid any more, or has no child.
-    fn own_if_same<'g>(&'g self, writer: &Writer<'g>, step: &Step<'g, W>) -> Option<&'g Node<W>> {
+    fn own_if_same<'g>(
+        &'g self,
+        writer: &Writer<'g>,
+        step: &Step<'g, W>,
+    ) -> Option<&'g RelaxedAvlNode<W>> {
         // The generation doesn't change while this writer is active (invariant 4). So this check
         // needs no lock.
         let kid = step.node.kid(step.side, writer.guard)?;
@@ -311,9 +315,9 @@ impl<W: Word> RelaxedAvl<W> {
     fn own<'g>(
         &'g self,
         writer: &Writer<'g>,
-        node: &'g Node<W>,
+        node: &'g RelaxedAvlNode<W>,
         side: usize,
-    ) -> Option<&'g Node<W>> {
+    ) -> Option<&'g RelaxedAvlNode<W>> {
         let kid = node.kid(side, writer.guard)?;
         if kid.born == writer.generation {
             return Some(kid);
@@ -330,7 +334,12 @@ impl<W: Word> RelaxedAvl<W> {
 
     /// Steps 2 to 4 at the node of the position. `None` if the caller must start again. Otherwise
     /// whether the node has to be repaired.
-    fn change_there(&self, guard: &Guard, node: &Node<W>, f: &mut Changer<'_, W>) -> Option<bool> {
+    fn change_there(
+        &self,
+        guard: &Guard,
+        node: &RelaxedAvlNode<W>,
+        f: &mut Changer<'_, W>,
+    ) -> Option<bool> {
         // (2)
         let _here = node.lock.lock();
         // If the node is unlinked, a change would be lost.
@@ -385,14 +394,14 @@ impl<W: Word> RelaxedAvl<W> {
             return Some(false);
         };
         let position = Position::from_slice(position);
-        let node = Node::new(position, Some(Arc::new(word)), writer.generation);
+        let node = RelaxedAvlNode::new(position, Some(Arc::new(word)), writer.generation);
         self.counts.add(0, node.bytes());
         slot.store(Some(Arc::new(node)), writer.guard);
         Some(true)
     }
 
     /// Counts the removal of a node without a word.
-    fn forget(&self, node: &Node<W>) {
+    fn forget(&self, node: &RelaxedAvlNode<W>) {
         self.counts.add(0, -node.bytes());
         // Ordering: Relaxed, a statistic.
         self.figures.routes.fetch_sub(1, Relaxed);
@@ -401,7 +410,7 @@ impl<W: Word> RelaxedAvl<W> {
     /// Waits for a change of the position that is under way, if there is one.
     fn settle(&self, guard: &Guard, position: &[u8]) {
         settled();
-        let mut path = Path::new();
+        let mut path = VersionedPath::new();
         let found = self.locate(guard, position, None, &mut path);
         let Some(node) = found.or(path.last().map(|step| step.node)) else {
             return;
@@ -424,13 +433,13 @@ fn settled() {
 
 impl<W: Word> Scheme<W> for RelaxedAvl<W> {
     fn read(&self, guard: &Guard, position: &[u8], f: &mut Reader<'_, W>) {
-        let node = self.locate(guard, position, None, &mut Path::new());
+        let node = self.locate(guard, position, None, &mut VersionedPath::new());
         f(node.and_then(|node| node.word.load(guard)));
     }
 
     fn has(&self, guard: &Guard, position: &[u8]) -> bool {
         self.settle(guard, position);
-        let node = self.locate(guard, position, None, &mut Path::new());
+        let node = self.locate(guard, position, None, &mut VersionedPath::new());
         node.is_some_and(|node| node.word.load(guard).is_some())
     }
 
@@ -442,7 +451,7 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
             guard,
             generation: *generation,
         };
-        let (mut path, mut contended) = (Path::new(), false);
+        let (mut path, mut contended) = (VersionedPath::new(), false);
         loop {
             // (1) If this is a retry, the path is empty, and the search begins at the holder.
             let found = self.locate(guard, position, Some(&writer), &mut path);
@@ -507,7 +516,7 @@ impl<W: Word> Scheme<W> for RelaxedAvl<W> {
     }
 
     fn memory(&self, _guard: &Guard) -> usize {
-        self.counts.bytes() + self.generation.memory() + size_of::<Node<W>>()
+        self.counts.bytes() + self.generation.memory() + size_of::<RelaxedAvlNode<W>>()
     }
 
     fn stats(&self, guard: &Guard) -> Stats {

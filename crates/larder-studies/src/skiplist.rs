@@ -83,7 +83,7 @@ use std::sync::Arc;
 /// enough for 4¹⁶ entries.
 const LEVELS: usize = 16;
 
-struct Node<W: Word> {
+struct SkipListNode<W: Word> {
     position: Position,
     word: Slot<W>,
     links: Links<W>,
@@ -92,7 +92,7 @@ struct Node<W: Word> {
 
 /// The links of a node or of the head: the next node on each level.
 struct Links<W: Word> {
-    next: Box<[Slot<Node<W>>]>,
+    next: Box<[Slot<SkipListNode<W>>]>,
     lock: Mutex<()>,
     marked: AtomicBool,
 }
@@ -111,14 +111,14 @@ impl<W: Word> Links<W> {
         self.marked.load(Ordering::Acquire)
     }
 
-    fn next<'g>(&'g self, level: usize, guard: &'g Guard) -> Option<&'g Node<W>> {
+    fn next<'g>(&'g self, level: usize, guard: &'g Guard) -> Option<&'g SkipListNode<W>> {
         self.next[level].load(guard)
     }
 }
 
-impl<W: Word> Node<W> {
+impl<W: Word> SkipListNode<W> {
     fn new(position: Position, word: W) -> Self {
-        Node {
+        SkipListNode {
             position,
             word: Slot::new(Some(Arc::new(word))),
             links: Links::new(random_levels()),
@@ -143,7 +143,7 @@ impl<W: Word> Node<W> {
     }
 }
 
-impl<W: Word> Drop for Node<W> {
+impl<W: Word> Drop for SkipListNode<W> {
     fn drop(&mut self) {
         // This node may own the last references to the next ones, and so on. Drop them in a loop: a
         // recursion would overflow the stack.
@@ -173,7 +173,7 @@ pub struct SkipList<W: Word> {
 /// The predecessors of a position on each level, and their successors.
 struct Around<'g, W: Word> {
     before: [&'g Links<W>; LEVELS],
-    after: [Option<&'g Node<W>>; LEVELS],
+    after: [Option<&'g SkipListNode<W>>; LEVELS],
 }
 
 fn same<T>(a: Option<&T>, b: Option<&T>) -> bool {
@@ -222,7 +222,7 @@ impl<W: Word> SkipList<W> {
     }
 
     /// Finds the node at a position, if it is in the list (invariant 2). Wait-free.
-    fn find<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Option<&'g Node<W>> {
+    fn find<'g>(&'g self, guard: &'g Guard, position: &[u8]) -> Option<&'g SkipListNode<W>> {
         // No lock is needed. Every node that is visited is in the list, or was when the search
         // reached its predecessor.
         let mut links = &self.head;
@@ -241,7 +241,7 @@ impl<W: Word> SkipList<W> {
     }
 
     /// The last node left of the cut. `None` if there is none.
-    fn last_left<'g>(&'g self, guard: &'g Guard, cut: Cut<'_>) -> Option<&'g Node<W>> {
+    fn last_left<'g>(&'g self, guard: &'g Guard, cut: Cut<'_>) -> Option<&'g SkipListNode<W>> {
         let (mut links, mut last) = (&self.head, None);
         for level in (0..LEVELS).rev() {
             while let Some(node) = links.next(level, guard) {
@@ -295,7 +295,7 @@ impl<W: Word> SkipList<W> {
     }
 
     /// Inserts a new node. Its position is locked, and has no node.
-    fn link(&self, guard: &Guard, node: Node<W>) {
+    fn link(&self, guard: &Guard, node: SkipListNode<W>) {
         let (levels, position) = (node.levels(), node.position.clone());
         self.counts.add(0, node.bytes());
         let node = Arc::new(node);
@@ -322,7 +322,7 @@ impl<W: Word> SkipList<W> {
     }
 
     /// Removes a node. Its position is locked.
-    fn unlink(&self, guard: &Guard, node: &Node<W>) {
+    fn unlink(&self, guard: &Guard, node: &SkipListNode<W>) {
         // (4) The lock excludes inserts behind the node, which would be lost.
         let _lock = node.links.lock.lock();
         // Ordering: Release, pairs with `is_marked`.
@@ -346,7 +346,7 @@ impl<W: Word> SkipList<W> {
 
     /// Calls `f` with a node, if it is in the list after the changes that are under way. Returns
     /// whether to continue.
-    fn visit(&self, guard: &Guard, node: &Node<W>, f: &mut Visitor<'_, W>) -> bool {
+    fn visit(&self, guard: &Guard, node: &SkipListNode<W>, f: &mut Visitor<'_, W>) -> bool {
         self.keys.settle(&node.position);
         match node.word.load(guard) {
             Some(word) if node.is_there() => f(&node.position, word),
@@ -383,7 +383,10 @@ impl<W: Word> Scheme<W> for SkipList<W> {
             (Act::Keep, _) | (Act::Remove, None) => {}
             (Act::Put(word), Some(node)) => node.word.store(Some(Arc::new(word)), guard),
             (Act::Put(word), None) => {
-                self.link(guard, Node::new(Position::from_slice(position), word));
+                self.link(
+                    guard,
+                    SkipListNode::new(Position::from_slice(position), word),
+                );
             }
             (Act::Remove, Some(node)) => self.unlink(guard, node),
         }
@@ -445,7 +448,7 @@ impl<W: Word> Scheme<W> for SkipList<W> {
     }
 
     fn memory(&self, _guard: &Guard) -> usize {
-        self.counts.bytes() + self.keys.memory() + LEVELS * size_of::<Slot<Node<W>>>()
+        self.counts.bytes() + self.keys.memory() + LEVELS * size_of::<Slot<SkipListNode<W>>>()
     }
 
     fn stats(&self, guard: &Guard) -> Stats {
@@ -474,7 +477,7 @@ mod tests {
     /// Invariant 1.
     fn check(list: &SkipList<Object>, expect: impl Iterator<Item = u32> + Clone) {
         let guard = pin();
-        let mut below: Option<Vec<&Node<Object>>> = None;
+        let mut below: Option<Vec<&SkipListNode<Object>>> = None;
         for level in 0..LEVELS {
             let first = list.head.next(level, &guard);
             let nodes = std::iter::successors(first, |node| node.links.next(level, &guard));
@@ -482,7 +485,7 @@ mod tests {
             assert!(nodes.windows(2).all(|w| w[0].position < w[1].position));
             assert!(nodes.iter().all(|n| n.levels() > level && n.is_there()));
             if let Some(below) = &below {
-                let there = |n: &Node<Object>| below.iter().any(|b| std::ptr::eq(*b, n));
+                let there = |n: &SkipListNode<Object>| below.iter().any(|b| std::ptr::eq(*b, n));
                 assert!(nodes.iter().all(|n| there(n)));
             } else {
                 let all = nodes

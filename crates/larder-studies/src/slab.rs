@@ -17,14 +17,14 @@ const BITS: u32 = 8;
 const SLOTS: usize = 1 << BITS;
 
 #[derive(Debug)]
-enum Slot<T> {
+enum SlabSlot<T> {
     Node(T),
     Free(u32),
 }
 
 #[derive(Debug)]
 struct Chunk<T> {
-    slots: Vec<Slot<T>>,
+    slots: Vec<SlabSlot<T>>,
     /// The first slot of the free list. [`NIL`] if all slots that were ever used have nodes.
     free: u32,
     live: u32,
@@ -63,7 +63,7 @@ impl<T> Slab<T> {
 
     /// The memory in bytes. O(1).
     pub(crate) fn memory(&self) -> usize {
-        self.room * size_of::<Slot<T>>()
+        self.room * size_of::<SlabSlot<T>>()
             + self.chunks.capacity() * size_of::<Chunk<T>>()
             + self.open.capacity() * size_of::<u32>()
     }
@@ -81,14 +81,14 @@ impl<T> Slab<T> {
         // Prefer slots of the free list, so that chunks stay full.
         let slot = if chunk.free != NIL {
             let slot = chunk.free;
-            match std::mem::replace(&mut chunk.slots[slot as usize], Slot::Node(node)) {
-                Slot::Free(next) => chunk.free = next,
-                Slot::Node(_) => unreachable!("the free list has free slots alone"),
+            match std::mem::replace(&mut chunk.slots[slot as usize], SlabSlot::Node(node)) {
+                SlabSlot::Free(next) => chunk.free = next,
+                SlabSlot::Node(_) => unreachable!("the free list has free slots alone"),
             }
             slot
         } else {
             let before = chunk.slots.capacity();
-            chunk.slots.push(Slot::Node(node));
+            chunk.slots.push(SlabSlot::Node(node));
             self.room += chunk.slots.capacity() - before;
             chunk.slots.len() as u32 - 1
         };
@@ -122,8 +122,8 @@ impl<T> Slab<T> {
         if !chunk.has_room() {
             self.open.push(at);
         }
-        let free = Slot::Free(chunk.free);
-        let Slot::Node(node) = std::mem::replace(&mut chunk.slots[slot as usize], free) else {
+        let free = SlabSlot::Free(chunk.free);
+        let SlabSlot::Node(node) = std::mem::replace(&mut chunk.slots[slot as usize], free) else {
             unreachable!("links lead to nodes")
         };
         chunk.free = slot;
@@ -148,8 +148,8 @@ impl<T> Index<u32> for Slab<T> {
     #[inline]
     fn index(&self, id: u32) -> &T {
         match &self.chunks[(id >> BITS) as usize].slots[id as usize & (SLOTS - 1)] {
-            Slot::Node(node) => node,
-            Slot::Free(_) => unreachable!("links lead to nodes"),
+            SlabSlot::Node(node) => node,
+            SlabSlot::Free(_) => unreachable!("links lead to nodes"),
         }
     }
 }
@@ -158,8 +158,8 @@ impl<T> IndexMut<u32> for Slab<T> {
     #[inline]
     fn index_mut(&mut self, id: u32) -> &mut T {
         match &mut self.chunks[(id >> BITS) as usize].slots[id as usize & (SLOTS - 1)] {
-            Slot::Node(node) => node,
-            Slot::Free(_) => unreachable!("links lead to nodes"),
+            SlabSlot::Node(node) => node,
+            SlabSlot::Free(_) => unreachable!("links lead to nodes"),
         }
     }
 }

@@ -41,7 +41,7 @@
 //! each node; for tables that shrink, since buckets stay. After a doubling, the first insert into a
 //! new bucket allocates the slots of all new ones, which takes about 10 ms at 16 million entries.
 
-use crate::list::{self, Node};
+use crate::list::{self, ListNode};
 use crate::list_hash::{Buckets, Start};
 use crate::position::HASH;
 use crate::raw::slot::Slot;
@@ -56,12 +56,12 @@ use std::sync::OnceLock;
 const MOST_BITS: u32 = 28;
 
 /// Some buckets. Segment `i` has those from 2^i to 2^(i + 1) - 1.
-type Segment<W> = OnceLock<Box<[Slot<Node<W>>]>>;
+type Segment<W> = OnceLock<Box<[Slot<ListNode<W>>]>>;
 
 /// The buckets: links into one list.
 pub struct SplitOrder<W: Word> {
     /// The start node of bucket 0, with which the list begins.
-    first: Slot<Node<W>>,
+    first: Slot<ListNode<W>>,
     segments: [Segment<W>; MOST_BITS as usize + 1],
     bits: AtomicU32,
     entries: CachePadded<AtomicIsize>,
@@ -74,7 +74,7 @@ impl<W: Word> SplitOrder<W> {
     /// One bucket. Their number doubles when there are more than `load` entries per bucket.
     pub fn new(load: usize) -> Self {
         SplitOrder {
-            first: Slot::new(Some(Node::new(&[], None))),
+            first: Slot::new(Some(ListNode::new(&[], None))),
             segments: std::array::from_fn(|_| OnceLock::new()),
             bits: AtomicU32::new(0),
             entries: CachePadded::default(),
@@ -94,7 +94,7 @@ impl<W: Word> SplitOrder<W> {
     }
 
     /// The start node of a bucket, if it has one.
-    fn node<'g>(&'g self, bucket: usize, guard: &'g Guard) -> Option<&'g Node<W>> {
+    fn node<'g>(&'g self, bucket: usize, guard: &'g Guard) -> Option<&'g ListNode<W>> {
         if bucket == 0 {
             return self.first.load(guard);
         }
@@ -105,7 +105,12 @@ impl<W: Word> SplitOrder<W> {
 
     /// Step 1: inserts the start node of a bucket whose parent has one, and returns it. May return
     /// the parent's instead.
-    fn add<'g>(&'g self, bucket: usize, parent: &'g Node<W>, guard: &'g Guard) -> &'g Node<W> {
+    fn add<'g>(
+        &'g self,
+        bucket: usize,
+        parent: &'g ListNode<W>,
+        guard: &'g Guard,
+    ) -> &'g ListNode<W> {
         let level = bucket.ilog2();
         let slots = || (0..1usize << level).map(|_| Slot::new(None)).collect();
         let segment = self.segments[level as usize].get_or_init(slots);
@@ -113,7 +118,7 @@ impl<W: Word> SplitOrder<W> {
         // The reversed number of the bucket is its least hash. The position of the node is only
         // that hash, without a key. So it is before all entries with that hash.
         let hash = (bucket as u64).reverse_bits().to_be_bytes();
-        let node = Node::new(&hash[..HASH], None);
+        let node = ListNode::new(&hash[..HASH], None);
         // If several threads insert the node, one succeeds. It sets the slot after that
         // (invariant 3).
         if list::insert(&parent.next, &node, guard).is_none() {

@@ -52,7 +52,7 @@ const HALVE: i64 = -10_000_000;
 const LEAST_BITS: u32 = 6;
 const MOST_BITS: u32 = 13;
 
-struct Part<W> {
+struct Stripe<W> {
     table: RwLock<LinearHash<W>>,
     contention: AtomicI64,
 }
@@ -61,13 +61,13 @@ struct Layout<W> {
     bits: u32,
     /// Whether the table is fixed. If so, the layout doesn't change.
     frozen: bool,
-    parts: Box<[CachePadded<Part<W>>]>,
+    parts: Box<[CachePadded<Stripe<W>>]>,
 }
 
 impl<W: Word> Layout<W> {
     fn new(bits: u32, chain: usize) -> Self {
         let part = |_| {
-            CachePadded::new(Part {
+            CachePadded::new(Stripe {
                 table: RwLock::new(LinearHash::new(chain, bits)),
                 contention: AtomicI64::new(0),
             })
@@ -111,7 +111,7 @@ impl<W: Word> Stripes<W> {
     }
 
     /// Counts a write, which had to wait or not. Returns whether the number of locks should change.
-    fn count(&self, part: &Part<W>, bits: u32, contended: bool) -> bool {
+    fn count(&self, part: &Stripe<W>, bits: u32, contended: bool) -> bool {
         if contended {
             // Ordering: Relaxed, a statistic.
             self.contended.fetch_add(1, Relaxed);

@@ -30,7 +30,7 @@ fn among_neighbours(index: Box<dyn Unique>, threads: usize, steps: u64, keys: u6
     for k in 0..NEIGHBOURS {
         Registers::put(&index, keys + k, k);
     }
-    let subject = history(registers::On(index, keys), threads, steps);
+    let subject = history(registers::RegisterSubject(index, keys), threads, steps);
     for k in 0..NEIGHBOURS {
         assert_eq!(subject.0.read(keys + k), Some(k), "a neighbour");
     }
@@ -52,7 +52,7 @@ fn one_value_under_a_key() {
         for &order in orders(subject) {
             let name = format!("{} {:?} by {order:?}", subject.name, subject.options);
             check(&format!("{name}: two on few keys"), &small, move || {
-                history(registers::On(subject.unique(order), 2), 2, 3);
+                history(registers::RegisterSubject(subject.unique(order), 2), 2, 3);
             });
             let large = [Search::Random(120), Search::Pct(100)];
             check(
@@ -98,7 +98,7 @@ fn many_values_under_a_key() {
     for subject in subjects() {
         let name = format!("{} {:?} as a bag", subject.name, subject.options);
         check(&name, &[Search::Random(100), Search::Pct(100)], move || {
-            history(value_lists::On(subject.multi(), 2), 3, 4);
+            history(value_lists::ValueListSubject(subject.multi(), 2), 3, 4);
         });
     }
 }
@@ -160,7 +160,7 @@ fn planted_faults_are_found() {
 fn planted_history() {
     let (name, options, order) = plant_told(&PLANTED);
     for round in rounds() {
-        let subject = registers::On(built(name, options, order), 4);
+        let subject = registers::RegisterSubject(built(name, options, order), 4);
         of_threads(&subject, 3, 60, mix(round)).expect("linearizable");
     }
 }

@@ -19,7 +19,7 @@ fn histories_are_linearizable() {
     for subject in subjects() {
         for &order in orders(subject) {
             for (round, keys) in (0..rounds).flat_map(|r| [3, 40].map(|keys| (r, keys))) {
-                let registers = registers::On(subject.unique(order), keys);
+                let registers = registers::RegisterSubject(subject.unique(order), keys);
                 if let Err(wrong) = of_threads(&registers, THREADS, STEPS, mix(seed + round)) {
                     panic!("{subject:?} {order:?}, {keys} keys, {wrong}");
                 }
@@ -33,7 +33,7 @@ fn histories_of_bags_are_linearizable() {
     let (rounds, seed) = (30 * soak(), seed(20_261_122));
     for subject in subjects() {
         for (round, keys) in (0..rounds).flat_map(|r| [2, 20].map(|keys| (r, keys))) {
-            let lists = value_lists::On(subject.multi(), keys);
+            let lists = value_lists::ValueListSubject(subject.multi(), keys);
             if let Err(wrong) = of_threads(&lists, THREADS, STEPS, mix(seed + round)) {
                 panic!("{subject:?} as a bag, {keys} keys, {wrong}");
             }

@@ -9,7 +9,7 @@ use larder_testing::*;
 use proptest::prelude::*;
 use subjects::subjects;
 
-fn on_all(how: Hashes, ops: &[multi_ops::Op]) {
+fn on_all(how: Hashes, ops: &[multi_ops::MultiOp]) {
     for subject in subjects() {
         let name = format!("{subject:?}");
         run(&*subject.multi(), &name, how, ops, |stats| {

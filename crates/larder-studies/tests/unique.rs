@@ -9,7 +9,7 @@ use larder_testing::*;
 use proptest::prelude::*;
 use subjects::{orders, subjects};
 
-fn on_all(how: Hashes, ops: &[unique_ops::Op]) {
+fn on_all(how: Hashes, ops: &[unique_ops::UniqueOp]) {
     for subject in subjects() {
         for &order in orders(subject) {
             if order == Order::Hash || how == Hashes::Good {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 /// An operation on the key with this number.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub enum Op {
+pub enum MultiOp {
     Push(u16, Vec<usize>),
     RemoveIf(u16, u8),
     Replace(u16, usize, usize),
@@ -23,21 +23,21 @@ pub enum Op {
 }
 
 /// Random operations on a number of keys.
-pub fn op(keys: u16) -> impl Strategy<Value = Op> {
+pub fn op(keys: u16) -> impl Strategy<Value = MultiOp> {
     // Most objects are small. Some don't fit in a leaf, and are stored outside it.
     let size = || prop_oneof![8 => 0..20usize, 1 => 200..900usize];
     // More pushes than removals, so that lists grow through all representations.
     prop_oneof![
-        8 => (0..keys, prop::collection::vec(size(), 1..12)).prop_map(|(k, n)| Op::Push(k, n)),
-        4 => (0..keys, 0..6u8).prop_map(|(k, n)| Op::RemoveIf(k, n)),
-        1 => (0..keys, 0..12usize, size()).prop_map(|(k, i, n)| Op::Replace(k, i, n)),
-        1 => (0..keys, size()).prop_map(|(k, n)| Op::Mixed(k, n)),
-        2 => (0..keys, prop::collection::vec(size(), 1..12)).prop_map(|(k, n)| Op::Once(k, n)),
-        2 => (0..keys, prop::collection::vec(size(), 1..4)).prop_map(|(k, n)| Op::RemoveSame(k, n)),
-        2 => (0..keys).prop_map(Op::Get),
-        1 => (0..keys, 0..10u8, 0..4usize).prop_map(|(k, how, want)| Op::Scan(k, how, want)),
-        2 => (0..keys).prop_map(|k| Op::Step(Some(k))),
-        1 => Just(Op::Step(None)),
+        8 => (0..keys, prop::collection::vec(size(), 1..12)).prop_map(|(k, n)| MultiOp::Push(k, n)),
+        4 => (0..keys, 0..6u8).prop_map(|(k, n)| MultiOp::RemoveIf(k, n)),
+        1 => (0..keys, 0..12usize, size()).prop_map(|(k, i, n)| MultiOp::Replace(k, i, n)),
+        1 => (0..keys, size()).prop_map(|(k, n)| MultiOp::Mixed(k, n)),
+        2 => (0..keys, prop::collection::vec(size(), 1..12)).prop_map(|(k, n)| MultiOp::Once(k, n)),
+        2 => (0..keys, prop::collection::vec(size(), 1..4)).prop_map(|(k, n)| MultiOp::RemoveSame(k, n)),
+        2 => (0..keys).prop_map(MultiOp::Get),
+        1 => (0..keys, 0..10u8, 0..4usize).prop_map(|(k, how, want)| MultiOp::Scan(k, how, want)),
+        2 => (0..keys).prop_map(|k| MultiOp::Step(Some(k))),
+        1 => Just(MultiOp::Step(None)),
     ]
 }
 
@@ -46,16 +46,16 @@ fn sized(n: usize) -> Vec<u8> {
 }
 
 /// Applies an operation to the objects of a key. Returns what can be seen of it.
-fn change(objects: &mut dyn Objects, op: &Op) -> Vec<usize> {
+fn change(objects: &mut dyn Objects, op: &MultiOp) -> Vec<usize> {
     let mut seen = Vec::new();
     match op {
-        Op::Push(_, sizes) => sizes.iter().for_each(|n| objects.push(&sized(*n))),
-        Op::RemoveIf(_, n) => {
+        MultiOp::Push(_, sizes) => sizes.iter().for_each(|n| objects.push(&sized(*n))),
+        MultiOp::RemoveIf(_, n) => {
             // A fifth of the objects by their lengths, or all of them.
             seen.push(objects.remove_if(&mut |v| *n == 5 || v.len() % 5 == usize::from(*n)));
         }
-        Op::Replace(_, i, n) => objects.replace(*i, &vec![99; *n]),
-        Op::Mixed(_, n) => {
+        MultiOp::Replace(_, i, n) => objects.replace(*i, &vec![99; *n]),
+        MultiOp::Mixed(_, n) => {
             // Several changes in one closure. Later ones must see earlier ones, though none is
             // published yet.
             objects.push(b"first");
@@ -69,7 +69,7 @@ fn change(objects: &mut dyn Objects, op: &Op) -> Vec<usize> {
             });
             seen.push(sum);
         }
-        Op::Once(_, sizes) => {
+        MultiOp::Once(_, sizes) => {
             for value in sizes.iter().map(|n| sized(*n)) {
                 let found = objects.find(&value, &mut |v| v == value);
                 if !found {
@@ -78,12 +78,12 @@ fn change(objects: &mut dyn Objects, op: &Op) -> Vec<usize> {
                 seen.push(usize::from(found));
             }
         }
-        Op::RemoveSame(_, sizes) => {
+        MultiOp::RemoveSame(_, sizes) => {
             for value in sizes.iter().map(|n| sized(*n)) {
                 seen.push(objects.remove_same(&value, &mut |v| v == value));
             }
         }
-        Op::Get(_) | Op::Scan(..) | Op::Step(_) => {}
+        MultiOp::Get(_) | MultiOp::Scan(..) | MultiOp::Step(_) => {}
     }
     // What the closure sees at its end, too.
     seen.extend([objects.count(), usize::from(objects.is_empty())]);
@@ -91,17 +91,20 @@ fn change(objects: &mut dyn Objects, op: &Op) -> Vec<usize> {
 }
 
 /// Does the operation on one index and says all that it can be seen to do.
-pub fn apply(index: &dyn Multi, op: &Op, how: Hashes) -> Rows {
+pub fn apply(index: &dyn Multi, op: &MultiOp, how: Hashes) -> Rows {
     let k = match op {
-        Op::Scan(k, which, want) => return scan(index, *k, *which, *want, how),
-        Op::Step(k) => return step(index, *k, how),
-        Op::Get(k) | Op::Push(k, _) | Op::RemoveIf(k, _) | Op::Replace(k, ..) => *k,
-        Op::Mixed(k, _) | Op::Once(k, _) | Op::RemoveSame(k, _) => *k,
+        MultiOp::Scan(k, which, want) => return scan(index, *k, *which, *want, how),
+        MultiOp::Step(k) => return step(index, *k, how),
+        MultiOp::Get(k)
+        | MultiOp::Push(k, _)
+        | MultiOp::RemoveIf(k, _)
+        | MultiOp::Replace(k, ..) => *k,
+        MultiOp::Mixed(k, _) | MultiOp::Once(k, _) | MultiOp::RemoveSame(k, _) => *k,
     };
     let bytes = key_bytes(k);
     let mut seen = Rows::new();
     // All but `Get` change the key, and the closure must be called exactly once.
-    if !matches!(op, Op::Get(_)) {
+    if !matches!(op, MultiOp::Get(_)) {
         index.update(&pin(), key(&bytes, how), &mut |objects| {
             seen.push((format!("{:?}", change(objects, op)).into_bytes(), vec![]));
         });
@@ -156,7 +159,13 @@ fn scan(index: &dyn Multi, k: u16, which: u8, want: usize, how: Hashes) -> Rows 
 /// Runs the operations on the index, which is empty, and on the oracle, and compares all that can
 /// be seen; then empties the index. What it still holds must be no more than `rest` says of its
 /// figures.
-pub fn run(index: &dyn Multi, name: &str, how: Hashes, ops: &[Op], rest: impl Fn(&Stats) -> usize) {
+pub fn run(
+    index: &dyn Multi,
+    name: &str,
+    how: Hashes,
+    ops: &[MultiOp],
+    rest: impl Fn(&Stats) -> usize,
+) {
     // The index may have fixed costs, which it may keep.
     let empty = index.memory();
     let oracle = OracleMulti::new();

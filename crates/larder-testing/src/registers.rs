@@ -8,7 +8,7 @@ use larder_index::{
 
 /// An operation on the value under one key. What it answered is None in the event of its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum RegisterOp {
     /// Reads the value.
     Read(Option<Option<u64>>),
     /// Asks whether there is a value.
@@ -30,30 +30,30 @@ pub struct Register;
 
 impl Specification for Register {
     type State = Option<u64>;
-    type Operation = Op;
+    type Operation = RegisterOp;
 
     fn init() -> Self::State {
         None
     }
 
-    fn apply(operation: &Op, state: &Self::State) -> (bool, Self::State) {
+    fn apply(operation: &RegisterOp, state: &Self::State) -> (bool, Self::State) {
         let there = state.is_some();
         // `None` as a result stands for an operation that hasn't returned: any result is right.
         match *operation {
-            Op::Read(seen) => (seen.is_none_or(|seen| seen == *state), *state),
-            Op::Has(seen) => (seen.is_none_or(|seen| seen == there), *state),
-            Op::Put(value) => (true, Some(value)),
+            RegisterOp::Read(seen) => (seen.is_none_or(|seen| seen == *state), *state),
+            RegisterOp::Has(seen) => (seen.is_none_or(|seen| seen == there), *state),
+            RegisterOp::Put(value) => (true, Some(value)),
             // The state keeps its value if there is one.
-            Op::PutNew(value, new) => (
+            RegisterOp::PutNew(value, new) => (
                 new.is_none_or(|new| new != there),
                 Some(state.unwrap_or(value)),
             ),
-            Op::Add(by, sum) => {
+            RegisterOp::Add(by, sum) => {
                 let now = state.unwrap_or(0) + by;
                 (sum.is_none_or(|sum| sum == now), Some(now))
             }
-            Op::Remove(was) => (was.is_none_or(|was| was == there), None),
-            Op::RemoveEven(was) => (
+            RegisterOp::Remove(was) => (was.is_none_or(|was| was == there), None),
+            RegisterOp::RemoveEven(was) => (
                 // Even values go, odd ones stay.
                 was.is_none_or(|was| was == *state),
                 state.filter(|v| v % 2 == 1),
@@ -227,45 +227,49 @@ fn add_without_lock(index: &dyn Unique, key: Key<'_>, by: u64) -> u64 {
 }
 
 /// Registers, and the number of them that are used.
-pub struct On<R>(pub R, pub u64);
+pub struct RegisterSubject<R>(pub R, pub u64);
 
-impl<R: Registers> Subject for On<R> {
-    type Op = Op;
+impl<R: Registers> Subject for RegisterSubject<R> {
+    type Op = RegisterOp;
     type Spec = Register;
 
-    fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
-        let On(subject, keys) = self;
+    fn step(&self, recorder: &mut Recorder<'_, RegisterOp>, random: u64) {
+        let RegisterSubject(subject, keys) = self;
         let (k, value) = (random % keys, random >> 40);
         // Reads and additions are frequent, since their results say most about the state.
         let called = match random >> 32 & 15 {
-            0..=3 => Op::Read(None),
-            4 => Op::Has(None),
-            5..=7 => Op::Add(1 + value % 5, None),
-            8..=10 => Op::Put(value),
-            11 => Op::PutNew(value, None),
-            12 => Op::RemoveEven(None),
-            _ => Op::Remove(None),
+            0..=3 => RegisterOp::Read(None),
+            4 => RegisterOp::Has(None),
+            5..=7 => RegisterOp::Add(1 + value % 5, None),
+            8..=10 => RegisterOp::Put(value),
+            11 => RegisterOp::PutNew(value, None),
+            12 => RegisterOp::RemoveEven(None),
+            _ => RegisterOp::Remove(None),
         };
         // Record the call before the operation and the result after it. A fourth of the reads are
         // scans.
         recorder.record(k, called, || match called {
-            Op::Read(_) if value % 4 == 0 => Op::Read(Some(subject.scan(k))),
-            Op::Read(_) => Op::Read(Some(subject.read(k))),
-            Op::Has(_) => Op::Has(Some(subject.has(k))),
-            Op::Add(by, _) => Op::Add(by, Some(subject.add(k, by))),
-            Op::Put(value) => {
+            RegisterOp::Read(_) if value % 4 == 0 => RegisterOp::Read(Some(subject.scan(k))),
+            RegisterOp::Read(_) => RegisterOp::Read(Some(subject.read(k))),
+            RegisterOp::Has(_) => RegisterOp::Has(Some(subject.has(k))),
+            RegisterOp::Add(by, _) => RegisterOp::Add(by, Some(subject.add(k, by))),
+            RegisterOp::Put(value) => {
                 subject.put(k, value);
                 called
             }
-            Op::PutNew(value, _) => Op::PutNew(value, Some(subject.put_new(k, value))),
-            Op::Remove(_) => Op::Remove(Some(subject.remove(k))),
-            Op::RemoveEven(_) => Op::RemoveEven(Some(subject.remove_even(k))),
+            RegisterOp::PutNew(value, _) => {
+                RegisterOp::PutNew(value, Some(subject.put_new(k, value)))
+            }
+            RegisterOp::Remove(_) => RegisterOp::Remove(Some(subject.remove(k))),
+            RegisterOp::RemoveEven(_) => RegisterOp::RemoveEven(Some(subject.remove_even(k))),
         });
     }
 
-    fn finish(&self, recorder: &mut Recorder<'_, Op>) {
+    fn finish(&self, recorder: &mut Recorder<'_, RegisterOp>) {
         for k in 0..self.1 {
-            recorder.record(k, Op::Read(None), || Op::Read(Some(self.0.read(k))));
+            recorder.record(k, RegisterOp::Read(None), || {
+                RegisterOp::Read(Some(self.0.read(k)))
+            });
         }
     }
 }

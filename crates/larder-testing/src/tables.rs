@@ -7,11 +7,11 @@ use crate::history::{Recorder, Specification, Subject};
 pub const KEYS: u64 = 3;
 
 /// What a table holds: under each key a number, or none.
-pub type Rows = [Option<u64>; KEYS as usize];
+pub type TableState = [Option<u64>; KEYS as usize];
 
 /// An operation on a table. Its result is `None` when it is called.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum TableOp {
     /// The number under a key.
     Read(u64, Option<Option<u64>>),
     /// Whether there is one.
@@ -38,65 +38,65 @@ pub enum Op {
     /// Removes everything at once.
     Clear,
     /// All numbers as of one instant.
-    Snapshot(Option<Rows>),
+    Snapshot(Option<TableState>),
 }
 
 /// The specification of a table: what each operation returns if they come one after the other.
 pub struct Table;
 
 impl Specification for Table {
-    type State = Rows;
-    type Operation = Op;
+    type State = TableState;
+    type Operation = TableOp;
 
-    fn init() -> Rows {
+    fn init() -> TableState {
         [None; KEYS as usize]
     }
 
-    fn apply(op: &Op, state: &Rows) -> (bool, Rows) {
+    fn apply(op: &TableOp, state: &TableState) -> (bool, TableState) {
         // What the specification says for each operation: the state afterwards, and whether the
         // recorded result is right. `None` stands for an operation that hasn't returned.
         let mut now = *state;
         let right = match *op {
-            Op::Read(k, seen) => seen.is_none_or(|seen| seen == state[k as usize]),
-            Op::Has(k, seen) => seen.is_none_or(|seen| seen == state[k as usize].is_some()),
-            Op::Put(k, value) => {
+            TableOp::Read(k, seen) => seen.is_none_or(|seen| seen == state[k as usize]),
+            TableOp::Has(k, seen) => seen.is_none_or(|seen| seen == state[k as usize].is_some()),
+            TableOp::Put(k, value) => {
                 now[k as usize] = Some(value);
                 true
             }
-            Op::PutNew(k, value, new) => {
+            TableOp::PutNew(k, value, new) => {
                 let old = state[k as usize];
                 now[k as usize] = Some(old.unwrap_or(value));
                 new.is_none_or(|new| new == old.is_none())
             }
-            Op::Add(k, by, sum) => {
+            TableOp::Add(k, by, sum) => {
                 let right = state[k as usize].unwrap_or(0) + by;
                 now[k as usize] = Some(right);
                 sum.is_none_or(|sum| sum == right)
             }
-            Op::Replace(k, value, was) => {
+            TableOp::Replace(k, value, was) => {
                 let old = state[k as usize];
                 now[k as usize] = old.map(|_| value);
                 was.is_none_or(|was| was == old.is_some())
             }
-            Op::Remove(k, was) => {
+            TableOp::Remove(k, was) => {
                 let old = now[k as usize].take();
                 was.is_none_or(|was| was == old.is_some())
             }
-            Op::Take(k, seen) => {
+            TableOp::Take(k, seen) => {
                 let old = now[k as usize].take();
                 seen.is_none_or(|seen| seen == old)
             }
-            Op::RemoveObject(k, value, was) => {
+            TableOp::RemoveObject(k, value, was) => {
                 let same = state[k as usize] == Some(value);
                 now[k as usize] = state[k as usize].filter(|_| !same);
                 was.is_none_or(|was| was == same)
             }
             // All keys at once: no other operation may see some of them changed and others not.
-            Op::PutAll(value) => {
+            TableOp::PutAll(value) => {
                 now = [Some(value); KEYS as usize];
                 true
             }
-            Op::PutAllNew(value, new) => {
+            TableOp::PutAllNew(value, new) => {
                 let none = state.iter().all(Option::is_none);
                 now = if none {
                     [Some(value); KEYS as usize]
@@ -105,11 +105,11 @@ impl Specification for Table {
                 };
                 new.is_none_or(|new| new == none)
             }
-            Op::Clear => {
+            TableOp::Clear => {
                 now = [None; KEYS as usize];
                 true
             }
-            Op::Snapshot(seen) => seen.is_none_or(|seen| seen == *state),
+            TableOp::Snapshot(seen) => seen.is_none_or(|seen| seen == *state),
         };
         (right, now)
     }
@@ -118,66 +118,66 @@ impl Specification for Table {
 /// A table that executes operations, and fills in their results.
 pub trait Tabular: Send + Sync {
     /// Executes the operation. Returns it with its result.
-    fn apply(&self, op: Op) -> Op;
+    fn apply(&self, op: TableOp) -> TableOp;
 }
 
 /// The operations of a table, of which one in the given number takes a snapshot.
-pub struct WithSnapshots<T>(pub On<T>, pub u64);
+pub struct WithSnapshots<T>(pub TableSubject<T>, pub u64);
 
 impl<T: Tabular> Subject for WithSnapshots<T> {
-    type Op = Op;
+    type Op = TableOp;
     type Spec = Table;
 
-    fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
+    fn step(&self, recorder: &mut Recorder<'_, TableOp>, random: u64) {
         if !(random >> 50).is_multiple_of(self.1) {
             return self.0.step(recorder, random);
         }
-        let called = Op::Snapshot(None);
+        let called = TableOp::Snapshot(None);
         recorder.record(0, called, || self.0 .0.apply(called));
     }
 
-    fn finish(&self, recorder: &mut Recorder<'_, Op>) {
+    fn finish(&self, recorder: &mut Recorder<'_, TableOp>) {
         self.0.finish(recorder);
     }
 }
 
 /// The operations of a table, of which one in the given number is on all keys.
-pub struct On<T>(pub T, pub u64);
+pub struct TableSubject<T>(pub T, pub u64);
 
-impl<T: Tabular> Subject for On<T> {
-    type Op = Op;
+impl<T: Tabular> Subject for TableSubject<T> {
+    type Op = TableOp;
     type Spec = Table;
 
-    fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
+    fn step(&self, recorder: &mut Recorder<'_, TableOp>, random: u64) {
         // Few keys and few values, so that operations meet one another.
         let (k, value) = (random % KEYS, random >> 40 & 3);
         // One in so many operations is on all keys.
         let called = if (random >> 20).is_multiple_of(self.1) {
             match random >> 32 & 3 {
-                0 | 1 => Op::PutAll(value),
-                2 => Op::PutAllNew(value, None),
-                _ => Op::Clear,
+                0 | 1 => TableOp::PutAll(value),
+                2 => TableOp::PutAllNew(value, None),
+                _ => TableOp::Clear,
             }
         } else {
             match random >> 32 & 15 {
-                0..=3 => Op::Read(k, None),
-                4 => Op::Has(k, None),
-                5 | 6 => Op::Put(k, value),
-                7 => Op::PutNew(k, value, None),
-                8 | 9 => Op::Add(k, 1 + value, None),
-                10 => Op::Replace(k, value, None),
-                11 | 12 => Op::Remove(k, None),
-                13 | 14 => Op::Take(k, None),
-                _ => Op::RemoveObject(k, value, None),
+                0..=3 => TableOp::Read(k, None),
+                4 => TableOp::Has(k, None),
+                5 | 6 => TableOp::Put(k, value),
+                7 => TableOp::PutNew(k, value, None),
+                8 | 9 => TableOp::Add(k, 1 + value, None),
+                10 => TableOp::Replace(k, value, None),
+                11 | 12 => TableOp::Remove(k, None),
+                13 | 14 => TableOp::Take(k, None),
+                _ => TableOp::RemoveObject(k, value, None),
             }
         };
         // All keys are one part of the history, since operations on several keys join them.
         recorder.record(0, called, || self.0.apply(called));
     }
 
-    fn finish(&self, recorder: &mut Recorder<'_, Op>) {
+    fn finish(&self, recorder: &mut Recorder<'_, TableOp>) {
         for k in 0..KEYS {
-            let op = Op::Read(k, None);
+            let op = TableOp::Read(k, None);
             recorder.record(0, op, || self.0.apply(op));
         }
     }

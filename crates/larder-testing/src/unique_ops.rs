@@ -10,7 +10,7 @@ use proptest::prelude::*;
 /// An operation on the key with this number.
 #[derive(Clone, Debug)]
 #[allow(missing_docs)]
-pub enum Op {
+pub enum UniqueOp {
     Put(u16, usize),
     PutScratch(u16, usize),
     Remove(u16),
@@ -28,25 +28,25 @@ pub enum Op {
 }
 
 /// Random operations on a number of keys.
-pub fn op(keys: u16) -> impl Strategy<Value = Op> {
+pub fn op(keys: u16) -> impl Strategy<Value = UniqueOp> {
     // Most values are small. Some are large enough to be stored outside the leaf.
     let size = || prop_oneof![8 => 0..20usize, 3 => 20..200usize, 1 => 200..3000usize];
     let size2 = prop_oneof![8 => 0..20usize, 1 => 200..900usize];
     // About as many insertions as removals, so that an index grows and shrinks.
     prop_oneof![
-        6 => (0..keys, size()).prop_map(|(k, n)| Op::Put(k, n)),
-        2 => (0..keys, size2).prop_map(|(k, n)| Op::PutScratch(k, n)),
-        5 => (0..keys).prop_map(Op::Remove),
-        1 => (0..keys).prop_map(Op::Keep),
-        2 => (0..keys).prop_map(Op::Get),
-        2 => (0..keys).prop_map(Op::GetShort),
-        1 => (0..keys, 0..=TOGETHER, any::<bool>()).prop_map(|(k, n, far)| Op::GetShortMany(k, n, far)),
-        6 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, holds)| Op::PutIf(k, n, holds)),
-        4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, holds)| Op::RemoveIf(k, holds)),
-        2 => (0..keys, 0..70usize).prop_map(|(k, n)| Op::UpdateWith(k, n)),
-        2 => (0..keys, 0..2u8).prop_map(|(k, way)| Op::Step(Some(k), way)),
-        1 => (0..2u8).prop_map(|way| Op::Step(None, way)),
-        1 => (0..keys, 0..6u8, 0..4usize).prop_map(|(k, how, want)| Op::Scan(k, how, want)),
+        6 => (0..keys, size()).prop_map(|(k, n)| UniqueOp::Put(k, n)),
+        2 => (0..keys, size2).prop_map(|(k, n)| UniqueOp::PutScratch(k, n)),
+        5 => (0..keys).prop_map(UniqueOp::Remove),
+        1 => (0..keys).prop_map(UniqueOp::Keep),
+        2 => (0..keys).prop_map(UniqueOp::Get),
+        2 => (0..keys).prop_map(UniqueOp::GetShort),
+        1 => (0..keys, 0..=TOGETHER, any::<bool>()).prop_map(|(k, n, far)| UniqueOp::GetShortMany(k, n, far)),
+        6 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, holds)| UniqueOp::PutIf(k, n, holds)),
+        4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, holds)| UniqueOp::RemoveIf(k, holds)),
+        2 => (0..keys, 0..70usize).prop_map(|(k, n)| UniqueOp::UpdateWith(k, n)),
+        2 => (0..keys, 0..2u8).prop_map(|(k, way)| UniqueOp::Step(Some(k), way)),
+        1 => (0..2u8).prop_map(|way| UniqueOp::Step(None, way)),
+        1 => (0..keys, 0..6u8, 0..4usize).prop_map(|(k, how, want)| UniqueOp::Scan(k, how, want)),
     ]
 }
 
@@ -71,11 +71,11 @@ fn note(seen: &mut Rows, old: Option<&[u8]>) {
 }
 
 /// Makes a change in the general form. Returns whether there was one.
-fn update(index: &dyn Unique, k: u16, how: Hashes, op: &Op, seen: &mut Rows) -> bool {
+fn update(index: &dyn Unique, k: u16, how: Hashes, op: &UniqueOp, seen: &mut Rows) -> bool {
     let (bytes, guard, mut calls) = (key_bytes(k), pin(), 0);
     // The value must live as long as the call, so it is made before.
     let put = match op {
-        Op::Put(k, n) => value(*k, *n),
+        UniqueOp::Put(k, n) => value(*k, *n),
         _ => Vec::new(),
     };
     let mut f = |old: Option<&[u8]>, scratch: &mut Vec<u8>| {
@@ -84,14 +84,14 @@ fn update(index: &dyn Unique, k: u16, how: Hashes, op: &Op, seen: &mut Rows) -> 
         note(seen, old);
         assert!(scratch.is_empty());
         match op {
-            Op::Put(..) => Change::Put(&put),
-            Op::PutScratch(k, n) => {
+            UniqueOp::Put(..) => Change::Put(&put),
+            UniqueOp::PutScratch(k, n) => {
                 // A value that is made of the old one, in the buffer of the index.
                 scratch.extend(old.unwrap_or_default().iter().take(50));
                 scratch.extend(value(*k, *n));
                 Change::PutScratch
             }
-            Op::UpdateWith(k, n) => {
+            UniqueOp::UpdateWith(k, n) => {
                 // A closure may fill the buffer, and then decide to keep the entry.
                 scratch.extend(value(*k, *n));
                 if n % 5 == 4 {
@@ -100,13 +100,13 @@ fn update(index: &dyn Unique, k: u16, how: Hashes, op: &Op, seen: &mut Rows) -> 
                     Change::PutScratch
                 }
             }
-            Op::Remove(_) => Change::Remove,
+            UniqueOp::Remove(_) => Change::Remove,
             _ => Change::Keep,
         }
     };
     let key = key(&bytes, how);
     // The caller's buffer isn't empty before: the index must clear it.
-    let changed = if matches!(op, Op::UpdateWith(..)) {
+    let changed = if matches!(op, UniqueOp::UpdateWith(..)) {
         index.update_with(&guard, key, &mut vec![9; 3], &mut f)
     } else {
         index.update(&guard, key, &mut f)
@@ -228,25 +228,25 @@ fn scan(index: &dyn Unique, k: u16, how: Hashes, which: u8, want: usize) -> Rows
 }
 
 /// Does the operation on one index and says all that it can be seen to do.
-pub fn apply(index: &dyn Unique, op: &Op, how: Hashes) -> Rows {
+pub fn apply(index: &dyn Unique, op: &UniqueOp, how: Hashes) -> Rows {
     let mut seen = Rows::new();
     // The result of the operation, and all that its closures saw.
     let changed = match *op {
-        Op::Put(k, _)
-        | Op::PutScratch(k, _)
-        | Op::UpdateWith(k, _)
-        | Op::Remove(k)
-        | Op::Keep(k) => update(index, k, how, op, &mut seen),
-        Op::Get(k) => {
+        UniqueOp::Put(k, _)
+        | UniqueOp::PutScratch(k, _)
+        | UniqueOp::UpdateWith(k, _)
+        | UniqueOp::Remove(k)
+        | UniqueOp::Keep(k) => update(index, k, how, op, &mut seen),
+        UniqueOp::Get(k) => {
             get(index, k, how, &mut seen);
             false
         }
-        Op::GetShort(k) => get_short(index, k, how, &mut seen),
-        Op::GetShortMany(k, n, far) => get_short_many(index, (k, n, far), how, &mut seen),
-        Op::PutIf(k, n, holds) => change_if(index, k, how, Some(n), holds, &mut seen),
-        Op::RemoveIf(k, holds) => change_if(index, k, how, None, holds, &mut seen),
-        Op::Step(k, which) => step(index, k, how, which, &mut seen),
-        Op::Scan(k, which, want) => return scan(index, k, how, which, want),
+        UniqueOp::GetShort(k) => get_short(index, k, how, &mut seen),
+        UniqueOp::GetShortMany(k, n, far) => get_short_many(index, (k, n, far), how, &mut seen),
+        UniqueOp::PutIf(k, n, holds) => change_if(index, k, how, Some(n), holds, &mut seen),
+        UniqueOp::RemoveIf(k, holds) => change_if(index, k, how, None, holds, &mut seen),
+        UniqueOp::Step(k, which) => step(index, k, how, which, &mut seen),
+        UniqueOp::Scan(k, which, want) => return scan(index, k, how, which, want),
     };
     seen.push((vec![u8::from(changed)], Vec::new()));
     seen
@@ -259,7 +259,7 @@ pub fn run(
     index: &dyn Unique,
     name: &str,
     how: Hashes,
-    ops: &[Op],
+    ops: &[UniqueOp],
     rest: impl Fn(&Stats) -> usize,
 ) {
     let empty = index.memory();

@@ -9,7 +9,7 @@ use larder_index::{pin, Multi, Objects};
 /// An operation on the values under one key, with its result, which is `None` in the event of its
 /// call.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Op {
+pub enum ValueListOp {
     /// Reads the values.
     Read(Option<Vec<u64>>),
     /// Whether there are values.
@@ -40,43 +40,43 @@ pub struct ValueList;
 
 impl Specification for ValueList {
     type State = Vec<u64>;
-    type Operation = Op;
+    type Operation = ValueListOp;
 
     fn init() -> Self::State {
         Vec::new()
     }
 
-    fn apply(operation: &Op, state: &Self::State) -> (bool, Self::State) {
+    fn apply(operation: &ValueListOp, state: &Self::State) -> (bool, Self::State) {
         // The specification is a list. `right` says whether the recorded result agrees with it, and
         // `None` is the result of an operation that hasn't returned.
         let mut now = state.clone();
         let right = match operation {
-            Op::Read(seen) => seen.as_ref().is_none_or(|seen| seen == state),
-            Op::Has(seen) => seen.is_none_or(|seen| seen != state.is_empty()),
-            Op::Push(value, count) => {
+            ValueListOp::Read(seen) => seen.as_ref().is_none_or(|seen| seen == state),
+            ValueListOp::Has(seen) => seen.is_none_or(|seen| seen != state.is_empty()),
+            ValueListOp::Push(value, count) => {
                 now.push(*value);
                 count.is_none_or(|count| count == now.len())
             }
             // Push it unless it is there, in one step.
-            Op::Once(value, new) => {
+            ValueListOp::Once(value, new) => {
                 let there = state.contains(value);
                 now.extend(Some(*value).filter(|_| !there));
                 new.is_none_or(|new| new != there)
             }
-            Op::RemoveSame(value, count) => {
+            ValueListOp::RemoveSame(value, count) => {
                 now.retain(|v| v != value);
                 count.is_none_or(|count| count == state.len() - now.len())
             }
             // Replace all objects by two equal ones: no reader may see one only, or three.
-            Op::Renew(value) => {
+            ValueListOp::Renew(value) => {
                 now = vec![*value, *value];
                 true
             }
-            Op::Take(seen) => {
+            ValueListOp::Take(seen) => {
                 now.clear();
                 seen.as_ref().is_none_or(|seen| seen == state)
             }
-            Op::Replace(old, new, there) => {
+            ValueListOp::Replace(old, new, there) => {
                 // The first of the equal ones.
                 let place = now.iter_mut().find(|v| *v == old);
                 let right = there.is_none_or(|there| there == place.is_some());
@@ -85,11 +85,11 @@ impl Specification for ValueList {
                 }
                 right
             }
-            Op::Fill(from, to, count) => {
+            ValueListOp::Fill(from, to, count) => {
                 now.extend(*from..*to);
                 count.is_none_or(|count| count == now.len())
             }
-            Op::Thin(left, count) => {
+            ValueListOp::Thin(left, count) => {
                 // Keep so many from the beginning.
                 now.truncate(*left);
                 count.is_none_or(|count| count == state.len() - now.len())
@@ -100,11 +100,11 @@ impl Specification for ValueList {
 }
 
 /// An index, and the number of keys that are used. There are few values under each key.
-pub struct On(pub Box<dyn Multi>, pub u64);
+pub struct ValueListSubject(pub Box<dyn Multi>, pub u64);
 
-/// The same as [`On`], with up to some hundred values under a key, which are added and removed by
+/// A [`ValueListSubject`] with up to some hundred values under a key. They are added and removed by
 /// the dozen. So an index that keeps many values in another form changes between the two forms.
-pub struct Large(pub On);
+pub struct Large(pub ValueListSubject);
 
 fn values(objects: &dyn Objects) -> Vec<u64> {
     let mut values = Vec::new();
@@ -115,7 +115,7 @@ fn values(objects: &dyn Objects) -> Vec<u64> {
     values
 }
 
-impl On {
+impl ValueListSubject {
     fn change<T: Default>(&self, k: u64, f: impl Fn(&mut dyn Objects) -> T) -> T {
         let mut answer = T::default();
         let bytes = k.to_be_bytes();
@@ -136,20 +136,20 @@ impl On {
     }
 
     // Executes the operation on the index, each as one update, and returns it with its result.
-    fn apply(&self, k: u64, op: &Op) -> Op {
+    fn apply(&self, k: u64, op: &ValueListOp) -> ValueListOp {
         match op {
-            Op::Read(_) => Op::Read(Some(self.read(k))),
-            Op::Has(_) => Op::Has(Some(
+            ValueListOp::Read(_) => ValueListOp::Read(Some(self.read(k))),
+            ValueListOp::Has(_) => ValueListOp::Has(Some(
                 self.0.contains(&pin(), key(&k.to_be_bytes(), Hashes::Few)),
             )),
-            Op::Push(value, _) => Op::Push(
+            ValueListOp::Push(value, _) => ValueListOp::Push(
                 *value,
                 Some(self.change(k, |objects| {
                     objects.push(&value.to_be_bytes());
                     objects.count()
                 })),
             ),
-            Op::Once(value, _) => Op::Once(
+            ValueListOp::Once(value, _) => ValueListOp::Once(
                 *value,
                 Some(self.change(k, |objects| {
                     let bytes = value.to_be_bytes();
@@ -160,14 +160,14 @@ impl On {
                     new
                 })),
             ),
-            Op::RemoveSame(value, _) => Op::RemoveSame(
+            ValueListOp::RemoveSame(value, _) => ValueListOp::RemoveSame(
                 *value,
                 Some(self.change(k, |objects| {
                     let bytes = value.to_be_bytes();
                     objects.remove_same(&bytes, &mut |v| v == bytes)
                 })),
             ),
-            Op::Renew(value) => {
+            ValueListOp::Renew(value) => {
                 self.change(k, |objects| {
                     objects.remove_if(&mut |_| true);
                     objects.push(&value.to_be_bytes());
@@ -175,15 +175,15 @@ impl On {
                 });
                 op.clone()
             }
-            Op::Take(_) => Op::Take(Some(self.change(k, |objects| {
+            ValueListOp::Take(_) => ValueListOp::Take(Some(self.change(k, |objects| {
                 let taken = values(objects);
                 objects.remove_if(&mut |_| true);
                 taken
             }))),
-            Op::Replace(old, new, _) => {
-                Op::Replace(*old, *new, Some(self.change(k, |o| replace(o, *old, *new))))
+            ValueListOp::Replace(old, new, _) => {
+                ValueListOp::Replace(*old, *new, Some(self.change(k, |o| replace(o, *old, *new))))
             }
-            Op::Fill(from, to, _) => Op::Fill(
+            ValueListOp::Fill(from, to, _) => ValueListOp::Fill(
                 *from,
                 *to,
                 Some(self.change(k, |objects| {
@@ -191,7 +191,7 @@ impl On {
                     objects.count()
                 })),
             ),
-            Op::Thin(left, _) => Op::Thin(
+            ValueListOp::Thin(left, _) => ValueListOp::Thin(
                 *left,
                 Some(self.change(k, |objects| {
                     let mut met = 0;
@@ -205,7 +205,7 @@ impl On {
         }
     }
 
-    fn record(&self, recorder: &mut Recorder<'_, Op>, k: u64, called: Op) {
+    fn record(&self, recorder: &mut Recorder<'_, ValueListOp>, k: u64, called: ValueListOp) {
         recorder.record(k, called.clone(), || self.apply(k, &called));
     }
 }
@@ -224,52 +224,52 @@ fn replace(objects: &mut dyn Objects, old: u64, new: u64) -> bool {
     at.is_some()
 }
 
-impl Subject for On {
-    type Op = Op;
+impl Subject for ValueListSubject {
+    type Op = ValueListOp;
     type Spec = ValueList;
 
-    fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
+    fn step(&self, recorder: &mut Recorder<'_, ValueListOp>, random: u64) {
         // Four values, so that lists often have equal ones.
         let (k, value) = (random % self.1, random >> 40 & 3);
         let called = match random >> 32 & 15 {
-            0..=3 => Op::Read(None),
-            4 => Op::Replace(value, random >> 42 & 3, None),
-            5 => Op::Has(None),
-            6..=8 => Op::Push(value, None),
-            9 | 10 => Op::Once(value, None),
-            11 | 12 => Op::RemoveSame(value, None),
-            13 => Op::Renew(value),
-            _ => Op::Take(None),
+            0..=3 => ValueListOp::Read(None),
+            4 => ValueListOp::Replace(value, random >> 42 & 3, None),
+            5 => ValueListOp::Has(None),
+            6..=8 => ValueListOp::Push(value, None),
+            9 | 10 => ValueListOp::Once(value, None),
+            11 | 12 => ValueListOp::RemoveSame(value, None),
+            13 => ValueListOp::Renew(value),
+            _ => ValueListOp::Take(None),
         };
         self.record(recorder, k, called);
     }
 
-    fn finish(&self, recorder: &mut Recorder<'_, Op>) {
-        (0..self.1).for_each(|k| self.record(recorder, k, Op::Read(None)));
+    fn finish(&self, recorder: &mut Recorder<'_, ValueListOp>) {
+        (0..self.1).for_each(|k| self.record(recorder, k, ValueListOp::Read(None)));
     }
 }
 
 impl Subject for Large {
-    type Op = Op;
+    type Op = ValueListOp;
     type Spec = ValueList;
 
-    fn step(&self, recorder: &mut Recorder<'_, Op>, random: u64) {
+    fn step(&self, recorder: &mut Recorder<'_, ValueListOp>, random: u64) {
         // Thirty-two values, and lists that grow and shrink by many at once.
         let (k, value) = (random % self.0 .1, random >> 40 & 31);
         let called = match random >> 32 & 15 {
-            0..=3 => Op::Read(None),
-            4 => Op::Replace(value, random >> 45 & 31, None),
-            5 => Op::Has(None),
-            6 => Op::Push(value, None),
-            7 | 8 => Op::Once(value, None),
-            9..=11 => Op::RemoveSame(value, None),
-            12..=14 => Op::Fill(value, 32, None),
-            _ => Op::Thin(value as usize / 2, None),
+            0..=3 => ValueListOp::Read(None),
+            4 => ValueListOp::Replace(value, random >> 45 & 31, None),
+            5 => ValueListOp::Has(None),
+            6 => ValueListOp::Push(value, None),
+            7 | 8 => ValueListOp::Once(value, None),
+            9..=11 => ValueListOp::RemoveSame(value, None),
+            12..=14 => ValueListOp::Fill(value, 32, None),
+            _ => ValueListOp::Thin(value as usize / 2, None),
         };
         self.0.record(recorder, k, called);
     }
 
-    fn finish(&self, recorder: &mut Recorder<'_, Op>) {
+    fn finish(&self, recorder: &mut Recorder<'_, ValueListOp>) {
         self.0.finish(recorder);
     }
 }

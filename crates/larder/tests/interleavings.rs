@@ -19,7 +19,7 @@ use larder_testing::mix;
 use larder_testing::model_checker::{
     alone, check, finds, goes_wrong, history, planted, rounds, Search,
 };
-use larder_testing::tables::On;
+use larder_testing::tables::TableSubject;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Arc;
 
@@ -28,7 +28,11 @@ static HEAP: Quarantine = Quarantine;
 
 fn tables(ordered: bool, structure: Option<&'static str>, threads: usize, steps: u64) {
     let larder = Larder::new();
-    history(On(table(&larder, ordered, structure), 3), threads, steps);
+    history(
+        TableSubject(table(&larder, ordered, structure), 3),
+        threads,
+        steps,
+    );
 }
 
 const SEARCH: [Search; 2] = [Search::Random(400), Search::Pct(300)];
@@ -98,7 +102,7 @@ fn planted_history() {
     plant(Fault::NotRevalidated, planted().is_some());
     let larder = Larder::new();
     for round in rounds() {
-        let subject = On(table(&larder, false, None), 3);
+        let subject = TableSubject(table(&larder, false, None), 3);
         of_threads(&subject, 3, 20, mix(round)).expect("linearizable");
     }
 }

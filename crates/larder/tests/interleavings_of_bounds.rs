@@ -13,7 +13,7 @@ use larder_index::sync::{point, random, Fault};
 use larder_index::Quarantine;
 use larder_term::{term, Term};
 use larder_testing::model_checker::{alone, check, finds, history, Search};
-use larder_testing::tables::{On, WithSnapshots};
+use larder_testing::tables::{TableSubject, WithSnapshots};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -22,7 +22,11 @@ static HEAP: Quarantine = Quarantine;
 
 fn tables(ordered: bool, threads: usize, steps: u64) {
     let larder = Larder::new();
-    history(On(Expiring::new(&larder, ordered), 6), threads, steps);
+    history(
+        TableSubject(Expiring::new(&larder, ordered), 6),
+        threads,
+        steps,
+    );
 }
 
 #[test]
@@ -39,7 +43,7 @@ fn operations_beside_expiry() {
         });
         check(&format!("{name}: snapshots"), &search, move || {
             let larder = Larder::new();
-            let rows = On(Expiring::new(&larder, ordered), 9);
+            let rows = TableSubject(Expiring::new(&larder, ordered), 9);
             history(WithSnapshots(rows, 3), 3, 4);
         });
     }

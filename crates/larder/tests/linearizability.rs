@@ -12,7 +12,7 @@ use larder::structures;
 use larder_testing::environment::{seed, soak};
 use larder_testing::history::of_threads;
 use larder_testing::mix;
-use larder_testing::tables::{On, WithSnapshots};
+use larder_testing::tables::{TableSubject, WithSnapshots};
 
 const THREADS: usize = 3;
 const STEPS: u64 = 25;
@@ -22,7 +22,7 @@ fn histories(rounds: u64, ordered: bool, structure: Option<&str>) {
     let larder = Larder::new();
     for round in 0..rounds {
         // Of five operations one is on all keys, or of twenty.
-        let subject = On(table(&larder, ordered, structure), 5 + round % 2 * 15);
+        let subject = TableSubject(table(&larder, ordered, structure), 5 + round % 2 * 15);
         if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed + round)) {
             panic!("ordered: {ordered}, structure: {structure:?}, {wrong}");
         }
@@ -45,7 +45,7 @@ fn histories_of_tables_with_long_lists_are_linearizable() {
     for round in 0..100 * soak() {
         let mut rows = table(&larder, round % 2 == 1, None);
         rows.1 = 700;
-        let subject = On(rows, 5);
+        let subject = TableSubject(rows, 5);
         if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed(20_261_124) + round)) {
             panic!("ordered: {}, {wrong}", round % 2 == 1);
         }
@@ -59,7 +59,7 @@ fn histories_of_bounded_tables_are_linearizable() {
     let larder = Larder::new();
     for round in 0..400 * soak() {
         let (ordered, watched) = (round % 2 == 1, round % 4 > 1);
-        let subject = On(Expiring::new(&larder, ordered), 5);
+        let subject = TableSubject(Expiring::new(&larder, ordered), 5);
         let table = &subject.0 .0 .0;
         let snapshot = watched.then(|| table.snapshot().expect("a table"));
         let seed = mix(seed(20_261_125) + round);
@@ -80,7 +80,10 @@ fn histories_of_tables_with_snapshots_are_linearizable() {
     let larder = Larder::new();
     for round in 0..200 * soak() {
         let ordered = round % 2 == 1;
-        let subject = WithSnapshots(On(table(&larder, ordered, None), 5 + round % 3 * 15), 4);
+        let subject = WithSnapshots(
+            TableSubject(table(&larder, ordered, None), 5 + round % 3 * 15),
+            4,
+        );
         if let Err(wrong) = of_threads(&subject, THREADS, STEPS, mix(seed(20_261_125) + round)) {
             panic!("ordered: {ordered}, {wrong}");
         }

@@ -43,16 +43,16 @@ policy!(TinyLfu, "larder tinylfu");
 policy!(Lru, "larder lru");
 
 /// A typed table with a limit.
-pub struct Table<P>(Typed<u64, u64>, PhantomData<P>);
+pub struct LarderCache<P>(Typed<u64, u64>, PhantomData<P>);
 
-impl<P: Policy> Cache for Table<P> {
+impl<P: Policy> Cache for LarderCache<P> {
     const NAME: &'static str = P::NAME;
 
     fn of(capacity: usize) -> Self {
         let builder = Larder::new().table("cache").max_size(capacity);
         // The limit is a number of rows, as those of the other caches are. So they hold the same.
         let table = builder.evict(P::EVICT).typed();
-        Table(table.expect("a typed table takes a limit"), PhantomData)
+        LarderCache(table.expect("a typed table takes a limit"), PhantomData)
     }
 
     fn get(&self, key: u64) -> Option<u64> {

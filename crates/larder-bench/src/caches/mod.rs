@@ -14,12 +14,12 @@ use crate::table::{announce, verdict, Report};
 use crate::time::timed;
 use crate::time::workers::work;
 use crate::workload::{value_of, Random};
-use contenders::{Cache, Lru, Table, TinyLfu};
+use contenders::{Cache, LarderCache, Lru, TinyLfu};
 use larder_testing::traces::{self, Trace};
 
 /// What is measured.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct CacheOptions {
     /// Entries that a cache holds.
     #[arg(long, default_value_t = 10_000)]
     capacity: usize,
@@ -98,13 +98,13 @@ fn rate<C: Cache>(trace: &Trace, threads: usize, capacity: usize) -> Result<f64,
     Ok(done.results.iter().sum::<f64>() / 1e6)
 }
 
-struct Bench<'a> {
-    options: &'a Options,
+struct CacheBench<'a> {
+    options: &'a CacheOptions,
     only: &'a Only,
     report: &'a mut Report,
 }
 
-impl Bench<'_> {
+impl CacheBench<'_> {
     fn on<C: Cache>(&mut self, trace: &Trace) -> Result<(), Failure> {
         if !self.only.has(C::NAME) {
             return Ok(());
@@ -120,8 +120,8 @@ impl Bench<'_> {
     }
 
     fn all(&mut self, trace: &Trace) -> Result<(), Failure> {
-        self.on::<Table<TinyLfu>>(trace)?;
-        self.on::<Table<Lru>>(trace)?;
+        self.on::<LarderCache<TinyLfu>>(trace)?;
+        self.on::<LarderCache<Lru>>(trace)?;
         #[cfg(feature = "peers")]
         {
             self.on::<moka::sync::Cache<u64, u64>>(trace)?;
@@ -143,7 +143,7 @@ fn rate_of(threads: usize) -> String {
 ///
 /// # Errors
 /// A wrong answer, or a limit that did not hold, with the name of the cache.
-pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
+pub fn run(options: &CacheOptions, only: &Only) -> Result<Report, Failure> {
     if let Some(minutes) = options.churn_minutes {
         return churn::run(minutes);
     }
@@ -164,7 +164,7 @@ pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
     // Runs are outside, so that a slow minute of the machine affects all caches and not one.
     for run in 1..=options.runs {
         eprintln!("  run {run} of {}", options.runs);
-        let mut bench = Bench {
+        let mut bench = CacheBench {
             options,
             only,
             report: &mut report,
@@ -180,7 +180,7 @@ pub fn run(options: &Options, only: &Only) -> Result<Report, Failure> {
 /// Judges `tinylfu`. The targets are as many hits as moka, less a point, and more requests than
 /// either.
 fn judge(report: &mut Report, trace: &str) {
-    let ours = <Table<TinyLfu> as Cache>::NAME;
+    let ours = <LarderCache<TinyLfu> as Cache>::NAME;
     // A judgement needs both figures. One of the caches may have been left out (`--only`).
     let hits = |of| report.median(&[trace, of], HITS);
     if let Some((hits, other)) = hits(ours).zip(hits("moka")) {

@@ -14,7 +14,7 @@ use crate::workload::{value_of, Keys};
 
 /// What is measured.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct EngineOptions {
     /// Entries.
     #[arg(long, value_delimiter = ',', default_value = "1000,65536,1048576")]
     sizes: Vec<usize>,
@@ -32,7 +32,7 @@ pub struct Options {
 /// The largest of the sizes that targets are given for.
 const LARGE: usize = 1 << 24;
 
-impl Options {
+impl EngineOptions {
     fn sizes(&self) -> Vec<usize> {
         let mut sizes = self.sizes.clone();
         if self.full && !sizes.contains(&LARGE) {
@@ -174,7 +174,7 @@ fn scan<M: Map>(map: &mut M, data: &Keys) {
 }
 
 /// Measures, and compares with the targets.
-pub fn run(options: &Options, only: &Only) -> Report {
+pub fn run(options: &EngineOptions, only: &Only) -> Report {
     let title = "One thread, random u64 keys and 8-byte values; nanoseconds an operation (medians), bytes an entry";
     let mut report = Report::new(title, &["entries", "structure"]);
     announce("engine", options.seconds(map_names(only).len()));

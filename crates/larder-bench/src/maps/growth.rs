@@ -13,7 +13,7 @@ use std::time::Instant;
 
 /// What is measured.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct GrowthOptions {
     /// Entries in the end.
     #[arg(long, default_value_t = 16_000_000)]
     entries: u64,
@@ -28,7 +28,7 @@ pub struct Options {
     part: u64,
 }
 
-impl Options {
+impl GrowthOptions {
     fn entries(&self) -> u64 {
         if self.full {
             100_000_000
@@ -66,7 +66,7 @@ impl Grown {
 }
 
 /// Calls `work` for every entry, and times each call by the clock's readings between them.
-fn watched(options: &Options, mut work: impl FnMut(u64)) -> Grown {
+fn watched(options: &GrowthOptions, mut work: impl FnMut(u64)) -> Grown {
     let (mut parts, mut slowest) = (Vec::new(), 0);
     let begin = Instant::now();
     let (mut before, mut part) = (begin, begin);
@@ -93,7 +93,7 @@ fn watched(options: &Options, mut work: impl FnMut(u64)) -> Grown {
 type Results = Vec<(&'static str, Grown)>;
 
 /// Lets a map grow, if there is memory for it.
-fn grow<M: Map>(options: &Options, results: &mut Results) {
+fn grow<M: Map>(options: &GrowthOptions, results: &mut Results) {
     // A structure that doesn't fit would be measured while the machine swaps.
     let (needed, free) = (options.entries() as f64 * BYTES, memory::free());
     if needed > free {
@@ -130,12 +130,12 @@ fn keep(results: &mut Results, name: &'static str, grown: Grown) {
 ///
 /// # Panics
 /// If a structure loses a key.
-pub fn run(options: &Options, only: &Only) -> Report {
+pub fn run(options: &GrowthOptions, only: &Only) -> Report {
     let measured = std::thread::scope(|scope| scope.spawn(|| run_bound(options, only)).join());
     measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
-fn run_bound(options: &Options, only: &Only) -> Report {
+fn run_bound(options: &GrowthOptions, only: &Only) -> Report {
     // On one processor, so that a migration isn't taken for a slow insert.
     let bound = core_affinity::get_core_ids()
         .and_then(|cores| cores.last().copied())

@@ -8,7 +8,7 @@ use std::process::Command;
 
 /// Which structure, how many entries, and how many such structures.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct ResidentOptions {
     name: String,
     entries: u64,
     count: u64,
@@ -19,11 +19,11 @@ pub struct Options {
 const ENOUGH: usize = 1 << 20;
 
 /// Fills, and prints by how many bytes this process grew.
-pub fn run(options: &Options) {
+pub fn run(options: &ResidentOptions) {
     each_map!(Only(vec![format!("={}", options.name)]), M => fill::<M>(options));
 }
 
-fn fill<M: Map>(options: &Options) {
+fn fill<M: Map>(options: &ResidentOptions) {
     let fill = |entries: u64| {
         let mut map = M::empty();
         let keys = (0..entries).map(random_key);

@@ -13,7 +13,7 @@ use larder_term::hash::Seed;
 
 /// What is measured.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct SkewOptions {
     /// Entries.
     #[arg(long, default_value_t = 1_048_576)]
     entries: usize,
@@ -68,15 +68,15 @@ fn bytes(number: u64) -> Vec<u8> {
 const STEPS: [&str; 3] = ["insert", "lookup", "remove"];
 
 /// Keys of one length, one after the other.
-struct Keys {
+struct FixedLengthKeys {
     bytes: Vec<u8>,
     length: usize,
 }
 
-impl Keys {
+impl FixedLengthKeys {
     fn new(case: &Case, n: u64, numbers: impl Iterator<Item = u64>) -> Self {
         let keys: Vec<Vec<u8>> = numbers.map(|i| (case.key)(i, n)).collect();
-        Keys {
+        FixedLengthKeys {
             length: keys[0].len(),
             bytes: keys.concat(),
         }
@@ -94,8 +94,8 @@ fn measure(ordered: bool, case: &Case, n: usize) -> [f64; STEPS.len()] {
     let index = index(ordered, &seed, false);
     let order = visits(case, n);
     // All keys are made before the clock starts.
-    let keys = Keys::new(case, n as u64, 0..n as u64);
-    let visited = Keys::new(case, n as u64, order.iter().map(|&i| u64::from(i)));
+    let keys = FixedLengthKeys::new(case, n as u64, 0..n as u64);
+    let visited = FixedLengthKeys::new(case, n as u64, order.iter().map(|&i| u64::from(i)));
     let insert = each(n, |i| {
         let value = value_of(i as u64).to_le_bytes();
         assert!(
@@ -133,7 +133,7 @@ fn each(n: usize, work: impl FnMut(usize)) -> f64 {
 }
 
 /// Measures, and compares with random keys.
-pub fn run(options: &Options, only: &Only) -> Report {
+pub fn run(options: &SkewOptions, only: &Only) -> Report {
     let title = format!(
         "{} entries under keys that are not random; nanoseconds an operation (medians)",
         options.entries

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 /// What is measured.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct ThreadsOptions {
     /// Numbers of threads.
     #[arg(long, value_delimiter = ',', default_value = "1,2")]
     threads: Vec<usize>,
@@ -36,7 +36,7 @@ const MIXES: [(&str, [f64; 3]); 3] = [
 ];
 
 /// One run of a structure, with each number of threads.
-fn measure<S: Shared>(report: &mut Report, name: &str, mix: Mix, options: &Options) {
+fn measure<S: Shared>(report: &mut Report, name: &str, mix: Mix, options: &ThreadsOptions) {
     for &threads in &options.threads {
         // A new structure for each number of threads, half full.
         let shared = S::empty();
@@ -54,7 +54,7 @@ fn measure<S: Shared>(report: &mut Report, name: &str, mix: Mix, options: &Optio
 }
 
 /// Operations a second of all threads together, each by its own clock.
-fn rate<S: Shared>(shared: &S, threads: usize, mix: Mix, options: &Options) -> f64 {
+fn rate<S: Shared>(shared: &S, threads: usize, mix: Mix, options: &ThreadsOptions) -> f64 {
     let time = Duration::from_millis(options.ms);
     let done = work(threads, Some(time), |worker| {
         let mut hand = shared.hand();
@@ -117,7 +117,7 @@ fn sound(hand: &mut impl Hand, name: &str, mix: Mix, entries: u64) {
 }
 
 /// Measures, and compares with the targets.
-pub fn run(options: &Options, only: &Only) -> Report {
+pub fn run(options: &ThreadsOptions, only: &Only) -> Report {
     let title = format!(
         "Threads on one structure of {} entries; millions of operations a second (medians); lookups/inserts/removals",
         options.entries
@@ -143,7 +143,7 @@ pub fn run(options: &Options, only: &Only) -> Report {
 }
 
 /// What the defaults have to show with two threads.
-fn judge(report: &mut Report, mix: &str, options: &Options) {
+fn judge(report: &mut Report, mix: &str, options: &ThreadsOptions) {
     let (one, two) = ("1 threads", "2 threads");
     let peers = "dashmap, papaya, scc::TreeIndex, crossbeam SkipMap, concurrent-map";
     for (order, ours) in [("hash", "larder hash"), ("ordered", "larder ordered")] {

@@ -28,7 +28,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// What is measured.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct TypedOptions {
     /// Entries.
     #[arg(long, value_delimiter = ',', default_value = "1000,1000000")]
     sizes: Vec<usize>,
@@ -199,7 +199,7 @@ impl<K: TypedKey> Prepared<K> {
 /// Steps of a measurement, and the nanoseconds of an operation.
 type Spent = Vec<(&'static str, f64)>;
 
-struct Bench<'a> {
+struct TypedBench<'a> {
     report: &'a mut Report,
     only: &'a Only,
     size: usize,
@@ -207,7 +207,7 @@ struct Bench<'a> {
     rounds: usize,
 }
 
-impl Bench<'_> {
+impl TypedBench<'_> {
     fn of<K: TypedKey, V: TypedValue, C: TypedMap<K, V>>(&mut self, data: &Prepared<K>) -> Outcome {
         if !self.only.has(C::NAME) {
             return Ok(());
@@ -335,7 +335,7 @@ impl<K: TypedKey> Prepared<K> {
 ///
 /// # Errors
 /// A wrong answer, with the name of what gave it.
-pub fn run(options: &Options, only: &Only) -> Outcome<Report> {
+pub fn run(options: &TypedOptions, only: &Only) -> Outcome<Report> {
     let title = "Tables of Rust's types beside maps; nanoseconds an operation, all threads together (medians); ranges and each: of a row";
     let keys = ["entries", "keys", "values", "threads", "structure"];
     let mut report = Report::new(title, &keys);
@@ -349,7 +349,7 @@ pub fn run(options: &Options, only: &Only) -> Outcome<Report> {
             eprintln!("  {size} entries, run {run} of {}", options.runs);
             for &threads in &options.threads {
                 let rounds = options.operations.div_ceil(size).max(1);
-                let mut bench = Bench {
+                let mut bench = TypedBench {
                     report: &mut report,
                     only,
                     size,
@@ -363,7 +363,7 @@ pub fn run(options: &Options, only: &Only) -> Outcome<Report> {
     Ok(report)
 }
 
-fn each_pair(bench: &mut Bench<'_>) -> Outcome {
+fn each_pair(bench: &mut TypedBench<'_>) -> Outcome {
     let (numbers, texts) = (Prepared::new(bench.size), Prepared::new(bench.size));
     bench.of::<_, _, Index>(&numbers)?;
     each::<u64, u64>(bench, &numbers)?;
@@ -371,7 +371,7 @@ fn each_pair(bench: &mut Bench<'_>) -> Outcome {
     each::<u64, Order>(bench, &numbers)
 }
 
-fn each<K: TypedKey, V: TypedValue>(bench: &mut Bench<'_>, data: &Prepared<K>) -> Outcome {
+fn each<K: TypedKey, V: TypedValue>(bench: &mut TypedBench<'_>, data: &Prepared<K>) -> Outcome {
     bench.of::<K, V, peers::Typed<K, V, Ordered>>(data)?;
     bench.of::<K, V, peers::Typed<K, V, Hashed>>(data)?;
     bench.of::<K, V, peers::Locked<K, V>>(data)?;

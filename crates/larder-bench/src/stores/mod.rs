@@ -37,7 +37,7 @@ pub enum Command {
     },
     /// Measures them in turns, each in a process of its own; writes peers.json, peers.csv and
     /// report.html.
-    Run(study::Options),
+    Run(study::PeersOptions),
     /// Measures one, in this process. `run` calls this.
     #[command(hide = true)]
     One {

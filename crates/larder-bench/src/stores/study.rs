@@ -26,7 +26,7 @@ pub const ABSENT: u8 = 3;
 
 /// What is measured.
 #[derive(clap::Args)]
-pub struct Options {
+pub struct PeersOptions {
     /// Minutes: 65,536 and 1,048,576 entries, each peer twice (this is what happens if nothing is
     /// said).
     #[arg(long, conflicts_with = "full")]
@@ -48,7 +48,7 @@ pub struct Options {
     jvm: PathBuf,
 }
 
-impl Options {
+impl PeersOptions {
     fn entries(&self) -> Vec<usize> {
         match (self.entries.is_empty(), self.full) {
             (false, _) => self.entries.clone(),
@@ -117,7 +117,7 @@ impl Who {
 ///
 /// # Errors
 /// A wrong answer of any peer, after the others were measured and written; or nothing measured.
-pub fn run(options: &Options, only: Only, out: &Path) -> Result<(), String> {
+pub fn run(options: &PeersOptions, only: Only, out: &Path) -> Result<(), String> {
     let java = jvm::all(&options.jvm).into_iter().map(Who::Java);
     let all = super::names().into_iter().map(Who::Here).chain(java);
     let who: Vec<Who> = all.filter(|one| only.has(one.name())).collect();
@@ -181,7 +181,7 @@ pub fn run(options: &Options, only: Only, out: &Path) -> Result<(), String> {
     }
 }
 
-fn declare(run: &mut Run, options: &Options, who: &[Who]) {
+fn declare(run: &mut Run, options: &PeersOptions, who: &[Who]) {
     run.setting("runs", options.runs());
     run.setting("appends", options.appends);
     run.setting("keys a call", CALL);

@@ -93,7 +93,7 @@ impl Extent {
 
 /// What is to be run. Called without any choice of size, a study is run quick.
 #[derive(clap::Args, Debug)]
-pub struct Options {
+pub struct StudyOptions {
     /// The study: ets-2003, ets-2013, ordered-set, big-memory, erlang or transactions; `all` for
     /// one after another; `list` tells what each is.
     pub name: String,
@@ -138,7 +138,7 @@ pub struct Options {
     pub root: PathBuf,
 }
 
-impl Options {
+impl StudyOptions {
     /// The size that was asked for.
     pub fn scale(&self) -> Extent {
         match (self.tiny, self.full) {
@@ -159,7 +159,7 @@ const SIZED: [&str; 3] = ["ets-2003", "erlang", "transactions"];
 /// # Errors
 /// A structure gave a wrong answer; there is no such study; what it needs is not there; files. The
 /// text begins with the study's name. Of a study that fails nothing is written.
-pub fn run(options: &Options, only: &[String], out: Option<PathBuf>) -> Result<(), String> {
+pub fn run(options: &StudyOptions, only: &[String], out: Option<PathBuf>) -> Result<(), String> {
     if options.name == "list" {
         print!("{}", list());
         return Ok(());
@@ -198,7 +198,7 @@ pub fn run(options: &Options, only: &[String], out: Option<PathBuf>) -> Result<(
 }
 
 /// The time that this study and those after it will take, if they have an end.
-fn left(options: &Options, begin: &Instant, done: usize, of: usize) -> String {
+fn left(options: &StudyOptions, begin: &Instant, done: usize, of: usize) -> String {
     let each = |study: &Plan| match (options.minutes, options.scale()) {
         (Some(minutes), _) => Some(minutes * 60.0),
         (None, Extent::Quick) => Some(study.quick_seconds),
@@ -213,7 +213,7 @@ fn left(options: &Options, begin: &Instant, done: usize, of: usize) -> String {
     })
 }
 
-fn one(study: &Plan, options: &Options, only: &[String], out: &Path) -> Outcome {
+fn one(study: &Plan, options: &StudyOptions, only: &[String], out: &Path) -> Outcome {
     let mut run = Run::new(study, options, only, out);
     eprintln!("{}: {} ({})", study.name, study.title, run.scale.name());
     let outcome = (study.run)(&mut run);

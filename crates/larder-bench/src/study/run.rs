@@ -1,7 +1,7 @@
 //! One run of a study: what was asked for, what was found, and where it goes.
 
 use super::contender::Contender;
-use super::{Extent, Options, Plan};
+use super::{Extent, Plan, StudyOptions};
 use crate::maps::peers::Only;
 use crate::result::{self, Better, Failure, Outcome, Plot, Point, Published, X};
 use crate::stats::{ends, median};
@@ -90,7 +90,7 @@ impl Run {
     }
 
     /// Begins one as it was asked for.
-    pub fn new(study: &Plan, options: &Options, only: &[String], out: &Path) -> Run {
+    pub fn new(study: &Plan, options: &StudyOptions, only: &[String], out: &Path) -> Run {
         let names = [study.name, study.title, study.source];
         let begun = Run::begin(names, Only(only.to_vec()), out);
         let mut run = Run {
@@ -414,7 +414,7 @@ impl Run {
 }
 
 /// When a study ends: when it was asked to; a quick one when it says itself; else when all is done.
-fn clock(study: &Plan, options: &Options) -> Clock {
+fn clock(study: &Plan, options: &StudyOptions) -> Clock {
     let own = (options.scale() == Extent::Quick).then_some(study.quick_seconds);
     let asked = options.minutes.map(|minutes| minutes * 60.0);
     let end = asked
@@ -478,7 +478,7 @@ mod tests {
     #[derive(Parser)]
     struct Line {
         #[command(flatten)]
-        options: Options,
+        options: StudyOptions,
     }
 
     fn run(arguments: &[&str], only: &[String]) -> Run {

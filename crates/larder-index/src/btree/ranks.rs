@@ -45,7 +45,7 @@ use std::ops::Range;
 const SLICE: usize = 128;
 
 /// The reason why an attempt has no result.
-enum Stop {
+enum AttemptError {
     /// A count is stale, and the caller may not refresh it.
     Stale,
     /// A writer holds the lock of a leaf.
@@ -150,7 +150,7 @@ impl BPlusTree {
     fn counted<T>(
         &self,
         work: &mut usize,
-        mut attempt: impl FnMut(&mut Mode<'_>) -> Result<T, Stop>,
+        mut attempt: impl FnMut(&mut Mode<'_>) -> Result<T, AttemptError>,
     ) -> Option<T> {
         let counting = &self.inner.counting;
         let backoff = Backoff::new();
@@ -180,7 +180,7 @@ impl BPlusTree {
             match answer {
                 Ok(answer) => return Some(answer),
                 // The writer may wait for `changing` (invariant 3).
-                Err(Stop::Busy) => backoff.snooze(),
+                Err(AttemptError::Busy) => backoff.snooze(),
                 Err(_) => {}
             }
         }
@@ -240,7 +240,7 @@ impl InnerLevels {
         mode: &mut Mode<'_>,
         tally: &mut Tally<'g, 'p>,
         guard: &'g Guard,
-    ) -> Result<(), Stop> {
+    ) -> Result<(), AttemptError> {
         let (mut slot, Between { low, high }) = (slot, between);
         loop {
             // A leaf is at an end of the range, so it is searched, not counted by its count.
@@ -294,7 +294,7 @@ impl InnerLevels {
         direction: Direction,
         mode: &mut Mode<'_>,
         guard: &'g Guard,
-    ) -> Result<Option<(TreeLeaf<'g>, u64, bool)>, Stop> {
+    ) -> Result<Option<(TreeLeaf<'g>, u64, bool)>, AttemptError> {
         let (mut slot, mut left, mut is_only) = (&self.root, n, true);
         'down: loop {
             let node = match slot.load(guard) {
@@ -330,13 +330,13 @@ impl InnerLevels {
         range: Range<usize>,
         mode: &mut Mode<'_>,
         guard: &Guard,
-    ) -> Result<u64, Stop> {
+    ) -> Result<u64, AttemptError> {
         match mode {
             // Trusted counts are read without a lock. A stale one ends the attempt.
             Mode::Trust => node
                 .counts()
                 .and_then(|counts| counts.sum(range))
-                .ok_or(Stop::Stale),
+                .ok_or(AttemptError::Stale),
             Mode::Refresh(left) => self.refresh(shared, node, range, left, guard),
         }
     }
@@ -349,7 +349,7 @@ impl InnerLevels {
         range: Range<usize>,
         left: &mut usize,
         guard: &Guard,
-    ) -> Result<u64, Stop> {
+    ) -> Result<u64, AttemptError> {
         // Read once, so that the loops below agree on what is stale.
         let counts = node.make_counts(shared);
         let stale = counts.stale();
@@ -379,12 +379,12 @@ impl InnerLevels {
         i: usize,
         left: &mut usize,
         guard: &Guard,
-    ) -> Result<u64, Stop> {
+    ) -> Result<u64, AttemptError> {
         match node.children[i].load(guard) {
             TreeChild::Leaf(leaf) => {
-                *left = left.checked_sub(1).ok_or(Stop::Enough)?;
+                *left = left.checked_sub(1).ok_or(AttemptError::Enough)?;
                 // Don't wait for the lock (invariant 3). Under `changing` no leaf becomes obsolete.
-                let locked = leaf.try_lock().ok().flatten().ok_or(Stop::Busy)?;
+                let locked = leaf.try_lock().ok().flatten().ok_or(AttemptError::Busy)?;
                 let count = counts.set_leaf(i, &locked);
                 Ok(count + u64::from(planted(Fault::OffByOne)))
             }

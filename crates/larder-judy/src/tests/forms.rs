@@ -1,13 +1,13 @@
 //! Every form is reached, grown out of and shrunk back to.
 
-use super::{Beside, Words};
+use super::{CheckedArray, Words};
 use crate::layout::{Kind, Map, Set};
 use crate::{Judy1, JudyL, Stats};
 
 /// Grows an array by these indexes in order, shrinks it by `away` in order, and notes the stats on
 /// the way.
 fn swell<A: Words>(keys: &[u64], away: &[u64]) -> Vec<Stats> {
-    let mut beside = Beside::<A>::new();
+    let mut beside = CheckedArray::<A>::new();
     let mut seen = Vec::new();
     for &key in keys {
         beside.put(key, !key);
@@ -110,7 +110,7 @@ fn branches_grow_and_shrink() {
 fn linear_leaves_of_every_level() {
     fn check<A: Words>(most: [usize; 9]) {
         for k in 1..8usize {
-            let mut beside = Beside::<A>::new();
+            let mut beside = CheckedArray::<A>::new();
             // The root is a branch; what differs in the last k bytes alone is a leaf of level 7
             // until there are too many.
             (0..most[8] as u64 + 1).for_each(|at| beside.put(at << 56, at));
@@ -135,7 +135,7 @@ fn linear_leaves_of_every_level() {
                 (1, 0, 1)
             );
         }
-        let mut beside = Beside::<A>::new();
+        let mut beside = CheckedArray::<A>::new();
         (0..30u64).for_each(|at| beside.put(at.wrapping_mul(0x9e37_79b9_7f4a_7c15), at));
         assert_eq!(beside.array.stats().linear_leaves[8], 1);
     }
@@ -148,7 +148,7 @@ fn immediates_of_every_length() {
     fn check<A: Words>(bytes: usize) {
         for k in 2..8usize {
             let most = bytes / (k - 1);
-            let mut beside = Beside::<A>::new();
+            let mut beside = CheckedArray::<A>::new();
             // A branch of level k with 250 indexes in other children, and one child for the
             // immediates.
             let base = 0x1122_3344_5566_7788 & !(!0 >> (64 - 8 * k));
@@ -190,7 +190,7 @@ fn immediates_of_every_length() {
 #[test]
 fn narrow_pointers_part_and_close() {
     fn check<A: Words>() {
-        let mut beside = Beside::<A>::new();
+        let mut beside = CheckedArray::<A>::new();
         let far = 0x0102_0304_0506_0000;
         (0..5000u64).for_each(|at| beside.put(far | at, at));
         assert!(beside.array.stats().narrow > 0);
@@ -220,7 +220,7 @@ fn narrow_pointers_part_and_close() {
 #[test]
 fn full_subtrees_have_no_gaps() {
     fn check<A: Words>() {
-        let mut beside = Beside::<A>::new();
+        let mut beside = CheckedArray::<A>::new();
         (0..65536u64).for_each(|at| beside.put(0xab0000 | at, at));
         assert_eq!(
             beside.array.gaps(0xab0000),
@@ -258,7 +258,7 @@ fn full_subtrees_have_no_gaps() {
 #[test]
 fn a_wide_branch_with_few_children_closes() {
     fn check<A: Words>() {
-        let mut beside = Beside::<A>::new();
+        let mut beside = CheckedArray::<A>::new();
         (0..65536u64).for_each(|at| beside.put(at, at));
         assert_eq!(branch(&beside.array.stats()), "wide");
         (256..65536u64).for_each(|at| beside.take(at));
@@ -276,7 +276,7 @@ fn a_wide_branch_with_few_children_closes() {
 #[test]
 fn wide_branches_one_below_the_other_close() {
     fn check<A: Words>() {
-        let mut beside = Beside::<A>::new();
+        let mut beside = CheckedArray::<A>::new();
         (0..4096u64).for_each(|at| beside.put(at, at));
         let strays: Vec<u64> = (2..7)
             .flat_map(|byte| (1..=10).map(move |at| at << (8 * byte)))
@@ -307,7 +307,7 @@ fn bitmap_leaves_with_few_gaps() {
             &[127, 192, 254],
             &[5, 6, 7, 130],
         ] {
-            let mut beside = Beside::<A>::new();
+            let mut beside = CheckedArray::<A>::new();
             (1..60u64).for_each(|at| beside.put(at << 48, at));
             (0..256u64)
                 .filter(|low| !gaps.contains(low))

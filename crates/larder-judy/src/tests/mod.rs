@@ -115,14 +115,14 @@ words!(
 );
 
 /// An array beside its oracle.
-pub(crate) struct Beside<A> {
+pub(crate) struct CheckedArray<A> {
     pub(crate) array: A,
     pub(crate) oracle: BTreeMap<u64, u64>,
 }
 
-impl<A: Words> Beside<A> {
+impl<A: Words> CheckedArray<A> {
     pub(crate) fn new() -> Self {
-        Beside {
+        CheckedArray {
             array: A::new(),
             oracle: BTreeMap::new(),
         }

@@ -3,7 +3,7 @@
 use proptest::collection::vec;
 use proptest::prelude::*;
 
-use super::{Beside, Words};
+use super::{CheckedArray, Words};
 use crate::{Judy1, JudyL};
 
 /// Indexes that meet in every way: dense, spread within few bytes at any level, at the ends,
@@ -20,7 +20,7 @@ fn key() -> impl Strategy<Value = u64> {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum ArrayOperation {
     Put(u64, u64),
     Take(u64),
     Ask(u64),
@@ -28,22 +28,22 @@ enum Step {
     Run(u64, u64, u64, bool),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ArrayOperation> {
     prop_oneof![
-        6 => (key(), any::<u64>()).prop_map(|(key, value)| Step::Put(key, value)),
-        3 => key().prop_map(Step::Take),
-        3 => key().prop_map(Step::Ask),
-        1 => (key(), 1..300u64, 0..8u32, any::<bool>()).prop_map(|(k, n, b, put)| Step::Run(k, n, 1 << (8 * b), put)),
+        6 => (key(), any::<u64>()).prop_map(|(key, value)| ArrayOperation::Put(key, value)),
+        3 => key().prop_map(ArrayOperation::Take),
+        3 => key().prop_map(ArrayOperation::Ask),
+        1 => (key(), 1..300u64, 0..8u32, any::<bool>()).prop_map(|(k, n, b, put)| ArrayOperation::Run(k, n, 1 << (8 * b), put)),
     ]
 }
 
-fn play<A: Words>(steps: &[Step], beside: &mut Beside<A>) {
+fn play<A: Words>(steps: &[ArrayOperation], beside: &mut CheckedArray<A>) {
     for step in steps {
         match *step {
-            Step::Put(key, value) => beside.put(key, value),
-            Step::Take(key) => beside.take(key),
-            Step::Ask(key) => beside.ask(key),
-            Step::Run(key, n, stride, put) => {
+            ArrayOperation::Put(key, value) => beside.put(key, value),
+            ArrayOperation::Take(key) => beside.take(key),
+            ArrayOperation::Ask(key) => beside.ask(key),
+            ArrayOperation::Run(key, n, stride, put) => {
                 for at in 0..n {
                     let key = key.wrapping_add(at.wrapping_mul(stride));
                     if put {
@@ -60,8 +60,8 @@ fn play<A: Words>(steps: &[Step], beside: &mut Beside<A>) {
 
 /// Plays the steps, asks about every index and its neighbours, then removes them all in another
 /// order.
-fn behaves<A: Words>(steps: &[Step], salt: u64) {
-    let mut beside = Beside::<A>::new();
+fn behaves<A: Words>(steps: &[ArrayOperation], salt: u64) {
+    let mut beside = CheckedArray::<A>::new();
     play(steps, &mut beside);
     beside.compare();
     let mut keys: Vec<u64> = beside.oracle.keys().copied().collect();
@@ -89,8 +89,8 @@ fn behaves<A: Words>(steps: &[Step], salt: u64) {
 }
 
 /// Frees in slices, uses the array in between, and finds all the memory back.
-fn frees<A: Words>(steps: &[Step], limit: usize) {
-    let mut beside = Beside::<A>::new();
+fn frees<A: Words>(steps: &[ArrayOperation], limit: usize) {
+    let mut beside = CheckedArray::<A>::new();
     play(steps, &mut beside);
     beside.array.clear_later();
     beside.oracle.clear();

@@ -125,14 +125,14 @@ strings!(
     |bytes| bytes
 );
 
-struct Beside<A> {
+struct CheckedStringArray<A> {
     array: A,
     oracle: BTreeMap<Vec<u8>, u64>,
 }
 
-impl<A: Strings> Beside<A> {
+impl<A: Strings> CheckedStringArray<A> {
     fn new() -> Self {
-        Beside {
+        CheckedStringArray {
             array: A::new(),
             oracle: BTreeMap::new(),
         }
@@ -221,32 +221,32 @@ fn key() -> impl Strategy<Value = Vec<u8>> {
 }
 
 #[derive(Clone, Debug)]
-enum Step {
+enum StringOperation {
     Put(Vec<u8>, u64),
     Take(Vec<u8>),
     Ask(Vec<u8>),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = StringOperation> {
     prop_oneof![
-        5 => (key(), any::<u64>()).prop_map(|(key, value)| Step::Put(key, value)),
-        2 => key().prop_map(Step::Take),
-        2 => key().prop_map(Step::Ask),
+        5 => (key(), any::<u64>()).prop_map(|(key, value)| StringOperation::Put(key, value)),
+        2 => key().prop_map(StringOperation::Take),
+        2 => key().prop_map(StringOperation::Ask),
     ]
 }
 
-fn play<A: Strings>(steps: &[Step], beside: &mut Beside<A>) {
+fn play<A: Strings>(steps: &[StringOperation], beside: &mut CheckedStringArray<A>) {
     for step in steps {
         match step.clone() {
-            Step::Put(key, value) => beside.put(&A::key(key), value),
-            Step::Take(key) => beside.take(&A::key(key)),
-            Step::Ask(key) => beside.ask(&A::key(key)),
+            StringOperation::Put(key, value) => beside.put(&A::key(key), value),
+            StringOperation::Take(key) => beside.take(&A::key(key)),
+            StringOperation::Ask(key) => beside.ask(&A::key(key)),
         }
     }
 }
 
-fn behaves<A: Strings>(steps: &[Step], salt: u64) {
-    let mut beside = Beside::<A>::new();
+fn behaves<A: Strings>(steps: &[StringOperation], salt: u64) {
+    let mut beside = CheckedStringArray::<A>::new();
     play(steps, &mut beside);
     beside.compare();
     let mut keys: Vec<_> = beside.oracle.keys().cloned().collect();
@@ -269,8 +269,8 @@ fn behaves<A: Strings>(steps: &[Step], salt: u64) {
     assert_eq!(beside.array.memory(), 0, "an empty array takes no memory");
 }
 
-fn frees<A: Strings>(steps: &[Step], limit: usize) {
-    let mut beside = Beside::<A>::new();
+fn frees<A: Strings>(steps: &[StringOperation], limit: usize) {
+    let mut beside = CheckedStringArray::<A>::new();
     play(steps, &mut beside);
     beside.array.clear_later();
     beside.oracle.clear();
@@ -295,7 +295,7 @@ fn config() -> ProptestConfig {
 
 /// Arrays come where strings share a word, and go where one is alone again.
 fn splits_and_folds<A: Strings>() {
-    let mut beside = Beside::<A>::new();
+    let mut beside = CheckedStringArray::<A>::new();
     let long = vec![b'x'; 4000];
     let with = |end: &str| [&long, end.as_bytes()].concat();
     beside.put(&with("one"), 1);
@@ -345,7 +345,7 @@ macro_rules! stamp {
 
             #[test]
             fn many_strings() {
-                let mut beside = Beside::<$array>::new();
+                let mut beside = CheckedStringArray::<$array>::new();
                 let count = if cfg!(miri) { 60 } else { 20_000u64 };
                 let key = |at: u64| format!("{}/{}", at % 97, at.wrapping_mul(0x9e37_79b9)).into_bytes();
                 (0..count).for_each(|at| beside.put(&key(at), at));

@@ -17,7 +17,7 @@ use larder_term::{
     tags, Encoder, Kind, Mode, Node, TermRef, View,
 };
 
-type Outcome<'a> = Result<Val<'a>, Fail>;
+type BuiltinResult<'a> = Result<Val<'a>, Fail>;
 
 /// The integers that the host stores in one word. Sizes and positions are such integers.
 const SMALL_BITS: u32 = 59;
@@ -99,7 +99,7 @@ pub(crate) fn element_of<'a>(position: i64, run: &'a [u8]) -> Option<Val<'a>> {
 impl<'a> Machine<'a, '_> {
     /// Calls a function.
     #[inline]
-    pub(crate) fn apply(&mut self, func: Func, [a, b, c]: [Val<'a>; 3]) -> Outcome<'a> {
+    pub(crate) fn apply(&mut self, func: Func, [a, b, c]: [Val<'a>; 3]) -> BuiltinResult<'a> {
         match func {
             Func::Cmp(cmp) => Ok(Val::Bool(self.compare(cmp, a, b))),
             Func::Arith(arith) => self.arithmetic(arith, a, b),
@@ -109,7 +109,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     #[inline(never)]
-    fn rare(&mut self, func: Func, [a, b, c]: [Val<'a>; 3]) -> Outcome<'a> {
+    fn rare(&mut self, func: Func, [a, b, c]: [Val<'a>; 3]) -> BuiltinResult<'a> {
         match func {
             Func::Unary(unary) => self.unary(unary, a),
             Func::Not => a.truth().map(|truth| Val::Bool(!truth)).ok_or(Fail),
@@ -179,7 +179,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     #[inline]
-    fn arithmetic(&mut self, arith: Arith, a: Val<'a>, b: Val<'a>) -> Outcome<'a> {
+    fn arithmetic(&mut self, arith: Arith, a: Val<'a>, b: Val<'a>) -> BuiltinResult<'a> {
         if let (Some(a), Some(b)) = (small(&a), small(&b)) {
             if let Some(n) = small_arithmetic(arith, a, b) {
                 return Ok(Val::Int(n));
@@ -189,7 +189,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     #[inline(never)]
-    fn exact_arithmetic(&mut self, arith: Arith, a: Val<'a>, b: Val<'a>) -> Outcome<'a> {
+    fn exact_arithmetic(&mut self, arith: Arith, a: Val<'a>, b: Val<'a>) -> BuiltinResult<'a> {
         // Small integers were handled before. What gets here may be large, or a float.
         let (a, b) = (self.number(a)?, self.number(b)?);
         self.numeric(match arith {
@@ -207,7 +207,7 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    fn unary(&mut self, unary: Unary, a: Val<'a>) -> Outcome<'a> {
+    fn unary(&mut self, unary: Unary, a: Val<'a>) -> BuiltinResult<'a> {
         let n = self.number(a)?;
         self.numeric(match unary {
             Unary::Plus => Ok(n),
@@ -224,7 +224,7 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    fn numeric(&mut self, result: Result<Number, NumberError>) -> Outcome<'a> {
+    fn numeric(&mut self, result: Result<Number, NumberError>) -> BuiltinResult<'a> {
         match result.map_err(|_| Fail)? {
             // A small result is kept as a value. Others are encoded into the arena.
             Number::Int(n) => Ok(Val::Int(n)),
@@ -251,7 +251,7 @@ impl<'a> Machine<'a, '_> {
     }
 
     /// `element(N, Tuple)`.
-    fn element(&mut self, index: Val<'a>, tuple: Val<'a>) -> Outcome<'a> {
+    fn element(&mut self, index: Val<'a>, tuple: Val<'a>) -> BuiltinResult<'a> {
         let position = usize::try_from(small(&index).ok_or(Fail)?).map_err(|_| Fail)?;
         // The row's elements are found without a tuple being built.
         if let Val::Object = tuple {
@@ -347,12 +347,12 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn hd(&mut self, list: Val<'a>) -> Outcome<'a> {
+    fn hd(&mut self, list: Val<'a>) -> BuiltinResult<'a> {
         let (_, _, run) = self.open_list(list)?;
         Ok(self.split_run(run).0)
     }
 
-    fn tl(&mut self, list: Val<'a>) -> Outcome<'a> {
+    fn tl(&mut self, list: Val<'a>) -> BuiltinResult<'a> {
         // The tail of a list is a run of the same bytes, so nothing is copied.
         let (count, proper, run) = self.open_list(list)?;
         let (_, rest) = self.split_run(run);
@@ -369,7 +369,7 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    fn length(&mut self, list: Val<'a>) -> Outcome<'a> {
+    fn length(&mut self, list: Val<'a>) -> BuiltinResult<'a> {
         // The empty list has no run.
         if let Val::Term(NIL) = list {
             return Ok(Val::Int(0));
@@ -398,7 +398,7 @@ impl<'a> Machine<'a, '_> {
         }
     }
 
-    fn size(&mut self, func: Func, value: Val<'a>) -> Outcome<'a> {
+    fn size(&mut self, func: Func, value: Val<'a>) -> BuiltinResult<'a> {
         // The arity of a tuple is in its head.
         if let Some(arity) = self.arity(value) {
             return Ok(Val::Int(arity as i64));
@@ -415,7 +415,7 @@ impl<'a> Machine<'a, '_> {
         })
     }
 
-    fn measure(&mut self, func: Func, value: Val<'a>) -> Outcome<'a> {
+    fn measure(&mut self, func: Func, value: Val<'a>) -> BuiltinResult<'a> {
         // What the term itself can say. The name of a node needs the context.
         let found = self.with(value, |term| match (func, term.view()) {
             (Func::BitSize, View::Bin(bytes)) => Ok(bytes.len() as i64 * 8),
@@ -441,7 +441,7 @@ impl<'a> Machine<'a, '_> {
 
     /// `is_record(Term, Tag, Size)`. Fails unless the tag is an atom and the size an integer,
     /// whatever the term is.
-    fn is_record(&mut self, value: Val<'a>, tag: Val<'a>, size: Val<'a>) -> Outcome<'a> {
+    fn is_record(&mut self, value: Val<'a>, tag: Val<'a>, size: Val<'a>) -> BuiltinResult<'a> {
         let size = self.index(size)?;
         let tag = self.flat(tag);
         if !matches!(tag, Val::Bool(_)) && !self.with(tag, |tag| tag.kind() == Kind::Atom) {
@@ -459,7 +459,13 @@ impl<'a> Machine<'a, '_> {
 
     /// `binary_part(Binary, {Start, Length})` and `binary_part(Binary, Start, Length)`. A negative
     /// length counts backwards.
-    fn binary_part(&mut self, func: Func, value: Val<'a>, b: Val<'a>, c: Val<'a>) -> Outcome<'a> {
+    fn binary_part(
+        &mut self,
+        func: Func,
+        value: Val<'a>,
+        b: Val<'a>,
+        c: Val<'a>,
+    ) -> BuiltinResult<'a> {
         let (start, length) = match func {
             Func::BinaryPartFromTo => (b, c),
             _ if self.arity(b) == Some(2) => {
@@ -485,7 +491,7 @@ impl<'a> Machine<'a, '_> {
         Ok(self.store(&found.ok_or(Fail)?))
     }
 
-    fn is_function(&mut self, value: Val<'a>, arity: Val<'a>) -> Outcome<'a> {
+    fn is_function(&mut self, value: Val<'a>, arity: Val<'a>) -> BuiltinResult<'a> {
         // The arity may be any integer, even one that no function has.
         let wanted = self.number(arity)?;
         let wanted = match wanted {
@@ -506,7 +512,7 @@ impl<'a> Machine<'a, '_> {
         n.compare(&Number::Int(0)).is_gt()
     }
 
-    fn map_lookup(&mut self, func: Func, key: Val<'a>, map: Val<'a>) -> Outcome<'a> {
+    fn map_lookup(&mut self, func: Func, key: Val<'a>, map: Val<'a>) -> BuiltinResult<'a> {
         // Both as bytes, since keys are compared by their encoding.
         let (key, map) = (self.flat(key), self.flat(map));
         let (bytes, arena) = self.bytes_of(map).ok_or(Fail)?;

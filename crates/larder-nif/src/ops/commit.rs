@@ -34,7 +34,7 @@ const FEW: usize = 250;
 
 /// The kind of an operation.
 #[derive(Clone, Copy)]
-enum Kind {
+enum OpKind {
     Check,
     Insert,
     InsertNew,
@@ -46,7 +46,7 @@ enum Kind {
 
 /// An operation of the list.
 struct Operation<'c> {
-    kind: Kind,
+    kind: OpKind,
     /// The index of its table among the commit's.
     table: usize,
     /// The arguments of the function: a table, and the others.
@@ -131,18 +131,18 @@ impl<'c> Plan<'c> {
         let table = self.table(call, *args.first().ok_or(BADARG)?)?;
         // The name and the number of arguments, as in the function of that name.
         let kind = match args.len() {
-            3 if *name == atoms::CHECK.word() => Kind::Check,
-            2 if *name == atoms::INSERT.word() => Kind::Insert,
-            2 if *name == atoms::INSERT_NEW.word() => Kind::InsertNew,
-            2 if *name == atoms::DELETE.word() => Kind::Delete,
-            2 if *name == atoms::DELETE_OBJECT.word() => Kind::DeleteObject,
-            3 if *name == atoms::UPDATE_COUNTER.word() => Kind::UpdateCounter,
-            3 if *name == atoms::UPDATE_ELEMENT.word() => Kind::UpdateElement,
+            3 if *name == atoms::CHECK.word() => OpKind::Check,
+            2 if *name == atoms::INSERT.word() => OpKind::Insert,
+            2 if *name == atoms::INSERT_NEW.word() => OpKind::InsertNew,
+            2 if *name == atoms::DELETE.word() => OpKind::Delete,
+            2 if *name == atoms::DELETE_OBJECT.word() => OpKind::DeleteObject,
+            3 if *name == atoms::UPDATE_COUNTER.word() => OpKind::UpdateCounter,
+            3 if *name == atoms::UPDATE_ELEMENT.word() => OpKind::UpdateElement,
             _ => return Err(BADARG),
         };
         // The keys of objects are in the objects. Those of other operations are arguments.
         match kind {
-            Kind::Insert | Kind::InsertNew | Kind::DeleteObject => {
+            OpKind::Insert | OpKind::InsertNew | OpKind::DeleteObject => {
                 each_object(args[1], |object| self.key_of(call, table, object))?;
             }
             _ => self.key(call, table, args[1])?,
@@ -209,26 +209,26 @@ impl Operation<'_> {
         // own.
         let own = &with_args(call, self.args);
         let holds = match self.kind {
-            Kind::Check => {
+            OpKind::Check => {
                 let found = lookup_of(own, view, local)?;
                 // SAFETY: both are terms of the running call's process.
                 return Ok(unsafe { enif_is_identical(found, self.args[2]) } != 0);
             }
-            Kind::Insert => return self.insert_all(call, view, local).map(|()| true),
-            Kind::InsertNew if layout::tuple(self.args[1]).is_none() => {
+            OpKind::Insert => return self.insert_all(call, view, local).map(|()| true),
+            OpKind::InsertNew if layout::tuple(self.args[1]).is_none() => {
                 return self.insert_all_new(call, view, local);
             }
-            Kind::InsertNew => insert_new_to(own, view, local, self.args[1]),
-            Kind::Delete => delete_of(own, view, local),
-            Kind::DeleteObject => delete_object_of(own, view, local),
-            Kind::UpdateCounter => {
+            OpKind::InsertNew => insert_new_to(own, view, local, self.args[1]),
+            OpKind::Delete => delete_of(own, view, local),
+            OpKind::DeleteObject => delete_object_of(own, view, local),
+            OpKind::UpdateCounter => {
                 let there = has_member(own, view, local)?;
                 if there {
                     counter_of(own, (view, local), None)?;
                 }
                 return Ok(there);
             }
-            Kind::UpdateElement => elements_of(own, (view, local), None),
+            OpKind::UpdateElement => elements_of(own, (view, local), None),
         };
         Ok(holds? == atoms::TRUE.word())
     }

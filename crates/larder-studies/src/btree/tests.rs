@@ -14,7 +14,7 @@ fn position(n: u64) -> Position {
 }
 
 /// Invariants 2 and 3 below the node; its height.
-fn check_node(node: &Node<u64>, most: usize, root: bool) -> usize {
+fn check_node(node: &BtreeNode<u64>, most: usize, root: bool) -> usize {
     let least = if root { 1 } else { most / 2 };
     assert!(
         (least..=most).contains(&node.entries.len()),

@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicBool;
 use std::thread;
 use std::time::Duration;
 
-type Tree = CaTree<u64, Avl<u64>>;
+type AvlCaTree = CaTree<u64, Avl<u64>>;
 
 fn put<S: Divisible<u64> + 'static>(tree: &CaTree<u64, S>, n: u64) {
     tree.change(&pin(), &n.to_be_bytes(), &mut |_| Act::Put(n));
@@ -34,13 +34,13 @@ fn check<S: Divisible<u64> + 'static>(tree: &CaTree<u64, S>) {
     let mut waiting = vec![(&tree.root, None::<&Position>, None::<&Position>)];
     while let Some((slot, from, to)) = waiting.pop() {
         match slot.load(&guard).unwrap() {
-            Node::Route(route) => {
+            CaTreeNode::Route(route) => {
                 assert!(from.is_none_or(|from| *from < route.at));
                 assert!(to.is_none_or(|to| route.at < *to));
                 waiting.push((&route.kids[0], from, Some(&route.at)));
                 waiting.push((&route.kids[1], Some(&route.at), to));
             }
-            Node::Base(base) => {
+            CaTreeNode::Base(base) => {
                 let part = base.part.read();
                 assert!(part.valid);
                 let edge = Cut::new(Start::Edge, Direction::Forward);
@@ -139,7 +139,7 @@ fn a_shape_that_never_rests() {
             depth: 8,
             ..Adaptation::default()
         };
-        let tree: Tree = CaTree::new(Avl::new(false), adaptation);
+        let tree: AvlCaTree = CaTree::new(Avl::new(false), adaptation);
         (0..200).for_each(|n| put(&tree, n * 10));
         thread::scope(|scope| {
             for t in 1..4u64 {
@@ -190,7 +190,7 @@ fn a_watcher_is_told_of_every_change() {
         depth: 6,
         ..Adaptation::default()
     };
-    let tree = Tree::new(Avl::new(false), adaptation).watched(Box::new(move |adapted| {
+    let tree = AvlCaTree::new(Avl::new(false), adaptation).watched(Box::new(move |adapted| {
         let mut gone = vec![adapted.base];
         gone.extend(adapted.with);
         let mut ends = vec![adapted.from.map(number)];

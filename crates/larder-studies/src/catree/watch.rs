@@ -5,7 +5,7 @@
 //! Each base has a number. The first base has the number 0, and a base that replaces another one
 //! has a new number.
 
-use super::{bounds, Base, CaTree, Node, Way};
+use super::{bounds, Base, CaTree, CaTreeNode, Way};
 use crate::sequential::Divisible;
 use crate::Position;
 use larder_index::Guard;
@@ -67,11 +67,11 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
         let mut waiting = vec![(&self.root, None::<&Position>, 0)];
         while let Some((slot, from, depth)) = waiting.pop() {
             match slot.load(guard) {
-                Some(Node::Route(route)) => {
+                Some(CaTreeNode::Route(route)) => {
                     waiting.push((&route.kids[1], Some(&route.at), depth + 1));
                     waiting.push((&route.kids[0], from, depth + 1));
                 }
-                Some(Node::Base(base)) => bases.push(BaseNow {
+                Some(CaTreeNode::Base(base)) => bases.push(BaseNow {
                     base: base.number,
                     from: from.cloned(),
                     depth,
@@ -87,7 +87,7 @@ impl<W, S: Divisible<W> + 'static> CaTree<W, S> {
 
     /// The number of entries of a base, for the watcher. Without a watcher returns 0, since the
     /// entries may have to be counted.
-    pub(super) fn entries_told(&self, part: &super::Part<S>) -> usize {
+    pub(super) fn entries_told(&self, part: &super::BaseContent<S>) -> usize {
         match &self.watcher {
             Some(_) => part.structure.len(),
             None => 0,

@@ -12,8 +12,9 @@
 //! be read as a whole, so it is read again. After some attempts its leaves are frozen until all are
 //! loaded. Only writers of these leaves wait then.
 
-use super::{freeze, Found, LfCaTree, Node};
-use crate::pure::{self, Entry};
+use super::{freeze, FoundLeaf, LfCaTree, LfCaTreeNode};
+use crate::position::Entry;
+use crate::pure;
 use crate::raw::slot::Slot;
 use crate::sequential::Visitor;
 use crate::word::Word;
@@ -34,7 +35,7 @@ pub(super) enum Walked {
 }
 
 /// A slot, and the leaf that was loaded from it.
-type Seen<'g, W> = (&'g Slot<Node<W>>, &'g Node<W>);
+type Seen<'g, W> = (&'g Slot<LfCaTreeNode<W>>, &'g LfCaTreeNode<W>);
 
 /// The number of attempts of a strict walk. After that, the leaves of a range are frozen, and a
 /// scan walks without `strict`.
@@ -60,7 +61,7 @@ fn are_still<W: Word>(before: &[Seen<'_, W>], guard: &Guard) -> bool {
 }
 
 impl<W: Word> LfCaTree<W> {
-    fn leaf_at<'g>(&'g self, guard: &'g Guard, cut: Cut<'_>) -> Found<'g, W> {
+    fn leaf_at<'g>(&'g self, guard: &'g Guard, cut: Cut<'_>) -> FoundLeaf<'g, W> {
         self.descend(guard, false, cut.is_forward(), |at| cut.begins_right_of(at))
     }
 
@@ -171,7 +172,7 @@ impl<W: Word> LfCaTree<W> {
     ) -> Vec<&'g super::Leaf<W>> {
         // Only this thread freezes slots and removes routes meanwhile (invariant 3).
         let _joins = self.joins.lock();
-        let mut frozen: Vec<(&Slot<Node<W>>, &super::Leaf<W>)> = Vec::new();
+        let mut frozen: Vec<(&Slot<LfCaTreeNode<W>>, &super::Leaf<W>)> = Vec::new();
         let mut at: Option<&[u8]> = None;
         loop {
             let found = self.leaf_at(guard, at.map_or(cut, |bound| after(bound, cut)));

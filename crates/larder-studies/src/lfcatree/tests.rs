@@ -35,13 +35,13 @@ fn check(tree: &LfCaTree<Object>) {
         let (node, frozen) = slot.load_marked(&guard);
         assert!(!frozen);
         match node.unwrap() {
-            Node::Route(route) => {
+            LfCaTreeNode::Route(route) => {
                 assert!(from.is_none_or(|from| *from < route.at));
                 assert!(to.is_none_or(|to| route.at < *to));
                 waiting.push((&route.kids[0], from, Some(&route.at)));
                 waiting.push((&route.kids[1], Some(&route.at), to));
             }
-            Node::Leaf(leaf) => {
+            LfCaTreeNode::Leaf(leaf) => {
                 let edge = Cut::new(Start::Edge, Direction::Forward);
                 pure::walk(&leaf.tree, edge, &mut |entry| {
                     assert!(from.is_none_or(|from| *from <= entry.position));

@@ -23,7 +23,7 @@ const SHRINKING: u64 = 1;
 const UNLINKED: u64 = 2;
 const CHANGED: u64 = 4;
 
-pub(super) struct Node<W: Word> {
+pub(super) struct RelaxedAvlNode<W: Word> {
     pub(super) position: Position,
     /// The word. Empty in a route.
     pub(super) word: Slot<W>,
@@ -53,13 +53,13 @@ pub(super) fn same<T>(a: Option<&T>, b: Option<&T>) -> bool {
     a.map(std::ptr::from_ref) == b.map(std::ptr::from_ref)
 }
 
-pub(super) fn height<W: Word>(node: Option<&Node<W>>) -> u32 {
-    node.map_or(0, Node::height)
+pub(super) fn height<W: Word>(node: Option<&RelaxedAvlNode<W>>) -> u32 {
+    node.map_or(0, RelaxedAvlNode::height)
 }
 
-impl<W: Word> Node<W> {
+impl<W: Word> RelaxedAvlNode<W> {
     pub(super) fn new(position: Position, word: Option<Arc<W>>, born: u64) -> Self {
-        Node {
+        RelaxedAvlNode {
             position,
             word: Slot::new(word),
             kids: [Slot::new(None), Slot::new(None)],
@@ -73,7 +73,7 @@ impl<W: Word> Node<W> {
     /// A copy of the node for a later generation. The node itself is immutable, so the copy is
     /// consistent.
     pub(super) fn copy(&self, born: u64, guard: &Guard) -> Self {
-        Node {
+        RelaxedAvlNode {
             position: self.position.clone(),
             word: Slot::new(self.word.share(guard)),
             kids: [0, 1].map(|side| Slot::new(self.kids[side].share(guard))),
@@ -198,7 +198,7 @@ impl<W: Word> Node<W> {
     }
 }
 
-impl<W: Word> Drop for Node<W> {
+impl<W: Word> Drop for RelaxedAvlNode<W> {
     fn drop(&mut self) {
         // An unlinked node may own the last reference to another unlinked node, and so on. Drop
         // them in a loop: a recursion could overflow the stack.

@@ -4,8 +4,8 @@
 //! Each thread repairs the damage that it did, from the bottom up; damage that others did on the
 //! way is theirs. So when all writers are done, there is none.
 
-use super::node::{height, same, Damage, Node};
-use super::{Path, RelaxedAvl, Writer};
+use super::node::{height, same, Damage, RelaxedAvlNode};
+use super::{RelaxedAvl, VersionedPath, Writer};
 use crate::raw::slot::Slot;
 use crate::word::Word;
 use larder_index::Guard;
@@ -13,15 +13,15 @@ use smallvec::SmallVec;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A stack of nodes that may need a repair.
-type Waiting<'g, W> = SmallVec<[&'g Node<W>; 8]>;
+type Waiting<'g, W> = SmallVec<[&'g RelaxedAvlNode<W>; 8]>;
 
 impl<W: Word> RelaxedAvl<W> {
     /// Repairs a node, and then the nodes that the repairs have affected.
     pub(super) fn repair<'g>(
         &'g self,
         writer: &Writer<'g>,
-        path: &mut Path<'g, W>,
-        node: &'g Node<W>,
+        path: &mut VersionedPath<'g, W>,
+        node: &'g RelaxedAvlNode<W>,
     ) {
         // Lower nodes are pushed later, so heights are corrected from the bottom up.
         let mut waiting = Waiting::new();
@@ -54,11 +54,12 @@ impl<W: Word> RelaxedAvl<W> {
     fn parent<'g>(
         &'g self,
         guard: &'g Guard,
-        path: &mut Path<'g, W>,
-        node: &'g Node<W>,
-    ) -> Option<&'g Node<W>> {
-        let is_parent =
-            |parent: &Node<W>| !parent.is_unlinked() && parent.side_of(node, guard).is_some();
+        path: &mut VersionedPath<'g, W>,
+        node: &'g RelaxedAvlNode<W>,
+    ) -> Option<&'g RelaxedAvlNode<W>> {
+        let is_parent = |parent: &RelaxedAvlNode<W>| {
+            !parent.is_unlinked() && parent.side_of(node, guard).is_some()
+        };
         // The path may be out of date: a rotation may have inserted another node between the two.
         let at = path
             .iter()
@@ -87,8 +88,8 @@ impl<W: Word> RelaxedAvl<W> {
     fn mend<'g>(
         &'g self,
         writer: &Writer<'g>,
-        parent: &'g Node<W>,
-        node: &'g Node<W>,
+        parent: &'g RelaxedAvlNode<W>,
+        node: &'g RelaxedAvlNode<W>,
         waiting: &mut Waiting<'g, W>,
     ) {
         let guard = writer.guard;
@@ -136,9 +137,9 @@ impl<W: Word> RelaxedAvl<W> {
     fn rotate_at<'g>(
         &'g self,
         writer: &Writer<'g>,
-        (slot, node): (&'g Slot<Node<W>>, &'g Node<W>),
+        (slot, node): (&'g Slot<RelaxedAvlNode<W>>, &'g RelaxedAvlNode<W>),
         side: usize,
-    ) -> Option<&'g Node<W>> {
+    ) -> Option<&'g RelaxedAvlNode<W>> {
         let (guard, other) = (writer.guard, 1 - side);
         // The rotation changes the child, so it must not belong to a clone (invariant 3).
         let kid = self.own(writer, node, side)?;
@@ -165,7 +166,12 @@ impl<W: Word> RelaxedAvl<W> {
     ///   /   \                     /    \
     ///  a   middle             middle    c
     /// ```
-    fn rotate(&self, guard: &Guard, (slot, node): (&Slot<Node<W>>, &Node<W>), side: usize) {
+    fn rotate(
+        &self,
+        guard: &Guard,
+        (slot, node): (&Slot<RelaxedAvlNode<W>>, &RelaxedAvlNode<W>),
+        side: usize,
+    ) {
         let (up, down) = (node.kids[side].share(guard), slot.share(guard));
         let Some(kid) = node.kid(side, guard) else {
             return;
@@ -187,7 +193,7 @@ impl<W: Word> RelaxedAvl<W> {
 /// Step 5: corrects the height of a node, if that is all it needs. Returns the repair that it
 /// needed. The lock is always taken: another thread may be about to store a height that it has
 /// computed before this thread's change.
-fn fix_height<W: Word>(node: &Node<W>, guard: &Guard) -> Damage {
+fn fix_height<W: Word>(node: &RelaxedAvlNode<W>, guard: &Guard) -> Damage {
     let _here = node.lock.lock();
     let damage = node.damage(guard);
     if let Damage::Height(height) = damage {

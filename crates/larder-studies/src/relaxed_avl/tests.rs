@@ -18,7 +18,7 @@ fn number(bytes: &[u8]) -> u64 {
 }
 
 /// Checks a subtree by invariants 1, 3 and 5; gives its height and how many nodes it has.
-fn check_below(node: Option<&Node<Object>>, born: u64, guard: &Guard) -> (u32, usize) {
+fn check_below(node: Option<&RelaxedAvlNode<Object>>, born: u64, guard: &Guard) -> (u32, usize) {
     let Some(node) = node else { return (0, 0) };
     assert!(node.born <= born && !node.is_unlinked());
     let kids = [node.kid(0, guard), node.kid(1, guard)];

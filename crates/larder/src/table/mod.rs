@@ -19,7 +19,7 @@ use crate::keys;
 use crate::options::{Access, Options, TableKind};
 use crate::raw::EpochCell;
 use crate::store::Store;
-use crate::versions::{Feed, ViewOf};
+use crate::versions::{TableFeed, ViewOf};
 use larder_index::sync::Mutex;
 use larder_index::{Guard, Key, Stats};
 use larder_term::hash::Seed;
@@ -73,7 +73,7 @@ pub struct Table {
     /// The description of the view, if the table shows another one.
     pub(crate) view: Option<ViewOf>,
     /// The feed; created with the first history.
-    pub(crate) feed: OnceLock<Arc<Feed>>,
+    pub(crate) feed: OnceLock<Arc<TableFeed>>,
 }
 
 /// A value of the access byte: nobody may write.
@@ -187,8 +187,8 @@ impl Table {
     }
 
     /// The table's feed.
-    pub(crate) fn feed(&self) -> &Arc<Feed> {
-        self.feed.get_or_init(|| Arc::new(Feed::new(self.id)))
+    pub(crate) fn feed(&self) -> &Arc<TableFeed> {
+        self.feed.get_or_init(|| Arc::new(TableFeed::new(self.id)))
     }
 
     /// The table's number.

@@ -173,7 +173,7 @@ struct FeedSlot {
     event: QueuedEvent,
 }
 
-/// Work that is deferred until the locks are released: see [`Feed::settle`].
+/// Work that is deferred until the locks are released: see [`TableFeed::settle`].
 #[derive(Default)]
 pub(crate) struct Aftermath {
     /// Whether a follower may have to be woken.
@@ -230,7 +230,7 @@ struct EventQueue {
 }
 
 /// A table's feed.
-pub(crate) struct Feed {
+pub(crate) struct TableFeed {
     table: TableId,
     /// How many followers there are.
     count: AtomicUsize,
@@ -251,7 +251,7 @@ pub(super) struct Found {
 
 /// The changes of one write of a commit, held back until all of its writes are made.
 struct Kept {
-    feed: Arc<Feed>,
+    feed: Arc<TableFeed>,
     store: u64,
     number: u64,
     changes: SmallVec<[Change; 1]>,
@@ -262,9 +262,9 @@ each_thread! {
     static KEPT: RefCell<Option<Vec<Kept>>> = const { RefCell::new(None) };
 }
 
-impl Feed {
+impl TableFeed {
     pub(crate) fn new(table: TableId) -> Self {
-        Feed {
+        TableFeed {
             table,
             count: AtomicUsize::new(0),
             queue: Mutex::default(),
@@ -730,7 +730,7 @@ pub(crate) fn together<R>(f: impl FnOnce() -> R) -> R {
 /// numbers, before the Seq is drawn.
 fn tell(kept: Vec<Kept>) {
     // 1. Lock the queues of all feeds, in one order, so that two commits never wait for each other.
-    let mut feeds: Vec<Arc<Feed>> = kept.iter().map(|kept| Arc::clone(&kept.feed)).collect();
+    let mut feeds: Vec<Arc<TableFeed>> = kept.iter().map(|kept| Arc::clone(&kept.feed)).collect();
     feeds.sort_by_key(|feed| feed.table);
     feeds.dedup_by_key(|feed| feed.table);
     let mut aftermaths: Vec<Aftermath> = feeds.iter().map(|_| Aftermath::default()).collect();

@@ -37,7 +37,7 @@
 //! a pin may run deferred calls, and one of those may release a snapshot.
 
 use super::clock;
-use super::feed::{self, Aftermath, Feed};
+use super::feed::{self, Aftermath, TableFeed};
 use super::filter::Filter;
 use super::key_locks::KeyLock;
 use super::undo::{self, Listed, Override, Versions};
@@ -112,7 +112,7 @@ pub(crate) struct History {
     /// follows its feed.
     pub(super) table: Weak<Table>,
     /// The table's feed.
-    feed: Arc<Feed>,
+    feed: Arc<TableFeed>,
     /// The number of this history's store in the feed.
     nth: u64,
 }
@@ -155,7 +155,12 @@ impl History {
         Self::begin(store, self.seed.clone(), table, (feed, nth))
     }
 
-    fn begin(store: Store, seed: Seed, table: Weak<Table>, (feed, nth): (Arc<Feed>, u64)) -> Self {
+    fn begin(
+        store: Store,
+        seed: Seed,
+        table: Weak<Table>,
+        (feed, nth): (Arc<TableFeed>, u64),
+    ) -> Self {
         History {
             store,
             undo: OnceLock::new(),
@@ -198,7 +203,7 @@ impl History {
     }
 
     /// The table's feed.
-    pub(crate) fn feed(&self) -> &Arc<Feed> {
+    pub(crate) fn feed(&self) -> &Arc<TableFeed> {
         &self.feed
     }
 
@@ -564,7 +569,7 @@ impl Drop for History {
 }
 
 /// A snapshot of one table: its history and its number. It is released when dropped.
-pub(crate) struct Snapshot {
+pub(crate) struct TableSnapshot {
     pub(crate) history: Arc<History>,
     registered: Registered,
     /// The time of the snapshot, for a bounded table. Objects that have expired by then are not
@@ -572,12 +577,12 @@ pub(crate) struct Snapshot {
     time: u64,
 }
 
-impl Snapshot {
+impl TableSnapshot {
     /// Begins to take a snapshot. From here on writes preserve old values. `None` if the history is
     /// over.
-    pub(crate) fn pending(history: Arc<History>) -> Option<Snapshot> {
+    pub(crate) fn pending(history: Arc<History>) -> Option<TableSnapshot> {
         let registered = history.register()?;
-        Some(Snapshot {
+        Some(TableSnapshot {
             history,
             registered,
             time: 0,
@@ -601,7 +606,7 @@ impl Snapshot {
     }
 }
 
-impl Drop for Snapshot {
+impl Drop for TableSnapshot {
     fn drop(&mut self) {
         self.history.release(self.registered);
     }

@@ -13,7 +13,7 @@
 //! than the snapshot, the read of the overrides that follows finds the override.
 
 use super::checkpoints::Checkpoints;
-use super::history::{with_record, History, Snapshot};
+use super::history::{with_record, History, TableSnapshot};
 use super::undo::{self, Listed, Override};
 use crate::index::Index;
 use larder_index::{
@@ -39,7 +39,7 @@ pub(crate) struct Overrides {
 /// Where the overrides are stored.
 enum Source {
     /// In the undo index of a snapshot, which this keeps alive.
-    Snapshot(Snapshot),
+    Snapshot(TableSnapshot),
     /// In the undo index of a snapshot that the caller keeps alive.
     History(Arc<History>),
     /// In an index of their own: the writes of a transaction.
@@ -48,7 +48,7 @@ enum Source {
 
 impl Overrides {
     /// The overrides that yield the view of a snapshot.
-    pub(crate) fn of_snapshot(snapshot: Snapshot, seed: Seed) -> Self {
+    pub(crate) fn of_snapshot(snapshot: TableSnapshot, seed: Seed) -> Self {
         Overrides {
             ordered: snapshot.history.store().index.is_ordered(),
             number: snapshot.number(),
@@ -159,7 +159,7 @@ pub(crate) fn merge(base: Index, overrides: Overrides) -> Index {
 }
 
 /// What a merge needs of either kind of index.
-pub(crate) trait Entries: Send + Sync {
+pub(crate) trait MergeInput: Send + Sync {
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);
     /// The position of entry `i`, whose key is `key`.
     fn entry_position(&self, batch: &Batch, i: usize, key: Key<'_>, out: &mut Vec<u8>);
@@ -173,7 +173,7 @@ pub(crate) trait Entries: Send + Sync {
     fn push(&self, key: &[u8], value: Override<'_>, direction: Direction, batch: &mut Batch);
 }
 
-impl Entries for dyn Unique {
+impl MergeInput for dyn Unique {
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         Unique::scan(self, guard, start, direction, batch);
     }
@@ -206,7 +206,7 @@ impl Entries for dyn Unique {
     }
 }
 
-impl Entries for dyn Multi {
+impl MergeInput for dyn Multi {
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {
         Multi::scan(self, guard, start, direction, batch);
     }
@@ -247,7 +247,7 @@ impl Entries for dyn Multi {
     }
 }
 
-impl<I: Entries + ?Sized> Merged<I> {
+impl<I: MergeInput + ?Sized> Merged<I> {
     /// Counts the entries by a scan.
     fn count(&self) -> usize {
         let guard = larder_index::pin();
@@ -418,7 +418,7 @@ impl Multi for Merged<dyn Multi> {
     }
 }
 
-impl<I: Entries + ?Sized> Container for Merged<I> {
+impl<I: MergeInput + ?Sized> Container for Merged<I> {
     /// The objects are others'.
     fn free_some(&self, _: &Guard, _: usize, _: &mut dyn FnMut(&[u8])) -> bool {
         true

@@ -80,7 +80,7 @@ pub(crate) use clock::wait_for_commits;
 pub(crate) use clock::CommitNumber;
 pub use diff::{DiffJob, Difference};
 pub(crate) use differences::Differences;
-pub(crate) use feed::Feed;
+pub(crate) use feed::TableFeed;
 pub use feed::Waker;
 pub(crate) use history::History;
 pub use snapshot::SnapshotInfo;

@@ -10,7 +10,7 @@
 //!    place. An unordered batch stays unordered.
 //! 4. If nothing is left, continue behind the batch.
 
-use super::merged::{Entries, Merged, Overrides};
+use super::merged::{MergeInput, Merged, Overrides};
 use larder_index::{with_spare, Batch, Direction, Guard, Start, Unique};
 use std::cell::Cell;
 
@@ -152,7 +152,7 @@ impl Spare {
     }
 }
 
-impl<I: Entries + ?Sized> Merged<I> {
+impl<I: MergeInput + ?Sized> Merged<I> {
     /// See `Unique::scan` and `Multi::scan`, and the module.
     pub(super) fn scan_merged(
         &self,

@@ -6,7 +6,7 @@
 
 use super::clock;
 use super::count::Count;
-use super::history::{History, Snapshot};
+use super::history::{History, TableSnapshot};
 use super::merged::{merge, Overrides};
 use crate::bounds;
 use crate::budget::Budget;
@@ -46,7 +46,7 @@ pub(crate) struct SnapshotOf {
 
 impl ViewOf {
     /// A snapshot of a table.
-    fn snapshot(source: &Arc<Table>, snapshot: &Snapshot) -> Self {
+    fn snapshot(source: &Arc<Table>, snapshot: &TableSnapshot) -> Self {
         ViewOf {
             table: source.id(),
             writes: false,
@@ -141,7 +141,7 @@ impl Engine {
     fn list_snapshot(
         &self,
         source: &Arc<Table>,
-        snapshot: Snapshot,
+        snapshot: TableSnapshot,
         who: OwnerId,
     ) -> Result<Arc<Table>, Error> {
         let of = ViewOf::snapshot(source, &snapshot);
@@ -171,7 +171,7 @@ pub(super) fn view_options(source: &Table, access: Access) -> Options {
 }
 
 /// The store of a snapshot of a table.
-fn store(source: &Table, snapshot: Snapshot) -> Store {
+fn store(source: &Table, snapshot: TableSnapshot) -> Store {
     let (history, time) = (Arc::clone(&snapshot.history), snapshot.time());
     let indexes = indexes_of(source, &history);
     let differ = Arc::clone(&history) as _;
@@ -191,12 +191,15 @@ pub(super) fn indexes_of(source: &Table, history: &Arc<History>) -> Option<Arc<I
 }
 
 /// Takes snapshots of some tables at one instant. Steps 1 to 4 of the parent module.
-pub(super) fn cut(tables: &[&Arc<Table>]) -> Result<Vec<Snapshot>, Error> {
+pub(super) fn cut(tables: &[&Arc<Table>]) -> Result<Vec<TableSnapshot>, Error> {
     cut_after(tables, &mut || ())
 }
 
 /// Like `cut`. Calls `before` between (2) and (3), each time.
-fn cut_after(tables: &[&Arc<Table>], before: &mut dyn FnMut()) -> Result<Vec<Snapshot>, Error> {
+fn cut_after(
+    tables: &[&Arc<Table>],
+    before: &mut dyn FnMut(),
+) -> Result<Vec<TableSnapshot>, Error> {
     loop {
         let guard = larder_index::pin();
         let transitions: SmallVec<[u64; 4]> = tables
@@ -248,16 +251,16 @@ fn draw_with_time() -> (u64, u64) {
 }
 
 /// Whether a table is bounded.
-fn bounded(snapshots: &[Snapshot]) -> bool {
+fn bounded(snapshots: &[TableSnapshot]) -> bool {
     let mut stores = snapshots.iter().map(|own| own.history.store());
     stores.any(|store| store.bounded().is_some())
 }
 
 impl Table {
     /// Steps 1 and 2 for one table.
-    fn pending_snapshot(self: &Arc<Self>, guard: &Guard) -> Result<Snapshot, Error> {
+    fn pending_snapshot(self: &Arc<Self>, guard: &Guard) -> Result<TableSnapshot, Error> {
         loop {
-            if let Some(snapshot) = Snapshot::pending(self.watch(guard)?) {
+            if let Some(snapshot) = TableSnapshot::pending(self.watch(guard)?) {
                 return Ok(snapshot);
             }
         }

@@ -9,7 +9,7 @@
 //! With a snapshot, (2) comes before (1). Each time that the snapshot is taken again, the follower
 //! is moved to the end of the queue between the steps *register* and *cut* (see the parent module).
 
-use super::feed::{Cause, Feed, QueuedEvent, Waker};
+use super::feed::{Cause, QueuedEvent, TableFeed, Waker};
 use super::history::History;
 use crate::budget::Budget;
 use crate::buffers::Lent;
@@ -71,7 +71,7 @@ pub enum Told {
 /// A subscription. It ends when it is dropped.
 pub struct Subscription {
     table: Arc<Table>,
-    feed: Arc<Feed>,
+    feed: Arc<TableFeed>,
     id: u64,
     filter: Option<Program>,
     over: bool,

@@ -4,7 +4,7 @@
 
 use larder::api::{Builder, Larder, Table};
 use larder_term::{term, Term};
-use larder_testing::tables::{Op, Rows as Numbers, Tabular, KEYS};
+use larder_testing::tables::{TableOp, TableState, Tabular, KEYS};
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
@@ -48,8 +48,8 @@ fn number(rows: &[Term]) -> Option<u64> {
 }
 
 /// All numbers of a table that doesn't change, key by key.
-fn by_keys(table: &Table) -> Result<Numbers, larder::Error> {
-    let mut numbers = Numbers::default();
+fn by_keys(table: &Table) -> Result<TableState, larder::Error> {
+    let mut numbers = TableState::default();
     for k in 0..KEYS {
         numbers[k as usize] = number(&table.lookup(&key(k))?);
     }
@@ -57,8 +57,8 @@ fn by_keys(table: &Table) -> Result<Numbers, larder::Error> {
 }
 
 /// The same, by a scan.
-fn by_scan(table: &Table) -> Result<Numbers, larder::Error> {
-    let mut numbers = Numbers::default();
+fn by_scan(table: &Table) -> Result<TableState, larder::Error> {
+    let mut numbers = TableState::default();
     for row in table.to_vec()? {
         let row = row.as_ref().as_tuple().expect("a tuple");
         let [k, value] = [0, 1].map(|i| row.get(i).and_then(|n| n.as_int()).expect("a number"));
@@ -83,46 +83,48 @@ impl Rows {
         rows.collect()
     }
 
-    fn one(&self, op: Op) -> Result<Op, larder::Error> {
+    fn one(&self, op: TableOp) -> Result<TableOp, larder::Error> {
         let t = &self.0;
         Ok(match op {
-            Op::Read(k, _) => Op::Read(k, Some(number(&t.lookup(&key(k))?))),
-            Op::Has(k, _) => Op::Has(k, Some(t.contains(&key(k))?)),
-            Op::Put(k, value) => {
+            TableOp::Read(k, _) => TableOp::Read(k, Some(number(&t.lookup(&key(k))?))),
+            TableOp::Has(k, _) => TableOp::Has(k, Some(t.contains(&key(k))?)),
+            TableOp::Put(k, value) => {
                 t.insert(&row(k, value))?;
                 op
             }
-            Op::PutNew(k, value, _) => Op::PutNew(k, value, Some(t.insert_new(&row(k, value))?)),
-            Op::Add(k, by, _) => {
+            TableOp::PutNew(k, value, _) => {
+                TableOp::PutNew(k, value, Some(t.insert_new(&row(k, value))?))
+            }
+            TableOp::Add(k, by, _) => {
                 let sum = t.add_or(&key(k), 2, by as i64, &row(k, 0))?;
-                Op::Add(k, by, Some(int(&sum)))
+                TableOp::Add(k, by, Some(int(&sum)))
             }
-            Op::Replace(k, value, _) => {
+            TableOp::Replace(k, value, _) => {
                 let was = t.update(&key(k), 2, &term!((value as i64)))?;
-                Op::Replace(k, value, Some(was))
+                TableOp::Replace(k, value, Some(was))
             }
-            Op::Remove(k, _) => Op::Remove(k, Some(t.delete(&key(k))? == 1)),
-            Op::Take(k, _) => Op::Take(k, Some(number(&t.take(&key(k))?))),
-            Op::RemoveObject(k, value, _) => {
+            TableOp::Remove(k, _) => TableOp::Remove(k, Some(t.delete(&key(k))? == 1)),
+            TableOp::Take(k, _) => TableOp::Take(k, Some(number(&t.take(&key(k))?))),
+            TableOp::RemoveObject(k, value, _) => {
                 let was = t.delete_object(&row(k, value))? == 1;
-                Op::RemoveObject(k, value, Some(was))
+                TableOp::RemoveObject(k, value, Some(was))
             }
-            Op::PutAll(value) => {
+            TableOp::PutAll(value) => {
                 t.insert_all(&self.all(value))?;
                 op
             }
-            Op::PutAllNew(value, _) => {
-                Op::PutAllNew(value, Some(t.insert_all_new(&self.all(value))?))
+            TableOp::PutAllNew(value, _) => {
+                TableOp::PutAllNew(value, Some(t.insert_all_new(&self.all(value))?))
             }
-            Op::Clear => {
+            TableOp::Clear => {
                 t.clear()?;
                 op
             }
-            Op::Snapshot(_) => {
+            TableOp::Snapshot(_) => {
                 let snapshot = t.snapshot()?;
                 let seen = by_keys(&snapshot)?;
                 assert_eq!(seen, by_scan(&snapshot)?, "read again");
-                Op::Snapshot(Some(seen))
+                TableOp::Snapshot(Some(seen))
             }
         })
     }
@@ -143,18 +145,18 @@ impl Expiring {
         Expiring(Rows(builder.create().expect("a table"), 0))
     }
 
-    fn one(&self, op: Op) -> Result<Op, larder::Error> {
+    fn one(&self, op: TableOp) -> Result<TableOp, larder::Error> {
         let t = &self.0 .0;
         // Whoever comes removes what is expired.
         t.engine_table().remove_expired().ok();
         Ok(match op {
-            Op::Put(k, value) => {
+            TableOp::Put(k, value) => {
                 t.insert_with(&row(k, value), None)?;
                 op
             }
-            Op::Remove(k, _) => {
+            TableOp::Remove(k, _) => {
                 let was = t.expire(&key(k), Some(Duration::ZERO))?;
-                Op::Remove(k, Some(was))
+                TableOp::Remove(k, Some(was))
             }
             op => self.0.one(op)?,
         })
@@ -162,13 +164,13 @@ impl Expiring {
 }
 
 impl Tabular for Expiring {
-    fn apply(&self, op: Op) -> Op {
+    fn apply(&self, op: TableOp) -> TableOp {
         self.one(op).expect("a table that lives")
     }
 }
 
 impl Tabular for Rows {
-    fn apply(&self, op: Op) -> Op {
+    fn apply(&self, op: TableOp) -> TableOp {
         self.one(op).expect("a table that lives")
     }
 }

@@ -5,14 +5,14 @@ use larder::api::{Larder, Snapshot, Table};
 use larder_index::sync::Fault;
 use larder_term::{term, Term};
 use larder_testing::model_checker::{alone, check, finds, history, Search};
-use larder_testing::tables::{On, WithSnapshots};
+use larder_testing::tables::{TableSubject, WithSnapshots};
 use std::sync::Arc;
 
 /// A history of a table with snapshots; all operations in so many are on all keys.
 fn tables(ordered: bool, threads: usize, steps: u64, many: u64) {
     let larder = Larder::new();
     let rows = table(&larder, ordered, None);
-    history(WithSnapshots(On(rows, many), 3), threads, steps);
+    history(WithSnapshots(TableSubject(rows, many), 3), threads, steps);
 }
 
 #[test]

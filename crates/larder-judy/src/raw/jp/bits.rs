@@ -33,7 +33,7 @@ pub(crate) struct Bits<'a, K> {
 /// A quarter of a map's bitmap leaf.
 #[repr(C)]
 #[derive(Clone, Copy)]
-struct Quarter {
+struct LeafQuarter {
     bits: u64,
     values: *mut u64,
 }
@@ -45,7 +45,7 @@ impl<'a, K: Kind> Bits<'a, K> {
         assert!(quarter < 4);
         if K::VALUES {
             // SAFETY: the block is four quarters.
-            unsafe { (*self.block.cast::<Quarter>().add(quarter)).bits }
+            unsafe { (*self.block.cast::<LeafQuarter>().add(quarter)).bits }
         } else {
             // SAFETY: the block is four words of bits.
             unsafe { *self.block.add(quarter) }
@@ -94,7 +94,11 @@ impl<'a, K: Kind> Bits<'a, K> {
         debug_assert!(at < self.bits(quarter).count_ones() as usize);
         // SAFETY: a quarter's block has a value for every bit that is set. The callers give a place
         // below their number.
-        Some(unsafe { &*(*self.block.cast::<Quarter>().add(quarter)).values.add(at) })
+        Some(unsafe {
+            &*(*self.block.cast::<LeafQuarter>().add(quarter))
+                .values
+                .add(at)
+        })
     }
 
     /// The value of an index. The outer option is `None` if the index is missing, the inner one in
@@ -318,7 +322,7 @@ impl<K: Kind> Jp<K> {
             } else if bits != 0 {
                 let block = mem.take(class(values.len()));
                 block.copy_from_nonoverlapping(values.as_ptr(), values.len());
-                *self.block().cast::<Quarter>().add(quarter) = Quarter {
+                *self.block().cast::<LeafQuarter>().add(quarter) = LeafQuarter {
                     bits,
                     values: block,
                 };
@@ -344,7 +348,7 @@ impl<K: Kind> Jp<K> {
                 // SAFETY: a quarter's block has a value for every bit that is set, in the order of
                 // the bits.
                 Some(Some(unsafe {
-                    &mut *(*self.block().cast::<Quarter>().add(quarter))
+                    &mut *(*self.block().cast::<LeafQuarter>().add(quarter))
                         .values
                         .add(at)
                 }))
@@ -366,7 +370,7 @@ impl<K: Kind> Jp<K> {
         //    number. One bit is not set, so there are at most 63.
         unsafe {
             if K::VALUES {
-                let quarter = &mut *self.block().cast::<Quarter>().add(quarter);
+                let quarter = &mut *self.block().cast::<LeafQuarter>().add(quarter);
                 let n = bits.count_ones() as usize;
                 quarter.values = words_insert(quarter.values, n, below(bits, bit), mem);
                 quarter.bits |= 1 << bit;
@@ -390,7 +394,7 @@ impl<K: Kind> Jp<K> {
                 // SAFETY: 64 bits are set in each quarter, so it has 64 values. A full leaf has
                 // room for four times 64.
                 unsafe {
-                    let values = (*self.block().cast::<Quarter>().add(quarter)).values;
+                    let values = (*self.block().cast::<LeafQuarter>().add(quarter)).values;
                     full.block()
                         .add(64 * quarter)
                         .copy_from_nonoverlapping(values, 64);
@@ -430,7 +434,7 @@ impl<K: Kind> Jp<K> {
         //    number. This value is the `below`th.
         unsafe {
             if K::VALUES {
-                let quarter = &mut *self.block().cast::<Quarter>().add(quarter);
+                let quarter = &mut *self.block().cast::<LeafQuarter>().add(quarter);
                 let n = bits.count_ones() as usize;
                 (quarter.values, value) = words_remove(quarter.values, n, below(bits, bit), mem);
                 quarter.bits &= !(1 << bit);
@@ -449,7 +453,7 @@ impl<K: Kind> Jp<K> {
             // SAFETY: the block is four quarters. A quarter that has values has a block of their
             // class.
             unsafe {
-                let quarter = *self.block().cast::<Quarter>().add(quarter);
+                let quarter = *self.block().cast::<LeafQuarter>().add(quarter);
                 if quarter.bits != 0 {
                     mem.give(quarter.values, class(quarter.bits.count_ones() as usize));
                 }

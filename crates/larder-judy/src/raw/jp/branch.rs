@@ -19,7 +19,7 @@ use crate::raw::mem::Mem;
 
 /// A quarter of a bitmap branch.
 #[repr(C)]
-pub(crate) struct Quarter<K> {
+pub(crate) struct BranchQuarter<K> {
     bits: u64,
     pairs: *mut Jp<K>,
 }
@@ -27,7 +27,7 @@ pub(crate) struct Quarter<K> {
 /// A branch, for reading.
 pub(crate) enum Branch<'a, K> {
     Linear(u64, &'a [Jp<K>]),
-    Bitmap(&'a [Quarter<K>; 4]),
+    Bitmap(&'a [BranchQuarter<K>; 4]),
     Wide(&'a [Jp<K>; 256]),
 }
 
@@ -60,7 +60,7 @@ fn find(head: u64, digit: u8) -> Result<usize, usize> {
         .count())
 }
 
-impl<K> Quarter<K> {
+impl<K> BranchQuarter<K> {
     #[inline(always)]
     fn pairs(&self) -> &[Jp<K>] {
         let n = self.bits.count_ones() as usize;
@@ -210,11 +210,11 @@ impl<K: Kind> Jp<K> {
     }
 
     #[inline(always)]
-    fn quarter_mut(&mut self, quarter: usize) -> &mut Quarter<K> {
+    fn quarter_mut(&mut self, quarter: usize) -> &mut BranchQuarter<K> {
         debug_assert!(matches!(self.form(), Form::Bitmap(_)) && quarter < 4);
         // SAFETY: this is called for bitmap branches only, with a quarter from 0 to 3. The block is
         // four quarters.
-        unsafe { &mut *self.block().cast::<Quarter<K>>().add(quarter) }
+        unsafe { &mut *self.block().cast::<BranchQuarter<K>>().add(quarter) }
     }
 
     /// Whether this is a branch that has a child of the digit.
@@ -238,7 +238,7 @@ impl<K: Kind> Jp<K> {
                     &mut *block.add(1).cast::<Jp<K>>().add(at)
                 }
                 Form::Bitmap(_) => {
-                    let quarter = &*block.cast::<Quarter<K>>().add(digit as usize >> 6);
+                    let quarter = &*block.cast::<BranchQuarter<K>>().add(digit as usize >> 6);
                     &mut *quarter.pairs.add(place(quarter.bits, digit & 63)?)
                 }
                 Form::Wide(_) => {
@@ -322,9 +322,9 @@ impl<K: Kind> Jp<K> {
             // SAFETY: the block is four quarters.
             unsafe {
                 block
-                    .cast::<Quarter<K>>()
+                    .cast::<BranchQuarter<K>>()
                     .add(quarter)
-                    .write(Quarter { bits: 0, pairs })
+                    .write(BranchQuarter { bits: 0, pairs })
             };
         }
         let mut jp = Jp::with_block(block, meta);
@@ -610,7 +610,7 @@ impl<K: Kind> Jp<K> {
                 Form::Wide(_) => mem.give(jp.block(), 512),
                 Form::Bitmap(_) => {
                     for quarter in 0..4 {
-                        let quarter = &*jp.block().cast::<Quarter<K>>().add(quarter);
+                        let quarter = &*jp.block().cast::<BranchQuarter<K>>().add(quarter);
                         if quarter.bits != 0 {
                             let n = quarter.bits.count_ones() as usize;
                             mem.give(quarter.pairs.cast(), 2 * quarter_pairs(n));

@@ -18,7 +18,7 @@
 
 use super::super::checkpoints::Checkpoints;
 use super::super::differences::Differences;
-use super::super::history::{self, History, Snapshot};
+use super::super::history::{self, History, TableSnapshot};
 use super::super::merged::{self, Overrides};
 use super::super::undo::{self, Listed, Override};
 use super::reads::Reads;
@@ -43,7 +43,7 @@ pub(super) struct WorkingSet {
     pub(super) history: Arc<History>,
     pub(super) number: u64,
     /// The snapshot, until the transaction ends. `None` if the transaction has locked its keys.
-    pub(super) snapshot: Mutex<Option<Snapshot>>,
+    pub(super) snapshot: Mutex<Option<TableSnapshot>>,
     /// Undo records of the written keys.
     pub(super) writes: Arc<Writes>,
     /// Held by a write from its read to its end. Taken before the locks of `writes` and `reads`.
@@ -80,7 +80,12 @@ impl Differences for WorkingSet {
 impl WorkingSet {
     /// An empty working set over these objects. `snapshot` is `None` if the transaction has locked
     /// its keys.
-    fn new(history: Arc<History>, snapshot: Option<Snapshot>, objects: Index, seed: &Seed) -> Self {
+    fn new(
+        history: Arc<History>,
+        snapshot: Option<TableSnapshot>,
+        objects: Index,
+        seed: &Seed,
+    ) -> Self {
         let index = &history.store().index;
         let writes = Arc::new(Writes::new(index.is_ordered()));
         let checkpoints = Arc::default();
@@ -93,7 +98,7 @@ impl WorkingSet {
             writes,
             unique: index.is_unique(),
             // Without a snapshot, the transaction reads the tables themselves: its keys are locked.
-            number: snapshot.as_ref().map_or(u64::MAX, Snapshot::number),
+            number: snapshot.as_ref().map_or(u64::MAX, TableSnapshot::number),
             notes_reads: snapshot.is_some(),
             snapshot: Mutex::new(snapshot),
             writing: Mutex::default(),
@@ -177,7 +182,7 @@ struct ViewIndex<I: ?Sized> {
 }
 
 /// Makes the index of a view over a snapshot, and its working set.
-pub(super) fn view(snapshot: Snapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) {
+pub(super) fn view(snapshot: TableSnapshot, seed: &Seed) -> (Index, Arc<WorkingSet>) {
     let history = Arc::clone(&snapshot.history);
     let (store, time) = (Arc::clone(&history), snapshot.time());
     let below = Overrides::of_history(Arc::clone(&history), snapshot.number(), seed.clone());
