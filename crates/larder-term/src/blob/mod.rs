@@ -19,9 +19,7 @@ mod owner;
 mod raw;
 
 pub use handles::{Counts, Handles};
-pub(crate) use raw::{
-    bytes, clear_value, handle_of, host_address, outside_bytes, owned, payload, Counted,
-};
+pub(crate) use raw::{bytes, handle_of, host_address, outside_bytes, owned, payload, Counted};
 pub use raw::{release_all, retain_all};
 
 use crate::{skip::Heads, tags::*};

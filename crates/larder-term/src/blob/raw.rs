@@ -332,16 +332,3 @@ impl<B: AsRef<[u8]> + Clone> Clone for Counted<B> {
         }
     }
 }
-
-/// Empties the value of an [`crate::object::ObjectBuf`], which owns the counts of its handles.
-#[inline]
-pub(crate) fn clear_value(value: &mut Vec<u8>) {
-    if let Some(run) = crate::object::counted(value) {
-        // SAFETY:
-        // 1. the run is whole terms that an encoder wrote, since only `object` writes values;
-        // 2. the buffer owns its counts;
-        // 3. `&mut` shows that nobody borrows from it, and the bytes are gone after the next line.
-        unsafe { release_all(run) }
-    }
-    value.clear();
-}

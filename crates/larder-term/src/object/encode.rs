@@ -4,7 +4,6 @@ use super::{
     packed, KeyForm, ObjectBuf, ObjectError, EXACT_KEY, FLAG_BITS, FROM_ORDER, HAS_HANDLES,
 };
 use crate::{
-    blob,
     encoder::{Encoder, Mode},
     identity::without_negative_zero,
     order_key, simple,
@@ -257,7 +256,7 @@ impl ObjectEncoder<'_> {
         if let Some(first) = value.first_mut() {
             *first |= self.flags;
         }
-        blob::clear_value(value);
+        super::clear_value(value);
     }
 }
 

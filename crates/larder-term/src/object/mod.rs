@@ -112,7 +112,7 @@ impl ObjectBuf {
     /// Empties the buffer, and gives back the counts of its handles. Keeps the memory.
     #[inline]
     pub fn clear(&mut self) {
-        blob::clear_value(&mut self.value);
+        clear_value(&mut self.value);
         self.key.clear();
     }
 
@@ -240,6 +240,17 @@ pub unsafe fn release_value(value: &[u8]) {
     }
 }
 
+/// Empties the value of an [`ObjectBuf`], which owns the counts of its handles.
+#[inline]
+fn clear_value(value: &mut Vec<u8>) {
+    // SAFETY:
+    // 1. this module made the value;
+    // 2. the buffer owns its counts;
+    // 3. `&mut` shows that nobody borrows from it, and the bytes are gone after the next line.
+    unsafe { release_value(value) }
+    value.clear();
+}
+
 /// Copies the handles of a value to `handles`. Constant if it has none.
 #[inline]
 pub fn note_handles(value: &[u8], handles: &mut Handles) {
@@ -262,6 +273,6 @@ pub fn value_has_handles(value: &[u8]) -> bool {
 
 /// The terms of a value that has handles. `None` if it has none.
 #[inline]
-pub(crate) fn counted(value: &[u8]) -> Option<&[u8]> {
+fn counted(value: &[u8]) -> Option<&[u8]> {
     value_has_handles(value).then(|| &value[crate::varint::read(value, 0).1..])
 }
