@@ -9,9 +9,10 @@ use crate::sys::*;
 use crate::tables::{self, answer, who};
 use crate::terms::atoms;
 use crate::terms::decode;
+use crate::terms::encode::{stack_bytes, Writer};
 use larder::host::{IndexDefinition, IndexInfo, IndexOn, PlanKind};
 use larder_matchspec::Program;
-use larder_term::Atom;
+use larder_term::{Atom, Mode};
 
 /// add_index(Table, {Name, Position | Expression, Options}) -> true.
 pub fn add_index(call: &Call<'_>) -> Reply {
@@ -37,8 +38,10 @@ pub fn index_lookup(call: &Call<'_>) -> Reply {
     let table = tables::get(call, call.args[0])?;
     answer(call, &table, table.check_read(who(call)))?;
     let name = name(call, call.args[1])?;
-    let value = options::owned(call, call.args[2])?;
-    let job = table.index_lookup(who(call), name, value.as_ref());
+    let mut stack = stack_bytes();
+    let mut value = Writer::at(&mut stack, call.env, Mode::Shared);
+    value.term(call.args[2]).map_err(|_| BADARG)?;
+    let job = table.index_lookup(who(call), name, value.as_term());
     let job = Job::Index(Box::new(answer(call, &table, job)?));
     select::begin(call, table, Surroundings::none(), job)
 }

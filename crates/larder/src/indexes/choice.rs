@@ -18,7 +18,7 @@
 //! changed while more than one leaf of entries was read, the candidates are gathered again. After
 //! `TRIES` attempts the table is scanned instead.
 
-use super::lookup::{ranges, EntryRange};
+use super::lookup::{ranges, EntryRange, EntryRanges};
 use super::{Entries, Indexes};
 use crate::budget::Budget;
 use crate::ops::Operation;
@@ -68,7 +68,7 @@ pub struct Explanation {
 /// The keys of rows that may match, found by an index.
 pub(crate) struct CandidateKeys {
     entries: Arc<Entries>,
-    ranges: Vec<EntryRange>,
+    ranges: EntryRanges,
     /// The range whose entries are being gathered, and the position in it.
     range: usize,
     from: Option<Vec<u8>>,
@@ -124,7 +124,7 @@ fn usable(store: &Store) -> Option<&Arc<Indexes>> {
 }
 
 /// An index, the ranges of its entries, and the number of entries in them.
-type Ranked<'i> = (&'i Arc<Entries>, Vec<EntryRange>, u64);
+type Ranked<'i> = (&'i Arc<Entries>, EntryRanges, u64);
 
 /// Returns the indexes that limit the rows of the program, each with its number of entries, and the
 /// one with the fewest entries.

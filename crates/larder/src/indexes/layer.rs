@@ -24,6 +24,8 @@ use std::sync::Arc;
 pub(super) struct RowBuffers {
     /// The unpacked elements of a compressed row.
     plain: Vec<u8>,
+    /// Those of the row that replaces it.
+    plain_new: Vec<u8>,
     /// The memory of the program of an expression.
     scratch: Scratch,
 }
@@ -68,7 +70,8 @@ const KEEP: usize = 64 << 10;
 pub(super) fn with_working<R>(f: impl FnOnce(&mut Working) -> R) -> R {
     let is_small = |own: &BoxedWorking| {
         let values = own.old.bytes.capacity() + own.new.bytes.capacity();
-        values + own.row.plain.capacity() + own.position.capacity() <= KEEP
+        let rows = own.row.plain.capacity() + own.row.plain_new.capacity();
+        values + rows + own.position.capacity() <= KEEP
     };
     with_spare(&WORKING, is_small, |own: &mut BoxedWorking| f(own))
 }
@@ -83,7 +86,7 @@ impl Indexes {
         buffers: &mut RowBuffers,
         out: &mut Values,
     ) {
-        let RowBuffers { plain, scratch } = buffers;
+        let RowBuffers { plain, scratch, .. } = buffers;
         let row = raw::view(key, row, self.keys.position, plain);
         entries.extractor.values(&row, scratch, out);
     }
@@ -116,14 +119,30 @@ impl Indexes {
             position,
             ..
         } = working;
+        let RowBuffers {
+            plain,
+            plain_new,
+            scratch,
+        } = row;
+        let view = |row, plain| raw::view(key, row, self.keys.position, plain);
+        let (old, new) = (
+            change.old.map(|old| view(old, plain)),
+            change.new.map(|new| view(new, plain_new)),
+        );
         for (index, entries) in self.each.iter().enumerate() {
+            // Most writes leave the element as it is, and so its entries.
+            if let (Some(old), Some(new), false) = (&old, &new, may_lack) {
+                if entries.extractor.is_same_element(old, new) {
+                    continue;
+                }
+            }
             before.clear();
             after.clear();
-            if let Some(old) = change.old {
-                self.values_of(entries, key, old, row, before);
+            if let Some(old) = &old {
+                entries.extractor.values(old, scratch, before);
             }
-            if let Some(new) = change.new {
-                self.values_of(entries, key, new, row, after);
+            if let Some(new) = &new {
+                entries.extractor.values(new, scratch, after);
             }
             // Invariant 3: make the new entries first.
             let mut is_moved = false;

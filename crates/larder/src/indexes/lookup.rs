@@ -28,6 +28,7 @@ use larder_index::{Direction, Start, TOGETHER};
 use larder_matchspec::{Context, Outcome, Plan, Program, Scratch};
 use larder_term::object::ObjectView;
 use larder_term::{order_key, Atom, TermRef};
+use smallvec::{smallvec, SmallVec};
 use std::borrow::Cow;
 use std::ops::Bound;
 use std::sync::Arc;
@@ -98,16 +99,19 @@ fn behind(value: &[u8]) -> Option<Vec<u8>> {
     order_key::successor(&mut end).then_some(end)
 }
 
+/// Ranges of positions, in order. Mostly there is one.
+pub(super) type EntryRanges = SmallVec<[EntryRange; 1]>;
+
 /// The ranges in which an index has the entries of rows that match a program.
-pub(super) fn ranges(program: &Program, entries: &Entries) -> Vec<EntryRange> {
+pub(super) fn ranges(program: &Program, entries: &Entries) -> EntryRanges {
     match entries.extractor.plan(program) {
-        Plan::Nothing => Vec::new(),
-        Plan::Full => vec![EntryRange::default()],
+        Plan::Nothing => SmallVec::new(),
+        Plan::Full => smallvec![EntryRange::default()],
         Plan::Keys(terms) => {
             let each = terms.iter().map(|term| EntryRange::of_value(term.as_ref()));
             each.collect()
         }
-        Plan::Range { low, high } => vec![EntryRange::of_values(low, high)],
+        Plan::Range { low, high } => smallvec![EntryRange::of_values(low, high)],
     }
 }
 
@@ -129,7 +133,7 @@ pub struct IndexInfo {
 pub struct IndexJob {
     table: Arc<Table>,
     definition: IndexDefinition,
-    ranges: Vec<EntryRange>,
+    ranges: EntryRanges,
     program: Option<Program>,
     limit: Option<usize>,
     place: EntryPlace,
@@ -166,7 +170,7 @@ impl Table {
         name: Atom,
         value: TermRef<'_>,
     ) -> Result<IndexJob, Error> {
-        self.look_into(who, name, |_| vec![EntryRange::of_value(value)])
+        self.look_into(who, name, |_| smallvec![EntryRange::of_value(value)])
     }
 
     /// Begins to evaluate a program for the rows of an index. The results are in the order of the
@@ -215,7 +219,7 @@ impl Table {
         self: &Arc<Self>,
         who: OwnerId,
         name: Atom,
-        ranges: impl FnOnce(&Entries) -> Vec<EntryRange>,
+        ranges: impl FnOnce(&Entries) -> EntryRanges,
     ) -> Result<IndexJob, Error> {
         self.check_read(who)?;
         let guard = larder_index::pin();
@@ -307,7 +311,7 @@ impl IndexJob {
 
     /// (1) Reads the next entries of the range. Returns where to continue, if it has more.
     fn read_entries(&mut self, op: &Operation<'_>, own: &Entries) -> Option<Vec<u8>> {
-        let range = &self.ranges[self.place.range];
+        let range = &mut self.ranges[self.place.range];
         let first = self.place.from.as_ref().or(range.low.as_ref());
         let views = op.store.views();
         for view in views {
@@ -317,7 +321,8 @@ impl IndexJob {
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
         pairs.clear();
-        batch.until = range.until();
+        // The batch borrows the end of the range.
+        batch.until = range.high.take().map_or(Bound::Unbounded, Bound::Excluded);
         let mut resume: Option<Vec<u8>> = None;
         let next = loop {
             batch.clear();
@@ -325,7 +330,10 @@ impl IndexJob {
             let start = from.map_or(Start::Edge, |from| Start::At(from));
             own.tree.scan(op.guard, start, Direction::Forward, batch);
             // They are in order, so those beyond the range are at the end.
-            let is_within = |i: &usize| range.has(batch.key(*i));
+            let is_within = |i: &usize| match &batch.until {
+                Bound::Excluded(high) => batch.key(*i) < &high[..],
+                _ => true,
+            };
             let within = (0..batch.len()).rev().find(is_within).map_or(0, |i| i + 1);
             let is_over = batch.done || within < batch.len();
             batch.entries.truncate(within);
@@ -345,7 +353,9 @@ impl IndexJob {
             }
             resume = next;
         };
-        batch.until = Bound::Unbounded;
+        if let Bound::Excluded(high) = std::mem::replace(&mut batch.until, Bound::Unbounded) {
+            range.high = Some(high);
+        }
         if !views.is_empty() {
             let part = EntryRange {
                 low: first.cloned(),
@@ -453,7 +463,8 @@ impl IndexJob {
             }
             // In a transaction's view two keys may have the same value of a unique index. Their
             // entries are neighbours, and have the same position.
-            if !previous.is_some_and(|previous| own.are_at_one_position(previous, entry)) {
+            let is_beside = |previous| has_views && own.are_at_one_position(previous, entry);
+            if !previous.is_some_and(is_beside) {
                 (previous, rows) = (Some(entry), 0);
             }
             // The last slice may have stopped at this position, after some of its rows.

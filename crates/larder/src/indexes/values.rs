@@ -99,6 +99,19 @@ impl Extractor {
         }
     }
 
+    /// Whether two rows have the same element, stored as the same bytes. If so, they have the same
+    /// values. `false` if the index is on an expression.
+    #[inline]
+    pub(super) fn is_same_element(&self, one: &ObjectView<'_>, other: &ObjectView<'_>) -> bool {
+        let On::Element(position) = self.on else {
+            return false;
+        };
+        match (one.element(position), other.element(position)) {
+            (Some(one), Some(other)) => one.bytes() == other.bytes(),
+            (one, other) => one.is_none() && other.is_none(),
+        }
+    }
+
     pub(super) fn of(definition: &IndexDefinition) -> Result<Self, Error> {
         let on = match (definition.program()?, &definition.on) {
             (Some(program), _) => On::Expression(program),
