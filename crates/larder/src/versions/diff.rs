@@ -24,8 +24,8 @@
 //! the newer one has. The same is done if step 1 takes very long, for example because the caller
 //! itself is pinned.
 
-use super::snapshot::SnapshotOf;
 use super::undo::{self, Listed, Override, Versions};
+use super::view_of::SnapshotOf;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::ids::OwnerId;

@@ -11,6 +11,7 @@
 //! | `merged`, `scan` | the index of a snapshot, and how it is scanned |
 //! | `ranks`, `checkpoints` | ranks in a snapshot, and those that are known |
 //! | `snapshot` | taking and releasing snapshots |
+//! | `view_of` | what a table that is a view says of itself |
 //! | `count` | the number of a snapshot's objects |
 //! | `diff` | what differs between two snapshots |
 //! | `differences` | which keys of a view may differ from those of its table |
@@ -74,6 +75,7 @@ mod snapshot;
 mod subscription;
 mod transaction;
 mod undo;
+mod view_of;
 mod watched;
 
 pub(crate) use clock::wait_for_commits;
@@ -84,7 +86,7 @@ pub(crate) use feed::TableFeed;
 pub use feed::Waker;
 pub(crate) use history::History;
 pub use snapshot::SnapshotInfo;
-pub(crate) use snapshot::ViewOf;
 pub use subscription::{FeedEvent, Subscription, Told, Wishes};
 pub use transaction::{Outcome, Transaction, Turn};
+pub(crate) use view_of::ViewOf;
 pub(crate) use watched::watch;
