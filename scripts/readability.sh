@@ -19,7 +19,7 @@ mapfile -t ALL < <(git ls-files -co --exclude-standard -- '*.rs' '*.erl' '*.hrl'
 # Lines of comments; those over 100 columns, in drawings and tables, too.
 comments() {
   LC_ALL=C awk '
-    $1 ~ /^(\/\/|%|#[^\[!idue]|#$|\/\*|\*$|\* )/ {
+    $1 ~ /^(\/\/|%|#[^\[!idue{]|#$|\/\*|\*$|\* )/ {
       lines++
       gsub(/[\200-\277]/, ""); if (length($0) > 100) over++
     }

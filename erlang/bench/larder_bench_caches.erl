@@ -140,7 +140,7 @@ requests(_, _, <<>>, Hits, _, Most) -> {Hits, Most}.
 
 value(Key) -> {Key, Key bxor 16#5555}.
 
-%% --- the sides -------------------------------------------------------------------------------------
+%% --- the sides -----------------------------------------------------------------------------------
 
 sides() -> [pruned() | [evicting(Policy) || Policy <- [tinylfu, lru]]].
 
@@ -197,7 +197,7 @@ prune(Table, Capacity, Size) when Size > Capacity ->
     ok;
 prune(_, _, _) -> ok.
 
-%% --- traces ----------------------------------------------------------------------------------------
+%% --- traces --------------------------------------------------------------------------------------
 
 %% Popularity by Zipf's law, the same with keys in between that are requested once, and a loop over
 %% one and a half times as many keys as fit.

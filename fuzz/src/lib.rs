@@ -1,16 +1,18 @@
 //! Fuzz targets: functions that take any bytes and must neither panic nor find Larder contradicting
-//! itself.
+//! itself. Each target is listed with what its bytes are, and what must hold.
 //!
-//! | target | bytes are | held |
-//! |---|---|---|
-//! | `etf` | a term in the external format | what decodes encodes to what decodes to the same; its bytes end where they say |
-//! | `text` | a term as Erlang writes it | what parses prints to what parses to the same |
-//! | `order` | two terms, by [`Input`] | order keys compare as the terms do, one way and the other |
-//! | `object` | a tuple, by [`Input`] | stored in every form it comes back, element by element |
-//! | `matchspec` | a specification and a tuple, by [`Input`] | a stored tuple gives what a plain one gives, the plan covers it, a replacement that is said to keep the key keeps it |
-//! | `spec_text` | a specification and a tuple, as text | the same |
-//! | `file` | a table file, whose checksums are put right unless its first byte is odd | an error or a table, verified or not; the table saved again is the same |
-//! | `operations` | a table's options and operations, by [`Input`] | what the table answers is what a list of rows answers |
+//! - `etf`: a term in the external format. What decodes encodes to what decodes to the same. Its
+//!   bytes end where they say.
+//! - `text`: a term as Erlang writes it. What parses prints to what parses to the same.
+//! - `order`: two terms, by [`Input`]. Order keys compare as the terms do, one way and the other.
+//! - `object`: a tuple, by [`Input`]. Stored in every form it comes back, element by element.
+//! - `matchspec`: a specification and a tuple, by [`Input`]. A stored tuple gives what a plain one
+//!   gives. The plan covers it. A replacement that is said to keep the key keeps it.
+//! - `spec_text`: a specification and a tuple, as text. The same holds.
+//! - `file`: a table file, whose checksums are put right unless its first byte is odd. It gives an
+//!   error or a table, verified or not. The table saved again is the same.
+//! - `operations`: a table's options and operations, by [`Input`]. What the table answers is what a
+//!   list of rows answers.
 //!
 //! Three ways to run them: the tests of this crate (the kept corpus, then a moment of simple
 //! mutation each), `make fuzz` (libFuzzer, guided by coverage), and `larder-fuzz FILE` for one

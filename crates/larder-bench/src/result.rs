@@ -3,11 +3,11 @@
 //!
 //! ```text
 //!  Study ── machine, commit, settings        what was measured on, and how
-//!    ├─ plots       id, title, axes          a plot gathers the points and the published figures that name it
-//!    ├─ points      plot, series, x, y       ours: the median of some runs, the least and the most of them
-//!    ├─ published   plot, series, x, value   what the paper says for the same place, where it says it
+//!    ├─ plots       id, title, axes          a plot has the points and figures that name it
+//!    ├─ points      plot, series, x, y       ours: median, least and most of some runs
+//!    ├─ published   plot, series, x, value   what the paper says for the same place, if it does
 //!    ├─ skipped     texts                    what was not measured, and why
-//!    └─ checks      texts                    what was asserted on the way; a study that ends has passed them all
+//!    └─ checks      texts                    what was asserted; a study that ends has passed all
 //!
 //!  Recording        a tree that adapted, event by event: `DIR/catree-adapting.json`
 //! ```

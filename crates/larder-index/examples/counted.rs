@@ -1,7 +1,8 @@
 //! One operation, many times, for a tool that counts instructions:
 //!
 //! ```text
-//! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*measured*' target/release/examples/counted hash 1000 get 100000
+//! valgrind --tool=callgrind --collect-atstart=no --toggle-collect='*measured*' \
+//!   target/release/examples/counted hash 1000 get 100000
 //! ```
 //!
 //! Arguments: the order (`hash` or `ordered`), rows, the operation, how many times. Keys are

@@ -18,7 +18,7 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | `failure` | what a method may fail with, the exceptions, the guard that each entry runs under |
+//! | `failure` | what a method may fail with, the exceptions, the guard of each entry |
 //! | `item` | keys and values: an integer or bytes, as terms and from them |
 //! | `wire` | several of them in one array of bytes |
 //! | `handles` | tables, snapshots, transactions and feeds by number |

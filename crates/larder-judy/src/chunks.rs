@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! zero-terminated:   8 bytes a word, big-endian; the last word has a zero byte at its end
-//!                    "judy array" = |j u d y _ a r r| |a y 0 0 0 0 0 0|        "judy arr" = |j u d y _ a r r| |0 …|
+//!                    "judy array" = |j u d y _ a r r| |a y 0 0 0 0 0 0|
+//!                    "judy arr"   = |j u d y _ a r r| |0 …|
 //!
 //! any bytes:         7 bytes and a count a word; 8 says that there is more
-//!                    "judy array" = |j u d y _ a r 8| |r a y 0 0 0 0 3|        "" = |0 0 0 0 0 0 0 0|
+//!                    "judy array" = |j u d y _ a r 8| |r a y 0 0 0 0 3|
+//!                    ""           = |0 0 0 0 0 0 0 0|
 //! ```
 //!
 //! Why the order is kept: words whose bytes differ compare as the strings do. If one string ends

@@ -8,7 +8,7 @@
 //! linear leaf, k bytes an index, n indexes, W words:
 //!
 //!   | index 0 | index 1 | … | index n-1 | spare | value 0 | value 1 | … | value n-1 | spare |
-//!   0         k                                 ^ words W - most(W, k)                      W words
+//!   0         k                                 ^ word W - most(W, k)                    W words
 //! ```
 //!
 //! `most(W, k)` is how many indexes fit into W words, so the values begin at one place as long as

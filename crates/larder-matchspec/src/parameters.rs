@@ -6,8 +6,8 @@
 //!
 //! ```text
 //!   [{{{user,{bind,1}},'$1'}, [{'>','$1',{bind,2}}], [{{'$1',{const,{bind,1}}}}]}]
-//!   [{{      ?        ,'$1'}, [{'>','$1',   ?    }], [{{'$1',{const,{bind,1}}}}]}]    its template
-//!       {user, value 1}                 value 2                                       what fills it
+//!   [{{      ?        ,'$1'}, [{'>','$1',   ?    }], [{{'$1',{const,{bind,1}}}}]}]  its template
+//!       {user, value 1}                 value 2                                   what fills it
 //! ```
 //!
 //! 1. A value is always a constant: `'_'`, `'$1'` and tuples in it have no special meaning.

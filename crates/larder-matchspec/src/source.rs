@@ -5,8 +5,10 @@
 //! the ends of all compound terms first. A term is identified by the place where it begins.
 //!
 //! ```text
-//!   bytes   [{ {'$1',[b]} , [] , ['$_'] }]        ends    (begin, end) of every list, tuple and map, by begin
-//!                ^                                loose   the places of variables, of '_' and of maps
+//!   bytes   [{ {'$1',[b]} , [] , ['$_'] }]
+//!                ^
+//!   ends    (begin, end) of every list, tuple and map, by begin
+//!   loose   the places of variables (^), of '_' and of maps
 //! ```
 //!
 //! A term without a loose place in it is *ground*: it matches exactly the terms that are identical

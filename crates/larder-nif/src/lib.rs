@@ -6,8 +6,8 @@
 //!
 //! | module | what it is |
 //! |---|---|
-//! | [`sys`] | the part of the BEAM's C interface that is used; callbacks; the external term format |
-//! | [`layout`] | the layout of terms in memory, kind by kind, verified when the library is loaded |
+//! | [`sys`] | the BEAM's C interface, as far as used; the external term format |
+//! | [`layout`] | the layout of terms in memory, verified when the library is loaded |
 //! | [`heap`] | memory on the heap of a process, in which results are written |
 //! | [`resource`] | Rust values that the BEAM's garbage collector owns |
 //! | [`terms`] | encoding and decoding terms: one writer, one reader |

@@ -3,7 +3,7 @@
 //! ```text
 //!                 ( k )                    routes: inner nodes, which readers don't lock
 //!                /     \
-//!            ( d )    [lock | k l p]       bases: a lock, a count of contention, a sequential structure
+//!            ( d )    [lock | k l p]       bases: a lock, a contention count, a structure
 //!           /     \
 //!     [lock | a c] [lock | d f]
 //!

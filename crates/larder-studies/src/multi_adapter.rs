@@ -2,7 +2,7 @@
 //! value lists.
 //!
 //! ```text
-//!   entry of the structure     hash | key            a list: (number, object), (number, object), ...
+//!   entry of the structure     hash | key            a list: (number, object), (number, object), …
 //!   entry of the index         hash | key | number   one object
 //! ```
 //!

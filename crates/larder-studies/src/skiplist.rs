@@ -3,7 +3,7 @@
 //! ```text
 //!   level 2   head ----------------------> k ------------------------> end
 //!   level 1   head --------> d ----------> k --------> p ------------> end
-//!   level 0   head --> a --> d --> f ----> k --> m --> p --> t ------> end     all entries, in order
+//!   level 0   head --> a --> d --> f ----> k --> m --> p --> t ------> end   all entries, in order
 //! ```
 //!
 //! Invariants:

@@ -1,8 +1,8 @@
 //! Words: what a structure stores under a position. A word is a pointer that owns its target.
 //!
 //! ```text
-//!   Object   ----> | count | length | bytes ...          one object, immutable
-//!   ValueList----> | next | bytes | (number, Object)* |  the objects of one key, in order of arrival
+//!   Object   --> | count | length | bytes ...          one object, immutable
+//!   ValueList--> | next | bytes | (number, Object)* |  the objects of one key, in order of arrival
 //! ```
 
 use crate::position::Bytes;

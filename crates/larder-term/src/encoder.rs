@@ -1,7 +1,9 @@
 //! Writing terms, head by head, without recursion.
 //!
 //! ```text
-//!  begin_tuple(2)  atom  begin_map(1)  key  value  end_map(token)        a container's head, then as many terms as it has children
+//!  begin_tuple(2)  atom  begin_map(1)  key  value  end_map(token)
+//!
+//!  a container's head, then as many terms as it has children
 //! ```
 //!
 //! Invariants: `pending` is the number of terms that the open containers still lack. `boundary` is

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   head │ k1 v1 │ k2 v2 │ k3 v3          put k2 ⇒ w: w in the place of v2
-//!                ▲                        put k  ⇒ v: where the order has it; one pair more in the head
+//!                ▲                        put k  ⇒ v: at its place in the order; the head counts
 //! ```
 //!
 //! 1. A key is searched from the left, by identity.

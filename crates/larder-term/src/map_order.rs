@@ -8,7 +8,8 @@
 //!
 //! ```text
 //!   #{ 2 => #{9 => x, 8 => y}, 1 => z }
-//!      ^      ^                              two moves, of the pairs from here on; the inner one lies within a run of the outer one
+//!      ^      ^                              two moves, of the pairs from here on; the inner
+//!                                            one lies within a run of the outer one
 //! ```
 //!
 //! Invariants: a move permutes the bytes from the first key of its map to the end of the map, and

@@ -2,9 +2,9 @@
 //!
 //! | trace | what it stands for |
 //! |---|---|
-//! | `zipf 0.7`, `zipf 0.9`, `zipf 1.2` | popularity by Zipf's law: a flat, a usual and a steep one |
-//! | `zipf and scans` | all requests of every fourth thousand are for keys that are requested once |
-//! | `loop` | one and a half times as many keys as the cache holds, one after the other, repeatedly |
+//! | `zipf 0.7`, `zipf 0.9`, `zipf 1.2` | Zipf's law: a flat, a usual and a steep one |
+//! | `zipf and scans` | every fourth thousand of requests is for keys requested once |
+//! | `loop` | 1.5 times as many keys as the cache holds, in order, repeatedly |
 //! | `hot set moves` | Zipf 0.9, over different keys in each quarter of the trace |
 
 /// A trace of requests.

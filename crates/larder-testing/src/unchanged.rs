@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!   writer   for each n: removes key n, puts another, then says so
-//!   looker   reads a batch; then how far the writer says it is; then asks whether the batch is still true: if so, no key of it was removed before
+//!   looker   reads a batch; then how far the writer says it is; then asks whether the batch is
+//!            still true: if so, no key of it was removed before
 //! ```
 
 use crate::{key, key_bytes, mix, put, remove, Hashes};

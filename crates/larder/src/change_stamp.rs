@@ -8,7 +8,8 @@
 //!   word = number of changes noted << 1 | armed
 //!
 //!   reader  arm: sets the low bit, keeps the word as its stamp w, then reads objects
-//!   writer  note: under the leaf's lock, before its change can be seen: if armed, counts one up and disarms
+//!   writer  note: under the leaf's lock, before its change can be seen: if armed, counts one up
+//!           and disarms
 //!   reader  holds: the word is still w
 //! ```
 //!

@@ -11,21 +11,27 @@
 //!
 //! | module | what it has |
 //! |---|---|
-//! | `ids`, `error`, `options`, `structures`, `budget`, `counters` | numbers of tables and owners; errors; what a table is made with; slices; counting |
+//! | `ids`, `error` | numbers of tables and owners; errors |
+//! | `options`, `structures` | what a table is made with |
+//! | `budget`, `counters` | slices; counting |
 //! | `raw` | the only unsafe code |
-//! | `index`, `store`, `keys`, `stored` | objects under keys, as bytes: the index of either kind, its size, index keys, an object that was found |
+//! | `index`, `store` | objects under keys, as bytes: the index of either kind, its size |
+//! | `keys`, `stored` | index keys, an object that was found |
 //! | `bounds` | objects that expire, and the eviction of objects |
 //! | `reclaim` | deferred release, the reaper, its throttle |
-//! | `change_stamp`, `fixation`, `read_ahead` | whether a table has changed; keys deleted while it is fixed; the read-ahead cursor |
+//! | `change_stamp`, `fixation` | whether a table has changed; keys deleted while it is fixed |
+//! | `read_ahead` | the read-ahead cursor |
 //! | `local`, `buffers` | the state and the buffers of a thread |
 //! | `batch` | atomic inserts of lists: the batch latch, its protocol and proof |
-//! | `table`, `engine` | a table, the catalog of all tables, owners; making, finding, inheriting and dropping tables |
+//! | `table` | a table, the catalog of all tables, owners |
+//! | `engine` | making, finding, inheriting and dropping tables |
 //! | `versions` | tables as of an instant: snapshots; what changes in tables: feeds |
 //! | `ops` | operations by key, each written once |
 //! | `scan` | match specifications over many objects, in slices |
 //! | `file` | tables in files |
 //! | [`crate::terms`] | the types of the term layer that programs need |
-//! | [`crate::api`], [`crate::prelude`] | the interface for programs in Rust; the part of it that most programs need |
+//! | [`crate::api`] | the interface for programs in Rust |
+//! | [`crate::prelude`] | the part of it that most programs need |
 //!
 //! A folder contains a feature. Three files of `batch` (`apply`, `insert`, `latch`) use tables. The
 //! rest of the folder, which a table contains, doesn't.
@@ -34,16 +40,19 @@
 //!
 //! | operation | its instant (linearisation point) |
 //! |---|---|
-//! | lookup, member, lookup_elements, first, next, last, prev, slot of an ordered_set up to a leaf | the load of the leaf's version that the index then validates |
-//! | insert, insert_new, delete, delete_object, take, update_counter, update_element | the store that unlocks the leaf |
-//! | the same, for an absent key or one that stays | the same, with nothing changed |
+//! | lookup, member, lookup_elements | the load of the leaf's version that the index validates |
+//! | first, next, last, prev, slot of an ordered_set up to a leaf | as lookup |
+//! | insert, insert_new, delete, delete_object, take | the store that unlocks the leaf |
+//! | update_counter, update_element | as insert |
+//! | these writes, for an absent key or one that stays | the same, with nothing changed |
 //! | list insert | the acquisition of the batch latch |
 //! | list insert_new | the end of the search for its keys |
 //! | delete_all_objects | the exchange of the state word |
 //! | dropping a table | the setting of the state word's `DEAD` bit |
-//! | select, count of one key (`select_point`, `count_point`) | as lookup; `delete_point` as delete |
-//! | select, count, each, fold, save | none as a whole: each leaf's worth of objects at one instant |
-//! | select_delete, select_take, select_replace | each object (in a bag, each key) as a write of its own |
+//! | select, count of one key (`select_point`, `count_point`) | as lookup |
+//! | `delete_point` | as delete |
+//! | select, count, each, fold, save | none as a whole: the objects of each leaf at one instant |
+//! | select_delete, select_take, select_replace | each object (in a bag, each key) as one write |
 //! | create, rename | the store into the name's slot; a renamed table has both names for a moment |
 //! | give_away, inheritance | the store of the owner |
 //!

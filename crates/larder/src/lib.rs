@@ -25,10 +25,10 @@
 //!
 //! | feature | what it adds | it brings |
 //! |---|---|---|
-//! | `serde` | `typed`: tables whose keys and values are Rust's types | serde, and what derives keys |
+//! | `serde` | `typed`: tables with keys and values of Rust types | serde, and what derives keys |
 //! | `files` | `Table::save`, `Larder::load`, tables in files; and `etf` | sha2, crc32fast |
 //! | `etf` | `terms::etf`: Erlang's external term format | flate2 |
-//! | `studies` | `Builder::structure`: the structures of the published studies of `ets`, and their options | larder-studies, hashbrown, triomphe |
+//! | `studies` | `Builder::structure`: the studies' structures | larder-studies, hashbrown, triomphe |
 //!
 //! Without a feature, its items are not there: a call of one is an error of the compiler.
 

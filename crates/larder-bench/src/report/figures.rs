@@ -12,9 +12,9 @@
 //! | part | what it means |
 //! |---|---|
 //! | `A.csv + B.csv` | the lines of both, whose columns have to be the same |
-//! | `rows: A, B` | a line of the table for each different pair of values in columns A and B, in the file's order |
-//! | `columns: C; value: V` | a column for each value in column C; a field is the median of column V |
-//! | `values: V, W as X` | a column for each of these, W with the heading X; a field is the median of that column |
+//! | `rows: A, B` | a line for each pair of values in columns A and B, in the file's order |
+//! | `columns: C; value: V` | a column for each value in column C; fields are medians of column V |
+//! | `values: V, W as X` | a column of medians for each of these, W with the heading X |
 //! | `values: V / 1000000` | the same, and each figure of V is divided by that many |
 //! | `quantiles: V` | columns that describe the distribution of V |
 //! | `where: C=X, D=Y` | only lines of the file that have these values |

@@ -2,7 +2,7 @@
 //! measured here.
 //!
 //! ```text
-//!  DIR/*.json ─┐                   ┌─ page     the whole page; summary, study, versus, tables: its parts
+//!  DIR/*.json ─┐                   ┌─ page     the page; parts: summary, study, versus, tables
 //!  DIR/*.csv  ─┴─ read ── chart ───┤
 //!                  │       │       └─ svg      one plot;  scale: where things lie on it
 //!               result   verdict

@@ -4,8 +4,8 @@
 //! ```text
 //!   keys ──────────────────────▶   bases ─▶
 //!   time │        │   ·                │·
-//!    │   │   │    │   a split: a       │ ·      a border between two bases is a line from the split that made it
-//!    ▼   │   │        join: ○          │  ·     to the join that took it away
+//!    │   │   │    │   a split: a       │ ·      a border between two bases is a line from the
+//!    ▼   │   │        join: ○          │  ·     split that made it to the join that removed it
 //! ```
 
 use crate::report::number::{figure, short};

@@ -2,10 +2,12 @@
 //! databases, servers on loopback, maps of the JVM.
 //!
 //! ```text
-//!  study ── for each run, each peer in turn: a fresh process ── workload ── peer (a trait)
-//!                                            │                              ├─ rust      this crate's maps; std HashMap, congee
-//!                                            └─ jvm  (java Bench)           ├─ cpp       cpp/*.cc, built by build.rs
-//!                                                                           └─ servers/  Redis, memcached
+//!  study ── for each run, each peer in turn: a fresh process
+//!             ├─ workload ── peer (a trait)
+//!             │                ├─ rust      this crate's maps; std HashMap, congee
+//!             │                ├─ cpp       cpp/*.cc, built by build.rs
+//!             │                └─ servers/  Redis, memcached
+//!             └─ jvm  (java Bench)
 //! ```
 //!
 //! Nothing here is built or installed by default. `make bench-peers` does it. If a peer is not

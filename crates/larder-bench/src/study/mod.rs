@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  ets_2003       Fritchie 2003: seven workloads from 700 to 54 million keys
-//!  ets_2013       Klaftenegger, Sagonas, Winblad 2013: throughput by threads, locks and reader groups
+//!  ets_2013       Klaftenegger, Sagonas, Winblad 2013: throughput by threads, locks, reader groups
 //!  ordered_set    inserts of disjoint ranges, the 14 scenarios of OTP's own tests, counters
 //!  adapting       a contention-adapting tree while it adapts, recorded
 //!  big_memory     large in-memory tables: growth, appends, value sizes

@@ -1,9 +1,12 @@
 //! How long a study may take, and when another turn may begin.
 //!
 //! ```text
-//!  study  |------ phases ------|-- sweep --|- stacks -|      each part may last until its share of the time is over
-//!  turns   0     1     2   .    0     1   . 0               the first is done in any case; another, if there is as much time as the last one took
+//!  study  |------ phases ------|-- sweep --|- stacks -|
+//!  turns   0     1     2   .    0     1   . 0
 //! ```
+//!
+//! Each part may last until its share of the time is over. Its first turn is done in any case.
+//! Another begins if there is as much time as the last one took.
 //!
 //! Without an end (`--full`, tests) all turns are done. If an end was requested (`--minutes`), even
 //! first turns are left out that would begin after it.

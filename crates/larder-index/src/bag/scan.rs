@@ -1,9 +1,9 @@
 //! Scans of a bag: they walk over the entries in hash order, and return the objects of each list.
 //!
 //! ```text
-//!  read      key | count | object, number | object, number | …    one entry of the hash order
-//!  unpacked          key | object, number                          the first object: the key moves
-//!            …  key | object, number | key | object, number        copies of the others, at the end
+//!  read      key | count | object, number | object, number | …   one entry of the hash order
+//!  unpacked          key | object, number                         the first object: the key moves
+//!            …  key | object, number | key | object, number       copies of the others, at the end
 //! ```
 //!
 //! 1. Read the entries of a leaf at one instant, as a scan of a set does.

@@ -1,7 +1,7 @@
 //! Changes of structure in the B+-tree: a leaf is replaced, split, or merged with a neighbour.
 //!
 //! ```text
-//!  split of leaf B     [ s | t ]                [ s | u | t ]       a new node, or one slot's store
+//!  split of leaf B     [ s | t ]                [ s | u | t ]    a new node or one slot's store
 //!                     /    |    \      →       /   |   |    \
 //!                    A     B     C            A   B'   B"   C
 //! ```

@@ -3,9 +3,12 @@
 //! ```text
 //! value of an index whose string goes on (8 bytes): an address; its lowest bit says which
 //!
-//!   1: short-cut leaf   | value, 8 bytes | length, 1 byte | rest of the string |    a lone string
-//!                       | value, 8 bytes | 255 | length, 8 bytes | rest … |         if it has 255 bytes or more
-//!   0: array            | pointer pair, 16 bytes |                                  the next words of several strings
+//!   1: short-cut leaf   a lone string
+//!                         | value, 8 bytes | length, 1 byte | rest of the string |
+//!                       of 255 bytes or more
+//!                         | value, 8 bytes | 255 | length, 8 bytes | rest … |
+//!   0: array            the next words of several strings
+//!                         | pointer pair, 16 bytes |
 //! ```
 
 use super::jp::Jp;

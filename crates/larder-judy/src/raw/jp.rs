@@ -7,7 +7,8 @@
 //! │ a value, or index bytes  │   └─────┴────────────────────────────────────────┘
 //! └──────────────────────────┘    bits 0..8   bits 8..64
 //!
-//! field of a node of level k:   low k bytes: population less one;  the others: the bytes 7 … k+1 of every index below
+//! field of a node of level k:   low k bytes: population less one;
+//!                               the others: the bytes 7 … k+1 of every index below
 //! field of ONE:                 the low seven bytes of the index; word: its value
 //! field of IMMED, map:          n × k bytes of indexes;           word: address of n values
 //! field + word of IMMED, set:   n × k bytes of indexes, up to 15

@@ -1,10 +1,13 @@
 //! Counting strings: how many are before a given one, and which one is the n-th.
 //!
 //! ```text
-//!   root array    "ann"        value     1 string      rank of "judy array":   the words before "judy arr" in the root array, with all that is below them,
-//!                 "judy arr" ──→ "ay"    value                                  and the words before "ay" in the array below
+//!   root array    "ann"        value     1 string
+//!                 "judy arr" ──→ "ay"    value
 //!                                "ows"   value
 //! ```
+//!
+//! The rank of "judy array" counts the words before "judy arr" in the root array, with all that is
+//! below them, and the words before "ay" in the array below.
 //!
 //! A word array knows how many *words* it has, but behind a word that goes on there may be any
 //! number of strings. So each word beside the path is visited, and what is below it is counted run

@@ -10,7 +10,8 @@
 //! |---|---|---|
 //! | [`words`] | immediates, lists, tuples | the library refuses to load |
 //! | [`kinds`] | the kind of a term, by its header | |
-//! | [`numbers`], [`binaries`], [`maps`], [`references`], [`funs`] | boxed terms, kind by kind | official functions, for that kind alone |
+//! | [`numbers`], [`binaries`], [`maps`] | boxed terms, kind by kind | official functions |
+//! | [`references`], [`funs`] | the same | official functions |
 //! | [`pids`] | pids and ports of this node | external term format |
 //! | [`node`] | the name of this node in its identifiers | |
 //!

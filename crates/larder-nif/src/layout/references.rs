@@ -1,7 +1,7 @@
 //! References of this node.
 //!
 //! ```text
-//!  reference  header, mark | number 0 << 32, number 1 | number 2 << 32; of an alias its pid behind them
+//!  reference  header, mark | number 0 << 32, number 1 | number 2 << 32; in an alias, its pid
 //! ```
 //!
 //! *References that keep something alive* (NIF resources, atomics, table ids) are *magic*: as long

@@ -1,8 +1,10 @@
 //! Atomic inserts of lists.
 //!
 //! ```text
-//!  slice 1 … i      encode objects of the list into the engine's arena      a bad one: badarg, nothing happened
-//!  slice i+1 … n    the engine applies them under the table's batch latch    whoever finds it held helps
+//!  slice 1 … i      encode objects of the list into the engine's arena
+//!                   (a bad one: badarg, nothing happened)
+//!  slice i+1 … n    the engine applies them under the table's batch latch
+//!                   (whoever finds it held helps)
 //! ```
 //!
 //! A list of one object is inserted as that object. A list that is inserted within one slice needs

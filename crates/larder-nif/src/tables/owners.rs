@@ -5,10 +5,12 @@
 //! is given a table, or is named as an heir. From then on a resource monitors it.
 //!
 //! ```text
-//!  the process exits     1. its timers are cancelled  ─▶  a guard's reference goes  ─▶  GUARDS' destructor ─┐
-//!                        2. links fire ('EXIT')                                                             ├─▶ Engine::down
-//!                        3. monitors fire ('DOWN', and our own)                ─▶  OWNERS' `down`  ─────────┤
-//!  somebody meets its table  (whereis, info, a name in use, a right refused)   ─▶  `settle`  ───────────────┘
+//!  the process exits
+//!    1. its timers are cancelled ─▶ a guard's reference goes ─▶ GUARDS' destructor ┐
+//!    2. links fire ('EXIT')                                                        ├▶ Engine::down
+//!    3. monitors fire ('DOWN', and our own)            ─▶ OWNERS' `down` ──────────┤
+//!  somebody meets its table (whereis, info,                                        │
+//!  a name in use, a right refused)                     ─▶ `settle` ────────────────┘
 //! ```
 //!
 //! `ets` guarantees that an heir receives 'ETS-TRANSFER' before any 'EXIT' or 'DOWN' of the owner.

@@ -1,8 +1,8 @@
 //! Funs: how they are stored, and how they are made again.
 //!
 //! ```text
-//!  FUN module arity … free │ free variables         stored: all but the variables is the same for the same code
-//!  header entry • … │ free variables                on a heap
+//!  FUN module arity … free │ free variables    stored: all in front of │ depends on the code alone
+//!  header entry • … │ free variables           on a heap
 //! ```
 //!
 //! The code of a fun (module, function and so on) is read through the external term format, once in

@@ -10,10 +10,13 @@
 //! computing hashes.
 //!
 //! ```text
-//!  root  header | size | • | • | …        TREE_MAP 35 │ 4 │ 0b0011 0b0010  0b1001 0 │ k1 v1  k2 v2  k3 v3
-//!                        │   ╰▶ node  header | • | •           root           node
+//!  root  header | size | • | • | …
+//!                        │   ╰▶ node  header | • | •
 //!                        ╰▶ [k1 | v1]          │   ╰▶ [k3 | v3]
 //!                                              ╰▶ [k2 | v2]
+//!
+//!  TREE_MAP 35 │ 4 │ 0b0011 0b0010  0b1001 0 │ k1 v1  k2 v2  k3 v3
+//!                    root           node
 //! ```
 
 use super::atoms;

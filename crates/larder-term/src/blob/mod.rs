@@ -3,10 +3,13 @@
 //!
 //! ```text
 //!  ... BLOB  length  handle ─┐     ... BLOB  length  handle ─┐
-//!                            └──────────▶ Payload ◀──────────┘      one count for each handle in any counted run of bytes
+//!                            └──────────▶ Payload ◀──────────┘
 //!
-//!  ... BLOB  length  handle | 1 ───▶ a binary of the host's         counted as the host counts it (see [`HostBinaries`])
+//!  ... BLOB  length  handle | 1 ───▶ a binary of the host's
 //! ```
+//!
+//! A payload has one count for each handle in any counted run of bytes. A binary of the host's is
+//! counted as the host counts it (see [`HostBinaries`]).
 //!
 //! Invariants: a handle in bytes that an [`crate::Encoder`] wrote owns one count. The owner of the
 //! bytes owns these counts. [`crate::Term`], [`crate::TermBuf`] and [`crate::object::ObjectBuf`]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  key    hash order: the key's inline bytes          key order: its order key
-//!  value  varint (arity << 4 | flags)  [exact key, if EXACT_KEY]  the other elements in tuple order
+//!  value  varint (arity << 4 | flags)  [exact key, if EXACT_KEY]  the other elements, in order
 //!         with COMPRESSED: the same header, then the first of this as it is, the rest packed
 //!         (`object/packed.rs`)
 //! ```

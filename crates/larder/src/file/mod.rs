@@ -2,7 +2,8 @@
 //!
 //! ```text
 //!  file    magic (8)  version (u16)  header length (u32)  header  checksum (u32)   chunk*   footer
-//!  chunk   'C'  payload length (u32)  objects (u32)  payload  checksum (u32)        payload: the objects, each in the external term format
+//!  chunk   'C'  payload length (u32)  objects (u32)  payload  checksum (u32)
+//!          payload: the objects, each in the external term format
 //!  footer  'E'  objects (u64)  SHA-256 of everything before the footer (32)  checksum (u32)
 //! ```
 //!

@@ -10,7 +10,7 @@
 //! | `exchange` | exchange, compute |
 //! | `expire` | the times of a bounded table's objects |
 //! | `evict` | what a table with limits has too much |
-//! | `expirer` | the thread that removes objects whose time is over, or of which there are too many |
+//! | `expirer` | the thread that removes objects that have expired, or are too many |
 //! | `rank` | rank, nth, count_range, slice |
 //! | `step`, `slot` | first, next, last, prev; slot |
 //! | `commit` | what every change of an entry goes through |

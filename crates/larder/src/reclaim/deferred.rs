@@ -7,8 +7,10 @@
 //! effort to ensure that none is forgotten, would cost more than the write.
 //!
 //! ```text
-//!  writer   unlinks a value, then puts the counts of its handles on a list ──▶ full: one deferred call for the whole list
-//!  dropper  takes a small store out of its table, and puts it there  ╰───────▶ not full: the reaper comes by and defers it
+//!  writer   unlinks a value, then puts the counts of its handles on a list ─┐
+//!  dropper  takes a small store out of its table, and puts it there ────────┤
+//!                   full: one deferred call for the whole list ◀────────────┤
+//!                   not full: the reaper comes by and defers it ◀───────────┘
 //! ```
 //!
 //! # Invariants

@@ -2,7 +2,7 @@
 //!
 //! | file | what it has |
 //! |---|---|
-//! | `deferred` | release lists: counts of handles, and small stores, until their readers have finished |
+//! | `deferred` | release lists: counts of handles, and small stores, that may have readers |
 //! | `reaper` | the thread that frees large stores, in small pieces |
 //! | `throttle` | the speed of that thread |
 //! | `trim` | when free memory is returned to the system |

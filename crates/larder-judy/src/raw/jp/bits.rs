@@ -3,7 +3,8 @@
 //! ```text
 //! set:  | 64 bits | 64 bits | 64 bits | 64 bits |                          4 words
 //! map:  | 64 bits | address | … four times                                 8 words: one cache line
-//!                      └─→ | value | value | …   as many as bits are set, in a block of their class (none: null)
+//!                      └─→ | value | value | …   as many as bits are set (none: null),
+//!                                                in a block of their class
 //!
 //! full set:  no block at all        full map:  256 values, the last byte is their place
 //! ```

@@ -1,10 +1,10 @@
 //! Branches: 256-way nodes in three forms.
 //!
 //! ```text
-//! linear:  | 7 digits, count | pair | pair | …                     up to 7 children, sorted by digit; 5 to 15 words
-//! bitmap:  | 64 bits | address | … four times                      8 words: one cache line
+//! linear:  | 7 digits, count | pair | pair | …   up to 7 children, sorted by digit; 5 to 15 words
+//! bitmap:  | 64 bits | address | … four times    8 words: one cache line
 //!                         └─→ | pair | pair | …  as many as bits are set (none: null)
-//! wide:    | pair | pair | … | pair |                              256 pairs, 4 KiB; a missing child is a null pair
+//! wide:    | pair | pair | … | pair |            256 pairs, 4 KiB; a missing child is a null pair
 //! ```
 
 use smallvec::SmallVec;

@@ -16,10 +16,10 @@
 //! # Which function decodes what
 //!
 //! ```text
-//!  step      integers of 64 bits, atoms, floats, []                          inline in `fill`'s loop
-//!  tuple, list, binary                                                       one call
-//!  rare      large integer, identifier, bitstring, blob, map, tree, fun, …   two calls
-//!  deep      terms below 64 levels, and lists of over 1,000 cells            a stack of its own
+//!  step      integers of 64 bits, atoms, floats, []                        inline in `fill`'s loop
+//!  tuple, list, binary                                                     one call
+//!  rare      large integer, identifier, bitstring, blob, map, tree, fun, … two calls
+//!  deep      terms below 64 levels, and lists of over 1,000 cells          a stack of its own
 //!  official  kinds of unverified layout                                      the external format
 //! ```
 //!

@@ -3,10 +3,10 @@
 //! [`Row::write`] writes an object's key and value in one pass over its elements:
 //!
 //! ```text
-//!  {user, 17, "Ann"}, keypos 2      key    17                          index key
-//!                                   value  head | user | "Ann"         head: arity and flags
-//!                                               ╰ or: exact key | …    if 17 can't be restored from
-//!                                                                      the index key
+//!  {user, 17, "Ann"}, keypos 2    key    17                        index key
+//!                                 value  head | user | "Ann"       head: arity and flags
+//!                                             ╰ or: exact key | …  if 17 can't be restored from
+//!                                                                  the index key
 //! ```
 //!
 //! 1. The value's head: the arity and the flags known so far.
