@@ -28,7 +28,7 @@
 //! | `serde` | `typed`: tables with keys and values of Rust types | serde, and what derives keys |
 //! | `files` | `Table::save`, `Larder::load`, tables in files; and `etf` | sha2, crc32fast |
 //! | `etf` | `terms::etf`: Erlang's external term format | flate2 |
-//! | `studies` | `Builder::structure`: the studies' structures | larder-studies, hashbrown, triomphe |
+//! | `studies` | `Builder::structure`: studies' structures | larder-studies, hashbrown, triomphe |
 //!
 //! Without a feature, its items are not there: a call of one is an error of the compiler.
 

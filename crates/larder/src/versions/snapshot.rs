@@ -21,7 +21,7 @@ use crate::table::Table;
 use larder_index::sync::{planted, Fault};
 use larder_index::Guard;
 use smallvec::SmallVec;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Information about a snapshot.
@@ -317,7 +317,7 @@ impl Table {
         let of = ViewOf::snapshot(self, &snapshot);
         let objects = (self.seed.clone(), store(self, snapshot));
         let (id, owner, options) = (self.id(), self.owner(), snapshot_options(self));
-        let table = Table::of_view(id, options, owner, Weak::new(), objects, of);
+        let table = Table::of_view(id, options, owner, std::sync::Weak::new(), objects, of);
         Ok(Arc::new(table))
     }
 

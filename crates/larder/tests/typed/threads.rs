@@ -2,7 +2,7 @@
 
 use larder::api::{Builder, Event, FeedOptions, Index};
 use larder::prelude::*;
-use larder::typed::Order;
+use larder::typed::{Order, TypedSnapshot};
 use larder::Error;
 use larder_testing::environment::times;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -198,123 +198,111 @@ fn each_row_is_popped_once() -> Result<(), Error> {
     Ok(())
 }
 
-/// Walks by hash meet what stays exactly once, and those over snapshots are of one instant, while
-/// others write, and the table grows and shrinks under them.
-#[test]
-fn walks_by_hash_beside_writers() -> Result<(), Error> {
-    let table = Larder::new().typed_hash::<u64, u64>("rows")?;
-    // Even keys stay, and have a sum that every write keeps; odd ones come and go.
-    const KEYS: u64 = 400;
-    const SUM: u64 = 1000 * KEYS;
-    table.extend((0..KEYS).map(|n| (2 * n, 1000)))?;
+/// Even keys stay, and have a sum that every write keeps; odd ones come and go.
+const EVENS: u64 = 400;
+
+/// What stays is in a snapshot as of one instant, and in the table exactly once, while others
+/// write. `come_and_go` writes odd keys: its arguments are the number of the thread, the even keys
+/// that were just changed, and a number that differs in each round. `rows` walks over a snapshot,
+/// and `walk` checks walks over the table.
+fn walk_beside_writers<O: Order>(
+    table: &Typed<u64, u64, O>,
+    come_and_go: impl Fn(u64, [u64; 2], u64) + Sync,
+    rows: impl Fn(&TypedSnapshot<u64, u64, O>) -> Vec<(u64, u64)>,
+    walk: impl Fn(),
+) -> Result<(), Error> {
+    table.extend((0..EVENS).map(|n| (2 * n, 1000)))?;
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
         for thread in 0..2 {
-            let (table, stop) = (&table, &stop);
+            let (stop, come_and_go) = (&stop, &come_and_go);
             scope.spawn(move || {
                 let mut i = thread;
                 // Ordering: Relaxed; that the others are done is all it says.
                 while !stop.load(Ordering::Relaxed) {
                     i += 7;
-                    let (a, b) = (2 * (i % KEYS), 2 * (i * i % KEYS));
+                    let [a, b] = [2 * (i % EVENS), 2 * (i * i % EVENS)];
                     let moved = table.transaction(|view| {
                         view.compute(&a, |n| n.map(|n| n.wrapping_sub(1)))?;
                         view.compute(&b, |n| n.map(|n| n.wrapping_add(1)))
                     });
                     moved.expect("moved");
-                    let odd = 100_000 * thread + 2 * (i % 5_000) + 1;
-                    let lot = (odd..odd + 200).step_by(2).map(|key| (key, i));
-                    table.extend(lot).expect("inserted");
-                    if i % 16 == thread {
-                        table.retain(|key, _| key % 2 == 0).expect("removed");
-                    }
+                    come_and_go(thread, [a, b], i);
                 }
             });
         }
         for round in 0..times(25) {
-            let snapshot = table.snapshot().expect("a snapshot");
-            let rows = snapshot.iter().map(|row| row.expect("a row"));
-            let evens: Vec<_> = rows.filter(|(key, _)| key % 2 == 0).collect();
+            let mut evens = rows(&table.snapshot().expect("a snapshot"));
+            evens.retain(|(key, _)| key % 2 == 0);
             let sum = evens.iter().fold(0u64, |sum, (_, n)| sum.wrapping_add(*n));
-            assert_eq!((evens.len() as u64, sum), (KEYS, SUM), "round {round}");
-            let rows = table.iter().map(|row| row.expect("a row").0);
-            let mut evens: Vec<_> = rows.filter(|key| key % 2 == 0).collect();
-            evens.sort_unstable();
-            assert!(
-                evens.into_iter().eq((0..KEYS).map(|n| 2 * n)),
-                "round {round}"
-            );
+            let counted = (evens.len() as u64, sum);
+            assert_eq!(counted, (EVENS, 1000 * EVENS), "round {round}");
+            walk();
         }
         stop.store(true, Ordering::Relaxed);
     });
     Ok(())
 }
 
-/// Walks over snapshots are of one instant, and walks over the table meet what stays exactly once,
-/// while others write.
+fn assert_evens(keys: impl IntoIterator<Item = u64>) {
+    let evens = keys.into_iter().filter(|key| key % 2 == 0);
+    assert!(evens.eq((0..EVENS).map(|n| 2 * n)));
+}
+
+/// Walks by hash beside writers, while the table grows and shrinks under them.
+#[test]
+fn walks_by_hash_beside_writers() -> Result<(), Error> {
+    let table = &Larder::new().typed_hash::<u64, u64>("rows")?;
+    walk_beside_writers(
+        table,
+        |thread, _, i| {
+            let odd = 100_000 * thread + 2 * (i % 5_000) + 1;
+            let lot = (odd..odd + 200).step_by(2).map(|key| (key, i));
+            table.extend(lot).expect("inserted");
+            if i % 16 == thread {
+                table.retain(|key, _| key % 2 == 0).expect("removed");
+            }
+        },
+        |snapshot| snapshot.iter().map(|row| row.expect("a row")).collect(),
+        || {
+            let rows = table.iter().map(|row| row.expect("a row").0);
+            let mut keys: Vec<u64> = rows.collect();
+            keys.sort_unstable();
+            assert_evens(keys);
+        },
+    )
+}
+
+/// Walks in order beside writers, in both directions.
 #[test]
 fn walks_beside_writers() -> Result<(), Error> {
-    let table = Larder::new().typed::<u64, u64>("rows")?;
-    // Even keys stay, and have a sum that every write keeps; odd ones come and go.
-    const KEYS: u64 = 400;
-    table.extend((0..KEYS).map(|n| (2 * n, 1000)))?;
-    let stop = AtomicBool::new(false);
-    thread::scope(|scope| {
-        for thread in 0..2 {
-            let (table, stop) = (&table, &stop);
-            scope.spawn(move || {
-                let mut i = thread;
-                // Ordering: Relaxed; that the others are done is all it says.
-                while !stop.load(Ordering::Relaxed) {
-                    i += 7;
-                    let (a, b) = (2 * (i % KEYS), 2 * (i * i % KEYS));
-                    let moved = table.transaction(|view| {
-                        view.compute(&a, |n| n.map(|n| n.wrapping_sub(1)))?;
-                        view.compute(&b, |n| n.map(|n| n.wrapping_add(1)))
-                    });
-                    moved.expect("moved");
-                    table.insert(a + 1, i).expect("inserted");
-                    table.remove(&(b + 1)).expect("removed");
-                }
-            });
-        }
-        for round in 0..times(25) {
-            let snapshot = table.snapshot().expect("a snapshot");
-            let mut sum = 0u64;
-            let mut rows = snapshot.iter();
-            let mut evens = 0;
+    let table = &Larder::new().typed::<u64, u64>("rows")?;
+    walk_beside_writers(
+        table,
+        |_, [a, b], i| {
+            table.insert(a + 1, i).expect("inserted");
+            table.remove(&(b + 1)).expect("removed");
+        },
+        |snapshot| {
             // From both ends in turns.
-            for i in 0.. {
-                let row = if i % 3 == 0 {
-                    rows.next_back()
-                } else {
-                    rows.next()
-                };
-                let Some(row) = row else { break };
-                let (key, value) = row.expect("a row");
-                if key % 2 == 0 {
-                    evens += 1;
-                    sum = sum.wrapping_add(value);
-                }
-            }
-            assert_eq!((evens, sum), (KEYS, 1000 * KEYS), "round {round}");
-            let walk = table
-                .range(10..=700)
-                .expect("a range")
-                .map(|row| row.expect("a row").0);
-            let keys: Vec<u64> = walk.collect();
+            let mut rows = snapshot.iter();
+            let mut turns = 0..;
+            let next = || match turns.next()? % 3 {
+                0 => rows.next_back(),
+                _ => rows.next(),
+            };
+            let all = std::iter::from_fn(next);
+            all.map(|row| row.expect("a row")).collect()
+        },
+        || {
+            let rows = table.range(10..=700).expect("a range");
+            let keys: Vec<u64> = rows.map(|row| row.expect("a row").0).collect();
             assert!(keys.is_sorted_by(|a, b| a < b));
             assert_eq!(keys.iter().filter(|key| *key % 2 == 0).count(), 346);
-            let mut back: Vec<u64> = table
-                .iter()
-                .rev()
-                .map(|row| row.expect("a row").0)
-                .filter(|k| k % 2 == 0)
-                .collect();
+            let rows = table.iter().rev().map(|row| row.expect("a row").0);
+            let mut back: Vec<u64> = rows.collect();
             back.reverse();
-            assert!(back.into_iter().eq((0..KEYS).map(|n| 2 * n)));
-        }
-        stop.store(true, Ordering::Relaxed);
-    });
-    Ok(())
+            assert_evens(back);
+        },
+    )
 }
