@@ -6,7 +6,9 @@ use larder::{advance_clock, Error};
 use larder_term::{term, Term};
 use larder_testing::environment::times;
 use larder_testing::random::Random;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard};
+use std::thread;
 use std::time::{Duration, Instant};
 
 /// The clock is the whole program's: one test at a time.
@@ -173,6 +175,39 @@ fn a_row_that_is_expired_gives_up_its_value_at_once() -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// A row may be removed at any instant of the commit or list that takes its value over.
+#[test]
+fn commits_and_lists_take_values_over_beside_the_expirer() -> Result<(), Error> {
+    let _alone = alone();
+    let t = bounded(true, &[Index::element("v", 2).unique()]);
+    let is_over = AtomicBool::new(false);
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                // A list may be under way.
+                let removed = t.engine_table().remove_expired();
+                assert!(matches!(removed, Ok(_) | Err(Error::Busy)), "{removed:?}");
+            }
+        });
+        let mut rounds = (1..3000i64).map(|key| {
+            match key % 2 {
+                0 => t.insert_all(&[row(key, 1), row(-key, key + 1)])?,
+                _ => t
+                    .larder()
+                    .transaction(&[&t], |views| views[0].insert(&row(key, 1)))?,
+            }
+            // Another row of the same list has the value.
+            let twice = t.insert_all(&[row(key + 1, -1), row(key + 2, -1)]);
+            assert_eq!(twice, Err(Error::NotUnique(larder_term::Atom::new("v"))));
+            advance_clock(5 * UNIT);
+            Ok(())
+        });
+        let result = rounds.try_for_each(|round| round);
+        is_over.store(true, Ordering::Relaxed);
+        result
+    })
 }
 
 #[test]

@@ -7,7 +7,7 @@ use crate::bounds::Need;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::index::Index;
-use crate::indexes::{Claimed, Refused};
+use crate::indexes::{take_holder, Claimed, Refused};
 use crate::keys::{KeyBatch, MANY_TO_READ, MANY_TO_WRITE};
 use crate::ops::{Intent, Operation, Written};
 use crate::options::TableKind;
@@ -171,11 +171,22 @@ impl ListBatch {
         let object = self.object(table, progress.next);
         match self.claim(table, op, object, progress) {
             Ok(()) => return true,
-            Err(Refused::Taken(index)) => match table.free_holder(op) {
-                // The row that had the value was expired, and has been removed. Claim again.
-                Some(Previous::Present) => {}
-                _ => progress.enter(Phase::GivingBack(index)),
-            },
+            Err(Refused::Taken(index)) => {
+                let holder = take_holder().unwrap_or_default();
+                let is_of_list = || {
+                    progress
+                        .claimed
+                        .as_ref()
+                        .is_some_and(|own| own.is_for(&holder))
+                };
+                match table.free_expired(op, &holder) {
+                    // The row that had the value was expired, and has been removed. Claim again.
+                    Some(Previous::Present) => {}
+                    // Its timer has removed it in the meantime. Rows of this list are not there yet.
+                    Some(Previous::Absent) if !is_of_list() => {}
+                    _ => progress.enter(Phase::GivingBack(index)),
+                }
+            }
             // A write that began before the batch has a claim. It will be over soon.
             Err(Refused::Unsettled) => give_way(),
         }

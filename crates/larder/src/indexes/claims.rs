@@ -340,6 +340,11 @@ impl Claimed {
         }
     }
 
+    /// Whether a value is claimed for this key.
+    pub(crate) fn is_for(&self, key: &[u8]) -> bool {
+        self.made.iter().any(|claimed| claimed.key == key)
+    }
+
     /// Gives the last claim back. Returns `false` if there is none left.
     pub(crate) fn give_one_back(&mut self, guard: &Guard) -> bool {
         let last = self.made.pop();

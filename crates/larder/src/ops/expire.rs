@@ -270,7 +270,9 @@ impl Table {
     pub(crate) fn free_expired(&self, op: &Operation<'_>, key: &[u8]) -> Option<Previous> {
         let bounded = op.store.bounded()?;
         // Decide under the lock: the row may have been replaced by one that lives.
+        let mut is_there = false;
         let (written, was) = self.remove_one(op, &**bounded.below(), self.key(key), |value| {
+            is_there = true;
             let is_expired = ObjectTimes::of(value).is_expired(bounded.now());
             if is_expired {
                 bounded.tell(Gone::Expired);
@@ -280,6 +282,8 @@ impl Table {
         Some(match written {
             // The operation starts again in any case.
             Written::Moved => Previous::Absent,
+            // `remove_one` also refuses to remove what isn't there.
+            _ if !is_there => Previous::Absent,
             _ => was,
         })
     }

@@ -34,7 +34,8 @@ impl WrittenKey {
 
 /// The values in unique indexes that a commit has claimed.
 pub(super) struct ClaimedValues {
-    pub(super) made: Result<Vec<Claimed>, Refused>,
+    /// If one was refused, why, and by the indexes of which table.
+    pub(super) made: Result<Vec<Claimed>, (Refused, usize)>,
     /// The indexes of each table, if one of them is unique.
     indexes: Vec<Option<Arc<Indexes>>>,
 }
@@ -169,6 +170,8 @@ impl Transaction {
         written: &[WrittenKey],
         guard: &Guard,
     ) -> Result<ClaimedValues, Error> {
+        // A holder that an earlier write has met must not be taken for one of a value of these rows.
+        take_holder();
         let mut indexes = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
             // The store that is current now. A commit validates later that it hasn't been replaced.
@@ -176,26 +179,25 @@ impl Transaction {
         }
         let each = indexes.iter().enumerate();
         let each = each.filter_map(|(part, own)| Some((part, own.as_ref()?)));
-        let made = each.map(|(part, own)| self.claim_of(part, own, written, guard));
+        let made = each.map(|(part, own)| {
+            let claimed = self.claim_of(part, own, written, guard);
+            claimed.map_err(|why| (why, part))
+        });
         Ok(ClaimedValues {
             made: made.collect(),
             indexes,
         })
     }
 
-    /// Removes the row that has the value that couldn't be claimed, if it has expired.
-    pub(super) fn free_holder(&self, guard: &Guard) -> Result<bool, Error> {
-        let Some(key) = take_holder() else {
-            return Ok(false);
-        };
-        let mut is_freed = false;
-        // The holder's table isn't known. If another table has an expired row under this key, it is
-        // removed, too, which does no harm.
-        for TablePart { table, .. } in &self.parts {
-            let op = table.begin(guard)?;
-            is_freed |= table.free_expired(&op, &key) == Some(Previous::Present);
-        }
-        Ok(is_freed)
+    /// Removes the row of the table with this number that has the value which couldn't be claimed,
+    /// if it has expired. Returns whether it is gone.
+    pub(super) fn free_holder(&self, part: usize, guard: &Guard) -> Result<bool, Error> {
+        let table = &self.parts[part].table;
+        Ok(match table.free_holder(&table.begin(guard)?) {
+            None | Some(Previous::Refused) => false,
+            // Its timer may have removed it in the meantime.
+            Some(Previous::Present | Previous::Absent) => true,
+        })
     }
 
     /// Claims the values of one table's rows.

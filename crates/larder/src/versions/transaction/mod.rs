@@ -265,11 +265,11 @@ impl Transaction {
                     }
                     // Another row has the value. Validation has shown that nothing that was read
                     // has changed, so running the transaction again would not help.
-                    Err(Refused::Taken(index)) => {
-                        taken = Some(index);
+                    Err((Refused::Taken(index), part)) => {
+                        taken = Some((index, part));
                         Outcome::Lost
                     }
-                    Err(Refused::Unsettled) => Outcome::Lost,
+                    Err((Refused::Unsettled, _)) => Outcome::Lost,
                 }
             }
             _ => {
@@ -287,7 +287,7 @@ impl Transaction {
         match taken {
             // If the row that has the value has expired, it is removed, and the transaction is
             // merely lost.
-            Some(index) if !self.free_holder(guard)? => Err(Error::NotUnique(index)),
+            Some((index, part)) if !self.free_holder(part, guard)? => Err(Error::NotUnique(index)),
             _ => Ok(outcome),
         }
     }
