@@ -46,7 +46,7 @@ impl<'g> Hint<'g> {
     /// Step 2: locks the leaf, and returns the number and the record of the entry. `None` if the
     /// hint is of another index, or the leaf has changed.
     #[inline]
-    pub(crate) fn lock_tree(self, tree: usize) -> Option<(LockedTreeLeaf<'g>, usize, Record)> {
+    pub(crate) fn lock_tree(&self, tree: usize) -> Option<(LockedTreeLeaf<'g>, usize, Record)> {
         match self.0 {
             Spot::Tree(of, leaf, version, (i, record)) if of == tree => {
                 Some((leaf.try_lock_at(version)?, i, record))
@@ -68,7 +68,7 @@ impl<'g> Hint<'g> {
 
     /// Step 2: as `lock_tree`; returns the entry and its home.
     #[inline(always)]
-    pub(crate) fn lock_hash(self, index: u64) -> Option<(LockedHashLeaf<'g>, Home<'g>, Hit<'g>)> {
+    pub(crate) fn lock_hash(&self, index: u64) -> Option<(LockedHashLeaf<'g>, Home<'g>, Hit<'g>)> {
         match self.0 {
             Spot::Hash(of, leaf, version, (home, hit)) if of == index => {
                 Some((leaf.try_lock_at(version)?, home, hit))

@@ -132,12 +132,12 @@ fn hints_are_only_hints() {
                     true
                 };
                 // The other index has the entry at the same place, and the hint isn't of it.
-                other.put_near(&guard, own, &new, hint, &mut agree);
+                other.put_near(&guard, own, &new, &hint, &mut agree);
                 let mut expected = contents(&*index);
                 expected.retain(|(key, _)| key != own.bytes);
                 expected.push((own.bytes.to_vec(), new.clone()));
                 expected.sort();
-                index.put_near(&guard, own, &new, hint, &mut agree);
+                index.put_near(&guard, own, &new, &hint, &mut agree);
                 assert_eq!(calls, 2);
                 assert_eq!(contents(&*index), expected, "{kind:?} {name} {len}");
                 let mut others: Vec<_> =
@@ -145,7 +145,7 @@ fn hints_are_only_hints() {
                 others[5].1.clone_from(&new);
                 assert_eq!(contents(&*other), others, "{kind:?} {name} {len}");
                 // A refusal changes nothing.
-                let was = index.put_near(&guard, own, b"no", hint, &mut |_| false);
+                let was = index.put_near(&guard, own, b"no", &hint, &mut |_| false);
                 assert_eq!(was, Previous::Refused);
                 assert_eq!(contents(&*index), expected);
             }

@@ -218,7 +218,7 @@ fn add_without_lock(index: &dyn Unique, key: Key<'_>, by: u64) -> u64 {
         let sum = old.map_or(0, number) + by;
         let new = sum.to_be_bytes();
         // The hint of the lookup says where the entry is, so that `put_near` needn't search.
-        let was = index.put_near(&guard, key, &new, hint, &mut |now| now == old);
+        let was = index.put_near(&guard, key, &new, &hint, &mut |now| now == old);
         if was != Previous::Refused {
             assert_eq!(was == Previous::Present, old.is_some());
             return sum;

@@ -69,6 +69,13 @@ impl<'a> Stored<'a> {
         object::ordered_binary(self.key, self.bytes)
     }
 
+    /// The index key. Unless the value has an exact key, it is the key's term or its order key.
+    #[cfg(feature = "serde")]
+    #[inline]
+    pub(crate) fn index_key(&self) -> &'a [u8] {
+        self.key
+    }
+
     /// The position of the key among the elements, from 1.
     #[inline]
     pub fn keypos(&self) -> usize {

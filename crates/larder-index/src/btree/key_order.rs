@@ -84,7 +84,7 @@ impl Unique for KeyOrder {
         guard: &Guard,
         key: Key<'_>,
         value: &[u8],
-        hint: Hint<'_>,
+        hint: &Hint<'_>,
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         self.0.put_near(guard, key.bytes, value, hint, predicate)

@@ -258,7 +258,7 @@ impl BPlusTree {
         guard: &Guard,
         position: &[u8],
         value: &[u8],
-        hint: Hint<'_>,
+        hint: &Hint<'_>,
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let Some((mut locked, i, record)) = hint.lock_tree(self.address()) else {

@@ -223,7 +223,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         guard: &Guard,
         key: Key<'_>,
         value: &[u8],
-        hint: Hint<'_>,
+        hint: &Hint<'_>,
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let Some((mut leaf, home, hit)) = hint.lock_hash(self.number) else {

@@ -115,7 +115,7 @@ pub trait Unique: Container {
         guard: &Guard,
         key: Key<'_>,
         value: &[u8],
-        _hint: Hint<'_>,
+        _hint: &Hint<'_>,
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         self.put(guard, key, value, predicate)

@@ -226,7 +226,7 @@ impl Table {
         ix: &dyn Unique,
         key: Key<'_>,
         (value, given): (&[u8], bool),
-        hint: Option<Hint<'_>>,
+        hint: Option<&Hint<'_>>,
         mut predicate: impl FnMut(Option<&[u8]>) -> bool,
     ) -> (Written, Previous) {
         let mut written = Written::Done;

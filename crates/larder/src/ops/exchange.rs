@@ -132,7 +132,7 @@ impl Table {
                 (Decision::Put, _) => {
                     let (ix, value) = (op.unique()?, (object.value(), false));
                     let (written, was) =
-                        self.put_near(op, ix, hashed, value, Some(hint), |now| now == old);
+                        self.put_near(op, ix, hashed, value, Some(&hint), |now| now == old);
                     Ok((written, was != Previous::Refused))
                 }
                 (Decision::Remove, Some(old)) => {

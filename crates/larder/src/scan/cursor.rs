@@ -146,6 +146,24 @@ impl Cursor {
         self.path = Path::Range(low, high);
     }
 
+    /// The part of a range that was not read, behind the last batch.
+    #[cfg(feature = "serde")]
+    pub(crate) fn rest(self) -> Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+        let Path::Range(low, high) = self.path else {
+            return None;
+        };
+        match (self.place, self.direction) {
+            (CursorPlace::Begin, _) => Some((low, high)),
+            // Positions in key order are keys. The bounds say the same as `start`.
+            (CursorPlace::Resume(at), Direction::Forward) => Some((Bound::Included(at), high)),
+            (CursorPlace::Past(at), Direction::Forward) => Some((Bound::Excluded(at), high)),
+            (CursorPlace::Resume(at) | CursorPlace::Past(at), Direction::Backward) => {
+                Some((low, Bound::Excluded(at)))
+            }
+            (CursorPlace::End, _) => None,
+        }
+    }
+
     /// If the path is gathered from a secondary index, gathers its keys. Returns `false` if the
     /// budget is used up before all are gathered; the next call then continues.
     #[inline]

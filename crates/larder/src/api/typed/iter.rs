@@ -2,7 +2,7 @@
 
 use super::key::OrderedKey;
 use super::layout::Hashed;
-use super::range::{gather, FIRST_PAGE, LARGEST_PAGE};
+use super::range::{gather, FIRST_PAGE};
 use super::row::Row;
 use crate::api::Table;
 use crate::scan::SelectJob;
@@ -13,12 +13,14 @@ use std::fmt;
 use std::iter::FusedIterator;
 
 /// The rows of a table by hash, in no order: [`Typed::iter`](super::Typed::iter). Rows are read in
-/// pages. Between two pages nothing is locked or pinned.
+/// pages: a few rows at first, for callers that need no more, and then a leaf at a time, as its
+/// entries lie. Between two pages nothing is locked or pinned.
 pub struct Iter<K, V> {
     table: Table,
     /// The scan; `None` at its end, and after an error.
     unread: Option<SelectJob>,
     rows: VecDeque<Row<K, V>>,
+    /// About how many rows the next page has; 0 for all of a leaf.
     page: usize,
 }
 
@@ -48,12 +50,10 @@ impl<K: OrderedKey, V: DeserializeOwned> Iter<K, V> {
         let Some(mut job) = self.unread.take() else {
             return;
         };
-        job.set_limit(Some(self.page));
-        self.page = (2 * self.page).min(LARGEST_PAGE);
-        let rows = &mut self.rows;
-        match gather::<_, _, Hashed>(&self.table, &mut job, |row| rows.push_back(row)) {
-            Ok(true) => {}
-            Ok(false) => self.unread = Some(job),
+        let (wanted, rows) = (std::mem::take(&mut self.page), &mut self.rows);
+        match gather::<_, _, Hashed>(&self.table, &mut job, wanted, |row| rows.push_back(row)) {
+            Ok(true) => self.unread = Some(job),
+            Ok(false) => {}
             Err(error) => rows.push_back(Err(error)),
         }
     }

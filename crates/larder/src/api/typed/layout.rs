@@ -3,8 +3,9 @@
 //! An index key of the key order is an order key, and one of the hash order the key's term. Both
 //! are made on the stack for a key that is an integer or a short binary.
 
-use super::key::Leaf;
+use super::key::{Leaf, OrderedKey};
 use crate::options::TableKind;
+use crate::raw;
 use crate::stored::Stored;
 use larder_term::object::ObjectEncoder;
 use larder_term::{order_key, simple};
@@ -32,8 +33,8 @@ pub trait Layout: Send + Sync + 'static {
     /// Sets the key of a row to a simple key. Returns `false`, and does nothing, for other keys.
     fn push_key(leaf: Leaf<'_>, enc: &mut ObjectEncoder<'_>) -> bool;
 
-    /// The simple key of a row, if it is read from the index key without a term.
-    fn leaf_of<'a>(stored: &Stored<'a>) -> Leaf<'a>;
+    /// The key of a row whose value has no exact key, if it can be read from the index key alone.
+    fn key_of<K: OrderedKey>(stored: &Stored<'_>) -> Option<K>;
 }
 
 impl Layout for Ordered {
@@ -66,11 +67,12 @@ impl Layout for Ordered {
     }
 
     #[inline(always)]
-    fn leaf_of<'a>(stored: &Stored<'a>) -> Leaf<'a> {
-        match stored.int_key() {
+    fn key_of<K: OrderedKey>(stored: &Stored<'_>) -> Option<K> {
+        // Only simple keys are read from an order key without a term.
+        K::of_leaf(match stored.int_key() {
             Some(n) => Leaf::Int(n),
             None => stored.binary_key().map_or(Leaf::Other, Leaf::Binary),
-        }
+        })
     }
 }
 
@@ -105,8 +107,8 @@ impl Layout for Hashed {
     }
 
     #[inline(always)]
-    fn leaf_of<'a>(_: &Stored<'a>) -> Leaf<'a> {
-        // The index key is a term, which is read like any other.
-        Leaf::Other
+    fn key_of<K: OrderedKey>(stored: &Stored<'_>) -> Option<K> {
+        // The index key is the key's term.
+        K::decode_key(raw::stored(stored.index_key()))
     }
 }

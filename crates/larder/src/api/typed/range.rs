@@ -5,8 +5,8 @@
 //!         next ◀──────┘ low'            high' └──────▶ next_back
 //! ```
 //!
-//! 1. Each end reads a page of rows into its queue and returns them one by one. The bound of that
-//!    end is moved behind the page, so no row is read by both ends.
+//! 1. Each end reads a page of rows, of one leaf, into its queue, and returns them one by one. The
+//!    bound of that end is moved behind the page, so no row is read by both ends.
 //! 2. When nothing is left between the bounds, each end continues with the rows that the other one
 //!    has read.
 //!
@@ -18,7 +18,7 @@ use super::layout::{Layout, Ordered};
 use super::row::Row;
 use super::{bytes, row};
 use crate::api::Table;
-use crate::budget::Budget;
+use crate::budget::{Budget, Step};
 use crate::error::Error;
 use crate::scan::{ScanStep, SelectJob};
 use crate::stored::Stored;
@@ -29,9 +29,10 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
 
-/// The number of rows of the first page, and of the largest.
-pub(super) const FIRST_PAGE: usize = 8;
-pub(super) const LARGEST_PAGE: usize = 512;
+/// About how many rows the first page has. The index reads no fewer at once.
+pub(super) const FIRST_PAGE: usize = 16;
+/// About how many rows the largest page has.
+const LARGEST_PAGE: usize = 512;
 
 /// Two bounds, of index keys.
 type EncodedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
@@ -44,7 +45,8 @@ pub struct Range<K, V> {
     front: VecDeque<Row<K, V>>,
     /// In the order in which `next_back` returns them.
     back: VecDeque<Row<K, V>>,
-    page: usize,
+    /// How many rows were read.
+    read: usize,
 }
 
 impl<K, V> fmt::Debug for Range<K, V> {
@@ -73,7 +75,7 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
             unread: Some((Bound::Unbounded, Bound::Unbounded)),
             front: VecDeque::new(),
             back: VecDeque::new(),
-            page: FIRST_PAGE,
+            read: 0,
         }
     }
 
@@ -84,43 +86,27 @@ impl<K: OrderedKey, V: DeserializeOwned> Range<K, V> {
         let Some(bounds) = self.unread.take() else {
             return;
         };
-        // Pages double, so a long iteration makes few searches.
-        let most = self.page;
-        self.page = (2 * most).min(LARGEST_PAGE);
+        // Pages grow, so a long iteration makes few searches. They grow slowly: a caller may stop
+        // anywhere, and the rest of the page was read in vain.
+        let wanted = (self.read / 2).clamp(FIRST_PAGE, LARGEST_PAGE);
         let queue = match end {
             Direction::Forward => &mut self.front,
             Direction::Backward => &mut self.back,
         };
         let table = self.table.engine_table();
-        let job = table.each_between(self.table.me(), bounds.clone(), end);
-        let done = job.and_then(|mut job| {
-            job.set_limit(Some(most));
-            gather::<_, _, Ordered>(&self.table, &mut job, |row| queue.push_back(row))
+        let job = table.each_between(self.table.me(), bounds, end);
+        let rest = job.and_then(|mut job| {
+            let give = |row| {
+                self.read += 1;
+                queue.push_back(row);
+            };
+            let is_more = gather::<_, _, Ordered>(&self.table, &mut job, wanted, give)?;
+            // The scan knows where it would go on: no row of the page lies there.
+            Ok(job.rest().filter(|_| is_more))
         });
-        match done {
-            // The page was the last one between the bounds.
-            Ok(true) => {}
-            Ok(false) => self.unread = behind(queue, bounds, end),
+        match rest {
+            Ok(rest) => self.unread = rest,
             Err(error) => queue.push_back(Err(error)),
-        }
-    }
-}
-
-/// The part between the bounds that is left after a page which ends with the queue's last row.
-/// Nothing is left after an error, because it isn't known where the next row would be.
-fn behind<K: OrderedKey, V>(
-    queue: &mut VecDeque<Row<K, V>>,
-    (low, high): EncodedBounds,
-    end: Direction,
-) -> Option<EncodedBounds> {
-    // The last row of the page is the new bound, and isn't read again.
-    let (key, _) = queue.back()?.as_ref().ok()?;
-    match bytes::index_key(key) {
-        Ok(key) if end == Direction::Forward => Some((Bound::Excluded(key), high)),
-        Ok(key) => Some((low, Bound::Excluded(key))),
-        Err(error) => {
-            queue.push_back(Err(error));
-            None
         }
     }
 }
@@ -133,11 +119,13 @@ fn index_bound<Q: EncodeKey + ?Sized>(bound: Bound<&Q>) -> Result<Bound<Vec<u8>>
     })
 }
 
-/// Passes on the rows of a scan up to its limit. Returns whether the scan is at its end. A row of
-/// other types is an error, and ends the scan.
+/// Passes on the rows of the next batch of a scan, about `wanted` rows (see
+/// [`SelectJob::step_batch`]). Returns whether there may be more. A row of other types is an error,
+/// and ends the scan.
 pub(super) fn gather<K: OrderedKey, V: DeserializeOwned, O: Layout>(
     table: &Table,
     job: &mut SelectJob,
+    wanted: usize,
     mut give: impl FnMut(Row<K, V>),
 ) -> Result<bool, Error> {
     let mut is_over = false;
@@ -150,13 +138,8 @@ pub(super) fn gather<K: OrderedKey, V: DeserializeOwned, O: Layout>(
             give(row);
         }
     };
-    let step = loop {
-        let step = table.patiently(|| job.step_each(&mut Budget::unlimited(), &mut visit))?;
-        if step != ScanStep::More {
-            break step;
-        }
-    };
-    Ok(is_over || step == ScanStep::Done)
+    let step = table.patiently(|| job.step_batch(wanted, &mut visit))?;
+    Ok(!is_over && step == Step::More)
 }
 
 /// All rows of a scan, up to its limit.
@@ -168,7 +151,9 @@ pub(super) fn all_of<K: OrderedKey, V: DeserializeOwned>(
     mut job: SelectJob,
 ) -> Result<Vec<(K, V)>, Error> {
     let mut rows = Vec::new();
-    gather::<_, _, Ordered>(table, &mut job, |row| rows.push(row))?;
+    let mut visit = |stored: Stored<'_>| rows.push(row::row::<_, _, Ordered>(stored));
+    let mut slice = || job.step_each(&mut Budget::unlimited(), &mut visit);
+    while table.patiently(&mut slice)? == ScanStep::More {}
     rows.into_iter().collect()
 }
 

@@ -106,10 +106,11 @@ pub(super) fn value<V: for<'v> Deserialize<'v>>(stored: Stored<'_>) -> Result<V,
 pub(super) fn row<K: OrderedKey, V: for<'v> Deserialize<'v>, O: Layout>(
     stored: Stored<'_>,
 ) -> Result<(K, V), Error> {
-    // A simple key is read from an order key without a term. The value lies beside the key, and is
-    // read where it is. Any other row is opened as a whole.
-    match (stored.beside_key(), K::of_leaf(O::leaf_of(&stored))) {
-        (Some((2, value)), Some(key)) => Ok((key, View(raw::stored(value)).read()?)),
+    // Most keys are read from the index key. The value lies beside the key, and is read where it
+    // is. Any other row is opened as a whole.
+    let pair = stored.beside_key().filter(|(arity, _)| *arity == 2);
+    match pair.and_then(|(_, value)| Some((O::key_of(&stored)?, value))) {
+        Some((key, value)) => Ok((key, View(raw::stored(value)).read()?)),
         _ => opened(&stored.view()),
     }
 }
