@@ -182,7 +182,7 @@ impl ListBatch {
                 match table.free_expired(op, &holder) {
                     // The row that had the value was expired, and has been removed. Claim again.
                     Some(Previous::Present) => {}
-                    // Its timer has removed it in the meantime. Rows of this list are not there yet.
+                    // Its timer has removed it meanwhile. Rows of this list are not there yet.
                     Some(Previous::Absent) if !is_of_list() => {}
                     _ => progress.enter(Phase::GivingBack(index)),
                 }

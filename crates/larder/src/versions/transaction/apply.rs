@@ -170,7 +170,7 @@ impl Transaction {
         written: &[WrittenKey],
         guard: &Guard,
     ) -> Result<ClaimedValues, Error> {
-        // A holder that an earlier write has met must not be taken for one of a value of these rows.
+        // A holder that an earlier write has met must not be taken for one of these rows' values.
         take_holder();
         let mut indexes = Vec::with_capacity(self.parts.len());
         for part in &self.parts {
