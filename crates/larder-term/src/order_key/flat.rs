@@ -22,7 +22,7 @@
 use super::{
     bits, count_parts, numbers, push_count, push_leaf, push_text,
     sink::{OutputByte, Sink, SliceSink},
-    LocalNode, ATOM, CONS, MAP_KEY, NIL_KEY, PID_KEY, TUPLE_KEY,
+    sort_runs, LocalNode, ATOM, CONS, MAP_KEY, NIL_KEY, PID_KEY, TUPLE_KEY,
 };
 use crate::{
     atom::Atom,
@@ -171,15 +171,14 @@ fn push_map<P: OutputByte>(
         at = value + skip(&bytes[value..]);
     }
     let len = keys.finish()?;
-    // 2. Sort them as bytes, which is term order. Often they are sorted already.
-    let key = |i: usize| &aside[ends[i]..ends[i + 1]];
+    // 2. Write them in the order of their bytes, which is term order.
     let mut order: [usize; PAIRS] = std::array::from_fn(|i| i);
     let order = &mut order[..pairs];
-    if order.is_sorted_by(|&a, &b| key(a) <= key(b)) {
-        out.slice(&aside[..len]);
-    } else {
-        order.sort_unstable_by(|&a, &b| key(a).cmp(key(b)));
+    if sort_runs(&aside[..len], &ends, order) {
+        let key = |i: usize| &aside[ends[i]..ends[i + 1]];
         order.iter().for_each(|&i| out.slice(key(i)));
+    } else {
+        out.slice(&aside[..len]);
     }
     // 3. Write the values.
     for &mut i in order {

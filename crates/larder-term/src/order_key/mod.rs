@@ -344,7 +344,12 @@ impl KeyWriter<'_, '_> {
         }
         // All keys are written. Sort them as bytes, which is term order. The values follow in the
         // same order.
-        let order = sort_runs(self.out, &starts);
+        let mut order: Vec<usize> = (0..starts.len() - 1).collect();
+        if sort_runs(self.out, &starts, &mut order) {
+            let key = |&i: &usize| &self.out[starts[i]..starts[i + 1]];
+            let sorted = order.iter().map(key).collect::<Vec<_>>().concat();
+            self.out[starts[0]..].copy_from_slice(&sorted);
+        }
         let end = places.end();
         let places = order.into_iter().rev().map(|i| places.value(i)).collect();
         self.open.push(Pending::Values { places, end, exact });
@@ -464,20 +469,16 @@ fn is_plain(bytes: &[u8]) -> bool {
     plain(rest) && words.all(plain)
 }
 
-/// Sorts adjacent runs of `out`. They begin at `starts`, whose last element is the end. Returns the
-/// former indexes of the runs, in the new order.
-fn sort_runs(out: &mut Vec<u8>, starts: &[usize]) -> Vec<usize> {
-    let run = |i: usize| &out[starts[i]..starts[i + 1]];
-    let mut order: Vec<usize> = (0..starts.len() - 1).collect();
+/// Sorts the indexes of adjacent runs of `bytes` by the runs. Run `i` is between `bounds[i]` and
+/// `bounds[i + 1]`. Returns whether any index has moved.
+#[inline]
+fn sort_runs(bytes: &[u8], bounds: &[usize], order: &mut [usize]) -> bool {
+    let run = |i: usize| &bytes[bounds[i]..bounds[i + 1]];
     // Often they are already sorted.
     if order.is_sorted_by(|&a, &b| run(a) <= run(b)) {
-        return order;
+        return false;
     }
     // The sort is stable, so equal runs stay in order.
     order.sort_by(|&a, &b| run(a).cmp(run(b)));
-    let mut sorted = Vec::with_capacity(out.len() - starts[0]);
-    order.iter().for_each(|&i| sorted.extend_from_slice(run(i)));
-    out.truncate(starts[0]);
-    out.extend_from_slice(&sorted);
-    order
+    true
 }
