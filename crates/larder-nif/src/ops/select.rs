@@ -37,10 +37,16 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// A scan between two slices: the resource that is an argument of `scan_more`.
-pub struct Scan {
+/// What a scan has read of its call.
+struct Scan {
     table: Arc<Table>,
     around: Surroundings,
+}
+
+/// A scan between two slices: the resource that is an argument of `scan_more`.
+pub struct PausedScan {
+    scan: Scan,
+    /// Under a mutex, since a resource may be shared. In fact one slice runs at a time.
     job: Mutex<Job>,
 }
 
@@ -115,7 +121,7 @@ pub struct Again {
 }
 
 /// The resource type of scans.
-pub static SCANS: Registered<Scan> = Registered::new();
+pub static SCANS: Registered<PausedScan> = Registered::new();
 
 /// What the kind of a select is compiled from: a specification or a pattern.
 fn what(kind: Word) -> What {
@@ -413,18 +419,14 @@ pub fn select_replace(call: &Call<'_>) -> Reply {
 }
 
 /// Runs the first slice of a job. If it isn't the last one, schedules the next one.
-pub fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, job: Job) -> Reply {
-    // The job is under a mutex, since the resource may be shared. In fact one slice runs at a time.
-    let scan = Scan {
-        table,
-        around,
-        job: Mutex::new(job),
-    };
+pub fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, mut job: Job) -> Reply {
+    let scan = Scan { table, around };
     // Most scans end in their first slice, and never become a resource.
-    match slice(call, &scan, layout::NIL)? {
+    match slice(call, &scan, &mut job, layout::NIL)? {
         Ended::Result(word) => Ok(word),
         Ended::More(found) => {
-            let resource = SCANS.make(scan);
+            let job = Mutex::new(job);
+            let resource = SCANS.make(PausedScan { scan, job });
             Ok(call.later(entry::scan_more, &[resource.term(call.env), found]))
         }
     }
@@ -432,9 +434,14 @@ pub fn begin(call: &Call<'_>, table: Arc<Table>, around: Surroundings, job: Job)
 
 /// scan_more(Scan, Found): runs a slice after the first. Found are the results so far.
 pub fn scan_more(call: &Call<'_>) -> Reply {
-    let scan = SCANS.get(call.env, call.args[0]).ok_or(BADARG)?;
-    match slice(call, scan, call.args[1])? {
-        Ended::Result(word) => Ok(word),
+    let PausedScan { scan, job } = SCANS.get(call.env, call.args[0]).ok_or(BADARG)?;
+    let job = &mut *job.lock();
+    match slice(call, scan, job, call.args[1])? {
+        Ended::Result(word) => {
+            // Release what the job holds now, not when the resource is collected.
+            *job = Job::Over;
+            Ok(word)
+        }
         Ended::More(found) => Ok(call.later(entry::scan_more, &[call.args[0], found])),
     }
 }
@@ -453,9 +460,9 @@ const ROWS_A_UNIT: u64 = 10;
 const BUILD_SLICE: Duration = Duration::from_micros(200);
 
 /// Runs one slice of a scan within a new budget.
-fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
+fn slice(call: &Call<'_>, scan: &Scan, job: &mut Job, found: Word) -> Result<Ended, Raise> {
     let mut budget = Budget::scan();
-    let ended = run(call, scan, found, &mut budget);
+    let ended = run(call, scan, job, found, &mut budget);
     let ended = match ended {
         // A list batch is under way. Help with it; the next slice continues at the same place.
         Err(larder::Error::Busy) => {
@@ -464,9 +471,7 @@ fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
         }
         other => answer(call, &scan.table, other),
     };
-    // The job is over: release what it holds now, not when the resource is collected.
     if matches!(ended, Ok(Ended::Result(_))) {
-        *scan.job.lock() = Job::Over;
         call.spent(budget.spent() / ROWS_A_UNIT);
     }
     ended
@@ -476,13 +481,13 @@ fn slice(call: &Call<'_>, scan: &Scan, found: Word) -> Result<Ended, Raise> {
 fn run(
     call: &Call<'_>,
     scan: &Scan,
+    job: &mut Job,
     found: Word,
     budget: &mut Budget,
 ) -> Result<Ended, larder::Error> {
     // The surroundings, such as `self()`, were read by the first slice.
     let context = scan.around.context();
-    let mut job = scan.job.lock();
-    let (step, count) = match &mut *job {
+    let (step, count) = match job {
         // One object for each key: the scan runs backwards, and the list is built in order.
         Job::All(job) if scan.table.kind().is_unique() => {
             return all(call, scan, job, found, budget)
