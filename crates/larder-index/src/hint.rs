@@ -66,12 +66,13 @@ impl<'g> Hint<'g> {
         Hint(Spot::Hash(index, leaf, version, (home, hit)))
     }
 
-    /// Step 2: as `lock_tree`; returns the entry and its home.
+    /// Step 2: as `lock_tree`; returns the entry and its home. The entry is not copied: it was
+    /// written a moment ago, and the processor would wait for those stores.
     #[inline(always)]
-    pub(crate) fn lock_hash(&self, index: u64) -> Option<(LockedHashLeaf<'g>, Home<'g>, Hit<'g>)> {
-        match self.0 {
-            Spot::Hash(of, leaf, version, (home, hit)) if of == index => {
-                Some((leaf.try_lock_at(version)?, home, hit))
+    pub(crate) fn lock_hash(&self, index: u64) -> Option<(LockedHashLeaf<'g>, Home<'g>, &Hit<'g>)> {
+        match &self.0 {
+            Spot::Hash(of, leaf, version, (home, hit)) if *of == index => {
+                Some((leaf.try_lock_at(*version)?, *home, hit))
             }
             _ => None,
         }

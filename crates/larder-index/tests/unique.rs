@@ -1,6 +1,8 @@
 //! Random sequences of operations on each index with one value under a key, against the oracle.
 
-use larder_index::{pin, Batch, Direction, LeafConfig, Lookup, Previous, Start, Unique, SHORT};
+use larder_index::{
+    pin, Batch, Direction, Hint, LeafConfig, Lookup, Previous, Start, Unique, SHORT,
+};
 use larder_testing::unique_ops::{a_panic_changes_nothing, op, run};
 use larder_testing::*;
 use proptest::prelude::*;
@@ -122,7 +124,8 @@ fn hints_are_only_hints() {
                 }
                 let (own, guard, mut out) = (bytes(5), pin(), [0; SHORT]);
                 let own = key(&own, Hashes::Good);
-                let (found, hint) = index.find_short(&guard, own, &mut out, None);
+                let mut hint = Hint::default();
+                let found = index.find_short(&guard, own, &mut out, None, &mut hint);
                 assert_eq!((found, &out[..5]), (Lookup::Short(5), &[5; 5][..]));
                 change(&*index);
                 let new = value(99, len);

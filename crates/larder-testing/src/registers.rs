@@ -3,7 +3,7 @@
 use crate::history::{Recorder, Specification, Subject};
 use crate::{key, put, remove, Hashes};
 use larder_index::{
-    pin, Batch, Change, Direction, Key, Lookup, Previous, Shorts, Start, Unique, SHORT,
+    pin, Batch, Change, Direction, Hint, Key, Lookup, Previous, Shorts, Start, Unique, SHORT,
 };
 
 /// An operation on the value under one key. What it answered is None in the event of its call.
@@ -209,7 +209,8 @@ fn add_without_lock(index: &dyn Unique, key: Key<'_>, by: u64) -> u64 {
     let (guard, mut out) = (pin(), [0; SHORT]);
     // Read, compute, and put if the value is still what was read. Otherwise, read again.
     loop {
-        let (found, hint) = index.find_short(&guard, key, &mut out, None);
+        let mut hint = Hint::default();
+        let found = index.find_short(&guard, key, &mut out, None, &mut hint);
         let old = match found {
             Lookup::Absent => None,
             Lookup::Short(len) => Some(&out[..len]),

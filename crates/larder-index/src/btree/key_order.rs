@@ -75,8 +75,9 @@ impl Unique for KeyOrder {
         key: Key<'_>,
         out: &mut [u8; SHORT],
         long: Option<&mut Vec<u8>>,
-    ) -> (Lookup, Hint<'g>) {
-        self.0.find_short(guard, key.bytes, out, long)
+        hint: &mut Hint<'g>,
+    ) -> Lookup {
+        self.0.find_short(guard, key.bytes, out, long, hint)
     }
 
     fn put_near(

@@ -100,12 +100,16 @@ impl BPlusTree {
         position: &[u8],
         out: &mut [u8; SHORT],
         mut long: Option<&mut Vec<u8>>,
-    ) -> (Lookup, Hint<'g>) {
+        hint: &mut Hint<'g>,
+    ) -> Lookup {
         self.read(guard, position, |view, spot| {
             // The hint is only valid if the version is, which `read` checks afterwards.
             let found = copy_short(view, spot.record, out, &mut long)?;
-            let hint = |record| view.hint(self.address(), spot.i, record);
-            Ok((found, spot.record.map_or_else(Hint::default, hint)))
+            *hint = match spot.record {
+                Some(record) => view.hint(self.address(), spot.i, record),
+                None => Hint::default(),
+            };
+            Ok(found)
         })
     }
 

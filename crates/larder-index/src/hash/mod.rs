@@ -205,6 +205,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let found = self.find_locked(guard, key);
+        let LockedKey(leaf, home, hit, contention) = found;
+        let found = LockedKey(leaf, home, hit.as_ref(), contention);
         self.put_found(guard, key, found, value, predicate)
     }
 
@@ -214,8 +216,11 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         key: Key<'_>,
         out: &mut [u8; SHORT],
         long: Option<&mut Vec<u8>>,
-    ) -> (Lookup, Hint<'g>) {
-        self.find_short_at(guard, self.locate(guard, key), key, out, long)
+        hint: &mut Hint<'g>,
+    ) -> Lookup {
+        let (found, near) = self.find_short_at(guard, self.locate(guard, key), key, out, long);
+        *hint = near;
+        found
     }
 
     fn put_near(
@@ -307,7 +312,12 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             (Change::Put(value), _) => value,
             (Change::PutScratch, _) => &scratch[..],
         };
-        self.store(guard, key, LockedKey(leaf, home, hit, contention), value);
+        self.store(
+            guard,
+            key,
+            LockedKey(leaf, home, hit.as_ref(), contention),
+            value,
+        );
         true
     }
 

@@ -100,12 +100,12 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        LockedKey(leaf, home, hit, contention): LockedKey<'_, Option<Hit<'_>>>,
+        LockedKey(leaf, home, hit, contention): LockedKey<'_, Option<&Hit<'_>>>,
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         // The predicate decides under the lock: nobody can change the value before it is replaced.
-        if !predicate(hit.as_ref().map(|hit| leaf.value(hit))) {
+        if !predicate(hit.map(|hit| leaf.value(hit))) {
             return Previous::Refused;
         }
         let was = Previous::of(hit.is_some());
@@ -119,11 +119,11 @@ impl<R: KeyRule> HashOrder<R> {
         &self,
         guard: &Guard,
         key: Key<'_>,
-        LockedKey(mut leaf, home, hit, contention): LockedKey<'_, Option<Hit<'_>>>,
+        LockedKey(mut leaf, home, hit, contention): LockedKey<'_, Option<&Hit<'_>>>,
         value: &[u8],
     ) {
         // (3) Try to change the bucket in place.
-        let done = match &hit {
+        let done = match hit {
             // The lengths are equal: overwrite the old value.
             Some(hit) if !hit.outside && hit.value_len() == value.len() => {
                 leaf.overwrite(hit, value);

@@ -95,16 +95,17 @@ pub trait Unique: Container {
         was
     }
 
-    /// Like `get_short` with a buffer for long values. Also returns where the value was found, for
-    /// a `put_near` under the same key.
+    /// Like `get_short` with a buffer for long values. Writes to `hint`, which is `default`, where
+    /// the value was found, for a `put_near` under the same key.
     fn find_short<'g>(
         &self,
         guard: &'g Guard,
         key: Key<'_>,
         out: &mut [u8; SHORT],
         long: Option<&mut Vec<u8>>,
-    ) -> (Lookup, Hint<'g>) {
-        (self.get_short(guard, key, out, long), Hint::default())
+        _hint: &mut Hint<'g>,
+    ) -> Lookup {
+        self.get_short(guard, key, out, long)
     }
 
     /// Like `put`. `hint` is that of a `find_short` under the same key, in this index or another

@@ -86,27 +86,28 @@ fn patiently<R>(
     mut f: impl FnMut() -> Result<R, Error>,
 ) -> Result<R, Error> {
     match f() {
-        Err(Error::Busy) => {
-            tables.iter().for_each(|table| table.wait_for_batch());
-            retry(tables, f)
-        }
-        result => result,
+        // Usually nothing is in the way, and no error has to be copied.
+        Ok(done) => Ok(done),
+        Err(error) => retry(tables, error, f),
     }
 }
 
 #[cold]
 fn retry<R>(
     tables: &[&Arc<EngineTable>],
+    mut error: Error,
     mut f: impl FnMut() -> Result<R, Error>,
 ) -> Result<R, Error> {
-    loop {
+    while error == Error::Busy {
+        tables.iter().for_each(|table| table.wait_for_batch());
         // After `Busy`, nothing has been done and nothing visited. The next step of a job continues
         // where this one has stopped. So `f` may be called again.
         match f() {
-            Err(Error::Busy) => tables.iter().for_each(|table| table.wait_for_batch()),
-            result => return result,
+            Ok(done) => return Ok(done),
+            Err(next) => error = next,
         }
     }
+    Err(error)
 }
 
 /// A collection of tables. Clones are handles of the same collection.

@@ -22,7 +22,7 @@ use crate::index::Index;
 use crate::local::Local;
 use crate::stored::Stored;
 use crate::table::Table;
-use larder_index::{Lookup, Previous, Unique, SHORT};
+use larder_index::{Hint, Lookup, Previous, Unique, SHORT};
 use larder_term::object::{ObjectBuf, ObjectRef};
 
 /// The change of the object under a key.
@@ -116,7 +116,8 @@ impl Table {
             // A read, though a write may follow: nothing is locked while `f` decides.
             let op = self.begin_on(&guard, key, Intent::Read)?;
             let mut short = [0; SHORT];
-            let (found, hint) = (op.unique()?).find_short(&guard, hashed, &mut short, Some(long));
+            let (ix, mut hint) = (op.unique()?, Hint::default());
+            let found = ix.find_short(&guard, hashed, &mut short, Some(long), &mut hint);
             let old = match found {
                 Lookup::Absent => None,
                 Lookup::Short(len) => Some(&short[..len]),
