@@ -128,34 +128,16 @@ pub(crate) fn scan<R: KeyRule>(
         batch.unordered = false;
         // (1) Find the leaf. If it is obsolete, try again.
         let leaf = index.trie.find(bound.hash, guard);
-        let ended = leaf.read().map_err(|_| Torn).and_then(|view| {
-            // Record the version in the batch. A later removal or step may rely on it
-            // (`remove_read`, `unchanged`).
-            batch.seen = Some(Seen {
-                index: index.number,
-                version: view.version(),
-            });
-            let shape = leaf.shape();
-            // Whether the bound is the leaf's first position, so that all of its entries belong to
-            // the scan.
-            let whole = forward
-                && bound.hash == shape.first_hash(bound.hash)
-                && bound.key.is_none_or(|(key, _)| key.is_empty());
-            let reader = Reader {
-                view,
-                shape,
-                keys: &index.keys,
-                bound,
-                forward,
-                // A leaf of one or two buckets is copied at once.
-                few: few && shape.buckets > 2,
-            };
-            // (2) to (4)
-            if batch.any_order && whole && reader.read_unordered(batch)? {
-                return Ok(Ended::Leaf);
-            }
-            reader.read(batch)
+        let reader = leaf.read().map_err(|_| Torn).map(|view| Reader {
+            view,
+            shape: leaf.shape(),
+            keys: &index.keys,
+            bound,
+            forward,
+            few,
         });
+        // (2) to (4)
+        let ended = reader.and_then(|reader| reader.read(index.number, batch));
         // The leaf has changed meanwhile: discard the batch (invariant 4). Or displaced entries
         // were wrapped around to the first bucket, which a scan bucket by bucket can't copy any
         // more. Copy the whole leaf the next time: that takes a single validation, and has all
@@ -216,7 +198,7 @@ struct Reader<'a, 'g, R> {
     keys: &'a Keys<R>,
     bound: ScanBound<'a>,
     forward: bool,
-    /// Whether buckets are copied one by one, when they are needed.
+    /// Whether few entries are needed, so that buckets are copied one by one, when they are needed.
     few: bool,
 }
 
@@ -228,8 +210,33 @@ struct Copied {
 }
 
 impl<'g, R: KeyRule> Reader<'_, 'g, R> {
+    /// Reads the entries behind the bound from the leaf, a leaf of the index with this number.
+    #[inline]
+    fn read(mut self, index: u64, batch: &mut Batch) -> Result<Ended, Torn> {
+        // Record the version in the batch. A later removal or step may rely on it (`remove_read`,
+        // `unchanged`).
+        batch.seen = Some(Seen {
+            index,
+            version: self.view.version(),
+        });
+        if batch.any_order && self.is_whole() && self.read_unordered(batch)? {
+            return Ok(Ended::Leaf);
+        }
+        // A leaf of one or two buckets is copied at once.
+        self.few &= self.shape.buckets > 2;
+        self.read_ordered(batch)
+    }
+
+    /// Whether the bound is the leaf's first position, so that all of its entries belong to the
+    /// scan.
+    fn is_whole(&self) -> bool {
+        self.forward
+            && self.bound.hash == self.shape.first_hash(self.bound.hash)
+            && self.bound.key.is_none_or(|(key, _)| key.is_empty())
+    }
+
     /// Reads the entries behind the bound, in order.
-    fn read(&self, batch: &mut Batch) -> Result<Ended, Torn> {
+    fn read_ordered(&self, batch: &mut Batch) -> Result<Ended, Torn> {
         // Borrow the words of the batch, so that a scan of many leaves allocates them once.
         let mut group = Group::new(std::mem::take(&mut batch.order));
         let ended = self.read_by(batch, &mut group);
