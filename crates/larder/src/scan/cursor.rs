@@ -50,6 +50,9 @@ use larder_term::object::KeyForm;
 use std::collections::HashSet;
 use std::ops::Bound;
 
+/// The bounds of a range of index keys.
+pub(crate) type KeyBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
+
 /// The least number of entries that is read at a time. If few results are wanted, more entries may
 /// be needed to find them.
 const FEW: usize = 16;
@@ -148,7 +151,7 @@ impl Cursor {
 
     /// The part of a range that was not read, behind the last batch.
     #[cfg(feature = "serde")]
-    pub(crate) fn rest(self) -> Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+    pub(crate) fn rest(self) -> Option<KeyBounds> {
         let Path::Range(low, high) = self.path else {
             return None;
         };

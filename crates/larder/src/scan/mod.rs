@@ -18,7 +18,7 @@ mod point;
 mod select;
 
 pub use change::{DeleteJob, ReplaceJob, TakeJob};
-pub(crate) use cursor::Cursor;
+pub(crate) use cursor::{Cursor, KeyBounds};
 pub use fold::{FoldChunk, Show};
 pub use output::{Output, ScanStep};
 pub use point::Point;

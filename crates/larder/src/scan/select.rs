@@ -7,7 +7,7 @@
 //!    processed entry, and end the slice. Otherwise continue with (1).
 
 use super::output::{Output, ScanStep, Sink};
-use super::Cursor;
+use super::{Cursor, KeyBounds};
 use crate::budget::{Budget, Step};
 use crate::buffers::{Buffers, Lent};
 use crate::error::Error;
@@ -17,7 +17,6 @@ use crate::table::Table;
 use larder_index::Direction;
 use larder_matchspec::{Context, Outcome, Program, Scratch};
 use larder_term::object::ObjectView;
-use std::ops::Bound;
 use std::sync::Arc;
 
 /// Whether a scan continues after a row.
@@ -213,7 +212,7 @@ impl Table {
     pub fn each_between(
         self: &Arc<Self>,
         who: OwnerId,
-        (low, high): (Bound<Vec<u8>>, Bound<Vec<u8>>),
+        (low, high): KeyBounds,
         direction: Direction,
     ) -> Result<SelectJob, Error> {
         let mut job = self.each(who, direction)?;
@@ -316,7 +315,7 @@ impl SelectJob {
     /// The bounds of what a scan between bounds has not read, behind its last batch. `None` at its
     /// end.
     #[cfg(feature = "serde")]
-    pub(crate) fn rest(self) -> Option<(Bound<Vec<u8>>, Bound<Vec<u8>>)> {
+    pub(crate) fn rest(self) -> Option<KeyBounds> {
         self.scan.cursor.rest()
     }
 

@@ -20,7 +20,7 @@ use super::{bytes, row};
 use crate::api::Table;
 use crate::budget::{Budget, Step};
 use crate::error::Error;
-use crate::scan::{ScanStep, SelectJob};
+use crate::scan::{KeyBounds, ScanStep, SelectJob};
 use crate::stored::Stored;
 use larder_index::Direction;
 use serde::de::DeserializeOwned;
@@ -34,14 +34,11 @@ pub(super) const FIRST_PAGE: usize = 16;
 /// About how many rows the largest page has.
 const LARGEST_PAGE: usize = 512;
 
-/// Two bounds, of index keys.
-type EncodedBounds = (Bound<Vec<u8>>, Bound<Vec<u8>>);
-
 /// The rows of a range of keys, in order: [`Typed::range`](super::Typed::range).
 pub struct Range<K, V> {
     table: Table,
     /// The part that was not read yet; `None` if there is nothing between the bounds.
-    unread: Option<EncodedBounds>,
+    unread: Option<KeyBounds>,
     front: VecDeque<Row<K, V>>,
     /// In the order in which `next_back` returns them.
     back: VecDeque<Row<K, V>>,
