@@ -177,6 +177,57 @@ fn a_row_that_is_expired_gives_up_its_value_at_once() -> Result<(), Error> {
     Ok(())
 }
 
+#[test]
+fn two_rows_of_one_write_have_no_value_in_common() -> Result<(), Error> {
+    let _alone = alone();
+    let taken = Error::NotUnique(larder_term::Atom::new("v"));
+    for ordered in [false, true] {
+        for is_expired in [false, true] {
+            let t = bounded(ordered, &[Index::element("v", 2).unique()]);
+            let both = [row(1, 7), row(2, 7)];
+            // With an expired row under the key of the first, which has the value.
+            let begin = || {
+                t.clear()?;
+                if is_expired {
+                    t.insert(&row(1, 7))?;
+                    advance_clock(5 * UNIT);
+                }
+                Ok::<_, Error>(())
+            };
+            begin()?;
+            assert_eq!(t.insert_all(&both), Err(taken.clone()));
+            begin()?;
+            let both_in = |views: &[Table]| views[0].insert_all(&both);
+            let committed = t.larder().transaction(&[&t], both_in);
+            assert_eq!(committed, Err(taken.clone()));
+            begin()?;
+            let operations = t.larder().operations();
+            let committed = operations
+                .insert(&t, &both[0])
+                .insert(&t, &both[1])
+                .commit();
+            assert_eq!(committed, Err(taken.clone()));
+            assert_eq!(t.to_vec()?, []);
+            assert_eq!(t.index_lookup("v", &term!(7))?, []);
+        }
+    }
+    Ok(())
+}
+
+/// A table that counts what it has in bytes counts the rows less that gave up their values.
+#[test]
+fn rows_that_give_up_their_values_weigh_nothing() -> Result<(), Error> {
+    let _alone = alone();
+    let t = Larder::new().table("t").ttl(units(5)).max_memory(2_000);
+    let t = t.index(Index::element("v", 2).unique()).create()?;
+    for key in 0..1_000 {
+        t.insert(&row(key, 1))?;
+        advance_clock(5 * UNIT);
+    }
+    assert_eq!(t.to_vec()?, []);
+    Ok(())
+}
+
 /// A row may be removed at any instant of the commit or list that takes its value over.
 #[test]
 fn commits_and_lists_take_values_over_beside_the_expirer() -> Result<(), Error> {

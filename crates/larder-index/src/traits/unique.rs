@@ -208,9 +208,8 @@ pub trait Unique: Container {
         step_by_scan(self, guard, key, direction, batch)
     }
 
-    /// Fills `batch`, which is cleared first, with a sample of the entries, in any order. It has at
-    /// least as many as the batch wants, if the sampled places have that many. Each entry is read
-    /// at an instant.
+    /// Fills `batch`, which is cleared first, with a sample of the entries, in any order: about as
+    /// many as the batch wants, or those of one leaf. Each entry is read at an instant.
     ///
     /// `place`, a fraction of 2⁶⁴, determines the sampled places. All values from 0 to 2⁶⁴ - 1
     /// together cover the whole index. An index that can't sample returns its first entries.

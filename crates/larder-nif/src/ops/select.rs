@@ -37,7 +37,7 @@ use smallvec::SmallVec;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// What a scan has read of its call.
+/// The table of a scan, and what its first call knew of the caller.
 struct Scan {
     table: Arc<Table>,
     around: Surroundings,

@@ -172,25 +172,39 @@ impl ListBatch {
         match self.claim(table, op, object, progress) {
             Ok(()) => return true,
             Err(Refused::Taken(index)) => {
-                let holder = take_holder().unwrap_or_default();
-                let is_of_list = || {
-                    progress
-                        .claimed
-                        .as_ref()
-                        .is_some_and(|own| own.is_for(&holder))
-                };
-                match table.free_expired(op, &holder) {
-                    // The row that had the value was expired, and has been removed. Claim again.
-                    Some(Previous::Present) => {}
-                    // Its timer has removed it meanwhile. Rows of this list are not there yet.
-                    Some(Previous::Absent) if !is_of_list() => {}
-                    _ => progress.enter(Phase::GivingBack(index)),
+                if !self.free(table, op, progress) {
+                    progress.enter(Phase::GivingBack(index));
                 }
             }
             // A write that began before the batch has a claim. It will be over soon.
             Err(Refused::Unsettled) => give_way(),
         }
         false
+    }
+
+    /// Whether the value that couldn't be claimed may be claimed again: the row that had it was
+    /// expired, and is gone.
+    #[cold]
+    fn free(&self, table: &Table, op: &Operation<'_>, progress: &mut BatchProgress) -> bool {
+        let Some(holder) = take_holder() else {
+            return false;
+        };
+        match table.free_expired(op, &holder.key) {
+            Some(Previous::Present) => {
+                // If the list has an object with the same key, that object's values may have been
+                // those of the removed row. They must be claimed now.
+                let same = self.list.under(&holder.key, usize::MAX);
+                let first = same.into_iter().find(|&i| i < progress.next);
+                progress.next = first.unwrap_or(progress.next);
+                true
+            }
+            // Its timer has removed it meanwhile, unless it is an object of this list.
+            Some(Previous::Absent) => {
+                let claimed = progress.claimed.as_ref();
+                !claimed.is_some_and(|claimed| claimed.is_holder(&holder))
+            }
+            None | Some(Previous::Refused) => false,
+        }
     }
 
     /// `GivingBack`: gives one claim back. After the last one the batch is over.

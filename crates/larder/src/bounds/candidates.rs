@@ -3,7 +3,7 @@
 //!
 //! # Steps of a choice
 //!
-//! 1. *Sample* the index, if no candidate is left: 192 objects or more. In hash order these are
+//! 1. *Sample* the index, if no candidate is left: about 192 objects. In hash order these are
 //!    some whole leaves, in key order six objects from each of 32 leaves. The coldest sixteenth are
 //!    candidates.
 //! 2. The coldest candidate is the victim.
@@ -241,12 +241,17 @@ impl Chooser<'_> {
                 break;
             }
         }
-        coldest.sort_by(|one: &Victim, two| (one.heat, &one.key).cmp(&(two.heat, &two.key)));
+        coldest.sort_by_key(|victim: &Victim| victim.heat);
         // What is kept is a fraction of what was seen, however many that were.
         coldest.truncate(seen.div_ceil(ONE_OF));
-        // In a small index, two places may be the same leaf.
-        coldest.dedup_by(|one, two| one.key == two.key);
-        coldest
+        // In a small index two places may be the same leaf, and an object is there twice.
+        let mut each = Vec::with_capacity(coldest.len());
+        for victim in coldest {
+            if !each.iter().any(|other: &Victim| other.key == victim.key) {
+                each.push(victim);
+            }
+        }
+        each
     }
 
     /// Adds the objects of a batch that may be among the coldest sixteenth of the sample.

@@ -23,6 +23,7 @@
 
 use super::entries::Claim;
 use super::layer::{with_working, Working};
+use super::refusal::{forget_holder_if, Holder};
 use super::values::has;
 use super::{Entries, IndexEntry, Indexes};
 use larder_index::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -274,12 +275,20 @@ impl Claimed {
     }
 
     /// Claims the values of rows that are written together. A row may get a value that another one
-    /// gives up.
+    /// gives up. If two rows want one value, no holder is noted.
     pub(crate) fn claim_together(
         &mut self,
         guard: &Guard,
         rows: &[ReplacedRows<'_>],
     ) -> Result<(), Refused> {
+        let claimed = self.claim_all(guard, rows);
+        if claimed.is_err() {
+            forget_holder_if(|holder| self.is_holder(holder));
+        }
+        claimed
+    }
+
+    fn claim_all(&mut self, guard: &Guard, rows: &[ReplacedRows<'_>]) -> Result<(), Refused> {
         let indexes = Arc::clone(&self.indexes);
         for (index, entries) in indexes.unique() {
             let mut given_up = BTreeMap::<Vec<u8>, Option<&[u8]>>::new();
@@ -340,9 +349,12 @@ impl Claimed {
         }
     }
 
-    /// Whether a value is claimed for this key.
-    pub(crate) fn is_for(&self, key: &[u8]) -> bool {
-        self.made.iter().any(|claimed| claimed.key == key)
+    /// Whether the value that couldn't be claimed is one of those claimed here, for another row.
+    pub(crate) fn is_holder(&self, holder: &Holder) -> bool {
+        self.made.iter().any(|claimed| {
+            let index = &self.indexes.each[claimed.index].definition.name;
+            (index, &claimed.value, &claimed.key) == (&holder.index, &holder.value, &holder.key)
+        })
     }
 
     /// Gives the last claim back. Returns `false` if there is none left.

@@ -267,7 +267,7 @@ impl Entries {
                 None => Claim::Made,
                 Some(holder) if holder == key && one => Claim::Own,
                 Some(holder) => {
-                    refusal::note_holder(holder);
+                    refusal::note_holder(self.definition.name, value, holder);
                     Claim::Taken
                 }
             };

@@ -321,7 +321,7 @@ impl IndexJob {
         batch.want = self.limit.map_or(0, |limit| limit.max(8));
         batch.any_order = false;
         pairs.clear();
-        // The batch borrows the end of the range.
+        // The batch borrows the end of the range. If the scan panics, the job isn't continued.
         batch.until = range.high.take().map_or(Bound::Unbounded, Bound::Excluded);
         let mut resume: Option<Vec<u8>> = None;
         let next = loop {

@@ -4,8 +4,17 @@ use crate::error::Error;
 use larder_term::{atoms, Atom};
 use std::cell::Cell;
 
+/// The entry of a value that the thread could not claim.
+pub(crate) struct Holder {
+    /// The name of the index.
+    pub(crate) index: Atom,
+    pub(crate) value: Vec<u8>,
+    /// The key of the row that has the value, or for which it is claimed.
+    pub(crate) key: Vec<u8>,
+}
+
 thread_local! {
-    static HOLDER: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
+    static HOLDER: Cell<Option<Holder>> = const { Cell::new(None) };
     static TAKEN: Cell<Atom> = const { Cell::new(atoms::UNDEFINED) };
 }
 
@@ -22,13 +31,20 @@ pub(crate) fn taken() -> Error {
     Error::NotUnique(TAKEN.get())
 }
 
-/// Records the key whose row has a value that the thread could not claim.
+/// Records who has a value that the thread could not claim.
 #[cold]
-pub(super) fn note_holder(key: &[u8]) {
-    HOLDER.set(Some(key.to_vec()));
+pub(super) fn note_holder(index: Atom, value: &[u8], key: &[u8]) {
+    let (value, key) = (value.to_vec(), key.to_vec());
+    HOLDER.set(Some(Holder { index, value, key }));
 }
 
-/// The key whose row has the value that the thread last failed to claim.
-pub(crate) fn take_holder() -> Option<Vec<u8>> {
+/// Who has the value that the thread last failed to claim.
+pub(crate) fn take_holder() -> Option<Holder> {
     HOLDER.take()
+}
+
+/// Forgets the holder if it is one of those for which the caller has claimed values itself: no row
+/// has the value then.
+pub(super) fn forget_holder_if(is_own: impl FnOnce(&Holder) -> bool) {
+    HOLDER.set(HOLDER.take().filter(|holder| !is_own(holder)));
 }

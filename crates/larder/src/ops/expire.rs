@@ -262,7 +262,7 @@ impl Table {
     #[cold]
     pub(crate) fn free_holder(&self, op: &Operation<'_>) -> Option<Previous> {
         op.store.bounded()?;
-        self.free_expired(op, &take_holder()?)
+        self.free_expired(op, &take_holder()?.key)
     }
 
     /// Removes the row under a key if it is expired, like its timer would. Returns the same as
@@ -270,15 +270,19 @@ impl Table {
     pub(crate) fn free_expired(&self, op: &Operation<'_>, key: &[u8]) -> Option<Previous> {
         let bounded = op.store.bounded()?;
         // Decide under the lock: the row may have been replaced by one that lives.
-        let mut is_there = false;
+        let (mut is_there, mut freed) = (false, 0);
         let (written, was) = self.remove_one(op, &**bounded.below(), self.key(key), |value| {
-            is_there = true;
+            (is_there, freed) = (true, weight_of_stamped(key, value));
             let is_expired = ObjectTimes::of(value).is_expired(bounded.now());
             if is_expired {
                 bounded.tell(Gone::Expired);
             }
             is_expired
         });
+        // As in `timer_due`.
+        if let (Previous::Present, Some(quota)) = (was, bounded.layer().quota()) {
+            quota.weigh(-freed);
+        }
         Some(match written {
             // The operation starts again in any case.
             Written::Moved => Previous::Absent,

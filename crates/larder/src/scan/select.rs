@@ -298,7 +298,8 @@ impl SelectJob {
 
     /// Like `step_each`, but runs for one batch of the index, which is a part of one leaf or all of
     /// it: about `wanted` objects, or as many as the index reads at once if that is 0. Then an
-    /// unordered table reads them in any order, which takes less time. No object is read twice.
+    /// unordered table reads them in any order, which takes less time. No object is read twice. The
+    /// job has no program, and its limit is ignored.
     ///
     /// # Errors
     /// Those of `step`.

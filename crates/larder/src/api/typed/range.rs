@@ -29,7 +29,7 @@ use std::fmt;
 use std::iter::FusedIterator;
 use std::ops::{Bound, RangeBounds};
 
-/// About how many rows the first page has. The index reads no fewer at once.
+/// About how many rows the first page has: few, for callers that need no more.
 pub(super) const FIRST_PAGE: usize = 16;
 /// About how many rows the largest page has.
 const LARGEST_PAGE: usize = 512;

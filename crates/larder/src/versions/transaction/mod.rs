@@ -286,9 +286,14 @@ impl Transaction {
         }
         match taken {
             // If the row that has the value has expired, it is removed, and the transaction is
-            // merely lost.
-            Some((index, part)) if !self.free_holder(part, guard)? => Err(Error::NotUnique(index)),
-            _ => Ok(outcome),
+            // merely lost. So it is if a list is being inserted: the snapshots are released, so this
+            // commit can't be repeated.
+            Some((index, part)) => match self.free_holder(part, guard) {
+                Ok(true) | Err(Error::Busy) => Ok(outcome),
+                Ok(false) => Err(Error::NotUnique(index)),
+                Err(error) => Err(error),
+            },
+            None => Ok(outcome),
         }
     }
 
