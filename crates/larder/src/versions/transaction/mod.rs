@@ -286,8 +286,8 @@ impl Transaction {
         }
         match taken {
             // If the row that has the value has expired, it is removed, and the transaction is
-            // merely lost. So it is if a list is being inserted: the snapshots are released, so this
-            // commit can't be repeated.
+            // merely lost. So it is if a list is being inserted: the snapshots are released, and
+            // this commit can't be repeated.
             Some((index, part)) => match self.free_holder(part, guard) {
                 Ok(true) | Err(Error::Busy) => Ok(outcome),
                 Ok(false) => Err(Error::NotUnique(index)),
