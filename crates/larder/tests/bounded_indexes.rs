@@ -214,6 +214,50 @@ fn two_rows_of_one_write_have_no_value_in_common() -> Result<(), Error> {
     Ok(())
 }
 
+/// An index that is added doesn't have the values of what is expired.
+#[test]
+fn an_expired_row_that_lacks_entries_gets_no_value_of_another_row() -> Result<(), Error> {
+    let _alone = alone();
+    for ordered in [false, true] {
+        let t = bounded(ordered, &[]);
+        t.insert(&row(1, 7))?;
+        advance_clock(5 * UNIT);
+        t.insert(&row(2, 7))?;
+        t.add_index(&Index::element("v", 2).unique())?;
+        let written = t.insert_with(&row(1, 7), Some(units(1)));
+        let taken = Err(Error::NotUnique(larder_term::Atom::new("v")));
+        assert_eq!(written, taken);
+        assert_eq!(t.to_vec()?, [row(2, 7)]);
+        assert_eq!(t.index_lookup("v", &term!(7))?, [row(2, 7)]);
+    }
+    Ok(())
+}
+
+/// A list in which each row gets the value of an expired row whose key comes earlier or later.
+#[test]
+fn a_list_takes_over_the_values_of_its_keys_in_reverse() -> Result<(), Error> {
+    let _alone = alone();
+    const LEN: i64 = 3_000;
+    for ordered in [false, true] {
+        let t = bounded(ordered, &[Index::element("v", 2).unique()]);
+        let rows = |value: fn(i64) -> i64| {
+            let each = (0..LEN).map(|key| row(key, value(key)));
+            each.collect::<Vec<_>>()
+        };
+        t.insert_all(&rows(|key| key))?;
+        advance_clock(5 * UNIT);
+        t.insert_all(&rows(|key| LEN - 1 - key))?;
+        for key in (0..LEN).step_by(100) {
+            assert_eq!(
+                t.index_lookup("v", &Term::from(LEN - 1 - key))?,
+                [row(key, LEN - 1 - key)]
+            );
+        }
+        assert_eq!(t.indexes()[0].entries, LEN as usize);
+    }
+    Ok(())
+}
+
 /// A table that counts what it has in bytes counts the rows less that gave up their values.
 #[test]
 fn rows_that_give_up_their_values_weigh_nothing() -> Result<(), Error> {

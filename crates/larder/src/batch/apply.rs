@@ -118,7 +118,7 @@ impl ListBatch {
             }
             // All objects were processed. Enter the next phase. For an `insert_new` that found no
             // key, this is the linearisation point, when `Checking` ends.
-            phase if progress.next == len => {
+            phase if progress.next == len && progress.again.is_empty() => {
                 let next = match phase {
                     Phase::Checking => Phase::Measuring(Need::default()),
                     Phase::Measuring(need) if op.store.refuses(need) => Phase::Refused,
@@ -168,9 +168,10 @@ impl ListBatch {
     /// `Claiming`: claims the values of the next object. Returns `false` if they aren't claimed:
     /// the phase has changed, or the object has to be claimed again.
     fn claim_next(&self, table: &Table, op: &Operation<'_>, progress: &mut BatchProgress) -> bool {
-        let object = self.object(table, progress.next);
+        let again = progress.again.last().copied();
+        let object = self.object(table, again.unwrap_or(progress.next));
         match self.claim(table, op, object, progress) {
-            Ok(()) => return true,
+            Ok(()) => return progress.again.pop().is_none(),
             Err(Refused::Taken(index)) => {
                 if !self.free(table, op, progress) {
                     progress.enter(Phase::GivingBack(index));
@@ -189,13 +190,12 @@ impl ListBatch {
         let Some(holder) = take_holder() else {
             return false;
         };
-        match table.free_expired(op, &holder.key) {
+        match table.free(op, &holder) {
             Some(Previous::Present) => {
-                // If the list has an object with the same key, that object's values may have been
-                // those of the removed row. They must be claimed now.
-                let same = self.list.under(&holder.key, usize::MAX);
-                let first = same.into_iter().find(|&i| i < progress.next);
-                progress.next = first.unwrap_or(progress.next);
+                // The values of earlier objects with the same key may have been those of the row
+                // that was removed. They must be claimed now.
+                let same = self.list.under(&holder.key, usize::MAX).into_iter();
+                progress.again.extend(same.filter(|&i| i < progress.next));
                 true
             }
             // Its timer has removed it meanwhile, unless it is an object of this list.

@@ -132,6 +132,8 @@ struct BatchProgress {
     phase: Phase,
     /// The first object that the phase hasn't processed.
     next: usize,
+    /// Earlier objects whose values must be claimed again.
+    again: Vec<usize>,
     /// A bit for each object that was inserted out of turn. Empty if there is none.
     settled: Vec<u64>,
     /// The claimed values of unique indexes.
@@ -142,6 +144,7 @@ impl BatchProgress {
     /// Enters a phase, and starts with the first object.
     fn enter(&mut self, phase: Phase) {
         (self.phase, self.next) = (phase, 0);
+        self.again.clear();
     }
 
     /// Whether an object is in the table.
@@ -194,6 +197,7 @@ impl ListBatch {
                 phase,
                 next: 0,
                 settled: Vec::new(),
+                again: Vec::new(),
                 claimed: None,
             }),
             number: CommitNumber::default(),

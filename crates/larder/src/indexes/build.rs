@@ -193,14 +193,19 @@ impl IndexBuild {
         Ok(Step::Done)
     }
 
-    /// Makes the entries of the batch's keys. Returns `false` if the budget has ended before; the
-    /// next call continues there.
+    /// Makes the entries of the batch's keys. Returns `false` if the budget or the operation has
+    /// ended before; the next call continues there.
     fn index_batch(&mut self, op: &Operation<'_>, budget: &mut Budget) -> bool {
         while self.next < self.batch.len() {
             let key = self.batch.key(self.next);
             // A write has claimed the row's value in a unique index, and may give it back, or an
             // expired row still has it. Try again until that is settled.
             while !self.table.make_entries(op, &self.entries, key) {
+                // The table was emptied or dropped, or a list is being inserted. The next step
+                // finds out.
+                if !self.table.revalidate(op) {
+                    return false;
+                }
                 give_way();
             }
             // The objects of a bag's key lie next to each other, and were all indexed.
@@ -266,11 +271,13 @@ impl Table {
         let mut set = |all: &BTreeMap<Vec<u8>, u64>| {
             for (value, &rows) in all {
                 let entry = IndexEntry { value, key };
-                if entries.definition.unique {
-                    let claimed = indexes.claim_for_build(entries, op.guard, entry, rows);
-                    why = why.or(claimed.err());
-                } else {
+                if !entries.definition.unique {
                     entries.set(op.guard, entry, rows, &mut position);
+                } else if why.is_none() {
+                    // The first that is refused decides, since the holder that is noted is its.
+                    why = indexes
+                        .claim_for_build(entries, op.guard, entry, rows)
+                        .err();
                 }
             }
         };

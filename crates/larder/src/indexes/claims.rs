@@ -23,7 +23,7 @@
 
 use super::entries::Claim;
 use super::layer::{with_working, Working};
-use super::refusal::{forget_holder_if, Holder};
+use super::refusal::{forget_holder_if, take_holder, Holder};
 use super::values::has;
 use super::{Entries, IndexEntry, Indexes};
 use larder_index::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -184,7 +184,7 @@ impl Indexes {
             Claim::Own => {}
             Claim::Taken if !self.claims.is_settled(undone, 1) => return Err(Refused::Unsettled),
             // An index that is being built is given up instead.
-            Claim::Taken if entries.breaks() => {}
+            Claim::Taken if entries.breaks() => drop(take_holder()),
             Claim::Taken => return Err(Refused::Taken(entries.definition.name)),
         }
         Ok(())

@@ -81,7 +81,7 @@ pub use definition::{IndexDefinition, IndexOn};
 pub(crate) use entries::{Entries, IndexEntry};
 pub(crate) use layer::keep;
 pub use lookup::{IndexInfo, IndexJob};
-pub(crate) use refusal::{note_taken, take_holder, taken};
+pub(crate) use refusal::{note_taken, take_holder, taken, Holder};
 
 /// The keys of a table.
 #[derive(Clone, Copy)]
@@ -153,6 +153,15 @@ impl Indexes {
     pub(crate) fn find(&self, name: Atom) -> Option<&Arc<Entries>> {
         let is_named = |entries: &&Arc<Entries>| entries.definition.name == name;
         self.each.iter().find(is_named).filter(|own| own.is_ready())
+    }
+
+    /// Whether a holder still has its value, in the entries of its index.
+    pub(crate) fn has(&self, guard: &Guard, holder: &Holder) -> bool {
+        let mut named = self
+            .each
+            .iter()
+            .filter(|own| own.definition.name == holder.index);
+        named.any(|own| own.holder(guard, &holder.value).as_ref() == Some(&holder.key))
     }
 
     /// Whether one of them is unique.

@@ -33,7 +33,7 @@
 //!    point, it waits for this leaf's lock before it reads the leaf.
 
 use super::begin::{after_lock, Admission, Intent, Operation};
-use crate::bounds::{object_of, Bounded};
+use crate::bounds::{self, object_of, Bounded, ObjectTimes};
 use crate::error::Error;
 use crate::indexes::{note_taken, taken, Claimed, Refused};
 use crate::raw;
@@ -491,7 +491,9 @@ fn refuses(
         true => object_of(value),
         false => value,
     };
-    let (old, new) = (old.map(row), row(new));
+    // An expired row gives its values up, and may lack entries.
+    let is_expired = |old: &&[u8]| has_stamps && ObjectTimes::of(old).is_expired(bounds::now());
+    let (old, new) = (old.filter(|old| !is_expired(old)).map(row), row(new));
     // Claims are made last, since each must be given back if the write is refused after it.
     let claimed = indexes.claim(op.guard, key.bytes, old, new, || table.revalidate(op));
     claimed.err().map(Written::from)

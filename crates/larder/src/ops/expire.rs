@@ -11,7 +11,7 @@ use crate::bounds::{
 };
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
-use crate::indexes::take_holder;
+use crate::indexes::{take_holder, Holder};
 use crate::local::{with_local, Local};
 use crate::options::Bounds;
 use crate::table::Table;
@@ -257,17 +257,27 @@ impl Table {
     }
 
     /// If the row that has the value of a unique index which the thread could not claim is expired,
-    /// removes it. Returns what was there; `Refused` if the row is not expired. `None` for a table
-    /// without bounds.
+    /// removes it. Returns what was there; `Absent` also for a row without the value, and `Refused`
+    /// if the row is not expired. `None` for a table without bounds.
     #[cold]
     pub(crate) fn free_holder(&self, op: &Operation<'_>) -> Option<Previous> {
-        op.store.bounded()?;
-        self.free_expired(op, &take_holder()?.key)
+        let holder = take_holder()?;
+        self.free(op, &holder)
+    }
+
+    /// As `free_holder`, for a holder that was taken.
+    #[cold]
+    pub(crate) fn free(&self, op: &Operation<'_>, holder: &Holder) -> Option<Previous> {
+        let was = self.free_expired(op, &holder.key)?;
+        let indexes = op.store.layers().indexes.as_ref()?;
+        // A row that lives may have replaced the expired one, and have another value.
+        let has_value = was != Previous::Refused || indexes.has(op.guard, holder);
+        Some(if has_value { was } else { Previous::Absent })
     }
 
     /// Removes the row under a key if it is expired, like its timer would. Returns the same as
     /// `free_holder`.
-    pub(crate) fn free_expired(&self, op: &Operation<'_>, key: &[u8]) -> Option<Previous> {
+    fn free_expired(&self, op: &Operation<'_>, key: &[u8]) -> Option<Previous> {
         let bounded = op.store.bounded()?;
         // Decide under the lock: the row may have been replaced by one that lives.
         let (mut is_there, mut freed) = (false, 0);
