@@ -203,7 +203,7 @@ impl IndexBuild {
             while !self.table.make_entries(op, &self.entries, key) {
                 // The table was emptied or dropped, or a list is being inserted. The next step
                 // finds out.
-                if !self.table.revalidate(op) {
+                if !self.table.state.holds(op.state, op.guard) {
                     return false;
                 }
                 give_way();
