@@ -58,7 +58,7 @@ says_ets(<<0:32, Plain/binary>>) -> binary:match(Plain, <<"ets">>) =/= nomatch;
 says_ets(<<_:32, Packed/binary>>) -> binary:match(zlib:uncompress(Packed), <<"ets">>) =/= nomatch.
 
 uses(Module, Debug, Imports, Atoms) ->
-    case {forms(Module, Debug), lists:keymember(ets, 1, Imports)} of
+    case {larder_transform_handed:forms(Module, Debug), lists:keymember(ets, 1, Imports)} of
         {{ok, Forms}, _} ->
             {Makes, Names} = tables(Forms),
             #{uses => yes, makes => Makes, names => Names};
@@ -68,18 +68,6 @@ uses(Module, Debug, Imports, Atoms) ->
             #{}
     end.
 
-%% The abstract code, from whatever compiler.
-forms(Module, {debug_info_v1, Backend, Data}) ->
-    try Backend:debug_info(erlang_v1, Module, Data, []) of
-        {ok, Forms} -> {ok, Forms};
-        {error, _} -> none
-    catch
-        %% A compiler that isn't here.
-        error:undef -> none
-    end;
-forms(_Module, _) ->
-    none.
-
 %% ---- the module on Larder ----
 
 %% @doc Makes a module anew, in memory. It is one that read/1 says uses `ets'.
@@ -87,7 +75,7 @@ forms(_Module, _) ->
 moved(#{file := File, module := Module}) ->
     {ok, Binary} = file:read_file(File),
     {ok, {_, [{debug_info, Debug}]}} = beam_lib:chunks(Binary, [debug_info]),
-    {ok, Forms0} = forms(Module, Debug),
+    {ok, Forms0} = larder_transform_handed:forms(Module, Debug),
     Forms = [Form || Form <- Forms0, not is_transform(Form)],
     case larder_transform:parse_transform(Forms, []) of
         {warning, Forms, Warnings} -> {untouched, Warnings};

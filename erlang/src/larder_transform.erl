@@ -39,8 +39,11 @@
 %%     match a stack frame;</li>
 %% <li>`module': the atom `ets' as an argument before a function's name, or in a
 %%     variable that the function uses as a module;</li>
-%% <li>`handed': a table is passed to a function of a module that calls `ets' itself,
-%%     according to its beam file, if that can be found;</li>
+%% <li>`handed': a table is passed to a function that gives it to `ets', of OTP or of any other
+%%     module whose beam file can be found, in a call, in the arguments of `apply' and its like, in
+%%     `{M, F, [T]}', or to a `gen_server' and its like as it is started. A variable that was bound
+%%     to a new table also counts if the other function keeps it, in a module that calls `ets'.
+%%     Modules that the same options compile into the same folder move as well;</li>
 %% <li>`traced': tracing, mocking or profiling of `ets', which no longer sees
 %%     these calls;</li>
 %% <li>`otp_table': a call on a table that OTP or Elixir has created, such as `ac_tab'.
@@ -55,7 +58,8 @@
 %% '''
 %%
 %% A module name that is only known at run time (`Mod:insert(...)') isn't rewritten, and causes no
-%% warning.
+%% warning. Nor does a table that reaches other modules in a message, by `give_away' or as an
+%% inheritance, in a row, or from a function's result.
 %%
 %% <h3>Only fun2ms</h3>
 %%
@@ -88,6 +92,8 @@
 
 -define(KINDS, [missing, tuple, module, handed, traced, otp_table]).
 
+-type name() :: {atom, atom()} | {field, atom(), atom()}.
+
 %% A state of the walk over the forms.
 -record(walk, {
     file = "nofile" :: string(),
@@ -99,11 +105,18 @@
     module_parameters = #{} :: #{{atom(), arity()} => [pos_integer()]},
     %% Kinds of warnings, and functions, that are silenced.
     quiet = [] :: [atom() | {atom(), arity()}],
+    %% Atoms and record fields that the module uses as tables.
+    names = #{} :: #{name() => []},
+    %% If the command gives the transform: where the modules are that it compiles, which move, too.
+    folder = none :: none | file:filename(),
+    %% What is known of other modules.
+    parameters = #{} :: #{module() => larder_transform_handed:parameters()},
     %% Of the function at hand: its name; the variables that it uses as a module; those that it
-    %% binds to a table.
+    %% binds to a table; those that it gives to ets as a table.
     function :: {atom(), arity()} | undefined,
     modules = [] :: [atom()],
     tables = [] :: [atom()],
+    used = [] :: [atom()],
     %% Annotations of tuples that a warning has been about.
     told = [] :: [erl_anno:anno()],
     warnings = [] :: [{string(), [{term(), module(), term()}]}]
@@ -121,7 +134,7 @@ parse_transform(Forms, Options) ->
         {{ok, Given}, {Forms1, Warnings}} ->
             case lists:member(keep_ets, Given) of
                 true -> result(Forms1, Warnings);
-                false -> rewrite_forms(Forms1, quiet(Given), Warnings)
+                false -> rewrite_forms(Forms1, quiet(Given), folder(Options), Warnings)
             end
     end.
 
@@ -149,7 +162,7 @@ format_error({module, {variable, Variable}}) ->
 format_error({module, {parameter, Function, Arity}}) ->
     io_lib:format("~tw/~w takes a module here, which stays ets", [Function, Arity]);
 format_error({handed, Module, Function, Arity}) ->
-    io_lib:format("a table of larder goes to ~tw:~tw/~w, whose module calls ets",
+    io_lib:format("a table of larder goes to ~tw:~tw/~w, which may give it to ets",
                   [Module, Function, Arity]);
 format_error({traced, Module, Function}) ->
     io_lib:format("~tw:~tw is told of ets, but this module's calls are now of larder",
@@ -200,6 +213,19 @@ quiet(Given) ->
 source_file([{attribute, _, file, {File, _}} | _]) -> File;
 source_file(_) -> "nofile".
 
+%% The folder into which the same command compiles modules with this transform. The options of
+%% a source precede those of the command, of which erlc, rebar3 and Mix give the folder first.
+folder(Options) ->
+    case lists:dropwhile(fun({outdir, _}) -> false; (_) -> true end, Options) of
+        [{outdir, Folder} | After] ->
+            case lists:member({parse_transform, ?MODULE}, After) of
+                true -> filename:absname(Folder);
+                false -> none
+            end;
+        [] ->
+            none
+    end.
+
 %% ---- 1. and 2.: fun2ms ----
 
 match_specs(Forms) ->
@@ -244,8 +270,9 @@ fun2ms_node(Node, _Imported, Any) ->
 
 %% ---- 3.: ets becomes larder ----
 
-rewrite_forms(Forms, Quiet, Warnings0) ->
-    Start = #walk{own = own_functions(Forms), quiet = Quiet,
+rewrite_forms(Forms, Quiet, Folder, Warnings0) ->
+    {_, Names} = walk(fun names/2, [Form || {function, _, _, _, _} = Form <- Forms], #{}),
+    Start = #walk{own = own_functions(Forms), quiet = Quiet, names = Names, folder = Folder,
                   module_parameters = module_parameters(Forms)},
     {Rewritten, #walk{warnings = Warnings}} = lists:mapfoldl(fun form/2, Start, Forms),
     result(lists:append(Rewritten), Warnings0 ++ lists:reverse(Warnings)).
@@ -291,20 +318,46 @@ import(A, Module, Functions, Walk) ->
 
 %% Variables live for a clause.
 clause(Clause, Walk) ->
-    {_, {Modules, Tables}} = walk(fun variables/2, Clause, {[], []}),
-    walk(fun ets_node/2, Clause, Walk#walk{modules = Modules, tables = Tables}).
+    {_, {Modules, Tables, Used}} = walk(fun variables/2, Clause, {[], [], []}),
+    walk(fun ets_node/2, Clause, Walk#walk{modules = Modules, tables = Tables, used = Used}).
 
-variables({remote, _, {var, _, Variable}, _} = Node, {Modules, Tables}) ->
-    {Node, {[Variable | Modules], Tables}};
-variables({function, {var, _, Variable}, _, _} = Node, {Modules, Tables}) ->
-    {Node, {[Variable | Modules], Tables}};
-variables({match, _, {var, _, Variable}, Made} = Node, {Modules, Tables}) ->
+variables({remote, _, {var, _, Variable}, _} = Node, {Modules, Tables, Used}) ->
+    {Node, {[Variable | Modules], Tables, Used}};
+variables({function, {var, _, Variable}, _, _} = Node, {Modules, Tables, Used}) ->
+    {Node, {[Variable | Modules], Tables, Used}};
+variables({match, _, {var, _, Variable}, Made} = Node, {Modules, Tables, Used}) ->
     case makes_a_table(Made) of
-        true -> {Node, {Modules, [Variable | Tables]}};
-        false -> {Node, {Modules, Tables}}
+        true -> {Node, {Modules, [Variable | Tables], Used}};
+        false -> {Node, {Modules, Tables, Used}}
     end;
-variables(Node, Found) ->
-    {Node, Found}.
+variables(Node, {Modules, Tables, Used} = Found) ->
+    case table_of_call(Node) of
+        {var, _, Variable} -> {Node, {Modules, Tables, [Variable | Used]}};
+        _ -> {Node, Found}
+    end.
+
+%% The table in a call of ets.
+table_of_call({call, _, {remote, _, {atom, _, ets}, {atom, _, Name}}, Args}) ->
+    case larder_transform_handed:table_place(Name, length(Args)) of
+        none -> none;
+        Place -> lists:nth(Place, Args)
+    end;
+table_of_call(_) ->
+    none.
+
+%% Named tables that the module makes, and atoms and record fields that it gives to ets as tables.
+names({call, _, {remote, _, {atom, _, ets}, {atom, _, new}}, [Named, Options]} = Node, Names) ->
+    {_, IsNamed} = walk(fun({cons, _, {atom, _, named_table}, _} = Cons, _) -> {Cons, true};
+                           (Other, Is) -> {Other, Is}
+                        end, Options, false),
+    {Node, case IsNamed of true -> add_name(Named, Names); false -> Names end};
+names(Node, Names) ->
+    {Node, add_name(table_of_call(Node), Names)}.
+
+add_name({atom, _, Name}, Names) -> Names#{{atom, Name} => []};
+add_name({record_field, _, _, Record, {atom, _, Field}}, Names) ->
+    Names#{{field, Record, Field} => []};
+add_name(_, Names) -> Names.
 
 makes_a_table({call, _, {remote, _, {atom, _, ets}, {atom, _, Name}}, _}) ->
     Name =:= new orelse Name =:= whereis;
@@ -319,7 +372,7 @@ module_parameters(Forms) ->
             [_ | _] = Places <- [lists:usort(lists:flatmap(fun module_places/1, Clauses))]]).
 
 module_places({clause, _, Params, _, _} = Clause) ->
-    {_, {Modules, _}} = walk(fun variables/2, Clause, {[], []}),
+    {_, {Modules, _, _}} = walk(fun variables/2, Clause, {[], [], []}),
     [Place || {Place, {var, _, Variable}} <- numbered(Params), lists:member(Variable, Modules)].
 
 numbered(List) ->
@@ -353,6 +406,9 @@ ets_node({tuple, A, [{atom, _, ets}, {atom, _, Name}, _ | Rest]} = Node, #walk{t
         true -> {Node, warn(A, {tuple, Name}, Walk)};
         false -> {Node, Walk}
     end;
+%% What may be applied by another function: in the specification of a child, for example.
+ets_node({tuple, A, [{atom, _, Module}, {atom, _, Name}, Args]} = Node, Walk) ->
+    {Node, handed_in_list(A, Module, Name, Args, Walk)};
 ets_node({match, A, {var, _, Variable}, {atom, _, ets}} = Node, #walk{modules = Modules} = Walk) ->
     case lists:member(Variable, Modules) of
         true -> {Node, warn(A, {module, {variable, Variable}}, Walk)};
@@ -401,10 +457,14 @@ other_call(A, Callee, Args, Walk) ->
     Places = larder_transform_known:places(Module, Name, length(Args)),
     {Args1, Walk1} = arguments(Places, Args, Walk),
     Args2 = in_tuple(larder_transform_known:tuple_place(Module, Name, length(Args)), Args1),
-    Walk2 = traced(A, Module, Name, Args2, parameters(A, Callee, Args2, Walk1)),
+    Walk2 = lists:foldl(fun(Look, Acc) -> Look(Acc) end, Walk1,
+                        [fun(W) -> parameters(A, Callee, Args2, W) end,
+                         fun(W) -> started(A, Module, Name, Args2, W) end,
+                         fun(W) -> applied_table(A, Places, Args2, W) end,
+                         fun(W) -> traced(A, Module, Name, Args2, W) end]),
     %% One warning is enough for a call.
-    Walk3 = case Walk2 of
-                Walk -> pairs(Args2, Walk);
+    Walk3 = case Walk2#walk{parameters = Walk#walk.parameters} of
+                Walk -> pairs(Args2, Walk2);
                 _ -> Walk2
             end,
     {{call, A, Callee, Args2}, Walk3}.
@@ -511,18 +571,103 @@ traced(A, Module, Name, [First | _], Walk) ->
 traced(_A, _Module, _Name, [], Walk) ->
     Walk.
 
-handed(A, Module, Name, Args, #walk{module = This} = Walk)
-  when Module =/= This, Module =/= erlang, Name =/= unknown ->
-    case lists:any(fun(Arg) -> is_table(Arg, Walk) end, Args)
-         andalso larder_transform_known:takes_a_table(Module, Name, length(Args)) of
-        true -> warn(A, {handed, Module, Name, length(Args)}, Walk);
-        false -> Walk
-    end;
-handed(_A, _Module, _Name, _Args, Walk) ->
-    Walk.
+%% A table that goes to a function of another module, which gives it to ets. One warning is enough
+%% for a call.
+handed(A, Module, Name, Args, Walk) ->
+    Function = {Name, length(Args)},
+    Tables = [{Place, Sure} || {Place, Arg} <- numbered(Args),
+                               Sure <- [is_table(Arg, Walk)], Sure =/= no],
+    tables_handed(A, Module, Function, Tables, Walk).
 
-is_table({var, _, Variable}, #walk{tables = Tables}) -> lists:member(Variable, Tables);
-is_table(Arg, _Walk) -> makes_a_table(Arg).
+tables_handed(_A, Module, {Name, _}, Tables, #walk{module = This} = Walk)
+  when Tables =:= []; Module =:= This; Module =:= erlang; not is_atom(Module); Name =:= unknown ->
+    Walk;
+tables_handed(A, Module, {Name, Arity} = Function, Tables, Walk) ->
+    {Parameters, Walk1} = parameters_of(Module, Walk),
+    case [Place || {Place, Sure} <- Tables,
+                   larder_transform_handed:takes(Parameters, Function, Place, Sure)] of
+        [] -> Walk1;
+        _ -> warn(A, {handed, Module, Name, Arity}, Walk1)
+    end.
+
+parameters_of(Module, #walk{parameters = Known, folder = Folder} = Walk) ->
+    case Known of
+        #{Module := Parameters} ->
+            {Parameters, Walk};
+        #{} ->
+            Parameters = case moves_as_well(Module, Folder) of
+                             true -> none;
+                             false -> larder_transform_handed:parameters(Module)
+                         end,
+            {Parameters, Walk#walk{parameters = Known#{Module => Parameters}}}
+    end.
+
+moves_as_well(_Module, none) ->
+    false;
+moves_as_well(Module, Folder) ->
+    case code:which(Module) of
+        [_ | _] = File -> filename:dirname(filename:absname(File)) =:= Folder;
+        _ -> false
+    end.
+
+%% A call by module, function and arguments.
+applied_table(A, Places, Args, Walk) ->
+    case [Applied || Place <- Places,
+                     [{atom, _, _}, {atom, _, _}, _] = Applied <- [lists:sublist(Args, Place, 3)]] of
+        [[{atom, _, Module}, {atom, _, Name}, Last] | _] ->
+            handed_in_list(A, Module, Name, Last, Walk);
+        [] ->
+            Walk
+    end.
+
+handed_in_list(A, Module, Name, List, Walk) ->
+    case list_length(List, 0) of
+        unknown -> Walk;
+        _ -> handed(A, Module, Name, elements(List), Walk)
+    end.
+
+elements({cons, _, Head, Tail}) -> [Head | elements(Tail)];
+elements({nil, _}) -> [].
+
+%% A process of a behaviour that is started with a table in its argument.
+started(A, Behaviour, Name, Args, Walk) ->
+    case larder_transform_known:start_place(Behaviour, Name, length(Args)) of
+        none ->
+            Walk;
+        Place ->
+            case {lists:nth(Place, Args), has_table(lists:nth(Place + 1, Args), Walk)} of
+                {{atom, _, Module}, true} ->
+                    tables_handed(A, Module, {init, 1}, [{1, table}], Walk);
+                _ ->
+                    Walk
+            end
+    end.
+
+has_table(Term, #walk{tables = Tables}) ->
+    lists:any(fun(Variable) -> lists:member(Variable, Tables) end,
+              larder_transform_handed:variables(Term)).
+
+%% Whether a term is a table: surely, or because it is used as one elsewhere.
+is_table({var, _, Variable}, #walk{tables = Tables, used = Used}) ->
+    case {lists:member(Variable, Tables), lists:member(Variable, Used)} of
+        {true, _} -> table;
+        {false, true} -> likely;
+        {false, false} -> no
+    end;
+is_table({atom, _, Name}, #walk{names = Names}) -> likely({atom, Name}, Names);
+is_table({record_field, _, _, Record, {atom, _, Field}}, #walk{names = Names}) ->
+    likely({field, Record, Field}, Names);
+is_table(Arg, _Walk) ->
+    case makes_a_table(Arg) of
+        true -> table;
+        false -> no
+    end.
+
+likely(Name, Names) ->
+    case Names of
+        #{Name := _} -> likely;
+        #{} -> no
+    end.
 
 warn(Anno, Warning, #walk{file = File, quiet = Quiet, function = Function} = Walk) ->
     case lists:member(element(1, Warning), Quiet) orelse lists:member(Function, Quiet) of

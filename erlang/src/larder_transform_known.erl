@@ -1,11 +1,11 @@
 %% @private
 %% @doc What larder_transform knows of modules: what becomes of a function of
 %% `ets' or `dets', where calls take a module, a function and arguments, which
-%% calls trace `ets', which functions of others call it.
+%% calls start processes, which trace `ets'.
 -module(larder_transform_known).
 
 -export([target/3, is_ets_function/1, is_missing/1, supported/0, types/0]).
--export([places/3, tuple_place/3, traces/2, takes_a_table/3, is_table_of_otp/1]).
+-export([places/3, tuple_place/3, start_place/3, traces/2, is_table_of_otp/1]).
 
 %% ---- what becomes of a function ----
 
@@ -132,25 +132,19 @@ traces(cprof, _) -> true;
 traces(int, _) -> true;
 traces(_, _) -> false.
 
-%% @doc Whether a function is known to give a table among its arguments to
-%% `ets'. Of OTP's modules those that are listed here do; of any other module
-%% that can be found, all functions, if it calls `ets' at all.
--spec takes_a_table(module(), atom(), arity()) -> boolean().
-takes_a_table(observer_backend, get_table, 3) -> true;
-takes_a_table(Module, _Name, _Arity) ->
-    case code:which(Module) of
-        [_ | _] = File -> not is_of_otp(File) andalso calls_ets(File);
-        _ -> false
-    end.
-
-is_of_otp(File) ->
-    lists:prefix(code:lib_dir() ++ "/", File).
-
-calls_ets(File) ->
-    case beam_lib:chunks(File, [imports]) of
-        {ok, {_, [{imports, Imports}]}} -> lists:keymember(ets, 1, Imports);
-        _ -> false
-    end.
+%% @doc Where a call that starts a process has the module of its callbacks; the next argument goes
+%% to `init/1'.
+-spec start_place(module(), atom(), arity()) -> pos_integer() | none.
+start_place(Behaviour, Name, Arity)
+  when Behaviour =:= gen_server orelse Behaviour =:= gen_statem,
+       Name =:= start orelse Name =:= start_link orelse Name =:= start_monitor,
+       Arity =:= 3 orelse Arity =:= 4 -> Arity - 2;
+start_place(supervisor, start_link, Arity) when Arity =:= 2; Arity =:= 3 -> Arity - 1;
+start_place(gen_event, Name, 3) when Name =:= add_handler; Name =:= add_sup_handler -> 2;
+start_place('Elixir.GenServer', Name, Arity)
+  when Name =:= start orelse Name =:= start_link, Arity =:= 2 orelse Arity =:= 3 -> 1;
+start_place('Elixir.Supervisor', start_link, 3) -> 1;
+start_place(_, _, _) -> none.
 
 %% @doc Names of tables that kernel, stdlib and Elixir make: they are of `ets'
 %% whatever a program is compiled with.

@@ -312,6 +312,28 @@ left() ->
       {4, "a table of larder goes to larder_t_takes:table/1"}},
      {handed, "a() -> larder_t_takes:table(ets:new(t, [])).\n",
       {2, "a table of larder goes to larder_t_takes:table/1"}},
+     %% A variable, a named table, a field of a record that is used as a table here; it reaches ets
+     %% through a function of its own there.
+     {handed, "a(T) -> ets:insert(T, {1}), larder_t_takes:through(x, T).\n",
+      {2, "a table of larder goes to larder_t_takes:through/2"}},
+     {handed, "a() ->\n larder_t_takes:through(x, t).\nb() -> ets:new(t, [public, named_table]).\n",
+      {3, "a table of larder goes to larder_t_takes:through/2"}},
+     {handed, "-record(s, {t}).\na(S) -> larder_t_takes:through(x, S#s.t).\n"
+              "b(S) -> ets:info(S#s.t).\n",
+      {3, "a table of larder goes to larder_t_takes:through/2"}},
+     {handed, "a() -> T = ets:new(t, []), larder_t_takes:keep(T).\n",
+      {2, "a table of larder goes to larder_t_takes:keep/1"}},
+     {handed, "a(T) -> ets:info(T), spawn(larder_t_takes, through, [x, T]).\n",
+      {2, "a table of larder goes to larder_t_takes:through/2"}},
+     {handed, "a() -> T = ets:new(t, []), {ok, [{larder_t_takes, keep, [T]}]}.\n",
+      {2, "a table of larder goes to larder_t_takes:keep/1"}},
+     {handed, "a() -> T = ets:new(t, []), gen_server:start_link({local, a}, larder_t_takes, [1, T], []).\n",
+      {2, "a table of larder goes to larder_t_takes:init/1"}},
+     %% Functions of OTP.
+     {handed, "a(T) -> ets:info(T), observer_backend:get_table(self(), T, true).\n",
+      {2, "a table of larder goes to observer_backend:get_table/3"}},
+     {handed, "a(T, P) -> ets:info(T), ssl_pkix_db:clear(T, P), pg:which_groups(T).\n",
+      {2, "a table of larder goes to pg:which_groups/1"}},
      {traced, "a() -> dbg:tp(ets, insert, 2, []).\n", {2, "dbg:tp is told of ets"}},
      {traced, "a() -> erlang:trace_pattern({ets, insert, 2}, true, []).\n",
       {2, "erlang:trace_pattern is told of ets"}},
@@ -320,7 +342,7 @@ left() ->
 
 left_warns_test_() ->
     {setup,
-     fun() -> on_path("larder_t_takes", "table(T) -> ets:info(T).\n", []) end,
+     fun() -> on_path("larder_t_takes", takes(), [debug_info]) end,
      fun off_path/1,
      [{Source, fun() -> ?assertMatch([_], said(Source, Begin)) end}
       || {_Kind, Source, Begin} <- left()]}.
@@ -328,7 +350,7 @@ left_warns_test_() ->
 %% Exactly one thing is said of each, and the kind, the function, or all of it silences that.
 left_can_be_silenced_test_() ->
     {setup,
-     fun() -> on_path("larder_t_takes", "table(T) -> ets:info(T).\n", []) end,
+     fun() -> on_path("larder_t_takes", takes(), [debug_info]) end,
      fun off_path/1,
      [{Option ++ Source, fun() -> ?assertEqual(Count, length(of_transform(Head ++ Source))) end}
       || {Kind, Source, _} <- left(),
@@ -338,8 +360,58 @@ left_can_be_silenced_test_() ->
              [{"{nowarn, [{a, " ++ integer_to_list(arity(Source)) ++ "}]}", 0}],
          Head <- [["-compile({larder_transform, " ++ Option ++ "}).\n" || Option =/= ""]]]}.
 
-arity("a()" ++ _) -> 0;
-arity(_) -> 1.
+arity(Source) ->
+    {match, [Params]} = re:run(Source, "a\\((.*?)\\) ->", [{capture, all_but_first, list}]),
+    case Params of
+        "[" ++ _ -> 1;
+        _ -> length(string:lexemes(Params, ","))
+    end.
+
+%% A module that gives tables to ets, keeps them, or looks at them.
+takes() ->
+    "table(T) -> ets:info(T).\n"
+    "through(_, {_} = T) -> T;\n"
+    "through(X, T) when is_atom(X) -> U = T, ends(fun() -> table(U) end).\n"
+    "ends(F) -> F().\n"
+    "keep(T) -> self() ! {table, T}.\n"
+    "init([_, T]) -> {ok, T}.\n"
+    "looks(T, K) when is_atom(T) -> ets:lookup(larder_t_own, K).\n"
+    "name(T) -> other:register(T).\n".
+
+%% What is given to another module but doesn't reach ets there.
+not_handed_test_() ->
+    {setup,
+     fun() -> on_path("larder_t_takes", takes(), [debug_info]) end,
+     fun off_path/1,
+     [{Source, fun() -> ?assertEqual([], warnings(Source, [])) end}
+      || Source <- [%% It is only looked at.
+                    "a() -> larder_t_takes:looks(ets:new(t, []), 1).\n",
+                    %% A key, an option, a name that is kept.
+                    "a(T) -> ets:insert(T, {1}), larder_t_takes:table({T}).\n",
+                    "a(T) -> ets:insert(T, {1}), larder_t_takes:through(T, x).\n",
+                    "a() -> ets:info(t), larder_t_takes:name(t), {larder_t_takes, keep, [t]}.\n",
+                    "a(T) -> ets:info(T), gen_server:start_link(larder_t_takes, [1, T], []).\n",
+                    "a() -> ets:new(t, []), larder_t_takes:table(t).\n",
+                    "a(T, K) -> ets:lookup(T, K), larder_t_takes:table(K).\n",
+                    %% OTP calls ets for its own tables.
+                    "a(T) -> T = ets:new(t, []), {file:open(T, []), rpc:call(T, m, f, []), dets:info(T),"
+                    " mnesia:info(), qlc:q([X || X <- ets:table(T)]), gen_server:call(x, T),"
+                    " ets:fun2ms(fun({K}) -> K end), digraph:new([T]), io:format(\"~p\", [T])}.\n"]]}.
+
+%% Modules that the same command compiles move as well; a module that asks for the transform itself
+%% moves alone.
+handed_to_what_will_move_test_() ->
+    {setup,
+     fun() -> on_path("larder_t_takes", takes(), [debug_info]) end,
+     fun off_path/1,
+     fun({Dir, _}) ->
+         Source = "a(T) -> ets:info(T), larder_t_takes:table(T).\n",
+         Alone = "-compile({parse_transform, larder_transform}).\n" ++ Source,
+         Transform = {parse_transform, larder_transform},
+         [?_assertEqual([], own_warnings(Source, [{outdir, Dir}, Transform])),
+          ?_assertMatch([_], own_warnings(Source, [{outdir, "/elsewhere"}, Transform])),
+          ?_assertMatch([_], own_warnings(Alone, [{outdir, Dir}]))]
+     end}.
 
 %% Silencing one kind leaves the others, also where the compiler is told and not the module.
 other_kinds_are_said_test() ->
@@ -400,7 +472,10 @@ of_transform(Source) ->
     texts(Ours).
 
 warnings(Source, Options) ->
-    {ok, _, _, Warnings} = compile(Source, [with | Options]),
+    own_warnings(Source, [with | Options]).
+
+own_warnings(Source, Options) ->
+    {ok, _, _, Warnings} = compile(Source, Options),
     [{line(Location), What}
      || {_, List} <- Warnings, {Location, larder_transform, What} <- List].
 
