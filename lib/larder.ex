@@ -622,7 +622,10 @@ defmodule Larder do
 
   # ---- on the terminal ----
 
-  @doc "Prints a list of all tables."
+  @doc """
+  Prints lists of all tables, of those that have indexes, memory retained for snapshots or
+  contention, of the snapshots, and the items of `memory/0`.
+  """
   @spec i() :: :ok
   defdelegate i(), to: :larder
 

@@ -2,7 +2,7 @@
 %% @doc Tables on the terminal: i/0 lists them, i/1,2,3 pages through one.
 %%
 %% What is printed and the commands (c, q, pDigits, k, /Regexp) are those of
-%% `ets:i', but for the last line of i/0. A page starts with a key and takes all
+%% `ets:i', but for what i/0 prints after the tables. A page starts with a key and takes all
 %% of its objects, so it may be longer than `Height'.
 %%
 %% The browser is in one of three modes: `normal' (more keys follow), `eot'
@@ -14,6 +14,12 @@
 
 -define(HEIGHT, 40).
 -define(WIDTH, 80).
+
+%% Widths of the columns in the lists of i/0; the last has none.
+-define(TABLES, [15, 17, 5, 6, 8]).
+-define(MORE_THAN_ETS, [12, 12, 12]).
+-define(SNAPSHOTS, [9, 16, 15]).
+-define(MEMORY, [11, 11, 11, 11, 11]).
 
 -define(MORE, '(c)ontinue (q)uit (p)Digits (k)ill /Regexp -->').
 -define(AT_END, 'EOT  (q)uit (p)Digits (k)ill /Regexp -->').
@@ -27,21 +33,62 @@
 
 %% ---- the list of tables ----
 
-%% @doc Prints a line for every table, and one with the sums of memory.
+%% @doc Prints the tables, then those that have what `ets' has not, the snapshots, and the sums of
+%% memory.
 -spec i() -> ok.
 i() ->
-    row([id, name, type, size, mem, owner]),
-    io:format(" ~s~n", [lists:duplicate(76, $-)]),
-    lists:foreach(fun table_row/1, lists:sort(larder:all())),
-    io:format("~n ~ts~n", [larder_memory:words(larder:memory())]).
+    {Snapshots, Tables} = lists:partition(fun is_snapshot/1, lists:sort(larder:all())),
+    heading(?TABLES, [id, name, type, size, mem, owner]),
+    rows(?TABLES, [table_row(Table) || Table <- Tables]),
+    list(?MORE_THAN_ETS, ["index mem", "snapshot mem", contention, id],
+         [more_row(Table) || Table <- Tables]),
+    list(?SNAPSHOTS, [age, owner, name, "id of snapshot"], [snapshot_row(S) || S <- Snapshots]),
+    Memory = larder_memory:memory(),
+    io:format("~n"),
+    rows(?MEMORY, [larder_memory:items(),
+                    [larder_memory:units(maps:get(Item, Memory)) || Item <- larder_memory:items()]]).
+
+is_snapshot(Table) ->
+    is_map(larder:info(Table, snapshot)).
+
+heading(Widths, Fields) ->
+    rows(Widths, [Fields]),
+    io:format(" ~s~n", [lists:duplicate(76, $-)]).
+
+%% A list that is left out if it is empty.
+list(Widths, Heading, Rows) ->
+    case lists:append(Rows) of
+        [] ->
+            ok;
+        _ ->
+            io:format("~n"),
+            heading(Widths, Heading),
+            rows(Widths, [Row || [Row] <- Rows])
+    end.
 
 %% A table may go while it is looked at.
 table_row(Tab) ->
     try
         Items = [larder:info(Tab, Item) || Item <- [name, type, size, memory]],
-        row([Tab | Items] ++ [owner_name(larder:info(Tab, owner))])
+        [Tab | Items] ++ [owner_name(larder:info(Tab, owner))]
     catch
-        _:_ -> io:format("~-10s ... unreadable \n", [text(Tab)])
+        _:_ -> [Tab, "... unreadable"]
+    end.
+
+more_row(Tab) ->
+    case larder_memory:figures(Tab) of
+        undefined -> [];
+        {0, 0, 0} -> [];
+        {Index, Kept, Contention} ->
+            [[larder_memory:units(Index), larder_memory:units(Kept), Contention, Tab]]
+    end.
+
+snapshot_row(Snapshot) ->
+    case [larder:info(Snapshot, Item) || Item <- [snapshot, owner, name]] of
+        [#{age := Age}, Owner, Name] ->
+            [[io_lib:format("~.1f s", [Age / 1000]), owner_name(Owner), Name, Snapshot]];
+        _ ->
+            []
     end.
 
 owner_name(Owner) ->
@@ -51,14 +98,14 @@ owner_name(Owner) ->
     end.
 
 %% A field that is too wide pushes the rest to the right; nothing is cut.
-row(Fields) ->
-    Padded = pad([text(Field) || Field <- Fields], [15, 17, 5, 6, 8]),
-    io:format(" ~s\n", [lists:join(" ", Padded)]).
+rows(Widths, Rows) ->
+    lists:foreach(fun(Row) -> io:format(" ~s\n", [lists:join(" ", pad(Row, Widths))]) end, Rows).
 
-pad([Last], []) ->
-    [Last];
-pad([Field | Fields], [Width | Widths]) ->
-    [string:pad(Field, Width) | pad(Fields, Widths)].
+pad([Last], _) -> [field(Last)];
+pad([Field | Fields], [Width | Widths]) -> [string:pad(field(Field), Width) | pad(Fields, Widths)].
+
+field(Text) when is_list(Text) -> Text;
+field(Term) -> text(Term).
 
 %% ---- one table ----
 

@@ -5,7 +5,7 @@
 %% approximate.
 -module(larder_memory).
 
--export([memory/0, memory/1, top/2, words/1]).
+-export([memory/0, memory/1, top/2, items/0, figures/1, units/1]).
 
 -define(ITEMS, [total, tables, indexes, snapshots, waiting, allocator]).
 
@@ -24,7 +24,7 @@ add(Table, {Tables, Indexes, Snapshots} = Sums) ->
         undefined ->
             Sums;
         [Words, Kept, false, Own] ->
-            Entries = lists:sum([Bytes || {_, _, _, _, _, Bytes} <- Own]),
+            Entries = entries(Own),
             {Tables + max(bytes(Words) - Kept - Entries, 0), Indexes + Entries, Snapshots + Kept};
         [Words, _Kept, _Snapshot, _Own] ->
             {Tables, Indexes, Snapshots + bytes(Words)}
@@ -69,19 +69,41 @@ seen(Table, By) ->
     end.
 
 by(contention, Table, Map) ->
-    case larder_info:item(Table, stats) of
-        #{contended := Times} -> {Times, Map#{contention => Times}};
-        undefined -> none
-    end;
+    Times = contention(Table),
+    {Times, Map#{contention => Times}};
 by(By, _Table, Map) ->
     {maps:get(By, Map), Map}.
 
-%% @doc Formats the items as one line, in readable units.
--spec words(larder:memory()) -> iolist().
-words(Memory) ->
-    lists:join(", ", [[atom_to_list(Item), $\s, size(maps:get(Item, Memory), ["B", "KiB", "MiB"])]
-                      || Item <- ?ITEMS]).
+%% A table that is gone has none.
+contention(Table) ->
+    case larder_info:item(Table, stats) of
+        #{contended := Times} -> Times;
+        undefined -> 0
+    end.
 
-size(N, [Unit, _ | _]) when N < 1024 -> io_lib:format("~w ~s", [N, Unit]);
-size(N, [Unit]) -> io_lib:format("~w ~s", [N, Unit]);
-size(N, [_ | Units]) -> size(round(N / 102.4) / 10, Units).
+%% @doc Returns the names of the items of memory/0, in the order of its documentation.
+-spec items() -> [larder:memory_item()].
+items() ->
+    ?ITEMS.
+
+%% @doc Returns the bytes of a table's indexes, those that it retains for snapshots, and how many
+%% times a writer found a leaf locked.
+-spec figures(larder:table()) ->
+    {non_neg_integer(), non_neg_integer(), non_neg_integer()} | undefined.
+figures(Table) ->
+    case {larder_nif:info_list(Table, [indexes, snapshot_memory]), contention(Table)} of
+        {[Indexes, Kept], Times} -> {entries(Indexes), Kept, Times};
+        {undefined, _} -> undefined
+    end.
+
+entries(Indexes) ->
+    lists:sum([Bytes || {_, _, _, _, _, Bytes} <- Indexes]).
+
+%% @doc Formats a number of bytes in readable units.
+-spec units(non_neg_integer()) -> string().
+units(Bytes) ->
+    units(Bytes, ["B", "KiB", "MiB", "GiB"]).
+
+units(N, [Unit, _ | _]) when N < 1024 -> lists:flatten(io_lib:format("~w ~s", [N, Unit]));
+units(N, [Unit]) -> lists:flatten(io_lib:format("~w ~s", [N, Unit]));
+units(N, [_ | Units]) -> units(round(N / 102.4) / 10, Units).

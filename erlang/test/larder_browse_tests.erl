@@ -64,6 +64,37 @@ list_test() ->
                  string:lexemes(Line, " ")),
     larder:delete(Tab).
 
+%% A table with an index, its snapshot, and one with neither, in 80 columns.
+more_than_ets_test() ->
+    Tab = larder:new(larder_t_more, [named_table, public, {index, [{by_two, 2, []}]}]),
+    Bare = larder:new(larder_t_bare, [named_table, public]),
+    true = larder:insert(Tab, [{N, N rem 10} || N <- lists:seq(1, 5000)]),
+    Snapshot = larder:snapshot(Tab),
+    true = larder:insert(Tab, [{N, x} || N <- lists:seq(1, 5000)]),
+    {ok, Screen} = larder_test_io:capture(fun() -> larder:i() end),
+    [Tables, More, Snapshots, _Sums] = [string:split(Part, "\n", all)
+                                       || Part <- string:split(Screen, "\n\n", all)],
+    With = fun(Text, Lines) ->
+               [Line || Line <- Lines, string:find(Line, Text) =/= nomatch]
+           end,
+    Id = lists:flatten(io_lib:format("~p", [Snapshot])),
+    %% A snapshot is no table of the first list: counting its objects takes time.
+    ?assertMatch({[_], [_], []}, {With("larder_t_more", Tables), With("larder_t_bare", Tables),
+                                  With(Id, Tables)}),
+    ?assertMatch([" index mem" ++ _, _ | _], More),
+    Size = " +[0-9]+(\\.[0-9])? KiB",
+    [Line] = With("larder_t_more", More),
+    ?assertMatch({match, _}, re:run(Line, ["^", Size, Size, " +[0-9]+ +larder_t_more$"])),
+    ?assertEqual([], With("larder_t_bare", More)),
+    ?assertMatch([" age" ++ _, _ | _], Snapshots),
+    [Taken] = With(Id, Snapshots),
+    ?assertMatch([_Age, "s", _Owner, "larder_t_more", Id], string:lexemes(Taken, " ")),
+    ?assertEqual([], [Wide || Wide <- More ++ Snapshots, length(Wide) > 80]),
+    true = larder:release(Snapshot),
+    [larder:delete(T) || T <- [Tab, Bare]],
+    {ok, Less} = larder_test_io:capture(fun() -> larder:i() end),
+    ?assertEqual(nomatch, string:find(Less, "larder_t_more")).
+
 %% A line of ets' own list, laid out by us: the same blanks.
 columns_test() ->
     Register = fun(Module) ->

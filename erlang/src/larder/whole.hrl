@@ -96,8 +96,9 @@ table(Table, Options) ->
     larder_qlc:table(Table, Options).
 
 %% @doc Lists all tables on the terminal: id, name, type, size, memory in words, and
-%% owner. A table that can't be read at that time is shown as such. The last line is that of
-%% memory/0.
+%% owner. A table that can't be read at that time is shown as such. Lists follow of the tables
+%% that have indexes, memory retained for snapshots, or contention (as in top/2), and of the
+%% snapshots, with their age and owner. The last line has the items of memory/0.
 -spec i() -> ok.
 i() ->
     larder_browse:i().
