@@ -103,18 +103,26 @@ pub fn apply(index: &dyn Multi, op: &MultiOp, how: Hashes) -> Rows {
     };
     let bytes = key_bytes(k);
     let mut seen = Rows::new();
-    // All but `Get` change the key, and the closure must be called exactly once.
-    if !matches!(op, MultiOp::Get(_)) {
-        index.update(&pin(), key(&bytes, how), &mut |objects| {
-            seen.push((format!("{:?}", change(objects, op)).into_bytes(), vec![]));
-        });
-        assert_eq!(seen.len(), 1);
+    let (guard, key, mut expected) = (pin(), key(&bytes, how), 1);
+    let mut f = |objects: &mut dyn Objects| {
+        seen.push((format!("{:?}", change(objects, op)).into_bytes(), vec![]));
+    };
+    // All but `Get` change the key, and the closure must be called exactly once; not at all by a
+    // removal of what isn't there.
+    match op {
+        MultiOp::Get(_) => expected = 0,
+        MultiOp::RemoveIf(..) | MultiOp::RemoveSame(..) => {
+            expected = usize::from(index.contains(&guard, key));
+            index.update_present(&guard, key, &mut f);
+        }
+        _ => index.update(&guard, key, &mut f),
     }
+    assert_eq!(seen.len(), expected);
     // Afterwards, what readers see must agree with the change and with one another.
     let mut values = Vec::new();
-    let n = index.get(&pin(), key(&bytes, how), &mut |v| values.push(v.to_vec()));
+    let n = index.get(&guard, key, &mut |v| values.push(v.to_vec()));
     assert_eq!(n, values.len());
-    assert_eq!(index.contains(&pin(), key(&bytes, how)), n > 0);
+    assert_eq!(index.contains(&guard, key), n > 0);
     seen.extend(values.into_iter().map(|v| (vec![], v)));
     seen
 }

@@ -197,8 +197,9 @@ impl Registers for Box<dyn Unique> {
     fn remove_even(&self, k: u64) -> Option<u64> {
         let (bytes, mut was) = (k.to_be_bytes(), None);
         Unique::remove(&**self, &pin(), key(&bytes, Hashes::Good), &mut |old| {
-            was = old.map(number);
-            was.is_some_and(|v| v % 2 == 0)
+            let v = number(old);
+            was = Some(v);
+            v % 2 == 0
         });
         was
     }

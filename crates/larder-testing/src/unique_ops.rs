@@ -22,6 +22,7 @@ pub enum UniqueOp {
     PutIf(u16, usize, bool),
     RemoveIf(u16, bool),
     UpdateWith(u16, usize),
+    UpdatePresent(u16, usize),
     Step(Option<u16>, u8),
     /// From where, and how many are wanted.
     Scan(u16, u8, usize),
@@ -44,6 +45,7 @@ pub fn op(keys: u16) -> impl Strategy<Value = UniqueOp> {
         6 => (0..keys, size(), prop::bool::weighted(0.8)).prop_map(|(k, n, holds)| UniqueOp::PutIf(k, n, holds)),
         4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, holds)| UniqueOp::RemoveIf(k, holds)),
         2 => (0..keys, 0..70usize).prop_map(|(k, n)| UniqueOp::UpdateWith(k, n)),
+        2 => (0..keys, 0..70usize).prop_map(|(k, n)| UniqueOp::UpdatePresent(k, n)),
         2 => (0..keys, 0..2u8).prop_map(|(k, way)| UniqueOp::Step(Some(k), way)),
         1 => (0..2u8).prop_map(|way| UniqueOp::Step(None, way)),
         1 => (0..keys, 0..6u8, 0..4usize).prop_map(|(k, how, want)| UniqueOp::Scan(k, how, want)),
@@ -91,7 +93,7 @@ fn update(index: &dyn Unique, k: u16, how: Hashes, op: &UniqueOp, seen: &mut Row
                 scratch.extend(value(*k, *n));
                 Change::PutScratch
             }
-            UniqueOp::UpdateWith(k, n) => {
+            UniqueOp::UpdateWith(k, n) | UniqueOp::UpdatePresent(k, n) => {
                 // A closure may fill the buffer, and then decide to keep the entry.
                 scratch.extend(value(*k, *n));
                 if n % 5 == 4 {
@@ -106,13 +108,17 @@ fn update(index: &dyn Unique, k: u16, how: Hashes, op: &UniqueOp, seen: &mut Row
     };
     let key = key(&bytes, how);
     // The caller's buffer isn't empty before: the index must clear it.
-    let changed = if matches!(op, UniqueOp::UpdateWith(..)) {
-        index.update_with(&guard, key, &mut vec![9; 3], &mut f)
-    } else {
-        index.update(&guard, key, &mut f)
+    let (mut buffer, mut expected) = (vec![9; 3], 1);
+    let changed = match op {
+        UniqueOp::UpdateWith(..) => index.update_with(&guard, key, &mut buffer, &mut f),
+        UniqueOp::UpdatePresent(..) => {
+            expected = usize::from(index.contains(&guard, key));
+            index.update_present(&guard, key, &mut buffer, &mut f)
+        }
+        _ => index.update(&guard, key, &mut f),
     };
     // Exactly once, whatever the index tried before.
-    assert_eq!(calls, 1);
+    assert_eq!(calls, expected);
     changed
 }
 
@@ -133,7 +139,7 @@ fn change_if(
     };
     let was = match put {
         Some(n) => index.put(&guard, key(&bytes, how), &value(k, n), &mut predicate),
-        None => index.remove(&guard, key(&bytes, how), &mut predicate),
+        None => index.remove(&guard, key(&bytes, how), &mut |old| predicate(Some(old))),
     };
     note(seen, was_bytes(was));
     was != Previous::Refused
@@ -235,6 +241,7 @@ pub fn apply(index: &dyn Unique, op: &UniqueOp, how: Hashes) -> Rows {
         UniqueOp::Put(k, _)
         | UniqueOp::PutScratch(k, _)
         | UniqueOp::UpdateWith(k, _)
+        | UniqueOp::UpdatePresent(k, _)
         | UniqueOp::Remove(k)
         | UniqueOp::Keep(k) => update(index, k, how, op, &mut seen),
         UniqueOp::Get(k) => {

@@ -80,7 +80,8 @@ pub use crate::indexes::{
 pub use crate::keys::KeyList;
 pub use crate::local::{with_local, Local};
 pub use crate::ops::{
-    CounterOp, Decision, MapChange, MapHost, MapOp, NewRow, Slot, Sorted, Sums, TimeLeft,
+    CounterOp, CounterOps, Decision, MapChange, MapHost, MapOp, NewRow, Slot, Sorted, Sums,
+    TimeLeft,
 };
 pub use crate::options::{Access, Bounds, Concurrency, Evict, Limits, Options, TableKind};
 pub use crate::scan::{

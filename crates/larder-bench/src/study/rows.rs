@@ -313,15 +313,13 @@ impl<const FORGETS: bool> Hand for EngineHand<'_, FORGETS> {
         // One addition to the second element.
         let (op, mut sum) = (CounterOp::new(2, Number::Int(1)), None);
         let done = with_local(|local| {
-            let ops = std::iter::once(Ok(&op));
-            self.table.update_counter_in(
-                local,
-                self.who,
-                &self.key,
-                ops,
-                None,
-                (&mut sum, &mut larder::host::Sorted),
-            )
+            let ops = || std::slice::from_ref(&op).iter();
+            let out = &mut (
+                &mut sum,
+                &mut larder::host::Sorted as &mut dyn larder::host::MapHost,
+            );
+            let table = &self.table;
+            table.update_counter_in(local, self.who, &self.key, &ops, None, out)
         });
         match (done, sum) {
             (Ok(()), Some(Number::Int(sum))) => Some(sum as u64),

@@ -196,47 +196,66 @@ impl<R: KeyRule> Bag<R> {
         read.map(|()| values.len() - before)
     }
 
-    /// Like `update`, for a key that is no tree key. If it is one, returns `false`, and does
-    /// nothing.
+    /// Like `update`, or like `update_present`, for a key that is no tree key. If it is one, returns
+    /// `false`, and does nothing.
     #[inline]
     fn update_list(
         &self,
         guard: &Guard,
         key: Key<'_>,
+        only_present: bool,
         f: &mut dyn FnMut(&mut dyn Objects),
     ) -> bool {
         let mut is_list = true;
-        with_scratch(|scratch| {
-            self.entries
-                .update_with(guard, key, scratch, &mut |old, new| {
-                    // The entry's leaf is locked, so read the list in place.
-                    let old = old.unwrap_or(&[]);
-                    // The caller continues under the key's stripe.
-                    if list::is_in_tree(old) {
-                        is_list = false;
-                        return Change::Keep;
-                    }
-                    let mut objects = ListValues::new(old, new);
-                    f(&mut objects);
-                    let (changed, count) = (objects.changed(), objects.count());
-                    if !changed {
-                        return Change::Keep;
-                    }
-                    // Invariant 1: no entry without an object.
-                    if count == 0 {
-                        return Change::Remove;
-                    }
-                    // Either the new list becomes the entry, or its objects are moved to the tree
-                    // before the entry becomes a tree header.
-                    if self.limits.fits(count, new.len()) {
-                        new[0] = count as u8;
-                    } else {
-                        self.move_to_tree(guard, key, new);
-                    }
-                    Change::PutScratch
-                });
+        let mut update = |old: Option<&[u8]>, new: &mut Vec<u8>| {
+            // The entry's leaf is locked, so read the list in place.
+            let old = old.unwrap_or(&[]);
+            // The caller continues under the key's stripe.
+            if list::is_in_tree(old) {
+                is_list = false;
+                return Change::Keep;
+            }
+            let mut objects = ListValues::new(old, new);
+            f(&mut objects);
+            let (changed, count) = (objects.changed(), objects.count());
+            if !changed {
+                return Change::Keep;
+            }
+            // Invariant 1: no entry without an object.
+            if count == 0 {
+                return Change::Remove;
+            }
+            // Either the new list becomes the entry, or its objects are moved to the tree before
+            // the entry becomes a tree header.
+            if self.limits.fits(count, new.len()) {
+                new[0] = count as u8;
+            } else {
+                self.move_to_tree(guard, key, new);
+            }
+            Change::PutScratch
+        };
+        with_scratch(|scratch| match only_present {
+            true => self
+                .entries
+                .update_present(guard, key, scratch, &mut update),
+            false => self.entries.update_with(guard, key, scratch, &mut update),
         });
         is_list
+    }
+
+    /// `update`, or `update_present`.
+    #[inline]
+    fn update_any(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        only_present: bool,
+        f: &mut dyn FnMut(&mut dyn Objects),
+    ) {
+        while !self.update_list(guard, key, only_present, f) && !self.update_in_tree(guard, key, f)
+        {
+        }
+        self.free_large(guard);
     }
 
     /// Moves a list that has grown too long to the tree, and replaces it by a tree header.
@@ -298,8 +317,11 @@ impl<R: KeyRule> Multi for Bag<R> {
     }
 
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
-        while !self.update_list(guard, key, f) && !self.update_in_tree(guard, key, f) {}
-        self.free_large(guard);
+        self.update_any(guard, key, false, f);
+    }
+
+    fn update_present(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        self.update_any(guard, key, true, f);
     }
 
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch) {

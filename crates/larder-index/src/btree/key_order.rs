@@ -91,7 +91,12 @@ impl Unique for KeyOrder {
         self.0.put_near(guard, key.bytes, value, hint, predicate)
     }
 
-    fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
+    fn remove(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        predicate: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Previous {
         self.0.remove(guard, key.bytes, predicate)
     }
 
@@ -107,6 +112,16 @@ impl Unique for KeyOrder {
         f: &mut Updater<'_, 'v>,
     ) -> bool {
         self.0.update(guard, key.bytes, scratch, f)
+    }
+
+    fn update_present<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, 'v>,
+    ) -> bool {
+        self.0.update_present(guard, key.bytes, scratch, f)
     }
 
     fn free_large(&self, guard: &Guard) {

@@ -33,7 +33,7 @@ pub(super) use crate::btree::search_key::head_of;
 use crate::btree::search_key::{SearchKey, PLACE_BITS};
 use crate::memory::{self as allocator, prefetch};
 pub(crate) use crate::seqlock::version::Obsolete;
-use crate::seqlock::version::Version;
+use crate::seqlock::version::{Held, Version};
 use crate::seqlock::words;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crossbeam_epoch::Guard;
@@ -92,10 +92,7 @@ pub(crate) struct NewTreeLeaf(TreeLeaf<'static>);
 /// validate.
 pub(crate) struct LockedTreeLeaf<'g> {
     pub(super) leaf: TreeLeaf<'g>,
-    /// The version before the lock was taken.
-    before: u64,
-    /// Whether the content was changed, so that the unlock must store a new version.
-    pub(super) changed: bool,
+    held: Held,
 }
 
 impl<'g> TreeLeaf<'g> {
@@ -285,11 +282,14 @@ impl<'g> LockedTreeLeaf<'g> {
     /// The guard of the lock, which the caller has just taken.
     #[inline]
     fn new(leaf: TreeLeaf<'g>, before: u64) -> Self {
-        LockedTreeLeaf {
-            leaf,
-            before,
-            changed: false,
-        }
+        let held = Held::at(before);
+        LockedTreeLeaf { leaf, held }
+    }
+
+    /// Records that the content is about to be changed, so that the unlock stores a new version.
+    #[inline(always)]
+    pub(super) fn change(&mut self) {
+        self.held.change();
     }
 
     /// The content as plain bytes.
@@ -319,7 +319,7 @@ impl<'g> LockedTreeLeaf<'g> {
     /// Unlocks the leaf, and marks it obsolete. A thread that finds it from now on restarts from
     /// the root.
     pub(super) fn obsolete(self) {
-        self.leaf.head().version.obsolete(self.before);
+        self.leaf.head().version.obsolete(self.held.before());
         // Skip `drop`, which would restore a version without the obsolete bit.
         std::mem::forget(self);
     }
@@ -329,7 +329,7 @@ impl Drop for LockedTreeLeaf<'_> {
     /// Unlocks. If the leaf was not changed, it gets back its old version, so that no reader has to
     /// retry.
     fn drop(&mut self) {
-        self.leaf.head().version.unlock(self.before, self.changed);
+        self.leaf.head().version.unlock(self.held);
     }
 }
 
@@ -436,11 +436,7 @@ impl NewTreeLeaf {
 
     /// A guard without a lock. No other thread can reach the leaf, so none is needed.
     fn locked(&self) -> LockedTreeLeaf<'_> {
-        LockedTreeLeaf {
-            leaf: self.0,
-            before: 0,
-            changed: false,
-        }
+        LockedTreeLeaf::new(self.0, 0)
     }
 
     /// The content as plain bytes.

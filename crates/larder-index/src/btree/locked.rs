@@ -14,7 +14,7 @@
 //! A change writes a record to free bytes, shifts slots, and stores a slot that points to the
 //! record. A concurrent reader may see any mixture of old and new words. It fails to validate,
 //! because the unlock stores a new version. So the order of these stores doesn't matter. But every
-//! function that stores to the content must set `changed`.
+//! function that stores to the content must call `change`.
 
 use crate::btree::copies::EntryCopies;
 use crate::btree::entries::Entries;
@@ -75,7 +75,7 @@ impl<'g> LockedTreeLeaf<'g> {
 
     fn set(&mut self, count: usize, heap: usize, live: usize) {
         let head = self.leaf.head();
-        self.changed = true;
+        self.change();
         // Ordering: Relaxed, see above.
         head.count.store(count as u64, Relaxed);
         // Ordering: Relaxed, see above.
@@ -174,7 +174,7 @@ impl<'g> LockedTreeLeaf<'g> {
     pub(crate) fn append(&mut self, next: AppendSlot, value: &[u8]) {
         let (head, n, slot) = (self.leaf.head(), self.len(), next.head | next.place as u64);
         let (words, size) = (self.leaf.words(), value.len() + 2);
-        self.changed = true;
+        self.change();
         let mut writer = Writer::new(words, next.place);
         // Write the record, two bytes of lengths and at most six of the value, as one word.
         let lengths = (next.suffix | value.len() << 8) as u64;
@@ -245,7 +245,7 @@ impl<'g> LockedTreeLeaf<'g> {
         if (n + 1) * SLOT + size > heap {
             return false;
         }
-        self.changed = true;
+        self.change();
         // Shift the slots from `i` on by one. Slot `n` is free.
         let slots = &self.leaf.words()[i..=n];
         shift_up(slots);
@@ -307,7 +307,7 @@ impl<'g> LockedTreeLeaf<'g> {
             if old.value() == new.len() && !old.is_outside() {
                 // The lengths are equal: overwrite the value. The slot and the rest of the record
                 // stay. A concurrent reader may see both old and new bytes, and fails to validate.
-                self.changed = true;
+                self.change();
                 let mut writer = Writer::new(self.leaf.words(), old.value_at());
                 writer.bytes(new);
                 writer.finish();
@@ -321,7 +321,7 @@ impl<'g> LockedTreeLeaf<'g> {
             // Ordering: Relaxed, see above.
             let slot = self.leaf.words()[i].load(Relaxed);
             let place = slot & ((1 << PLACE_BITS) - 1);
-            self.changed = true;
+            self.change();
             self.write(i, head, suffix, stored, place as usize);
             return true;
         }
@@ -330,7 +330,7 @@ impl<'g> LockedTreeLeaf<'g> {
         if n * SLOT + size > heap {
             return false;
         }
-        self.changed = true;
+        self.change();
         self.write(i, head, suffix, stored, heap - size);
         self.set(n, heap - size, self.record_bytes() + size - old.len());
         true
@@ -353,7 +353,7 @@ impl<'g> LockedTreeLeaf<'g> {
         // Shift the slots behind it down by one. The last slot keeps its word, which is no longer
         // counted.
         let n = self.len();
-        self.changed = true;
+        self.change();
         shift_down(&self.leaf.words()[i..n]);
         // The bytes of the record are wasted until the leaf is compacted. If this was the last
         // entry, all of the leaf is free again.
@@ -384,7 +384,7 @@ impl<'g> LockedTreeLeaf<'g> {
             entries.len(),
             entries.lay_out(self, 0..entries.len(), prefix, buffer),
         );
-        self.changed = true;
+        self.change();
         let words = self
             .leaf
             .words()

@@ -113,6 +113,16 @@ impl BPlusTree {
         })
     }
 
+    /// Where the entry at a position is; `None` if there is none.
+    #[inline]
+    pub(super) fn find<'g>(&self, guard: &'g Guard, position: &[u8]) -> Option<Hint<'g>> {
+        // The hint is only valid if the version is, which `read` checks afterwards.
+        self.read(guard, position, |view, spot| {
+            let hint = |record| view.hint(self.address(), spot.i, record);
+            Ok(spot.record.map(hint))
+        })
+    }
+
     /// The address of the tree, which tells hints of its leaves from those of other trees.
     #[inline]
     pub(super) fn address(&self) -> usize {

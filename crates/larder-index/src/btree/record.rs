@@ -101,38 +101,35 @@ pub(super) fn write_record(writer: &mut words::Writer<'_>, suffix: &[u8], stored
     }
 }
 
-/// A decoded record. It fits in a register.
+/// A decoded record.
+///
+/// ```text
+///  bits 32..64   the offset of what follows the lengths: the rest of the suffix, and then the value;
+///                the offset of the handle, if the object is outside
+///  bits 16..32   the length of the suffix, or OUTSIDE if the object is outside
+///  bits 0..16    the length of the value
+/// ```
+///
+/// It is one word, so that it is copied as one. If parts of it were stored one by one and loaded
+/// together, the processor would wait for the stores.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Record {
-    /// The offset of what follows the lengths: the rest of the suffix, and then the value. The
-    /// offset of the handle, if the object is outside.
-    rest: u32,
-    /// The length of the suffix. [`OUTSIDE`] if the object is outside.
-    suffix: u16,
-    /// The length of the value.
-    value: u16,
-}
+pub(crate) struct Record(u64);
 
-/// `Record::suffix` of an outside object. No suffix in a leaf is that long.
-const OUTSIDE: u16 = u16::MAX;
+/// The length of the suffix of an outside object. No suffix in a leaf is that long.
+const OUTSIDE: usize = u16::MAX as usize;
 
 impl Record {
     /// The record of an entry in a leaf. What follows the lengths begins at `rest`.
+    #[inline(always)]
     pub(super) fn inline(rest: usize, suffix: usize, value: usize) -> Record {
-        Record {
-            rest: rest as u32,
-            suffix: suffix as u16,
-            value: value as u16,
-        }
+        // Offsets and lengths in a leaf are smaller than their fields, and those of a torn record
+        // may be anything.
+        Record((rest as u64) << 32 | (suffix as u64 & 0xFFFF) << 16 | (value as u64 & 0xFFFF))
     }
 
     /// The record of an outside object, whose handle is at `rest`.
     pub(super) fn outside(rest: usize) -> Record {
-        Record {
-            rest: rest as u32,
-            suffix: OUTSIDE,
-            value: 0,
-        }
+        Record::inline(rest, OUTSIDE, 0)
     }
 
     /// Decodes the record at the offset `at`. `bits` are its first eight bytes, the first one
@@ -142,13 +139,8 @@ impl Record {
     pub(super) fn of(bits: u64, at: usize) -> Record {
         // One test for the common case: both lengths have one byte, and there is no handle.
         if bits & 0x8080 == 0 {
-            let (suffix, value) = (bits as u16 & 0x7F, (bits >> 8) as u16 & 0x7F);
-            let rest = at as u32 + 2;
-            return Record {
-                rest,
-                suffix,
-                value,
-            };
+            let (suffix, value) = (bits as usize & 0x7F, (bits >> 8) as usize & 0x7F);
+            return Record::inline(at + 2, suffix, value);
         }
         Record::of_long(bits, at)
     }
@@ -166,19 +158,19 @@ impl Record {
 
     #[inline]
     pub(super) fn is_outside(&self) -> bool {
-        self.suffix == OUTSIDE
+        self.suffix() == OUTSIDE
     }
 
     /// The offset of what follows the lengths.
     #[inline]
     pub(super) fn rest_at(&self) -> usize {
-        self.rest as usize
+        (self.0 >> 32) as usize
     }
 
     /// The length of the suffix.
     #[inline]
     pub(super) fn suffix(&self) -> usize {
-        self.suffix.into()
+        (self.0 >> 16) as usize & 0xFFFF
     }
 
     /// The length of the part of the suffix that is in the record.
@@ -196,7 +188,7 @@ impl Record {
     /// The length of the value.
     #[inline]
     pub(super) fn value(&self) -> usize {
-        self.value.into()
+        self.0 as usize & 0xFFFF
     }
 
     /// The size of the record.

@@ -153,6 +153,27 @@ impl BPlusTree {
         (locked, place, contention)
     }
 
+    /// Steps 1 and 2 for a write that concerns only a position that is there. Returns `None` if it
+    /// is absent. Mostly that takes no lock: the leaf is read as by a lookup, and its lock is taken
+    /// if its version is still the one that was read. The linearisation point of an absent position
+    /// is that of a lookup.
+    #[inline(always)]
+    fn find_present<'g, 'p>(
+        &self,
+        guard: &'g Guard,
+        position: &'p [u8],
+    ) -> Option<(LockedTreeLeaf<'g>, Place<'p>, i32)> {
+        let key = SearchKey::new(position);
+        let hint = self.find(guard, position)?;
+        // Nobody has written since the read, so the entry is where it was found.
+        if let Some((mut locked, i, record)) = hint.lock_tree(self.address()) {
+            let contention = locked.add_contention(UNCONTENDED);
+            let place = Place::new(key, &locked, i, Some(record));
+            return Some((locked, place, contention));
+        }
+        Some(self.find_locked_from_root(guard, key))
+    }
+
     /// Locks the last leaf, if its lock is free and the position is above all of its entries.
     #[inline]
     fn lock_tail<'g>(&self, leaf: TreeLeaf<'g>, key: SearchKey<'_>) -> Option<LockedTreeLeaf<'g>> {
@@ -177,7 +198,34 @@ impl BPlusTree {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_, '_>,
     ) -> bool {
-        let (locked, place, contention) = self.find_locked(guard, SearchKey::new(position));
+        let found = self.find_locked(guard, SearchKey::new(position));
+        self.update_found(guard, found, scratch, f)
+    }
+
+    /// See [`Unique::update_present`](crate::Unique::update_present).
+    pub(crate) fn update_present(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, '_>,
+    ) -> bool {
+        match self.find_present(guard, position) {
+            // It was removed between the read and the lock.
+            Some((_, Place { record: None, .. }, _)) | None => false,
+            Some(found) => self.update_found(guard, found, scratch, f),
+        }
+    }
+
+    /// Calls `f` with the value at a place that was found, and makes the change that it returns.
+    #[inline(always)]
+    fn update_found(
+        &self,
+        guard: &Guard,
+        (locked, place, contention): (LockedTreeLeaf<'_>, Place<'_>, i32),
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, '_>,
+    ) -> bool {
         scratch.clear();
         // The callback sees the value in place, under the lock, and decides (invariant 3).
         let change = f(place.value(&locked), scratch);
@@ -293,17 +341,17 @@ impl BPlusTree {
         &self,
         guard: &Guard,
         position: &[u8],
-        predicate: &mut Predicate<'_>,
+        predicate: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Previous {
-        let (locked, place, contention) =
-            self.find_locked_from_root(guard, SearchKey::new(position));
-        // An absent key asks the predicate, too: it may refuse for another reason than the value.
-        if !predicate(place.value(&locked)) {
-            return Previous::Refused;
-        }
+        let Some((locked, place, contention)) = self.find_present(guard, position) else {
+            return Previous::Absent;
+        };
         let Some(record) = &place.record else {
             return Previous::Absent;
         };
+        if !predicate(locked.value(place.i, record)) {
+            return Previous::Refused;
+        }
         self.remove_at(guard, &place, locked, record, contention);
         Previous::Present
     }

@@ -11,7 +11,7 @@ use crate::hash::shape::{Shape, SMALLEST};
 use crate::memory::{self, prefetch};
 use crate::outside::{Handle, Outside};
 pub(crate) use crate::seqlock::version::Obsolete;
-use crate::seqlock::version::Version;
+use crate::seqlock::version::{Held, Version};
 use crate::seqlock::words;
 use crate::sync::atomic::{AtomicU32, AtomicU64, Ordering::*};
 use crossbeam_epoch::Guard;
@@ -85,13 +85,8 @@ pub(crate) struct NewHashLeaf(HashLeaf<'static>);
 /// validation succeeds. It is released when this value is dropped.
 pub(crate) struct LockedHashLeaf<'g> {
     pub(super) leaf: HashLeaf<'g>,
-    /// The version before the lock was taken. Its lowest bit, which is clear in the version of an
-    /// unlocked leaf, says whether anything has been changed since ([`CHANGED`]).
-    before: u64,
+    held: Held,
 }
-
-/// The flag in `LockedHashLeaf::before`.
-const CHANGED: u64 = 1;
 
 /// A view of a leaf: of a reader, who validates the version afterwards, or of the holder of the
 /// lock, who needn't.
@@ -440,18 +435,19 @@ impl<'g> LockedHashLeaf<'g> {
     /// The lock of a leaf that was just taken. `before` is the version before that.
     #[inline]
     fn new(leaf: HashLeaf<'g>, before: u64) -> Self {
-        LockedHashLeaf { leaf, before }
+        let held = Held::at(before);
+        LockedHashLeaf { leaf, held }
     }
 
     /// Whether nothing was changed between loading this version and taking the lock.
     pub(crate) fn was_at(&self, version: u64) -> bool {
-        self.before & !CHANGED == version
+        self.held.before() == version
     }
 
     /// Records that something is about to be changed.
     #[inline(always)]
     pub(super) fn change(&mut self) {
-        self.before |= CHANGED;
+        self.held.change();
     }
 
     /// The leaf.
@@ -494,7 +490,7 @@ impl<'g> LockedHashLeaf<'g> {
     /// Marks the leaf obsolete, which also unlocks it. A thread that finds it from now on searches
     /// again from the root.
     pub(super) fn obsolete(self) {
-        self.leaf.head().version.obsolete(self.before & !CHANGED);
+        self.leaf.head().version.obsolete(self.held.before());
         std::mem::forget(self);
     }
 }
@@ -504,9 +500,7 @@ impl Drop for LockedHashLeaf<'_> {
     /// retry.
     #[inline]
     fn drop(&mut self) {
-        let changed = self.before & CHANGED != 0;
-        let version = &self.leaf.head().version;
-        version.unlock(self.before & !CHANGED, changed);
+        self.leaf.head().version.unlock(self.held);
     }
 }
 
@@ -559,7 +553,7 @@ impl NewHashLeaf {
 
     /// Starts from a greater version than any of this leaf, which it will replace.
     pub(super) fn succeed(&mut self, old: &LockedHashLeaf<'_>) {
-        self.0.head().version.succeed(old.before & !CHANGED);
+        self.0.head().version.succeed(old.held.before());
     }
 
     /// Its shape.

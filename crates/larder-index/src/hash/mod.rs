@@ -82,8 +82,8 @@ use crate::shared::Shared;
 use crate::sync::Mutex;
 use crate::traits::{step_by_scan, HASH};
 use crate::{
-    Batch, Change, Container, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start,
-    Stats, Unique, Updater, SHORT, TOGETHER,
+    Batch, Container, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start, Stats,
+    Unique, Updater, SHORT, TOGETHER,
 };
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
@@ -240,15 +240,19 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         self.put_found(guard, key, found, value, predicate)
     }
 
-    fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
-        let LockedKey(leaf, home, hit, contention) = self.find_locked(guard, key);
-        // As in `put`, the predicate decides under the lock.
-        if !predicate(hit.as_ref().map(|hit| leaf.value(hit))) {
-            return Previous::Refused;
-        }
-        let Some(hit) = hit else {
+    fn remove(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        predicate: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Previous {
+        let Some(LockedKey(leaf, home, hit, contention)) = self.find_present(guard, key) else {
             return Previous::Absent;
         };
+        // As in `put`, the predicate decides under the lock.
+        if !predicate(leaf.value(&hit)) {
+            return Previous::Refused;
+        }
         self.remove_hit(guard, key.hash, LockedKey(leaf, home, &hit, contention));
         Previous::Present
     }
@@ -299,26 +303,22 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_, 'v>,
     ) -> bool {
-        scratch.clear();
-        let LockedKey(leaf, home, hit, contention) = self.find_locked(guard, key);
-        // The callback decides under the lock. It may write the new value to `scratch`.
-        let change = f(hit.as_ref().map(|hit| leaf.value(hit)), scratch);
-        let value = match (change, &hit) {
-            (Change::Keep, _) | (Change::Remove, None) => return false,
-            (Change::Remove, Some(hit)) => {
-                self.remove_hit(guard, key.hash, LockedKey(leaf, home, hit, contention));
-                return true;
-            }
-            (Change::Put(value), _) => value,
-            (Change::PutScratch, _) => &scratch[..],
+        let found = self.find_locked(guard, key);
+        self.update_found(guard, key, found, scratch, f)
+    }
+
+    fn update_present<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, 'v>,
+    ) -> bool {
+        let Some(LockedKey(leaf, home, hit, contention)) = self.find_present(guard, key) else {
+            return false;
         };
-        self.store(
-            guard,
-            key,
-            LockedKey(leaf, home, hit.as_ref(), contention),
-            value,
-        );
-        true
+        let found = LockedKey(leaf, home, Some(hit), contention);
+        self.update_found(guard, key, found, scratch, f)
     }
 
     fn free_large(&self, guard: &Guard) {

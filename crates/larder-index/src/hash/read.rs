@@ -60,7 +60,7 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Steps 2 to 5 of the fast read. Also returns the version.
     #[inline(always)]
-    fn try_read_at<'g, T>(
+    pub(super) fn try_read_at<'g, T>(
         &self,
         (leaf, home): (HashLeaf<'g>, Home<'g>),
         key: Key<'_>,

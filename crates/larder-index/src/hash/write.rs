@@ -22,7 +22,7 @@ use crate::hash::resize::{NewEntry, FEW};
 use crate::hash::shape::{body_size, lives_inside, truncated, SLOT_ENTRY};
 use crate::outside::Handle;
 use crate::sync::Backoff;
-use crate::{Key, Predicate, Previous};
+use crate::{Change, Key, Predicate, Previous, Updater};
 use crossbeam_epoch::Guard;
 
 /// The result of steps 1 and 2: the leaf of a key, locked; the key's home in the leaf; its entry
@@ -92,6 +92,66 @@ impl<R: KeyRule> HashOrder<R> {
         let found = leaf.view().find((hash, &home), key.bytes, form);
         let hit = found.unwrap_or_default();
         LockedKey(leaf, home, hit, contention)
+    }
+
+    /// Steps 1 and 2 for a write that concerns only a key that is there. Returns `None` if it is
+    /// absent. Mostly that takes no lock: the leaf is read as by a lookup, and its lock is taken if
+    /// its version is still the one that was read. The linearisation point of an absent key is
+    /// that of a lookup.
+    #[inline(always)]
+    pub(super) fn find_present<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+    ) -> Option<LockedKey<'g, Hit<'g>>> {
+        let (leaf, home) = self.locate(guard, key);
+        if let Ok((hit, version)) = self.try_read_at((leaf, home), key, |hit| hit) {
+            let hit = hit?;
+            // Nobody has written since the read, so the entry is where it was found.
+            if let Some(mut locked) = leaf.try_lock_at(version) {
+                let contention = locked.add_contention(UNCONTENDED);
+                return Some(LockedKey(locked, home, hit, contention));
+            }
+        }
+        self.find_present_locked(guard, key)
+    }
+
+    /// The slow path of `find_present`: the key is long, or the leaf is being changed.
+    #[inline(never)]
+    fn find_present_locked<'g>(
+        &self,
+        guard: &'g Guard,
+        key: Key<'_>,
+    ) -> Option<LockedKey<'g, Hit<'g>>> {
+        let LockedKey(leaf, home, hit, contention) = self.find_locked(guard, key);
+        Some(LockedKey(leaf, home, hit?, contention))
+    }
+
+    /// Calls `f` with the value under a key that was found, and makes the change that it returns.
+    #[inline(always)]
+    pub(super) fn update_found<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        LockedKey(leaf, home, hit, contention): LockedKey<'_, Option<Hit<'_>>>,
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, 'v>,
+    ) -> bool {
+        scratch.clear();
+        // The callback decides under the lock. It may write the new value to `scratch`.
+        let change = f(hit.as_ref().map(|hit| leaf.value(hit)), scratch);
+        let value = match (change, &hit) {
+            (Change::Keep, _) | (Change::Remove, None) => return false,
+            (Change::Remove, Some(hit)) => {
+                self.remove_hit(guard, key.hash, LockedKey(leaf, home, hit, contention));
+                return true;
+            }
+            (Change::Put(value), _) => value,
+            (Change::PutScratch, _) => &scratch[..],
+        };
+        let found = LockedKey(leaf, home, hit.as_ref(), contention);
+        self.store(guard, key, found, value);
+        true
     }
 
     /// Stores a value under a key that was found, if the predicate agrees.

@@ -30,6 +30,35 @@ const COUNT: u64 = 4;
 #[repr(transparent)]
 pub(crate) struct Version(AtomicU64);
 
+/// What the holder of a lock keeps: the version before the lock was taken, and in its lowest bit
+/// whether anything has been changed since. That bit is clear in the version of an unlocked leaf.
+/// It is one word, so that it is copied as one.
+#[derive(Clone, Copy)]
+pub(crate) struct Held(u64);
+
+/// The flag in `Held`.
+const CHANGED: u64 = 1;
+
+impl Held {
+    /// Nothing has been changed yet. `before` is the version before the lock was taken.
+    #[inline(always)]
+    pub(crate) fn at(before: u64) -> Held {
+        Held(before)
+    }
+
+    /// The version before the lock was taken.
+    #[inline(always)]
+    pub(crate) fn before(self) -> u64 {
+        self.0 & !CHANGED
+    }
+
+    /// Records that something is about to be changed.
+    #[inline(always)]
+    pub(crate) fn change(&mut self) {
+        self.0 |= CHANGED;
+    }
+}
+
 /// The error that a leaf is obsolete. Its entries are in other leaves, which a search from the root
 /// finds.
 #[derive(Debug)]
@@ -142,8 +171,8 @@ impl Version {
     /// Unlocks. If nothing was changed, restores the version from before, so that no reader has to
     /// retry.
     #[inline]
-    pub(crate) fn unlock(&self, before: u64, changed: bool) {
-        let version = before + if changed { COUNT } else { 0 };
+    pub(crate) fn unlock(&self, held: Held) {
+        let version = held.before() + (held.0 & CHANGED) * COUNT;
         // Ordering: Release (L2), pairs with R1 and with the next lock.
         self.0.store(version, Release);
     }

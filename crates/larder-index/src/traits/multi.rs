@@ -97,6 +97,16 @@ pub trait Multi: Container {
     /// indexes share locks.
     fn update(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects));
 
+    /// Like `update`, but `f` is only called if there are objects under `key`. Of an absent key, no
+    /// lock is taken if the index can tell without one.
+    fn update_present(&self, guard: &Guard, key: Key<'_>, f: &mut dyn FnMut(&mut dyn Objects)) {
+        self.update(guard, key, &mut |objects| {
+            if !objects.is_empty() {
+                f(objects);
+            }
+        });
+    }
+
     /// Like `Unique::scan`, for single entries: it may see only a part of the changes of an update.
     /// `Batch::resume` may be between two values of one key.
     fn scan(&self, guard: &Guard, start: Start<'_>, direction: Direction, batch: &mut Batch);

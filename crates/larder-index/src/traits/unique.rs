@@ -123,16 +123,25 @@ pub trait Unique: Container {
     }
 
     /// Locks the entry of `key`, and removes it if it exists and `predicate` returns `true`.
-    /// `predicate` is called as by `put`, also if the entry is absent. Equivalent to an `update`
-    /// that returns `Remove` or `Keep`, but cheaper.
-    fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
-        let mut was = Previous::Refused;
+    /// `predicate` is called as by `put`, but only if there is a value. Of an absent key, no lock is
+    /// taken if the index can tell without one.
+    fn remove(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        predicate: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Previous {
+        let mut was = Previous::Absent;
         // As in `put`.
         self.update(guard, key, &mut |old, _| {
+            let Some(old) = old else {
+                return Change::Keep;
+            };
             if !predicate(old) {
+                was = Previous::Refused;
                 return Change::Keep;
             }
-            was = Previous::of(old.is_some());
+            was = Previous::Present;
             Change::Remove
         });
         was
@@ -171,6 +180,21 @@ pub trait Unique: Container {
                 own.extend_from_slice(scratch);
             }
             change
+        })
+    }
+
+    /// Like `update_with`, but `f` is only called if there is a value under `key`. Of an absent key,
+    /// no lock is taken if the index can tell without one.
+    fn update_present<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        scratch: &mut Vec<u8>,
+        f: &mut Updater<'_, 'v>,
+    ) -> bool {
+        self.update_with(guard, key, scratch, &mut |old, scratch| match old {
+            Some(_) => f(old, scratch),
+            None => Change::Keep,
         })
     }
 

@@ -15,7 +15,7 @@ use crate::tables::{self, answer, asker, who};
 use crate::terms::atoms;
 use crate::terms::decode;
 use crate::terms::encode::{self, stack_bytes, Row, Unreadable, Writer};
-use larder::host::{CounterOp, Error, Local, MapHost, Sums, Table};
+use larder::host::{CounterOp, CounterOps, Error, Local, MapHost, Sums, Table};
 use larder_term::number::Number;
 use larder_term::object::ObjectRef;
 use larder_term::{Mode, Term, TermBuf, TermRef};
@@ -55,14 +55,12 @@ fn large_integer(call: &Call<'_>, word: Word) -> Result<Number, Raise> {
         .ok_or(BADARG)
 }
 
-/// The operations of `update_counter`, as an iterator that decodes them: Increment |
+/// The operations of `update_counter`, which are decoded one by one: Increment |
 /// {Pos, Increment} | {Pos, Increment, Threshold, SetValue} | a list of such tuples.
 ///
-/// If a term isn't a valid operation, or is the tail of an improper list, the item is an error. So
-/// the engine reports the first wrong operation, as `ets` does. A clone iterates from the same
-/// place.
-#[derive(Clone)]
-struct CounterOps<'c, 'a> {
+/// If a term isn't a valid operation, or is the tail of an improper list, that is an error. So
+/// the engine reports the first wrong operation, as `ets` does.
+struct CounterTerms<'c, 'a> {
     call: &'c Call<'a>,
     keypos: usize,
     /// The rest that is still to be decoded: the whole argument at first, and `[]` at the end.
@@ -70,10 +68,10 @@ struct CounterOps<'c, 'a> {
     is_list: bool,
 }
 
-impl<'c, 'a> CounterOps<'c, 'a> {
+impl<'c, 'a> CounterTerms<'c, 'a> {
     #[inline]
     fn new(call: &'c Call<'a>, table: &Table, ops: Word) -> Self {
-        CounterOps {
+        CounterTerms {
             call,
             keypos: table.keypos(),
             rest: ops,
@@ -84,38 +82,37 @@ impl<'c, 'a> CounterOps<'c, 'a> {
     /// Decodes an operation that isn't an element of a list. Behind the cells of a list it is an
     /// improper tail, which is an error.
     #[inline]
-    fn single(&self, word: Word) -> Result<CounterOp, Raise> {
+    fn single(&self, word: Word, into: &mut CounterOp) -> Result<(), Raise> {
         match layout::tuple(word) {
-            _ if self.is_list => Err(BADARG),
-            Some(parts) => counter_op(self.call, parts),
+            _ if self.is_list => return Err(BADARG),
+            Some(parts) => return counter_op(self.call, parts, into),
             // An increment of the element behind the key.
-            None => Ok(CounterOp::new(self.keypos + 1, integer(self.call, word)?)),
+            None => *into = CounterOp::new(self.keypos + 1, integer(self.call, word)?),
         }
+        Ok(())
     }
 }
 
-impl Iterator for CounterOps<'_, '_> {
-    type Item = Result<CounterOp, Error>;
-
+impl CounterOps for CounterTerms<'_, '_> {
     #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
-        let op = match layout::cell(self.rest) {
+    fn next(&mut self, into: &mut CounterOp) -> Result<bool, Error> {
+        let done = match layout::cell(self.rest) {
             Some((op, tail)) => {
                 // Move on before the operation is decoded, so that an error doesn't stop the
                 // iteration here.
                 self.rest = tail;
                 let parts = layout::tuple(op).ok_or(BADARG);
-                parts.and_then(|parts| counter_op(self.call, parts))
+                parts.and_then(|parts| counter_op(self.call, parts, into))
             }
-            None if self.rest == layout::NIL => return None,
+            None if self.rest == layout::NIL => return Ok(false),
             // The argument is no list: it is a single operation, or just an increment.
             None => {
                 let word = std::mem::replace(&mut self.rest, layout::NIL);
-                self.single(word)
+                self.single(word, into)
             }
         };
         // The engine has no error for a plain `badarg`. This one is raised as that.
-        Some(op.map_err(|_| Error::NotInteger))
+        done.map(|()| true).map_err(|_| Error::NotInteger)
     }
 }
 
@@ -157,41 +154,51 @@ impl Sums for NewValues<'_, '_> {
 
 /// Decodes an operation, given the elements of its tuple.
 #[inline]
-fn counter_op(call: &Call<'_>, parts: &[Word]) -> Result<CounterOp, Raise> {
+fn counter_op(call: &Call<'_>, parts: &[Word], into: &mut CounterOp) -> Result<(), Raise> {
     // The counter's place: Pos | {Pos, MapKey} | {Pos, MapKey, Initial}.
     // The number of parts tells the forms apart.
     let place = *parts.first().ok_or(BADARG)?;
-    let in_map = layout::tuple(place);
-    let pos = position(
-        in_map
-            .and_then(|parts| parts.first().copied())
-            .unwrap_or(place),
-    )?;
-    let op = match *parts {
-        [_, incr] => CounterOp::new(pos, integer(call, incr)?),
-        [_, incr, threshold, value] => CounterOp::limited(
-            pos,
-            integer(call, incr)?,
-            integer(call, threshold)?,
-            integer(call, value)?,
-        ),
-        _ => return Err(BADARG),
-    };
-    match in_map {
-        None => Ok(op),
-        Some(parts) => counter_in_map(call, op, parts),
+    match layout::tuple(place) {
+        None => addition(call, position(place)?, parts, into),
+        Some(place) => counter_in_map(call, place, parts, into),
     }
 }
 
+/// Decodes what an operation adds to the element at a position, given the elements of its tuple.
+#[inline(always)]
+fn addition(
+    call: &Call<'_>,
+    pos: usize,
+    parts: &[Word],
+    into: &mut CounterOp,
+) -> Result<(), Raise> {
+    *into = match *parts {
+        [_, incr] => CounterOp::new(pos, integer(call, incr)?),
+        [_, incr, threshold, value] => {
+            let limit = (integer(call, threshold)?, integer(call, value)?);
+            CounterOp::limited(pos, integer(call, incr)?, limit.0, limit.1)
+        }
+        _ => return Err(BADARG),
+    };
+    Ok(())
+}
+
 #[cold]
-fn counter_in_map(call: &Call<'_>, op: CounterOp, parts: &[Word]) -> Result<CounterOp, Raise> {
-    let (key, initial) = match *parts {
+fn counter_in_map(
+    call: &Call<'_>,
+    place: &[Word],
+    parts: &[Word],
+    into: &mut CounterOp,
+) -> Result<(), Raise> {
+    addition(call, position(*place.first().ok_or(BADARG)?)?, parts, into)?;
+    let (key, initial) = match *place {
         [_, key] => (key, None),
         [_, key, initial] => (key, Some(integer(call, initial)?)),
         _ => return Err(BADARG),
     };
     let key = Term::from(CopiedTerm::new(call, key)?.term()?);
-    Ok(op.in_map(key, initial))
+    *into = std::mem::take(into).in_map(key, initial);
+    Ok(())
 }
 
 /// Reads a position. A negative one becomes 0: no object has an element there, so the engine
@@ -224,18 +231,18 @@ pub(super) fn counter_of(
     }
     // 2. The engine iterates over `ops` under the leaf's lock, applies all or none, and pushes the
     // new values. `host` writes maps of more than 32 keys, which only the emulator can do.
-    let ops = CounterOps::new(call, table, call.args[2]);
-    let mut values = NewValues::new(call, ops.is_list);
+    let ops = || CounterTerms::new(call, table, call.args[2]);
+    let mut values = NewValues::new(call, ops().is_list);
     let mut host = Trees::new(call);
     with_key(call, table, call.args[1], |key| {
-        let out = (&mut values, &mut host as &mut dyn MapHost);
-        match table.update_counter_in(local, asker(call), key, ops.clone(), None, out) {
+        let out = &mut (&mut values, &mut host as &mut dyn MapHost);
+        match table.update_counter_in(local, asker(call), key, &ops, None, out) {
             // 3. If there is no object, try again with one made of the default, which is inserted
             //    if there still is none.
             Err(Error::BadKey) if default.is_some() => with_row(call, table, default, |row| {
-                let out = (&mut values, &mut host as &mut dyn MapHost);
-                let (ops, row) = (ops.clone(), Some(row));
-                let done = table.update_counter_in(local, asker(call), key, ops, row, out);
+                let out = &mut (&mut values, &mut host as &mut dyn MapHost);
+                let row = Some(&row);
+                let done = table.update_counter_in(local, asker(call), key, &ops, row, out);
                 answer(call, table, done)
             }),
             other => answer(call, table, other),
@@ -325,7 +332,7 @@ pub(super) fn elements_of(
         // 3. If there is no object, make one of the default.
         if let (Ok(false), Some(_)) = (&done, default) {
             done = with_row(call, table, default, |row| {
-                Ok(table.update_element_in(local, asker(call), key, &ops, Some(row)))
+                Ok(table.update_element_in(local, asker(call), key, &ops, Some(&row)))
             })?;
         }
         done.or_else(|error| match error {

@@ -234,9 +234,9 @@ impl Entries {
         self.position(value, key, position);
         // The entry of a unique index may have passed to another key meanwhile (`hand_over`).
         if self.definition.unique {
-            let is_own = |old: Option<&[u8]>| old == Some(key);
-            let remove = &mut |old: Option<&[u8]>| is_own(old);
-            let was = self.tree.remove(guard, at(position), remove);
+            let was = self
+                .tree
+                .remove(guard, at(position), &mut |holder| holder == key);
             return self.note_change(value, -i64::from(was == Previous::Present));
         }
         let mut gone = 0;

@@ -292,13 +292,18 @@ impl Unique for Indexed<dyn Unique> {
         was
     }
 
-    fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
+    fn remove(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        predicate: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Previous {
         let was = self.index.remove(guard, key, &mut |old| {
             // As in `update`: readers that still find an entry wait for the row's lock, and then
             // find no row.
             let removes = predicate(old);
             if removes {
-                self.change(guard, key.bytes, old, None);
+                self.change(guard, key.bytes, Some(old), None);
             }
             removes
         });

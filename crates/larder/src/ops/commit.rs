@@ -8,7 +8,7 @@
 //! | `put_one`, `remove_one` | set, ordered_set | one entry, in a way that is known beforehand |
 //! | `change_one` | set, ordered_set | one entry, in a way that depends on its value |
 //! | `remove_read` | set | entries that a scan has read, if their leaf hasn't changed since |
-//! | `change_many` | bag, duplicate_bag | the objects of one key |
+//! | `change_many`, `change_present` | bag, duplicate_bag | the objects of one key |
 //!
 //! # Steps
 //!
@@ -74,6 +74,16 @@ impl<'v> From<Change<'v>> for Edit<'v> {
     }
 }
 
+/// The buffer for the new value of a change, and whether the change concerns absent keys.
+pub(crate) enum Spare<'b> {
+    /// A buffer of the index.
+    Own,
+    /// This buffer.
+    Given(&'b mut Vec<u8>),
+    /// This buffer. The change concerns only a key that is present; an absent one isn't locked.
+    OfPresent(&'b mut Vec<u8>),
+}
+
 /// Handles of old values. Their counts are released when no reader can be copying them any more. If
 /// an index panics, the handles are leaked.
 #[derive(Default)]
@@ -128,15 +138,14 @@ impl Garbage {
 
 impl Table {
     /// Changes an entry of a set or ordered_set as `f` decides. `f` is called under the lock, with
-    /// the value and an empty buffer (`spare`, if there is one). It may be called again after
-    /// `Moved`.
+    /// the value and an empty buffer. It may be called again after `Moved`.
     #[inline]
     pub(crate) fn change_one<'v>(
         &self,
         op: &Operation<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
-        spare: Option<&mut Vec<u8>>,
+        spare: Spare<'_>,
         f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit<'v>, Error>,
     ) -> Result<Written, Error> {
         let mut outcome = Ok(Written::Done);
@@ -194,8 +203,9 @@ impl Table {
             change
         };
         match spare {
-            Some(spare) => ix.update_with(op.guard, key, spare, &mut decide),
-            None => ix.update(op.guard, key, &mut decide),
+            Spare::Own => ix.update(op.guard, key, &mut decide),
+            Spare::Given(spare) => ix.update_with(op.guard, key, spare, &mut decide),
+            Spare::OfPresent(spare) => ix.update_present(op.guard, key, spare, &mut decide),
         };
         // (4) The leaf is unlocked, and the change has taken effect, if there was one.
         op.store.count.add(delta);
@@ -274,7 +284,9 @@ impl Table {
     }
 
     /// Removes the entry under a key of a set or ordered_set, if there is one and `predicate`
-    /// agrees. The predicate is called under the lock. Returns whether there was an entry.
+    /// agrees. The predicate is called under the lock. Returns whether there was an entry. Of an
+    /// absent key nothing is locked, and nothing has to be revalidated: that it is absent was read
+    /// as by a lookup.
     #[inline]
     pub(crate) fn remove_one(
         &self,
@@ -291,9 +303,9 @@ impl Table {
                 written = Written::Moved;
                 return false;
             }
-            let Some(old) = old.filter(|old| predicate(old)) else {
+            if !predicate(old) {
                 return false;
-            };
+            }
             // (3) Remember the key. A thread that finds it missing has waited for this lock, so it
             // finds it remembered.
             self.note_removal(key);
@@ -355,10 +367,37 @@ impl Table {
         key: Key<'_>,
         f: &mut dyn FnMut(&mut ValueList<'_>) -> Result<(), Error>,
     ) -> Result<Written, Error> {
+        self.change_objects(op, key, f, |change| ix.update(op.guard, key, change))
+    }
+
+    /// Like `change_many`, but `f` is only called if there are objects under the key. An absent key
+    /// isn't locked (see `remove_one`).
+    pub(crate) fn change_present(
+        &self,
+        op: &Operation<'_>,
+        ix: &dyn Multi,
+        key: Key<'_>,
+        f: &mut dyn FnMut(&mut ValueList<'_>) -> Result<(), Error>,
+    ) -> Result<Written, Error> {
+        self.change_objects(op, key, f, |change| {
+            ix.update_present(op.guard, key, change)
+        })
+    }
+
+    /// `change_many` or `change_present`: `update` makes a change under the key.
+    #[inline]
+    fn change_objects(
+        &self,
+        op: &Operation<'_>,
+        key: Key<'_>,
+        f: &mut dyn FnMut(&mut ValueList<'_>) -> Result<(), Error>,
+        update: impl FnOnce(&mut dyn FnMut(&mut dyn Objects)),
+    ) -> Result<Written, Error> {
         let mut outcome = Ok(Written::Done);
         let mut garbage = Garbage::default();
-        let mut delta = 0;
-        ix.update(op.guard, key, &mut |objects| {
+        let (mut delta, mut is_locked) = (0, false);
+        update(&mut |objects| {
+            is_locked = true;
             // (1) The lock is that of the leaf, or of the stripe if the key has many objects.
             // Readers only wait for a stripe whose version is odd, which `begin_change` makes it.
             // This comes before the state word is loaded. So a thread that exchanges the word after
@@ -386,6 +425,10 @@ impl Table {
                 self.note_removal(key);
             }
         });
+        // An absent key that isn't to be changed.
+        if !is_locked {
+            return outcome;
+        }
         // (4) The lock is released.
         op.store.count.add(delta);
         garbage.release(op);

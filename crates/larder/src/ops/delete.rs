@@ -163,7 +163,7 @@ impl Table {
                     gone = usize::from(was == Previous::Present);
                     written
                 }
-                Index::Multi(ix) => self.change_many(op, &**ix, key, &mut |values| {
+                Index::Multi(ix) => self.change_present(op, &**ix, key, &mut |values| {
                     // The callback runs under the key's lock, so all objects go at one instant.
                     gone = remove(values, goes);
                     Ok(())

@@ -5,7 +5,7 @@
 //! the table's bounds, on values with stamps, by way of the table's own commit.
 
 use super::begin::{Intent, Operation};
-use super::commit::{Edit, Written};
+use super::commit::{Edit, Spare, Written};
 use crate::bounds::{
     take_gone, timers, weight_of_stamped, Bounded, Due, Gone, ObjectTimes, Quota, Turned, FAR,
 };
@@ -75,8 +75,12 @@ impl Table {
             // Record the use of the key before its lock is taken (`bounds::quota`).
             bounded.before_write(key);
             // Write below `Bounded`, which would give the object the table's own lifetime.
-            let written =
-                self.change_one(op, &**bounded.below(), key, None, &mut |value, scratch| {
+            let written = self.change_one(
+                op,
+                &**bounded.below(),
+                key,
+                Spare::Own,
+                &mut |value, scratch| {
                     let now = bounded.now();
                     let old = value.map(ObjectTimes::of);
                     let stamp;
@@ -95,7 +99,8 @@ impl Table {
                         bounded.tell(Gone::Expired);
                     }
                     Ok(Change::PutScratch.into())
-                })?;
+                },
+            )?;
             if let Written::Done = written {
                 bounded.after_write(key, arm, growth);
             } else {
@@ -134,8 +139,12 @@ impl Table {
             let (mut arm, mut there) = Default::default();
             // This is a write, so it counts as a use of the key.
             bounded.before_write(key);
-            let written =
-                self.change_one(op, &**bounded.below(), key, None, &mut |old, scratch| {
+            let written = self.change_one(
+                op,
+                &**bounded.below(),
+                key,
+                Spare::Own,
+                &mut |old, scratch| {
                     let now = bounded.now();
                     // An expired object stays expired.
                     let live = old.filter(|old| !ObjectTimes::of(old).is_expired(now));
@@ -154,7 +163,8 @@ impl Table {
                         change: Change::PutScratch,
                         same_handles: true,
                     })
-                })?;
+                },
+            )?;
             // The wheel's lock is never taken under that of an entry.
             bounded.layer().arm(key.bytes, arm);
             Ok((written, there))

@@ -234,7 +234,7 @@ impl Table {
         mut visit: impl FnMut(Stored<'_>),
     ) -> usize {
         let Index::Unique(ix) = &op.store.index else {
-            return self.visit_all(local, op, key, &mut visit);
+            return self.visit_all(local, op, key.bytes, key.hash, &mut visit);
         };
         // (5) Copy the value: to the stack if it is short, otherwise to the thread's buffer.
         let mut short = [0; SHORT];
@@ -248,23 +248,22 @@ impl Table {
         1
     }
 
-    /// `visit_in` of a bag or duplicate_bag.
+    /// `visit_in` of a bag or duplicate_bag. The parts of the key are arguments of their own: if the
+    /// key were one, the caller would copy it in memory, and wait for the copy.
     fn visit_all(
         &self,
         local: &mut Local,
         op: &Operation<'_>,
-        key: Key<'_>,
+        bytes: &[u8],
+        hash: u64,
         visit: &mut dyn FnMut(Stored<'_>),
     ) -> usize {
+        let key = Key { bytes, hash };
         // The values are copied at one instant, and visited afterwards.
         op.store.index.copy(op.guard, key, &mut local.values);
         for value in local.values.iter() {
-            visit(Stored::new(
-                key.bytes,
-                value,
-                self.keypos(),
-                &mut local.plain,
-            ));
+            let plain = &mut local.plain;
+            visit(Stored::new(bytes, value, self.keypos(), plain));
         }
         local.values.len()
     }

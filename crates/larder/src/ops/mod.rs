@@ -33,8 +33,8 @@ mod take;
 mod update;
 
 pub(crate) use begin::{Admission, Intent, Operation};
-pub(crate) use commit::{ValueList, Written};
+pub(crate) use commit::{Spare, ValueList, Written};
 pub use exchange::Decision;
 pub use expire::TimeLeft;
 pub use slot::Slot;
-pub use update::{CounterOp, MapChange, MapHost, MapOp, NewRow, Sorted, Sums};
+pub use update::{CounterOp, CounterOps, MapChange, MapHost, MapOp, NewRow, Sorted, Sums};

@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::index::Index;
 use crate::local::Local;
-use crate::ops::{Operation, ValueList, Written};
+use crate::ops::{Operation, Spare, ValueList, Written};
 use crate::options::TableKind;
 use crate::raw;
 use crate::table::Table;
@@ -588,7 +588,7 @@ impl Matched<'_> {
                 removed = u64::from(was == Previous::Present);
                 written
             }
-            Index::Multi(ix) => table.change_many(op, &**ix, key, &mut |values| {
+            Index::Multi(ix) => table.change_present(op, &**ix, key, &mut |values| {
                 // A repeated attempt begins with nothing taken.
                 taken.clear();
                 removed = values.remove_if(&mut |value| {
@@ -640,7 +640,7 @@ impl Matched<'_> {
                 // If the object has changed, its replacement is made under the lock, in `anew`. The
                 // two buffers hold counts of the handles until the table has taken its own.
                 let mut anew = ObjectBuf::new();
-                table.change_one(op, &**ix, key, None, &mut |old, scratch| {
+                table.change_one(op, &**ix, key, Spare::Own, &mut |old, scratch| {
                     let Some(old) = old else {
                         return Ok(Change::Keep.into());
                     };
@@ -657,7 +657,7 @@ impl Matched<'_> {
                     Ok(Change::PutScratch.into())
                 })?
             }
-            Index::Multi(ix) => table.change_many(op, &**ix, key, &mut |values| {
+            Index::Multi(ix) => table.change_present(op, &**ix, key, &mut |values| {
                 count = self.replace_all(table, values)?;
                 Ok(())
             })?,

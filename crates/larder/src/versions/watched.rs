@@ -300,13 +300,18 @@ impl Unique for WatchedIndex<dyn Unique> {
         was
     }
 
-    fn remove(&self, guard: &Guard, key: Key<'_>, predicate: &mut Predicate<'_>) -> Previous {
+    fn remove(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        predicate: &mut dyn FnMut(&[u8]) -> bool,
+    ) -> Previous {
         let _lock = self.lock(key);
         let mut after = After::begin(&self.history, guard, key);
         let was = self.index.remove(guard, key, &mut |old| {
             let removes = predicate(old);
-            if removes && old.is_some() {
-                self.change(guard, key, (old, None), &mut after);
+            if removes {
+                self.change(guard, key, (Some(old), None), &mut after);
             }
             removes
         });

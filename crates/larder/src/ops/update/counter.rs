@@ -8,7 +8,7 @@
 //! Nearly all calls have one operation, or several on one element. So the counter that is being
 //! added to is a variable, and a map of the others is made only when a second element comes.
 
-use super::counter_op::CounterOp;
+use super::counter_op::{CounterOp, CounterOps};
 use super::map::put_changed;
 use super::{Edited, MapChange, MapHost, NewRow, Sorted};
 use crate::error::Error;
@@ -19,7 +19,6 @@ use larder_term::number::Number;
 use larder_term::object::patch::{Element, Patch};
 use larder_term::object::ObjectRef;
 use larder_term::{MapEdit, Term, TermRef};
-use std::borrow::Borrow;
 use std::collections::BTreeMap;
 
 /// The destination of the new values of counters: for each operation, the value of its counter
@@ -73,9 +72,9 @@ impl Table {
         sums: &mut impl Sums,
     ) -> Result<(), Error> {
         with_local(|local| {
-            let mut update = |local: &mut Local, row: Option<ObjectRef<'_>>| {
-                let ops = ops.iter().map(Ok);
-                self.update_counter_in(local, who, key, ops, row, (sums, &mut Sorted))
+            let mut update = |local: &mut Local, row: Option<&ObjectRef<'_>>| {
+                let out = &mut (&mut *sums, &mut Sorted as &mut dyn MapHost);
+                self.update_counter_in(local, who, key, &|| ops.iter(), row, out)
             };
             // The default is made into an object only if the key is not there. If the key comes in
             // between, the second call finds it, and the default is not used.
@@ -84,39 +83,42 @@ impl Table {
                 return done;
             };
             let row = self.new_row(row)?;
-            update(local, Some(row.borrow()))
+            update(local, Some(&row.borrow()))
         })
     }
 
     /// As `update_counter`, for hosts. `default` is an object of the table with the key.
     ///
     /// The host decodes its operations while they are applied, so that a long list takes no memory.
-    /// `ops` is iterated under the leaf's lock, and again from the start if the write is repeated.
-    /// An item that is an error ends the call when it is reached, unless an earlier operation is
-    /// wrong.
+    /// `ops()` is used under the leaf's lock, and called again if the write is repeated. An operation
+    /// that is an error ends the call when it is reached, unless an earlier one is wrong. The new
+    /// values go to the first part of `out`; the second writes maps.
     ///
     /// # Errors
     /// Those of `update_counter`; the first op that is an error.
     #[inline]
-    pub fn update_counter_in<O: Borrow<CounterOp>>(
+    pub fn update_counter_in<O: CounterOps>(
         &self,
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        ops: impl Iterator<Item = Result<O, Error>> + Clone,
-        default: Option<ObjectRef<'_>>,
-        (sums, host): (&mut impl Sums, &mut dyn MapHost),
+        ops: &impl Fn() -> O,
+        default: Option<&ObjectRef<'_>>,
+        out: &mut (&mut impl Sums, &mut dyn MapHost),
     ) -> Result<(), Error> {
         // Only needed if the value is compressed.
         let last = || {
-            let ops = ops.clone().flatten();
-            ops.map(|op| op.borrow().pos).max().unwrap_or(0)
+            let (mut ops, mut op, mut last) = (ops(), CounterOp::default(), 0);
+            while let Ok(true) = ops.next(&mut op) {
+                last = last.max(op.pos);
+            }
+            last
         };
-        let found = self.edit(local, who, key, (default, last), |value, out| {
+        let found = self.edit(local, who, key, (default, &last), &mut |value, new| {
             // Discard what a previous attempt has pushed, which was computed from another old
             // value.
-            sums.clear();
-            self.count(value, ops.clone(), (sums, host), out)
+            out.0.clear();
+            self.count(value, ops(), out, new)
         })?;
         if found {
             Ok(())
@@ -125,43 +127,41 @@ impl Table {
         }
     }
 
-    /// Applies the operations to a value and writes the new value to `out`.
+    /// Applies the operations to a value and writes the new value to `new`.
     #[inline]
-    fn count<O: Borrow<CounterOp>>(
+    fn count(
         &self,
         value: &[u8],
-        ops: impl Iterator<Item = Result<O, Error>>,
-        (sums, host): (&mut impl Sums, &mut dyn MapHost),
-        out: &mut Vec<u8>,
+        mut ops: impl CounterOps,
+        (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
+        new: &mut Vec<u8>,
     ) -> Result<Edited, Error> {
-        let mut ops = ops;
-        let mut patch = Patch::new(value, self.keypos(), out);
-        let Some(first) = ops.next() else {
+        let mut patch = Patch::new(value, self.keypos(), new);
+        // Operations are decoded into one place: a copy of each would take as long as the addition.
+        let mut op = CounterOp::default();
+        if !ops.next(&mut op)? {
             return Ok(Edited::Unchanged);
-        };
+        }
         // The current counter, that of `op`; and those of other elements, once there is one.
-        let mut op = first?;
-        let mut current = self.counter(op.borrow(), &mut patch)?;
+        let mut current = self.counter(&op, &mut patch)?;
         let (mut others, mut too_large) = (None::<Box<Others<'_>>>, None);
         loop {
-            match current.count(op.borrow(), sums) {
+            match current.count(&op, *sums) {
                 Ok(()) => {}
                 // Any other error of a later operation is reported before this one.
                 Err(error @ Error::SystemLimit(_)) => too_large = Some(error),
                 Err(error) => return Err(error),
             }
-            match ops.next() {
-                Some(next) => op = next?,
-                None => break,
+            if !ops.next(&mut op)? {
+                break;
             }
             // The next operation is on another element: the counter of that one becomes the current
             // one. An earlier operation may have read it already.
-            let pos = op.borrow().pos;
-            if pos != current.pos {
+            if op.pos != current.pos {
                 let others = others.get_or_insert_default();
-                let next = match others.remove(&pos) {
+                let next = match others.remove(&op.pos) {
                     Some(counter) => counter,
-                    None => self.counter(op.borrow(), &mut patch)?,
+                    None => self.counter(&op, &mut patch)?,
                 };
                 let previous = std::mem::replace(&mut current, next);
                 others.insert(previous.pos, previous);
@@ -173,11 +173,11 @@ impl Table {
         // No operation is wrong. Each element is written once, in the order of positions, which a
         // `BTreeMap` has.
         match others {
-            None => current.put(&mut patch, host)?,
+            None => current.put(&mut patch, *host)?,
             Some(mut all) => {
                 all.insert(current.pos, current);
                 let mut all = all.into_values();
-                all.try_for_each(|counter| counter.put(&mut patch, host))?;
+                all.try_for_each(|counter| counter.put(&mut patch, *host))?;
             }
         }
         Ok(Edited::anew(patch.finish()))
@@ -243,8 +243,8 @@ impl<'v> UpdatedCounter<'v> {
 
     /// Writes the new element in place of the old one.
     #[inline(always)]
-    fn put(self, patch: &mut Patch<'v, '_>, host: &mut dyn MapHost) -> Result<(), Error> {
-        match self.new {
+    fn put(&self, patch: &mut Patch<'v, '_>, host: &mut dyn MapHost) -> Result<(), Error> {
+        match &self.new {
             NewElement::Number(number) => {
                 patch.put_with(self.old, |out| number.push(out));
                 Ok(())

@@ -45,6 +45,30 @@ struct AnyIncrement {
     limit: Option<(Number, Number)>,
 }
 
+/// The operations of a call, which are decoded one by one.
+pub trait CounterOps {
+    /// Replaces `op` by the next operation. Returns `false` at the end.
+    ///
+    /// # Errors
+    /// The next operation is none. A later call goes on behind it.
+    fn next(&mut self, op: &mut CounterOp) -> Result<bool, Error>;
+}
+
+impl CounterOps for std::slice::Iter<'_, CounterOp> {
+    fn next(&mut self, op: &mut CounterOp) -> Result<bool, Error> {
+        let next = Iterator::next(self);
+        next.into_iter().for_each(|next| op.clone_from(next));
+        Ok(next.is_some())
+    }
+}
+
+impl Default for CounterOp {
+    /// Adds nothing to no element: a place for `CounterOps::next`.
+    fn default() -> Self {
+        CounterOp::new(0, Number::Int(0))
+    }
+}
+
 impl CounterOp {
     /// Adds an integer to the element at a position.
     #[inline]

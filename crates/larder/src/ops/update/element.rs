@@ -35,7 +35,7 @@ impl Table {
                 return done;
             };
             let row = self.new_row(row)?;
-            self.update_element_in(local, who, key, ops, Some(row.borrow()))
+            self.update_element_in(local, who, key, ops, Some(&row.borrow()))
         })
     }
 
@@ -50,11 +50,11 @@ impl Table {
         who: impl Who,
         key: &[u8],
         ops: &[(usize, TermRef<'_>)],
-        default: Option<ObjectRef<'_>>,
+        default: Option<&ObjectRef<'_>>,
     ) -> Result<bool, Error> {
         // The default must have all elements that are replaced.
         let last = || ops.iter().map(|op| op.0).max().unwrap_or(0);
-        self.edit(local, who, key, (default, last), |value, out| {
+        self.edit(local, who, key, (default, &last), &mut |value, out| {
             // A call without operations only checks whether the key is there.
             if ops.is_empty() {
                 return Ok(Edited::Unchanged);

@@ -72,7 +72,7 @@ impl Table {
     ) -> Result<bool, Error> {
         // The furthest position, which the object must have.
         let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
-        self.edit(local, who, key, (None, last), |value, out| {
+        self.edit(local, who, key, (None, &last), &mut |value, out| {
             // Without changes there is nothing to write, though the key must be there.
             if ops.is_empty() {
                 return Ok(Edited::Unchanged);

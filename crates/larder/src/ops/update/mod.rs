@@ -34,7 +34,7 @@ mod counter_op;
 mod element;
 mod map;
 
-use super::commit::Edit;
+use super::commit::{Edit, Spare};
 use crate::error::Error;
 use crate::ids::Who;
 use crate::index::Index;
@@ -47,7 +47,7 @@ use larder_term::object::{self, ObjectBuf, ObjectEncoder, ObjectRef, COMPRESSED}
 use larder_term::TermRef;
 
 pub use counter::Sums;
-pub use counter_op::CounterOp;
+pub use counter_op::{CounterOp, CounterOps};
 pub use map::{MapChange, MapHost, MapOp, Sorted};
 
 /// The object that an update works on if there is none under the key.
@@ -72,8 +72,8 @@ impl Table {
         local: &mut Local,
         who: impl Who,
         key: &[u8],
-        (default, last): (Option<ObjectRef<'_>>, impl Fn() -> usize),
-        mut f: impl FnMut(&[u8], &mut Vec<u8>) -> Result<Edited, Error>,
+        (default, last): (Option<&ObjectRef<'_>>, &impl Fn() -> usize),
+        f: &mut impl FnMut(&[u8], &mut Vec<u8>) -> Result<Edited, Error>,
     ) -> Result<bool, Error> {
         self.may_write(who)?;
         let hashed = self.key(key);
@@ -88,7 +88,12 @@ impl Table {
                 return Err(Error::TableType);
             };
             let mut found = false;
-            let written = self.change_one(op, &**ix, hashed, Some(spare), &mut |old, out| {
+            // Without a default, an absent key is only looked at.
+            let buffer = match default {
+                Some(_) => Spare::Given(spare),
+                None => Spare::OfPresent(spare),
+            };
+            let written = self.change_one(op, &**ix, hashed, buffer, &mut |old, out| {
                 // The leaf is locked and the table revalidated: what is read here is what is
                 // replaced. `old` lies in the leaf, and `out` is `spare`, emptied.
                 let Some(value) = old.or(default.map(|row| row.value())) else {
@@ -103,7 +108,7 @@ impl Table {
                 // A loop, since `f` is inlined only if it is called at one place.
                 let edited = loop {
                     let patched = match whole {
-                        false => patch::patchable(value, self.keypos(), &last, plain),
+                        false => patch::patchable(value, self.keypos(), last, plain),
                         true => patch::plain_value(value, plain),
                     };
                     let (before, edited) = (patched.len(), f(patched, out)?);
