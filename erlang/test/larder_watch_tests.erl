@@ -3,7 +3,10 @@
 
 -include_lib("eunit/include/eunit.hrl").
 
--export([nothing_said/0, alarm/0, stopped/0, without_sasl/0, refused/0, huge_pages/0]).
+-export([nothing_said/0, alarm/0, stopped/0, without_sasl/0, refused/0, misspelled/0,
+         huge_pages/0]).
+%% Called by logger.
+-export([log/2]).
 
 -define(ALARM, larder_max_memory).
 -define(POLL, 5).
@@ -11,7 +14,8 @@
 %% Each in a node of its own: what other tests have left is memory, too, and may go at any moment.
 application_test_() ->
     [{atom_to_list(Test), {timeout, 60, fun() -> in_a_node(Test) end}}
-     || Test <- [nothing_said, alarm, stopped, without_sasl, refused, huge_pages]].
+     || Test <- [nothing_said, alarm, stopped, without_sasl, refused, misspelled,
+                     huge_pages]].
 
 in_a_node(Test) ->
     Paths = [filename:absname(filename:dirname(code:which(Module)))
@@ -72,15 +76,33 @@ without_sasl() ->
 
 %% What is wrong in the environment is named, and the application does not start.
 refused() ->
-    lists:foreach(fun({Name, Value}) ->
+    lists:foreach(fun({Name, Value, Expected}) ->
         _ = application:stop(larder),
         set([{Name, Value}]),
-        {error, Reason} = application:start(larder),
-        Said = lists:flatten(io_lib:format("~0p", [Reason])),
-        Wanted = lists:flatten(io_lib:format("{bad_environment,{larder,~0p,~0p}}", [Name, Value])),
-        ?assertNotEqual({Said, nomatch}, {Said, string:find(Said, Wanted)})
-    end, [{max_memory, 0}, {max_memory, "1 GB"}, {max_memory, -1}, {memory_poll, 0},
-          {memory_poll, infinity}, {huge_pages, 1}, {huge_pages, maybe}]).
+        ?assertEqual({error, {{bad_environment, {larder, Name, Value, Expected}},
+                              {larder_app, start, [normal, []]}}},
+                     application:start(larder))
+    end, [{max_memory, Value, "not a positive number of bytes, or infinity"}
+          || Value <- [0, "1 GB", -1, 1.0]] ++
+         [{memory_poll, Value, "not a number of milliseconds from 1 to 4294967295"}
+          || Value <- [0, infinity, 1 bsl 32]] ++
+         [{huge_pages, Value, "not a boolean"} || Value <- [1, maybe]]).
+
+%% A parameter that there isn't is named in the log.
+misspelled() ->
+    ok = logger:set_primary_config(level, warning),
+    ok = logger:add_handler(?MODULE, ?MODULE, #{config => self()}),
+    started([{max_memroy, 5}]),
+    receive {logged, Said} -> ?assertEqual("larder has no parameter max_memroy", Said) end,
+    ok = application:unset_env(larder, max_memroy),
+    started([]),
+    ok = logger:remove_handler(?MODULE),
+    receive {logged, More} -> error({logged, More}) after 0 -> ok end.
+
+log(#{level := warning, msg := {Format, Args}}, #{config := Pid}) ->
+    Pid ! {logged, lists:flatten(io_lib:format(Format, Args))};
+log(_, _) ->
+    ok.
 
 %% What a table takes from then on is said to the system to be no huge page.
 huge_pages() ->
