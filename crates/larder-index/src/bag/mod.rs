@@ -196,8 +196,8 @@ impl<R: KeyRule> Bag<R> {
         read.map(|()| values.len() - before)
     }
 
-    /// Like `update`, or like `update_present`, for a key that is no tree key. If it is one, returns
-    /// `false`, and does nothing.
+    /// Like `update`, or like `update_present`, for a key that is no tree key. If it is one,
+    /// returns `false`, and does nothing.
     #[inline]
     fn update_list(
         &self,

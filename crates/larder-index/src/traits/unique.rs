@@ -123,8 +123,8 @@ pub trait Unique: Container {
     }
 
     /// Locks the entry of `key`, and removes it if it exists and `predicate` returns `true`.
-    /// `predicate` is called as by `put`, but only if there is a value. Of an absent key, no lock is
-    /// taken if the index can tell without one.
+    /// `predicate` is called as by `put`, but only if there is a value. Of an absent key, no lock
+    /// is taken if the index can tell without one.
     fn remove(
         &self,
         guard: &Guard,
@@ -183,8 +183,8 @@ pub trait Unique: Container {
         })
     }
 
-    /// Like `update_with`, but `f` is only called if there is a value under `key`. Of an absent key,
-    /// no lock is taken if the index can tell without one.
+    /// Like `update_with`, but `f` is only called if there is a value under `key`. Of an absent
+    /// key, no lock is taken if the index can tell without one.
     fn update_present<'v>(
         &self,
         guard: &Guard,

@@ -248,8 +248,8 @@ impl Table {
         1
     }
 
-    /// `visit_in` of a bag or duplicate_bag. The parts of the key are arguments of their own: if the
-    /// key were one, the caller would copy it in memory, and wait for the copy.
+    /// `visit_in` of a bag or duplicate_bag. The parts of the key are arguments of their own: if
+    /// the key were one, the caller would copy it in memory, and wait for the copy.
     fn visit_all(
         &self,
         local: &mut Local,

@@ -90,9 +90,9 @@ impl Table {
     /// As `update_counter`, for hosts. `default` is an object of the table with the key.
     ///
     /// The host decodes its operations while they are applied, so that a long list takes no memory.
-    /// `ops()` is used under the leaf's lock, and called again if the write is repeated. An operation
-    /// that is an error ends the call when it is reached, unless an earlier one is wrong. The new
-    /// values go to the first part of `out`; the second writes maps.
+    /// `ops()` is used under the leaf's lock, and called again if the write is repeated. An
+    /// operation that is an error ends the call when it is reached, unless an earlier one is wrong.
+    /// The new values go to the first part of `out`; the second writes maps.
     ///
     /// # Errors
     /// Those of `update_counter`; the first op that is an error.
