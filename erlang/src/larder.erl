@@ -178,6 +178,19 @@
             erlang:error(larder_error:reason(Cause), Args, larder_error:info(Cause))
         end).
 
+%% Like `TRY', for functions of which the library returns `badkey' if there is no object with the
+%% key. It isn't raised there, since a second exception would take longer than the call.
+-define(TRY_KEY(Call, Args),
+        try Call of
+            badkey -> erlang:error(badarg, Args, larder_error:info(badkey));
+            Result -> Result
+        catch
+            %% The result is the atom `badkey', which lookup_element found in an object.
+            error:{larder, itself} -> badkey;
+            error:{larder, Cause} ->
+                erlang:error(larder_error:reason(Cause), Args, larder_error:info(Cause))
+        end).
+
 %% For update_element. Whether `ets' names the cause of a position that doesn't exist depends on
 %% the OTP release.
 -define(TRY_ELEMENT(Call, Args),

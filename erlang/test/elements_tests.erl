@@ -3,7 +3,8 @@
 -module(elements_tests).
 -include_lib("proper/include/proper.hrl").
 
--export([beside_ets_test_/0, long_rows_test_/0, refused_test_/0, words_test_/0]).
+-export([beside_ets_test_/0, long_rows_test_/0, refused_test_/0, words_test_/0,
+         the_mark_of_an_absent_key_is_an_element_as_others_test/0]).
 
 -define(TYPES, [set, ordered_set, bag, duplicate_bag]).
 -define(OPTIONS, [[], [compressed], [{keypos, 2}]]).
@@ -155,4 +156,26 @@ words(F, Args) ->
         error:badarg:Stack ->
             maps:map(fun(_, Text) -> unicode:characters_to_binary(Text) end,
                      larder:format_error(badarg, Stack))
+    end.
+
+%% The library returns `badkey' for an absent key, and tells it from an element that is this atom.
+the_mark_of_an_absent_key_is_an_element_as_others_test() ->
+    Outcomes =
+        [[begin
+              T = M:new(t, [public, Type]),
+              [true = M:insert(T, Object) || Object <- [{1, badkey}, {2, itself}, {badkey, 3}]],
+              [catch_all(fun() -> M:lookup_element(T, Key, Position) end)
+               || Key <- [1, 2, 3, badkey], Position <- [1, 2, 3]]
+              ++ [catch_all(fun() -> M:update_counter(T, Key, 1) end) || Key <- [1, 3, badkey]]
+          end || Type <- ?TYPES] || M <- [larder, ets]],
+    [Same, Same] = Outcomes.
+
+catch_all(Fun) ->
+    try
+        {ok, Fun()}
+    catch
+        error:Reason:Stack ->
+            {_, Function, Args, Info} = hd(Stack),
+            Cause = maps:get(cause, proplists:get_value(error_info, Info, #{}), none),
+            {Reason, Function, tl(Args), Cause}
     end.

@@ -54,7 +54,7 @@ lookup_many(Table, Keys) ->
 %% Otherwise like lookup/2.
 -spec lookup_element(table(), term(), pos_integer()) -> term() | [term()].
 lookup_element(Table, Key, Position) ->
-    ?TRY(larder_nif:lookup_element(Table, Key, Position), [Table, Key, Position]).
+    ?TRY_KEY(larder_nif:lookup_element(Table, Key, Position), [Table, Key, Position]).
 
 %% @doc Like lookup_element/3, but returns `Default' if there is no object with the key.
 %% Still fails with `badarg' if the object has no such position.
@@ -75,7 +75,7 @@ lookup_element(Table, Key, Position, Default) ->
 %% '''
 -spec lookup_elements(table(), term(), [pos_integer()]) -> [term()] | [[term()]].
 lookup_elements(Table, Key, Positions) ->
-    ?TRY(larder_nif:lookup_elements(Table, Key, Positions), [Table, Key, Positions]).
+    ?TRY_KEY(larder_nif:lookup_elements(Table, Key, Positions), [Table, Key, Positions]).
 
 %% @doc Like lookup_elements/3, but returns `Default' if there is no object with the key.
 %% Still fails with `badarg' if an object has no such position.
@@ -142,7 +142,7 @@ take_many(Table, Keys) ->
 -spec update_counter(table(), term(), integer() | update_op() | [update_op()]) ->
     integer() | [integer()].
 update_counter(Table, Key, Ops) ->
-    ?TRY(larder_nif:update_counter(Table, Key, Ops), [Table, Key, Ops]).
+    ?TRY_KEY(larder_nif:update_counter(Table, Key, Ops), [Table, Key, Ops]).
 
 %% @doc Like update_counter/3, but inserts `Default' first if there is no object with the key;
 %% the key of `Default' is replaced by `Key'. If an operation fails, nothing is inserted.

@@ -350,9 +350,16 @@ pub(super) fn has_member(
     })
 }
 
-/// lookup_element(Table, Key, Pos) -> Element | [Element].
+/// lookup_element(Table, Key, Pos) -> Element | [Element] | badkey: there is no object.
+///
+/// An exception would take longer than the call, and programs use this to find out whether there is
+/// an object. An element that is `badkey` is raised instead, as error:{larder, itself}.
 pub fn lookup_element(call: &Call<'_>) -> Reply {
-    elements::<_, false>(call, |word| Some([position(word)?]))?.ok_or(Raise::Cause(atoms::BADKEY))
+    let absent = atoms::BADKEY.word();
+    match elements::<_, false>(call, |word| Some([position(word)?]))? {
+        Some(element) if element == absent => Err(Raise::Cause(atoms::ITSELF)),
+        element => Ok(element.unwrap_or(absent)),
+    }
 }
 
 /// lookup_element(Table, Key, Pos, Default) -> Element | [Element] | Default.
@@ -361,9 +368,9 @@ pub fn lookup_element_default(call: &Call<'_>) -> Reply {
     Ok(found.unwrap_or(call.args[3]))
 }
 
-/// lookup_elements(Table, Key, Positions) -> Elements | [Elements].
+/// lookup_elements(Table, Key, Positions) -> Elements | [Elements] | badkey: there is no object.
 pub fn lookup_elements(call: &Call<'_>) -> Reply {
-    elements::<_, true>(call, positions)?.ok_or(Raise::Cause(atoms::BADKEY))
+    Ok(elements::<_, true>(call, positions)?.unwrap_or(atoms::BADKEY.word()))
 }
 
 /// lookup_elements(Table, Key, Positions, Default) -> Elements | [Elements] | Default.

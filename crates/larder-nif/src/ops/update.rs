@@ -209,8 +209,10 @@ pub fn position(word: Word) -> Result<usize, Raise> {
     Ok(usize::try_from(position).unwrap_or(0))
 }
 
-/// update_counter(Table, Key, Ops) and, with a default, update_counter(Table, Key, Ops, Default) ->
-/// Value | [Value].
+/// update_counter(Table, Key, Ops) -> Value | [Value] | badkey: there is no object. With a default,
+/// update_counter(Table, Key, Ops, Default) -> Value | [Value].
+///
+/// That there is no object isn't an exception here: one would take longer than the call.
 pub fn update_counter(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
         counter_of(call, (table, local), call.args.get(3).copied())
@@ -234,20 +236,24 @@ pub(super) fn counter_of(
     let ops = || CounterTerms::new(call, table, call.args[2]);
     let mut values = NewValues::new(call, ops().is_list);
     let mut host = Trees::new(call);
-    with_key(call, table, call.args[1], |key| {
+    let is_there = with_key(call, table, call.args[1], |key| {
         let out = &mut (&mut values, &mut host as &mut dyn MapHost);
         match table.update_counter_in(local, asker(call), key, &ops, None, out) {
+            Err(Error::BadKey) if default.is_none() => Ok(false),
             // 3. If there is no object, try again with one made of the default, which is inserted
             //    if there still is none.
-            Err(Error::BadKey) if default.is_some() => with_row(call, table, default, |row| {
+            Err(Error::BadKey) => with_row(call, table, default, |row| {
                 let out = &mut (&mut values, &mut host as &mut dyn MapHost);
                 let row = Some(&row);
                 let done = table.update_counter_in(local, asker(call), key, &ops, row, out);
-                answer(call, table, done)
+                answer(call, table, done).map(|()| true)
             }),
-            other => answer(call, table, other),
+            other => answer(call, table, other).map(|()| true),
         }
     })?;
+    if !is_there {
+        return Ok(atoms::BADKEY.word());
+    }
     spend(call, values.list.len());
     Ok(match values.is_list {
         true => values.list.list(),

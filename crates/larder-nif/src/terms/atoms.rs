@@ -207,7 +207,7 @@ macro_rules! known {
 known! {
     TRUE "true", FALSE "false", UNDEFINED "undefined", NONE "none", END_OF_TABLE "$end_of_table", LARDER "larder", TRANSFER "ETS-TRANSFER",
     MORE "more", OK "ok", ERROR "error",
-    ID "id", ACCESS "access", BADKEY "badkey", KEYPOS "keypos", POSITION "position", TYPE "type", TABLE_TYPE "table_type", OWNER "owner",
+    ID "id", ACCESS "access", BADKEY "badkey", ITSELF "itself", KEYPOS "keypos", POSITION "position", TYPE "type", TABLE_TYPE "table_type", OWNER "owner",
     NOT_OWNER "not_owner", ALREADY_EXISTS "already_exists", DEFAULT "default", SYSTEM_LIMIT "system_limit", INTERNAL "larder_internal", FULL "full",
     SET "set", ORDERED_SET "ordered_set", BAG "bag", DUPLICATE_BAG "duplicate_bag", PUBLIC "public", PROTECTED "protected", PRIVATE "private",
     NAMED_TABLE "named_table", COMPRESSED "compressed", HEIR "heir", WRITE_CONCURRENCY "write_concurrency",
