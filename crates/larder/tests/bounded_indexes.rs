@@ -2,8 +2,9 @@
 //! indexes when it leaves the table, and gives up its values of unique indexes at once.
 
 use larder::api::{Index, Larder, Table};
+use larder::host::{Budget, IndexBuild, IndexDefinition, IndexOn, Step};
 use larder::{advance_clock, Error};
-use larder_term::{term, Term};
+use larder_term::{term, Atom, Term};
 use larder_testing::environment::times;
 use larder_testing::random::Random;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -142,7 +143,7 @@ fn a_row_that_is_expired_gives_up_its_value_at_once() -> Result<(), Error> {
     for (ordered, watched) in [(false, false), (true, true)] {
         let t = bounded(ordered, &[Index::element("v", 2).unique()]);
         let _snapshot = watched.then(|| t.snapshot());
-        let taken = Err(Error::NotUnique(larder_term::Atom::new("v")));
+        let taken = Err(Error::NotUnique(Atom::new("v")));
         for round in 0..20i64 {
             let key = 100 * round;
             t.insert(&row(key, 1))?;
@@ -180,7 +181,7 @@ fn a_row_that_is_expired_gives_up_its_value_at_once() -> Result<(), Error> {
 #[test]
 fn two_rows_of_one_write_have_no_value_in_common() -> Result<(), Error> {
     let _alone = alone();
-    let taken = Error::NotUnique(larder_term::Atom::new("v"));
+    let taken = Error::NotUnique(Atom::new("v"));
     for ordered in [false, true] {
         for is_expired in [false, true] {
             let t = bounded(ordered, &[Index::element("v", 2).unique()]);
@@ -225,7 +226,7 @@ fn an_expired_row_that_lacks_entries_gets_no_value_of_another_row() -> Result<()
         t.insert(&row(2, 7))?;
         t.add_index(&Index::element("v", 2).unique())?;
         let written = t.insert_with(&row(1, 7), Some(units(1)));
-        let taken = Err(Error::NotUnique(larder_term::Atom::new("v")));
+        let taken = Err(Error::NotUnique(Atom::new("v")));
         assert_eq!(written, taken);
         assert_eq!(t.to_vec()?, [row(2, 7)]);
         assert_eq!(t.index_lookup("v", &term!(7))?, [row(2, 7)]);
@@ -295,7 +296,7 @@ fn commits_and_lists_take_values_over_beside_the_expirer() -> Result<(), Error> 
             }
             // Another row of the same list has the value.
             let twice = t.insert_all(&[row(key + 1, -1), row(key + 2, -1)]);
-            assert_eq!(twice, Err(Error::NotUnique(larder_term::Atom::new("v"))));
+            assert_eq!(twice, Err(Error::NotUnique(Atom::new("v"))));
             advance_clock(5 * UNIT);
             Ok(())
         });
@@ -330,6 +331,87 @@ fn an_index_is_added_beside_what_is_expired() -> Result<(), Error> {
             settle(&t);
             assert_eq!(t.indexes()[0].entries, 50);
         }
+    }
+    Ok(())
+}
+
+/// Begins to add a unique index, and has the rows that are there indexed.
+fn begun(t: &Table) -> Result<IndexBuild, Error> {
+    let engine = t.engine_table();
+    let mut definition = IndexDefinition::new(Atom::new("v"), IndexOn::Element(2));
+    definition.unique = true;
+    let mut build = engine.add_index(engine.owner(), definition)?;
+    // A budget for all rows, but not for the end of the scan behind them.
+    let mut budget = Budget::new(4 * t.len() as u32, Duration::from_secs(60));
+    assert_eq!(build.step(&mut budget)?, Step::More);
+    Ok(build)
+}
+
+#[test]
+fn an_index_under_construction_is_not_given_up_for_an_expired_row() -> Result<(), Error> {
+    let _alone = alone();
+    for round in 0..100i64 {
+        let t = bounded(round % 2 == 0, &[]);
+        for key in 0..5 {
+            t.insert(&row(key, key))?;
+        }
+        let mut build = begun(&t)?;
+        advance_clock(5 * UNIT);
+        // By each way of writing, whether or not the expirer was there before.
+        let (one, two) = (row(10, 1), row(11, 2));
+        match round % 5 {
+            0 => t.insert(&one).and_then(|()| t.insert(&two))?,
+            1 => assert!(t.insert_new(&one)? && t.insert_new(&two)?),
+            2 => t.insert_all(&[one, two])?,
+            3 => t
+                .insert_with(&one, None)
+                .and_then(|()| t.insert_with(&two, None))?,
+            _ => t.larder().transaction(&[&t], |views| {
+                views[0].insert(&one).and_then(|()| views[0].insert(&two))
+            })?,
+        }
+        while build.step(&mut Budget::unlimited())? == Step::More {}
+        assert_eq!(t.index_lookup("v", &term!(1))?, [row(10, 1)]);
+        assert_eq!(t.index_lookup("v", &term!(2))?, [row(11, 2)]);
+    }
+    Ok(())
+}
+
+/// A write is not refused by an index that is being added. The index is given up.
+#[test]
+fn an_index_under_construction_is_given_up_for_a_row_that_lives() -> Result<(), Error> {
+    let _alone = alone();
+    for round in 0..100i64 {
+        let t = match round % 4 {
+            0 => bounded(true, &[]),
+            1 => bounded(false, &[]),
+            2 => Larder::new().table("t").create()?,
+            _ => Larder::new().table("t").bag().create()?,
+        };
+        t.insert_all(&[row(1, 1), row(2, 2)])?;
+        let mut build = begun(&t)?;
+        // The second has the value of a row that is there, or of the first.
+        let value = 1 + 2 * (round / 4 % 2);
+        let (one, two) = (row(10, 3), row(11, value));
+        match round / 8 % 4 {
+            0 => t.insert(&one).and_then(|()| t.insert(&two))?,
+            1 => assert!(t.insert_new(&one)? && t.insert_new(&two)?),
+            2 => t.insert_all(&[one.clone(), two.clone()])?,
+            _ => t.larder().transaction(&[&t], |views| {
+                views[0].insert(&one).and_then(|()| views[0].insert(&two))
+            })?,
+        }
+        let mut rows = sorted(vec![row(1, 1), row(2, 2), one, two]);
+        rows.dedup();
+        assert_eq!(sorted(t.to_vec()?), rows);
+        let over = loop {
+            match build.step(&mut Budget::unlimited()) {
+                Ok(Step::More) => {}
+                over => break over.map(drop),
+            }
+        };
+        assert_eq!(over, Err(Error::NotUnique(Atom::new("v"))));
+        assert!(t.indexes().is_empty());
     }
     Ok(())
 }

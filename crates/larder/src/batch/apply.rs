@@ -173,7 +173,7 @@ impl ListBatch {
         match self.claim(table, op, object, progress) {
             Ok(()) => return progress.again.pop().is_none(),
             Err(Refused::Taken(index)) => {
-                if !self.free(table, op, progress) {
+                if !self.free(table, op, progress) && !op.gives_up(index) {
                     progress.enter(Phase::GivingBack(index));
                 }
             }

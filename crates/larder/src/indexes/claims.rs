@@ -183,8 +183,10 @@ impl Indexes {
             Claim::Made => made.push(ClaimedEntry::new(index, entry)),
             Claim::Own => {}
             Claim::Taken if !self.claims.is_settled(undone, 1) => return Err(Refused::Unsettled),
-            // An index that is being built is given up instead.
-            Claim::Taken if entries.breaks() => drop(take_holder()),
+            // An index that was given up refuses nothing.
+            Claim::Taken if entries.is_broken() => drop(take_holder()),
+            // One that is being built may be given up by the caller (`gives_up`), once it knows
+            // that the other row hasn't expired.
             Claim::Taken => return Err(Refused::Taken(entries.definition.name)),
         }
         Ok(())
@@ -290,7 +292,7 @@ impl Claimed {
 
     fn claim_all(&mut self, guard: &Guard, rows: &[ReplacedRows<'_>]) -> Result<(), Refused> {
         let indexes = Arc::clone(&self.indexes);
-        for (index, entries) in indexes.unique() {
+        for (index, entries) in indexes.unique().filter(|(_, own)| !own.is_broken()) {
             let mut given_up = BTreeMap::<Vec<u8>, Option<&[u8]>>::new();
             // `given_up` has the values that rows lose, each with the row that gets it. `wanted`
             // has those that rows get.

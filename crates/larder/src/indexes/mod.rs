@@ -164,6 +164,14 @@ impl Indexes {
         named.any(|own| own.holder(guard, &holder.value).as_ref() == Some(&holder.key))
     }
 
+    /// Whether the index of this name, for which a write would be refused, is given up instead: it
+    /// is being built, or was given up already.
+    #[cold]
+    pub(crate) fn gives_up(&self, name: Atom) -> bool {
+        let mut named = self.each.iter().filter(|own| own.definition.name == name);
+        named.any(|own| own.breaks())
+    }
+
     /// Whether one of them is unique.
     #[inline]
     pub(crate) fn has_unique(&self) -> bool {

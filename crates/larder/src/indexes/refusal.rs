@@ -1,6 +1,5 @@
 //! Why the thread's last write was refused by a unique index, and which row has the value.
 
-use crate::error::Error;
 use larder_term::{atoms, Atom};
 use std::cell::Cell;
 
@@ -27,8 +26,8 @@ pub(crate) fn note_taken(index: Atom) {
 
 /// The index that has refused the last refused write of the thread.
 #[cold]
-pub(crate) fn taken() -> Error {
-    Error::NotUnique(TAKEN.get())
+pub(crate) fn taken() -> Atom {
+    TAKEN.get()
 }
 
 /// Records who has a value that the thread could not claim.

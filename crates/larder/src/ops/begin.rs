@@ -18,6 +18,7 @@ use crate::store::Store;
 use crate::table::{Table, DEAD};
 use larder_index::sync::{planted, Fault};
 use larder_index::{Guard, Key};
+use larder_term::Atom;
 use std::sync::atomic::Ordering;
 
 /// An operation under way: the table's store, as it was when the operation began.
@@ -58,6 +59,15 @@ impl Operation<'_> {
         let was_checked = matches!(self.admission, Admission::BATCH | Admission::COMMIT);
         !(was_checked && self.store.quota().is_some())
             && self.store.refuses(self.store.need(key, old, new))
+    }
+}
+
+impl Operation<'_> {
+    /// Whether the unique index of this name is given up, so that it doesn't refuse the write: it
+    /// is being built.
+    pub(crate) fn gives_up(&self, index: Atom) -> bool {
+        let indexes = self.store.layers().indexes.as_ref();
+        indexes.is_some_and(|indexes| indexes.gives_up(index))
     }
 }
 

@@ -477,14 +477,15 @@ impl Table {
         }
     }
 
-    /// Removes the row that has a value in a unique index, if it has expired. Otherwise returns the
-    /// error of the write that was refused.
+    /// Removes the row that has a value in a unique index, if it has expired, or gives up an index
+    /// that is being built. Otherwise returns the error of the write that was refused.
     #[cold]
     pub(crate) fn unless_freed(&self, op: &Operation<'_>) -> Result<(), Error> {
+        let index = taken();
         match self.free_holder(op) {
-            None | Some(Previous::Refused) => Err(taken()),
-            // It is gone now.
-            Some(_) => Ok(()),
+            None | Some(Previous::Refused) if !op.gives_up(index) => Err(Error::NotUnique(index)),
+            // The value can be claimed now.
+            _ => Ok(()),
         }
     }
 

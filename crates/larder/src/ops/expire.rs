@@ -290,9 +290,9 @@ impl Table {
     fn free_expired(&self, op: &Operation<'_>, key: &[u8]) -> Option<Previous> {
         let bounded = op.store.bounded()?;
         // Decide under the lock: the row may have been replaced by one that lives.
-        let (mut is_there, mut freed) = (false, 0);
+        let mut freed = 0;
         let (written, was) = self.remove_one(op, &**bounded.below(), self.key(key), |value| {
-            (is_there, freed) = (true, weight_of_stamped(key, value));
+            freed = weight_of_stamped(key, value);
             let is_expired = ObjectTimes::of(value).is_expired(bounded.now());
             if is_expired {
                 bounded.tell(Gone::Expired);
@@ -306,8 +306,6 @@ impl Table {
         Some(match written {
             // The operation starts again in any case.
             Written::Moved => Previous::Absent,
-            // `remove_one` also refuses to remove what isn't there.
-            _ if !is_there => Previous::Absent,
             _ => was,
         })
     }

@@ -13,6 +13,7 @@ use crate::ops::{Admission, Operation};
 use crate::store::Store;
 use larder_index::sync::{planted, Fault};
 use larder_index::{Guard, Previous, Values};
+use larder_term::Atom;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
@@ -189,12 +190,18 @@ impl Transaction {
         })
     }
 
-    /// Removes the row of the table with this number that has the value which couldn't be claimed,
-    /// if it has expired. Returns whether it is gone.
-    pub(super) fn free_holder(&self, part: usize, guard: &Guard) -> Result<bool, Error> {
+    /// Removes the row of the table with this number that has the value which couldn't be claimed in
+    /// an index, if it has expired, or gives up an index that is being built. Returns whether the
+    /// value can be claimed now.
+    pub(super) fn free_holder(
+        &self,
+        (index, part): (Atom, usize),
+        guard: &Guard,
+    ) -> Result<bool, Error> {
         let table = &self.parts[part].table;
-        Ok(match table.free_holder(&table.begin(guard)?) {
-            None | Some(Previous::Refused) => false,
+        let op = table.begin(guard)?;
+        Ok(match table.free_holder(&op) {
+            None | Some(Previous::Refused) => op.gives_up(index),
             // Its timer may have removed it in the meantime.
             Some(Previous::Present | Previous::Absent) => true,
         })

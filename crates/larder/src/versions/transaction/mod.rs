@@ -288,9 +288,9 @@ impl Transaction {
             // If the row that has the value has expired, it is removed, and the transaction is
             // merely lost. So it is if a list is being inserted: the snapshots are released, and
             // this commit can't be repeated.
-            Some((index, part)) => match self.free_holder(part, guard) {
+            Some(taken) => match self.free_holder(taken, guard) {
                 Ok(true) | Err(Error::Busy) => Ok(outcome),
-                Ok(false) => Err(Error::NotUnique(index)),
+                Ok(false) => Err(Error::NotUnique(taken.0)),
                 Err(error) => Err(error),
             },
             None => Ok(outcome),
