@@ -199,7 +199,7 @@ impl Registers for Box<dyn Unique> {
         Unique::remove(&**self, &pin(), key(&bytes, Hashes::Good), &mut |old| {
             let v = number(old);
             was = Some(v);
-            v % 2 == 0
+            v.is_multiple_of(2)
         });
         was
     }

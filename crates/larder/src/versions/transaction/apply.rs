@@ -190,9 +190,9 @@ impl Transaction {
         })
     }
 
-    /// Removes the row of the table with this number that has the value which couldn't be claimed in
-    /// an index, if it has expired, or gives up an index that is being built. Returns whether the
-    /// value can be claimed now.
+    /// Removes the row that has the value which couldn't be claimed in an index of the table with
+    /// this number, if it has expired, or gives up an index that is being built. Returns whether
+    /// the value can be claimed now.
     pub(super) fn free_holder(
         &self,
         (index, part): (Atom, usize),
