@@ -1,13 +1,11 @@
 %% @private
-%% @doc Filling a table from a function, from dets, and a dets table from a
-%% table: init_table/2, from_dets/2, to_dets/2.
+%% @doc Copies between tables, dets tables and functions: init_table/2, from_dets/2, to_dets/2.
 %%
-%% The results and errors are those of `ets': what the two dets functions find is
-%% raised by the public function with the two arguments as they were given, and
-%% init_table/2 exits.
+%% Results and errors are those of `ets'. The public functions raise the errors of from_dets/2 and
+%% to_dets/2 with the arguments that they were given. init_table/2 exits.
 %%
-%% to_ets/2 and from_ets/2 are those of `dets' for programs that the parse
-%% transform moves: `dets' itself looks for a table of `ets'.
+%% to_ets/2 and from_ets/2 replace those of `dets' in programs that the parse transform moves,
+%% because `dets' itself accepts only tables of `ets'.
 -module(larder_dets).
 
 -export([init_table/2, from_dets/2, to_dets/2]).
@@ -16,7 +14,7 @@
 -define(CHUNK, 100).
 
 -type failure() :: {failed, Reason :: term(), Info :: [term()]}.
-%% What `erlang:error/3' is to be told.
+%% A failure, as arguments of `erlang:error/3'.
 
 %% @doc Clears the table, and inserts the objects that `Fun(read)' returns, until it
 %% returns `end_of_input'. The objects of one read are inserted as a list.
@@ -138,7 +136,7 @@ is_ours(Tab) ->
 failed({error, Reason}) ->
     {failed, Reason, []};
 failed({'EXIT', {badarg, [{larder, insert, _, Info} | _]}}) ->
-    %% A snapshot says so.
+    %% The table is a snapshot.
     {failed, badarg, [What || {error_info, #{cause := read_only}} = What <- Info]};
 failed({'EXIT', {Reason, _Stack}}) ->
     {failed, Reason, []};

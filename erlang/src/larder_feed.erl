@@ -1,15 +1,14 @@
 %% @private
-%% @doc Subscriptions. Each has a process, the relay, which fetches changes
-%% from the library and sends them to the subscriber.
+%% @doc Subscriptions. Each has a relay, a process that fetches changes from the library and sends
+%% them to the subscriber.
 %%
 %% A writer never sends to a subscriber, and never waits for one. The relay stops fetching while
 %% the subscriber's mailbox is full. Further changes then wait in the library's queue, which has a
 %% limit. Beyond the limit they are dropped, and the subscriber is told so. If a subscriber ends,
 %% its relay ends; if a relay ends, the subscription ends.
 %%
-%% A relay that finds no changes sleeps, and a writer wakes it. A relay that was
-%% woken shortly before polls once a millisecond for a while instead: so a stream
-%% of writes wakes it once.
+%% A relay that finds no changes sleeps until a writer wakes it. If it was woken shortly before, it
+%% first polls once a millisecond for a while. So a stream of writes wakes it once.
 -module(larder_feed).
 
 -export([subscribe/3, snapshot_and_subscribe/3, unsubscribe/1]).
@@ -129,8 +128,7 @@ send(Commits, #relay{feed = Feed, subscriber = Subscriber}) ->
     lists:foreach(fun({Seq, Events}) -> Subscriber ! {larder, Feed, Seq, Events} end,
                   lists:reverse(Commits)).
 
-%% Waits, at most so long; then goes on. The relay is small: what it waits for is
-%% told apart by who sends it.
+%% Waits for a message, for a limited time. Messages are distinguished by their senders.
 wait(infinity, Relay) ->
     wait(?LONG, fun() -> erlang:hibernate(?MODULE, loop, [Relay]) end, Relay);
 wait(Time, Relay) ->

@@ -1,21 +1,21 @@
 %% @private
-%% @doc tab2file, file2tab and tabfile_info: options and errors as those of
-%% `ets', around the library's files and those of `ets' itself.
+%% @doc tab2file, file2tab and tabfile_info, with the options and errors of `ets', for files of
+%% Larder and of `ets'.
 %%
-%% A file of Larder's has checksums throughout and is read by version. What is wrong with
-%% one is said in the words that `ets' has:
+%% All parts of a file of Larder have checksums. The file names its version. Errors are those of
+%% `ets':
 %%
 %% <ul>
 %% <li>`{read_error, {file_error, File, Posix}}': it can't be read;</li>
-%% <li>`{read_error, {not_a_log_file, File}}': it is no file of Larder's or of `ets';</li>
+%% <li>`{read_error, {not_a_log_file, File}}': it is neither a file of Larder nor of `ets';</li>
 %% <li>`{unsupported_file_version, Version}': a later Larder wrote it;</li>
 %% <li>`badfile': it is cut short;</li>
 %% <li>`checksum_error': it was altered;</li>
 %% <li>`invalid_object_count': objects are missing;</li>
 %% <li>`cannot_create_table': there is a table of that name, or the file asks for one
 %%     that can't be made here;</li>
-%% <li>`system_limit': its atoms would take more than half of the room that the node
-%%     has left for atoms.</li>
+%% <li>`system_limit': it has more new atoms than half of those that the node can still
+%%     create.</li>
 %% </ul>
 -module(larder_file).
 
@@ -52,7 +52,7 @@ save(Table, Path, Sync, Extended, File) ->
 defined(undefined) -> throw(badtab);
 defined(_Size) -> ok.
 
-%% The table may be gone by now.
+%% The table may have been deleted meanwhile.
 release(Table) ->
     try
         larder:safe_fixtable(Table, false)
@@ -67,8 +67,8 @@ unwritten(Posix, _File) when Posix =:= eisdir; Posix =:= enotdir;
 Posix =:= enametoolong -> eaccess;
 unwritten(Posix, File) -> {file_error, File, Posix}.
 
-%% `format' and `extended_info' once: a second one is as unknown as any other. What is to be synced
-%% once is.
+%% `format' and `extended_info' may be given once; a second one is refused like an unknown option.
+%% `sync' is true if any of several is.
 save_options([], {Format, Sync, Extended}) ->
     {said(Format, larder), said(Sync, false), said(Extended, [])};
 save_options([{format, Format} | Options], {unsaid, Sync, Extended})
@@ -96,8 +96,8 @@ extended_items(Other) -> throw({malformed_option, Other}).
 
 %% ---- file2tab ----
 
-%% @doc Makes a table of the file, Larder's or one of `ets'. Checksums are looked at in any case;
-%% `{verify, true}' does so for the whole file before the table is made.
+%% @doc Creates a table from a file of Larder or of `ets'. Checksums are always verified. With
+%% `{verify, true}' the whole file is verified before the table is created.
 -spec load(file:name(), term()) -> {ok, larder:table()} | {error, term()}.
 load(File, Options) ->
     try
@@ -118,8 +118,8 @@ loaded({ok, _} = Result, _File) -> Result;
 loaded({error, already_exists}, _File) -> throw(cannot_create_table);
 loaded({error, Why}, File) -> throw(unreadable(Why, File)).
 
-%% Atoms are never taken back, and a node without room for one more ends: so many may be new. The
-%% emulator rounds its limit up, so there can be more atoms than the limit that it names.
+%% How many new atoms a file may have. Atoms are never freed, and a node that exceeds its limit of
+%% atoms ends. The emulator rounds the limit up, so the count can exceed the limit that it reports.
 new_atoms() ->
     max(0, erlang:system_info(atom_limit) - erlang:system_info(atom_count)) div 2.
 
@@ -133,7 +133,7 @@ verify(Other, _) -> throw({malformed_option, Other}).
 
 %% ---- tabfile_info ----
 
-%% @doc What is in the file's header.
+%% @doc Returns what the file's header contains.
 -spec info(file:name()) -> {ok, [{atom(), term()}]} | {error, term()}.
 info(File) when is_list(File); is_atom(File); is_binary(File) ->
     try
@@ -161,8 +161,8 @@ described({ok, {Name, Type, Protection, Named, Keypos, Objects, Extended, Versio
 described({error, Why}, File) ->
     throw(unreadable(Why, File)).
 
-%% What save/3 may have put there. A file can hold anything, and not all of that is safe to make a
-%% term of.
+%% The items that save/3 writes. Other bytes of a file aren't decoded, because decoding arbitrary
+%% terms isn't safe.
 extended_info(Bytes) ->
     [Item || Item <- [object_count, md5sum], binary:match(Bytes, atom_to_binary(Item)) =/= nomatch].
 
@@ -174,21 +174,22 @@ unreadable(damaged, _File) -> checksum_error;
 unreadable(count, _File) -> invalid_object_count;
 unreadable(system_limit, _File) -> system_limit.
 
-%% What is said of a name that can't be one.
+%% The error for an argument that can't be a file name.
 unopened(File) when is_list(File); is_atom(File); is_binary(File) ->
     {read_error, {file_error, File, badarg}};
 unopened(File) ->
     {read_error, {badarg, [{file, File}, {mode, read_only}]}}.
 
-%% The name as the file system has it.
+%% The absolute name, in the encoding of the file system.
 path(File, Otherwise) ->
     case name(fun() -> filename:flatten(File) end, File, Otherwise) of
-        %% The empty name is one that nothing has.
+        %% No file has the empty name.
         Flat when Flat =:= []; Flat =:= <<>> -> throw(refused(Otherwise, [], enoent));
         Flat -> native(name(fun() -> filename:absname(Flat) end, File, Otherwise), Otherwise)
     end.
 
-%% What comes of a name; there may be none, or no current folder that it is relative to.
+%% The name that `Make' returns. It fails if the argument isn't a name, or if the name is relative
+%% and the current directory no longer exists.
 name(Make, File, Otherwise) ->
     try
         Make()
@@ -197,7 +198,7 @@ name(Make, File, Otherwise) ->
         error:_ -> throw(Otherwise)
     end.
 
-%% What is said of a name that the system refuses.
+%% The error for a name that the system refuses.
 refused({read_error, {file_error, File, badarg}}, _, Posix) ->
     {read_error, {file_error, File, Posix}};
 refused(eaccess, File, Posix) -> {file_error, File, Posix}.

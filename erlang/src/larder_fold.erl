@@ -1,8 +1,8 @@
 %% @private
 %% @doc foldl/3 and foldr/3.
 %%
-%% A fold sees what the folding function, or another process, did to the keys
-%% ahead, exactly as a fold of `ets' does, which goes from key to key:
+%% The folding function and other processes may change the table during a fold. The fold sees
+%% changes of later keys exactly as a fold of `ets', which goes from key to key:
 %%
 %% <ul>
 %% <li>an object that is deleted before its key's turn is not passed to the function;</li>
@@ -10,16 +10,15 @@
 %% <li>in an ordered_set, an object inserted ahead of the fold is passed too.</li>
 %% </ul>
 %%
-%% Yet it takes objects in chunks. Between two keys it asks whether the table
-%% has changed since the chunk was taken; if so, what is left of the chunk is
-%% thrown away, and the next one begins behind the key that had its turn last.
-%% Chunks are small at first, grow while nothing changes, and have one object
-%% while the table changes all the time.
+%% Objects are read in chunks. Between two keys, the fold checks whether the table has changed
+%% since the chunk was read. If so, it drops the rest of the chunk, and reads the next one from the
+%% key after the last one that it passed. Chunks are small at first and grow while nothing changes.
+%% While the table keeps changing, they have one object.
 %%
-%% The table is fixed meanwhile, as `info/2' tells. No object that is in the
-%% table throughout is missed or passed twice.
+%% The table is fixed during the fold, as `info/2' shows. Each object that is in the table
+%% throughout is passed exactly once.
 %%
-%% Complexity: a call for each chunk, and a small one for each key.
+%% Complexity: one native call for each chunk, and a short one for each key.
 -module(larder_fold).
 
 -export([foldl/3, foldr/3]).
@@ -60,8 +59,8 @@ first(#fold{table = Tab, way = Way} = Fold, Acc) ->
             first(Fold, Acc)
     end.
 
-%% On from a key. What is wrong with the table by now, going on from key to key
-%% would tell: so that is what raises the error.
+%% Continues after a key. If the table can't be read any more, the error is the one that a
+%% traversal from key to key raises.
 next(Key, {_, Stamp, Count, _}, #fold{table = Tab, way = Way} = Fold, Acc) ->
     try larder_nif:fold_next(Tab, Way, Key, Stamp, Count) of
         Chunk -> chunk(Chunk, Fold, Acc)
@@ -78,7 +77,7 @@ chunk({[Object | _] = Objects, Stamp, _, _} = Chunk, #fold{table = Tab, function
   when is_tuple(Object), is_function(Fun, 2) ->
     objects(Objects, Fun, Acc, Tab, Stamp, Chunk, Fold);
 chunk({[Object | _], _, _, _}, Fold, Acc) when is_tuple(Object) ->
-    %% Says what is wrong with the function.
+    %% Calling it raises the error of an invalid function.
     key([Object], Fold, Acc);
 chunk({Keys, _, _, _} = Chunk, Fold, Acc) ->
     keys(Keys, Acc, Chunk, Fold).
@@ -103,7 +102,7 @@ keys([[Object | _] = Objects | Keys], Acc, {_, Stamp, _, KeyPos} = Chunk,
 key(Objects, #fold{way = forward, function = Fun}, Acc) -> lists:foldl(Fun, Acc, Objects);
 key(Objects, #fold{way = backward, function = Fun}, Acc) -> lists:foldr(Fun, Acc, Objects).
 
-%% A table that is gone holds nothing: the next chunk tells.
+%% If the table no longer exists, reading the next chunk raises the error.
 holds(Tab, Stamp) ->
     try
         larder_nif:fold_holds(Tab, Stamp)

@@ -1,6 +1,6 @@
 %% @private
-%% @doc The items of info/1,2, put together from what the library says of a
-%% table, and the words of test_ms/2.
+%% @doc The items of info/1,2, from what the library returns for a table, and the errors of
+%% test_ms/2.
 -module(larder_info).
 
 -export([all/1, item/2, why_not/2]).
@@ -9,7 +9,7 @@
 -define(FACTS, [id, decentralized_counters, read_concurrency, write_concurrency, compressed, memory,
                 owner, heir, name, size, named_table, type, keypos, protection]).
 
-%% @doc All items of info/1.
+%% @doc Returns all items of info/1.
 -spec all(larder:table()) -> undefined | [{atom(), term()}].
 all(Table) ->
     case larder_nif:info_list(Table, ?FACTS) of
@@ -23,7 +23,7 @@ all(Table) ->
              {type, Type}, {keypos, Keypos}, {protection, Protection}]
     end.
 
-%% @doc One item. A table that is gone has none, whatever is asked for.
+%% @doc Returns one item, or `undefined' if the table doesn't exist.
 -spec item(larder:table(), atom()) -> term().
 item(Table, node) -> made(larder_nif:info(Table, type), fun(_) -> node() end);
 item(Table, binary) -> made(larder_nif:info(Table, type), fun(_) -> [] end);
@@ -68,9 +68,8 @@ stats({{Leaves, InnerNodes, Depth, Splits, Merges, Contended}, More}) ->
                  merges => Merges, contended => Contended},
                maps:from_list(More)).
 
-%% @doc Why a match specification does not compile, in the words of the
-%% emulator. One that compiles there does not compile here, and that is all
-%% that can be said.
+%% @doc Returns why a match specification is invalid, as the emulator says it. If the emulator
+%% accepts it, the reason isn't known.
 -spec why_not(term(), term()) -> {error, [{warning | error, string()}]}.
 why_not(_Term, {Prepared, _Values} = Spec) when is_reference(Prepared) ->
     {error, [{error, larder_error:why_no_spec(Spec)}]};

@@ -1,20 +1,15 @@
 %% @private
-%% @doc `larder:fun2ms/1' at run time: a fun that was typed in the shell
-%% becomes a match specification.
+%% @doc `larder:fun2ms/1' at run time: translates a fun of the shell into a match specification.
 %%
-%% In compiled code the call does not reach this module: the parse transform
-%% `larder_transform' (or `ms_transform', for what is spelled `ets:fun2ms')
-%% has replaced it. A compiled fun can't be taken apart, so one that does
-%% reach it is an error, with the words of `ets'.
+%% In compiled code, the parse transform `larder_transform' replaces the call (`ms_transform' those
+%% of `ets:fun2ms'). A compiled fun can't be translated at run time. It causes the error of `ets'.
 -module(larder_ms).
 
 -export([fun2ms/1]).
 
-%% @doc The match specification of a shell fun. If the fun can't be
-%% translated, prints why and gives `{error, transform_error}'.
-%%
-%% Errors: exits with `{badarg, _}' for a fun that was compiled;
-%% `function_clause' for what is no fun.
+%% @doc Returns the match specification of a shell fun. If the fun can't be translated, prints why
+%% and returns `{error, transform_error}'. Exits with `{badarg, _}' if the fun was compiled, and
+%% fails with `function_clause' if the argument isn't a fun.
 -spec fun2ms(function()) -> larder:match_spec() | {error, transform_error}.
 fun2ms(Fun) when is_function(Fun) ->
     case erl_eval:fun_data(Fun) of
@@ -33,7 +28,7 @@ translate(Clauses, Bindings) ->
             Spec
     end.
 
-%% A sentence as a list of atoms: part of what ets promises.
+%% The reason is a sentence as a list of atoms, as in ets.
 compiled_fun() ->
     [function, called, with, real, 'fun', should, be, transformed, with,
      parse_transform, 'or', called, with, a, 'fun', generated, in, the, shell].

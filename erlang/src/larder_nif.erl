@@ -1,12 +1,12 @@
 %% @private
-%% @doc The native functions, as they are. For module `larder' only.
+%% @doc The native functions, for the other modules of Larder.
 %%
-%% Each raises `error:{larder, Cause}', where `Cause' is one that `ets' has, or
-%% `none', or `system_limit'. Long work is done in slices: a function that
-%% runs for longer than about half a millisecond yields and goes on later.
+%% They raise `error:{larder, Cause}', where `Cause' is an error cause of `ets', `none' or
+%% `system_limit'. A function that runs for more than about half a millisecond yields, and
+%% continues later.
 %%
-%% The library is `larder_nif' in the application's `priv' folder, which is
-%% looked for beside this module's file first.
+%% The library is `larder_nif' in the application's `priv' folder. The folder beside this module's
+%% file is tried first.
 -module(larder_nif).
 
 -on_load(load/0).
@@ -19,24 +19,24 @@
 load() ->
     load(places()).
 
-%% The first library that loads; if none does, what was wrong with the last
-%% that is there.
+%% Loads the first library that can be loaded. Otherwise, returns the error of the last one that
+%% exists.
 load([Place | Places]) ->
     case erlang:load_nif(Place, samples()) of
         {error, {load_failed, _}} when Places =/= [] -> load(Places);
         Result -> Result
     end.
 
-%% Terms whose layout the library looks at: [Alias, Fun, its free variables,
-%% two times fun M:F/A]; and exact_map_keys().
+%% Terms from which the library learns the layout of terms: [Alias, Fun, its two free variables,
+%% twice fun M:F/A]; and exact_map_keys().
 samples() ->
-    %% Words that nothing else in a fun is: its creator is this process.
+    %% Words that occur nowhere else in the fun, whose creator is this process.
     {A, B} = {group_leader(), erlang:whereis(init)},
     [an_alias(), fun(C) -> {A, B, C} end, A, B, fun erlang:abs/1, fun erlang:node/0,
      exact_map_keys()].
 
-%% Whether `ets' takes a key without variables that holds a map for that key, as releases did until
-%% 2024, or for a pattern.
+%% Whether `ets' treats a pattern whose key contains a map, but no variables, as that exact key.
+%% Releases until 2024 do; later ones match it as a pattern.
 exact_map_keys() ->
     Tab = ets:new(?MODULE, []),
     true = ets:insert(Tab, {#{a => 1}}),

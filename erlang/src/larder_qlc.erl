@@ -14,9 +14,8 @@
 %%     the caller's (`{select, MS}', without lookups then).</li>
 %% </ul>
 %%
-%% The table is fixed from the first answer of a query to its last, or to
-%% the cursor's end. Options, their defaults, what is badarg and what
-%% `qlc:info/1' shows are as with `ets'.
+%% The table is fixed from a query's first answer to its last, or until its cursor is deleted.
+%% Options, their defaults, errors, and the output of `qlc:info/1' are those of `ets'.
 -module(larder_qlc).
 
 -export([table/2]).
@@ -24,12 +23,12 @@
 -record(options, {
     traverse = select :: first_next | last_prev | select | {select, larder:match_spec()},
     n_objects = 100 :: pos_integer(),
-    %% For QLC: it checks them.
+    %% Options of QLC, which checks them.
     rest = [] :: [term()]
 }).
 
-%% @doc A query handle for the table. Errors: badarg for an option of the
-%% wrong value; that of info/2 if `Tab' can't be a table.
+%% @doc Returns a query handle for the table. Fails with `badarg' if an option has an invalid
+%% value, and with the error of info/2 if `Tab' can't be a table.
 -spec table(larder:table(), [term()] | term()) -> qlc:query_handle().
 table(Tab, Given) ->
     case parse(listify(Given)) of
@@ -52,7 +51,7 @@ handle(Tab, Given, #options{traverse = Traverse, rest = Rest} = Options) ->
 
 %% ---- options ----
 
-%% Of an option that is given twice the first counts, and QLC sees the other.
+%% If an option is given twice, the first counts. The second is passed to QLC.
 parse(List) ->
     parse([traverse, n_objects], List, #options{}).
 
@@ -94,7 +93,7 @@ traverse_fun(Tab, #options{traverse = {select, Spec}, n_objects = N}) ->
 traverse_fun(Tab, #options{traverse = select, n_objects = N}) ->
     fun(Spec) -> chunk(larder:select(Tab, Spec, N)) end.
 
-%% What QLC reads is a list whose tail may be a fun that gives more.
+%% QLC reads a list whose tail may be a fun that returns the next part.
 forward(_Tab, '$end_of_table') ->
     [];
 forward(Tab, Key) ->

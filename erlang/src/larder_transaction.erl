@@ -1,17 +1,16 @@
 %% @private
-%% @doc Transactions and commits: how a fun is run, run again, and given up.
+%% @doc Transactions and commits: running a fun, retries and aborts.
 %%
 %% ```
 %%   begin ──> run the fun on the views ──> commit ──> {atomic, Result}
 %%     ^              |                       |
 %%     |              v                       v
-%%     |        {aborted, Reason}           lost: others changed what it read
+%%     |        {aborted, Reason}           conflict: others changed what it read
 %%     └───────────── after a pause ──────────┘
 %% '''
 %%
-%% The first attempts follow each other at once. Then there are pauses, which
-%% grow and are random. An attempt that follows many is urgent: other
-%% transactions don't begin until it has ended.
+%% The first retries follow at once, later ones after random pauses that grow. After many
+%% attempts, the next one is urgent: other transactions don't begin until it has ended.
 -module(larder_transaction).
 
 -export([run/3, abort/1, commit/1]).
@@ -46,7 +45,7 @@ run(Tables, Fun, Options) ->
             {atomic, Fun([view(Table, Outer) || Table <- Tables])}
     end.
 
-%% A transaction within another is a part of it.
+%% A nested transaction is part of the outer one.
 view(Table, Outer) ->
     case [View || {Own, View} <- Outer, Own =:= Table orelse View =:= Table] of
         [View | _] -> View;
@@ -83,7 +82,7 @@ ended(Transaction, Views, Fun) ->
         larder_nif:end_transaction(Transaction)
     end.
 
-%% A value that another object has in a unique index is no error of the fun's.
+%% If another object has the value in a unique index, the fun isn't at fault.
 committed(Transaction, Result) ->
     try larder_nif:commit_transaction(Transaction) of
         true -> {atomic, Result};

@@ -1,8 +1,8 @@
 %% @private
-%% @doc Looks from time to time how much memory Larder has, and raises the alarm
-%% `larder_max_memory' if that is more than it may be. The alarm ends when it is a twentieth below.
+%% @doc Polls the memory that Larder uses, and raises the alarm `larder_max_memory' if it is above
+%% a limit. The alarm ends when the memory is a twentieth below the limit.
 %%
-%% Alarms go to SASL's `alarm_handler', where that runs, and to the log.
+%% Alarms are set in SASL's `alarm_handler', if that runs, and logged.
 -module(larder_watch).
 -behaviour(gen_server).
 
@@ -15,7 +15,7 @@
 
 -record(state, {limit :: pos_integer(), poll :: pos_integer(), raised = false :: boolean()}).
 
-%% @doc With a limit in bytes, and the milliseconds between two looks.
+%% @doc Starts with a limit in bytes and a polling interval in milliseconds.
 -spec start_link(pos_integer(), pos_integer()) -> {ok, pid()} | {error, term()}.
 start_link(Limit, Poll) ->
     gen_server:start_link({local, ?MODULE}, ?MODULE, {Limit, Poll}, []).
@@ -63,7 +63,7 @@ handle_call(_, _, State) -> {reply, {error, unknown_call}, State}.
 -spec handle_cast(term(), #state{}) -> {noreply, #state{}}.
 handle_cast(_, State) -> {noreply, State}.
 
-%% An alarm that nobody watches any more would stay for ever.
+%% Without this process, nothing would end the alarm.
 -spec terminate(term(), #state{}) -> ok.
 terminate(_, #state{raised = true, limit = Limit}) -> clear(larder:memory(total), Limit);
 terminate(_, _) -> ok.
