@@ -56,7 +56,7 @@ impl<'g> Hint<'g> {
     }
 
     /// Step 1: an entry of a leaf of the index of this number, as of this version.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn of_hash(
         index: u64,
         (leaf, version): (HashLeaf<'g>, u64),
@@ -68,7 +68,7 @@ impl<'g> Hint<'g> {
 
     /// Step 2: as `lock_tree`; returns the entry and its home. The entry is not copied: it was
     /// written a moment ago, and the processor would wait for those stores.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn lock_hash(&self, index: u64) -> Option<(LockedHashLeaf<'g>, Home<'g>, &Hit<'g>)> {
         match &self.0 {
             Spot::Hash(of, leaf, version, (home, hit)) if *of == index => {

@@ -73,7 +73,7 @@ impl Chunks for Terminated {
         zero_at(key)
     }
 
-    #[inline(always)]
+    #[inline]
     fn cut(rest: &[u8]) -> (u64, Option<&[u8]>) {
         match rest.split_first_chunk::<8>() {
             Some((word, rest)) => (u64::from_be_bytes(*word), Some(rest)),
@@ -81,17 +81,17 @@ impl Chunks for Terminated {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn goes_on(word: u64) -> bool {
         word as u8 != 0
     }
 
-    #[inline(always)]
+    #[inline]
     fn held(word: u64) -> usize {
         8 - word.trailing_zeros() as usize / 8
     }
 
-    #[inline(always)]
+    #[inline]
     fn misfits(word: u64, rest: &[u8], goes_on: bool) -> bool {
         // A zero byte at the end of a word that goes on, or of what the last word holds.
         if goes_on {
@@ -105,12 +105,12 @@ impl Chunks for Terminated {
 impl Chunks for Counted {
     const STEP: usize = 7;
 
-    #[inline(always)]
+    #[inline]
     fn stray(_key: &[u8]) -> Option<usize> {
         None
     }
 
-    #[inline(always)]
+    #[inline]
     fn cut(rest: &[u8]) -> (u64, Option<&[u8]>) {
         match rest.first_chunk::<8>() {
             Some(word) => (u64::from_be_bytes(*word) & !0xff | 8, Some(&rest[7..])),
@@ -118,24 +118,24 @@ impl Chunks for Counted {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn goes_on(word: u64) -> bool {
         word as u8 == 8
     }
 
-    #[inline(always)]
+    #[inline]
     fn held(word: u64) -> usize {
         (word as u8).min(7) as usize
     }
 
-    #[inline(always)]
+    #[inline]
     fn misfits(_word: u64, _rest: &[u8], _goes_on: bool) -> bool {
         false
     }
 }
 
 /// Up to seven bytes as the high bytes of a word.
-#[inline(always)]
+#[inline]
 fn padded(rest: &[u8]) -> u64 {
     let n = rest.len();
     // Load words of fixed sizes instead of copying a number of bytes that varies.

@@ -45,7 +45,7 @@ const fn class_table() -> [u8; LEAF_WORDS_MOST + 1] {
 }
 
 /// The words of the block for `words` words, at most [`LEAF_WORDS_MOST`].
-#[inline(always)]
+#[inline]
 pub(crate) const fn class(words: usize) -> usize {
     CLASS_OF[words] as usize
 }
@@ -142,7 +142,7 @@ const fn map_leaf_table() -> [[(u8, u8); 53]; 9] {
 }
 
 /// A linear leaf's words, and the word where its values begin (its words, in a set).
-#[inline(always)]
+#[inline]
 pub(crate) fn leaf_shape<K: Kind>(k: usize, n: usize) -> (usize, usize) {
     // A map's leaf has its values behind the indexes, where the table says.
     if K::VALUES {
@@ -155,7 +155,7 @@ pub(crate) fn leaf_shape<K: Kind>(k: usize, n: usize) -> (usize, usize) {
 }
 
 /// The words of a linear branch's block for `n` children: the digits' word and two words each.
-#[inline(always)]
+#[inline]
 pub(crate) const fn linear_words(n: usize) -> usize {
     match n {
         0..=2 => 5,
@@ -171,7 +171,7 @@ pub(crate) const LINEAR_MOST: usize = 7;
 pub(crate) const LINEAR_AGAIN: usize = 5;
 
 /// The pointer pairs in the block for `n` children of a quarter of a bitmap branch.
-#[inline(always)]
+#[inline]
 pub(crate) const fn quarter_pairs(n: usize) -> usize {
     match n {
         0..=8 => n,
@@ -183,14 +183,14 @@ pub(crate) const fn quarter_pairs(n: usize) -> usize {
 
 /// Whether a bitmap branch with `children` children and `pop` indexes should become a wide one,
 /// which takes 4 KiB.
-#[inline(always)]
+#[inline]
 pub(crate) const fn deserves_wide<K: Kind>(children: usize, pop: u64) -> bool {
     children > 184 || pop * K::WIDE_BYTES > 4096 - 16 * children as u64
 }
 
 /// Whether to check [`deserves_wide`] for a bitmap branch that has `pop` indexes and gets no new
 /// child. Rarely, but soon enough.
-#[inline(always)]
+#[inline]
 pub(crate) const fn time_to_ask(pop: u64) -> bool {
     pop.is_multiple_of(128)
 }
@@ -201,20 +201,20 @@ pub(crate) const WIDE_AGAIN: u64 = 120;
 
 /// A branch over at most this number of indexes becomes a linear leaf. It is a little less than a
 /// leaf holds. So an index that comes and goes doesn't make and break a branch each time.
-#[inline(always)]
+#[inline]
 pub(crate) const fn leaf_again<K: Kind>(k: usize) -> u64 {
     let most = K::LEAF_MOST[k];
     (most - most / 8 - 1) as u64
 }
 
 /// The low `k` bytes, 1 ≤ k ≤ 8.
-#[inline(always)]
+#[inline]
 pub(crate) const fn mask(k: usize) -> u64 {
     !0 >> (64 - 8 * k)
 }
 
 /// The byte that a branch of level `k` decodes.
-#[inline(always)]
+#[inline]
 pub(crate) const fn digit(key: u64, k: usize) -> u8 {
     // The bytes in the places where a pair's field has them, so that both are shifted alike.
     key.rotate_left(8).wrapping_shr(8 * k as u32) as u8

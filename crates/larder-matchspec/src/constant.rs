@@ -148,7 +148,7 @@ pub(crate) struct Constants<'a> {
 
 impl<'a> Constants<'a> {
     /// The constants of a pool and of arguments.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn of(pool: &'a Vec<u8>, arguments: &'a Arguments) -> Constants<'a> {
         Constants { pool, arguments }
     }

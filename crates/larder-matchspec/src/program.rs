@@ -71,7 +71,7 @@ impl Program {
     }
 
     /// All constants: those of the code, and the arguments.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn constants(&self) -> Constants<'_> {
         Constants::of(&self.code.pool, &self.arguments)
     }
@@ -101,7 +101,7 @@ impl Program {
     /// # Complexity
     /// Linear in the instructions, in the part of the object that they look at, and in the result.
     /// Allocates only if `scratch` must grow.
-    #[inline(always)]
+    #[inline]
     pub fn run<'s>(
         &'s self,
         object: &ObjectView<'s>,
@@ -160,7 +160,7 @@ impl Program {
     }
 
     /// Step 1: the first clause from `from` on whose tests the row passes.
-    #[inline(always)]
+    #[inline]
     fn passed(
         &self,
         from: usize,

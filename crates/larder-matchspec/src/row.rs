@@ -21,7 +21,7 @@ pub(crate) struct Row<'a> {
 
 impl<'a> Row<'a> {
     /// A stored object.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn stored(object: &ObjectView<'a>) -> Row<'a> {
         // The key is stored apart. `keypos` says where among the elements it belongs.
         Row {

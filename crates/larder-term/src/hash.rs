@@ -91,14 +91,14 @@ impl Seed {
 const SHORT: usize = 16;
 
 /// The first and the last `N` bytes, if there are as many.
-#[inline(always)]
+#[inline]
 fn ends<const N: usize>(bytes: &[u8]) -> Option<([u8; N], [u8; N])> {
     Some((*bytes.first_chunk()?, *bytes.last_chunk()?))
 }
 
 /// Both halves of a product, each mixed with a factor. So the result depends on both factors, even
 /// if one is 0.
-#[inline(always)]
+#[inline]
 fn multiply(a: u64, b: u64) -> (u64, u64) {
     let product = u128::from(a) * u128::from(b);
     (a ^ product as u64, b ^ (product >> 64) as u64)

@@ -11,7 +11,7 @@ use crate::tags::{BIG_POS, BIN, INT1, SMALL};
 /// let (bytes, used) = simple::int(-300);
 /// assert_eq!(bytes[..used], *Term::from(-300).bytes());
 /// ```
-#[inline(always)]
+#[inline]
 pub fn int(n: i64) -> ([u8; 9], usize) {
     let (tag, used) = if (0..=127).contains(&n) {
         (SMALL + n as u8, 1)

@@ -49,7 +49,7 @@ impl Lent {
 
 impl Deref for Lent {
     type Target = Buffers;
-    #[inline(always)]
+    #[inline]
     fn deref(&self) -> &Buffers {
         match &self.0 {
             Some(buffers) => buffers,
@@ -59,7 +59,7 @@ impl Deref for Lent {
 }
 
 impl DerefMut for Lent {
-    #[inline(always)]
+    #[inline]
     fn deref_mut(&mut self) -> &mut Buffers {
         self.0.get_or_insert_default()
     }

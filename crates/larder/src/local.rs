@@ -86,13 +86,13 @@ impl Local {
     /// [`Table::step_on`](crate::host::Table::step_on) on this thread showed its key as this
     /// number, which is not 0. In that case `step_on` can continue from there, if the table is the
     /// same.
-    #[inline(always)]
+    #[inline]
     pub fn has_shown(&self, number: u64) -> bool {
         self.read_ahead.has_shown(number)
     }
 
     /// Drops buffers that have become large.
-    #[inline(always)]
+    #[inline]
     pub fn trim(&mut self) {
         let own = self.value.capacity() + self.values.bytes.capacity() + self.plain.capacity();
         let lent = self.bytes.capacity() + self.keys.capacity() + self.object.capacity();

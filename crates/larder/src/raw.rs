@@ -318,7 +318,7 @@ pub(crate) fn own_counts(handles: Handles, counts: &mut Counts) {
 
 /// The key of an object that the engine stored. Unless the value begins with the exact key, its
 /// first byte suffices.
-#[inline(always)]
+#[inline]
 pub(crate) fn key_of<'a>(
     key: &'a [u8],
     value: &'a [u8],
@@ -332,7 +332,7 @@ pub(crate) fn key_of<'a>(
 
 /// Opens an object from a table, or from an encoder of `larder-term`. `plain` is the buffer for the
 /// unpacked elements of a compressed object.
-#[inline(always)]
+#[inline]
 pub(crate) fn view<'a>(
     key: &'a [u8],
     value: &'a [u8],

@@ -133,7 +133,7 @@ pub(super) fn items(list: &[u8]) -> Items<'_> {
 impl Iterator for Items<'_> {
     type Item = ListItem;
 
-    #[inline(always)]
+    #[inline]
     fn next(&mut self) -> Option<ListItem> {
         let from = self.at;
         // An item ends the iteration if it is cut short, which happens if the bytes are torn.
@@ -175,7 +175,7 @@ pub(super) fn push_number(mut n: u64, out: &mut Vec<u8>) {
 }
 
 /// Reads a number at `at`. Also returns where it ends. `None` if there is none.
-#[inline(always)]
+#[inline]
 pub(super) fn read_number(bytes: &[u8], at: usize) -> Option<(u64, usize)> {
     let first = *bytes.get(at)?;
     if first < 0x80 {

@@ -241,7 +241,7 @@ impl Entries {
 }
 
 /// The first bytes of a record.
-#[inline(always)]
+#[inline]
 fn begin(content: &[u8], at: usize) -> u64 {
     match content.get(at..at + 8) {
         Some(own) => u64::from_le_bytes(own.try_into().unwrap_or_default()),
@@ -256,7 +256,7 @@ fn handle(source: &[u8], part: EntryPart) -> Handle {
 
 /// Writes the record of an entry to the front of `to`. Returns its new head, and the size of the
 /// record.
-#[inline(always)]
+#[inline]
 fn inline(part: EntryPart, longer: usize, source: &[u8], to: &mut [u8]) -> (u64, usize) {
     // Most records are short, and have both lengths in one byte each.
     let (record, at) = (part.record, part.record.rest_at());
@@ -288,7 +288,7 @@ fn inline(part: EntryPart, longer: usize, source: &[u8], to: &mut [u8]) -> (u64,
 
 /// The fast path of `inline`, for a short entry whose head has the whole suffix: copies the record,
 /// and changes the length of the suffix. `None` if the entry isn't short.
-#[inline(always)]
+#[inline]
 fn short(record: Record, longer: usize, source: &[u8], to: &mut [u8]) -> Option<usize> {
     const SIZE: usize = 16;
     if record.suffix() > 5 || record.value() > SIZE - 2 {
@@ -315,7 +315,7 @@ fn behind(head: u64, rest: &[u8], longer: usize) -> u64 {
 
 /// Copies `len` bytes. If they are few, copies a fixed number of bytes, which is faster; the bytes
 /// behind them are overwritten, too.
-#[inline(always)]
+#[inline]
 fn copy(from: &[u8], at: usize, to: &mut [u8], to_at: usize, len: usize) {
     const MOSTLY: usize = 16;
     if len <= MOSTLY {

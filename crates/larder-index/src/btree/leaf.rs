@@ -193,7 +193,7 @@ impl<'g> TreeLeaf<'g> {
 
     /// Compares a position of the leaf's range with the prefix. `Equal` if the position begins with
     /// the prefix. Otherwise it is less or greater than the positions of all entries.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn beside_prefix(self, position: SearchKey<'_>) -> cmp::Ordering {
         let head = self.head();
         // Every position of the range begins with the part that the fences have in common. So only
@@ -304,7 +304,7 @@ impl<'g> LockedTreeLeaf<'g> {
     }
 
     /// Whether the node above has a valid count of the leaf's entries.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_counted(&self) -> bool {
         // Ordering: Relaxed, only the holder of the lock loads and stores it.
         self.leaf.head().counted.load(Relaxed) != 0

@@ -142,7 +142,7 @@ impl<'g> LockedTreeLeaf<'g> {
 
     /// The slot for a short entry, with a value of `value` bytes, if it continues a run of inserts
     /// at the end of the leaf and there is room. `None` otherwise; the general path then decides.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn append_slot(&self, key: SearchKey<'_>, value: usize) -> Option<AppendSlot> {
         let (head, n) = (self.leaf.head(), self.len());
         let (words, samples) = (self.leaf.words(), self.leaf.samples());
@@ -170,7 +170,7 @@ impl<'g> LockedTreeLeaf<'g> {
     }
 
     /// Inserts an entry at the slot that `append_slot` has returned for it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn append(&mut self, next: AppendSlot, value: &[u8]) {
         let (head, n, slot) = (self.leaf.head(), self.len(), next.head | next.place as u64);
         let (words, size) = (self.leaf.words(), value.len() + 2);
@@ -472,7 +472,7 @@ fn shift_up(slots: &[AtomicU64]) {
 
 /// Moves slots up by one, `N` at a time. Returns those that are left at the beginning, if they are
 /// fewer.
-#[inline(always)]
+#[inline]
 fn up_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
     // Start at the end, so that each slot is read before it is overwritten.
     let mut left = slots;
@@ -493,7 +493,7 @@ fn shift_down(slots: &[AtomicU64]) {
 }
 
 /// Moves slots down by one, `N` at a time. Returns those that are left at the end.
-#[inline(always)]
+#[inline]
 fn down_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
     // Start at the beginning, so that each slot is read before it is overwritten.
     let mut left = slots;
@@ -508,7 +508,7 @@ fn down_by<const N: usize>(slots: &[AtomicU64]) -> &[AtomicU64] {
 }
 
 /// Copies slots. The two ranges may overlap.
-#[inline(always)]
+#[inline]
 fn copy<const N: usize>(from: &[AtomicU64; N], to: &[AtomicU64; N]) {
     // Read all slots before the first one is written.
     // Ordering: Relaxed, all, see above.

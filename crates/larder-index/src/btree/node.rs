@@ -222,7 +222,7 @@ impl InnerNode {
 
     /// How many heads are below this one: in three steps, of three comparisons each that don't wait
     /// for each other.
-    #[inline(always)]
+    #[inline]
     fn below(&self, key: i32) -> usize {
         let below = |i: usize| usize::from(self.heads[i % FANOUT] < key);
         // The last one is never used: a node has more children than separators.
@@ -235,7 +235,7 @@ impl InnerNode {
 
     /// How the first bytes of a position compare to what all separators begin with, which are `n`
     /// bytes.
-    #[inline(always)]
+    #[inline]
     fn compare_lead(&self, position: SearchKey<'_>, n: usize) -> Ordering {
         let (bytes, own) = (position.bytes(), position.first());
         if n > 8 {

@@ -135,7 +135,7 @@ impl Record {
     /// Decodes the record at the offset `at`. `bits` are its first eight bytes, the first one
     /// lowest. The result of torn bytes may be any record: the caller checks offsets before it uses
     /// them.
-    #[inline(always)]
+    #[inline]
     pub(super) fn of(bits: u64, at: usize) -> Record {
         // One test for the common case: both lengths have one byte, and there is no handle.
         if bits & 0x8080 == 0 {

@@ -63,7 +63,7 @@ pub(crate) enum StepStart<'a> {
 /// The destination of a step in a leaf. Forward, it is the number of the first entry behind `from`.
 /// Backward, it is one more than the number of the last entry before it. Also returns whether there
 /// is an entry at `from`.
-#[inline(always)]
+#[inline]
 fn step_from(
     view: &TreeView<'_>,
     from: StepStart<'_>,

@@ -115,7 +115,7 @@ impl<'g> TreeView<'g> {
         words::word(self.words, i)
     }
 
-    #[inline(always)]
+    #[inline]
     fn record(&self, slot: u64) -> Result<Record, Torn> {
         let at = (slot & !HEAD_MASK) as usize;
         Ok(Record::of(words::load(self.words, at)?, at))

@@ -32,7 +32,7 @@ pub(crate) struct Bucket<'g> {
 }
 
 /// A mask of the low bytes of a word, of which there is at least one.
-#[inline(always)]
+#[inline]
 fn low_bytes(bytes: usize) -> u64 {
     u64::MAX >> (64 - 8 * bytes)
 }
@@ -42,7 +42,7 @@ impl<'g> Bucket<'g> {
     ///
     /// # Safety
     /// 1. `words` is a power of two; 2. that number of words is there, alive for `'g`.
-    #[inline(always)]
+    #[inline]
     pub(super) unsafe fn at(first: NonNull<AtomicU64>, words: usize) -> Self {
         debug_assert!(words.is_power_of_two());
         Bucket {
@@ -53,12 +53,12 @@ impl<'g> Bucket<'g> {
     }
 
     /// The number of bytes.
-    #[inline(always)]
+    #[inline]
     pub(super) fn len(self) -> usize {
         (self.mask + 1) * 8
     }
 
-    #[inline(always)]
+    #[inline]
     fn atomic(self, i: usize) -> &'g AtomicU64 {
         // SAFETY:
         // 1. the index is below the number of words, since that is a power of two;
@@ -77,7 +77,7 @@ impl<'g> Bucket<'g> {
     ///
     /// # Safety
     /// Nobody writes to it during `'a`.
-    #[inline(always)]
+    #[inline]
     pub(super) unsafe fn plain<'a>(self) -> &'a [u8]
     where
         'g: 'a,
@@ -89,20 +89,20 @@ impl<'g> Bucket<'g> {
     }
 
     /// The address of the first byte.
-    #[inline(always)]
+    #[inline]
     pub(super) fn address(self) -> *const u8 {
         self.first.as_ptr().cast()
     }
 
     /// Word `i`.
-    #[inline(always)]
+    #[inline]
     pub(super) fn word(self, i: usize) -> u64 {
         // Ordering: Relaxed, see above.
         u64::from_le(self.atomic(i).load(Relaxed))
     }
 
     /// Writes word `i`. The caller holds the leaf's lock, as for all functions that write.
-    #[inline(always)]
+    #[inline]
     pub(super) fn set_word(self, i: usize, word: u64) {
         // Ordering: Relaxed, see above.
         self.atomic(i).store(word.to_le(), Relaxed);
@@ -110,7 +110,7 @@ impl<'g> Bucket<'g> {
 
     /// Loads eight bytes from byte `at` on, little endian. Bytes that would be behind the bucket
     /// are arbitrary.
-    #[inline(always)]
+    #[inline]
     pub(super) fn load(self, at: usize) -> u64 {
         let (i, shift) = (at / 8, at % 8 * 8);
         let both = u128::from(self.word(i + 1)) << 64 | u128::from(self.word(i));
@@ -207,7 +207,7 @@ impl<'g> Bucket<'g> {
 
     /// Calls `word` with the `len` bytes from byte `at` on, eight bytes at a time, and with the
     /// offset of each eight. The last call may include bytes behind the end.
-    #[inline(always)]
+    #[inline]
     pub(super) fn each_word(self, at: usize, len: usize, mut word: impl FnMut(usize, u64)) {
         // The bytes may begin in the middle of a word, so each eight are from two words.
         let (mut i, shift) = (at / 8, at % 8 * 8);
@@ -315,7 +315,7 @@ pub(crate) struct Home<'g> {
 }
 
 /// Appends the bytes of a bucket from `at` to `end` to `out`.
-#[inline(always)]
+#[inline]
 pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<u8>) {
     let (from, len) = (out.len(), end - at);
     // Whole words are written, and the last one may reach beyond the end.
@@ -334,7 +334,7 @@ pub(super) fn copy_out(bucket: Bucket<'_>, at: usize, end: usize, out: &mut Vec<
 
 /// Compares the tags and displaced marks of four slot entries with those of `wanted`. Returns the
 /// top bit of each slot entry for which they are equal.
-#[inline(always)]
+#[inline]
 pub(super) fn matches(word: u64, wanted: u64) -> u64 {
     // A difference in one of the seven bits, plus 0x7F, carries into the top bit. Without a
     // difference the top bit stays clear. No carry reaches the next slot entry.
@@ -342,19 +342,19 @@ pub(super) fn matches(word: u64, wanted: u64) -> u64 {
 }
 
 /// Slot entry `i`.
-#[inline(always)]
+#[inline]
 pub(super) fn slot_entry(bucket: Bucket<'_>, i: usize) -> usize {
     (bucket.word(i / ENTRIES_PER_WORD) >> (i % ENTRIES_PER_WORD * 16)) as usize & 0xFFFF
 }
 
 /// Where the object of a slot entry begins.
-#[inline(always)]
+#[inline]
 pub(super) fn place(slot: usize, unit: u32) -> usize {
     (slot & 0xFF) << unit
 }
 
 /// The number of entries of a bucket, from its first word.
-#[inline(always)]
+#[inline]
 pub(super) fn entries(head: u64) -> usize {
     head as usize & 0xFF
 }

@@ -28,24 +28,24 @@ pub(super) struct PackedEntry(pub(super) u64);
 
 impl PackedEntry {
     /// Packs an entry, given its slot entry and its place in the batch's bytes.
-    #[inline(always)]
+    #[inline]
     pub(super) fn new(slot: u16, from: usize, end: usize) -> Self {
         let (tag, outside) = (u64::from(slot & TAG), u64::from(slot & OUTSIDE != 0));
         PackedEntry(tag << 48 | outside << 52 | ((end - from) as u64) << 32 | from as u64)
     }
-    #[inline(always)]
+    #[inline]
     pub(super) fn tag(self) -> u8 {
         (self.0 >> 56) as u8
     }
-    #[inline(always)]
+    #[inline]
     pub(super) fn outside(self) -> bool {
         self.0 >> 52 & 1 != 0
     }
-    #[inline(always)]
+    #[inline]
     pub(super) fn from(self) -> usize {
         self.0 as u32 as usize
     }
-    #[inline(always)]
+    #[inline]
     pub(super) fn end(self) -> usize {
         self.from() + ((self.0 >> 32) as usize & 0xF_FFFF)
     }
@@ -81,14 +81,14 @@ impl Group {
 
 impl std::ops::Deref for Group {
     type Target = [u64];
-    #[inline(always)]
+    #[inline]
     fn deref(&self) -> &[u64] {
         &self.words[..self.len]
     }
 }
 
 impl std::ops::DerefMut for Group {
-    #[inline(always)]
+    #[inline]
     fn deref_mut(&mut self) -> &mut [u64] {
         &mut self.words[..self.len]
     }
@@ -131,7 +131,7 @@ impl DisplacedEntries {
 }
 
 /// Sorts entries by their tags. Whether two have the same.
-#[inline(always)]
+#[inline]
 pub(super) fn sort(group: &mut [u64]) -> bool {
     // A home has few entries, unless hashes are much alike.
     if group.len() > RANKED {
@@ -149,7 +149,7 @@ pub(super) fn sort(group: &mut [u64]) -> bool {
 
 /// Sorts a few entries by their tags: each goes to the place that is its rank. Tags are random, so
 /// each comparison that chose a way would choose the wrong one half of the time.
-#[inline(always)]
+#[inline]
 fn sort_few(group: &mut [u64]) {
     let (mut keys, mut words) = ([i16::MAX; RANKED], [0; RANKED]);
     for (i, &word) in group.iter().enumerate() {

@@ -26,19 +26,19 @@ pub(crate) struct Hit<'g> {
 
 impl Hit<'_> {
     /// The length of the value, if it is in the bucket.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn value_len(&self) -> usize {
         self.end - self.from
     }
 
     /// Appends the value, which is in the bucket, to `out`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn copy(&self, out: &mut Vec<u8>) {
         copy_out(self.bucket, self.from, self.end, out);
     }
 
     /// Copies the value, which is in the bucket, to `out`, if it fits.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn copy_short(&self, out: &mut [u8; SHORT]) -> Lookup {
         let len = self.value_len();
         if len > SHORT {
@@ -85,14 +85,14 @@ impl PackedHit {
     const NUMBER_AT: u32 = 3 * PackedHit::FIELD + 1;
 
     /// An entry.
-    #[inline(always)]
+    #[inline]
     pub(super) fn new(slot: usize, from: usize, end: usize, outside: bool) -> PackedHit {
         let fields = slot << PackedHit::SLOT_AT | end << PackedHit::FIELD | from;
         PackedHit(fields as u64 | u64::from(outside) << PackedHit::OUTSIDE_AT)
     }
 
     /// Whether it is an entry.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_entry(self) -> bool {
         self.0 >> PackedHit::SLOT_AT != 0
     }
@@ -108,7 +108,7 @@ impl PackedHit {
     }
 
     /// Unpacks the entry, which is in this bucket.
-    #[inline(always)]
+    #[inline]
     pub(super) fn hit(self, bucket: Bucket<'_>) -> Hit<'_> {
         Hit {
             bucket,

@@ -73,13 +73,13 @@ impl<R: KeyRule> Keys<R> {
     }
 
     /// Whether the fast search handles this key.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_short(&self, key: &[u8]) -> bool {
         key.len().wrapping_sub(1) < self.longest_short
     }
 
     /// What a search must know about this key.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn form(&self, key: &[u8]) -> KeyForm {
         KeyForm {
             short: self.is_short(key),

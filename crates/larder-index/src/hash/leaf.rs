@@ -73,7 +73,7 @@ pub(super) fn address_of<T>(pointer: NonNull<T>) -> u64 {
 }
 
 /// The pointer in a word.
-#[inline(always)]
+#[inline]
 pub(super) fn pointer_to<T>(word: u64) -> *mut T {
     std::ptr::with_exposed_provenance_mut((word & ADDRESS) as usize)
 }
@@ -105,7 +105,7 @@ impl<'g> HashLeaf<'g> {
     ///
     /// # Safety
     /// A leaf with this word was published, and is not freed during `'g`.
-    #[inline(always)]
+    #[inline]
     pub(super) unsafe fn at(word: u64) -> HashLeaf<'g> {
         HashLeaf {
             word,
@@ -138,7 +138,7 @@ impl<'g> HashLeaf<'g> {
     }
 
     /// The shape of the leaf.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn shape(self) -> Shape {
         let buckets = (self.word >> BUCKETS_AT) as u32 & MOST_BUCKETS;
         Shape {
@@ -149,7 +149,7 @@ impl<'g> HashLeaf<'g> {
     }
 
     /// The class of its buckets.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn class(self) -> u8 {
         (self.word >> CLASS_AT) as u8
     }
@@ -160,20 +160,20 @@ impl<'g> HashLeaf<'g> {
         self.head().buckets
     }
 
-    #[inline(always)]
+    #[inline]
     fn address(self) -> NonNull<HashLeafHead> {
         // SAFETY: The word was made from the address of a leaf, which is not null.
         unsafe { NonNull::new_unchecked(pointer_to(self.word)) }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn head(self) -> &'g HashLeafHead {
         // SAFETY: The leaf is alive for `'g`. The fields of its head are atomics, or never change.
         unsafe { self.address().as_ref() }
     }
 
     /// The first word of its buckets.
-    #[inline(always)]
+    #[inline]
     fn first(self) -> NonNull<AtomicU64> {
         // SAFETY: In the allocation of a leaf, the buckets follow the head (`layout`).
         unsafe { self.address().add(1).cast() }
@@ -202,7 +202,7 @@ impl<'g> HashLeaf<'g> {
     ///
     /// # Safety
     /// There are more buckets than `bucket`.
-    #[inline(always)]
+    #[inline]
     pub(super) unsafe fn bucket_unchecked(self, bucket: usize) -> Bucket<'g> {
         // A shift takes fewer cycles than a multiplication.
         const WORDS: u8 = (SMALLEST / 8).trailing_zeros() as u8;
@@ -215,7 +215,7 @@ impl<'g> HashLeaf<'g> {
     }
 
     /// The home of a hash.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn home(self, hash: u64) -> Home<'g> {
         let (number, tag) = self.shape().place(hash);
         // SAFETY: `place` returns the whole part of a fraction below 1 times the number of buckets.
@@ -253,13 +253,13 @@ impl<'g> HashLeaf<'g> {
     }
 
     /// The bounds of the live bytes.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn bounds(self) -> LiveBounds {
         self.head().bounds
     }
 
     /// Prefetches the head and the home bucket, all lines at once.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn prefetch(self, home: &Home<'g>) {
         let at = home.bucket.address();
         prefetch(self.address().as_ptr().cast());
@@ -286,26 +286,26 @@ impl<'g> HashLeaf<'g> {
     }
 
     /// Begins an optimistic read, and returns the version alone. Waits while the leaf is locked.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn version(self) -> Result<u64, Obsolete> {
         self.head().version.read()
     }
 
     /// Whether everything that was read since this version was loaded is correct.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn validate(self, version: u64) -> bool {
         self.head().version.validate(version)
     }
 
     /// Takes the lock if it is free. Returns `Ok(None)` if it isn't.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn try_lock(self) -> Result<Option<LockedHashLeaf<'g>>, Obsolete> {
         let before = self.head().version.try_lock()?;
         Ok(before.map(|before| LockedHashLeaf::new(self, before)))
     }
 
     /// Takes the lock if the version is still this one, which a read has validated.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn try_lock_at(self, version: u64) -> Option<LockedHashLeaf<'g>> {
         let taken = self.head().version.try_lock_at(version);
         taken.then(|| LockedHashLeaf::new(self, version))
@@ -445,7 +445,7 @@ impl<'g> LockedHashLeaf<'g> {
     }
 
     /// Records that something is about to be changed.
-    #[inline(always)]
+    #[inline]
     pub(super) fn change(&mut self) {
         self.held.change();
     }
@@ -457,7 +457,7 @@ impl<'g> LockedHashLeaf<'g> {
     }
 
     /// A view that needs no validation.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn view(&self) -> HashView<'g> {
         HashView {
             leaf: self.leaf,
@@ -474,7 +474,7 @@ impl<'g> LockedHashLeaf<'g> {
     }
 
     /// A bucket of this leaf as plain bytes, while this borrow of the lock lasts.
-    #[inline(always)]
+    #[inline]
     pub(super) fn plain<'a>(&'a self, bucket: Bucket<'a>) -> &'a [u8] {
         // SAFETY: The lock is held, so no other thread writes. This one writes through `&mut self`,
         // which the borrow excludes.

@@ -38,7 +38,7 @@ pub(crate) fn passed(bytes: &[u8], at: usize) -> bool {
 
 /// The entries of the bucket at `at`: for each its slot entry, and where its body, or its handle,
 /// begins and ends.
-#[inline(always)]
+#[inline]
 pub(crate) fn slot_entries(
     bytes: &[u8],
     at: usize,
@@ -183,10 +183,10 @@ fn append(bucket: &mut [u8], i: usize, from: usize, unit: u32, marks: u16, body:
 }
 
 /// `copy_from_slice` that is faster for few bytes.
-#[inline(always)]
+#[inline]
 fn copy(to: &mut [u8], from: &[u8]) {
     /// Copies the first and the last `N` bytes, which may overlap.
-    #[inline(always)]
+    #[inline]
     fn ends<const N: usize>(to: &mut [u8], from: &[u8]) -> Option<()> {
         let (first, last) = (*from.first_chunk::<N>()?, *from.last_chunk::<N>()?);
         *to.first_chunk_mut()? = first;

@@ -35,7 +35,7 @@ impl<R: KeyRule> HashOrder<R> {
     /// # Errors
     /// `Torn` if it gave up. The caller then makes the general read. `look` may already have been
     /// called, on torn data.
-    #[inline(always)]
+    #[inline]
     pub(super) fn try_read<T>(
         &self,
         guard: &Guard,
@@ -47,7 +47,7 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// Step 1: finds and prefetches the leaf of a key, and the key's home bucket in it.
-    #[inline(always)]
+    #[inline]
     pub(super) fn locate<'g>(&self, guard: &'g Guard, key: Key<'_>) -> (HashLeaf<'g>, Home<'g>) {
         let hash = truncated(key.hash);
         let leaf = self.trie.find(hash, guard);
@@ -130,7 +130,7 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// [`Unique::get_short`](crate::Unique::get_short) of a key that `locate` has located.
-    #[inline(always)]
+    #[inline]
     pub(super) fn get_short_at(
         &self,
         guard: &Guard,
@@ -207,7 +207,7 @@ impl<R: KeyRule> HashOrder<R> {
 
     /// Copies the first entry behind the bound to the empty batch, if there is one in the bound's
     /// leaf. Also returns the first hash after the leaf's range.
-    #[inline(always)]
+    #[inline]
     pub(super) fn step_in_leaf(
         &self,
         guard: &Guard,

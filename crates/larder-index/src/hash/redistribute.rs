@@ -32,7 +32,7 @@ const OUTSIDE: u8 = (super::shape::OUTSIDE >> 8) as u8;
 
 /// Calls `each` with the hash and the body of each row of a leaf of small rows. `None` if `each`
 /// returns `None`, or if an object is outside.
-#[inline(always)]
+#[inline]
 fn redistribute<R: KeyRule>(
     keys: &Keys<R>,
     leaf: &LockedHashLeaf<'_>,

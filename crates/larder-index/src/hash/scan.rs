@@ -368,7 +368,7 @@ impl<'g, R: KeyRule> Reader<'_, 'g, R> {
 
     /// Step 3: collects the entries of a home that belong to the scan, in the order of positions.
     /// If this is the bound's home, `bound` is the bound's tag.
-    #[inline(always)]
+    #[inline]
     fn collect(
         &self,
         (home, bound): (usize, Option<u8>),

@@ -46,7 +46,7 @@ use crate::seqlock::words::{self, Torn};
 /// An entry is displaced if its home bucket is full. Each bucket that it passes sets the overflow
 /// bit for the eighth of the tags that contains the entry's tag. `tag` is positioned as in a slot
 /// entry; its upper three bits are the number of the eighth.
-#[inline(always)]
+#[inline]
 fn passed_on(head: u64, tag: u64) -> bool {
     head >> (8 + (tag >> 11 & 7)) & 1 != 0
 }
@@ -140,7 +140,7 @@ fn search_wide_bucket(bucket: Bucket<'_>, unit: u32, tag: u64, key: &[u8]) -> Pa
 
 /// Whether the bytes at `at` equal a key of more than eight bytes, given that the first eight are
 /// equal.
-#[inline(always)]
+#[inline]
 fn rest_is_equal(bucket: Bucket<'_>, at: usize, key: &[u8]) -> bool {
     // Compare the last eight bytes first. Keys that begin alike, such as names with a common
     // prefix, usually differ at the end.
@@ -222,7 +222,7 @@ struct KeyWords<'a> {
 }
 
 impl<'a> KeyWords<'a> {
-    #[inline(always)]
+    #[inline]
     fn new(key: &'a [u8], length_prefixed: bool) -> Self {
         let n = key.len();
         // A long key is compared by its first and its last word, before those between.
@@ -247,7 +247,7 @@ impl<'a> KeyWords<'a> {
     }
 
     /// Whether the bucket has the key at `at`.
-    #[inline(always)]
+    #[inline]
     fn is_at(&self, bucket: Bucket<'_>, at: usize) -> bool {
         let n = self.key.len();
         // Compare the first eight bytes, then the last eight, then what lies between.
@@ -275,7 +275,7 @@ impl<'a> KeyWords<'a> {
 impl<'g> HashView<'g> {
     /// Finds the entry under a key, given its hash and its home. Tries the fast search first, if
     /// the key is short enough for it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn find(
         self,
         (hash, home): (u64, &Home<'g>),

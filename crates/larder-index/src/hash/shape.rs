@@ -135,7 +135,7 @@ impl Shape {
 /// a tag may have been passed on. There are eight bits because that byte has room for eight. A
 /// search loads them together with the first tags, in one word. `docs/tried.md` has no comparison
 /// with other numbers.
-#[inline(always)]
+#[inline]
 pub(crate) fn eighth(tag: u8) -> u8 {
     1 << (tag >> 3)
 }

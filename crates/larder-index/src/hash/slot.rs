@@ -61,7 +61,7 @@ impl TrieAddress {
     pub(super) const UNSET: TrieAddress = TrieAddress(0);
 
     /// Whether it leads nowhere.
-    #[inline(always)]
+    #[inline]
     pub(super) fn is_unset(self) -> bool {
         self.0 == 0
     }
@@ -83,18 +83,18 @@ impl TrieAddress {
         TrieAddress(word)
     }
 
-    #[inline(always)]
+    #[inline]
     fn is_node(self) -> bool {
         self.0 & NODE != 0
     }
 
-    #[inline(always)]
+    #[inline]
     fn slots(self) -> *mut TrieSlot {
         pointer_to(self.0)
     }
 
     /// How far a hash must be shifted right to get the bits that the node branches on.
-    #[inline(always)]
+    #[inline]
     fn shift(self) -> u32 {
         (self.0 >> ADDRESS_BITS) as u32 & 63
     }
@@ -126,7 +126,7 @@ impl TrieAddress {
     ///
     /// # Safety
     /// It is reachable under the guard.
-    #[inline(always)]
+    #[inline]
     pub(super) unsafe fn descend(self, hash: u64, _guard: &Guard) -> Option<HashLeaf<'_>> {
         let (mut at, mut rest) = (self, hash);
         while at.is_node() {
@@ -220,14 +220,14 @@ impl TrieSlot {
     }
 
     /// Where it leads.
-    #[inline(always)]
+    #[inline]
     pub(super) fn address(&self) -> TrieAddress {
         // Ordering: Acquire, pairs with `store`: what it leads to is seen as it was made.
         TrieAddress(self.0.load(Acquire))
     }
 
     /// What it leads to.
-    #[inline(always)]
+    #[inline]
     pub(super) fn load<'g>(&self, _guard: &'g Guard) -> TrieChild<'g> {
         // SAFETY: it is reachable now, under the guard, which is held for `'g`; what is unlinked is
         // retired through the epoch. Only set slots are loaded so.

@@ -107,7 +107,7 @@ const BELOW_TOP: u64 = 0x7FFF;
 
 /// Calls `f` for each word of slot entries: with the number of its first slot entry, the word, and
 /// a mask of the slot entries that are entries.
-#[inline(always)]
+#[inline]
 fn each_word(bucket: Bucket<'_>, mut f: impl FnMut(usize, u64, u64)) {
     let head = bucket.word(0);
     let n = entries(head);
@@ -129,7 +129,7 @@ fn each_word(bucket: Bucket<'_>, mut f: impl FnMut(usize, u64, u64)) {
 }
 
 /// The minimum of each pair of slot entries of two words. Their top bits must be clear.
-#[inline(always)]
+#[inline]
 fn lesser(a: u64, b: u64) -> u64 {
     const TOPS: u64 = 0x8000 * EACH;
     // Subtract all four at once. The top bits are set in `a`, so no difference borrows from its
@@ -141,7 +141,7 @@ fn lesser(a: u64, b: u64) -> u64 {
 
 /// The least tag that is not below `low` among the entries that are at home in a bucket, with the
 /// number of its slot entry.
-#[inline(always)]
+#[inline]
 fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
     let numbers = 0x0003_0002_0001_0000;
     let mut least = BELOW_TOP * EACH;
@@ -164,13 +164,13 @@ fn least(bucket: Bucket<'_>, low: u8) -> Option<(u8, usize)> {
 
 /// The top bits of the slot entries of a word that are at home and have this tag. `ours` is the
 /// mask of entries.
-#[inline(always)]
+#[inline]
 fn with_tag(word: u64, ours: u64, tag: u8) -> u64 {
     bucket::matches(word, (u64::from(tag) << 8) * EACH) & ours
 }
 
 /// The number of entries with this tag that are at home in a bucket.
-#[inline(always)]
+#[inline]
 fn count_with(bucket: Bucket<'_>, tag: u8) -> usize {
     let mut counts = 0;
     each_word(bucket, |_, word, ours| {
@@ -183,7 +183,7 @@ fn count_with(bucket: Bucket<'_>, tag: u8) -> usize {
 
 /// The numbers of the slot entries of a word that have a bit set. The first one has the number
 /// `first`.
-#[inline(always)]
+#[inline]
 fn numbers(first: usize, mut bits: u64) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let next = (bits != 0).then(|| first + bits.trailing_zeros() as usize / 16);
@@ -240,7 +240,7 @@ impl<'g> HashView<'g> {
 
     /// Steps 1 to 3: searches the bound's home, which is bucket `number`. `at_home` says whether
     /// the bound's own entry is in that bucket.
-    #[inline(always)]
+    #[inline]
     fn behind_in_home<R: KeyRule>(
         &self,
         home: &Home<'g>,
@@ -336,7 +336,7 @@ impl<'g> HashView<'g> {
     }
 
     /// Step 3: the least of `best` and of the home's wanted entries that are displaced.
-    #[inline(always)]
+    #[inline]
     fn with_displaced<R: KeyRule>(
         &self,
         bucket: Bucket<'g>,
@@ -456,7 +456,7 @@ impl<'g> HashView<'g> {
     }
 
     /// Copies an entry to the empty batch.
-    #[inline(always)]
+    #[inline]
     fn give<R: KeyRule>(
         &self,
         one: Candidate<'g>,
@@ -477,7 +477,7 @@ impl<'g> HashView<'g> {
 
     /// Appends the body of an entry to `out`. If its object is outside, appends nothing and returns
     /// the handle.
-    #[inline(always)]
+    #[inline]
     fn copy_body(&self, one: Candidate<'g>, out: &mut Vec<u8>) -> Option<Handle> {
         let Candidate { bucket, slot, .. } = one;
         let unit = unit(self.leaf.class());

@@ -54,7 +54,7 @@ pub(crate) struct Front<'f> {
 
 /// Appends the bytes of `front`, and behind them `len` bytes from byte `at`, to `out`. Makes room
 /// for all of them once.
-#[inline(always)]
+#[inline]
 pub(crate) fn copy_out_behind(
     front: Front<'_>,
     words: &[AtomicU64],
@@ -197,7 +197,7 @@ fn low(bits: u32) -> u64 {
 
 impl<'w> Writer<'w> {
     /// From byte `at` on.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn new(words: &'w [AtomicU64], at: usize) -> Self {
         // The first word keeps the bytes that lie before the place.
         let (i, filled) = (at / 8, (at % 8) as u32 * 8);
@@ -218,7 +218,7 @@ impl<'w> Writer<'w> {
     }
 
     /// Up to eight bytes: the low ones of `own`, whose others are zero.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn push(&mut self, own: u64, bytes: usize) {
         // `filled` bits of the word at hand are taken. New bytes go above them.
         self.word |= own << self.filled;
@@ -252,7 +252,7 @@ impl<'w> Writer<'w> {
     }
 
     /// Writes what is left.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn finish(self) {
         if self.filled > 0 {
             let word = &self.words[self.i];
@@ -286,7 +286,7 @@ pub(crate) fn little(bytes: &[u8]) -> u64 {
 }
 
 /// The first eight bytes, or all if they are fewer, low ones first; zeros above.
-#[inline(always)]
+#[inline]
 pub(crate) fn first(bytes: &[u8]) -> u64 {
     match bytes.first_chunk() {
         Some(eight) => u64::from_le_bytes(*eight),
@@ -295,7 +295,7 @@ pub(crate) fn first(bytes: &[u8]) -> u64 {
 }
 
 /// The last eight bytes, low ones first; 0 if there are fewer.
-#[inline(always)]
+#[inline]
 pub(crate) fn last(bytes: &[u8]) -> u64 {
     bytes
         .last_chunk()

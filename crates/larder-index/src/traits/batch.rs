@@ -104,7 +104,7 @@ impl Batch {
     }
 
     /// The number of bytes of a value that the caller needs.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn value_limit(&self) -> usize {
         if self.heads {
             HEAD
@@ -123,7 +123,7 @@ impl Batch {
         self.entries.is_empty()
     }
     /// The key of entry `i`.
-    #[inline(always)]
+    #[inline]
     pub fn key(&self, i: usize) -> &[u8] {
         let (k, v, _) = self.entries[i];
         &self.bytes[k..v]

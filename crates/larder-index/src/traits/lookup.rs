@@ -52,7 +52,7 @@ impl Shorts {
     }
 
     /// Calls `look` with each of the keys, at most [`TOGETHER`], and with the buffer of its result.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn fill<K>(
         &mut self,
         keys: impl Iterator<Item = K>,

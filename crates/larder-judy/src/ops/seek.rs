@@ -137,7 +137,7 @@ pub(crate) fn edge<const UP: bool, K: Kind>(
 }
 
 /// The index with another byte at level `k`.
-#[inline(always)]
+#[inline]
 pub(crate) fn with_digit(key: u64, k: usize, byte: u8) -> u64 {
     let shift = 8 * (k - 1);
     (key & !(0xff << shift)) | (byte as u64) << shift

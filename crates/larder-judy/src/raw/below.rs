@@ -45,18 +45,18 @@ impl Link {
     ///
     /// The value is that of an index whose string goes on, in a string array's tree: it was written
     /// by [`Link::word`].
-    #[inline(always)]
+    #[inline]
     pub(super) unsafe fn from_word(word: u64) -> Link {
         Link(word)
     }
 
     /// The link as a value.
-    #[inline(always)]
+    #[inline]
     pub(super) fn word(self) -> u64 {
         self.0
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn open(self) -> Below {
         let block: *mut u64 = std::ptr::with_exposed_provenance_mut((self.0 & !1) as usize);
         // Blocks are aligned to words, so the lowest bit of the address is free for the kind.
@@ -117,7 +117,7 @@ impl Lone {
     /// # Safety
     ///
     /// The leaf is alive for `'a`, and not written meanwhile but for its value.
-    #[inline(always)]
+    #[inline]
     pub(super) unsafe fn rest<'a>(self) -> &'a [u8] {
         // SAFETY: the block was written by `new`.
         unsafe {
@@ -133,7 +133,7 @@ impl Lone {
     }
 
     /// The value's place.
-    #[inline(always)]
+    #[inline]
     pub(super) fn value(self) -> *mut u64 {
         self.0
     }

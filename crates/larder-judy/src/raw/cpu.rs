@@ -25,7 +25,7 @@ pub(crate) struct Counting(());
 
 #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
 impl Counting {
-    #[inline(always)]
+    #[inline]
     pub(in crate::raw) fn here() -> Option<Self> {
         std::arch::is_x86_feature_detected!("popcnt").then_some(Counting(()))
     }
@@ -75,7 +75,7 @@ macro_rules! twice {
     ($(#[$doc:meta])* $name:ident, $counting:ident, $plain:ident,
      [$($generic:tt)*] [$($given:tt)*] ($($arg:ident: $type:ty),*) -> $result:ty = |$cpu:pat_param| $body:expr) => {
         $(#[$doc])*
-        #[inline(always)]
+        #[inline]
         pub(crate) fn $name<$($generic)*>($($arg: $type),*) -> $result {
             #[cfg(all(target_arch = "x86_64", not(target_feature = "popcnt")))]
             if let Some(cpu) = $crate::raw::cpu::Counting::here() {

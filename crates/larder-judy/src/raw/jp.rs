@@ -91,7 +91,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    #[inline(always)]
+    #[inline]
     pub(crate) fn of(meta: u64) -> Form {
         // The low four bits are a level or a detail of the form, the high four the form itself.
         let low = (meta & 0xf) as usize;
@@ -116,7 +116,7 @@ impl Form {
 
     /// The level of the node. `None` if there is no node: what is in the pair itself has the level
     /// of its slot.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn level(self) -> Option<usize> {
         match self {
             Form::Null | Form::One | Form::Immed { .. } => None,
@@ -242,7 +242,7 @@ impl<K: Kind> Jp<K> {
         kind: PhantomData,
     };
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn with_block(block: *mut u64, meta: u64) -> Self {
         // The level of the node is in the tag of `meta`.
         Jp {
@@ -253,7 +253,7 @@ impl<K: Kind> Jp<K> {
     }
 
     /// One index and its value, for a slot of any level below 8.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn one(key: u64, value: u64) -> Self {
         // Seven bytes of the index fit into the field. The eighth is in the path, as the slot is
         // not the root's.
@@ -264,23 +264,23 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn form(&self) -> Form {
         Form::of(self.meta)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_null(&self) -> bool {
         self.meta == 0
     }
 
     /// Takes the pair out, and leaves the empty pair.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::NULL)
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn block(&self) -> *mut u64 {
         // SAFETY: every bit pattern of the union is a valid pointer value. Only code that has read
         // a block's tag follows it.
@@ -288,14 +288,14 @@ impl<K: Kind> Jp<K> {
     }
 
     /// The pair's first word as an integer: a value, or a set's index bytes.
-    #[inline(always)]
+    #[inline]
     pub(super) fn word_value(&self) -> &u64 {
         // SAFETY: this is called for ONE and for a set's IMMED only. Their word was written as an
         // integer.
         unsafe { &self.word.value }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(super) fn word_value_mut(&mut self) -> &mut u64 {
         // SAFETY: as `word_value`.
         unsafe { &mut self.word.value }
@@ -317,7 +317,7 @@ impl<K: Kind> Jp<K> {
     }
 
     /// The population in the field of a node of level `k`. That of the root is modulo 2⁵⁶.
-    #[inline(always)]
+    #[inline]
     pub(super) fn pop_at(&self, k: usize) -> u64 {
         // A node is never empty. So the field has the population less one, and the greatest, 256^k,
         // fits into `k` bytes.
@@ -326,7 +326,7 @@ impl<K: Kind> Jp<K> {
 
     /// Whether the index differs from all indexes below in a byte above level `k`, which is the
     /// level of the node.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn strays(&self, k: usize, key: u64) -> bool {
         // Compare with the field. The tag, and the byte that doesn't fit in the field, are ignored.
         k < 8 && (key.rotate_left(8) ^ self.meta).wrapping_shr(8 * k as u32) > 0xff
@@ -334,7 +334,7 @@ impl<K: Kind> Jp<K> {
 
     /// The least index of the node's range. `k` is its level. `path` has the byte that doesn't fit
     /// in the field.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn base(&self, k: usize, path: u64) -> u64 {
         // A node of level 8 is the root's, whose range is that of all indexes.
         if k == 8 {
@@ -347,7 +347,7 @@ impl<K: Kind> Jp<K> {
 
     /// The meta word of a node of level `k` with `pop` indexes, which share the upper bytes of
     /// `key`.
-    #[inline(always)]
+    #[inline]
     pub(super) fn field(k: usize, key: u64, pop: u64, tag: Tag) -> u64 {
         // The low `k` bytes of the field are the population less one. Above them are the shared
         // bytes of the key.
@@ -356,19 +356,19 @@ impl<K: Kind> Jp<K> {
     }
 
     /// Changes the tag.
-    #[inline(always)]
+    #[inline]
     pub(super) fn retag(&mut self, tag: Tag) {
         self.meta = self.meta & !0xff | tag.0 as u64;
     }
 
     /// Returns a run of this pair. It only determines the type of the runs in the macro.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn run<'a>(&'a self, run: Run<'a, K>) -> Run<'a, K> {
         run
     }
 
     /// The node in a slot of level `slot`, and its own level.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn view(&self, slot: usize) -> (View<'_, K>, usize) {
         on_form!(self, slot,
             Null => (View::Null, slot),
@@ -376,7 +376,7 @@ impl<K: Kind> Jp<K> {
             Branch(branch, k) => (View::Branch(branch), k))
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn as_one(&self, slot: usize) -> One<'_> {
         // Only the bytes below the slot are the index of the run. Those above are the path.
         One {
@@ -386,7 +386,7 @@ impl<K: Kind> Jp<K> {
     }
 
     /// Whether a pair of the form ONE has this index.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn is_one_of(&self, key: u64) -> bool {
         // The eighth byte needn't be compared. It is the path's, since no such pair is in the
         // root's slot.

@@ -49,7 +49,7 @@ impl Mem {
     }
 }
 
-#[inline(always)]
+#[inline]
 fn layout(words: usize) -> Layout {
     Layout::array::<u64>(words).expect("capacity overflow")
 }

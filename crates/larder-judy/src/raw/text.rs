@@ -52,7 +52,7 @@ type Path = SmallVec<[(*mut Jp<Parts>, u64); 8]>;
 /// # Safety
 ///
 /// The pointer is a live array's of the tree, which is not written for `'a`.
-#[inline(always)]
+#[inline]
 pub(super) unsafe fn array<'a>(pair: *mut Jp<Parts>) -> &'a Jp<Parts> {
     // SAFETY: the caller's contract.
     unsafe { &*pair }
@@ -310,7 +310,7 @@ impl<C: Chunks> Text<C> {
     ///
     /// The path leads from the root's array down, by the words noted but for the last, in a tree
     /// that the caller has exclusively, and `mem` is the tree's.
-    #[inline(always)]
+    #[inline]
     unsafe fn fold(cpu: impl Cpu, path: &mut Path, mem: &mut Mem) {
         let Some((last, _)) = path.pop() else { return };
         // SAFETY: the arrays on the path are alive.

@@ -55,7 +55,7 @@ pub struct Slot(*mut Word);
 
 impl Slot {
     /// The term that `f` puts into a slot before it returns.
-    #[inline(always)]
+    #[inline]
     pub fn root(f: impl FnOnce(Slot)) -> Word {
         let mut word = NIL;
         f(Slot(&raw mut word));
@@ -63,7 +63,7 @@ impl Slot {
     }
 
     /// Puts the term into the slot.
-    #[inline(always)]
+    #[inline]
     pub fn fill(self, word: Word) {
         // SAFETY: slots are made here alone: of words of a block, which live as long as the
         // environment is used (invariant 1), or of those of a `PendingMap` or a `root`, whose
@@ -81,7 +81,7 @@ pub struct Slots {
 
 impl Slots {
     /// Splits off the first `count` slots, or all if there are fewer.
-    #[inline(always)]
+    #[inline]
     pub fn first(&mut self, count: usize) -> Slots {
         let count = count.min(self.left);
         let first = self.first;
@@ -109,7 +109,7 @@ impl Iterator for Slots {
 }
 
 impl Drop for Slots {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         while self.next().is_some() {}
     }
@@ -144,7 +144,7 @@ impl Iterator for Cells {
 }
 
 impl Drop for Cells {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         while self.next().is_some() {}
     }
@@ -160,7 +160,7 @@ pub struct Pairs {
 
 impl Pairs {
     /// The pairs of these keys and values, which are stored apart, both in the order of the keys.
-    #[inline(always)]
+    #[inline]
     pub fn new(keys: Slots, values: Slots) -> Self {
         Pairs {
             keys,
@@ -194,7 +194,7 @@ pub struct ListBuilder<'h> {
 
 impl<'h> ListBuilder<'h> {
     /// An empty list.
-    #[inline(always)]
+    #[inline]
     pub fn new(heap: &'h Heap) -> Self {
         ListBuilder {
             heap,
@@ -217,19 +217,19 @@ impl<'h> ListBuilder<'h> {
     }
 
     /// The heap that the list is on.
-    #[inline(always)]
+    #[inline]
     pub fn heap(&self) -> &'h Heap {
         self.heap
     }
 
     /// The list.
-    #[inline(always)]
+    #[inline]
     pub fn list(&self) -> Word {
         self.list
     }
 
     /// The number of elements.
-    #[inline(always)]
+    #[inline]
     pub fn len(&self) -> usize {
         self.len
     }
@@ -262,7 +262,7 @@ impl Heap {
     }
 
     /// Takes this number of words, at least two.
-    #[inline(always)]
+    #[inline]
     fn take(&self, words: usize) -> *mut Word {
         // The fast path: the heap has enough free words. It is a comparison and a store.
         match top::take(self.env, words) {
@@ -309,7 +309,7 @@ impl Heap {
     }
 
     /// Makes a tuple of at least one element. Returns the slots of its elements.
-    #[inline(always)]
+    #[inline]
     pub fn tuple(&self, arity: usize) -> (Word, Slots) {
         // The header has the number of words that follow. They are `[]` until they are filled.
         let place = self.take(arity + 1);
@@ -336,7 +336,7 @@ impl Heap {
     }
 
     /// Makes a list of this number of cells, at least one.
-    #[inline(always)]
+    #[inline]
     pub fn cells(&self, count: usize) -> (Word, Cells) {
         // All cells are adjacent, and linked by their tails. Only the heads are to be filled.
         let next = self.take(2 * count);
@@ -377,7 +377,7 @@ impl Heap {
     }
 
     /// A cell.
-    #[inline(always)]
+    #[inline]
     pub fn cell(&self, head: Word, tail: Word) -> Word {
         let (word, first, rest) = self.open_cell();
         first.fill(head);
@@ -420,7 +420,7 @@ impl Heap {
 
     /// Takes two words, and words for the first `len` bytes. Copies all bytes that are given behind
     /// the two words, whatever `len` is, if the heap has the space.
-    #[inline(always)]
+    #[inline]
     fn at_once(&self, most: &[u8; AT_ONCE], len: usize) -> Option<*mut Word> {
         // Take only the words for the first `len` bytes. The others of the 32 bytes are written to
         // free words, which stay free.

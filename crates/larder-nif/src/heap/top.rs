@@ -40,7 +40,7 @@ const SEARCHED: usize = 4;
 static TOP: AtomicUsize = AtomicUsize::new(0);
 
 /// The place of the top. The end is in the next word.
-#[inline(always)]
+#[inline]
 fn top_of(env: *mut Env) -> Option<*mut *mut Word> {
     // Ordering: Relaxed; written at load, before any other function of the library can run.
     let at = TOP.load(Ordering::Relaxed);
@@ -50,13 +50,13 @@ fn top_of(env: *mut Env) -> Option<*mut *mut Word> {
 
 /// Takes this number of words of the heap, if it has as many and the top is known. The caller must
 /// fill them with complete, adjacent terms before the call ends.
-#[inline(always)]
+#[inline]
 pub fn take(env: *mut Env, words: usize) -> Option<*mut Word> {
     take_before(env, words, 0)
 }
 
 /// As `take`, if the heap has `more` free words behind them. These may be written, but stay free.
-#[inline(always)]
+#[inline]
 pub fn take_before(env: *mut Env, words: usize, more: usize) -> Option<*mut Word> {
     let place = top_of(env)?;
     // SAFETY:

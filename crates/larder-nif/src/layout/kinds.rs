@@ -49,7 +49,7 @@ const KINDS: [Kind; 11] = [
 static BY_HEADER: [AtomicU8; 64] = [const { AtomicU8::new(Kind::Other as u8) }; 64];
 
 /// The kind of a boxed term.
-#[inline(always)]
+#[inline]
 pub fn kind(word: Word) -> Kind {
     debug_assert!(is_boxed(word));
     // Ordering: Relaxed; written at load, before any other function of the library can run.
@@ -80,14 +80,14 @@ pub fn forget(kind: Kind) {
 ///
 /// # Safety
 /// The term has as many words, and lives for `'a`.
-#[inline(always)]
+#[inline]
 pub unsafe fn words<'a>(word: Word, count: usize) -> &'a [Word] {
     // SAFETY: by contract, the term has as many words, and lives for `'a`.
     unsafe { std::slice::from_raw_parts(pointer(word).add(1), count) }
 }
 
 /// The number of words that follow the header, according to it.
-#[inline(always)]
+#[inline]
 pub fn arity(word: Word) -> usize {
     // SAFETY: a boxed term of the running call points at its header.
     unsafe { *pointer(word) >> 6 }

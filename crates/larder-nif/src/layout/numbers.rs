@@ -22,7 +22,7 @@ pub fn float_header() -> Option<Word> {
 }
 
 /// The bits of a float.
-#[inline(always)]
+#[inline]
 pub fn float_bits(word: Word) -> u64 {
     debug_assert_eq!(kind(word), Kind::Float);
     // SAFETY: behind the header lie the bits, as `prove_floats` has verified.

@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 /// Encodes the index key of a term and runs `f` with it. The index key is the term's inline bytes,
 /// or its order key in an ordered_set.
-#[inline(always)]
+#[inline]
 pub fn with_key<R>(
     call: &Call<'_>,
     table: &Table,
@@ -193,7 +193,7 @@ fn delete_compared(
 
 /// Encodes a tuple as an object of the table, and runs `f` with it. The first part of the result of
 /// `f` says whether the table has taken over the counts of the object's handles.
-#[inline(always)]
+#[inline]
 pub fn with_object<R>(
     call: &Call<'_>,
     (table, local): (&Arc<Table>, &mut Local),
@@ -231,7 +231,7 @@ struct Found<'c> {
 }
 
 impl<'c> Found<'c> {
-    #[inline(always)]
+    #[inline]
     fn new(call: &'c Call<'_>) -> Self {
         Found {
             objects: ListBuilder::new(&call.heap),
@@ -248,7 +248,7 @@ impl<'c> Found<'c> {
     }
 
     /// Makes the list of the objects, and reports its cost to the emulator.
-    #[inline(always)]
+    #[inline]
     fn list(&self, call: &Call<'_>, local: &Local) -> Word {
         spend(call, self.objects.len());
         spend_bytes(call, local, self.bytes);
@@ -379,7 +379,7 @@ pub fn lookup_elements_default(call: &Call<'_>) -> Reply {
 }
 
 /// Reads the position of an element. `None` if no object can have it.
-#[inline(always)]
+#[inline]
 fn position(word: Word) -> Option<usize> {
     natural(word).ok().filter(|&position| position > 0)
 }

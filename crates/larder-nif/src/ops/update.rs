@@ -388,7 +388,7 @@ fn read_elements(ops: Word, given: &mut ElementOps) -> usize {
 
 /// Records an operation. If one of the last few has the same position, replaces its value. So a
 /// long list that changes few elements stays short for the engine, which drops other duplicates.
-#[inline(always)]
+#[inline]
 fn note_element(given: &mut ElementOps, op: Word) {
     const LAST: usize = 8;
     // A malformed operation is recorded as one, and reported in its turn.

@@ -37,7 +37,7 @@ const FURTHEST: usize = 128;
 
 /// The value of the resource of this type that the term refers to. `None` for any other term, and
 /// if its place isn't known.
-#[inline(always)]
+#[inline]
 pub fn value(word: Word, kind: *mut ResourceType) -> Option<*mut u8> {
     if !layout::is_boxed(word) {
         return None;

@@ -14,7 +14,7 @@ const ON_STACK: usize = 2048;
 pub type StackBytes = MaybeUninit<[u8; ON_STACK]>;
 
 /// Makes uninitialized memory for a buffer to begin in.
-#[inline(always)]
+#[inline]
 pub fn stack_bytes() -> StackBytes {
     MaybeUninit::uninit()
 }
@@ -33,7 +33,7 @@ pub struct Buffer<'p> {
 
 impl std::ops::Deref for Buffer<'_> {
     type Target = [u8];
-    #[inline(always)]
+    #[inline]
     fn deref(&self) -> &[u8] {
         // SAFETY: the first `len` bytes are written, says the invariant.
         unsafe { std::slice::from_raw_parts(self.start, self.len) }
@@ -42,7 +42,7 @@ impl std::ops::Deref for Buffer<'_> {
 
 impl<'p> Buffer<'p> {
     /// An empty buffer.
-    #[inline(always)]
+    #[inline]
     pub fn at(stack: &'p mut StackBytes) -> Self {
         Buffer {
             start: stack.as_mut_ptr().cast(),
@@ -54,7 +54,7 @@ impl<'p> Buffer<'p> {
     }
 
     /// Makes sure that `more` bytes can be appended.
-    #[inline(always)]
+    #[inline]
     pub fn reserve(&mut self, more: usize) {
         if self.capacity - self.len < more {
             self.grow(more);
@@ -93,7 +93,7 @@ impl<'p> Buffer<'p> {
     }
 
     /// Appends a tag, and the first `used` bytes of a little-endian payload.
-    #[inline(always)]
+    #[inline]
     pub fn tagged(&mut self, tag: u8, payload: u64, used: usize) {
         self.reserve(9);
         // SAFETY: nine bytes were reserved, and `used` is eight at most.
@@ -108,7 +108,7 @@ impl<'p> Buffer<'p> {
     }
 
     /// Appends a byte.
-    #[inline(always)]
+    #[inline]
     pub fn byte(&mut self, byte: u8) {
         self.reserve(1);
         // SAFETY: its place was reserved.
@@ -117,7 +117,7 @@ impl<'p> Buffer<'p> {
     }
 
     /// Appends bytes.
-    #[inline(always)]
+    #[inline]
     pub fn slice(&mut self, bytes: &[u8]) {
         self.reserve(bytes.len());
         // SAFETY: their place was reserved; nobody else has the buffer's memory.
@@ -129,14 +129,14 @@ impl<'p> Buffer<'p> {
     }
 
     /// Appends a tag, and a count in LEB128.
-    #[inline(always)]
+    #[inline]
     pub fn head(&mut self, tag: u8, count: usize) {
         self.byte(tag);
         self.varint(count as u64);
     }
 
     /// Appends a count in LEB128.
-    #[inline(always)]
+    #[inline]
     pub fn varint(&mut self, count: u64) {
         if count < 0x80 {
             self.byte(count as u8);

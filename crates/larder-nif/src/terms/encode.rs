@@ -63,14 +63,14 @@ pub struct Writer<'p> {
 
 impl std::ops::Deref for Writer<'_> {
     type Target = [u8];
-    #[inline(always)]
+    #[inline]
     fn deref(&self) -> &[u8] {
         &self.out
     }
 }
 
 impl Drop for Writer<'_> {
-    #[inline(always)]
+    #[inline]
     fn drop(&mut self) {
         if self.handles.get() {
             self.release();
@@ -80,7 +80,7 @@ impl Drop for Writer<'_> {
 
 impl<'p> Writer<'p> {
     /// An empty writer whose buffer begins on the stack.
-    #[inline(always)]
+    #[inline]
     pub fn at(stack: &'p mut StackBytes, env: *mut Env, mode: Mode) -> Self {
         Writer {
             env,
@@ -127,7 +127,7 @@ impl<'p> Writer<'p> {
     }
 
     /// Discards what was written and gives back the counts of its handles.
-    #[inline(always)]
+    #[inline]
     fn clear(&mut self) {
         if self.handles.get() {
             self.release();
@@ -143,7 +143,7 @@ impl<'p> Writer<'p> {
     }
 
     /// Writes a term, of which at most `depth` levels of containers recursively.
-    #[inline(always)]
+    #[inline]
     fn child(&mut self, word: Word, depth: u32) -> Written {
         if let Some(n) = layout::small(word) {
             self.small(n);
@@ -156,7 +156,7 @@ impl<'p> Writer<'p> {
     }
 
     /// Writes an integer of up to 64 bits.
-    #[inline(always)]
+    #[inline]
     fn small(&mut self, n: i64) {
         match small_parts(n) {
             // Up to 127 the tag is the whole term.
@@ -194,7 +194,7 @@ impl<'p> Writer<'p> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn boxed(&mut self, word: Word, depth: u32) -> Written {
         // One load of the header says the kind. `kind` knows only kinds whose layout was verified.
         match layout::kind(word) {
@@ -299,7 +299,7 @@ impl<'p> Writer<'p> {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn float(&mut self, bits: u64) {
         self.negative_zero |= bits == 1 << 63;
         self.out.tagged(FLOAT, bits, 8);
@@ -618,7 +618,7 @@ fn list_length(word: Word) -> (usize, Word) {
 }
 
 /// The tag of an integer, and the number of its bytes that follow the tag.
-#[inline(always)]
+#[inline]
 fn small_parts(n: i64) -> (u8, usize) {
     if (0..=127).contains(&n) {
         return (SMALL + n as u8, 0);

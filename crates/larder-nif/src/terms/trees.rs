@@ -43,7 +43,7 @@ pub const ALL: Word = 0xFFFF;
 const LEVELS: u32 = 32;
 
 /// Whether the order of keys in small maps is known.
-#[inline(always)]
+#[inline]
 pub fn is_order_known() -> bool {
     // Ordering: Relaxed; written at load, before any other function of the library can run.
     ORDER_KNOWN.load(Ordering::Relaxed)

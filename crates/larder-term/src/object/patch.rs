@@ -126,7 +126,7 @@ impl<'v, 'o> Patch<'v, 'o> {
     }
 
     /// Moves to the next position.
-    #[inline(always)]
+    #[inline]
     fn step(&mut self) {
         // The key has a position but no bytes.
         if self.position != self.keypos {
@@ -179,7 +179,7 @@ impl<'v, 'o> Patch<'v, 'o> {
     }
 
     /// Replaces an element behind the last one that was replaced.
-    #[inline(always)]
+    #[inline]
     pub fn put(&mut self, old: Element<'v>, new: TermRef<'_>) {
         self.handles |= new.has_handles();
         self.put_with(old, |out| out.extend_from_slice(new.bytes()));
@@ -197,7 +197,7 @@ impl<'v, 'o> Patch<'v, 'o> {
         !self.changed && !self.handles
     }
 
-    #[inline(always)]
+    #[inline]
     fn copy(&mut self, to: usize) {
         // Between adjacent counters there is nothing, or one byte. Avoid a call for those.
         match &self.value[self.done..to] {

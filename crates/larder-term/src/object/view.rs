@@ -13,7 +13,7 @@ use std::fmt;
 
 /// The arity, the flags and the bytes behind the header. `None` for an object of more than 1,023
 /// elements.
-#[inline(always)]
+#[inline]
 fn head_of(value: &[u8]) -> Option<(usize, u8, &[u8])> {
     let (&first, rest) = value.split_first()?;
     // A header of one byte has an arity of up to 7, and one of two bytes an arity of up to 1,023.
@@ -33,7 +33,7 @@ fn head_of(value: &[u8]) -> Option<(usize, u8, &[u8])> {
 /// The arity and the elements without the key. `None` if the object is compressed, or its value has
 /// an exact key. So the index key determines the key of the object. If two equal numbers share the
 /// index key, the key has the integer (`1`, not `1.0`).
-#[inline(always)]
+#[inline]
 pub fn beside_key(value: &[u8]) -> Option<(usize, &[u8])> {
     let (arity, flags, others) = head_of(value)?;
     (flags & (EXACT_KEY | COMPRESSED) == 0).then_some((arity, others))
@@ -100,7 +100,7 @@ impl<'a> ObjectView<'a> {
     ///
     /// # Safety
     /// As for `open`. Bytes that aren't read may be missing at the end of the value.
-    #[inline(always)]
+    #[inline]
     pub unsafe fn key_of(
         index_key: &'a [u8],
         value: &'a [u8],

@@ -143,7 +143,7 @@ fn push_groups(mut rest: &[u8], mut bits: usize, out: &mut impl Sink) {
 }
 
 /// Writes bytes in groups of this size, each with the mark behind it.
-#[inline(always)]
+#[inline]
 fn push_marked_groups(bytes: &[u8], out: &mut impl Sink, size: usize) {
     for group in bytes.chunks_exact(size) {
         out.slice(&group[..size]);
@@ -152,7 +152,7 @@ fn push_marked_groups(bytes: &[u8], out: &mut impl Sink, size: usize) {
 }
 
 /// Appends groups of this size without their marks.
-#[inline(always)]
+#[inline]
 fn push_unmarked_groups(marked: &[u8], out: &mut Vec<u8>, size: usize) {
     let groups = marked.chunks_exact(size + 1);
     let start = out.len();

@@ -248,7 +248,7 @@ impl OpenLists {
 
     /// Called when a term or the head of a container has been written. Writes the marks in front of
     /// the next term.
-    #[inline(always)]
+    #[inline]
     fn end(&mut self, out: &mut impl Sink) {
         // Several containers may end with the same term, the innermost first.
         while let Some(depth) = self.depth.checked_sub(1) {

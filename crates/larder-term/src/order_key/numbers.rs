@@ -133,7 +133,7 @@ pub(super) fn push_int(n: i64, out: &mut impl Sink) {
 }
 
 /// Writes a byte, and behind it the order key of an integer that is less than 128.
-#[inline(always)]
+#[inline]
 pub(super) fn push_small(before: u8, n: u8, out: &mut impl Sink) {
     let w = 2 * n;
     match u64::from(w) < ALONE {
@@ -143,7 +143,7 @@ pub(super) fn push_small(before: u8, n: u8, out: &mut impl Sink) {
 }
 
 /// Writes a first byte, and the first `used` of eight bytes.
-#[inline(always)]
+#[inline]
 fn push_tagged(first: u8, rest: [u8; 8], used: usize, out: &mut impl Sink) {
     let [a, b, c, d, e, f, g, h] = rest;
     out.run([first, a, b, c, d, e, f, g, h], 1 + used);
@@ -232,7 +232,7 @@ pub(super) fn push_exact_float(x: f64, out: &mut impl Sink) {
 
 /// The masks that invert the bits of a negative number's magnitude, so that larger ones come first:
 /// for a byte, and for a word.
-#[inline(always)]
+#[inline]
 fn turns(negative: bool) -> (u8, u64) {
     match negative {
         true => (u8::MAX, u64::MAX),
@@ -241,7 +241,7 @@ fn turns(negative: bool) -> (u8, u64) {
 }
 
 /// The first byte of a `w` of up to eight bytes, and the number of bytes that follow.
-#[inline(always)]
+#[inline]
 fn head_of(w: u64) -> (u8, usize) {
     if w < ALONE {
         return (ZERO + w as u8, 0);

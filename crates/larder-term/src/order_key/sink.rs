@@ -35,7 +35,7 @@ impl Sink for Vec<u8> {
         self.extend_from_slice(&bytes[..used]);
     }
 
-    #[inline(always)]
+    #[inline]
     fn slice(&mut self, bytes: &[u8]) {
         self.extend_from_slice(bytes);
     }
@@ -96,7 +96,7 @@ impl<'o, P: OutputByte> SliceSink<'o, P> {
 
     /// Writes bytes behind the first `len` ones, without changing `len`. Returns `false`, and
     /// writes nothing, if they don't fit.
-    #[inline(always)]
+    #[inline]
     fn put(&mut self, bytes: &[u8]) -> bool {
         let free = self.out.get_mut(self.len..).unwrap_or_default();
         let Some(places) = free.get_mut(..bytes.len()) else {

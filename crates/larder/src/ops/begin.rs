@@ -99,7 +99,7 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable` when the table is dead, `Busy` when its batch latch is held.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn begin<'g>(&self, guard: &'g Guard) -> Result<Operation<'g>, Error> {
         self.begin_unlatched(guard)
             .ok_or_else(|| self.why_refused(guard))
@@ -109,7 +109,7 @@ impl Table {
     ///
     /// # Errors
     /// Those of `begin`.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn begin_on<'g>(
         &self,
         guard: &'g Guard,
@@ -124,7 +124,7 @@ impl Table {
     }
 
     /// Begins an operation, if the table is alive and nobody holds the batch latch.
-    #[inline(always)]
+    #[inline]
     fn begin_unlatched<'g>(&self, guard: &'g Guard) -> Option<Operation<'g>> {
         let state = self.state.load(guard);
         // If neither bit is set, the table is alive, and no batch holds the latch.

@@ -44,7 +44,7 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable`, `Access`, `Busy`.
-    #[inline(always)]
+    #[inline]
     pub fn lookup_in(
         &self,
         local: &mut Local,
@@ -165,7 +165,7 @@ impl Table {
     ///
     /// # Errors
     /// As `lookup_elements`.
-    #[inline(always)]
+    #[inline]
     pub fn lookup_elements_in(
         &self,
         local: &mut Local,
@@ -225,7 +225,7 @@ impl Table {
     }
 
     /// Steps 5 and 6: visits the objects under a key, and returns their number.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn visit_in(
         &self,
         local: &mut Local,
@@ -279,7 +279,7 @@ fn furthest(positions: &[usize]) -> usize {
 ///
 /// # Errors
 /// `Position` if the object is too short for one of them. Nothing has been visited then.
-#[inline(always)]
+#[inline]
 fn visit_elements(
     object: &ObjectView<'_>,
     positions: &[usize],
@@ -316,7 +316,7 @@ fn visit_several(
 
 /// Copies the value under a key: to `short` if it fits, otherwise to `long`. Returns the buffer and
 /// the length of the value in it. The buffer may have other bytes behind the value.
-#[inline(always)]
+#[inline]
 pub(super) fn copy_of<'v>(
     ix: &dyn Unique,
     guard: &Guard,

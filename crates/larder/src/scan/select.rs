@@ -322,7 +322,7 @@ impl SelectJob {
 
     /// Runs one slice. `found` passes on the result for an object, and returns whether there is
     /// one.
-    #[inline(always)]
+    #[inline]
     fn run(
         &mut self,
         budget: &mut Budget,

@@ -347,7 +347,7 @@ impl Table {
     }
 
     /// Checks the right to read, without checking whether the table lives, which `begin` does.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn may_read(&self, who: impl Who) -> Result<(), Error> {
         if self.access() == Access::Private && self.owner() != who.owner() {
             return self.refuse(Error::Access);
@@ -360,7 +360,7 @@ impl Table {
     ///
     /// # Errors
     /// `NoTable`, `Access`.
-    #[inline(always)]
+    #[inline]
     pub fn may_write(&self, who: impl Who) -> Result<(), Error> {
         // Ordering: Relaxed, as in `access`.
         let access = self.access.load(Ordering::Relaxed);

@@ -139,7 +139,7 @@ impl Trie {
     }
 
     /// The leaf whose range has the hash. It may be obsolete by now; the caller then retries.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn find<'g>(&self, hash: u64, guard: &'g Guard) -> HashLeaf<'g> {
         // Descend from the root. Its slot usually leads directly to the leaf. If the slot is unset,
         // the root is being replaced, and the old root may still have the range.

@@ -41,7 +41,7 @@ struct LeafQuarter {
 
 impl<'a, K: Kind> Bits<'a, K> {
     /// The bits of a quarter.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn bits(&self, quarter: usize) -> u64 {
         assert!(quarter < 4);
         if K::VALUES {
@@ -87,7 +87,7 @@ impl<'a, K: Kind> Bits<'a, K> {
     }
 
     /// The value of the `at`th bit set in a quarter.
-    #[inline(always)]
+    #[inline]
     fn value_in(&self, quarter: usize, at: usize) -> Option<&'a u64> {
         if !K::VALUES {
             return None;
@@ -104,7 +104,7 @@ impl<'a, K: Kind> Bits<'a, K> {
 
     /// The value of an index. The outer option is `None` if the index is missing, the inner one in
     /// a set.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn get(&self, low: u8) -> Option<Option<&'a u64>> {
         let quarter = low as usize >> 6;
         let at = place(self.bits(quarter), low & 63)?;
@@ -164,7 +164,7 @@ impl<'a, K: Kind> Bits<'a, K> {
 
 /// The nearest bit that is set from `low`'s on, itself included, upwards or downwards, in four
 /// quarters: its quarter and its place there.
-#[inline(always)]
+#[inline]
 pub(in crate::raw) fn nearest<const UP: bool>(
     low: u8,
     bits_of: impl Fn(usize) -> u64,
@@ -194,7 +194,7 @@ pub(in crate::raw) fn nearest<const UP: bool>(
 }
 
 /// The place of a bit among those that are set, if it is set itself.
-#[inline(always)]
+#[inline]
 pub(in crate::raw) fn place(bits: u64, bit: u8) -> Option<usize> {
     // With the bit on top of those below it, its test is that of a sign.
     let up_to = bits << (63 - bit);
@@ -202,7 +202,7 @@ pub(in crate::raw) fn place(bits: u64, bit: u8) -> Option<usize> {
 }
 
 /// The number of bits that are set below a bit.
-#[inline(always)]
+#[inline]
 pub(in crate::raw) fn below(bits: u64, bit: u8) -> usize {
     (bits & ((1 << bit) - 1)).count_ones() as usize
 }
@@ -218,14 +218,14 @@ fn nth_bit(mut bits: u64, at: usize) -> u32 {
 
 impl<'a> Full<'a> {
     /// The value of an index.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn get(&self, low: u8) -> Option<&'a u64> {
         self.values.map(|v| &v[low as usize])
     }
 }
 
 impl<K: Kind> Jp<K> {
-    #[inline(always)]
+    #[inline]
     pub(crate) fn as_bits(&self) -> Bits<'_, K> {
         Bits {
             block: self.block(),
@@ -233,7 +233,7 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn as_full(&self) -> Full<'_> {
         Full {
             values: if K::VALUES {

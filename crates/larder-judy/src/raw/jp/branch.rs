@@ -35,13 +35,13 @@ pub(crate) enum Branch<'a, K> {
 pub(crate) type Children<K> = SmallVec<[(u8, Jp<K>); 40]>;
 
 /// The number of children, from the head of a linear branch.
-#[inline(always)]
+#[inline]
 fn count(head: u64) -> usize {
     (head >> 56) as usize
 }
 
 /// The place of a digit in the head of a linear branch, or where it would be.
-#[inline(always)]
+#[inline]
 fn find(head: u64, digit: u8) -> Result<usize, usize> {
     // Look for the digit in all seven bytes at once.
     const ONES: u64 = 0x0101_0101_0101_0101;
@@ -61,7 +61,7 @@ fn find(head: u64, digit: u8) -> Result<usize, usize> {
 }
 
 impl<K> BranchQuarter<K> {
-    #[inline(always)]
+    #[inline]
     fn pairs(&self) -> &[Jp<K>] {
         let n = self.bits.count_ones() as usize;
         // An empty quarter has no block. Its address is null.
@@ -75,7 +75,7 @@ impl<K> BranchQuarter<K> {
 
 impl<'a, K: Kind> Branch<'a, K> {
     /// The child of a digit, if there is one.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn child(&self, digit: u8) -> Option<&'a Jp<K>> {
         match self {
             Branch::Linear(head, pairs) => find(*head, digit).ok().map(|at| &pairs[at]),
@@ -172,20 +172,20 @@ impl<'a, K: Kind> Branch<'a, K> {
 pub(crate) struct Tally<'a>(&'a mut u64);
 
 impl Tally<'_> {
-    #[inline(always)]
+    #[inline]
     pub(crate) fn add_one(self) {
         // The population begins behind the eight bits of the tag.
         *self.0 = self.0.wrapping_add(1 << 8);
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn take_one(self) {
         *self.0 = self.0.wrapping_sub(1 << 8);
     }
 }
 
 impl<K: Kind> Jp<K> {
-    #[inline(always)]
+    #[inline]
     pub(crate) fn as_linear(&self) -> Branch<'_, K> {
         // SAFETY: a linear branch's block is its head, and as many pairs as the head counts.
         unsafe {
@@ -197,19 +197,19 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn as_bitmap(&self) -> Branch<'_, K> {
         // SAFETY: a bitmap branch's block is four quarters.
         Branch::Bitmap(unsafe { &*self.block().cast() })
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn as_wide(&self) -> Branch<'_, K> {
         // SAFETY: a wide branch's block is 256 pairs.
         Branch::Wide(unsafe { &*self.block().cast() })
     }
 
-    #[inline(always)]
+    #[inline]
     fn quarter_mut(&mut self, quarter: usize) -> &mut BranchQuarter<K> {
         debug_assert!(matches!(self.form(), Form::Bitmap(_)) && quarter < 4);
         // SAFETY: this is called for bitmap branches only, with a quarter from 0 to 3. The block is
@@ -218,14 +218,14 @@ impl<K: Kind> Jp<K> {
     }
 
     /// Whether this is a branch that has a child of the digit.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn has_child(&self, digit: u8) -> bool {
         // Only the form matters here, so any level of the slot will do.
         matches!(self.view(8).0, View::Branch(branch) if branch.child(digit).is_some())
     }
 
     /// The child of a digit, if this is a branch that has it, and the branch's count beside it.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn child_mut(&mut self, digit: u8) -> Option<(Tally<'_>, &mut Jp<K>)> {
         let block = self.block();
         // SAFETY: each form's block holds pairs as the module's drawing says. The digit is looked
@@ -465,7 +465,7 @@ impl<K: Kind> Jp<K> {
 
     /// Makes a bitmap branch of level `k` a wide one, if it has become populous. That is checked
     /// now and then only.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn widen_out(&mut self, k: usize, mem: &mut Mem) {
         if time_to_ask(self.pop_at(k)) && deserves_wide::<K>(self.as_bitmap().len(), self.pop_at(k))
         {

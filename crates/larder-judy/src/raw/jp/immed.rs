@@ -20,12 +20,12 @@ pub(crate) struct Immed<'a, K> {
 }
 
 impl<'a, K: Kind> Immed<'a, K> {
-    #[inline(always)]
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.n
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn key(&self, at: usize) -> u64 {
         debug_assert!(at < self.n);
         if K::VALUES {
@@ -35,7 +35,7 @@ impl<'a, K: Kind> Immed<'a, K> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn value(&self, at: usize) -> Option<&'a u64> {
         if !K::VALUES || at >= self.n {
             return None;
@@ -44,7 +44,7 @@ impl<'a, K: Kind> Immed<'a, K> {
         Some(unsafe { &*self.values.add(at) })
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
         // There are a few only, so they are compared one by one.
         for at in 0..self.n {
@@ -59,12 +59,12 @@ impl<'a, K: Kind> Immed<'a, K> {
 
 impl<K: Kind> Jp<K> {
     /// Whether this number of indexes of `k` bytes fits into a pair.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn immed_fits(n: usize, k: usize) -> bool {
         n * k <= K::IMMED_BYTES
     }
 
-    #[inline(always)]
+    #[inline]
     pub(in crate::raw) fn packed(&self) -> u128 {
         // The first seven bytes are in the field. The others of a set are in the word.
         let field = (self.meta >> 8) as u128;
@@ -75,7 +75,7 @@ impl<K: Kind> Jp<K> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn as_immed(&self, n: usize, k: usize) -> Immed<'_, K> {
         // A set has no values, and its word has index bytes.
         let values = if K::VALUES {

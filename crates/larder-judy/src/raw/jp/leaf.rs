@@ -23,7 +23,7 @@ pub(crate) struct Leaf<'a, K> {
 /// # Safety
 ///
 /// `at` is below the population of the leaf of level `k` in `block`.
-#[inline(always)]
+#[inline]
 unsafe fn key_at(block: *const u64, k: usize, at: usize) -> u64 {
     // SAFETY: the eight bytes from the beginning of any index lie in the block, and have been
     // written (module header, 4).
@@ -42,7 +42,7 @@ unsafe fn key_at(block: *const u64, k: usize, at: usize) -> u64 {
 /// # Safety
 ///
 /// `block` holds a leaf of level `L` with population `n` ≥ 1.
-#[inline(always)]
+#[inline]
 unsafe fn rank<const L: usize>(block: *const u64, n: usize, low: u64) -> usize {
     // SAFETY: only called with `at` < `n`.
     let below = |at: usize| (unsafe { key_at(block, L, at) } < low) as usize;
@@ -72,7 +72,7 @@ const WINDOW: usize = 4;
 /// # Safety
 ///
 /// As [`rank`].
-#[inline(always)]
+#[inline]
 unsafe fn search<const L: usize>(block: *const u64, n: usize, low: u64) -> Result<usize, usize> {
     // SAFETY: the caller's contract, and `at` is below `n` where it is read.
     unsafe {
@@ -109,19 +109,19 @@ unsafe fn search_level(block: *const u64, k: usize, n: usize, low: u64) -> Resul
 }
 
 impl<'a, K: Kind> Leaf<'a, K> {
-    #[inline(always)]
+    #[inline]
     pub(crate) fn len(&self) -> usize {
         self.n
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn key(&self, at: usize) -> u64 {
         assert!(at < self.n);
         // SAFETY: `at` is below the population.
         unsafe { key_at(self.block, self.k, at) }
     }
 
-    #[inline(always)]
+    #[inline]
     pub(crate) fn value(&self, at: usize) -> Option<&'a u64> {
         if !K::VALUES || at >= self.n {
             return None;
@@ -131,7 +131,7 @@ impl<'a, K: Kind> Leaf<'a, K> {
     }
 
     /// The place of an index, or where it would stand.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn search(&self, low: u64) -> Result<usize, usize> {
         // SAFETY: the view was made of a pair whose tag says level `k` and population `n`.
         unsafe { search_level(self.block, self.k, self.n, low) }
@@ -154,7 +154,7 @@ fn take_leaf<K: Kind>(k: usize, n: usize, mem: &mut Mem) -> *mut u64 {
 ///
 /// `block` is a leaf's block of level `k` with room for index `at`, and the key area may be
 /// written.
-#[inline(always)]
+#[inline]
 unsafe fn put_key(block: *mut u64, k: usize, at: usize, key: u64) {
     let bytes = key.to_le_bytes();
     // SAFETY: the `k` bytes of index `at` lie in the key area, and `bytes` has eight. A constant
@@ -175,7 +175,7 @@ unsafe fn put_key(block: *mut u64, k: usize, at: usize, key: u64) {
 }
 
 impl<K: Kind> Jp<K> {
-    #[inline(always)]
+    #[inline]
     pub(crate) fn as_leaf(&self, k: usize) -> Leaf<'_, K> {
         Leaf {
             block: self.block(),
@@ -222,7 +222,7 @@ impl<K: Kind> Jp<K> {
     }
 
     /// The value at a place of a linear leaf.
-    #[inline(always)]
+    #[inline]
     pub(crate) fn leaf_value_mut(&mut self, at: usize) -> Option<&mut u64> {
         let Form::Leaf(k) = self.form() else {
             return None;

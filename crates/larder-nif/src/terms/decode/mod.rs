@@ -94,7 +94,7 @@ fn stored_with_key(heap: &Heap, stored: Stored<'_>, place: Slot) {
 }
 
 /// Makes the tuple of a key and the other elements, and puts it into a slot.
-#[inline(always)]
+#[inline]
 fn row(heap: &Heap, arity: usize, (keypos, key): (usize, Word), others: &[u8], place: Slot) {
     // The tuple is allocated first, and its elements follow it on the heap.
     let (word, mut slots) = heap.tuple(arity);
@@ -294,7 +294,7 @@ fn deep<'b>(heap: &Heap, mut input: Reader<'b>, place: Slot) -> Reader<'b> {
 }
 
 /// Whether the next term is a container with children, or a fun.
-#[inline(always)]
+#[inline]
 fn opens(input: Reader<'_>) -> bool {
     match input.byte(0) {
         LIST | ILIST | FUN | TREE_MAP => true,

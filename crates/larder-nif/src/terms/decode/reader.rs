@@ -20,7 +20,7 @@ pub struct Reader<'b> {
 
 impl<'b> Reader<'b> {
     /// A reader at the beginning of some terms.
-    #[inline(always)]
+    #[inline]
     pub fn of(bytes: &'b [u8]) -> Self {
         let std::ops::Range { start, end } = bytes.as_ptr_range();
         Reader {
@@ -31,7 +31,7 @@ impl<'b> Reader<'b> {
     }
 
     /// The byte at this offset: the tag, or one that follows it.
-    #[inline(always)]
+    #[inline]
     pub fn byte(self, ahead: usize) -> u8 {
         debug_assert!(ahead < self.rest());
         // SAFETY: a byte of the next term, by the invariant.
@@ -39,7 +39,7 @@ impl<'b> Reader<'b> {
     }
 
     /// The number of readable bytes.
-    #[inline(always)]
+    #[inline]
     fn rest(self) -> usize {
         self.end as usize - self.at as usize
     }
@@ -51,14 +51,14 @@ impl<'b> Reader<'b> {
     }
 
     /// All readable bytes.
-    #[inline(always)]
+    #[inline]
     pub fn bytes(self) -> &'b [u8] {
         // SAFETY: from here to the end of the slice that this was made of.
         unsafe { std::slice::from_raw_parts(self.at, self.rest()) }
     }
 
     /// The reader after this number of bytes.
-    #[inline(always)]
+    #[inline]
     pub fn behind(self, bytes: usize) -> Self {
         debug_assert!(bytes <= self.rest());
         Reader {
@@ -82,7 +82,7 @@ impl<'b> Reader<'b> {
     }
 
     /// The LEB128 number at this offset, and the reader at its end.
-    #[inline(always)]
+    #[inline]
     pub fn varint(self, ahead: usize) -> (u64, Self) {
         let mut input = self.behind(ahead);
         let (mut n, mut shift) = (0, 0);
@@ -99,7 +99,7 @@ impl<'b> Reader<'b> {
     }
 
     /// The signed little-endian number of `len` bytes (1 to 8) at this offset.
-    #[inline(always)]
+    #[inline]
     pub fn number(self, ahead: usize, len: usize) -> i64 {
         let bytes = self.behind(ahead).bytes();
         match bytes.first_chunk::<8>() {
@@ -115,14 +115,14 @@ impl<'b> Reader<'b> {
     }
 
     /// The integer of up to 64 bits with this tag, and the reader at its end.
-    #[inline(always)]
+    #[inline]
     pub fn integer(self, tag: u8) -> (i64, Self) {
         let len = usize::from(tag - INT1 + 1);
         (self.number(1, len), self.behind(1 + len))
     }
 
     /// The number of the atom with this tag, and the reader at its end.
-    #[inline(always)]
+    #[inline]
     pub fn atom(self, tag: u8) -> (u32, Self) {
         let len = usize::from(tag - ATOM1 + 1);
         // The number is unsigned, so the mask removes the extended sign.
@@ -131,7 +131,7 @@ impl<'b> Reader<'b> {
     }
 
     /// The bits of a float as a word, and the reader at its end.
-    #[inline(always)]
+    #[inline]
     pub fn float(self) -> (Word, Self) {
         (self.number(1, 8) as Word, self.behind(9))
     }

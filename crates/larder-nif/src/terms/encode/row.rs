@@ -33,7 +33,7 @@ pub struct Row<'p> {
 
 impl<'p> Row<'p> {
     /// An empty row whose buffers begin on the stack.
-    #[inline(always)]
+    #[inline]
     pub fn at([key, value]: [&'p mut StackBytes; 2], env: *mut Env) -> Self {
         Row {
             key: Writer::at(key, env, Mode::Inline),
@@ -42,7 +42,7 @@ impl<'p> Row<'p> {
     }
 
     /// Discards the object, so that another one for the same table can be written.
-    #[inline(always)]
+    #[inline]
     pub fn clear(&mut self) {
         self.key.clear();
         self.value.clear();
@@ -88,7 +88,7 @@ impl<'p> Row<'p> {
     }
 
     /// The object that was written.
-    #[inline(always)]
+    #[inline]
     pub fn object(&self) -> ObjectRef<'_> {
         // SAFETY: key and value are as an encoder would have written them; the counts of its
         // handles are held by the value's writer, or by those to whom they were given.

@@ -35,14 +35,14 @@ pub trait EncodeKey {
 
     /// The simple form of the key, if it has one. Its index key is then made in registers.
     #[doc(hidden)]
-    #[inline(always)]
+    #[inline]
     fn leaf(&self) -> Leaf<'_> {
         Leaf::Other
     }
 
     /// The bytes of a slice, if the values are bytes.
     #[doc(hidden)]
-    #[inline(always)]
+    #[inline]
     fn bytes_of(_values: &[Self]) -> Option<&[u8]>
     where
         Self: Sized,
@@ -87,14 +87,14 @@ pub trait OrderedKey: EncodeKey + Sized {
 
     /// The key of a simple form, if the type has one, without a term: the inverse of `leaf`.
     #[doc(hidden)]
-    #[inline(always)]
+    #[inline]
     fn of_leaf(_leaf: Leaf<'_>) -> Option<Self> {
         None
     }
 
     /// The value of a byte, if the type is that of bytes.
     #[doc(hidden)]
-    #[inline(always)]
+    #[inline]
     fn from_bytes(_bytes: &[u8]) -> Option<Vec<Self>> {
         None
     }
@@ -114,7 +114,7 @@ pub enum Leaf<'k> {
 }
 
 impl<'k> Leaf<'k> {
-    #[inline(always)]
+    #[inline]
     fn int(&self) -> Option<i64> {
         match *self {
             Leaf::Int(n) => Some(n),
@@ -122,7 +122,7 @@ impl<'k> Leaf<'k> {
         }
     }
 
-    #[inline(always)]
+    #[inline]
     fn binary(&self) -> Option<&'k [u8]> {
         match *self {
             Leaf::Binary(bytes) => Some(bytes),
@@ -149,7 +149,7 @@ macro_rules! integers {
                 Ok(())
             }
 
-            #[inline(always)]
+            #[inline]
             fn leaf(&self) -> Leaf<'_> {
                 // Only `u64` and `usize` have values beyond `i64`, all of them positive.
                 let large = u64::try_from(*self).map_or(Leaf::Other, Leaf::Large);
@@ -167,7 +167,7 @@ macro_rules! integers {
                 }
             }
 
-            #[inline(always)]
+            #[inline]
             fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
                 Self::try_from(leaf.int()?).ok()
             }
@@ -243,12 +243,12 @@ impl EncodeKey for u8 {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn leaf(&self) -> Leaf<'_> {
         Leaf::Int(i64::from(*self))
     }
 
-    #[inline(always)]
+    #[inline]
     fn bytes_of(values: &[Self]) -> Option<&[u8]> {
         // A slice of bytes is a binary, and not a list of integers.
         Some(values)
@@ -261,12 +261,12 @@ impl OrderedKey for u8 {
         term.as_int()?.try_into().ok()
     }
 
-    #[inline(always)]
+    #[inline]
     fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
         leaf.int()?.try_into().ok()
     }
 
-    #[inline(always)]
+    #[inline]
     fn from_bytes(bytes: &[u8]) -> Option<Vec<Self>> {
         Some(bytes.to_vec())
     }
@@ -278,7 +278,7 @@ impl EncodeKey for char {
         u32::from(*self).encode_key(out)
     }
 
-    #[inline(always)]
+    #[inline]
     fn leaf(&self) -> Leaf<'_> {
         Leaf::Int(i64::from(u32::from(*self)))
     }
@@ -289,7 +289,7 @@ impl OrderedKey for char {
         char::from_u32(u32::decode_key(term)?)
     }
 
-    #[inline(always)]
+    #[inline]
     fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
         char::from_u32(u32::of_leaf(leaf)?)
     }
@@ -352,7 +352,7 @@ impl EncodeKey for str {
         Ok(())
     }
 
-    #[inline(always)]
+    #[inline]
     fn leaf(&self) -> Leaf<'_> {
         Leaf::Binary(self.as_bytes())
     }
@@ -364,7 +364,7 @@ impl EncodeKey for String {
         self.as_str().encode_key(out)
     }
 
-    #[inline(always)]
+    #[inline]
     fn leaf(&self) -> Leaf<'_> {
         Leaf::Binary(self.as_bytes())
     }
@@ -376,7 +376,7 @@ impl OrderedKey for String {
         utf8(term.as_binary()?).map(str::to_owned)
     }
 
-    #[inline(always)]
+    #[inline]
     fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
         utf8(leaf.binary()?).map(str::to_owned)
     }
@@ -393,7 +393,7 @@ impl<T: EncodeKey> EncodeKey for [T] {
         self.iter().try_for_each(|key| key.encode_key(out))
     }
 
-    #[inline(always)]
+    #[inline]
     fn leaf(&self) -> Leaf<'_> {
         T::bytes_of(self).map_or(Leaf::Other, Leaf::Binary)
     }
@@ -404,7 +404,7 @@ impl<T: EncodeKey> EncodeKey for Vec<T> {
         self.as_slice().encode_key(out)
     }
 
-    #[inline(always)]
+    #[inline]
     fn leaf(&self) -> Leaf<'_> {
         T::bytes_of(self).map_or(Leaf::Other, Leaf::Binary)
     }
@@ -419,7 +419,7 @@ impl<T: OrderedKey> OrderedKey for Vec<T> {
         term.as_list()?.map(T::decode_key).collect()
     }
 
-    #[inline(always)]
+    #[inline]
     fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
         T::from_bytes(leaf.binary()?)
     }
@@ -436,7 +436,7 @@ impl<T: EncodeKey, const N: usize> EncodeKey for [T; N] {
         self.iter().try_for_each(|key| key.encode_key(out))
     }
 
-    #[inline(always)]
+    #[inline]
     fn leaf(&self) -> Leaf<'_> {
         T::bytes_of(self).map_or(Leaf::Other, Leaf::Binary)
     }
@@ -454,7 +454,7 @@ impl<T: OrderedKey, const N: usize> OrderedKey for [T; N] {
         keys?.into_inner().ok()
     }
 
-    #[inline(always)]
+    #[inline]
     fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
         T::from_bytes(leaf.binary()?)?.try_into().ok()
     }
@@ -521,7 +521,7 @@ macro_rules! pointers {
                 (**self).encode_key(out)
             }
 
-            #[inline(always)]
+            #[inline]
             fn leaf(&self) -> Leaf<'_> {
                 (**self).leaf()
             }
@@ -532,7 +532,7 @@ macro_rules! pointers {
                 T::decode_key(term).map($from)
             }
 
-            #[inline(always)]
+            #[inline]
             fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
                 T::of_leaf(leaf).map($from)
             }
@@ -543,7 +543,7 @@ macro_rules! pointers {
                 String::decode_key(term).map($pointer::from)
             }
 
-            #[inline(always)]
+            #[inline]
             fn of_leaf(leaf: Leaf<'_>) -> Option<Self> {
                 String::of_leaf(leaf).map($pointer::from)
             }
@@ -559,7 +559,7 @@ impl<T: EncodeKey + ?Sized> EncodeKey for &T {
         (**self).encode_key(out)
     }
 
-    #[inline(always)]
+    #[inline]
     fn leaf(&self) -> Leaf<'_> {
         (**self).leaf()
     }
@@ -570,7 +570,7 @@ impl<T: EncodeKey + ToOwned + ?Sized> EncodeKey for Cow<'_, T> {
         (**self).encode_key(out)
     }
 
-    #[inline(always)]
+    #[inline]
     fn leaf(&self) -> Leaf<'_> {
         (**self).leaf()
     }

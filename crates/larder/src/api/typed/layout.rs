@@ -66,7 +66,7 @@ impl Layout for Ordered {
         Self::with_index_key(leaf, |key| key.map(|key| enc.order_key(key)).is_some())
     }
 
-    #[inline(always)]
+    #[inline]
     fn key_of<K: OrderedKey>(stored: &Stored<'_>) -> Option<K> {
         // Only simple keys are read from an order key without a term.
         K::of_leaf(match stored.int_key() {
@@ -106,7 +106,7 @@ impl Layout for Hashed {
         true
     }
 
-    #[inline(always)]
+    #[inline]
     fn key_of<K: OrderedKey>(stored: &Stored<'_>) -> Option<K> {
         // The index key is the key's term.
         K::decode_key(raw::stored(stored.index_key()))
