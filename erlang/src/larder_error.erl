@@ -15,11 +15,11 @@
 %%   {ets, F1, Args1, Info1}
 %%        |  erl_stdlib_errors:format_error/2
 %%        v
-%%   #{1 => Text, 3 => Text ...}        argument number => words
-%%        |  amend/4                    what only larder knows
+%%   #{1 => Text, 3 => Text ...}        argument number => description
+%%        |  amend/4                    descriptions that only Larder has
 %%        v
 %%   #{...}
-%%        |  said/3                     whose table it is, and why a specification is none
+%%        |  said/3                     "Larder table"; why a specification is invalid
 %%        v
 %%   #{...}
 %% '''
@@ -77,7 +77,7 @@ format_error(_Reason, _Stacktrace) ->
     #{}.
 
 %% @doc The cause of an error of update_element as `ets' of this release has it:
-%% OTP 25 does not say `position', OTP 27 does. It is asked.
+%% Whether the formatter knows the cause `position': that of OTP 25 doesn't, that of OTP 27 does.
 -spec element_cause(cause()) -> cause().
 element_cause(position) ->
     Table = ets:new(?MODULE, [private]),
@@ -102,7 +102,7 @@ cause(Info) when is_list(Info) ->
 cause(_) ->
     none.
 
-%% `new' alone looks at already_exists itself, before anything else does.
+%% Only the formatter of `new' handles already_exists itself.
 known(new, already_exists) ->
     already_exists;
 known(_Function, Cause) ->
@@ -111,7 +111,7 @@ known(_Function, Cause) ->
         false -> none
     end.
 
-%% The call of ets with the same words. Arguments keep their places.
+%% The call of ets that has the same descriptions, with its arguments at the same places.
 as_ets(lookup_element, [Tab, Key, Pos, _Default]) ->
     {lookup_element, [Tab, Key, Pos]};
 as_ets(lookup_elements, [Tab, Key, Positions | _Default]) ->
@@ -153,8 +153,8 @@ as_ets(Function, [Tab, Spec, _Options]) when ?SUBSCRIBES(Function) ->
 as_ets(Function, Args) ->
     {Function, Args}.
 
-%% The formatter of ets fails on an improper list of operations, so it is shown
-%% something else that is just as wrong.
+%% The formatter of ets fails for an improper list of operations. It gets another invalid term in
+%% its place.
 proper(List) when is_list(List) ->
     try length(List) of
         _ -> List
@@ -164,7 +164,7 @@ proper(List) when is_list(List) ->
 proper(Spec) ->
     Spec.
 
-%% The position that explains an error: the first that is none.
+%% The position that explains an error: the first invalid one.
 one_position(Positions) ->
     case is_list(proper(Positions)) of
         true -> hd([P || P <- Positions, not (is_integer(P) andalso P > 0)] ++ [1]);
@@ -179,7 +179,7 @@ ask_ets(Reason, Function, Args, Cause) ->
         _:_ -> #{}
     end.
 
-%% Whether ets, which knows no values of parameters, takes a good specification for none.
+%% Whether ets takes a valid specification for invalid, because it doesn't know parameters.
 is_bound(N, <<"not a valid match specification">>, Args) when is_integer(N) ->
     case lists:nth(N, Args) of
         {_Prepared, _Values} = Spec -> compiles(Spec);
@@ -188,7 +188,8 @@ is_bound(N, <<"not a valid match specification">>, Args) when is_integer(N) ->
 is_bound(_N, _Text, _Args) ->
     false.
 
-%% The tables are Larder's. Of a specification ets says that it is none; the emulator knows why.
+%% The descriptions say that tables are Larder's, and why the emulator finds a specification
+%% invalid. Those of ets say only that it is.
 said(N, <<"not a valid match specification">> = Text, Args) when is_integer(N) ->
     case why_no_spec(lists:nth(N, Args)) of
         "" -> Text;
@@ -228,7 +229,7 @@ why_no_values(Count, Values) ->
             lists:flatten([Missing, io_lib:format("parameters: ~b, values: ~b", [Count, Given])])
     end.
 
-%% Of a specification with parameters the library says it.
+%% For a specification with parameters, the library returns the reason.
 prepare_words(Spec) ->
     Text = <<"not a match specification with parameters">>,
     try larder_nif:prepare_fault(Spec) of
@@ -255,7 +256,7 @@ why_no_clause(Spec) ->
         _:_ -> ""
     end.
 
-%% A snapshot, whatever else is wrong.
+%% A snapshot is read-only, whatever else is wrong.
 amend(_Function, _Args, read_only, _Words) ->
     #{1 => <<"the table is a snapshot, which can't be written">>};
 %% A structure that doesn't grow; limits.
@@ -273,8 +274,8 @@ amend(insert, [_, _, Options], _Cause, Words) ->
     end;
 amend(expire, [_, _, Ttl], _Cause, Words) ->
     time_words(Ttl, Words);
-%% update_element/4: a default that is no tuple explains the error, whatever
-%% the element specification looks like; with keypos or position it doesn't.
+%% update_element/4: a default that isn't a tuple explains the error, whatever the element
+%% specification is, unless the cause is keypos or position.
 amend(update_element, [Tab, _Key, _Spec, Default], Cause, Words) ->
     case Words of
         #{1 := _} ->
@@ -357,13 +358,13 @@ amend(unsubscribe, [_], not_owner, _Words) ->
     #{1 => <<"the subscription of another process">>};
 amend(unsubscribe, [_], _Cause, _Words) ->
     #{1 => <<"not a subscription">>};
-%% A structure, or its options: the library says what there is.
+%% A structure, or its options: the library knows which exist.
 amend(new, [_Name, Options], structure, Words) ->
     case fault(Options) of
         none -> Words;
         Text -> Words#{2 => Text}
     end;
-%% Bounds that are none.
+%% Invalid bounds.
 amend(Function, [_, Options], Cause, Words)
   when Function =:= new, Cause =:= none; Function =:= setopts, Cause =/= not_owner ->
     bound_words(Options, Words);
@@ -383,7 +384,7 @@ amend(Function, [_Tab, Spec, _Limit], _Cause, #{2 := _} = Words)
 amend(_Function, _Args, _Cause, Words) ->
     Words.
 
-%% What the library says of options that it can read.
+%% The library's error for options that it can read.
 fault(Options) ->
     try
         larder_nif:fault(Options)
@@ -452,8 +453,8 @@ spec_words(Argument, Spec) ->
         false -> #{Argument => <<"not a valid match specification">>}
     end.
 
-%% Of a specification that select_replace alone refuses: which clause, if that can still be found
-%% out. The table may be gone by now.
+%% Which clause select_replace refuses, if the specification is otherwise valid. The table may have
+%% been deleted; then it isn't known.
 replace_words(Tab, Spec) ->
     try refused_clauses(larder:info(Tab, keypos), Spec) of
         [N | _] when length(Spec) > 1 -> io_lib:format(?NO_REPLACEMENT("clause ~b: "), [N]);
@@ -515,7 +516,7 @@ diff_words(Old, New, _Cause) ->
 is_snapshot(Table) ->
     is_map(catch larder:info(Table, snapshot)).
 
-%% The first of some options that is no bound, if one is to be.
+%% The first invalid bound among options.
 bound_words(Option, Words) when is_tuple(Option) ->
     bound_words([Option], Words);
 bound_words(Options, Words) when is_list(Options), length(Options) >= 0 ->
@@ -547,7 +548,7 @@ time_words(infinity, Words) -> Words;
 time_words(Ms, Words) when is_integer(Ms), Ms >= 0 -> Words;
 time_words(_, Words) -> Words#{3 => <<"neither milliseconds nor infinity">>}.
 
-%% What is wrong with a table that can't be read; none if nothing is.
+%% Why a table can't be read, or none.
 table_words(Table) ->
     try larder:member(Table, key) of
         _ -> none
@@ -579,10 +580,10 @@ compiles(Spec) ->
         _:_ -> false
     end.
 
-%% What ets says of a position beyond the object, in update_counter.
+%% The description of ets for a position beyond the object, in update_counter.
 position_words(Tab) ->
     maps:get(3, ask_ets(badarg, update_counter, [Tab, key, {1, 1}], position), <<"out of range">>).
 
-%% What ets says of an object that is no tuple or an empty one.
+%% The description of ets for an object that isn't a tuple, or is empty.
 tuple_words(Tab, Term) ->
     maps:get(2, ask_ets(badarg, delete_object, [Tab, Term], none), none).

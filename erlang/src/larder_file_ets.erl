@@ -1,21 +1,19 @@
 %% @private
 %% @doc Files of `ets:tab2file': reads them, and writes some that `ets' reads.
 %%
-%% Such a file is a disk_log. Its first term is a tuple of what `ets:info' says
-%% of the table; then come the objects; if its writer asked for counts or sums,
-%% `['$end_of_table', Items]' is the last.
+%% Such a file is a disk_log. Its first term is a tuple of items of `ets:info'. The objects follow.
+%% If it was written with `extended_info', the last term is `['$end_of_table', Items]'.
 %%
-%% `ets' loads what is left of a damaged file, unless it is told to verify it.
-%% Here it is an error in any case: `badfile' if bytes are missing or altered or
-%% if the writer did not get to the end, `checksum_error' and
-%% `invalid_object_count' if the file says what should be there and it isn't.
-%% `{verify, true}' compares the number of objects with the first term's, too,
-%% which a writer beside the writes of others may have had wrong.
+%% `ets' loads what is left of a damaged file, unless it is asked to verify it. Here, damage is
+%% always an error: `badfile' if bytes are missing or altered or if the file wasn't written to its
+%% end; `checksum_error' and `invalid_object_count' if the objects don't agree with the last term.
+%% `{verify, true}' also compares the number of objects with that of the first term. That number
+%% may be wrong if other processes wrote while the file was written.
 -module(larder_file_ets).
 
 -export([is_one/1, save/4, load/3, info/1]).
 
-%% What a disk_log begins with, and what follows when it was closed.
+%% The first bytes of a disk_log, and those that follow if it was closed.
 -define(MAGIC, 1, 2, 3, 4).
 -define(CLOSED, 99, 88, 77, 11).
 
@@ -99,7 +97,8 @@ at_one_moment(Table) ->
             {Table, fun() -> catch larder:safe_fixtable(Table, false) end}
     end.
 
-%% What a table can be made of again, in the order of ets:info. (A snapshot has no name.)
+%% The items from which the table can be created again, in the order of ets:info. A snapshot has no
+%% name.
 header(Table, Size, Extended) ->
     Facts = [{Item, larder:info(Table, Item)}
              || Item <- [decentralized_counters, read_concurrency, write_concurrency, compressed,
@@ -138,7 +137,7 @@ opened({error, Why}) -> fail(Why).
 done(ok) -> ok;
 done({error, Why}) -> fail(Why).
 
-%% The file at fault isn't named: its name is not the one that the caller knows.
+%% The error doesn't name the file, because the caller doesn't know that name.
 -spec fail(term()) -> no_return().
 fail({file_error, _, Posix}) -> throw({io, Posix});
 fail(Posix) when is_atom(Posix) -> throw({io, Posix});
@@ -188,7 +187,7 @@ read_header(Log, Limit) ->
         _ -> throw(badfile)
     end.
 
-%% The next terms, as binaries. None of the bytes before them may be something else.
+%% Returns the next terms, as binaries. All bytes before them must belong to terms.
 chunk(Log, Continuation, Count) ->
     case disk_log:bchunk(Log, Continuation, Count) of
         eof -> eof;
@@ -230,7 +229,7 @@ is_set(Option, Header) ->
         _ -> throw(badfile)
     end.
 
-%% Count and sum of the objects, and what the file's last term says of them.
+%% Count and checksum of the objects, and those in the file's last term.
 read_objects(eof, _Log, _Table, _Limit, {Count, Sum}) ->
     {Count, Sum, []};
 read_objects({Continuation, Binaries}, Log, Table, Limit, {Count, Sum}) ->
@@ -257,8 +256,8 @@ terms([Binary | Binaries], Limit) ->
             {[Object | Objects], [Binary | Hashed], Last}
     end.
 
-%% A term of a binary. An atom's shortest form in one has three bytes, so before a term with unknown
-%% atoms is made it is clear that there is room for them.
+%% Decodes a term. The shortest encoding of an atom has three bytes, so the size of the binary
+%% limits how many new atoms it can have. This is checked before a term with new atoms is decoded.
 term(Binary, Limit) ->
     try
         binary_to_term(Binary, [safe])
@@ -284,7 +283,7 @@ insert(Table, Objects) ->
         error:badarg -> throw(badfile)
     end.
 
-%% What the last term says is held against what was found, and what the first says must be there.
+%% Compares the last term with the objects that were read, and checks the items of the first term.
 verify({Count, Sum, Items}, #{size := Size} = Header, Verify) ->
     said(md5, Items, erlang:md5_final(Sum)) orelse throw(checksum_error),
     said(count, Items, Count) orelse throw(invalid_object_count),

@@ -2,9 +2,9 @@
 %% @doc One compiled module: whether it uses `ets', which named tables it makes
 %% and names, and the same module on Larder.
 %%
-%% It is made of the module's debug information by the parse transform and the
-%% compiler. What else the file has (documentation, what Elixir's compiler
-%% keeps, the place of the source) is carried over.
+%% The parse transform and the compiler make the new module from the debug information of the old
+%% one. The other chunks of the file (documentation, those of Elixir's compiler, the path of the
+%% source) are preserved.
 -module(larder_move_beam).
 
 -export([read/1, moved/1, words/1]).
@@ -16,10 +16,10 @@
 -type beam() ::
         #{file := file:filename(),
           module := module(),
-          %% Whether it may use ets, and whether there is what it can be made anew of.
+          %% Whether it may use ets, and whether it has the debug information to compile it again.
           uses := no | yes | no_debug_info,
-          %% Named tables that it makes, and those that it gives to a function of ets by name. Of a
-          %% module without debug information: any atom that it has.
+          %% Named tables that it creates, and those that it passes to a function of ets by name.
+          %% Without debug information: all its atoms.
           makes := [atom()],
           names := [atom()],
           mnesia := boolean()}.
@@ -27,11 +27,11 @@
 -type moved() :: {moved, binary(), [warning()]} | {untouched, [warning()]}
                | {left, {compiler, iodata()}}.
 
-%% Chunks that the compiler makes anew.
+%% Chunks that the compiler writes.
 -define(COMPILED, ["AtU8", "Atom", "Code", "StrT", "ImpT", "ExpT", "LocT", "FunT", "LitT", "Line",
                    "Type", "Meta", "Attr", "Dbgi", "Abst"]).
 
-%% @doc Reads what a module has to do with `ets'.
+%% @doc Reads how a module uses `ets'.
 -spec read(file:filename()) -> {ok, beam()} | {error, {file:filename(), term()}}.
 read(File) ->
     Chunks = [imports, atoms, debug_info, "LitT"],
@@ -51,8 +51,8 @@ read(File) ->
             {error, {File, {not_a_beam, Why}}}
     end.
 
-%% Whether an atom that ends so may be in the literals, which are compressed in files of some
-%% compilers. Most modules say nothing of ets, and so need not be read any further.
+%% Whether the literals may contain an atom that ends in `ets'. Some compilers compress them. Most
+%% modules contain none, and needn't be read any further.
 says_ets(missing_chunk) -> false;
 says_ets(<<0:32, Plain/binary>>) -> binary:match(Plain, <<"ets">>) =/= nomatch;
 says_ets(<<_:32, Packed/binary>>) -> binary:match(zlib:uncompress(Packed), <<"ets">>) =/= nomatch.
@@ -70,7 +70,7 @@ uses(Module, Debug, Imports, Atoms) ->
 
 %% ---- the module on Larder ----
 
-%% @doc Makes a module anew, in memory. It is one that read/1 says uses `ets'.
+%% @doc Compiles a module that uses `ets' again, in memory.
 -spec moved(beam()) -> moved().
 moved(#{file := File, module := Module}) ->
     {ok, Binary} = file:read_file(File),
@@ -85,7 +85,7 @@ moved(#{file := File, module := Module}) ->
         Moved -> compiled(Binary, Moved, [])
     end.
 
-%% A transform that has been applied already.
+%% The debug information is from after this transform.
 is_transform({attribute, _, compile, Option}) ->
     lists:keymember(parse_transform, 1, lists:flatten([Option]));
 is_transform(_) ->
@@ -98,7 +98,7 @@ compiled(Binary, Forms, Warnings) ->
         {error, Errors, _} -> {left, {compiler, words(Errors)}}
     end.
 
-%% Options that change what the code does or says. The others were for the source.
+%% Options that still matter for the abstract code. The others were for the source.
 kept_options(Binary) ->
     {ok, {_, [{compile_info, Info}]}} = beam_lib:chunks(Binary, [compile_info]),
     [Option || Option <- proplists:get_value(options, Info, []), is_kept(Option)].
@@ -112,8 +112,8 @@ is_kept(deterministic) -> true;
 is_kept(nowarn_shadow_vars) -> true;
 is_kept(_) -> false.
 
-%% The new code with the chunks of the old file that are not code, and its compile_info, which says
-%% where the source is.
+%% The new code with the other chunks of the old file, and with its compile_info, which has the
+%% path of the source.
 carry_over(Old, New) ->
     {ok, _, OldChunks} = beam_lib:all_chunks(Old),
     {ok, _, NewChunks} = beam_lib:all_chunks(New),
@@ -134,8 +134,8 @@ place(Line) -> io_lib:format("~w:", [Line]).
 
 %% ---- tables ----
 
-%% The named tables that a module makes, and those that it names to a function of ets. What is named
-%% at run time can't be seen.
+%% The named tables that a module creates, and those that it passes to functions of ets as atoms.
+%% Names that are computed at run time aren't found.
 tables(Forms) ->
     {Makes, Names} = calls(Forms, {[], []}),
     {lists:usort(Makes), lists:usort(Names)}.
@@ -155,7 +155,7 @@ calls([Node | Nodes], Found) ->
 calls(_, Found) ->
     Found.
 
-%% Options that aren't known may name the table.
+%% An unknown list of options may contain named_table.
 is_named({nil, _}) -> false;
 is_named({cons, _, {atom, _, named_table}, _}) -> true;
 is_named({cons, _, Option, Rest}) when element(1, Option) =:= atom; element(1, Option) =:= tuple ->

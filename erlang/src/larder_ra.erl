@@ -59,7 +59,7 @@
                     %% The index from which on the next snapshot is due.
                     next :: non_neg_integer() | infinity}).
 
-%% A snapshot that Ra may have: all tables as of one command. `state' is made, being written, or
+%% A snapshot that Ra may take: all tables as of one command. `state': taken, being written, or
 %% written.
 -record(cut, {tables :: [{atom(), definition(), larder:snapshot()}],
               rest :: term(),
@@ -83,7 +83,7 @@
 %% What this process, a Ra server, has: its tables, and snapshots that may be in use, newest first.
 -define(TABLES, {?MODULE, tables}).
 -define(CUTS, {?MODULE, cuts}).
-%% Commands between two snapshots, unless said, and of how many rows at most for each command.
+%% The default of commands between two snapshots, and the most rows in a snapshot per command.
 -define(INTERVAL, 10_000).
 -define(ROWS_PER_COMMAND, 4).
 -define(SNAPSHOT_MODULES, [larder_ra_snapshot, larder_ra_file]).
@@ -210,7 +210,7 @@ reply(#{index := Index} = Meta, #larder_ra{next = Next} = State, Reply, Effects)
 release_cursor(#{index := Index}, State) ->
     {due(Index, State), [{release_cursor, Index, cut(State)}]}.
 
-%% Nothing of the first snapshot is to wait for the code server.
+%% Loads the modules now, so that the first snapshot doesn't wait for the code server.
 begun(Index, #larder_ra{tables = Tables} = State) ->
     _ = [{module, Module} = code:ensure_loaded(Module) || Module <- ?SNAPSHOT_MODULES],
     _ = [definition(Table) || Table <- maps:values(Tables)],
@@ -226,8 +226,8 @@ due(Index, #larder_ra{interval = Interval} = State) ->
 
 %% ---- snapshots ----
 
-%% Ra asks for a snapshot (prepare) when it is through with a batch of commands, of which later ones
-%% may have been applied already. So the snapshot is taken here, with its command.
+%% Ra asks for a snapshot (prepare) after a batch of commands. Commands that follow the snapshot's
+%% may have been applied by then. So the snapshot is taken here, with its command.
 cut(#larder_ra{tables = Tables, rest = Rest, interval = Interval}) ->
     {Tags, Ids} = lists:unzip(maps:to_list(Tables)),
     Cut = #cut{tables = lists:zip3(Tags, [definition(Id) || Id <- Ids], larder:snapshot(Ids)),
@@ -237,7 +237,7 @@ cut(#larder_ra{tables = Tables, rest = Rest, interval = Interval}) ->
     put(?CUTS, [Cut | Kept]),
     Cut.
 
-%% What makes such a table again: its indexes may be others than those that it was made with.
+%% The definition of a table, with its present indexes, which may differ from the original ones.
 definition(Table) ->
     Info = maps:from_list(larder:info(Table)),
     Options = [keypos, read_concurrency, write_concurrency, decentralized_counters],
@@ -252,7 +252,7 @@ cuts() ->
         Cuts -> Cuts
     end.
 
-%% Those whose writer is through. It can't release them itself: they are this process's.
+%% The snapshots whose writer has finished. This process owns them, so it must release them.
 release_written() ->
     case get(?CUTS) of
         undefined -> ok;
@@ -270,8 +270,8 @@ release(#cut{tables = Tables}) ->
     lists:foreach(fun({_, _, Snapshot}) -> true = larder:release(Snapshot) end, Tables).
 
 %% @private
-%% Ra takes this snapshot. It takes one at a time, so no other one is in use, and none that waits
-%% will be taken any more.
+%% Ra takes this snapshot. It uses one at a time: no other one is in use, and those that wait won't
+%% be taken any more.
 -spec prepare(cut()) -> cut().
 prepare(#cut{written = Written} = Cut) ->
     {[_] = Taken, Others} = lists:partition(fun(C) -> C#cut.written =:= Written end, cuts()),
@@ -296,8 +296,8 @@ written(#cut{written = Written}) -> atomics:put(Written, 1, 1).
 %% ---- recovery ----
 
 %% @private
-%% Makes tables, to be filled. They get their names once they are, as the tables that they replace
-%% may be there still.
+%% Creates empty tables. They get their names after they are filled, because the tables that they
+%% replace may still exist.
 -spec begin_recovery([{atom(), definition()}]) -> made().
 begin_recovery(Definitions) ->
     [case lists:member(named_table, Definition) of
@@ -308,7 +308,8 @@ begin_recovery(Definitions) ->
 filling(Tag) -> list_to_atom("larder_ra filling " ++ atom_to_list(Tag)).
 
 %% @private
-%% The state with these tables, as of that index. What this process had before goes.
+%% Returns the state with these tables, as of an index. The previous tables of this process are
+%% deleted.
 -spec recover(made(), {Rest :: term(), interval()}, Index :: non_neg_integer()) -> state().
 recover(Made, {Rest, Interval}, Index) ->
     lists:foreach(fun release/1, cuts()),

@@ -3,11 +3,11 @@
 %%
 %% ```
 %% "LARDERRA" Version:8
-%% Size:64 Checksum:32 Term      as often as there are terms; the first is Ra's meta data
-%% Size:64 Checksum:32 'end'     and no more
+%% Size:64 Checksum:32 Term      for each term; the first is Ra's meta data
+%% Size:64 Checksum:32 'end'     once
 %% '''
 %%
-%% Terms are in the external format. A file without its end was not written whole. Numbers are big
+%% Terms are in the external format. A file without its end is incomplete. Numbers are big
 %% endian, checksums CRC-32 of a term's bytes. Failures are thrown, as `{error, Reason}'.
 -module(larder_ra_file).
 
@@ -21,8 +21,8 @@
 -define(VERSION, 1).
 -define(HEAD, 9).
 -define(FRAME, 12).
-%% Bytes that are written and read at once, and after which the file is synced: then the last sync
-%% has little to do, and the log's syncs, which commands wait for, don't wait for a long one.
+%% The bytes of one read or write, after which the file is synced. So no sync takes long, and those
+%% of the log, which commands wait for, aren't delayed.
 -define(BUFFER, 262_144).
 -define(SYNC, 8_388_608).
 
@@ -101,8 +101,8 @@ close_reader(#reader{file = File}) ->
     _ = file:close(File),
     ok.
 
-%% A file of something else is no file that was not written whole. Ra deletes what it is told is
-%% no snapshot, so here is an exception for it, and it deletes nothing.
+%% A file of something else isn't an incomplete snapshot. Ra deletes files that are reported as
+%% invalid, so this is an exception, and the file stays.
 head(#reader{size = Size}, _) when Size < ?HEAD ->
     throw({error, cut_short});
 head(#reader{file = File}, Folder) ->
@@ -134,7 +134,7 @@ bytes(Reader) ->
         _ -> throw({error, checksum_error})
     end.
 
-%% A size that was altered must not ask for more memory than there is.
+%% A damaged size must not cause a huge allocation.
 exactly(Bytes, #reader{size = Size}) when Bytes > Size ->
     throw({error, cut_short});
 exactly(0, _) ->

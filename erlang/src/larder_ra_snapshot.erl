@@ -66,7 +66,7 @@ write_rows(Tag, {Rows, Continuation}, File) ->
 sync(Folder) -> tried(fun() -> larder_ra_file:sync(Folder) end).
 
 %% @private
-%% Tables are made, filled, and put in the place of those that the server had.
+%% Creates and fills tables, which then replace those of the server.
 -spec recover(file:filename_all()) -> {ok, Meta :: term(), larder_ra:state()} | {error, term()}.
 recover(Folder) ->
     tried(fun() ->
@@ -91,7 +91,7 @@ filled(Made, Reader) ->
             erlang:raise(Class, Reason, Stack)
     end.
 
-%% One by one: nobody reads yet, and a list that is inserted as a whole costs memory.
+%% One object at a time: there are no readers yet, and an atomic insert of a list takes memory.
 fill(_, 'end', _) ->
     ok;
 fill(Tables, {Tag, Rows}, Reader) ->
@@ -113,7 +113,7 @@ read_meta(Folder) ->
 %% ---- from one member to another ----
 
 %% @private
-%% What is sent are the bytes of the file. It may be deleted meanwhile, and stays open.
+%% Sends the bytes of the file. It stays open, so that it may be deleted meanwhile.
 -spec begin_read(file:filename_all()) -> {ok, Meta :: term(), reading()} | {error, term()}.
 begin_read(Folder) ->
     tried(fun() ->
@@ -169,7 +169,7 @@ accept_chunk(Chunk, #accept{file = File} = Accept) ->
     end.
 
 %% @private
-%% Ra deletes the snapshot before it once this returns, so it has to be right, and on disc.
+%% Ra deletes the previous snapshot after this returns, so this one must be valid and on disc.
 -spec complete_accept(iodata(), #accept{}) -> ok | {error, term()}.
 complete_accept(Chunk, #accept{file = File, folder = Folder, meta = Meta}) ->
     Results = [file:write(File, Chunk), file:sync(File), file:close(File)],
@@ -181,6 +181,6 @@ complete_accept(Chunk, #accept{file = File, folder = Folder, meta = Meta}) ->
 same(Meta, Meta) -> ok;
 same(Other, Meta) -> {error, {other_meta_data, Other, Meta}}.
 
-%% What went wrong with a file is thrown.
+%% Errors of files are thrown.
 tried(Fun) ->
     try Fun() catch throw:{error, _} = Error -> Error end.
