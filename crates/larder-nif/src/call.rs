@@ -192,7 +192,7 @@ pub fn boolean(value: bool) -> Word {
 /// The exception for an error of the engine; see `cause`.
 pub fn raised(call: &Call<'_>, error: &Error) -> Raise {
     if let Error::NotUnique(index) | Error::NoIndex(index) = error {
-        call.name.set(Some(*index));
+        call.name.set(Some((*index).into()));
     }
     Raise::Cause(cause(error))
 }

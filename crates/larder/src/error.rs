@@ -1,6 +1,8 @@
 //! The errors of operations.
 //!
-//! An [`enum@Error`] takes two words, so that results of operations are passed in registers.
+//! An [`enum@Error`] takes two words, so that results of operations are passed in registers. All that
+//! it may hold takes a whole word: a result is then stored and loaded by words. If parts of words
+//! were stored, the processor would wait for them when a word is loaded.
 
 #[cfg(feature = "files")]
 mod file;
@@ -51,9 +53,9 @@ pub enum Error {
     /// The table has no limits.
     Unlimited,
     /// Another row has the same value in this unique index.
-    NotUnique(Atom),
+    NotUnique(IndexName),
     /// The table has no such index, or it is being added.
-    NoIndex(Atom),
+    NoIndex(IndexName),
     /// Only the table's owner may do this.
     NotOwner,
     /// The new owner already is the owner.
@@ -166,6 +168,36 @@ impl From<FileError> for Error {
 impl From<TryFromTermError> for Error {
     fn from(error: TryFromTermError) -> Self {
         Error::WrongType(error.to_string().into())
+    }
+}
+
+/// The name of an index in an [`enum@Error`].
+// A whole word; see the module.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct IndexName(u64);
+
+impl IndexName {
+    /// The text of the name.
+    pub fn text(self) -> &'static str {
+        Atom::from(self).text()
+    }
+}
+
+impl fmt::Debug for IndexName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        Atom::from(*self).fmt(f)
+    }
+}
+
+impl From<Atom> for IndexName {
+    fn from(name: Atom) -> Self {
+        IndexName(name.id().into())
+    }
+}
+
+impl From<IndexName> for Atom {
+    fn from(name: IndexName) -> Self {
+        Atom::trusted(name.0 as u32)
     }
 }
 

@@ -83,7 +83,7 @@ pub use bounds::advance_clock;
 #[cfg(feature = "files")]
 #[cfg_attr(docsrs, doc(cfg(feature = "files")))]
 pub use error::FileError;
-pub use error::{Error, Reason};
+pub use error::{Error, IndexName, Reason};
 pub use indexes::{Explanation, IndexInfo, IndexOn, PlanKind};
 pub use larder_index::{Allocator, Direction};
 pub use ops::TimeLeft;

@@ -143,7 +143,7 @@ fn a_row_that_is_expired_gives_up_its_value_at_once() -> Result<(), Error> {
     for (ordered, watched) in [(false, false), (true, true)] {
         let t = bounded(ordered, &[Index::element("v", 2).unique()]);
         let _snapshot = watched.then(|| t.snapshot());
-        let taken = Err(Error::NotUnique(Atom::new("v")));
+        let taken = Err(Error::NotUnique(Atom::new("v").into()));
         for round in 0..20i64 {
             let key = 100 * round;
             t.insert(&row(key, 1))?;
@@ -181,7 +181,7 @@ fn a_row_that_is_expired_gives_up_its_value_at_once() -> Result<(), Error> {
 #[test]
 fn two_rows_of_one_write_have_no_value_in_common() -> Result<(), Error> {
     let _alone = alone();
-    let taken = Error::NotUnique(Atom::new("v"));
+    let taken = Error::NotUnique(Atom::new("v").into());
     for ordered in [false, true] {
         for is_expired in [false, true] {
             let t = bounded(ordered, &[Index::element("v", 2).unique()]);
@@ -226,7 +226,7 @@ fn an_expired_row_that_lacks_entries_gets_no_value_of_another_row() -> Result<()
         t.insert(&row(2, 7))?;
         t.add_index(&Index::element("v", 2).unique())?;
         let written = t.insert_with(&row(1, 7), Some(units(1)));
-        let taken = Err(Error::NotUnique(Atom::new("v")));
+        let taken = Err(Error::NotUnique(Atom::new("v").into()));
         assert_eq!(written, taken);
         assert_eq!(t.to_vec()?, [row(2, 7)]);
         assert_eq!(t.index_lookup("v", &term!(7))?, [row(2, 7)]);
@@ -296,7 +296,7 @@ fn commits_and_lists_take_values_over_beside_the_expirer() -> Result<(), Error> 
             }
             // Another row of the same list has the value.
             let twice = t.insert_all(&[row(key + 1, -1), row(key + 2, -1)]);
-            assert_eq!(twice, Err(Error::NotUnique(Atom::new("v"))));
+            assert_eq!(twice, Err(Error::NotUnique(Atom::new("v").into())));
             advance_clock(5 * UNIT);
             Ok(())
         });
@@ -410,7 +410,7 @@ fn an_index_under_construction_is_given_up_for_a_row_that_lives() -> Result<(), 
                 over => break over.map(drop),
             }
         };
-        assert_eq!(over, Err(Error::NotUnique(Atom::new("v"))));
+        assert_eq!(over, Err(Error::NotUnique(Atom::new("v").into())));
         assert!(t.indexes().is_empty());
     }
     Ok(())

@@ -314,7 +314,7 @@ fn a_unique_index_refuses_what_is_taken() -> Result<(), Error> {
         ];
         let users = table(kind, &unique);
         users.insert(&term!({1, "a", x}))?;
-        let taken = |index: &str| Err(Error::NotUnique(larder_term::Atom::new(index)));
+        let taken = |index: &str| Err(Error::NotUnique(larder_term::Atom::new(index).into()));
         assert_eq!(users.insert(&term!({2, "a", y})), taken("mail"));
         assert_eq!(users.insert(&term!({2, "b", x})), taken("nick"));
         assert!(!users.insert_new(&term!({2, "b", x}))?);

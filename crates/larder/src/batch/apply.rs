@@ -108,7 +108,7 @@ impl ListBatch {
         match progress.phase {
             Phase::Over(_) => return Ok(true),
             Phase::Refused => return Err(table.full(op)),
-            Phase::Taken(index) => return Err(Error::NotUnique(index)),
+            Phase::Taken(index) => return Err(Error::NotUnique(index.into())),
             // Nearly always there is room for the whole list, and nothing has to be measured.
             Phase::Measuring(so_far) if so_far == Need::default() && op.store.takes(len) => {
                 // `next` may be greater than 0: there may be room now that was missing when the

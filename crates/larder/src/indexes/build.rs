@@ -110,7 +110,7 @@ impl Table {
         }
         self.change_indexes(&larder_index::pin(), |each| {
             let place = each.iter().position(|own| own.definition.name == name);
-            each.remove(place.ok_or(Error::NoIndex(name))?);
+            each.remove(place.ok_or(Error::NoIndex(name.into()))?);
             Ok(())
         })
     }
@@ -167,7 +167,7 @@ impl IndexBuild {
                 }
                 _ => {
                     self.is_over = true;
-                    return Err(Error::NoIndex(name));
+                    return Err(Error::NoIndex(name.into()));
                 }
             }
             // (3)
@@ -182,7 +182,7 @@ impl IndexBuild {
             // Broken by a write, or two rows that the scan has found.
             if self.entries.is_broken() || at_end && !self.entries.finish() {
                 self.take_out();
-                return Err(Error::NotUnique(name));
+                return Err(Error::NotUnique(name.into()));
             }
             // (4)
             self.is_over = at_end;

@@ -258,7 +258,7 @@ impl Table {
 fn find<'g>(op: &Operation<'g>, name: Atom) -> Result<&'g Arc<Entries>, Error> {
     let indexes: Option<&Arc<Indexes>> = op.store.layers().indexes.as_ref();
     let found = indexes.and_then(|indexes| indexes.find(name));
-    found.ok_or(Error::NoIndex(name))
+    found.ok_or(Error::NoIndex(name.into()))
 }
 
 impl IndexJob {
@@ -285,7 +285,7 @@ impl IndexJob {
             let own = find(&op, self.definition.name)?;
             // Another index of the same name has other values.
             if own.definition != self.definition {
-                return Err(Error::NoIndex(self.definition.name));
+                return Err(Error::NoIndex(self.definition.name.into()));
             }
             let next = self.read_entries(&op, own);
             if let Some(step) = self.give(&op, own, budget, context, sink) {

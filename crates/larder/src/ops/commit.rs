@@ -483,7 +483,9 @@ impl Table {
     pub(crate) fn unless_freed(&self, op: &Operation<'_>) -> Result<(), Error> {
         let index = taken();
         match self.free_holder(op) {
-            None | Some(Previous::Refused) if !op.gives_up(index) => Err(Error::NotUnique(index)),
+            None | Some(Previous::Refused) if !op.gives_up(index) => {
+                Err(Error::NotUnique(index.into()))
+            }
             // The value can be claimed now.
             _ => Ok(()),
         }

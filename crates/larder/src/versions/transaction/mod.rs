@@ -290,7 +290,7 @@ impl Transaction {
             // this commit can't be repeated.
             Some(taken) => match self.free_holder(taken, guard) {
                 Ok(true) | Err(Error::Busy) => Ok(outcome),
-                Ok(false) => Err(Error::NotUnique(taken.0)),
+                Ok(false) => Err(Error::NotUnique(taken.0.into())),
                 Err(error) => Err(error),
             },
             None => Ok(outcome),
