@@ -300,7 +300,7 @@ impl<R: KeyRule> HashOrder<R> {
             }
             (None, _) => false,
         };
-        if !in_place && !(has_capacity(leaf.leaf(), body) && leaf.insert(&home, body)) {
+        if !(in_place || has_capacity(leaf.leaf(), body) && leaf.insert(&home, body)) {
             // (4) No bucket has room: the leaf grows or splits. This also unlocks it.
             let entry = NewEntry {
                 hash,
