@@ -33,6 +33,17 @@
 //! earlier write of the key has put that one. (6) holds for the earlier write, which was over when
 //! this one read the clock.
 //!
+//! 7. The mark of an entry of the store's index is 0 or the number of a snapshot. If that is a live
+//!    snapshot of this history, the number of the key's newest version is not less.
+//!
+//! A version whose number is about to grow does no harm. Suppose that it is less than s and becomes
+//! s or more. Then the write has held its entry's lock since before the cut of the snapshot s. A
+//! reader of that snapshot waits for this lock, and looks for versions afterwards.
+//!
+//! Concerning (6): a write that puts no version has found one that serves (r ≥ s, or r = c). An
+//! earlier write of the key has put that one. (6) holds for the earlier write, which was over when
+//! this one read the clock.
+//!
 //! 7. The mark of an entry of the store's index is 0 or the number of a snapshot. If it is that of a
 //!    live snapshot of this history, the number of the key's newest version is not less.
 //!
@@ -483,8 +494,8 @@ impl History {
         })
     }
 
-    /// The slow path of `preserve`: there is a snapshot, and the entry doesn't have its mark. Returns
-    /// the numbers of the write and of the newest version from here on.
+    /// The slow path of `preserve`: there is a snapshot, and the entry doesn't have its mark.
+    /// Returns the numbers of the write and of the newest version from here on.
     #[inline(never)]
     fn preserve_for(
         &self,
