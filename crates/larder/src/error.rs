@@ -1,8 +1,8 @@
 //! The errors of operations.
 //!
-//! An [`enum@Error`] takes two words, so that results of operations are passed in registers. All that
-//! it may hold takes a whole word: a result is then stored and loaded by words. If parts of words
-//! were stored, the processor would wait for them when a word is loaded.
+//! An [`enum@Error`] takes two words, so that results of operations are passed in registers. All
+//! that it may hold takes a whole word: a result is then stored and loaded by words. If parts of
+//! words were stored, the processor would wait for them when a word is loaded.
 
 #[cfg(feature = "files")]
 mod file;

@@ -49,10 +49,10 @@
 //!
 //! Concerning (7): marks are read and set under the lock of the entry, by a write that has found or
 //! put such a version. An index forgets the mark of an entry that is removed. A live snapshot keeps
-//! the version (2). Each number belongs to the snapshots of one call, so no other history of the
-//! same index has a snapshot with it. Thus a write that finds the number of the newest snapshot as
-//! the mark has nothing to put, and needs no look at the undo index. It compares for equality: the
-//! mark of an earlier history would be less, but the version that it stands for is gone.
+//! the version (2). Each number belongs to the snapshots of one call. So no other history of the
+//! same index has a snapshot with it. Thus a write that finds the newest snapshot's number as the
+//! mark has nothing to put, and needs no look at the undo index. It compares for equality: the mark
+//! of an earlier history would be less, but the version that it stands for is gone.
 //!
 //! Locks: `live` comes after the lock of any leaf. Nobody pins an epoch while holding `live`, since
 //! a pin may run deferred calls, and one of those may release a snapshot.
