@@ -36,23 +36,12 @@
 //! 7. The mark of an entry of the store's index is 0 or the number of a snapshot. If that is a live
 //!    snapshot of this history, the number of the key's newest version is not less.
 //!
-//! A version whose number is about to grow does no harm. Suppose that it is less than s and becomes
-//! s or more. Then the write has held its entry's lock since before the cut of the snapshot s. A
-//! reader of that snapshot waits for this lock, and looks for versions afterwards.
-//!
-//! Concerning (6): a write that puts no version has found one that serves (r ≥ s, or r = c). An
-//! earlier write of the key has put that one. (6) holds for the earlier write, which was over when
-//! this one read the clock.
-//!
-//! 7. The mark of an entry of the store's index is 0 or the number of a snapshot. If it is that of a
-//!    live snapshot of this history, the number of the key's newest version is not less.
-//!
 //! Concerning (7): marks are read and set under the lock of the entry, by a write that has found or
 //! put such a version. An index forgets the mark of an entry that is removed. A live snapshot keeps
-//! the version (2). Each number belongs to the snapshots of one call. So no other history of the
-//! same index has a snapshot with it. Thus a write that finds the newest snapshot's number as the
-//! mark has nothing to put, and needs no look at the undo index. It compares for equality: the mark
-//! of an earlier history would be less, but the version that it stands for is gone.
+//! the version (2). Each number belongs to the snapshots of one call, so no other history of the
+//! same index has a snapshot with it. Thus a write that finds the number of the newest snapshot as
+//! the mark has nothing to put, and needs no look at the undo index. It compares for equality: the
+//! mark of an earlier history would be less, but the version that it stands for is gone.
 //!
 //! Locks: `live` comes after the lock of any leaf. Nobody pins an epoch while holding `live`, since
 //! a pin may run deferred calls, and one of those may release a snapshot.
