@@ -313,7 +313,8 @@ undo(Target) ->
 -spec format(plan()) -> iolist().
 format(#{moves := Moves, left := Left, untouched := Untouched, shared := Shared,
          mnesia := Mnesia, warnings := Warnings}) ->
-    [io_lib:format("~w modules move, ~w have nothing to do with ets, ~w call ets and are left~n",
+    [io_lib:format("modules that move: ~w, that have nothing to do with ets: ~w, "
+                   "that call ets and are left: ~w~n",
                    [length(Moves), Untouched, length(Left)]),
      [io_lib:format("  moves  ~ts~n", [File]) || {_, File} <- Moves],
      [io_lib:format("  left   ~ts: ~ts~n", [File, why_left(Why)]) || {_, File, Why} <- Left],
