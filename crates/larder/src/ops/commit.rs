@@ -75,7 +75,7 @@ impl<'v> From<Change<'v>> for Edit<'v> {
 }
 
 /// The buffer for the new value of a change, and whether the change concerns absent keys.
-pub(crate) enum Spare<'b> {
+pub(crate) enum EditBuffer<'b> {
     /// A buffer of the index.
     Own,
     /// This buffer.
@@ -145,7 +145,7 @@ impl Table {
         op: &Operation<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
-        spare: Spare<'_>,
+        spare: EditBuffer<'_>,
         f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit<'v>, Error>,
     ) -> Result<Written, Error> {
         let mut outcome = Ok(Written::Done);
@@ -203,9 +203,9 @@ impl Table {
             change
         };
         match spare {
-            Spare::Own => ix.update(op.guard, key, &mut decide),
-            Spare::Given(spare) => ix.update_with(op.guard, key, spare, &mut decide),
-            Spare::OfPresent(spare) => ix.update_present(op.guard, key, spare, &mut decide),
+            EditBuffer::Own => ix.update(op.guard, key, &mut decide),
+            EditBuffer::Given(spare) => ix.update_with(op.guard, key, spare, &mut decide),
+            EditBuffer::OfPresent(spare) => ix.update_present(op.guard, key, spare, &mut decide),
         };
         // (4) The leaf is unlocked, and the change has taken effect, if there was one.
         op.store.count.add(delta);

@@ -5,7 +5,7 @@
 //! the table's bounds, on values with stamps, by way of the table's own commit.
 
 use super::begin::{Intent, Operation};
-use super::commit::{Edit, Spare, Written};
+use super::commit::{Edit, EditBuffer, Written};
 use crate::bounds::{
     take_gone, timers, weight_of_stamped, Bounded, Due, Gone, ObjectTimes, Quota, Turned, FAR,
 };
@@ -79,7 +79,7 @@ impl Table {
                 op,
                 &**bounded.below(),
                 key,
-                Spare::Own,
+                EditBuffer::Own,
                 &mut |value, scratch| {
                     let now = bounded.now();
                     let old = value.map(ObjectTimes::of);
@@ -143,7 +143,7 @@ impl Table {
                 op,
                 &**bounded.below(),
                 key,
-                Spare::Own,
+                EditBuffer::Own,
                 &mut |old, scratch| {
                     let now = bounded.now();
                     // An expired object stays expired.

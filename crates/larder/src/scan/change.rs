@@ -27,7 +27,7 @@ use crate::error::Error;
 use crate::ids::OwnerId;
 use crate::index::Index;
 use crate::local::Local;
-use crate::ops::{Operation, Spare, ValueList, Written};
+use crate::ops::{EditBuffer, Operation, ValueList, Written};
 use crate::options::TableKind;
 use crate::raw;
 use crate::table::Table;
@@ -640,7 +640,7 @@ impl Matched<'_> {
                 // If the object has changed, its replacement is made under the lock, in `anew`. The
                 // two buffers hold counts of the handles until the table has taken its own.
                 let mut anew = ObjectBuf::new();
-                table.change_one(op, &**ix, key, Spare::Own, &mut |old, scratch| {
+                table.change_one(op, &**ix, key, EditBuffer::Own, &mut |old, scratch| {
                     let Some(old) = old else {
                         return Ok(Change::Keep.into());
                     };

@@ -34,7 +34,7 @@ mod counter_op;
 mod element;
 mod map;
 
-use super::commit::{Edit, Spare};
+use super::commit::{Edit, EditBuffer};
 use crate::error::Error;
 use crate::ids::Who;
 use crate::index::Index;
@@ -90,8 +90,8 @@ impl Table {
             let mut found = false;
             // Without a default, an absent key is only looked at.
             let buffer = match default {
-                Some(_) => Spare::Given(spare),
-                None => Spare::OfPresent(spare),
+                Some(_) => EditBuffer::Given(spare),
+                None => EditBuffer::OfPresent(spare),
             };
             let written = self.change_one(op, &**ix, hashed, buffer, &mut |old, out| {
                 // The leaf is locked and the table revalidated: what is read here is what is
