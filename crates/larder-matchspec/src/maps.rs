@@ -7,18 +7,23 @@ use std::borrow::Cow;
 
 /// Sorts pairs into the order of the encoding. Of pairs with the same key, keeps the last one.
 pub(crate) fn in_order<T>(pairs: &mut Vec<T>, key: impl Fn(&T) -> &[u8]) {
+    let order = kept(pairs.iter().map(key).collect());
+    let mut slots: Vec<Option<T>> = pairs.drain(..).map(Some).collect();
+    pairs.extend(order.into_iter().filter_map(|i| slots[i].take()));
+}
+
+/// The numbers of the keys in the order of the encoding; of equal keys, the last one's.
+fn kept(keys: Vec<&[u8]>) -> Vec<usize> {
     // Handles aren't part of a key's identity, so keys are compared by their inline form.
-    let mut keyed: Vec<(Cow<'_, [u8]>, usize)> = pairs
-        .iter()
+    let mut keyed: Vec<(Cow<'_, [u8]>, usize)> = keys
+        .into_iter()
         .enumerate()
-        .map(|(i, pair)| (inline(key(pair)), i))
+        .map(|(i, key)| (inline(key), i))
         .collect();
     // Of equal keys the last one comes first, and `dedup_by` keeps the first.
     keyed.sort_by(|a, b| key_order(raw::whole(&a.0), raw::whole(&b.0)).then(b.1.cmp(&a.1)));
     keyed.dedup_by(|next, kept| next.0 == kept.0);
-    let order: Vec<usize> = keyed.into_iter().map(|(_, i)| i).collect();
-    let mut slots: Vec<Option<T>> = pairs.drain(..).map(Some).collect();
-    pairs.extend(order.into_iter().filter_map(|i| slots[i].take()));
+    keyed.into_iter().map(|(_, i)| i).collect()
 }
 
 /// The inline encoding of a key.

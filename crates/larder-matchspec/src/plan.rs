@@ -16,6 +16,7 @@ use crate::{
     wire,
 };
 use larder_term::{order_key, Term, TermRef};
+use std::cmp::Ordering;
 use std::ops::{Bound, RangeBounds};
 
 /// Where to look for objects that a program matches.
@@ -187,24 +188,30 @@ impl Program {
 
 /// Sorts the keys, and removes duplicates.
 fn distinct(mut keys: Vec<Term>, order: KeyOrder) -> Vec<Term> {
-    match order {
-        KeyOrder::Ordered => {
-            // Equal keys are one key of an ordered_set.
-            keys.sort_by(|a, b| a.as_ref().cmp_term(b.as_ref()));
-            keys.dedup_by(|a, b| a.as_ref().eq_term(b.as_ref()));
-        }
+    let (compare, equal): (Compare, Equal) = match order {
+        // Equal keys are one key of an ordered_set.
+        KeyOrder::Ordered => (
+            |a, b| a.as_ref().cmp_term(b.as_ref()),
+            |a, b| a.as_ref().eq_term(b.as_ref()),
+        ),
         // Integers and atoms are identical if and only if their bytes are equal.
-        KeyOrder::Hash if keys.iter().all(|key| wire::is_integer_or_atom(key.bytes())) => {
-            keys.sort_unstable_by(|a, b| a.bytes().cmp(b.bytes()));
-            keys.dedup_by(|a, b| a.bytes() == b.bytes());
-        }
-        KeyOrder::Hash => {
-            keys.sort_by(|a, b| a.as_ref().cmp_exact(b.as_ref()));
-            keys.dedup_by(|a, b| a.as_ref().identical(b.as_ref()));
-        }
-    }
+        KeyOrder::Hash if keys.iter().all(|key| wire::is_integer_or_atom(key.bytes())) => (
+            |a, b| a.bytes().cmp(b.bytes()),
+            |a, b| a.bytes() == b.bytes(),
+        ),
+        KeyOrder::Hash => (
+            |a, b| a.as_ref().cmp_exact(b.as_ref()),
+            |a, b| a.as_ref().identical(b.as_ref()),
+        ),
+    };
+    keys.sort_by(compare);
+    keys.dedup_by(|a, b| equal(a, b));
     keys
 }
+
+// Pointers to functions, so that the sort is compiled once for all orders.
+type Compare = fn(&Term, &Term) -> Ordering;
+type Equal = fn(&Term, &Term) -> bool;
 
 #[cfg(test)]
 mod tests {
