@@ -95,24 +95,25 @@ impl<'c, 'a> CounterTerms<'c, 'a> {
 
 impl CounterOps for CounterTerms<'_, '_> {
     #[inline(always)]
-    fn next(&mut self, into: &mut CounterOp) -> Result<bool, Error> {
+    fn next<'o>(&'o mut self, place: &'o mut CounterOp) -> Result<Option<&'o CounterOp>, Error> {
         let done = match layout::cell(self.rest) {
             Some((op, tail)) => {
                 // Move on before the operation is decoded, so that an error doesn't stop the
                 // iteration here.
                 self.rest = tail;
                 let parts = layout::tuple(op).ok_or(BADARG);
-                parts.and_then(|parts| counter_op(self.call, parts, into))
+                parts.and_then(|parts| counter_op(self.call, parts, place))
             }
-            None if self.rest == layout::NIL => return Ok(false),
+            None if self.rest == layout::NIL => return Ok(None),
             // The argument is no list: it is a single operation, or just an increment.
             None => {
                 let word = std::mem::replace(&mut self.rest, layout::NIL);
-                self.single(word, into)
+                self.single(word, place)
             }
         };
         // The engine has no error for a plain `badarg`. This one is raised as that.
-        done.map(|()| true).map_err(|_| Error::NotInteger)
+        done.map_err(|_| Error::NotInteger)?;
+        Ok(Some(place))
     }
 }
 

@@ -108,8 +108,8 @@ impl Table {
     ) -> Result<(), Error> {
         // Only needed if the value is compressed.
         let last = || {
-            let (mut ops, mut op, mut last) = (ops(), CounterOp::default(), 0);
-            while let Ok(true) = ops.next(&mut op) {
+            let (mut ops, mut place, mut last) = (ops(), CounterOp::default(), 0);
+            while let Ok(Some(op)) = ops.next(&mut place) {
                 last = last.max(op.pos);
             }
             last
@@ -137,31 +137,31 @@ impl Table {
         new: &mut Vec<u8>,
     ) -> Result<Edited, Error> {
         let mut patch = Patch::new(value, self.keypos(), new);
-        // Operations are decoded into one place: a copy of each would take as long as the addition.
-        let mut op = CounterOp::default();
-        if !ops.next(&mut op)? {
+        let mut place = CounterOp::default();
+        let Some(mut op) = ops.next(&mut place)? else {
             return Ok(Edited::Unchanged);
-        }
+        };
         // The current counter, that of `op`; and those of other elements, once there is one.
-        let mut current = self.counter(&op, &mut patch)?;
+        let mut current = self.counter(op, &mut patch)?;
         let (mut others, mut too_large) = (None::<Box<Others<'_>>>, None);
         loop {
-            match current.count(&op, *sums) {
+            match current.count(op, *sums) {
                 Ok(()) => {}
                 // Any other error of a later operation is reported before this one.
                 Err(error @ Error::SystemLimit(_)) => too_large = Some(error),
                 Err(error) => return Err(error),
             }
-            if !ops.next(&mut op)? {
-                break;
-            }
+            op = match ops.next(&mut place)? {
+                Some(op) => op,
+                None => break,
+            };
             // The next operation is on another element: the counter of that one becomes the current
             // one. An earlier operation may have read it already.
             if op.pos != current.pos {
                 let others = others.get_or_insert_default();
                 let next = match others.remove(&op.pos) {
                     Some(counter) => counter,
-                    None => self.counter(&op, &mut patch)?,
+                    None => self.counter(op, &mut patch)?,
                 };
                 let previous = std::mem::replace(&mut current, next);
                 others.insert(previous.pos, previous);

@@ -45,20 +45,20 @@ struct AnyIncrement {
     limit: Option<(Number, Number)>,
 }
 
-/// The operations of a call, which are decoded one by one.
+/// The operations of a call.
 pub trait CounterOps {
-    /// Replaces `op` by the next operation. Returns `false` at the end.
+    /// The next operation; `None` at the end. One that is decoded is written to `place`: a copy of
+    /// it would take as long as the addition.
     ///
     /// # Errors
     /// The next operation is none. A later call goes on behind it.
-    fn next(&mut self, op: &mut CounterOp) -> Result<bool, Error>;
+    fn next<'o>(&'o mut self, place: &'o mut CounterOp) -> Result<Option<&'o CounterOp>, Error>;
 }
 
 impl CounterOps for std::slice::Iter<'_, CounterOp> {
-    fn next(&mut self, op: &mut CounterOp) -> Result<bool, Error> {
-        let next = Iterator::next(self);
-        next.into_iter().for_each(|next| op.clone_from(next));
-        Ok(next.is_some())
+    #[inline]
+    fn next<'o>(&'o mut self, _: &'o mut CounterOp) -> Result<Option<&'o CounterOp>, Error> {
+        Ok(Iterator::next(self))
     }
 }
 
