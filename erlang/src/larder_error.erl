@@ -47,6 +47,8 @@
         "not a valid match specification: " Clause
         "the result is not for certain an object with the key of the one that it replaces").
 
+%% A cause that the library raises. `itself' is handled by `larder': it says that the result is the
+%% atom `badkey'.
 -type cause() :: atom() | {not_unique | no_index, Name :: atom()}.
 -type words() :: #{pos_integer() | general | reason => unicode:chardata()}.
 

@@ -43,6 +43,18 @@ impl<'g> Hint<'g> {
         Hint(Spot::Tree(tree, leaf, version, (i, record)))
     }
 
+    /// Whether both are of one leaf of one tree, as of one version. If so, and the guard has been
+    /// pinned since the first, no entry of the leaf has changed in between. `false` for hints that
+    /// say nothing, and for those of an index in hash order.
+    pub fn is_same(&self, other: &Hint<'g>) -> bool {
+        match (self.0, other.0) {
+            (Spot::Tree(tree, leaf, version, _), Spot::Tree(other, same, then, _)) => {
+                leaf.is(same) && (tree, version) == (other, then)
+            }
+            _ => false,
+        }
+    }
+
     /// Step 2: locks the leaf, and returns the number and the record of the entry. `None` if the
     /// hint is of another index, or the leaf has changed.
     #[inline]

@@ -112,6 +112,13 @@ impl<'g> TreeLeaf<'g> {
         self.head.cast()
     }
 
+    /// Whether a writer holds the lock, or the leaf is obsolete. A hint, which says nothing of the
+    /// next instant.
+    #[inline]
+    pub(super) fn is_locked(self) -> bool {
+        self.head().version.is_locked()
+    }
+
     /// Whether both refer to the same leaf.
     pub(crate) fn is(self, other: TreeLeaf<'_>) -> bool {
         self.head == other.head

@@ -11,7 +11,7 @@
 //! old the nodes on the path are.
 
 use super::BPlusTree;
-use crate::btree::leaf::TreeLeaf;
+use crate::btree::leaf::{Obsolete, TreeLeaf};
 use crate::btree::record::Record;
 use crate::btree::search_key::SearchKey;
 use crate::btree::view::{SearchResult, TreeView};
@@ -38,28 +38,8 @@ impl BPlusTree {
         loop {
             // (1) Descend from the root.
             let leaf = self.inner.find(key, guard);
-            // (2) Load the version. If the leaf is obsolete, its successors can only be found by
-            // another descent.
-            if let Ok(view) = leaf.read() {
-                // (3) Search the leaf. If the position doesn't begin with the leaf's prefix, it is
-                // absent. The prefix never changes, so it can be compared without validation.
-                let prefix = leaf.prefix_len();
-                let suffix = key.suffix(prefix);
-                let found = match suffix.filter(|_| leaf.beside_prefix(key).is_eq()) {
-                    Some(suffix) => view.search(key.head(prefix), suffix),
-                    None => Ok(SearchResult { i: 0, record: None }),
-                };
-                // (4) A concurrent writer may change the leaf during the search and the copy. The
-                // result is then `Torn`, or arbitrary bytes of the leaf.
-                let result = found.and_then(|spot| look(&view, spot));
-                // (5) If the version is unchanged, no writer held the lock in between. Everything
-                // that was read is the state of the leaf at the load in (2), which is the
-                // linearisation point.
-                if view.is_valid() {
-                    if let Ok(result) = result {
-                        return result;
-                    }
-                }
+            if let Ok(result) = read_leaf(leaf, key, &mut look) {
+                return result;
             }
             backoff.snooze();
         }
@@ -113,11 +93,22 @@ impl BPlusTree {
         })
     }
 
-    /// Where the entry at a position is; `None` if there is none.
+    /// Makes one attempt to find where the entry at a position is. `Ok(None)` if there is none.
+    ///
+    /// # Errors
+    /// `Torn` if a writer is in the leaf, or has been.
     #[inline]
-    pub(super) fn find<'g>(&self, guard: &'g Guard, position: &[u8]) -> Option<Hint<'g>> {
-        // The hint is only valid if the version is, which `read` checks afterwards.
-        self.read(guard, position, |view, spot| {
+    pub(super) fn find<'g>(
+        &self,
+        guard: &'g Guard,
+        key: SearchKey<'_>,
+    ) -> Result<Option<Hint<'g>>, Torn> {
+        let leaf = self.inner.find(key, guard);
+        if leaf.is_locked() {
+            return Err(Torn);
+        }
+        // The hint is only valid if the version is, which is checked afterwards.
+        read_leaf(leaf, key, &mut |view, spot| {
             let hint = |record| view.hint(self.address(), spot.i, record);
             Ok(spot.record.map(hint))
         })
@@ -173,6 +164,38 @@ impl BPlusTree {
                 view.prefetch_record(*head);
             }
         }
+    }
+}
+
+/// Steps (2) to (5): one attempt to read a leaf.
+///
+/// # Errors
+/// `Torn` if the leaf is obsolete, or a writer has changed it meanwhile.
+#[inline(always)]
+fn read_leaf<'g, T>(
+    leaf: TreeLeaf<'g>,
+    key: SearchKey<'_>,
+    look: &mut impl FnMut(&TreeView<'g>, SearchResult) -> Result<T, Torn>,
+) -> Result<T, Torn> {
+    // (2) Load the version. If the leaf is obsolete, its successors can only be found by another
+    // descent.
+    let view = leaf.read().map_err(|Obsolete| Torn)?;
+    // (3) Search the leaf. If the position doesn't begin with the leaf's prefix, it is absent. The
+    // prefix never changes, so it can be compared without validation.
+    let prefix = leaf.prefix_len();
+    let suffix = key.suffix(prefix);
+    let found = match suffix.filter(|_| leaf.beside_prefix(key).is_eq()) {
+        Some(suffix) => view.search(key.head(prefix), suffix),
+        None => Ok(SearchResult { i: 0, record: None }),
+    };
+    // (4) A concurrent writer may change the leaf during the search and the copy. The result is
+    // then `Torn`, or arbitrary bytes of the leaf.
+    let result = found.and_then(|spot| look(&view, spot));
+    // (5) If the version is unchanged, no writer held the lock in between. Everything that was read
+    // is the state of the leaf at the load in (2), which is the linearisation point.
+    match view.is_valid() {
+        true => result,
+        false => Err(Torn),
     }
 }
 

@@ -1,6 +1,7 @@
 //! Writes of the B+-tree.
 //!
-//! 1. Find the leaf and lock it. An insert tries the tail first.
+//! 1. Find the leaf and lock it. An insert tries the tail first. A removal, and an update of what is
+//!    there, first read the leaf: they lock it only if there is an entry.
 //! 2. Search the leaf. Nobody else writes to it while the lock is held, so no read is torn.
 //! 3. Change the leaf in place if there is room. Otherwise:
 //!    a. compact its records, if that makes enough room;
@@ -22,7 +23,7 @@
 //!                       │            ├─→ replace           3b
 //!                       │            └─→ split             3c
 //!                       └─→ split_early                    writers often wait here
-//!              ─→ remove_at ─→ reclaim_space ─→ shrink, merge     4
+//!  find_present ─→ remove_at ─→ reclaim_space ─→ shrink, merge     4
 //! ```
 //!
 //! Invariants:
@@ -30,7 +31,8 @@
 //!    lock: it unlocks the leaf or marks it obsolete.
 //! 2. The range of a locked leaf has the position. So a [`Place`] stays correct until the lock is
 //!    released or the leaf is written to.
-//! 3. The caller's function is called once, under the lock, before anything is changed.
+//! 3. The caller's function is called once, under the lock, before anything is changed. It isn't
+//!    called if the write concerns only a position that is there, and the position is absent.
 
 use super::BPlusTree;
 use crate::btree::copies::with_copies;
@@ -137,8 +139,8 @@ impl BPlusTree {
         self.find_locked_from_root(guard, key)
     }
 
-    /// The same as `find_locked`, without trying the tail. Removals use this, since few of them are
-    /// at the end.
+    /// The same as `find_locked`, without trying the tail. `find_present` falls back to it: few
+    /// removals are at the end.
     #[inline(always)]
     fn find_locked_from_root<'g, 'p>(
         &self,
@@ -164,14 +166,17 @@ impl BPlusTree {
         position: &'p [u8],
     ) -> Option<(LockedTreeLeaf<'g>, Place<'p>, i32)> {
         let key = SearchKey::new(position);
-        let hint = self.find(guard, position)?;
-        // Nobody has written since the read, so the entry is where it was found.
-        if let Some((mut locked, i, record)) = hint.lock_tree(self.address()) {
-            let contention = locked.add_contention(UNCONTENDED);
-            let place = Place::new(key, &locked, i, Some(record));
-            return Some((locked, place, contention));
+        if let Ok(hint) = self.find(guard, key) {
+            // Nobody has written since the read, so the entry is where it was found.
+            if let Some((mut locked, i, record)) = hint?.lock_tree(self.address()) {
+                let contention = locked.add_contention(UNCONTENDED);
+                let place = Place::new(key, &locked, i, Some(record));
+                return Some((locked, place, contention));
+            }
         }
-        Some(self.find_locked_from_root(guard, key))
+        // Another writer is in the leaf, or has been. Search under the lock.
+        let found = self.find_locked_from_root(guard, key);
+        found.1.record.is_some().then_some(found)
     }
 
     /// Locks the last leaf, if its lock is free and the position is above all of its entries.
@@ -210,11 +215,8 @@ impl BPlusTree {
         scratch: &mut Vec<u8>,
         f: &mut Updater<'_, '_>,
     ) -> bool {
-        match self.find_present(guard, position) {
-            // It was removed between the read and the lock.
-            Some((_, Place { record: None, .. }, _)) | None => false,
-            Some(found) => self.update_found(guard, found, scratch, f),
-        }
+        let found = self.find_present(guard, position);
+        found.is_some_and(|found| self.update_found(guard, found, scratch, f))
     }
 
     /// Calls `f` with the value at a place that was found, and makes the change that it returns.

@@ -291,6 +291,13 @@ impl<'g> HashLeaf<'g> {
         self.head().version.read()
     }
 
+    /// Whether a writer holds the lock, or the leaf is obsolete. A hint, which says nothing of the
+    /// next instant.
+    #[inline]
+    pub(super) fn is_locked(self) -> bool {
+        self.head().version.is_locked()
+    }
+
     /// Whether everything that was read since this version was loaded is correct.
     #[inline]
     pub(crate) fn validate(self, version: u64) -> bool {

@@ -1,7 +1,8 @@
 //! Writes of the hash order.
 //!
 //! 1. Find the leaf and lock it. If another thread holds the lock, record the contention. If the
-//!    leaf is obsolete, search for its successor from the root.
+//!    leaf is obsolete, search for its successor from the root. A removal, and an update of what is
+//!    there, first read the leaf (`find_present`): they lock it only if there is an entry.
 //! 2. Search the leaf. Nobody else writes to it while the lock is held, so no read is torn.
 //! 3. Change the bucket in place if there is room (`change`).
 //! 4. Otherwise replace the leaf by a larger or smaller one, split it, or merge it with its buddy
@@ -105,18 +106,21 @@ impl<R: KeyRule> HashOrder<R> {
         key: Key<'_>,
     ) -> Option<LockedKey<'g, Hit<'g>>> {
         let (leaf, home) = self.locate(guard, key);
-        if let Ok((hit, version)) = self.try_read_at((leaf, home), key, |hit| hit) {
-            let hit = hit?;
-            // Nobody has written since the read, so the entry is where it was found.
-            if let Some(mut locked) = leaf.try_lock_at(version) {
-                let contention = locked.add_contention(UNCONTENDED);
-                return Some(LockedKey(locked, home, hit, contention));
+        if !leaf.is_locked() {
+            if let Ok((hit, version)) = self.try_read_at((leaf, home), key, |hit| hit) {
+                let hit = hit?;
+                // Nobody has written since the read, so the entry is where it was found.
+                if let Some(mut locked) = leaf.try_lock_at(version) {
+                    let contention = locked.add_contention(UNCONTENDED);
+                    return Some(LockedKey(locked, home, hit, contention));
+                }
             }
         }
         self.find_present_locked(guard, key)
     }
 
-    /// The slow path of `find_present`: the key is long, or the leaf is being changed.
+    /// The slow path of `find_present`: the key is long, or another writer is in the leaf, or has
+    /// been.
     #[inline(never)]
     fn find_present_locked<'g>(
         &self,

@@ -13,7 +13,7 @@
 //! 2. A new leaf of the hash order starts from a greater count than those of the leaves that it
 //!    replaces (`succeed`). So the count that is found under a position only grows, and an equal
 //!    version later means the same leaf, unchanged. Leaves of a B+-tree start from zero, since
-//!    their versions are only compared within one read.
+//!    their versions are only compared while one guard is pinned, so that their memory isn't reused.
 //!
 //! Source: seqlocks with atomics after Boehm 2012; the obsolete mark after optimistic lock coupling
 //! (Leis, Scheibner, Kemper and Neumann 2016).
@@ -104,6 +104,13 @@ impl Version {
         // count.
         // Ordering: Relaxed, the fence above keeps it after the reads.
         self.0.load(Relaxed) == version || planted(Fault::BlindRead)
+    }
+
+    /// Whether it is locked or obsolete, as a hint.
+    #[inline]
+    pub(crate) fn is_locked(&self) -> bool {
+        // Ordering: Relaxed, nothing is read because of it.
+        self.0.load(Relaxed) & (LOCKED | OBSOLETE) != 0
     }
 
     /// Takes the lock if it is free, and returns the version before that. Returns `Ok(None)` if it

@@ -222,11 +222,9 @@ impl Operation<'_> {
             OpKind::Delete => delete_of(own, view, local),
             OpKind::DeleteObject => delete_object_of(own, view, local),
             OpKind::UpdateCounter => {
-                let there = has_member(own, view, local)?;
-                if there {
-                    counter_of(own, (view, local), None)?;
-                }
-                return Ok(there);
+                let is_there = has_member(own, view, local)?;
+                // In a table whose objects expire, it may be gone by now.
+                return Ok(is_there && counter_of(own, (view, local), None)?.is_some());
             }
             OpKind::UpdateElement => elements_of(own, (view, local), None),
         };

@@ -98,8 +98,6 @@ impl CounterOps for CounterTerms<'_, '_> {
     fn next<'o>(&'o mut self, place: &'o mut CounterOp) -> Result<Option<&'o CounterOp>, Error> {
         let done = match layout::cell(self.rest) {
             Some((op, tail)) => {
-                // Move on before the operation is decoded, so that an error doesn't stop the
-                // iteration here.
                 self.rest = tail;
                 let parts = layout::tuple(op).ok_or(BADARG);
                 parts.and_then(|parts| counter_op(self.call, parts, place))
@@ -216,17 +214,18 @@ pub fn position(word: Word) -> Result<usize, Raise> {
 /// That there is no object isn't an exception here: one would take longer than the call.
 pub fn update_counter(call: &Call<'_>) -> Reply {
     tables::with_local(call, call.args[0], |table, local| {
-        counter_of(call, (table, local), call.args.get(3).copied())
+        let values = counter_of(call, (table, local), call.args.get(3).copied())?;
+        Ok(values.unwrap_or(atoms::BADKEY.word()))
     })
 }
 
-/// `update_counter`, once its table is known.
+/// `update_counter`, once its table is known. `None` if there is no object.
 #[inline(never)]
 pub(super) fn counter_of(
     call: &Call<'_>,
     (table, local): (&Arc<Table>, &mut Local),
     default: Option<Word>,
-) -> Reply {
+) -> Result<Option<Word>, Raise> {
     // 1. Refuse a default that isn't a tuple before the operations are read, but after the table
     //    was found and may be written.
     if !is_row(default) {
@@ -253,13 +252,13 @@ pub(super) fn counter_of(
         }
     })?;
     if !is_there {
-        return Ok(atoms::BADKEY.word());
+        return Ok(None);
     }
     spend(call, values.list.len());
-    Ok(match values.is_list {
+    Ok(Some(match values.is_list {
         true => values.list.list(),
         false => values.only,
-    })
+    }))
 }
 
 #[inline]

@@ -173,7 +173,8 @@ impl ListBatch {
         match self.claim(table, op, object, progress) {
             Ok(()) => return progress.again.pop().is_none(),
             Err(Refused::Taken(index)) => {
-                if !self.free(table, op, progress) && !op.gives_up(index) {
+                let is_free = self.free(table, op, progress) || op.give_up(index);
+                if !is_free {
                     progress.enter(Phase::GivingBack(index));
                 }
             }

@@ -55,6 +55,9 @@ pub(crate) enum Refused {
 pub(crate) struct Claimed {
     indexes: Arc<Indexes>,
     made: Vec<ClaimedEntry>,
+    /// Where in `made` the values of a row begin that was not claimed as a whole. If it is claimed
+    /// again, these are its own.
+    begun: usize,
     /// Values that one of the rows gives up, and another one gets.
     heirs: Vec<ClaimedEntry>,
     are_kept: bool,
@@ -75,6 +78,10 @@ impl ClaimedEntry {
             value: entry.value.to_vec(),
             key: entry.key.to_vec(),
         }
+    }
+
+    fn is_for(&self, index: usize, entry: IndexEntry<'_>) -> bool {
+        (self.index, &self.value[..], &self.key[..]) == (index, entry.value, entry.key)
     }
 
     fn entry(&self) -> IndexEntry<'_> {
@@ -144,7 +151,7 @@ impl Indexes {
         key: &[u8],
         old: Option<&[u8]>,
         new: &[u8],
-        made: &mut Vec<ClaimedEntry>,
+        (made, begun): (&mut Vec<ClaimedEntry>, usize),
     ) -> Result<(), Refused> {
         with_working(|working| {
             let Working {
@@ -161,7 +168,10 @@ impl Indexes {
                 self.values_of(entries, key, new, row, after);
                 // The key already has the values that the old row has.
                 for value in after.iter().filter(|value| !has(before, value)) {
-                    self.claim_value(index, entries, guard, IndexEntry { value, key }, made)?;
+                    let entry = IndexEntry { value, key };
+                    if !made[begun..].iter().any(|own| own.is_for(index, entry)) {
+                        self.claim_value(index, entries, guard, entry, made)?;
+                    }
                 }
             }
             Ok(())
@@ -185,8 +195,8 @@ impl Indexes {
             Claim::Taken if !self.claims.is_settled(undone, 1) => return Err(Refused::Unsettled),
             // An index that was given up refuses nothing.
             Claim::Taken if entries.is_broken() => drop(take_holder()),
-            // One that is being built may be given up by the caller (`gives_up`), once it knows
-            // that the other row hasn't expired.
+            // One that is being built may be given up by the caller (`give_up`), once it knows that
+            // the other row hasn't expired.
             Claim::Taken => return Err(Refused::Taken(entries.definition.name)),
         }
         Ok(())
@@ -259,12 +269,13 @@ impl Claimed {
         Claimed {
             indexes: Arc::clone(indexes),
             made: Vec::new(),
+            begun: 0,
             heirs: Vec::new(),
             are_kept: false,
         }
     }
 
-    /// Claims the values of one more row.
+    /// Claims the values of one more row. After an error the same row may be claimed again.
     pub(crate) fn claim(
         &mut self,
         guard: &Guard,
@@ -272,8 +283,15 @@ impl Claimed {
         old: Option<&[u8]>,
         new: &[u8],
     ) -> Result<(), Refused> {
-        let Claimed { indexes, made, .. } = self;
-        indexes.claim_each(guard, key, old, new, made)
+        let Claimed {
+            indexes,
+            made,
+            begun,
+            ..
+        } = self;
+        indexes.claim_each(guard, key, old, new, (made, *begun))?;
+        self.begun = self.made.len();
+        Ok(())
     }
 
     /// Claims the values of rows that are written together. A row may get a value that another one

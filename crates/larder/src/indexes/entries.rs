@@ -26,7 +26,7 @@ use crate::error::Error;
 use crate::index::Index;
 use crate::reclaim::reaper;
 use larder_index::sync::atomic::{AtomicU64, AtomicU8, Ordering};
-use larder_index::{Change, Guard, Key, Previous, Unique};
+use larder_index::{Change, Guard, Hint, Key, Lookup, Previous, Unique, SHORT};
 use larder_term::hash::Seed;
 use larder_term::varint;
 use std::sync::Arc;
@@ -287,9 +287,28 @@ impl Entries {
 
     /// The key whose row has a value of a unique index.
     pub(super) fn holder(&self, guard: &Guard, value: &[u8]) -> Option<Vec<u8>> {
-        let mut key = Vec::new();
-        let is_there = self.definition.unique && self.tree.get(guard, at(value), &mut key);
-        is_there.then_some(key)
+        self.holder_at(guard, value, &mut Hint::default())
+    }
+
+    /// Like `holder`. Writes to `hint`, which is `default`, where the entry was found.
+    pub(super) fn holder_at<'g>(
+        &self,
+        guard: &'g Guard,
+        value: &[u8],
+        hint: &mut Hint<'g>,
+    ) -> Option<Vec<u8>> {
+        if !self.definition.unique {
+            return None;
+        }
+        let (mut short, mut long) = ([0; SHORT], Vec::new());
+        let found = self
+            .tree
+            .find_short(guard, at(value), &mut short, Some(&mut long), hint);
+        match found {
+            Lookup::Absent => None,
+            Lookup::Short(len) => Some(short[..len].to_vec()),
+            Lookup::Long => Some(long),
+        }
     }
 
     /// Decodes an entry of the tree.

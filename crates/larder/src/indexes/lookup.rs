@@ -24,7 +24,7 @@ use crate::ops::Operation;
 use crate::raw;
 use crate::scan::{Output, ScanStep};
 use crate::table::Table;
-use larder_index::{Direction, Start, TOGETHER};
+use larder_index::{Direction, Hint, Start, TOGETHER};
 use larder_matchspec::{Context, Outcome, Plan, Program, Scratch};
 use larder_term::object::ObjectView;
 use larder_term::{order_key, Atom, TermRef};
@@ -35,6 +35,10 @@ use std::sync::Arc;
 
 /// The number of entries of a view that are read together.
 const CHUNK: usize = 1024;
+
+/// How often a lookup reads the row of an entry again because the entry may have been moved away and
+/// back.
+const TRIES: u32 = 16;
 
 /// A range of positions of entries: at or above `low`, and below `high`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -473,7 +477,7 @@ impl IndexJob {
                 resumed == position
             });
             let rows_to_skip = if is_resumed { self.place.rows } else { 0 };
-            let mut key = Cow::Borrowed(key);
+            let (mut key, mut seen, mut tries) = (Cow::Borrowed(key), Hint::default(), 0);
             loop {
                 // (2) Copy all rows under the key, as of one instant.
                 let mut is_found = false;
@@ -516,10 +520,25 @@ impl IndexJob {
                 // A commit may have moved a value of a unique index from this row to another. The
                 // entry led here, the copy waited for the commit, and the row doesn't have the
                 // value any more. Return the row that has it now.
-                match own.holder(op.guard, value) {
+                let mut now = Hint::default();
+                match own.holder_at(op.guard, value, &mut now) {
                     Some(holder) if *holder != *key => key = Cow::Owned(holder),
-                    _ => break,
+                    // Its leaf has changed: commits may have moved the value away and back since the
+                    // entry was read. Mostly another write has claimed it, or other entries have
+                    // changed, so this is tried a few times only.
+                    Some(_) if !now.is_same(&seen) && tries < TRIES => tries += 1,
+                    // No row had the value at the instant of the copy.
+                    _ if self.table.state.holds(op.state, op.guard) => break,
+                    // The table's first transaction has begun since this operation did, whose store
+                    // doesn't wait for commits. Read the entry again with the new store.
+                    _ => {
+                        own.position(entry.value, entry.key, position);
+                        self.place.from = Some(position.clone());
+                        self.place.rows = rows;
+                        return Some(ScanStep::More);
+                    }
                 }
+                seen = now;
             }
         }
         None

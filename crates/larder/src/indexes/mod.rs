@@ -164,10 +164,10 @@ impl Indexes {
         named.any(|own| own.holder(guard, &holder.value).as_ref() == Some(&holder.key))
     }
 
-    /// Whether the index of this name, for which a write would be refused, is given up instead: it
-    /// is being built, or was given up already.
+    /// Gives up the index of this name, for which a write would be refused, if it is being built.
+    /// Returns whether it is given up, and refuses nothing.
     #[cold]
-    pub(crate) fn gives_up(&self, name: Atom) -> bool {
+    pub(crate) fn give_up(&self, name: Atom) -> bool {
         let mut named = self.each.iter().filter(|own| own.definition.name == name);
         named.any(|own| own.breaks())
     }

@@ -60,14 +60,12 @@ impl Operation<'_> {
         !(was_checked && self.store.quota().is_some())
             && self.store.refuses(self.store.need(key, old, new))
     }
-}
 
-impl Operation<'_> {
-    /// Whether the unique index of this name is given up, so that it doesn't refuse the write: it
-    /// is being built.
-    pub(crate) fn gives_up(&self, index: Atom) -> bool {
+    /// Gives up the unique index of this name if it is being built. Returns whether it refuses the
+    /// write no more.
+    pub(crate) fn give_up(&self, index: Atom) -> bool {
         let indexes = self.store.layers().indexes.as_ref();
-        indexes.is_some_and(|indexes| indexes.gives_up(index))
+        indexes.is_some_and(|indexes| indexes.give_up(index))
     }
 }
 

@@ -98,7 +98,8 @@ impl Table {
             };
             match written {
                 // Another row has one of the values: don't insert, as if the key were present. If
-                // that row has expired, it has been removed, and the insert is retried.
+                // that row had expired and was removed, or the index was being built and is given
+                // up, the insert is retried.
                 Written::Taken => match self.unless_freed(op) {
                     Err(_) => Ok((Written::Done, false)),
                     Ok(()) => Ok((Written::Moved, false)),

@@ -51,7 +51,7 @@ pub trait CounterOps {
     /// it would take as long as the addition.
     ///
     /// # Errors
-    /// The next operation is none. A later call goes on behind it.
+    /// The next operation is none.
     fn next<'o>(&'o mut self, place: &'o mut CounterOp) -> Result<Option<&'o CounterOp>, Error>;
 }
 

@@ -13,7 +13,6 @@ use crate::ops::{Admission, Operation};
 use crate::store::Store;
 use larder_index::sync::{planted, Fault};
 use larder_index::{Guard, Previous, Values};
-use larder_term::Atom;
 use std::sync::atomic::{fence, Ordering};
 use std::sync::Arc;
 
@@ -37,8 +36,8 @@ impl WrittenKey {
 pub(super) struct ClaimedValues {
     /// If one was refused, why, and by the indexes of which table.
     pub(super) made: Result<Vec<Claimed>, (Refused, usize)>,
-    /// The indexes of each table, if one of them is unique.
-    indexes: Vec<Option<Arc<Indexes>>>,
+    /// The indexes of each table in which values were claimed, if one of them is unique.
+    pub(super) indexes: Vec<Option<Arc<Indexes>>>,
 }
 
 impl ClaimedValues {
@@ -190,18 +189,12 @@ impl Transaction {
         })
     }
 
-    /// Removes the row that has the value which couldn't be claimed in an index of the table with
-    /// this number, if it has expired, or gives up an index that is being built. Returns whether
-    /// the value can be claimed now.
-    pub(super) fn free_holder(
-        &self,
-        (index, part): (Atom, usize),
-        guard: &Guard,
-    ) -> Result<bool, Error> {
+    /// Removes the row of the table with this number that has the value which couldn't be claimed,
+    /// if it has expired. Returns whether it is gone.
+    pub(super) fn free_holder(&self, part: usize, guard: &Guard) -> Result<bool, Error> {
         let table = &self.parts[part].table;
-        let op = table.begin(guard)?;
-        Ok(match table.free_holder(&op) {
-            None | Some(Previous::Refused) => op.gives_up(index),
+        Ok(match table.free_holder(&table.begin(guard)?) {
+            None | Some(Previous::Refused) => false,
             // Its timer may have removed it in the meantime.
             Some(Previous::Present | Previous::Absent) => true,
         })

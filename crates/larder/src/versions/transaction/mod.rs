@@ -288,9 +288,13 @@ impl Transaction {
             // If the row that has the value has expired, it is removed, and the transaction is
             // merely lost. So it is if a list is being inserted: the snapshots are released, and
             // this commit can't be repeated.
-            Some(taken) => match self.free_holder(taken, guard) {
+            Some((index, part)) => match self.free_holder(part, guard) {
                 Ok(true) | Err(Error::Busy) => Ok(outcome),
-                Ok(false) => Err(Error::NotUnique(taken.0.into())),
+                // An index that was being built is given up. The transaction is merely lost.
+                Ok(false) if claims.indexes[part].iter().any(|own| own.give_up(index)) => {
+                    Ok(outcome)
+                }
+                Ok(false) => Err(Error::NotUnique(index.into())),
                 Err(error) => Err(error),
             },
             None => Ok(outcome),
