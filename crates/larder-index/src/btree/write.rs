@@ -1,7 +1,7 @@
 //! Writes of the B+-tree.
 //!
-//! 1. Find the leaf and lock it. An insert tries the tail first. A removal, and an update of what is
-//!    there, first read the leaf: they lock it only if there is an entry.
+//! 1. Find the leaf and lock it. An insert tries the tail first. A removal, and an update of what
+//!    is there, first read the leaf: they lock it only if there is an entry.
 //! 2. Search the leaf. Nobody else writes to it while the lock is held, so no read is torn.
 //! 3. Change the leaf in place if there is room. Otherwise:
 //!    a. compact its records, if that makes enough room;

@@ -36,8 +36,8 @@ use std::sync::Arc;
 /// The number of entries of a view that are read together.
 const CHUNK: usize = 1024;
 
-/// How often a lookup reads the row of an entry again because the entry may have been moved away and
-/// back.
+/// How often a lookup reads the row of an entry again because the entry may have been moved away
+/// and back.
 const TRIES: u32 = 16;
 
 /// A range of positions of entries: at or above `low`, and below `high`.
@@ -523,9 +523,9 @@ impl IndexJob {
                 let mut now = Hint::default();
                 match own.holder_at(op.guard, value, &mut now) {
                     Some(holder) if *holder != *key => key = Cow::Owned(holder),
-                    // Its leaf has changed: commits may have moved the value away and back since the
-                    // entry was read. Mostly another write has claimed it, or other entries have
-                    // changed, so this is tried a few times only.
+                    // Its leaf has changed: commits may have moved the value away and back since
+                    // the entry was read. Mostly another write has claimed it, or other entries
+                    // have changed, so this is tried a few times only.
                     Some(_) if !now.is_same(&seen) && tries < TRIES => tries += 1,
                     // No row had the value at the instant of the copy.
                     _ if self.table.state.holds(op.state, op.guard) => break,

@@ -286,8 +286,8 @@ impl Table {
     /// Removes the entry under a key of a set or ordered_set, if there is one and `predicate`
     /// agrees. The predicate is called under the lock. Returns whether there was an entry.
     ///
-    /// An absent key isn't locked, if the index can tell without a lock, and nothing is revalidated:
-    /// the operation is a read then.
+    /// An absent key isn't locked, if the index can tell without a lock, and nothing is
+    /// revalidated: the operation is a read then.
     #[inline]
     pub(crate) fn remove_one(
         &self,
@@ -307,8 +307,8 @@ impl Table {
             if !predicate(old) {
                 return false;
             }
-            // (3) Remember the key. A thread that finds it missing has seen the version that the unlock
-            // stores, so it finds it remembered.
+            // (3) Remember the key. A thread that finds it missing has seen the version that the
+            // unlock stores, so it finds it remembered.
             self.note_removal(key);
             garbage.note(old);
             true
@@ -470,8 +470,8 @@ impl Table {
                 }
                 // Evict an object, or return the error.
                 (Written::Full, _) => self.make_room(&op)?,
-                // Remove the row that has the value if it has expired, give up an index that is being
-                // built, or return the error.
+                // Remove the row that has the value if it has expired, give up an index that is
+                // being built, or return the error.
                 (Written::Taken, _) => self.unless_freed(&op)?,
                 // Another thread holds the latch or a claim, and will release it soon.
                 (Written::Moved, _) => give_way(),
