@@ -47,6 +47,10 @@ pub enum Fault {
     LostVersion,
     /// A write keeps the old version after it has changed the object.
     LateVersion,
+    /// The marks of a bucket stay when an entry is removed and others move.
+    MovedMark,
+    /// The marks of a leaf stay when it gets another mark.
+    OldMarks,
     /// A write reads the clock before it has the lock of its entry.
     EarlyClock,
     /// A write checks whether the table has followers before it reads the clock.

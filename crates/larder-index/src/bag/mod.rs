@@ -103,8 +103,12 @@ impl<R: KeyRule> Bag<R> {
 
     /// The trees, which are created for the first tree key.
     fn value_trees(&self) -> &ValueTrees {
-        self.value_trees
-            .get_or_init(|| Box::new(ValueTrees::new(self.entries.shared.config)))
+        if let Some(value_trees) = self.value_trees.get() {
+            return value_trees;
+        }
+        // Make them before they are set, so that no other writer waits for their construction.
+        let made = Box::new(ValueTrees::new(self.entries.shared.config));
+        self.value_trees.get_or_init(|| made)
     }
 
     /// Called when no lock is held any more.

@@ -19,7 +19,7 @@ use crate::btree::prefix::Prefix;
 use crate::btree::record::{
     length_size, record_size, Record, Stored, HANDLE_MARK, HANDLE_RECORD, SLOT,
 };
-use crate::btree::search_key::{eight, head_of, HEAD_MASK};
+use crate::btree::search_key::{eight, head_of, HEAD_MASK, PLACE_MASK};
 use crate::outside::Handle;
 use crate::scratch::with_spare;
 use std::cell::Cell;
@@ -78,7 +78,7 @@ impl Entries {
         self.parts.extend(slots.map(|slot| {
             // The head is in the slot. The record at the slot's offset says how long it is.
             let slot = u64::from_ne_bytes(slot.try_into().unwrap_or_default());
-            let at = (slot & !HEAD_MASK) as usize;
+            let at = (slot & PLACE_MASK) as usize;
             EntryPart {
                 head: slot & HEAD_MASK,
                 record: Record::of(begin(content, at), at),

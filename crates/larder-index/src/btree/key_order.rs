@@ -8,8 +8,8 @@ use crate::hint::Hint;
 use crate::scratch::with_scratch;
 use crate::traits::step_by_scan;
 use crate::{
-    Batch, Container, Direction, Key, LeafConfig, Lookup, Predicate, Previous, Ranked, Start,
-    Stats, Unique, Updater, SHORT,
+    Batch, Container, Direction, Key, LeafConfig, Lookup, MarkedPredicate, MarkedUpdater,
+    Predicate, Previous, Ranked, Start, Stats, Unique, Updater, SHORT,
 };
 use crossbeam_epoch::Guard;
 
@@ -122,6 +122,34 @@ impl Unique for KeyOrder {
         f: &mut Updater<'_, 'v>,
     ) -> bool {
         self.0.update_present(guard, key.bytes, scratch, f)
+    }
+
+    fn put_marked(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut MarkedPredicate<'_>,
+    ) -> Previous {
+        self.0.put_marked(guard, key.bytes, value, predicate)
+    }
+
+    fn update_marked<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        f: &mut MarkedUpdater<'_, 'v>,
+    ) -> bool {
+        with_scratch(|scratch| self.0.update_marked(guard, key.bytes, scratch, f))
+    }
+
+    fn remove_marked(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        predicate: &mut dyn FnMut(&[u8], u64) -> bool,
+    ) -> Previous {
+        self.0.remove_marked(guard, key.bytes, predicate)
     }
 
     fn free_large(&self, guard: &Guard) {

@@ -7,7 +7,8 @@
 //!  prefix           the common prefix of the positions of all entries (see `prefix`)
 //!
 //!  slot    40 bits: the head, the first five bytes of the position after the prefix
-//!          24 bits: the offset of the record in the content
+//!          3 bits: whether the entry has the leaf's mark (see `marks`)
+//!          21 bits: the offset of the record in the content
 //!  record  lengths, the rest of the position, the value (see `record`)
 //! ```
 //!
@@ -55,7 +56,10 @@ pub(super) const SPACING: u32 = 4;
 pub(super) struct TreeLeafHead {
     pub(super) version: Version,
     /// The number of entries.
-    pub(super) count: AtomicU64,
+    pub(super) count: AtomicU32,
+    /// 1 if the node above has a valid count of this leaf's entries (see `counts`). Used only by
+    /// the holder of the lock.
+    counted: AtomicU32,
     /// The offset of the lowest record, in bytes. The content between the slots and here is free.
     pub(super) heap: AtomicU64,
     /// The total length of the records of entries. Less than the length of the heap, if there are
@@ -72,9 +76,8 @@ pub(super) struct TreeLeafHead {
     fenced: u32,
     /// The exponent of the spacing of samples.
     pub(super) spacing: AtomicU32,
-    /// 1 if the node above has a valid count of this leaf's entries (see `counts`). Used only by
-    /// the holder of the lock.
-    counted: AtomicU64,
+    /// The mark of those entries that have one (see `marks`).
+    pub(super) mark: AtomicU64,
 }
 
 /// A reference to a leaf that stays allocated during `'g`.
@@ -320,7 +323,7 @@ impl<'g> LockedTreeLeaf<'g> {
     /// Records whether the node above has a valid count of the leaf's entries.
     pub(super) fn set_counted(&self, counted: bool) {
         // Ordering: Relaxed, as above.
-        self.leaf.head().counted.store(u64::from(counted), Relaxed);
+        self.leaf.head().counted.store(u32::from(counted), Relaxed);
     }
 
     /// Unlocks the leaf, and marks it obsolete. A thread that finds it from now on restarts from
@@ -362,6 +365,7 @@ fn layout(words: usize, prefix: usize) -> Layout {
 impl NewTreeLeaf {
     /// An empty leaf with a capacity of `content` bytes.
     pub(crate) fn empty(content: usize, prefix: &Prefix<'_>) -> NewTreeLeaf {
+        assert!(content <= MOST_CONTENT, "a slot has the offset of a record");
         let words = content.div_ceil(8);
         let layout = layout(words, prefix.len());
         let head = allocator::allocate_zeroed(layout).cast::<TreeLeafHead>();

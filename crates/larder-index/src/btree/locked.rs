@@ -20,7 +20,7 @@ use crate::btree::copies::EntryCopies;
 use crate::btree::entries::Entries;
 use crate::btree::leaf::{LockedTreeLeaf, TreeLeaf};
 use crate::btree::record::{write_record, Record, Stored, HANDLE_RECORD, MOST_INLINE, SLOT};
-use crate::btree::search_key::{SearchKey, PLACE_BITS};
+use crate::btree::search_key::{SearchKey, MARK_MASK, PLACE_MASK};
 use crate::btree::view::{SearchResult, TreeView};
 use crate::contention::CONTENTION_BOUND;
 use crate::outside::{Handle, Outside};
@@ -77,7 +77,7 @@ impl<'g> LockedTreeLeaf<'g> {
         let head = self.leaf.head();
         self.change();
         // Ordering: Relaxed, see above.
-        head.count.store(count as u64, Relaxed);
+        head.count.store(count as u32, Relaxed);
         // Ordering: Relaxed, see above.
         head.heap.store(heap as u64, Relaxed);
         // Ordering: Relaxed, see above.
@@ -317,10 +317,12 @@ impl<'g> LockedTreeLeaf<'g> {
         // The lengths of the values differ, or one of the objects is outside. If the record stays
         // equally long, overwrite the old one.
         let (n, heap, size) = (self.len(), self.heap(), stored.record(suffix.len()));
+        // Ordering: Relaxed, see above.
+        let slot = self.leaf.words()[i].load(Relaxed);
+        // The entry keeps its mark.
+        let head = head | slot & MARK_MASK;
         if old.len() == size {
-            // Ordering: Relaxed, see above.
-            let slot = self.leaf.words()[i].load(Relaxed);
-            let place = slot & ((1 << PLACE_BITS) - 1);
+            let place = slot & PLACE_MASK;
             self.change();
             self.write(i, head, suffix, stored, place as usize);
             return true;

@@ -29,6 +29,7 @@
 //! | `restructure` | replacing, splitting and merging leaves, and the nodes above them |
 //! | `leaf`, `record` | the memory of a leaf, and the format of its records |
 //! | `prefix` | the common prefix of a leaf's entries |
+//! | `marks` | numbers that users keep beside entries |
 //! | `view`, `locked` | the operations of a leaf's reader, and of the holder of its lock |
 //! | `counts`, `stale`, `ranks` | counts per subtree, their invalidation, rank queries |
 //! | `entries`, `copies` | the entries of a leaf by reference, and as copies |
@@ -58,6 +59,7 @@ pub(crate) mod key_order;
 #[allow(unsafe_code)]
 pub(crate) mod leaf;
 mod locked;
+mod marks;
 mod node;
 mod prefix;
 mod ranks;

@@ -19,7 +19,7 @@
 use crate::btree::copies::EntryCopies;
 use crate::btree::leaf::{Obsolete, TreeLeaf};
 use crate::btree::record::Record;
-use crate::btree::search_key::{eight, head_of, HEAD_MASK};
+use crate::btree::search_key::{eight, head_of, HEAD_MASK, PLACE_MASK};
 use crate::hint::Hint;
 use crate::memory::prefetch;
 use crate::outside::{Handle, Outside};
@@ -117,7 +117,7 @@ impl<'g> TreeView<'g> {
 
     #[inline]
     fn record(&self, slot: u64) -> Result<Record, Torn> {
-        let at = (slot & !HEAD_MASK) as usize;
+        let at = (slot & PLACE_MASK) as usize;
         Ok(Record::of(words::load(self.words, at)?, at))
     }
 
@@ -177,7 +177,7 @@ impl<'g> TreeView<'g> {
         let slot = self.first(head, low, high).and_then(|i| self.slot(i));
         if let Ok(slot) = slot {
             let base: *const u8 = self.words.as_ptr().cast();
-            prefetch(base.wrapping_add((slot & !HEAD_MASK) as usize));
+            prefetch(base.wrapping_add((slot & PLACE_MASK) as usize));
         }
     }
 

@@ -47,7 +47,7 @@ use crate::hint::Hint;
 use crate::outside::Handle;
 use crate::scratch::with_scratch;
 use crate::sync::Backoff;
-use crate::{Change, Predicate, Previous, Updater};
+use crate::{Change, MarkedPredicate, MarkedUpdater, Predicate, Previous, Updater};
 use crossbeam_epoch::Guard;
 
 /// Where the entry at a position is, or would be inserted.
@@ -89,6 +89,33 @@ impl<'a> Place<'a> {
     fn value<'l>(&self, leaf: &'l LockedTreeLeaf<'_>) -> Option<&'l [u8]> {
         let record = self.record.as_ref();
         record.map(|record| leaf.value(self.i, record))
+    }
+}
+
+/// The mark of an entry that is being written.
+struct Mark {
+    before: u64,
+    now: u64,
+}
+
+impl Mark {
+    /// The mark of the entry at a place; 0 if there is no entry.
+    #[inline]
+    fn of(leaf: &LockedTreeLeaf<'_>, at: &Place<'_>) -> Mark {
+        let before = at.record.as_ref().map_or(0, |_| leaf.mark(at.i));
+        Mark {
+            before,
+            now: before,
+        }
+    }
+
+    /// Sets the mark, if it is another one now and there is an entry. This comes before the write,
+    /// which keeps or forgets it.
+    #[inline]
+    fn set(self, leaf: &mut LockedTreeLeaf<'_>, at: &Place<'_>) {
+        if self.now != self.before && at.record.is_some() {
+            leaf.set_mark(at.i, self.now);
+        }
     }
 }
 
@@ -245,6 +272,74 @@ impl BPlusTree {
         };
         self.put_at(guard, &place, locked, value, contention);
         true
+    }
+
+    /// See [`Unique::update_marked`](crate::Unique::update_marked).
+    pub(crate) fn update_marked(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        scratch: &mut Vec<u8>,
+        f: &mut MarkedUpdater<'_, '_>,
+    ) -> bool {
+        let (mut locked, place, contention) = self.find_locked(guard, SearchKey::new(position));
+        scratch.clear();
+        let mut mark = Mark::of(&locked, &place);
+        let change = f(place.value(&locked), scratch, &mut mark.now);
+        let value = match change {
+            Change::Keep => return false,
+            Change::Remove => {
+                let Some(record) = &place.record else {
+                    return false;
+                };
+                self.remove_at(guard, &place, locked, record, contention);
+                return true;
+            }
+            Change::Put(value) => value,
+            Change::PutScratch => &scratch[..],
+        };
+        mark.set(&mut locked, &place);
+        self.put_at(guard, &place, locked, value, contention);
+        true
+    }
+
+    /// See [`Unique::put_marked`](crate::Unique::put_marked).
+    pub(crate) fn put_marked(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        value: &[u8],
+        predicate: &mut MarkedPredicate<'_>,
+    ) -> Previous {
+        let (mut locked, place, contention) = self.find_locked(guard, SearchKey::new(position));
+        let mut mark = Mark::of(&locked, &place);
+        if !predicate(place.value(&locked), &mut mark.now) {
+            return Previous::Refused;
+        }
+        let was = Previous::of(place.record.is_some());
+        mark.set(&mut locked, &place);
+        self.put_at(guard, &place, locked, value, contention);
+        was
+    }
+
+    /// See [`Unique::remove_marked`](crate::Unique::remove_marked).
+    pub(crate) fn remove_marked(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        predicate: &mut dyn FnMut(&[u8], u64) -> bool,
+    ) -> Previous {
+        let Some((locked, place, contention)) = self.find_present(guard, position) else {
+            return Previous::Absent;
+        };
+        let Some(record) = &place.record else {
+            return Previous::Absent;
+        };
+        if !predicate(locked.value(place.i, record), locked.mark(place.i)) {
+            return Previous::Refused;
+        }
+        self.remove_at(guard, &place, locked, record, contention);
+        Previous::Present
     }
 
     /// See [`Unique::put`](crate::Unique::put).

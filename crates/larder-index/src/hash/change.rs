@@ -124,6 +124,13 @@ impl LockedHashLeaf<'_> {
         hit.bucket.store_bytes(hit.from, value);
     }
 
+    /// Replaces the handle of a hit whose object is outside.
+    pub(crate) fn set_handle(&mut self, hit: &Hit<'_>, handle: Handle) {
+        debug_assert!(hit.outside);
+        self.change();
+        hit.bucket.store(hit.from, handle.bits(), HANDLE);
+    }
+
     /// Replaces the value of a hit, which is in its bucket, with one of another length. Its key and
     /// the objects below it move by the difference.
     ///
@@ -301,6 +308,7 @@ impl LockedHashLeaf<'_> {
         );
         let gap = end - from;
         self.add(-1, -((SLOT_ENTRY + gap) as isize));
+        self.unmark(bucket);
         // If it is the last object, lowering the count is enough.
         if i < n {
             let last = slot_entry(bucket, n);
@@ -341,6 +349,7 @@ impl LockedHashLeaf<'_> {
                     // overflow bits stay: entries that were passed on are still behind this bucket.
                     let bytes = SLOT_ENTRY * n + bucket.len() - heap(bucket, n, shape.unit());
                     self.add(-(n as i32), -(bytes as isize));
+                    self.unmark(bucket);
                     bucket.set_word(0, bucket.word(0) & !0xFF);
                 } else {
                     // Remove the last one first. `remove_slot` only moves slot entries behind the

@@ -32,6 +32,25 @@ pub(super) struct HashLeafHead {
     /// The number of buckets. The slots of the trie have it, too, unless it is too large.
     buckets: u32,
     bounds: LiveBounds,
+    /// The mark of those entries that have one (see `marks`).
+    pub(super) mark: AtomicU64,
+    /// For how many entries of each bucket there is a bit that says whether they have the mark.
+    pub(super) marked: u32,
+    /// The last words of these bits; all of them, in a leaf of few buckets.
+    pub(super) head_marks: [AtomicU64; HEAD_MARKS],
+}
+
+/// The number of words of the head with bits of marks.
+const HEAD_MARKS: usize = 2;
+
+/// The number of words with bits of marks behind the buckets of a leaf of this shape. The
+/// allocator's size classes leave so many bytes over, except those of small leaves.
+fn tail_marks(shape: Shape) -> usize {
+    if shape.buckets > 3 {
+        8
+    } else {
+        0
+    }
 }
 
 /// The bounds of a leaf's live bytes. They follow from its range and shape, and never change.
@@ -190,6 +209,20 @@ impl<'g> HashLeaf<'g> {
         unsafe { std::slice::from_raw_parts(self.first().as_ptr(), len) }
     }
 
+    /// The words behind the buckets with bits of marks.
+    #[inline]
+    pub(super) fn tail_marks(self) -> &'g [AtomicU64] {
+        let shape = self.shape();
+        // SAFETY:
+        // 1. In the allocation of a leaf, these words follow the buckets (`layout`).
+        // 2. They are alive for `'g`.
+        // 3. Every bit pattern is a valid word.
+        unsafe {
+            let at = self.first().add(shape.content() / 8);
+            std::slice::from_raw_parts(at.as_ptr(), tail_marks(shape))
+        }
+    }
+
     /// The bucket with this number.
     #[inline]
     pub(super) fn bucket(self, bucket: usize) -> Bucket<'g> {
@@ -230,9 +263,10 @@ impl<'g> HashLeaf<'g> {
         (bucket.address() as usize - first) >> self.shape().bucket().trailing_zeros()
     }
 
-    /// The memory of the leaf.
+    /// The memory of the leaf. The bits of marks don't count: they lie in what the allocator's size
+    /// class has beyond the buckets.
     pub(crate) fn memory(self) -> usize {
-        layout(self.shape()).size()
+        size_of::<HashLeafHead>() + self.shape().content()
     }
 
     /// The number of entries. Without the lock it may be out of date.
@@ -513,10 +547,16 @@ impl Drop for LockedHashLeaf<'_> {
 
 const _: () = assert!(size_of::<HashLeafHead>() == crate::hash::shape::HEAD);
 
+/// For how many entries of each bucket there is a bit of a mark.
+fn marked(shape: Shape) -> u32 {
+    let words = tail_marks(shape) + HEAD_MARKS;
+    words as u32 * u64::BITS / shape.buckets
+}
+
 /// The memory of a leaf.
 fn layout(shape: Shape) -> Layout {
     Layout::from_size_align(
-        size_of::<HashLeafHead>() + shape.content(),
+        size_of::<HashLeafHead>() + shape.content() + tail_marks(shape) * 8,
         align_of::<HashLeafHead>(),
     )
     .expect("a leaf's size is far below the address space")
@@ -531,6 +571,7 @@ impl NewHashLeaf {
         unsafe {
             (*head.as_ptr()).buckets = shape.buckets;
             (*head.as_ptr()).bounds = bounds;
+            (*head.as_ptr()).marked = marked(shape);
         }
         // SAFETY: The memory now has a leaf of this shape, which belongs to this thread until it is
         // published.
@@ -593,5 +634,33 @@ impl Drop for NewHashLeaf {
         // SAFETY: The leaf was never published, so nobody else has it. Its handles, if there are
         // any, still belong to another leaf.
         unsafe { self.0.free() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::size_class;
+    use crate::hash::shape::TOP_CLASS;
+
+    /// The bits of marks lie in bytes that the allocator's size class has in any case.
+    #[test]
+    fn marks_take_no_memory() {
+        // Blocks of these sizes are whole units of 256 bytes (`memory::regions`).
+        let block = |bytes: usize| match bytes {
+            1280..=16384 => bytes.next_multiple_of(256),
+            _ => size_class(bytes),
+        };
+        for class in 1..=TOP_CLASS {
+            for buckets in 1..=16384 / (SMALLEST as u32) {
+                let shape = Shape {
+                    buckets,
+                    class,
+                    depth: 0,
+                };
+                let bytes = size_of::<HashLeafHead>() + shape.content();
+                assert_eq!(block(layout(shape).size()), block(bytes), "{shape:?}");
+            }
+        }
     }
 }

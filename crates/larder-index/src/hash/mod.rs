@@ -31,6 +31,7 @@
 //! | `resize`, `redistribute`, `gather`, `build` | leaves grow, split, shrink, merge |
 //! | `trie` | the path to the leaves |
 //! | `scan`, `group` | scans, and the entries of one home in their order |
+//! | `marks` | numbers that users keep beside entries |
 //! | `leaf`, `bucket`, `slot` | memory that readers and one writer share: the unsafe code |
 //! | `shape`, `plain` | the layout of buckets, as numbers and as plain bytes |
 //!
@@ -54,6 +55,7 @@ pub(crate) mod hit;
 pub(crate) mod key_rule;
 #[allow(unsafe_code)]
 pub(crate) mod leaf;
+mod marks;
 mod plain;
 mod read;
 mod redistribute;
@@ -82,13 +84,13 @@ use crate::shared::Shared;
 use crate::sync::Mutex;
 use crate::traits::{step_by_scan, HASH};
 use crate::{
-    Batch, Container, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start, Stats,
-    Unique, Updater, SHORT, TOGETHER,
+    Batch, Change, Container, Direction, Key, Lookup, MarkedPredicate, MarkedUpdater, Predicate,
+    Previous, Seen, Shorts, Start, Stats, Unique, Updater, SHORT, TOGETHER,
 };
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use write::LockedKey;
+use write::{LockedKey, Mark};
 
 /// An index whose entries are sorted by hash, then by key.
 pub struct HashOrder<R: KeyRule = Rule> {
@@ -319,6 +321,68 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         };
         let found = LockedKey(leaf, home, Some(hit), contention);
         self.update_found(guard, key, found, scratch, f)
+    }
+
+    fn put_marked(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut MarkedPredicate<'_>,
+    ) -> Previous {
+        let LockedKey(mut leaf, home, hit, contention) = self.find_locked(guard, key);
+        let mut mark = Mark::of(&leaf, &hit);
+        if !predicate(hit.as_ref().map(|hit| leaf.value(hit)), &mut mark.now) {
+            return Previous::Refused;
+        }
+        mark.set(&mut leaf, &hit);
+        let was = Previous::of(hit.is_some());
+        let found = LockedKey(leaf, home, hit.as_ref(), contention);
+        self.store(guard, key, found, value);
+        was
+    }
+
+    fn update_marked<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        f: &mut MarkedUpdater<'_, 'v>,
+    ) -> bool {
+        with_scratch(|scratch| {
+            scratch.clear();
+            let LockedKey(mut leaf, home, hit, contention) = self.find_locked(guard, key);
+            let mut mark = Mark::of(&leaf, &hit);
+            let old = hit.as_ref().map(|hit| leaf.value(hit));
+            let value = match (f(old, scratch, &mut mark.now), &hit) {
+                (Change::Keep, _) | (Change::Remove, None) => return false,
+                (Change::Remove, Some(hit)) => {
+                    self.remove_hit(guard, key.hash, LockedKey(leaf, home, hit, contention));
+                    return true;
+                }
+                (Change::Put(value), _) => value,
+                (Change::PutScratch, _) => &scratch[..],
+            };
+            mark.set(&mut leaf, &hit);
+            let found = LockedKey(leaf, home, hit.as_ref(), contention);
+            self.store(guard, key, found, value);
+            true
+        })
+    }
+
+    fn remove_marked(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        predicate: &mut dyn FnMut(&[u8], u64) -> bool,
+    ) -> Previous {
+        let Some(LockedKey(leaf, home, hit, contention)) = self.find_present(guard, key) else {
+            return Previous::Absent;
+        };
+        if !predicate(leaf.value(&hit), leaf.mark(&hit)) {
+            return Previous::Refused;
+        }
+        self.remove_hit(guard, key.hash, LockedKey(leaf, home, &hit, contention));
+        Previous::Present
     }
 
     fn free_large(&self, guard: &Guard) {

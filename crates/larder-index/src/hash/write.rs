@@ -39,6 +39,33 @@ pub(super) struct LockedKey<'g, H>(
     pub(super) i32,
 );
 
+/// The mark of an entry that is being written.
+pub(super) struct Mark {
+    before: u64,
+    pub(super) now: u64,
+}
+
+impl Mark {
+    /// The mark of an entry; 0 if there is none.
+    #[inline(always)]
+    pub(super) fn of(leaf: &LockedHashLeaf<'_>, hit: &Option<Hit<'_>>) -> Mark {
+        let before = hit.as_ref().map_or(0, |hit| leaf.mark(hit));
+        Mark {
+            before,
+            now: before,
+        }
+    }
+
+    /// Sets the mark, if it is another one now and there is an entry. This comes before the write,
+    /// which keeps or forgets it.
+    #[inline(always)]
+    pub(super) fn set(self, leaf: &mut LockedHashLeaf<'_>, hit: &Option<Hit<'_>>) {
+        if let (Some(hit), true) = (hit, self.now != self.before) {
+            leaf.set_mark(hit, self.now);
+        }
+    }
+}
+
 impl<R: KeyRule> HashOrder<R> {
     /// Step 1: locks the leaf whose range has the hash. Also returns the home of the hash, and the
     /// leaf's contention counter.
@@ -265,10 +292,19 @@ impl<R: KeyRule> HashOrder<R> {
         // (3) Remove the old entry. Readers can't see the key missing: the lock is held until the
         // new entry is in place, so a reader that saw the gap fails to validate.
         let old = hit.and_then(|hit| leaf.handle(&hit));
-        if let Some(hit) = &hit {
-            leaf.remove(&home, hit);
-        }
-        if !(has_capacity(leaf.leaf(), body) && leaf.insert(&home, body)) {
+        let in_place = match (&hit, body) {
+            // Both objects are outside: only the handle changes.
+            (Some(hit), Body::Outside(handle)) if hit.outside => {
+                leaf.set_handle(hit, handle);
+                true
+            }
+            (Some(hit), _) => {
+                leaf.remove(&home, hit);
+                false
+            }
+            (None, _) => false,
+        };
+        if !(in_place || has_capacity(leaf.leaf(), body) && leaf.insert(&home, body)) {
             // (4) No bucket has room: the leaf grows or splits. This also unlocks it.
             let entry = NewEntry {
                 hash,

@@ -43,4 +43,4 @@ pub use multi::{Multi, ObjectHash, Objects};
 pub use stats::Stats;
 pub(crate) use unique::step_by_scan;
 pub use unique::Unique;
-pub use write::{Change, Predicate, Previous, Updater};
+pub use write::{Change, MarkedPredicate, MarkedUpdater, Predicate, Previous, Updater};

@@ -1,8 +1,8 @@
 //! The trait of an index with at most one value per key.
 
 use super::{
-    Batch, Change, Container, Direction, Key, Lookup, Predicate, Previous, Seen, Shorts, Start,
-    Updater, SHORT,
+    Batch, Change, Container, Direction, Key, Lookup, MarkedPredicate, MarkedUpdater, Predicate,
+    Previous, Seen, Shorts, Start, Updater, SHORT,
 };
 use crate::hint::Hint;
 use crate::ranked::Ranked;
@@ -145,6 +145,42 @@ pub trait Unique: Container {
             Change::Remove
         });
         was
+    }
+
+    /// Like `put`, with the entry's mark.
+    ///
+    /// A *mark* is a number that the user keeps beside an entry: what the closure of an earlier
+    /// write with a mark has left there, since the entry was inserted. The index may forget a mark
+    /// at any time, and it forgets the marks of entries that lie together if one of them gets
+    /// another mark. An entry without a mark has the mark 0. The mark of a new entry isn't kept.
+    fn put_marked(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut MarkedPredicate<'_>,
+    ) -> Previous {
+        self.put(guard, key, value, &mut |old| predicate(old, &mut 0))
+    }
+
+    /// Like `update`, with the entry's mark (see `put_marked`).
+    fn update_marked<'v>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        f: &mut MarkedUpdater<'_, 'v>,
+    ) -> bool {
+        self.update(guard, key, &mut |old, scratch| f(old, scratch, &mut 0))
+    }
+
+    /// Like `remove`, with the entry's mark (see `put_marked`).
+    fn remove_marked(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        predicate: &mut dyn FnMut(&[u8], u64) -> bool,
+    ) -> Previous {
+        self.remove(guard, key, &mut |old| predicate(old, 0))
     }
 
     /// Removes some entries of a batch in one change. The batch must be one that `scan` has

@@ -22,6 +22,15 @@ pub type Updater<'f, 'v> = dyn FnMut(Option<&[u8]>, &mut Vec<u8>) -> Change<'v> 
 /// anything is changed.
 pub type Predicate<'f> = dyn FnMut(Option<&[u8]>) -> bool + 'f;
 
+/// The condition of [`Unique::put_marked`](super::Unique::put_marked). It is called like a
+/// [`Predicate`], with the mark of the entry, which it may change.
+pub type MarkedPredicate<'f> = dyn FnMut(Option<&[u8]>, &mut u64) -> bool + 'f;
+
+/// The closure of [`Unique::update_marked`](super::Unique::update_marked). It is called like an
+/// [`Updater`], with the mark of the entry, which it may change.
+pub type MarkedUpdater<'f, 'v> =
+    dyn FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change<'v> + 'f;
+
 /// The result of a write: what was under the key before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Previous {

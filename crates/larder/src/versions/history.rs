@@ -33,6 +33,16 @@
 //! earlier write of the key has put that one. (6) holds for the earlier write, which was over when
 //! this one read the clock.
 //!
+//! 7. The mark of an entry of the store's index is 0 or the number of a snapshot. If that is a live
+//!    snapshot of this history, the number of the key's newest version is not less.
+//!
+//! Concerning (7): marks are read and set under the lock of the entry, by a write that has found or
+//! put such a version. An index forgets the mark of an entry that is removed. A live snapshot keeps
+//! the version (2). Each number belongs to the snapshots of one call, so no other history of the
+//! same index has a snapshot with it. Thus a write that finds the number of the newest snapshot as
+//! the mark has nothing to put, and needs no look at the undo index. It compares for equality: the
+//! mark of an earlier history would be less, but the version that it stands for is gone.
+//!
 //! Locks: `live` comes after the lock of any leaf. Nobody pins an epoch while holding `live`, since
 //! a pin may run deferred calls, and one of those may release a snapshot.
 
@@ -46,7 +56,7 @@ use crate::raw;
 use crate::reclaim::reaper;
 use crate::store::{Layers, Store};
 use crate::table::Table;
-use larder_index::sync::{planted, point, Fault, Mutex};
+use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
 use larder_index::{with_spare, Change, Guard, Key, Lookup, Unique, SHORT};
 use larder_term::blob::Handles;
 use larder_term::hash::Seed;
@@ -68,6 +78,12 @@ const SMALL: usize = 4096;
 
 thread_local! {
     static RECORD: Cell<Option<Vec<u8>>> = const { Cell::new(None) };
+}
+
+each_thread! {
+    /// Whether the thread's last write beside a snapshot has found the snapshot's mark. The next
+    /// write probably finds it, too. A hint.
+    static MARKED: Cell<bool> = const { Cell::new(false) };
 }
 
 /// Calls `f` with the thread's buffer, emptied.
@@ -93,6 +109,11 @@ pub(crate) struct WriteNumbers {
     /// A lower bound of the number of the key's newest version: the result of `look_ahead`.
     pub(crate) version: u64,
 }
+
+/// What is freed after a write of the undo index has released its locks: the handles of versions
+/// that were dropped, and large garbage of the undo index.
+#[derive(Default)]
+pub(crate) struct Garbage(Handles);
 
 /// The shared state of a table's snapshots.
 pub(crate) struct History {
@@ -365,16 +386,22 @@ impl History {
     /// Reads the newest version of a key that is about to be written, before the key's entry is
     /// locked. This brings the record into the cache, so that the lock is held for a shorter time.
     /// Returns a lower bound of the newest version's number (invariant 5).
-    #[inline]
+    #[inline(always)]
     pub(crate) fn look_ahead(&self, guard: &Guard, key: Key<'_>) -> u64 {
         // Ordering: Relaxed; whether there is a snapshot is looked at again under the lock.
         if self.newest.load(Ordering::Relaxed) == 0 {
+            return 0;
+        }
+        // 0 is always a lower bound. If the entry isn't marked after all, the record is read under
+        // the lock.
+        if self.store.index.is_unique() && MARKED.with(Cell::get) {
             return 0;
         }
         self.newest_version(guard, key)
     }
 
     /// The slow path of `look_ahead`, while there are snapshots.
+    #[inline(never)]
     fn newest_version(&self, guard: &Guard, key: Key<'_>) -> u64 {
         // No write has kept a version yet.
         let Some(undo) = self.undo.get() else {
@@ -404,15 +431,17 @@ impl History {
     /// Adds a version of the key if a snapshot needs one (invariant 1). Called under the lock of
     /// the entry, before it is changed. Returns the write's number from here on.
     ///
-    /// `write` appends the version to a record, with the number that it is given. The handles of
-    /// versions that are dropped are added to `dropped`.
-    #[inline]
+    /// `mark` is the mark of the entry, and is set if it can be (invariant 7). `write` appends the
+    /// version to a record, with the number that it is given. `garbage` is set if the undo index is
+    /// written to.
+    #[inline(always)]
     pub(crate) fn preserve(
         &self,
         guard: &Guard,
         key: Key<'_>,
         numbers: WriteNumbers,
-        dropped: &mut Handles,
+        mark: &mut u64,
+        garbage: &mut Option<Garbage>,
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
     ) -> u64 {
         point();
@@ -423,12 +452,21 @@ impl History {
             PENDING if planted(Fault::LostVersion) => 0,
             newest => newest,
         };
-        // If the newest version is as new as the newest snapshot, or as this write, it serves. If
-        // there is no snapshot, `newest` is 0, and nothing has to be done.
-        if numbers.version < newest.min(numbers.number) {
-            return self.preserve_for(newest, numbers.number, guard, key, dropped, write);
+        // If there is no snapshot, `newest` is 0, and nothing has to be done.
+        if newest == 0 {
+            return numbers.number;
         }
-        numbers.number
+        // An earlier write has put a version for the newest snapshot (invariant 7).
+        let is_marked = *mark == newest;
+        MARKED.with(|marked| marked.set(is_marked));
+        if is_marked {
+            return numbers.number;
+        }
+        let now = self.preserve_for(newest, numbers, guard, key, garbage, write);
+        if now.version >= newest {
+            *mark = newest;
+        }
+        now.number
     }
 
     /// Makes the undo index, or returns the one that another writer has made meanwhile.
@@ -445,16 +483,24 @@ impl History {
         })
     }
 
-    /// The slow path of `preserve`: there is a snapshot, and the newest version seems to be older.
+    /// The slow path of `preserve`: there is a snapshot, and the entry doesn't have its mark.
+    /// Returns the numbers of the write and of the newest version from here on.
+    #[inline(never)]
     fn preserve_for(
         &self,
         newest: u64,
-        number: u64,
+        numbers: WriteNumbers,
         guard: &Guard,
         key: Key<'_>,
-        dropped: &mut Handles,
+        garbage: &mut Option<Garbage>,
         write: &mut dyn FnMut(u64, &mut Vec<u8>),
-    ) -> u64 {
+    ) -> WriteNumbers {
+        let number = numbers.number;
+        // If the newest version is as new as the newest snapshot, or as this write, it serves.
+        if numbers.version >= newest.min(number) {
+            return numbers;
+        }
+        let garbage = garbage.get_or_insert_default();
         let undo = self.undo.get().unwrap_or_else(|| self.make_undo());
         // The filter says that this is the first version of the key: put a record with it.
         if !undo.filter.set(self.hash(key)) {
@@ -465,10 +511,12 @@ impl History {
             return Self::look_again(undo, guard, key, number);
         }
         // Otherwise make a new record: the new version, and then those that are still needed.
+        let mut version = 0;
         let mut add = |record: Option<&[u8]>, scratch: &mut Vec<u8>| {
             let record = record.unwrap_or_default();
+            version = undo::newest(record);
             // The lower bound was too low: the newest version serves after all.
-            if undo::newest(record) >= newest.min(number) {
+            if version >= newest.min(number) {
                 return Change::Keep;
             }
             write(number, scratch);
@@ -480,7 +528,9 @@ impl History {
                 if own >= oldest {
                     undo::push(own, value, scratch);
                 } else {
-                    self.values(value, &mut |value| object::note_handles(value, dropped));
+                    self.values(value, &mut |value| {
+                        object::note_handles(value, &mut garbage.0);
+                    });
                 }
             }
             Change::PutScratch
@@ -488,16 +538,18 @@ impl History {
         if with_record(|scratch| undo.index.update_with(guard, key, scratch, &mut add)) {
             return Self::look_again(undo, guard, key, number);
         }
-        number
+        WriteNumbers { number, version }
     }
 
     /// Reads the clock again after a version with this number was put (invariant 6). If the clock
-    /// has advanced, gives the version the new number. Returns the write's number.
-    fn look_again(undo: &Undo, guard: &Guard, key: Key<'_>, number: u64) -> u64 {
+    /// has advanced, gives the version the new number. Returns the numbers of both.
+    fn look_again(undo: &Undo, guard: &Guard, key: Key<'_>, number: u64) -> WriteNumbers {
         let now = clock::of_kept_write();
         // The clock has advanced between the first look and the put. A snapshot in between needs
         // the version under the later number.
+        let mut version = number;
         if now != number && !planted(Fault::OneLook) {
+            version = now;
             with_record(|scratch| {
                 undo.index
                     .update_with(guard, key, scratch, &mut |record, scratch| {
@@ -506,15 +558,17 @@ impl History {
                         Change::PutScratch
                     });
             });
-            return now;
         }
-        number
+        // Both have one number.
+        WriteNumbers {
+            number: version,
+            version,
+        }
     }
 
-    /// Ends a write after it has released its locks: puts the handles of dropped versions on the
-    /// deferred release list, and frees large garbage of the undo index.
-    #[inline]
-    pub(crate) fn end_write(&self, guard: &Guard, dropped: Handles) {
+    /// Ends a write of the undo index after it has released its locks: puts the handles of dropped
+    /// versions on the deferred release list, and frees large garbage of the undo index.
+    pub(crate) fn end_write(&self, guard: &Guard, Garbage(dropped): Garbage) {
         if !dropped.is_empty() {
             reaper::release_later(guard, |list| raw::own_counts(dropped, list));
         }

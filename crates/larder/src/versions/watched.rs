@@ -23,7 +23,7 @@
 
 use super::clock;
 use super::feed::{Aftermath, Cause, Change};
-use super::history::{History, WriteNumbers};
+use super::history::{Garbage, History, WriteNumbers};
 use super::key_locks::WriteLock;
 use super::undo::{self, Override};
 use crate::bounds::{object_of, take_gone, Gone};
@@ -35,7 +35,6 @@ use larder_index::{
     Batch, Change as Edit, Container, Guard, Key, Lookup, Multi, Objects, Predicate, Previous,
     Shorts, Unique, Updater, Values, SHORT,
 };
-use larder_term::blob::Handles;
 use smallvec::{smallvec, SmallVec};
 use std::sync::Arc;
 
@@ -102,11 +101,11 @@ struct After {
     /// The result of `History::look_ahead`.
     ahead: u64,
     /// The clock before the lock was taken; only for a planted fault.
-    early: Option<u64>,
-    /// Handles of versions that were dropped.
-    dropped: Handles,
+    early: u64,
+    /// What is freed then.
+    garbage: Option<Garbage>,
     /// Followers to be woken up, and events that were dropped.
-    feed: Aftermath,
+    feed: Option<Aftermath>,
 }
 
 impl After {
@@ -115,28 +114,37 @@ impl After {
     fn begin(history: &History, guard: &Guard, key: Key<'_>) -> Self {
         After {
             ahead: history.look_ahead(guard, key),
-            early: planted(Fault::EarlyClock).then(clock::of_write),
-            dropped: Handles::default(),
-            feed: Aftermath::default(),
+            early: match planted(Fault::EarlyClock) {
+                true => clock::of_write(),
+                false => 0,
+            },
+            garbage: None,
+            feed: None,
         }
     }
 
     /// Step 4, after the locks have been released.
     #[inline]
-    fn settle(self, history: &History, guard: &Guard) {
-        history.end_write(guard, self.dropped);
-        history.feed().settle(self.feed);
+    fn settle(&mut self, history: &History, guard: &Guard) {
+        if let Some(garbage) = self.garbage.take() {
+            history.end_write(guard, garbage);
+        }
+        if let Some(feed) = self.feed.take() {
+            history.feed().settle(feed);
+        }
     }
 }
 
 impl WatchedIndex<dyn Unique> {
     /// Step 3: preserves the old value of a key that is about to change, and tells the followers
-    /// about the change. Called under the leaf's lock.
+    /// about the change. Called under the leaf's lock, with the mark of the entry.
+    #[inline]
     fn change(
         &self,
         guard: &Guard,
         key: Key<'_>,
         (old, new): (Option<&[u8]>, Option<&[u8]>),
+        mark: &mut u64,
         after: &mut After,
     ) {
         // The layer below has noted why the object goes, if it was expired or evicted.
@@ -144,12 +152,16 @@ impl WatchedIndex<dyn Unique> {
             true => take_gone(),
             false => Gone::Deleted,
         };
-        let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
+        let followed = || self.history.feed().is_followed();
+        let early = planted(Fault::EarlyLook).then(followed);
         // Read the clock first, then look for snapshots, and then for followers. A subscription
         // with a snapshot does the reverse: it adds its follower, registers its snapshot, and then
         // increments the clock. So no change is missed between the two (see `feed`).
-        let number = after.early.unwrap_or_else(clock::of_write);
-        let (ahead, dropped) = (after.ahead, &mut after.dropped);
+        let number = match planted(Fault::EarlyClock) {
+            true => after.early,
+            false => clock::of_write(),
+        };
+        let (ahead, garbage) = (after.ahead, &mut after.garbage);
         let number = self.history.preserve(
             guard,
             key,
@@ -157,7 +169,8 @@ impl WatchedIndex<dyn Unique> {
                 number,
                 version: ahead,
             },
-            dropped,
+            mark,
+            garbage,
             // The closure runs only if a snapshot needs the old value.
             &mut |number, record| {
                 let version = match old {
@@ -170,10 +183,48 @@ impl WatchedIndex<dyn Unique> {
                 undo::push(number, version, record);
             },
         );
-        if early.unwrap_or_else(|| self.history.feed().is_followed()) {
-            let changes = self.told(key, (old, new), gone);
-            self.history.tell(number, changes, &mut after.feed);
+        if early.unwrap_or_else(followed) {
+            self.tell(number, key, (old, new), gone, &mut after.feed);
         }
+    }
+
+    /// A planted fault: a `put` that keeps the version after its change.
+    fn put_late(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        value: &[u8],
+        predicate: &mut Predicate<'_>,
+    ) -> Previous {
+        let _lock = self.lock(key);
+        let mut after = After::begin(&self.history, guard, key);
+        let mut late = None;
+        let was = self.index.put(guard, key, value, &mut |old| {
+            let puts = predicate(old);
+            late = puts.then(|| old.map(<[u8]>::to_vec));
+            puts
+        });
+        if let Some(old) = late {
+            let values = (old.as_deref(), Some(value));
+            self.change(guard, key, values, &mut 0, &mut after);
+        }
+        after.settle(&self.history, guard);
+        was
+    }
+
+    /// Tells the followers about a change with this number.
+    #[cold]
+    fn tell(
+        &self,
+        number: u64,
+        key: Key<'_>,
+        values: (Option<&[u8]>, Option<&[u8]>),
+        gone: Gone,
+        feed: &mut Option<Aftermath>,
+    ) {
+        let changes = self.told(key, values, gone);
+        self.history
+            .tell(number, changes, feed.get_or_insert_default());
     }
 
     /// The changes that followers are told about.
@@ -253,20 +304,22 @@ impl Unique for WatchedIndex<dyn Unique> {
         // The key's lock, if commits write to the table. It is taken before the lock of the entry.
         let _lock = self.lock(key);
         let mut after = After::begin(&self.history, guard, key);
-        let changed = self.index.update(guard, key, &mut |old, scratch| {
-            let edit = f(old, scratch);
-            let new = match edit {
-                Edit::Keep => return edit,
-                Edit::Remove => None,
-                Edit::Put(value) => Some(value),
-                Edit::PutScratch => Some(&scratch[..]),
-            };
-            // Preserve the old version before the change can be seen.
-            if old.is_some() || new.is_some() {
-                self.change(guard, key, (old, new), &mut after);
-            }
-            edit
-        });
+        let changed = self
+            .index
+            .update_marked(guard, key, &mut |old, scratch, mark| {
+                let edit = f(old, scratch);
+                let new = match edit {
+                    Edit::Keep => return edit,
+                    Edit::Remove => None,
+                    Edit::Put(value) => Some(value),
+                    Edit::PutScratch => Some(&scratch[..]),
+                };
+                // Preserve the old version before the change can be seen.
+                if old.is_some() || new.is_some() {
+                    self.change(guard, key, (old, new), mark, &mut after);
+                }
+                edit
+            });
         // No lock of the entry is held any more. Wake followers, and free what was dropped.
         after.settle(&self.history, guard);
         changed
@@ -279,23 +332,20 @@ impl Unique for WatchedIndex<dyn Unique> {
         value: &[u8],
         predicate: &mut Predicate<'_>,
     ) -> Previous {
+        if planted(Fault::LateVersion) {
+            return self.put_late(guard, key, value, predicate);
+        }
         // Step 1. The lock is held until the write is settled.
         let _lock = self.lock(key);
         let mut after = After::begin(&self.history, guard, key);
-        let mut late = None;
         // Steps 2 and 3. A refused write changes nothing, and keeps no version.
-        let was = self.index.put(guard, key, value, &mut |old| {
+        let was = self.index.put_marked(guard, key, value, &mut |old, mark| {
             let puts = predicate(old);
-            if puts && planted(Fault::LateVersion) {
-                late = Some(old.map(<[u8]>::to_vec));
-            } else if puts {
-                self.change(guard, key, (old, Some(value)), &mut after);
+            if puts {
+                self.change(guard, key, (old, Some(value)), mark, &mut after);
             }
             puts
         });
-        if let Some(old) = late {
-            self.change(guard, key, (old.as_deref(), Some(value)), &mut after);
-        }
         after.settle(&self.history, guard);
         was
     }
@@ -308,10 +358,10 @@ impl Unique for WatchedIndex<dyn Unique> {
     ) -> Previous {
         let _lock = self.lock(key);
         let mut after = After::begin(&self.history, guard, key);
-        let was = self.index.remove(guard, key, &mut |old| {
+        let was = self.index.remove_marked(guard, key, &mut |old, mut mark| {
             let removes = predicate(old);
             if removes {
-                self.change(guard, key, (Some(old), None), &mut after);
+                self.change(guard, key, (Some(old), None), &mut mark, &mut after);
             }
             removes
         });
@@ -330,7 +380,7 @@ struct WatchedObjects<'a> {
     key: Key<'a>,
     /// The result of `History::look_ahead`.
     ahead: u64,
-    dropped: &'a mut Handles,
+    garbage: &'a mut Option<Garbage>,
     /// The write's number, after its first change.
     number: Option<u64>,
     /// Its changes, if the table has followers.
@@ -362,7 +412,7 @@ impl WatchedObjects<'_> {
         let early = planted(Fault::EarlyLook).then(|| self.history.feed().is_followed());
         // The clock, the snapshots and the followers, in this order, as in `WatchedIndex::change`.
         let write_number = clock::of_write();
-        let (history, guard, dropped) = (self.history, self.guard, &mut *self.dropped);
+        let (history, guard, garbage) = (self.history, self.guard, &mut *self.garbage);
         let write_number = history.preserve(
             guard,
             self.key,
@@ -370,7 +420,9 @@ impl WatchedObjects<'_> {
                 number: write_number,
                 version: self.ahead,
             },
-            dropped,
+            // The keys of a bag have no marks.
+            &mut 0,
+            garbage,
             &mut |number, record| {
                 // All objects of the key become one version, whichever of them changes.
                 if objects.is_empty() {
@@ -391,8 +443,9 @@ impl WatchedObjects<'_> {
     }
 
     /// Tells the followers about the changes. Called under the lock of the key.
-    fn tell(self, aftermath: &mut Aftermath) {
+    fn tell(self, aftermath: &mut Option<Aftermath>) {
         if let (Some(number), Some(changes)) = (self.number, self.changes) {
+            let aftermath = aftermath.get_or_insert_default();
             self.history.tell(number, changes, aftermath);
         }
     }
@@ -481,7 +534,7 @@ impl Multi for WatchedIndex<dyn Multi> {
                 guard,
                 key,
                 ahead: after.ahead,
-                dropped: &mut after.dropped,
+                garbage: &mut after.garbage,
                 number: None,
                 changes: None,
             };

@@ -69,6 +69,49 @@ fn a_clock_that_is_read_early_is_found() {
     found(Fault::EarlyClock);
 }
 
+/// Writes that find a mark, and others whose entries lie where one with a mark lay. Each of two
+/// snapshots shows what there was.
+fn marked(ordered: bool) {
+    let (larder, rows) = (Larder::new(), 6i64);
+    let t = table(&larder, ordered, None).0;
+    let put = |key: i64, n: i64| t.insert(&term!({(key), (n)})).expect("a table");
+    let values = |t: &Table| {
+        let row = |key| t.lookup(&term!((key))).expect("a table");
+        (0..rows).map(row).collect::<Vec<_>>()
+    };
+    (0..rows).for_each(|key| put(key, 0));
+    let (was, first) = (values(&t), t.snapshot().expect("a table"));
+    put(0, 1);
+    put(0, 2);
+    // The last entry moves to where the first was.
+    t.delete(&term!(0)).expect("a table");
+    put(rows - 1, 3);
+    put(1, 4);
+    let (then, second) = (values(&t), t.snapshot().expect("a table"));
+    // The leaf gets the mark of the second snapshot. This entry has that of the first one.
+    put(2, 5);
+    put(1, 6);
+    assert_eq!(values(&first), was);
+    assert_eq!(values(&second), then);
+}
+
+#[test]
+fn marks_that_stay_are_found() {
+    let _alone = alone();
+    let once = [Search::Random(1)];
+    for ordered in [false, true] {
+        check(&format!("marks, ordered: {ordered}"), &once, move || {
+            marked(ordered)
+        });
+        assert!(finds(Fault::OldMarks, move || {
+            check("a planted fault", &once, move || marked(ordered));
+        }));
+    }
+    assert!(finds(Fault::MovedMark, || {
+        check("a planted fault", &once, || marked(false));
+    }));
+}
+
 /// The value of the only row, -1 if there is none.
 fn value(table: &Table) -> i64 {
     let rows = table.lookup(&term!(0)).expect("a table");

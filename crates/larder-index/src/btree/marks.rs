@@ -1,0 +1,71 @@
+//! Marks of the entries of a leaf, for writes that keep one (`Unique::put_marked`).
+//!
+//! ```text
+//!  head of the leaf   mark (61 bits) | generation (3 bits), 1 to 7; 0: no entry has a mark
+//!  slot               head | generation (3 bits) | offset of the record
+//! ```
+//!
+//! Invariants:
+//! 1. An entry has the leaf's mark if its slot has the leaf's generation, and this isn't 0.
+//! 2. The generation of a slot moves with the slot. A slot that is written for a new entry has
+//!    generation 0, and so have all slots of a new leaf.
+//!
+//! If the leaf gets another mark, it gets the next generation, so that no slot has to be changed.
+//! Behind the last generation, all slots are set to generation 0.
+
+use crate::btree::leaf::LockedTreeLeaf;
+use crate::btree::search_key::{MARK_MASK, PLACE_BITS};
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::sync::{planted, Fault};
+
+/// The number of bits of a generation.
+const BITS: u32 = 3;
+/// The last generation.
+const LAST: u64 = (1 << BITS) - 1;
+const _: () = assert!(MARK_MASK == LAST << PLACE_BITS);
+
+// Ordering, for all of this file: Relaxed. Only the lock's holder reads and writes marks.
+
+impl LockedTreeLeaf<'_> {
+    /// The mark of entry `i`; 0 if it has none.
+    #[inline]
+    pub(super) fn mark(&self, i: usize) -> u64 {
+        // Ordering: Relaxed, both, see above.
+        let own = self.leaf.head().mark.load(Relaxed);
+        let slot = self.leaf.words()[i].load(Relaxed);
+        // Without a mark, both generations are 0, and so is the mark.
+        if slot >> PLACE_BITS & LAST == own & LAST {
+            own >> BITS
+        } else {
+            0
+        }
+    }
+
+    /// Sets the mark of entry `i`. It is not 0, and less than 2^61.
+    pub(super) fn set_mark(&mut self, i: usize, mark: u64) {
+        let (head, words) = (self.leaf.head(), self.leaf.words());
+        // A reader may see the slot change. It ignores the generation.
+        self.change();
+        // Ordering: Relaxed, here and below, see above.
+        let own = head.mark.load(Relaxed);
+        let mut generation = own & LAST;
+        if own >> BITS != mark {
+            if generation == LAST {
+                words[..self.len()].iter().for_each(unmark);
+                generation = 0;
+            }
+            if generation == 0 || !planted(Fault::OldMarks) {
+                generation += 1;
+            }
+            head.mark.store(mark << BITS | generation, Relaxed);
+        }
+        let slot = words[i].load(Relaxed);
+        words[i].store(slot & !MARK_MASK | generation << PLACE_BITS, Relaxed);
+    }
+}
+
+/// Sets a slot to generation 0.
+fn unmark(slot: &AtomicU64) {
+    // Ordering: Relaxed, both, see above.
+    slot.store(slot.load(Relaxed) & !MARK_MASK, Relaxed);
+}

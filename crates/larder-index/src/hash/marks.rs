@@ -1,0 +1,106 @@
+//! Marks of the entries of a leaf, for writes that keep one (`Unique::put_marked`).
+//!
+//! ```text
+//!  head of the leaf    mark; 0: no entry has a mark
+//!  behind the buckets  bits of bucket 0 | bits of bucket 1 | … and the last bits in the head
+//! ```
+//!
+//! Bucket b has `marked` bits, from bit b · `marked` on: one for each of its first slot entries.
+//!
+//! Invariants:
+//! 1. An entry has the leaf's mark if the bit of its slot entry is set. Entries behind the first
+//!    `marked` ones of a bucket never have a mark.
+//! 2. The bits of slot entries that don't exist are clear. When a slot entry is removed, others may
+//!    move, so all bits of its bucket are cleared.
+//! 3. All bits of a new leaf are clear.
+//!
+//! If the leaf gets another mark, all bits are cleared.
+
+use crate::hash::bucket::Bucket;
+use crate::hash::hit::Hit;
+use crate::hash::leaf::LockedHashLeaf;
+use crate::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::sync::{planted, Fault};
+
+// Ordering, for all of this file: Relaxed. Only the lock's holder reads and writes marks.
+
+impl LockedHashLeaf<'_> {
+    /// The number of the bit of an entry, if it has one.
+    #[inline(always)]
+    fn mark_bit(&self, hit: &Hit<'_>) -> Option<usize> {
+        let marked = self.leaf.head().marked as usize;
+        let bit = self.leaf.number(hit.bucket) * marked + hit.slot - 1;
+        (hit.slot <= marked).then_some(bit)
+    }
+
+    /// The word with this bit.
+    #[inline(always)]
+    fn mark_word(&self, bit: usize) -> &AtomicU64 {
+        let (word, tail) = (bit / 64, self.leaf.tail_marks());
+        match tail.get(word) {
+            Some(word) => word,
+            None => &self.leaf.head().head_marks[word - tail.len()],
+        }
+    }
+
+    /// The mark of an entry; 0 if it has none.
+    #[inline(always)]
+    pub(crate) fn mark(&self, hit: &Hit<'_>) -> u64 {
+        // Ordering: Relaxed, see above.
+        let own = self.leaf.head().mark.load(Relaxed);
+        if own == 0 {
+            return 0;
+        }
+        let is_set = |bit: usize| {
+            // Ordering: Relaxed, see above.
+            self.mark_word(bit).load(Relaxed) >> (bit % 64) & 1 != 0
+        };
+        match self.mark_bit(hit) {
+            Some(bit) if is_set(bit) => own,
+            _ => 0,
+        }
+    }
+
+    /// Sets the mark of an entry, if it can have one. The mark is not 0.
+    #[inline(never)]
+    pub(crate) fn set_mark(&mut self, hit: &Hit<'_>, mark: u64) {
+        let Some(bit) = self.mark_bit(hit) else {
+            return;
+        };
+        let head = self.leaf.head();
+        // Ordering: Relaxed, here and below, see above.
+        if head.mark.load(Relaxed) != mark {
+            if !planted(Fault::OldMarks) {
+                let all = self.leaf.tail_marks().iter().chain(&head.head_marks);
+                all.for_each(|word| word.store(0, Relaxed));
+            }
+            head.mark.store(mark, Relaxed);
+        }
+        let word = self.mark_word(bit);
+        word.store(word.load(Relaxed) | 1 << (bit % 64), Relaxed);
+    }
+
+    /// Clears the marks of a bucket, of which a slot entry is removed.
+    #[inline(always)]
+    pub(super) fn unmark(&mut self, bucket: Bucket<'_>) {
+        // Ordering: Relaxed, see above.
+        if self.leaf.head().mark.load(Relaxed) != 0 {
+            self.clear_marks(bucket);
+        }
+    }
+
+    /// The slow path of `unmark`.
+    #[cold]
+    fn clear_marks(&mut self, bucket: Bucket<'_>) {
+        if planted(Fault::MovedMark) {
+            return;
+        }
+        let marked = self.leaf.head().marked as usize;
+        let first = self.leaf.number(bucket) * marked;
+        // Ordering: Relaxed, both, see above.
+        for bit in first..first + marked {
+            let word = self.mark_word(bit);
+            word.store(word.load(Relaxed) & !(1 << (bit % 64)), Relaxed);
+        }
+    }
+}

@@ -1,0 +1,212 @@
+//! Marks of entries: an index may forget one, and never shows another entry's or an older one.
+
+use larder_index::{pin, Batch, Change, Direction, Key, LeafConfig, Previous, Start, Unique};
+use larder_testing::random::Random;
+use larder_testing::{configs, key, key_bytes, make_with, Hashes, Kind, ALL_HASHES};
+use std::collections::BTreeMap;
+
+/// The keys, and the mark that each entry got last.
+struct Marks<'i> {
+    index: &'i dyn Unique,
+    how: Hashes,
+    of: BTreeMap<u16, u64>,
+    /// The mark that writes set.
+    newest: u64,
+    /// How many writes have found the newest mark, and how many could have.
+    found: u64,
+    set: u64,
+}
+
+impl Marks<'_> {
+    /// A write has found this mark under a key. Returns the mark that it leaves there.
+    fn see(&mut self, n: u16, mark: u64) -> u64 {
+        let own = self.of.get(&n).copied().unwrap_or(0);
+        assert!(mark == 0 || mark == own, "{n}: {mark}, not {own}");
+        if own == self.newest {
+            self.set += 1;
+            self.found += u64::from(mark == own);
+        }
+        self.newest
+    }
+
+    fn put(&mut self, n: u16, value: &[u8], refuses: bool) {
+        let bytes = key_bytes(n);
+        let (own, index) = (key(&bytes, self.how), self.index);
+        let was = index.put_marked(&pin(), own, value, &mut |old, mark| {
+            assert_eq!(old.is_some(), self.of.contains_key(&n));
+            *mark = self.see(n, *mark);
+            !refuses
+        });
+        assert_eq!(was == Previous::Refused, refuses);
+        if !refuses {
+            let mark = if was == Previous::Present {
+                self.newest
+            } else {
+                0
+            };
+            self.of.insert(n, mark);
+        }
+    }
+
+    fn update(&mut self, n: u16, value: Option<&[u8]>) {
+        let bytes = key_bytes(n);
+        let (own, index) = (key(&bytes, self.how), self.index);
+        let there = self.of.contains_key(&n);
+        index.update_marked(&pin(), own, &mut |_, scratch, mark| {
+            *mark = self.see(n, *mark);
+            match value {
+                Some(value) => {
+                    scratch.extend_from_slice(value);
+                    Change::PutScratch
+                }
+                None => Change::Remove,
+            }
+        });
+        match value {
+            Some(_) => self.of.insert(n, if there { self.newest } else { 0 }),
+            None => self.of.remove(&n),
+        };
+    }
+
+    fn remove(&mut self, n: u16) {
+        let bytes = key_bytes(n);
+        let (own, index) = (key(&bytes, self.how), self.index);
+        index.remove_marked(&pin(), own, &mut |_, mark| {
+            self.see(n, mark);
+            true
+        });
+        self.of.remove(&n);
+    }
+
+    /// Removes some entries of a leaf at once.
+    fn remove_some(&mut self, start: u64, random: &mut Random) {
+        let mut batch = Batch {
+            any_order: true,
+            ..Batch::default()
+        };
+        let mut position = Vec::new();
+        let hash = Key {
+            bytes: &[],
+            hash: start,
+        };
+        self.index.position(hash, &mut position);
+        let start = Start::At(&position);
+        self.index
+            .scan(&pin(), start, Direction::Forward, &mut batch);
+        let chosen: Vec<u32> = (0..batch.len() as u32)
+            .filter(|_| random.below(4) == 0)
+            .collect();
+        let Some(&first) = chosen.first() else {
+            return;
+        };
+        let keys = |&i: &u32| (0..=u16::MAX).find(|&n| key_bytes(n) == batch.key(i as usize));
+        let bytes = batch.key(first as usize);
+        let done =
+            self.index
+                .remove_read(&pin(), key(bytes, self.how), (&batch, &chosen), &mut || {
+                    true
+                });
+        if done {
+            for n in chosen.iter().filter_map(keys) {
+                self.of.remove(&n);
+            }
+        }
+    }
+}
+
+/// Random writes with marks and without, of values of different lengths. Returns how many writes
+/// have found the newest mark, of those that could have.
+fn run(index: &dyn Unique, how: Hashes, keys: u16, steps: u64, seed: u64) -> (u64, u64) {
+    let mut random = Random(seed + 1);
+    let mut marks = Marks {
+        index,
+        how,
+        of: BTreeMap::new(),
+        newest: 1,
+        found: 0,
+        set: 0,
+    };
+    for step in 0..steps {
+        let n = random.below(u64::from(keys)) as u16;
+        let len = match random.below(16) {
+            0 => random.below(300),
+            1..4 => random.below(12),
+            _ => 4,
+        };
+        let value = vec![step as u8; len as usize];
+        match random.below(64) {
+            0..40 => marks.put(n, &value, false),
+            40..42 => marks.put(n, &value, true),
+            42..48 => marks.update(n, Some(&value)),
+            48..50 => marks.update(n, None),
+            50..55 => marks.remove(n),
+            55..60 => {
+                // A write without a mark changes none.
+                let bytes = key_bytes(n);
+                larder_testing::put(index, key(&bytes, how), &value);
+                marks.of.entry(n).or_insert(0);
+            }
+            60 if !index.is_ordered() => {
+                let start = random.below(u64::MAX);
+                marks.remove_some(start, &mut random);
+            }
+            61 if step % 8 == 0 => marks.newest += 1,
+            _ => {}
+        }
+    }
+    (marks.found, marks.set)
+}
+
+#[test]
+fn a_mark_is_that_of_its_entry() {
+    let steps = if cfg!(miri) { 300 } else { 30_000 };
+    for (seed, how) in ALL_HASHES.into_iter().enumerate() {
+        for config in configs() {
+            for keys in [6, 60, 600] {
+                run(
+                    &*make_with(Kind::Hash, config, how),
+                    how,
+                    keys,
+                    steps,
+                    seed as u64,
+                );
+            }
+        }
+    }
+    for config in configs() {
+        for keys in [6, 60, 600] {
+            let index = make_with(Kind::Ordered, config, Hashes::Good);
+            run(&*index, Hashes::Good, keys, steps, u64::from(keys));
+        }
+    }
+}
+
+/// If nothing but values of the same length are written, nearly all marks are found.
+#[test]
+fn marks_are_kept() {
+    for kind in [Kind::Hash, Kind::Ordered] {
+        let index = make_with(kind, LeafConfig::default(), Hashes::Good);
+        let mut marks = Marks {
+            index: &*index,
+            how: Hashes::Good,
+            of: BTreeMap::new(),
+            newest: 0,
+            found: 0,
+            set: 0,
+        };
+        let keys = if cfg!(miri) { 100 } else { 3000 };
+        (0..keys).for_each(|n| marks.put(n, b"1234", false));
+        (marks.found, marks.set) = (0, 0);
+        for mark in 1..20 {
+            // Also behind the last generation of marks.
+            marks.newest = mark;
+            (0..keys).for_each(|n| marks.put(n, b"5678", false));
+            assert_eq!(marks.set, 0, "no entry has the mark yet");
+            (0..keys).for_each(|n| marks.update(n, Some(b"9012")));
+            let (found, set) = (marks.found, marks.set);
+            assert_eq!(set, u64::from(keys));
+            assert!(found * 100 >= set * 85, "{kind:?}: {found} of {set}");
+            (marks.found, marks.set) = (0, 0);
+        }
+    }
+}
