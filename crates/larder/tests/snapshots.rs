@@ -5,10 +5,10 @@ mod kinds;
 
 use changes::change;
 use kinds::{table, KINDS};
-use larder::api::{Larder, Snapshot, Table};
+use larder::api::{Index, Larder, Snapshot, Table};
 use larder::{Direction, Error, TableKind};
 use larder_term::{term, Term};
-use larder_testing::environment::soak;
+use larder_testing::environment::{soak, times};
 use larder_testing::random::{Random, Stop};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::Mutex;
@@ -120,6 +120,46 @@ fn snapshots_show_what_there_was() {
             t.drop_table().unwrap();
             for (snapshot, had) in &live {
                 check(snapshot, had, &mut random, keys);
+            }
+        }
+    }
+}
+
+/// Snapshots end in any order, with writes of the same keys and of others in between: the newest may
+/// go while an older one lives.
+#[test]
+fn snapshots_end_in_any_order() {
+    const KEYS: u64 = 40;
+    for kind in KINDS {
+        for indexed in [false, true] {
+            let t = table(&Larder::new(), kind);
+            if indexed {
+                t.add_index(&Index::element("v", 2)).unwrap();
+            }
+            let mut random = Random(0x9E37_79B9_7F4A_7C15);
+            let mut alive: Vec<(Snapshot, Vec<Term>)> = Vec::new();
+            for step in 0..times(2_000) {
+                let (key, value) = (random.below(KEYS) as i64, step as i64);
+                match random.below(12) {
+                    0 => alive.push((t.snapshot().unwrap(), sorted(t.to_vec().unwrap()))),
+                    // The newest, or any other one.
+                    1 | 2 if !alive.is_empty() => {
+                        let last = alive.len() - 1;
+                        let i = [last, random.below(alive.len() as u64) as usize][step % 2];
+                        let (snapshot, had) = alive.remove(i);
+                        assert_eq!(sorted(snapshot.to_vec().unwrap()), had, "{kind}");
+                    }
+                    3 => {
+                        t.delete(&Term::from(key)).unwrap();
+                    }
+                    _ => t.insert(&term!({ (key), (value) })).unwrap(),
+                }
+                if alive.len() > 5 {
+                    alive.pop();
+                }
+            }
+            for (snapshot, had) in alive {
+                assert_eq!(sorted(snapshot.to_vec().unwrap()), had, "{kind}");
             }
         }
     }

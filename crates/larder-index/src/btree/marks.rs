@@ -8,7 +8,7 @@
 //! Invariants:
 //! 1. An entry has the leaf's mark if its slot has the leaf's generation, and this isn't 0.
 //! 2. The generation of a slot moves with the slot. A slot that is written for a new entry has
-//!    generation 0, and so have all slots of a new leaf.
+//!    generation 0, and so have all slots of a leaf that is new or was compacted.
 //!
 //! If the leaf gets another mark, it gets the next generation, so that no slot has to be changed.
 //! Behind the last generation, all slots are set to generation 0.
@@ -43,6 +43,7 @@ impl LockedTreeLeaf<'_> {
 
     /// Sets the mark of entry `i`. It is not 0, and less than 2^61.
     pub(super) fn set_mark(&mut self, i: usize, mark: u64) {
+        debug_assert!(mark != 0 && mark >> (64 - BITS) == 0);
         let (head, words) = (self.leaf.head(), self.leaf.words());
         // A reader may see the slot change. It ignores the generation.
         self.change();

@@ -102,7 +102,8 @@ pub(crate) struct BPlusTree {
 
 impl BPlusTree {
     /// An empty tree.
-    pub(crate) fn new(config: LeafConfig) -> Self {
+    pub(crate) fn new(mut config: LeafConfig) -> Self {
+        config.most = config.most.min(1 << 18);
         let shared = Shared {
             config,
             ..Shared::default()

@@ -311,7 +311,13 @@ impl BPlusTree {
         value: &[u8],
         predicate: &mut MarkedPredicate<'_>,
     ) -> Previous {
-        let (mut locked, place, contention) = self.find_locked(guard, SearchKey::new(position));
+        let key = SearchKey::new(position);
+        // As in `put`. A new entry gets no mark.
+        let appended = self.append(guard, key, value, &mut |old| predicate(old, &mut 0));
+        if let Some(was) = appended {
+            return was;
+        }
+        let (mut locked, place, contention) = self.find_locked(guard, key);
         let mut mark = Mark::of(&locked, &place);
         if !predicate(place.value(&locked), &mut mark.now) {
             return Previous::Refused;

@@ -89,18 +89,23 @@ impl LockedHashLeaf<'_> {
         }
     }
 
-    /// The slow path of `unmark`.
-    #[cold]
+    /// The slow path of `unmark`, in a leaf that has had marks.
+    #[inline(never)]
     fn clear_marks(&mut self, bucket: Bucket<'_>) {
         if planted(Fault::MovedMark) {
             return;
         }
         let marked = self.leaf.head().marked as usize;
-        let first = self.leaf.number(bucket) * marked;
-        // Ordering: Relaxed, both, see above.
-        for bit in first..first + marked {
+        let mut bit = self.leaf.number(bucket) * marked;
+        let end = bit + marked;
+        while bit < end {
+            // The bucket's bits in this word.
+            let count = (64 - bit % 64).min(end - bit);
+            let mask = u64::MAX >> (64 - count) << (bit % 64);
             let word = self.mark_word(bit);
-            word.store(word.load(Relaxed) & !(1 << (bit % 64)), Relaxed);
+            // Ordering: Relaxed, both, see above.
+            word.store(word.load(Relaxed) & !mask, Relaxed);
+            bit += count;
         }
     }
 }

@@ -152,7 +152,8 @@ pub trait Unique: Container {
     /// A *mark* is a number that the user keeps beside an entry: what the closure of an earlier
     /// write with a mark has left there, since the entry was inserted. The index may forget a mark
     /// at any time, and it forgets the marks of entries that lie together if one of them gets
-    /// another mark. An entry without a mark has the mark 0. The mark of a new entry isn't kept.
+    /// another mark. An entry without a mark has the mark 0; others are less than 2^61. The mark of
+    /// a new entry isn't kept.
     fn put_marked(
         &self,
         guard: &Guard,

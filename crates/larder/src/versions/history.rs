@@ -432,8 +432,8 @@ impl History {
     /// the entry, before it is changed. Returns the write's number from here on.
     ///
     /// `mark` is the mark of the entry, and is set if it can be (invariant 7). `write` appends the
-    /// version to a record, with the number that it is given. `garbage` is set if the undo index is
-    /// written to.
+    /// version to a record, with the number that it is given. `garbage` is set if the undo index
+    /// may be written to.
     #[inline(always)]
     pub(crate) fn preserve(
         &self,
