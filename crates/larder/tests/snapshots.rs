@@ -125,8 +125,8 @@ fn snapshots_show_what_there_was() {
     }
 }
 
-/// Snapshots end in any order, with writes of the same keys and of others in between: the newest may
-/// go while an older one lives.
+/// Snapshots end in any order, with writes of the same keys and of others in between: the newest
+/// may go while an older one lives.
 #[test]
 fn snapshots_end_in_any_order() {
     const KEYS: u64 = 40;
