@@ -330,6 +330,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         value: &[u8],
         predicate: &mut MarkedPredicate<'_>,
     ) -> Previous {
+        self.prefetch_marks(guard, key);
         let LockedKey(mut leaf, home, hit, contention) = self.find_locked(guard, key);
         let mut mark = Mark::of(&leaf, &hit);
         if !predicate(hit.as_ref().map(|hit| leaf.value(hit)), &mut mark.now) {
@@ -350,6 +351,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
     ) -> bool {
         with_scratch(|scratch| {
             scratch.clear();
+            self.prefetch_marks(guard, key);
             let LockedKey(mut leaf, home, hit, contention) = self.find_locked(guard, key);
             let mut mark = Mark::of(&leaf, &hit);
             let old = hit.as_ref().map(|hit| leaf.value(hit));
