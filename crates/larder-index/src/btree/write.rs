@@ -99,10 +99,13 @@ struct Mark {
 }
 
 impl Mark {
-    /// The mark of the entry at a place; 0 if there is no entry.
-    #[inline]
-    fn of(leaf: &LockedTreeLeaf<'_>, at: &Place<'_>) -> Mark {
-        let before = at.record.as_ref().map_or(0, |_| leaf.mark(at.i));
+    /// The mark of the entry at a place; 0 if there is no entry, or if `MARKED` isn't set.
+    #[inline(always)]
+    fn of<const MARKED: bool>(leaf: &LockedTreeLeaf<'_>, at: &Place<'_>) -> Mark {
+        let before = match MARKED && at.record.is_some() {
+            true => leaf.mark(at.i),
+            false => 0,
+        };
         Mark {
             before,
             now: before,
@@ -111,9 +114,9 @@ impl Mark {
 
     /// Sets the mark, if it is another one now and there is an entry. This comes before the write,
     /// which keeps or forgets it.
-    #[inline]
-    fn set(self, leaf: &mut LockedTreeLeaf<'_>, at: &Place<'_>) {
-        if self.now != self.before && at.record.is_some() {
+    #[inline(always)]
+    fn set<const MARKED: bool>(self, leaf: &mut LockedTreeLeaf<'_>, at: &Place<'_>) {
+        if MARKED && self.now != self.before && at.record.is_some() {
             leaf.set_mark(at.i, self.now);
         }
     }
@@ -231,7 +234,7 @@ impl BPlusTree {
         f: &mut Updater<'_, '_>,
     ) -> bool {
         let found = self.find_locked(guard, SearchKey::new(position));
-        self.update_found(guard, found, scratch, f)
+        self.update_found::<false>(guard, found, scratch, |old, new, _| f(old, new))
     }
 
     /// See [`Unique::update_present`](crate::Unique::update_present).
@@ -243,35 +246,9 @@ impl BPlusTree {
         f: &mut Updater<'_, '_>,
     ) -> bool {
         let found = self.find_present(guard, position);
-        found.is_some_and(|found| self.update_found(guard, found, scratch, f))
-    }
-
-    /// Calls `f` with the value at a place that was found, and makes the change that it returns.
-    #[inline(always)]
-    fn update_found(
-        &self,
-        guard: &Guard,
-        (locked, place, contention): (LockedTreeLeaf<'_>, Place<'_>, i32),
-        scratch: &mut Vec<u8>,
-        f: &mut Updater<'_, '_>,
-    ) -> bool {
-        scratch.clear();
-        // The callback sees the value in place, under the lock, and decides (invariant 3).
-        let change = f(place.value(&locked), scratch);
-        let value = match change {
-            Change::Keep => return false,
-            Change::Remove => {
-                let Some(record) = &place.record else {
-                    return false;
-                };
-                self.remove_at(guard, &place, locked, record, contention);
-                return true;
-            }
-            Change::Put(value) => value,
-            Change::PutScratch => &scratch[..],
-        };
-        self.put_at(guard, &place, locked, value, contention);
-        true
+        found.is_some_and(|found| {
+            self.update_found::<false>(guard, found, scratch, |old, new, _| f(old, new))
+        })
     }
 
     /// See [`Unique::update_marked`](crate::Unique::update_marked).
@@ -282,9 +259,23 @@ impl BPlusTree {
         scratch: &mut Vec<u8>,
         f: &mut MarkedUpdater<'_, '_>,
     ) -> bool {
-        let (mut locked, place, contention) = self.find_locked(guard, SearchKey::new(position));
+        let found = self.find_locked(guard, SearchKey::new(position));
+        self.update_found::<true>(guard, found, scratch, f)
+    }
+
+    /// Calls `f` with the value at a place that was found, and makes the change that it returns.
+    /// `f` also gets the entry's mark, if `MARKED` is set, and otherwise 0.
+    #[inline(always)]
+    fn update_found<'v, const MARKED: bool>(
+        &self,
+        guard: &Guard,
+        (mut locked, place, contention): (LockedTreeLeaf<'_>, Place<'_>, i32),
+        scratch: &mut Vec<u8>,
+        mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change<'v>,
+    ) -> bool {
         scratch.clear();
-        let mut mark = Mark::of(&locked, &place);
+        let mut mark = Mark::of::<MARKED>(&locked, &place);
+        // The callback sees the value in place, under the lock, and decides (invariant 3).
         let change = f(place.value(&locked), scratch, &mut mark.now);
         let value = match change {
             Change::Keep => return false,
@@ -298,7 +289,7 @@ impl BPlusTree {
             Change::Put(value) => value,
             Change::PutScratch => &scratch[..],
         };
-        mark.set(&mut locked, &place);
+        mark.set::<MARKED>(&mut locked, &place);
         self.put_at(guard, &place, locked, value, contention);
         true
     }
@@ -317,15 +308,8 @@ impl BPlusTree {
         if let Some(was) = appended {
             return was;
         }
-        let (mut locked, place, contention) = self.find_locked(guard, key);
-        let mut mark = Mark::of(&locked, &place);
-        if !predicate(place.value(&locked), &mut mark.now) {
-            return Previous::Refused;
-        }
-        let was = Previous::of(place.record.is_some());
-        mark.set(&mut locked, &place);
-        self.put_at(guard, &place, locked, value, contention);
-        was
+        let found = self.find_locked(guard, key);
+        self.put_found::<true>(guard, found, value, predicate)
     }
 
     /// See [`Unique::remove_marked`](crate::Unique::remove_marked).
@@ -335,17 +319,9 @@ impl BPlusTree {
         position: &[u8],
         predicate: &mut dyn FnMut(&[u8], u64) -> bool,
     ) -> Previous {
-        let Some((locked, place, contention)) = self.find_present(guard, position) else {
-            return Previous::Absent;
-        };
-        let Some(record) = &place.record else {
-            return Previous::Absent;
-        };
-        if !predicate(locked.value(place.i, record), locked.mark(place.i)) {
-            return Previous::Refused;
-        }
-        self.remove_at(guard, &place, locked, record, contention);
-        Previous::Present
+        self.remove_if(guard, position, |leaf, i, record| {
+            predicate(leaf.value(i, record), leaf.mark(i))
+        })
     }
 
     /// See [`Unique::put`](crate::Unique::put).
@@ -400,7 +376,7 @@ impl BPlusTree {
         predicate: &mut Predicate<'_>,
     ) -> Previous {
         let found = self.find_locked(guard, key);
-        self.put_found(guard, found, value, predicate)
+        self.put_found::<false>(guard, found, value, |old, _| predicate(old))
     }
 
     /// See [`Unique::put_near`](crate::Unique::put_near).
@@ -418,23 +394,27 @@ impl BPlusTree {
         // (1), (2) The leaf is as the read has found it, so the entry is where it was.
         let contention = locked.add_contention(UNCONTENDED);
         let place = Place::new(SearchKey::new(position), &locked, i, Some(record));
-        self.put_found(guard, (locked, place, contention), value, predicate)
+        let found = (locked, place, contention);
+        self.put_found::<false>(guard, found, value, |old, _| predicate(old))
     }
 
-    /// Stores a value at a place that was found, if the predicate agrees.
+    /// Stores a value at a place that was found, if the predicate agrees. It also gets the entry's
+    /// mark, if `MARKED` is set, and otherwise 0.
     #[inline(always)]
-    fn put_found(
+    fn put_found<const MARKED: bool>(
         &self,
         guard: &Guard,
-        (locked, place, contention): (LockedTreeLeaf<'_>, Place<'_>, i32),
+        (mut locked, place, contention): (LockedTreeLeaf<'_>, Place<'_>, i32),
         value: &[u8],
-        predicate: &mut Predicate<'_>,
+        mut predicate: impl FnMut(Option<&[u8]>, &mut u64) -> bool,
     ) -> Previous {
-        if !predicate(place.value(&locked)) {
+        let mut mark = Mark::of::<MARKED>(&locked, &place);
+        if !predicate(place.value(&locked), &mut mark.now) {
             // The predicate refuses under the lock. Dropping `locked` unlocks an unchanged leaf.
             return Previous::Refused;
         }
         let was = Previous::of(place.record.is_some());
+        mark.set::<MARKED>(&mut locked, &place);
         self.put_at(guard, &place, locked, value, contention);
         was
     }
@@ -446,13 +426,26 @@ impl BPlusTree {
         position: &[u8],
         predicate: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Previous {
+        self.remove_if(guard, position, |leaf, i, record| {
+            predicate(leaf.value(i, record))
+        })
+    }
+
+    /// Removes the entry at a position, if `agrees` returns `true` for it, under the lock.
+    #[inline(always)]
+    fn remove_if(
+        &self,
+        guard: &Guard,
+        position: &[u8],
+        agrees: impl FnOnce(&LockedTreeLeaf<'_>, usize, &Record) -> bool,
+    ) -> Previous {
         let Some((locked, place, contention)) = self.find_present(guard, position) else {
             return Previous::Absent;
         };
         let Some(record) = &place.record else {
             return Previous::Absent;
         };
-        if !predicate(locked.value(place.i, record)) {
+        if !agrees(&locked, place.i, record) {
             return Previous::Refused;
         }
         self.remove_at(guard, &place, locked, record, contention);

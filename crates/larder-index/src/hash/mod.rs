@@ -84,13 +84,13 @@ use crate::shared::Shared;
 use crate::sync::Mutex;
 use crate::traits::{step_by_scan, HASH};
 use crate::{
-    Batch, Change, Container, Direction, Key, Lookup, MarkedPredicate, MarkedUpdater, Predicate,
-    Previous, Seen, Shorts, Start, Stats, Unique, Updater, SHORT, TOGETHER,
+    Batch, Container, Direction, Key, Lookup, MarkedPredicate, MarkedUpdater, Predicate, Previous,
+    Seen, Shorts, Start, Stats, Unique, Updater, SHORT, TOGETHER,
 };
 use crossbeam_epoch::Guard;
 use smallvec::SmallVec;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use write::{LockedKey, Mark};
+use write::LockedKey;
 
 /// An index whose entries are sorted by hash, then by key.
 pub struct HashOrder<R: KeyRule = Rule> {
@@ -209,7 +209,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         let found = self.find_locked(guard, key);
         let LockedKey(leaf, home, hit, contention) = found;
         let found = LockedKey(leaf, home, hit.as_ref(), contention);
-        self.put_found(guard, key, found, value, predicate)
+        self.put_found::<false>(guard, key, found, value, |old, _| predicate(old))
     }
 
     fn find_short<'g>(
@@ -239,7 +239,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         // The leaf is as the read has found it, so the entry is where it was.
         let contention = leaf.add_contention(UNCONTENDED);
         let found = LockedKey(leaf, home, Some(hit), contention);
-        self.put_found(guard, key, found, value, predicate)
+        self.put_found::<false>(guard, key, found, value, |old, _| predicate(old))
     }
 
     fn remove(
@@ -248,15 +248,8 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         key: Key<'_>,
         predicate: &mut dyn FnMut(&[u8]) -> bool,
     ) -> Previous {
-        let Some(LockedKey(leaf, home, hit, contention)) = self.find_present(guard, key) else {
-            return Previous::Absent;
-        };
         // As in `put`, the predicate decides under the lock.
-        if !predicate(leaf.value(&hit)) {
-            return Previous::Refused;
-        }
-        self.remove_hit(guard, key.hash, LockedKey(leaf, home, &hit, contention));
-        Previous::Present
+        self.remove_if(guard, key, |leaf, hit| predicate(leaf.value(hit)))
     }
 
     fn remove_read(
@@ -306,7 +299,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         f: &mut Updater<'_, 'v>,
     ) -> bool {
         let found = self.find_locked(guard, key);
-        self.update_found(guard, key, found, scratch, f)
+        self.update_found::<false>(guard, key, found, scratch, |old, new, _| f(old, new))
     }
 
     fn update_present<'v>(
@@ -320,7 +313,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
             return false;
         };
         let found = LockedKey(leaf, home, Some(hit), contention);
-        self.update_found(guard, key, found, scratch, f)
+        self.update_found::<false>(guard, key, found, scratch, |old, new, _| f(old, new))
     }
 
     fn put_marked(
@@ -331,16 +324,9 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         predicate: &mut MarkedPredicate<'_>,
     ) -> Previous {
         self.prefetch_marks(guard, key);
-        let LockedKey(mut leaf, home, hit, contention) = self.find_locked(guard, key);
-        let mut mark = Mark::of(&leaf, &hit);
-        if !predicate(hit.as_ref().map(|hit| leaf.value(hit)), &mut mark.now) {
-            return Previous::Refused;
-        }
-        mark.set(&mut leaf, &hit);
-        let was = Previous::of(hit.is_some());
+        let LockedKey(leaf, home, hit, contention) = self.find_locked(guard, key);
         let found = LockedKey(leaf, home, hit.as_ref(), contention);
-        self.store(guard, key, found, value);
-        was
+        self.put_found::<true>(guard, key, found, value, predicate)
     }
 
     fn update_marked<'v>(
@@ -349,25 +335,10 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         key: Key<'_>,
         f: &mut MarkedUpdater<'_, 'v>,
     ) -> bool {
+        self.prefetch_marks(guard, key);
         with_scratch(|scratch| {
-            scratch.clear();
-            self.prefetch_marks(guard, key);
-            let LockedKey(mut leaf, home, hit, contention) = self.find_locked(guard, key);
-            let mut mark = Mark::of(&leaf, &hit);
-            let old = hit.as_ref().map(|hit| leaf.value(hit));
-            let value = match (f(old, scratch, &mut mark.now), &hit) {
-                (Change::Keep, _) | (Change::Remove, None) => return false,
-                (Change::Remove, Some(hit)) => {
-                    self.remove_hit(guard, key.hash, LockedKey(leaf, home, hit, contention));
-                    return true;
-                }
-                (Change::Put(value), _) => value,
-                (Change::PutScratch, _) => &scratch[..],
-            };
-            mark.set(&mut leaf, &hit);
-            let found = LockedKey(leaf, home, hit.as_ref(), contention);
-            self.store(guard, key, found, value);
-            true
+            let found = self.find_locked(guard, key);
+            self.update_found::<true>(guard, key, found, scratch, f)
         })
     }
 
@@ -377,14 +348,9 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         key: Key<'_>,
         predicate: &mut dyn FnMut(&[u8], u64) -> bool,
     ) -> Previous {
-        let Some(LockedKey(leaf, home, hit, contention)) = self.find_present(guard, key) else {
-            return Previous::Absent;
-        };
-        if !predicate(leaf.value(&hit), leaf.mark(&hit)) {
-            return Previous::Refused;
-        }
-        self.remove_hit(guard, key.hash, LockedKey(leaf, home, &hit, contention));
-        Previous::Present
+        self.remove_if(guard, key, |leaf, hit| {
+            predicate(leaf.value(hit), leaf.mark(hit))
+        })
     }
 
     fn free_large(&self, guard: &Guard) {

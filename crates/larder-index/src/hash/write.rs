@@ -23,7 +23,7 @@ use crate::hash::resize::{NewEntry, FEW};
 use crate::hash::shape::{body_size, lives_inside, truncated, SLOT_ENTRY};
 use crate::outside::Handle;
 use crate::sync::Backoff;
-use crate::{Change, Key, Predicate, Previous, Updater};
+use crate::{Change, Key, Previous};
 use crossbeam_epoch::Guard;
 
 /// The result of steps 1 and 2: the leaf of a key, locked; the key's home in the leaf; its entry
@@ -40,16 +40,19 @@ pub(super) struct LockedKey<'g, H>(
 );
 
 /// The mark of an entry that is being written.
-pub(super) struct Mark {
+struct Mark {
     before: u64,
-    pub(super) now: u64,
+    now: u64,
 }
 
 impl Mark {
-    /// The mark of an entry; 0 if there is none.
+    /// The mark of an entry; 0 if there is none, or if `MARKED` isn't set.
     #[inline(always)]
-    pub(super) fn of(leaf: &LockedHashLeaf<'_>, hit: &Option<Hit<'_>>) -> Mark {
-        let before = hit.as_ref().map_or(0, |hit| leaf.mark(hit));
+    fn of<const MARKED: bool>(leaf: &LockedHashLeaf<'_>, hit: Option<&Hit<'_>>) -> Mark {
+        let before = match hit {
+            Some(hit) if MARKED => leaf.mark(hit),
+            _ => 0,
+        };
         Mark {
             before,
             now: before,
@@ -59,9 +62,10 @@ impl Mark {
     /// Sets the mark, if it is another one now and there is an entry. This comes before the write,
     /// which keeps or forgets it.
     #[inline(always)]
-    pub(super) fn set(self, leaf: &mut LockedHashLeaf<'_>, hit: &Option<Hit<'_>>) {
-        if let (Some(hit), true) = (hit, self.now != self.before) {
-            leaf.set_mark(hit, self.now);
+    fn set<const MARKED: bool>(self, leaf: &mut LockedHashLeaf<'_>, hit: Option<&Hit<'_>>) {
+        match hit {
+            Some(hit) if MARKED && self.now != self.before => leaf.set_mark(hit, self.now),
+            _ => {}
         }
     }
 }
@@ -159,18 +163,21 @@ impl<R: KeyRule> HashOrder<R> {
     }
 
     /// Calls `f` with the value under a key that was found, and makes the change that it returns.
+    /// `f` also gets the entry's mark, if `MARKED` is set, and otherwise 0.
     #[inline(always)]
-    pub(super) fn update_found<'v>(
+    pub(super) fn update_found<'v, const MARKED: bool>(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        LockedKey(leaf, home, hit, contention): LockedKey<'_, Option<Hit<'_>>>,
+        LockedKey(mut leaf, home, hit, contention): LockedKey<'_, Option<Hit<'_>>>,
         scratch: &mut Vec<u8>,
-        f: &mut Updater<'_, 'v>,
+        mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change<'v>,
     ) -> bool {
         scratch.clear();
+        let mut mark = Mark::of::<MARKED>(&leaf, hit.as_ref());
         // The callback decides under the lock. It may write the new value to `scratch`.
-        let change = f(hit.as_ref().map(|hit| leaf.value(hit)), scratch);
+        let old = hit.as_ref().map(|hit| leaf.value(hit));
+        let change = f(old, scratch, &mut mark.now);
         let value = match (change, &hit) {
             (Change::Keep, _) | (Change::Remove, None) => return false,
             (Change::Remove, Some(hit)) => {
@@ -180,25 +187,47 @@ impl<R: KeyRule> HashOrder<R> {
             (Change::Put(value), _) => value,
             (Change::PutScratch, _) => &scratch[..],
         };
+        mark.set::<MARKED>(&mut leaf, hit.as_ref());
         let found = LockedKey(leaf, home, hit.as_ref(), contention);
         self.store(guard, key, found, value);
         true
     }
 
-    /// Stores a value under a key that was found, if the predicate agrees.
+    /// Removes the entry of a key, if `agrees` returns `true` for it, under the lock.
     #[inline(always)]
-    pub(super) fn put_found(
+    pub(super) fn remove_if(
         &self,
         guard: &Guard,
         key: Key<'_>,
-        LockedKey(leaf, home, hit, contention): LockedKey<'_, Option<&Hit<'_>>>,
-        value: &[u8],
-        predicate: &mut Predicate<'_>,
+        agrees: impl FnOnce(&LockedHashLeaf<'_>, &Hit<'_>) -> bool,
     ) -> Previous {
-        // The predicate decides under the lock: nobody can change the value before it is replaced.
-        if !predicate(hit.map(|hit| leaf.value(hit))) {
+        let Some(LockedKey(leaf, home, hit, contention)) = self.find_present(guard, key) else {
+            return Previous::Absent;
+        };
+        if !agrees(&leaf, &hit) {
             return Previous::Refused;
         }
+        self.remove_hit(guard, key.hash, LockedKey(leaf, home, &hit, contention));
+        Previous::Present
+    }
+
+    /// Stores a value under a key that was found, if the predicate agrees. It also gets the entry's
+    /// mark, if `MARKED` is set, and otherwise 0.
+    #[inline(always)]
+    pub(super) fn put_found<const MARKED: bool>(
+        &self,
+        guard: &Guard,
+        key: Key<'_>,
+        LockedKey(mut leaf, home, hit, contention): LockedKey<'_, Option<&Hit<'_>>>,
+        value: &[u8],
+        mut predicate: impl FnMut(Option<&[u8]>, &mut u64) -> bool,
+    ) -> Previous {
+        let mut mark = Mark::of::<MARKED>(&leaf, hit);
+        // The predicate decides under the lock: nobody can change the value before it is replaced.
+        if !predicate(hit.map(|hit| leaf.value(hit)), &mut mark.now) {
+            return Previous::Refused;
+        }
+        mark.set::<MARKED>(&mut leaf, hit);
         let was = Previous::of(hit.is_some());
         self.store(guard, key, LockedKey(leaf, home, hit, contention), value);
         was
