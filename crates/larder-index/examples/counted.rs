@@ -172,13 +172,16 @@ impl Counted {
                 assert!(was == Previous::Present);
             }
             "update" => {
-                assert!(index.update(guard, row.key(), &mut |_, _| Change::Put(&row.value)));
+                assert!(index.update(guard, row.key(), &mut |_, new| {
+                    new.extend_from_slice(&row.value);
+                    Change::Put
+                }));
             }
             "counter" => {
                 let done =
                     index.update_with(guard, row.key(), &mut self.out, &mut |old, scratch| {
                         scratch.extend_from_slice(old.unwrap_or_default());
-                        Change::PutScratch
+                        Change::Put
                     });
                 assert!(done);
             }
@@ -196,7 +199,10 @@ impl Counted {
                 assert!(was == Previous::Present);
             }
             "update-insert" => {
-                index.update(guard, row.key(), &mut |_, _| Change::Put(&row.value));
+                index.update(guard, row.key(), &mut |_, new| {
+                    new.extend_from_slice(&row.value);
+                    Change::Put
+                });
             }
             "update-remove" => {
                 index.update(guard, row.key(), &mut |_, _| Change::Remove);

@@ -33,7 +33,10 @@ fn index(rows: u64) {
             bytes: &k,
             hash: mix(mix(i)),
         };
-        index.update(&guard, key, &mut |_, _| Change::Put(&k));
+        index.update(&guard, key, &mut |_, new| {
+            new.extend_from_slice(&k);
+            Change::Put
+        });
     });
     let mut out = Vec::new();
     time("lookup, random", rows, |i| {
@@ -57,7 +60,10 @@ fn index(rows: u64) {
             bytes: &k,
             hash: mix(mix(i)),
         };
-        index.update(&pin(), key, &mut |_, _| Change::Put(&k));
+        index.update(&pin(), key, &mut |_, new| {
+            new.extend_from_slice(&k);
+            Change::Put
+        });
     });
     let begin = Instant::now();
     let (mut batch, mut seen, mut at) = (Batch::default(), 0, Vec::new());

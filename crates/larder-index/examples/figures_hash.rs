@@ -131,8 +131,10 @@ impl Bench {
         time("insert, random", self.rows, |i| {
             let value = self.how.value(i);
             self.with(i, |key| {
-                self.index
-                    .update(&pin(), key, &mut |_, _| Change::Put(&value))
+                self.index.update(&pin(), key, &mut |_, new| {
+                    new.extend_from_slice(&value);
+                    Change::Put
+                })
             });
             if (i + 1) % step == 0 {
                 memory.push(self.index.memory() as f64 / (i + 1) as f64);
@@ -149,7 +151,10 @@ impl Bench {
         for i in 0..self.rows {
             let value = self.how.value(i);
             self.with(i, |key| {
-                index.update(&pin(), key, &mut |_, _| Change::Put(&value))
+                index.update(&pin(), key, &mut |_, new| {
+                    new.extend_from_slice(&value);
+                    Change::Put
+                })
             });
             let now = Instant::now();
             slowest = slowest.max((now - last).as_nanos());
@@ -211,7 +216,7 @@ impl Bench {
                 self.index.update(&pin(), key, &mut |old, scratch| {
                     scratch.extend_from_slice(old.expect("it is there"));
                     black_box(&value);
-                    Change::PutScratch
+                    Change::Put
                 })
             });
         });

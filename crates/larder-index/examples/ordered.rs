@@ -42,7 +42,10 @@ fn key(bytes: &[u8]) -> Key<'_> {
 
 fn put(index: &dyn Unique, i: u64) -> bool {
     let bytes = i.to_be_bytes();
-    index.update(&pin(), key(&bytes), &mut |_, _| Change::Put(&bytes))
+    index.update(&pin(), key(&bytes), &mut |_, new| {
+        new.extend_from_slice(&bytes);
+        Change::Put
+    })
 }
 
 /// Walks with `Start::Past`, one entry at a time.

@@ -12,7 +12,10 @@
 //! for (name, age) in [("ann", 1u8), ("bob", 2), ("eve", 3)] {
 //!     let key = Key { bytes: name.as_bytes(), hash: 0 };
 //!     let value = [age];
-//!     assert!(index.update(&guard, key, &mut |_, _| Change::Put(&value)));
+//!     assert!(index.update(&guard, key, &mut |_, new| {
+//!         new.extend_from_slice(&value);
+//!         Change::Put
+//!     }));
 //! }
 //! let mut value = Vec::new();
 //! assert!(index.get(&guard, Key { bytes: b"bob", hash: 0 }, &mut value));

@@ -59,7 +59,10 @@ fn unique(kind: Kind) {
     });
     meets(read.clone(), || {
         put(&large);
-        index.update(&pin(), the_key(), &mut |_, _| Change::Put(b"small"));
+        index.update(&pin(), the_key(), &mut |_, new| {
+            new.extend_from_slice(b"small");
+            Change::Put
+        });
     });
     meets(read, || {
         put(&large);

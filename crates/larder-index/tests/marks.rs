@@ -57,7 +57,7 @@ impl Marks<'_> {
             match value {
                 Some(value) => {
                     scratch.extend_from_slice(value);
-                    Change::PutScratch
+                    Change::Put
                 }
                 None => Change::Remove,
             }

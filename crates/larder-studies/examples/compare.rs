@@ -52,8 +52,10 @@ fn scan(index: &dyn Unique) -> usize {
 
 fn measure(name: &str, index: &dyn Unique, rows: u64) {
     let insert = each(rows, |key| {
-        let put = |_: Option<&[u8]>, _: &mut Vec<u8>| Change::Put(b"12345678");
-        index.update(&pin(), key, &mut { put });
+        index.update(&pin(), key, &mut |_, new| {
+            new.extend_from_slice(b"12345678");
+            Change::Put
+        });
     });
     let bytes = index.memory() as f64 / rows as f64;
     let mut out = Vec::new();

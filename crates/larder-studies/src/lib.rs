@@ -11,7 +11,10 @@
 //! let options = [("m".to_owned(), Value::Int(32))];
 //! let index = build_unique("btree", &options, Order::Key).unwrap();
 //! let (guard, key) = (pin(), Key { bytes: b"ann", hash: 0 });
-//! assert!(index.update(&guard, key, &mut |_, _| Change::Put(b"41")));
+//! assert!(index.update(&guard, key, &mut |_, new| {
+//!     new.extend_from_slice(b"41");
+//!     Change::Put
+//! }));
 //! let mut value = Vec::new();
 //! assert!(index.get(&guard, key, &mut value));
 //! assert_eq!(value, b"41");

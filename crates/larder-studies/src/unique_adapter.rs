@@ -73,7 +73,7 @@ impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
             .with(key, |position| self.scheme.has(guard, position))
     }
 
-    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         // Differences of the counts. They are computed under the lock, and added after it.
         let (mut len, mut bytes, mut changed) = (0, 0, false);
         let contended = with_scratch(|scratch| {
@@ -84,12 +84,12 @@ impl<C: Scheme<Object>> Unique for UniqueAdapter<C> {
                     let there = isize::from(old.is_some());
                     // `f` sees bytes. The scheme stores an object, which is immutable, so a new
                     // value is always a new object.
-                    let new = match f(old.map(Object::bytes), scratch) {
-                        Change::Keep => return Act::Keep,
-                        Change::Put(value) => Some(Object::new(value)),
-                        Change::PutScratch => Some(Object::new(scratch)),
-                        Change::Remove => None,
-                    };
+                    let old = old.map(Object::bytes);
+                    let change = f(old, scratch).whole(old, scratch);
+                    if let Change::Keep = change {
+                        return Act::Keep;
+                    }
+                    let new = change.value(scratch).map(Object::new);
                     // A value that replaces another is a change, too, although the number of
                     // entries stays.
                     changed = new.is_some() || there == 1;

@@ -44,7 +44,7 @@ fn changes_under_way_are_waited_for() {
         for k in [1u64, 3] {
             put(index, number(&k.to_be_bytes()), &[0; 8]);
         }
-        threads::beside_a_change(index, 2, Change::Put(&[2; 8]), || {
+        threads::beside_a_change(index, 2, Change::Put, || {
             let rows = scan_unique(index, Start::Edge, Direction::Forward);
             assert_eq!(rows.len(), 3, "{name}: a scan");
         });

@@ -81,7 +81,7 @@ fn does_what_the_oracle_does() {
                 scratch.extend_from_slice(&i.to_be_bytes());
                 match old {
                     Some(old) if old[3] % 3 == 0 => Change::Remove,
-                    _ => Change::PutScratch,
+                    _ => Change::Put,
                 }
             })
         });

@@ -139,7 +139,10 @@ pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Puts a value.
 pub fn put(index: &dyn Unique, key: Key<'_>, value: &[u8]) -> bool {
-    index.update(&pin(), key, &mut |_, _| Change::Put(value))
+    index.update(&pin(), key, &mut |_, new| {
+        new.extend_from_slice(value);
+        Change::Put
+    })
 }
 
 /// Removes a key.

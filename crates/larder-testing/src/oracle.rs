@@ -173,19 +173,16 @@ impl Unique for OracleUnique {
         self.map.lock().contains_key(&self.at(key))
     }
 
-    fn update<'v>(&self, _guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+    fn update(&self, _guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         let position = self.at(key);
         // One lock for the whole map. So the closure may take any time, and sees what is current.
         let mut map = self.map.lock();
         // The closure may write the new value here.
         let mut scratch = Vec::new();
-        match f(map.get(&position).map(Vec::as_slice), &mut scratch) {
+        let old = map.get(&position).map(Vec::as_slice);
+        match f(old, &mut scratch).whole(old, &mut scratch) {
             Change::Keep => false,
-            Change::Put(value) => {
-                map.insert(position, value.to_vec());
-                true
-            }
-            Change::PutScratch => {
+            Change::Put | Change::Splice(_) => {
                 map.insert(position, scratch);
                 true
             }

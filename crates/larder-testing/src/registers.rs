@@ -180,7 +180,7 @@ impl Registers for Box<dyn Unique> {
         self.update(&pin(), key(&bytes, Hashes::Good), &mut |old, scratch| {
             sum = old.map_or(0, number) + by;
             scratch.extend_from_slice(&sum.to_be_bytes());
-            Change::PutScratch
+            Change::Put
         });
         sum
     }

@@ -12,18 +12,23 @@ use std::time::Duration;
 // threads.
 
 /// Runs `look` while a change of a key is under way: its closure has been called, and returns a
-/// while later.
-pub fn beside_a_change(index: &dyn Unique, k: u64, change: Change<'_>, look: impl FnOnce()) {
+/// while later. A value that it puts is eight bytes.
+pub fn beside_a_change(index: &dyn Unique, k: u64, change: Change, look: impl FnOnce()) {
     const A_WHILE: Duration = Duration::from_millis(2);
     // Both threads come here: the change is under way, and its closure hasn't returned.
     let met = Barrier::new(2);
     thread::scope(|scope| {
         scope.spawn(|| {
-            index.update(&pin(), key(&k.to_be_bytes(), Hashes::Good), &mut |_, _| {
-                met.wait();
-                thread::sleep(A_WHILE);
-                change
-            });
+            index.update(
+                &pin(),
+                key(&k.to_be_bytes(), Hashes::Good),
+                &mut |_, new| {
+                    new.extend_from_slice(&[2; 8]);
+                    met.wait();
+                    thread::sleep(A_WHILE);
+                    change
+                },
+            );
         });
         met.wait();
         look();
@@ -45,7 +50,7 @@ pub fn no_update_is_lost(index: &dyn Unique, name: &str, rounds: u64) {
                         let next = old.map_or(0, number) + 1;
                         scratch.extend_from_slice(&next.to_be_bytes());
                         calls += 1;
-                        Change::PutScratch
+                        Change::Put
                     });
                     assert_eq!(calls, 1);
                     // A neighbour comes, and one goes.
@@ -327,7 +332,7 @@ pub fn nothing_appended_is_lost(index: &dyn Unique, name: &str, rounds: u32) {
                     let old = old.filter(|old| old.len() < LARGE);
                     scratch.extend_from_slice(old.unwrap_or_default());
                     scratch.extend(piece(t, i / KEYS as u32));
-                    Change::PutScratch
+                    Change::Put
                 });
             }
         };

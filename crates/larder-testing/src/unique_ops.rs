@@ -23,6 +23,8 @@ pub enum UniqueOp {
     RemoveIf(u16, bool),
     UpdateWith(u16, usize),
     UpdatePresent(u16, usize),
+    /// Whether the part keeps its length.
+    Splice(u16, usize, bool),
     Step(Option<u16>, u8),
     /// From where, and how many are wanted.
     Scan(u16, u8, usize),
@@ -46,6 +48,7 @@ pub fn op(keys: u16) -> impl Strategy<Value = UniqueOp> {
         4 => (0..keys, prop::bool::weighted(0.8)).prop_map(|(k, holds)| UniqueOp::RemoveIf(k, holds)),
         2 => (0..keys, 0..70usize).prop_map(|(k, n)| UniqueOp::UpdateWith(k, n)),
         2 => (0..keys, 0..70usize).prop_map(|(k, n)| UniqueOp::UpdatePresent(k, n)),
+        3 => (0..keys, 0..70usize, prop::bool::weighted(0.7)).prop_map(|(k, n, same)| UniqueOp::Splice(k, n, same)),
         2 => (0..keys, 0..2u8).prop_map(|(k, way)| UniqueOp::Step(Some(k), way)),
         1 => (0..2u8).prop_map(|way| UniqueOp::Step(None, way)),
         1 => (0..keys, 0..6u8, 0..4usize).prop_map(|(k, how, want)| UniqueOp::Scan(k, how, want)),
@@ -75,23 +78,21 @@ fn note(seen: &mut Rows, old: Option<&[u8]>) {
 /// Makes a change in the general form. Returns whether there was one.
 fn update(index: &dyn Unique, k: u16, how: Hashes, op: &UniqueOp, seen: &mut Rows) -> bool {
     let (bytes, guard, mut calls) = (key_bytes(k), pin(), 0);
-    // The value must live as long as the call, so it is made before.
-    let put = match op {
-        UniqueOp::Put(k, n) => value(*k, *n),
-        _ => Vec::new(),
-    };
     let mut f = |old: Option<&[u8]>, scratch: &mut Vec<u8>| {
         // What the closure is given is part of what is compared.
         calls += 1;
         note(seen, old);
         assert!(scratch.is_empty());
         match op {
-            UniqueOp::Put(..) => Change::Put(&put),
+            UniqueOp::Put(k, n) => {
+                scratch.extend(value(*k, *n));
+                Change::Put
+            }
             UniqueOp::PutScratch(k, n) => {
                 // A value that is made of the old one, in the buffer of the index.
                 scratch.extend(old.unwrap_or_default().iter().take(50));
                 scratch.extend(value(*k, *n));
-                Change::PutScratch
+                Change::Put
             }
             UniqueOp::UpdateWith(k, n) | UniqueOp::UpdatePresent(k, n) => {
                 // A closure may fill the buffer, and then decide to keep the entry.
@@ -99,8 +100,18 @@ fn update(index: &dyn Unique, k: u16, how: Hashes, op: &UniqueOp, seen: &mut Row
                 if n % 5 == 4 {
                     Change::Keep
                 } else {
-                    Change::PutScratch
+                    Change::Put
                 }
+            }
+            UniqueOp::Splice(k, n, same) => {
+                let Some(old) = old else {
+                    return Change::Keep;
+                };
+                // Any part of the value, also an empty one or all of it.
+                let at = n % (old.len() + 1);
+                let len = (usize::from(*k) + n) % (old.len() - at + 1);
+                scratch.extend(value(k + 1, if *same { len } else { n % 20 }));
+                Change::splice(old, (at, len), scratch)
             }
             UniqueOp::Remove(_) => Change::Remove,
             _ => Change::Keep,
@@ -111,7 +122,7 @@ fn update(index: &dyn Unique, k: u16, how: Hashes, op: &UniqueOp, seen: &mut Row
     let (mut buffer, mut expected) = (vec![9; 3], 1);
     let changed = match op {
         UniqueOp::UpdateWith(..) => index.update_with(&guard, key, &mut buffer, &mut f),
-        UniqueOp::UpdatePresent(..) => {
+        UniqueOp::UpdatePresent(..) | UniqueOp::Splice(..) => {
             expected = usize::from(index.contains(&guard, key));
             index.update_present(&guard, key, &mut buffer, &mut f)
         }
@@ -242,6 +253,7 @@ pub fn apply(index: &dyn Unique, op: &UniqueOp, how: Hashes) -> Rows {
         | UniqueOp::PutScratch(k, _)
         | UniqueOp::UpdateWith(k, _)
         | UniqueOp::UpdatePresent(k, _)
+        | UniqueOp::Splice(k, ..)
         | UniqueOp::Remove(k)
         | UniqueOp::Keep(k) => update(index, k, how, op, &mut seen),
         UniqueOp::Get(k) => {

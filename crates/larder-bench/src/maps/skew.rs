@@ -99,9 +99,10 @@ fn measure(ordered: bool, case: &Case, n: usize) -> [f64; STEPS.len()] {
     let insert = each(n, |i| {
         let value = value_of(i as u64).to_le_bytes();
         assert!(
-            index.update(&pin(), key(&seed, keys.get(i)), &mut |_, _| Change::Put(
-                &value
-            ))
+            index.update(&pin(), key(&seed, keys.get(i)), &mut |_, new| {
+                new.extend_from_slice(&value);
+                Change::Put
+            })
         );
     });
     // Keys with equal hashes must still be different entries.

@@ -236,7 +236,7 @@ impl<R: KeyRule> Bag<R> {
             } else {
                 self.move_to_tree(guard, key, new);
             }
-            Change::PutScratch
+            Change::Put
         };
         with_scratch(|scratch| match only_present {
             true => self

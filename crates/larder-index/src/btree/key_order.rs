@@ -100,26 +100,26 @@ impl Unique for KeyOrder {
         self.0.remove(guard, key.bytes, predicate)
     }
 
-    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         with_scratch(|scratch| self.0.update(guard, key.bytes, scratch, f))
     }
 
-    fn update_with<'v>(
+    fn update_with(
         &self,
         guard: &Guard,
         key: Key<'_>,
         scratch: &mut Vec<u8>,
-        f: &mut Updater<'_, 'v>,
+        f: &mut Updater<'_>,
     ) -> bool {
         self.0.update(guard, key.bytes, scratch, f)
     }
 
-    fn update_present<'v>(
+    fn update_present(
         &self,
         guard: &Guard,
         key: Key<'_>,
         scratch: &mut Vec<u8>,
-        f: &mut Updater<'_, 'v>,
+        f: &mut Updater<'_>,
     ) -> bool {
         self.0.update_present(guard, key.bytes, scratch, f)
     }
@@ -134,12 +134,7 @@ impl Unique for KeyOrder {
         self.0.put_marked(guard, key.bytes, value, predicate)
     }
 
-    fn update_marked<'v>(
-        &self,
-        guard: &Guard,
-        key: Key<'_>,
-        f: &mut MarkedUpdater<'_, 'v>,
-    ) -> bool {
+    fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedUpdater<'_>) -> bool {
         with_scratch(|scratch| self.0.update_marked(guard, key.bytes, scratch, f))
     }
 

@@ -292,6 +292,17 @@ impl<'g> LockedTreeLeaf<'g> {
         }
     }
 
+    /// Overwrites the bytes of a value from `at` on. The value is in this record. A concurrent
+    /// reader may see both old and new bytes, and fails to validate.
+    #[inline(always)]
+    pub(crate) fn overwrite(&mut self, record: &Record, at: usize, bytes: &[u8]) {
+        debug_assert!(!record.is_outside() && at + bytes.len() <= record.value());
+        self.change();
+        let mut writer = Writer::new(self.leaf.words(), record.value_at() + at);
+        writer.bytes(bytes);
+        writer.finish();
+    }
+
     /// Replaces the value of entry `i`, which has the record `old`. Returns `false`, and changes
     /// nothing, if there is no room. The caller retires the old outside object, if there is one.
     #[inline]
@@ -305,12 +316,8 @@ impl<'g> LockedTreeLeaf<'g> {
     ) -> bool {
         if let Stored::Inline(new) = stored {
             if old.value() == new.len() && !old.is_outside() {
-                // The lengths are equal: overwrite the value. The slot and the rest of the record
-                // stay. A concurrent reader may see both old and new bytes, and fails to validate.
-                self.change();
-                let mut writer = Writer::new(self.leaf.words(), old.value_at());
-                writer.bytes(new);
-                writer.finish();
+                // The lengths are equal. The slot and the rest of the record stay.
+                self.overwrite(old, 0, new);
                 return true;
             }
         }

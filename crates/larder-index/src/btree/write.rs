@@ -231,7 +231,7 @@ impl BPlusTree {
         guard: &Guard,
         position: &[u8],
         scratch: &mut Vec<u8>,
-        f: &mut Updater<'_, '_>,
+        f: &mut Updater<'_>,
     ) -> bool {
         let found = self.find_locked(guard, SearchKey::new(position));
         self.update_found::<false>(guard, found, scratch, |old, new, _| f(old, new))
@@ -243,7 +243,7 @@ impl BPlusTree {
         guard: &Guard,
         position: &[u8],
         scratch: &mut Vec<u8>,
-        f: &mut Updater<'_, '_>,
+        f: &mut Updater<'_>,
     ) -> bool {
         let found = self.find_present(guard, position);
         found.is_some_and(|found| {
@@ -257,7 +257,7 @@ impl BPlusTree {
         guard: &Guard,
         position: &[u8],
         scratch: &mut Vec<u8>,
-        f: &mut MarkedUpdater<'_, '_>,
+        f: &mut MarkedUpdater<'_>,
     ) -> bool {
         let found = self.find_locked(guard, SearchKey::new(position));
         self.update_found::<true>(guard, found, scratch, f)
@@ -266,31 +266,37 @@ impl BPlusTree {
     /// Calls `f` with the value at a place that was found, and makes the change that it returns.
     /// `f` also gets the entry's mark, if `MARKED` is set, and otherwise 0.
     #[inline(always)]
-    fn update_found<'v, const MARKED: bool>(
+    fn update_found<const MARKED: bool>(
         &self,
         guard: &Guard,
         (mut locked, place, contention): (LockedTreeLeaf<'_>, Place<'_>, i32),
         scratch: &mut Vec<u8>,
-        mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change<'v>,
+        mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change,
     ) -> bool {
         scratch.clear();
         let mut mark = Mark::of::<MARKED>(&locked, &place);
         // The callback sees the value in place, under the lock, and decides (invariant 3).
         let change = f(place.value(&locked), scratch, &mut mark.now);
-        let value = match change {
-            Change::Keep => return false,
-            Change::Remove => {
-                let Some(record) = &place.record else {
-                    return false;
-                };
+        match (change, &place.record) {
+            (Change::Keep, _) | (Change::Remove | Change::Splice(_), None) => return false,
+            (Change::Remove, Some(record)) => {
                 self.remove_at(guard, &place, locked, record, contention);
                 return true;
             }
-            Change::Put(value) => value,
-            Change::PutScratch => &scratch[..],
-        };
+            (Change::Splice(part), Some(record)) => match part.place_for(scratch) {
+                // (3) The other bytes of the value stay where they are.
+                Some(at) if !record.is_outside() => {
+                    mark.set::<MARKED>(&mut locked, &place);
+                    locked.overwrite(record, at, scratch);
+                    self.settle(guard, &place, locked, contention);
+                    return true;
+                }
+                _ => _ = change.whole(place.value(&locked), scratch),
+            },
+            (Change::Put, _) => {}
+        }
         mark.set::<MARKED>(&mut locked, &place);
-        self.put_at(guard, &place, locked, value, contention);
+        self.put_at(guard, &place, locked, scratch, contention);
         true
     }
 
@@ -601,16 +607,22 @@ impl BPlusTree {
         if !done {
             // (3a) to (3c) There was no room, and no entry has been changed yet.
             self.make_room(guard, at, leaf, stored, appends);
-        } else if contention > HIGH_CONTENTION && leaf.len() > 1 {
-            // Writers often wait for this leaf. Split it early, so that they no longer meet.
-            self.split_early(guard, at, leaf);
         } else {
-            // (5) Unlock.
-            drop(leaf);
+            self.settle(guard, at, leaf, contention);
         }
         // (6) In each case the leaf has been unlocked or marked obsolete (invariant 1), and no
         // reachable leaf has the old handle. Readers that pinned before may still follow it.
         self.shared.retire(guard, old);
+    }
+
+    /// Ends a change that was made in place.
+    #[inline(always)]
+    fn settle(&self, guard: &Guard, at: &Place<'_>, leaf: LockedTreeLeaf<'_>, contention: i32) {
+        // Writers often wait for this leaf. Split it early, so that they no longer meet.
+        if contention > HIGH_CONTENTION && leaf.len() > 1 {
+            self.split_early(guard, at, leaf);
+        }
+        // (5) Dropping the leaf unlocks it and publishes the change.
     }
 
     /// What a leaf stores for a value: the value itself, or the handle of a new outside object.

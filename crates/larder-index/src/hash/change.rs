@@ -116,12 +116,12 @@ impl LockedHashLeaf<'_> {
         head.live.store(live as u32, Relaxed);
     }
 
-    /// Overwrites the value of a hit, which is in its bucket, with one of the same length.
+    /// Overwrites the bytes of a value from `at` on. The value of the hit is in its bucket.
     #[inline(always)]
-    pub(crate) fn overwrite(&mut self, hit: &Hit<'_>, value: &[u8]) {
-        debug_assert!(!hit.outside && hit.value_len() == value.len());
+    pub(crate) fn overwrite(&mut self, hit: &Hit<'_>, at: usize, bytes: &[u8]) {
+        debug_assert!(!hit.outside && at + bytes.len() <= hit.value_len());
         self.change();
-        hit.bucket.store_bytes(hit.from, value);
+        hit.bucket.store_bytes(hit.from + at, bytes);
     }
 
     /// Replaces the handle of a hit whose object is outside.

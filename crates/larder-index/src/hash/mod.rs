@@ -287,27 +287,27 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         true
     }
 
-    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         with_scratch(|scratch| self.update_with(guard, key, scratch, f))
     }
 
-    fn update_with<'v>(
+    fn update_with(
         &self,
         guard: &Guard,
         key: Key<'_>,
         scratch: &mut Vec<u8>,
-        f: &mut Updater<'_, 'v>,
+        f: &mut Updater<'_>,
     ) -> bool {
         let found = self.find_locked(guard, key);
         self.update_found::<false>(guard, key, found, scratch, |old, new, _| f(old, new))
     }
 
-    fn update_present<'v>(
+    fn update_present(
         &self,
         guard: &Guard,
         key: Key<'_>,
         scratch: &mut Vec<u8>,
-        f: &mut Updater<'_, 'v>,
+        f: &mut Updater<'_>,
     ) -> bool {
         let Some(LockedKey(leaf, home, hit, contention)) = self.find_present(guard, key) else {
             return false;
@@ -329,12 +329,7 @@ impl<R: KeyRule> Unique for HashOrder<R> {
         self.put_found::<true>(guard, key, found, value, predicate)
     }
 
-    fn update_marked<'v>(
-        &self,
-        guard: &Guard,
-        key: Key<'_>,
-        f: &mut MarkedUpdater<'_, 'v>,
-    ) -> bool {
+    fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedUpdater<'_>) -> bool {
         self.prefetch_marks(guard, key);
         with_scratch(|scratch| {
             let found = self.find_locked(guard, key);

@@ -165,31 +165,40 @@ impl<R: KeyRule> HashOrder<R> {
     /// Calls `f` with the value under a key that was found, and makes the change that it returns.
     /// `f` also gets the entry's mark, if `MARKED` is set, and otherwise 0.
     #[inline(always)]
-    pub(super) fn update_found<'v, const MARKED: bool>(
+    pub(super) fn update_found<const MARKED: bool>(
         &self,
         guard: &Guard,
         key: Key<'_>,
         LockedKey(mut leaf, home, hit, contention): LockedKey<'_, Option<Hit<'_>>>,
         scratch: &mut Vec<u8>,
-        mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change<'v>,
+        mut f: impl FnMut(Option<&[u8]>, &mut Vec<u8>, &mut u64) -> Change,
     ) -> bool {
         scratch.clear();
         let mut mark = Mark::of::<MARKED>(&leaf, hit.as_ref());
         // The callback decides under the lock. It may write the new value to `scratch`.
         let old = hit.as_ref().map(|hit| leaf.value(hit));
         let change = f(old, scratch, &mut mark.now);
-        let value = match (change, &hit) {
-            (Change::Keep, _) | (Change::Remove, None) => return false,
+        match (change, &hit) {
+            (Change::Keep, _) | (Change::Remove | Change::Splice(_), None) => return false,
             (Change::Remove, Some(hit)) => {
                 self.remove_hit(guard, key.hash, LockedKey(leaf, home, hit, contention));
                 return true;
             }
-            (Change::Put(value), _) => value,
-            (Change::PutScratch, _) => &scratch[..],
-        };
+            (Change::Splice(part), Some(hit)) => match part.place_for(scratch) {
+                // (3) The other bytes of the value stay where they are.
+                Some(at) if !hit.outside => {
+                    mark.set::<MARKED>(&mut leaf, Some(hit));
+                    leaf.overwrite(hit, at, scratch);
+                    self.settle(guard, leaf, contention);
+                    return true;
+                }
+                _ => _ = change.whole(Some(leaf.value(hit)), scratch),
+            },
+            (Change::Put, _) => {}
+        }
         mark.set::<MARKED>(&mut leaf, hit.as_ref());
         let found = LockedKey(leaf, home, hit.as_ref(), contention);
-        self.store(guard, key, found, value);
+        self.store(guard, key, found, scratch);
         true
     }
 
@@ -246,7 +255,7 @@ impl<R: KeyRule> HashOrder<R> {
         let done = match hit {
             // The lengths are equal: overwrite the old value.
             Some(hit) if !hit.outside && hit.value_len() == value.len() => {
-                leaf.overwrite(hit, value);
+                leaf.overwrite(hit, 0, value);
                 true
             }
             // The lengths differ: the objects below move by the difference.
@@ -259,6 +268,12 @@ impl<R: KeyRule> HashOrder<R> {
         if !done {
             return self.store_anew(guard, key, leaf, value, contention);
         }
+        self.settle(guard, leaf, contention);
+    }
+
+    /// Ends a change that was made in place.
+    #[inline(always)]
+    fn settle(&self, guard: &Guard, leaf: LockedHashLeaf<'_>, contention: i32) {
         // Writers often wait for this leaf. Split it early, so that they no longer meet.
         if contention > HIGH_CONTENTION {
             self.split_contended(guard, leaf);
@@ -341,11 +356,8 @@ impl<R: KeyRule> HashOrder<R> {
                 value,
             };
             self.make_room(guard, entry, leaf, body);
-        } else if contention > HIGH_CONTENTION {
-            self.split_contended(guard, leaf);
         } else {
-            // (5) Unlock.
-            drop(leaf);
+            self.settle(guard, leaf, contention);
         }
         // (6) Readers may still be reading the old outside object. The epoch keeps it alive.
         self.shared.retire(guard, old);

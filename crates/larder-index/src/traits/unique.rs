@@ -35,7 +35,7 @@ pub trait Unique: Container {
     /// Locks the entry of `key`, calls `f` once, and performs the change that it returns. `f` gets
     /// the value under the key (`None` if absent) and an empty scratch buffer. It must be short,
     /// and must not call the index. Returns whether the index was changed.
-    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool;
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool;
 
     /// Like `get`, for values that are probably short. A value of at most [`SHORT`] bytes is copied
     /// to the beginning of `out`. The other bytes of `out` are unspecified. A longer value replaces
@@ -85,12 +85,13 @@ pub trait Unique: Container {
     ) -> Previous {
         let mut was = Previous::Refused;
         // By an update, whose closure is called under the lock.
-        self.update(guard, key, &mut |old, _| {
+        self.update(guard, key, &mut |old, new| {
             if !predicate(old) {
                 return Change::Keep;
             }
             was = Previous::of(old.is_some());
-            Change::Put(value)
+            new.extend_from_slice(value);
+            Change::Put
         });
         was
     }
@@ -165,12 +166,7 @@ pub trait Unique: Container {
     }
 
     /// Like `update`, with the entry's mark (see `put_marked`).
-    fn update_marked<'v>(
-        &self,
-        guard: &Guard,
-        key: Key<'_>,
-        f: &mut MarkedUpdater<'_, 'v>,
-    ) -> bool {
+    fn update_marked(&self, guard: &Guard, key: Key<'_>, f: &mut MarkedUpdater<'_>) -> bool {
         self.update(guard, key, &mut |old, scratch| f(old, scratch, &mut 0))
     }
 
@@ -202,18 +198,18 @@ pub trait Unique: Container {
 
     /// Like `update`, with a scratch buffer of the caller, which is cleared first. This saves the
     /// search for one.
-    fn update_with<'v>(
+    fn update_with(
         &self,
         guard: &Guard,
         key: Key<'_>,
         scratch: &mut Vec<u8>,
-        f: &mut Updater<'_, 'v>,
+        f: &mut Updater<'_>,
     ) -> bool {
         scratch.clear();
         // `update` stores the content of its own buffer, so copy a new value there.
         self.update(guard, key, &mut |old, own| {
             let change = f(old, scratch);
-            if let Change::PutScratch = change {
+            if let Change::Put | Change::Splice(_) = change {
                 own.extend_from_slice(scratch);
             }
             change
@@ -222,12 +218,12 @@ pub trait Unique: Container {
 
     /// Like `update_with`, but `f` is only called if there is a value under `key`. Of an absent
     /// key, no lock is taken if the index can tell without one.
-    fn update_present<'v>(
+    fn update_present(
         &self,
         guard: &Guard,
         key: Key<'_>,
         scratch: &mut Vec<u8>,
-        f: &mut Updater<'_, 'v>,
+        f: &mut Updater<'_>,
     ) -> bool {
         self.update_with(guard, key, scratch, &mut |old, scratch| match old {
             Some(_) => f(old, scratch),

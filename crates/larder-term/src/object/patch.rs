@@ -1,23 +1,23 @@
 //! Replacing elements of a stored value, without decoding the object.
 //!
 //! ```text
-//!  value     head [exact key] | e1 | e2 | e4 | e5 …        (the key is the third element)
-//!                             ▲    ▲
-//!                          done    at, position 2           e1 is yet to be copied, e2 is next
-//!  out       head [exact key]
+//!  value     head [exact key] | e1 | e2 | e4 | e5 | e6 …   (the key is the third element)
+//!                                  ▲         ▲    ▲
+//!                                from     done    at        e2 and e4 were replaced, e6 is next
+//!  out                             e2' e4'
 //! ```
 //!
-//! 1. [`Patch::new`] reads the header, and is then before the first element. Nothing is written
-//!    yet.
+//! 1. [`Patch::new`] reads the header, and is then before the first element.
 //! 2. [`Patch::element`] walks to a position, and returns the element there. It skips elements by
 //!    their heads, without decoding them. It continues from the last position, or starts again.
 //! 3. [`Patch::put`] copies the bytes between `done` and an element in one run, and writes the new
 //!    term in place of the element.
-//! 4. [`Patch::finish`] copies the rest, and returns whether the value's handles are unchanged.
+//! 4. [`Patch::finish`] returns which bytes of the value `out` replaces.
 //!
-//! Invariants: `out` is the new form of the first `done` bytes of the value. Elements are put in
-//! ascending order of their positions. A [`Patch`] owns no counts: whoever stores the result takes
-//! counts of the added handles, and gives back those of the removed ones.
+//! Invariants: `out` is the new form of the bytes `from..done` of the value; both are 0 before the
+//! first element is replaced. Elements are put in ascending order of their positions. A [`Patch`]
+//! owns no counts: whoever stores the result takes counts of the added handles, and gives back
+//! those of the removed ones.
 //!
 //! The run at the beginning of a compressed value is plain (see `object/packed.rs`), and is patched
 //! in place. [`close`] then writes the new length of the run. For elements behind the run, the
@@ -37,8 +37,19 @@ pub struct Element<'v> {
     pub term: TermRef<'v>,
 }
 
-/// A walk over the elements of a value, which writes the new value. In a packed value it walks only
-/// over the run.
+/// The result of a [`Patch`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Patched {
+    /// How many bytes of the value lie before those that the buffer replaces.
+    pub at: usize,
+    /// How many bytes of the value the buffer replaces.
+    pub len: usize,
+    /// No element with handles was replaced or written, so that the value's handles are unchanged.
+    pub same_handles: bool,
+}
+
+/// A walk over the elements of a value, which writes what replaces some of them. In a packed value
+/// it walks only over the run.
 pub struct Patch<'v, 'o> {
     value: &'v [u8],
     arity: usize,
@@ -53,7 +64,9 @@ pub struct Patch<'v, 'o> {
     steps_back: usize,
     /// The places of the elements, from the first, as far as they were recorded.
     starts: Vec<usize>,
-    /// How many bytes of the value have been copied or replaced.
+    /// Where the first element begins that was replaced.
+    from: usize,
+    /// Where the last element ends that was replaced.
     done: usize,
     /// Whether a term that has a handle was replaced.
     changed: bool,
@@ -78,8 +91,6 @@ impl<'v, 'o> Patch<'v, 'o> {
         if header as u8 & EXACT_KEY != 0 {
             at = end_of(value, at);
         }
-        // Counters grow by a few bytes at most, so this capacity is usually sufficient.
-        out.reserve(value.len() + 16);
         Patch {
             value,
             arity: (header >> FLAG_BITS) as usize,
@@ -89,6 +100,7 @@ impl<'v, 'o> Patch<'v, 'o> {
             at,
             steps_back: 0,
             starts: Vec::new(),
+            from: 0,
             done: 0,
             changed: false,
             handles: false,
@@ -168,8 +180,11 @@ impl<'v, 'o> Patch<'v, 'o> {
     #[inline(always)]
     pub fn put_with(&mut self, old: Element<'v>, write: impl FnOnce(&mut Vec<u8>)) {
         debug_assert!(self.done <= old.at);
-        // Copy the bytes before the old element in one run.
-        self.copy(old.at);
+        // Copy the bytes since the last one that was replaced in one run. No element begins at 0.
+        match self.done {
+            0 => self.from = old.at,
+            done => self.out.extend_from_slice(&self.value[done..old.at]),
+        }
         write(self.out);
         // Search the old element for a handle only if the value has any.
         let old_bytes = old.term.bytes();
@@ -185,26 +200,29 @@ impl<'v, 'o> Patch<'v, 'o> {
         self.put_with(old, |out| out.extend_from_slice(new.bytes()));
     }
 
-    /// Copies the rest. Returns whether no element with handles was replaced or written, so that
-    /// the handles are unchanged.
+    /// Returns which bytes of the value the buffer replaces; `None` if no element was replaced.
     #[inline(always)]
-    pub fn finish(mut self) -> bool {
-        // Copy the elements behind the last one that was replaced.
-        self.copy(self.value.len());
-        if self.handles {
-            self.out[0] |= HAS_HANDLES;
+    pub fn finish(&mut self) -> Option<Patched> {
+        if self.done == 0 {
+            return None;
         }
-        !self.changed && !self.handles
+        if self.handles && !super::value_has_handles(self.value) {
+            self.flag_handles();
+        }
+        Some(Patched {
+            at: self.from,
+            len: self.done - self.from,
+            same_handles: !self.changed && !self.handles,
+        })
     }
 
-    #[inline]
-    fn copy(&mut self, to: usize) {
-        // Between adjacent counters there is nothing, or one byte. Avoid a call for those.
-        match &self.value[self.done..to] {
-            [] => {}
-            &[byte] => self.out.push(byte),
-            bytes => self.out.extend_from_slice(bytes),
-        }
+    /// Sets the flag of a value that gets its first handle: the header is replaced, too.
+    #[cold]
+    fn flag_handles(&mut self) {
+        let before = self.value[..self.from].iter().copied();
+        self.out.splice(..0, before);
+        self.out[0] |= HAS_HANDLES;
+        self.from = 0;
     }
 }
 
@@ -266,6 +284,12 @@ mod tests {
         object
     }
 
+    /// The value that is patched.
+    fn complete(value: &[u8], patched: Option<Patched>, new: &[u8]) -> Vec<u8> {
+        let (at, len) = patched.map_or((0, 0), |patched| (patched.at, patched.len));
+        [&value[..at], new, &value[at + len..]].concat()
+    }
+
     /// The tuple with other elements, as it is spliced, and as it is encoded.
     fn both(
         before: &Term,
@@ -288,9 +312,13 @@ mod tests {
             patch.put(old, term.as_ref());
             all[position - 1] = term.clone();
         }
-        assert!(patch.finish());
+        let patched = patch.finish();
+        assert!(patched.is_none_or(|patched| patched.same_handles));
         let whole = object(&Term::tuple(all), keypos, form, false);
-        (spliced, whole.value().to_vec())
+        (
+            complete(stored.value(), patched, &spliced),
+            whole.value().to_vec(),
+        )
     }
 
     #[test]
@@ -400,7 +428,8 @@ mod tests {
                     let mut patch = Patch::new(&value, 1, &mut out);
                     let old = patch.element(n + 2);
                     patch.put(old, new.as_ref());
-                    patch.finish();
+                    let patched = patch.finish();
+                    let mut out = complete(&value, patched, &out);
                     let mut row = first(0, &small[0]);
                     row[n] = new.clone();
                     let whole = object(&long_row(key.clone(), row), 1, form, true);

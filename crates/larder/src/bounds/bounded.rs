@@ -179,10 +179,7 @@ impl Bounded {
             }
             match self.layer.touched(now, stamp) {
                 None => Change::Keep,
-                Some(stamp) => {
-                    stamp.replace(old, scratch);
-                    Change::PutScratch
-                }
+                Some(stamp) => stamp.replace(old, scratch),
             }
         });
     }
@@ -214,8 +211,7 @@ impl Bounded {
             match old.map(|old| (old, self.layer.due(now, time, ObjectTimes::of(old)))) {
                 Some((old, Due::Again(stamp, again))) => {
                     arm = again;
-                    stamp.replace(old, scratch);
-                    Change::PutScratch
+                    stamp.replace(old, scratch)
                 }
                 Some((old, Due::Remove)) => {
                     // Its deadline has passed since the timer was checked. Add a timer that is due
@@ -326,7 +322,7 @@ impl Unique for Bounded {
         }
     }
 
-    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         let mut arm = Arm::default();
         let mut garbage = Handles::default();
         let (mut replaced, mut growth) = (false, Growth::default());
@@ -338,7 +334,7 @@ impl Unique for Bounded {
             // caller's function doesn't see an expired one.
             let now = self.now();
             let live = self.live(now, old);
-            match f(live, scratch) {
+            match f(live, scratch).whole(live, scratch) {
                 // An expired object is removed by its timer, which pushes an event.
                 Change::Remove if live.is_some() => {
                     if let (Some(_), Some(old)) = (self.quota(), old) {
@@ -347,11 +343,7 @@ impl Unique for Bounded {
                     return Change::Remove;
                 }
                 Change::Keep | Change::Remove => return Change::Keep,
-                Change::Put(value) => {
-                    scratch.clear();
-                    scratch.extend_from_slice(value);
-                }
-                Change::PutScratch => {}
+                Change::Put | Change::Splice(_) => {}
             }
             // The weights are without stamps. An expired object counts in the weight, too.
             if let Some(quota) = self.quota() {
@@ -367,7 +359,7 @@ impl Unique for Bounded {
                 object::note_handles(old, &mut garbage);
                 self.tell(Gone::Expired);
             }
-            Change::PutScratch
+            Change::Put
         });
         // The lock is released. Arm the timer, and update the weight.
         self.after_write(key, arm, growth);

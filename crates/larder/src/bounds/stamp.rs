@@ -7,6 +7,8 @@
 //! The stamp is the last of the value's terms, so `raw::retain_value` and similar functions skip
 //! it.
 
+use larder_index::Change;
+
 /// The tag of a binary (`larder_term`, see docs/design.md 2.1).
 const BIN: u8 = 0x15;
 
@@ -60,11 +62,10 @@ impl ObjectTimes {
         }
     }
 
-    /// Writes a value to `out`, with this stamp in place of its own.
-    pub(crate) fn replace(self, value: &[u8], out: &mut Vec<u8>) {
-        out.clear();
-        out.extend_from_slice(object_of(value));
+    /// The change that puts this stamp in place of that of a value. `out` is an empty buffer.
+    pub(crate) fn replace(self, value: &[u8], out: &mut Vec<u8>) -> Change {
         self.push(out);
+        Change::splice(value, (object_of(value).len(), LEN), out)
     }
 
     /// Whether the object is expired at this time.

@@ -189,7 +189,7 @@ impl Entries {
             };
             new = i64::from(old.is_none());
             write_record(value.len(), rows, record);
-            Change::PutScratch
+            Change::Put
         });
         self.note_change(value, new);
     }
@@ -223,7 +223,7 @@ impl Entries {
         self.tree.update(guard, at(position), &mut |old, record| {
             new = i64::from(old.is_none());
             write_record(value.len(), rows, record);
-            Change::PutScratch
+            Change::Put
         });
         self.note_change(value, new);
     }
@@ -250,7 +250,7 @@ impl Entries {
                 return Change::Remove;
             }
             write_record(value.len(), rows - 1, record);
-            Change::PutScratch
+            Change::Put
         });
         self.note_change(value, -gone);
     }

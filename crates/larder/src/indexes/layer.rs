@@ -250,20 +250,17 @@ impl Unique for Indexed<dyn Unique> {
         self.index.get_short_many(guard, keys, far, out);
     }
 
-    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         let changed = self.index.update(guard, key, &mut |old, scratch| {
             // The key is locked: readers of it wait until the row is written. Ask the caller first,
             // since a write that changes no row changes no entry.
-            let change = f(old, scratch);
-            let new = match change {
-                Change::Keep => return change,
-                Change::Remove => None,
-                Change::Put(value) => Some(value),
-                Change::PutScratch => Some(&scratch[..]),
-            };
+            let change = f(old, scratch).whole(old, scratch);
+            if let Change::Keep = change {
+                return change;
+            }
             // `change` makes the new entries in all indexes, then removes the old ones (invariant
             // 3). The row itself is written when this closure returns, still under the lock.
-            self.change(guard, key.bytes, old, new);
+            self.change(guard, key.bytes, old, change.value(scratch));
             change
         });
         // Large pieces that the changes of entries have retired are freed here, since no lock is

@@ -58,15 +58,15 @@ pub(crate) enum Written {
 }
 
 /// A change of an entry.
-pub(crate) struct Edit<'v> {
-    pub(crate) change: Change<'v>,
+pub(crate) struct Edit {
+    pub(crate) change: Change,
     /// The new value has the same handles as the old one, each as often, so no count changes.
     pub(crate) same_handles: bool,
 }
 
-impl<'v> From<Change<'v>> for Edit<'v> {
+impl<'v> From<Change> for Edit {
     #[inline]
-    fn from(change: Change<'v>) -> Self {
+    fn from(change: Change) -> Self {
         Edit {
             change,
             same_handles: false,
@@ -140,13 +140,13 @@ impl Table {
     /// Changes an entry of a set or ordered_set as `f` decides. `f` is called under the lock, with
     /// the value and an empty buffer. It may be called again after `Moved`.
     #[inline]
-    pub(crate) fn change_one<'v>(
+    pub(crate) fn change_one(
         &self,
         op: &Operation<'_>,
         ix: &dyn Unique,
         key: Key<'_>,
         spare: EditBuffer<'_>,
-        f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit<'v>, Error>,
+        f: &mut impl FnMut(Option<&[u8]>, &mut Vec<u8>) -> Result<Edit, Error>,
     ) -> Result<Written, Error> {
         let mut outcome = Ok(Written::Done);
         let mut garbage = Garbage::default();
@@ -159,7 +159,7 @@ impl Table {
                 return Change::Keep;
             }
             let Edit {
-                change,
+                mut change,
                 same_handles,
             } = match f(old, scratch) {
                 Ok(edit) => edit,
@@ -171,12 +171,8 @@ impl Table {
             // The table may be full, or another row may have the value in a unique index. Nothing
             // has been changed yet, so the change can still be refused.
             if op.store.may_refuse() {
-                let new = match change {
-                    Change::Put(value) => Some(value),
-                    Change::PutScratch => Some(&scratch[..]),
-                    Change::Keep | Change::Remove => None,
-                };
-                let has_stamps = is_below(op, ix);
+                change = change.whole(old, scratch);
+                let (new, has_stamps) = (change.value(scratch), is_below(op, ix));
                 let refused = new.and_then(|new| refuses(self, op, (key, old, new), has_stamps));
                 if let Some(refused) = refused {
                     outcome = Ok(refused);
@@ -187,11 +183,16 @@ impl Table {
             // the handles of the new value, or remember the key that is removed.
             match change {
                 Change::Keep => return change,
-                Change::Put(_) | Change::PutScratch if same_handles => {}
-                Change::Put(value) => raw::retain_value(value),
-                Change::PutScratch => raw::retain_value(scratch),
                 Change::Remove if old.is_some() => self.note_removal(key),
                 Change::Remove => {}
+                _ if same_handles => {}
+                _ => {
+                    change = change.whole(old, scratch);
+                    change
+                        .value(scratch)
+                        .into_iter()
+                        .for_each(raw::retain_value);
+                }
             }
             // Collect the handles of the old value. They can't be released yet: readers may be
             // copying the value without a lock.

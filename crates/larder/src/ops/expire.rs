@@ -98,7 +98,7 @@ impl Table {
                     if old.is_some_and(|old| old.is_expired(now)) {
                         bounded.tell(Gone::Expired);
                     }
-                    Ok(Change::PutScratch.into())
+                    Ok(Change::Put.into())
                 },
             )?;
             if let Written::Done = written {
@@ -157,10 +157,9 @@ impl Table {
                     (stamp, arm) = bounded.layer().stamp(now, was, ttl);
                     // Only the stamp changes. So no event is pushed, and the object's handles keep
                     // their counts.
-                    stamp.replace(old, scratch);
                     bounded.tell(Gone::Kept);
                     Ok(Edit {
-                        change: Change::PutScratch,
+                        change: stamp.replace(old, scratch),
                         same_handles: true,
                     })
                 },

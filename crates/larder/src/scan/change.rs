@@ -654,7 +654,7 @@ impl Matched<'_> {
                     };
                     count = 1;
                     scratch.extend_from_slice(new.value());
-                    Ok(Change::PutScratch.into())
+                    Ok(Change::Put.into())
                 })?
             }
             Index::Multi(ix) => table.change_present(op, &**ix, key, &mut |values| {

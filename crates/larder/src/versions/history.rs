@@ -533,7 +533,7 @@ impl History {
                     });
                 }
             }
-            Change::PutScratch
+            Change::Put
         };
         if with_record(|scratch| undo.index.update_with(guard, key, scratch, &mut add)) {
             return Self::look_again(undo, guard, key, number);
@@ -555,7 +555,7 @@ impl History {
                     .update_with(guard, key, scratch, &mut |record, scratch| {
                         scratch.extend_from_slice(record.unwrap_or_default());
                         undo::renumber(now, scratch);
-                        Change::PutScratch
+                        Change::Put
                     });
             });
         }

@@ -338,7 +338,7 @@ impl Unique for Merged<dyn Unique> {
     }
 
     /// Never called: a snapshot's table is read-only.
-    fn update<'v>(&self, _: &Guard, _: Key<'_>, _: &mut Updater<'_, 'v>) -> bool {
+    fn update(&self, _: &Guard, _: Key<'_>, _: &mut Updater<'_>) -> bool {
         debug_assert!(false, "a snapshot is written");
         false
     }

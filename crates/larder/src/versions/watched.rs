@@ -300,20 +300,18 @@ impl Unique for WatchedIndex<dyn Unique> {
         }
     }
 
-    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         // The key's lock, if commits write to the table. It is taken before the lock of the entry.
         let _lock = self.lock(key);
         let mut after = After::begin(&self.history, guard, key);
         let changed = self
             .index
             .update_marked(guard, key, &mut |old, scratch, mark| {
-                let edit = f(old, scratch);
-                let new = match edit {
-                    Edit::Keep => return edit,
-                    Edit::Remove => None,
-                    Edit::Put(value) => Some(value),
-                    Edit::PutScratch => Some(&scratch[..]),
-                };
+                let edit = f(old, scratch).whole(old, scratch);
+                if let Edit::Keep = edit {
+                    return edit;
+                }
+                let new = edit.value(scratch);
                 // Preserve the old version before the change can be seen.
                 if old.is_some() || new.is_some() {
                     self.change(guard, key, (old, new), mark, &mut after);

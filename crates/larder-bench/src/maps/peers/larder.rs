@@ -170,7 +170,7 @@ impl Index {
             index.update(guard, key, &mut |old, new| {
                 let sum = old.map_or(0, word).wrapping_add(1);
                 new.extend_from_slice(&sum.to_le_bytes());
-                Change::PutScratch
+                Change::Put
             })
         });
     }
@@ -219,7 +219,7 @@ impl Store for Index {
                 let fits = |old: &&[u8]| old.len() + piece.len() <= most;
                 scratch.extend_from_slice(old.filter(fits).unwrap_or_default());
                 scratch.extend_from_slice(piece);
-                Change::PutScratch
+                Change::Put
             })
         });
     }

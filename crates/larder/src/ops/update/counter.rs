@@ -10,7 +10,7 @@
 
 use super::counter_op::{CounterOp, CounterOps};
 use super::map::put_changed;
-use super::{Edited, MapChange, MapHost, NewRow, Sorted};
+use super::{MapChange, MapHost, NewRow, Sorted};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -114,11 +114,11 @@ impl Table {
             }
             last
         };
-        let found = self.edit(local, who, key, (default, &last), &mut |value, new| {
+        let found = self.edit(local, who, key, (default, &last), &mut |patch| {
             // Discard what a previous attempt has pushed, which was computed from another old
             // value.
             out.0.clear();
-            self.count(value, ops(), out, new)
+            self.count(patch, ops(), out)
         })?;
         if found {
             Ok(())
@@ -127,22 +127,20 @@ impl Table {
         }
     }
 
-    /// Applies the operations to a value and writes the new value to `new`.
+    /// Applies the operations to the elements of a value.
     #[inline]
     fn count(
         &self,
-        value: &[u8],
+        patch: &mut Patch<'_, '_>,
         mut ops: impl CounterOps,
         (sums, host): &mut (&mut impl Sums, &mut dyn MapHost),
-        new: &mut Vec<u8>,
-    ) -> Result<Edited, Error> {
-        let mut patch = Patch::new(value, self.keypos(), new);
+    ) -> Result<(), Error> {
         let mut place = CounterOp::default();
         let Some(mut op) = ops.next(&mut place)? else {
-            return Ok(Edited::Unchanged);
+            return Ok(());
         };
         // The current counter, that of `op`; and those of other elements, once there is one.
-        let mut current = self.counter(op, &mut patch)?;
+        let mut current = self.counter(op, patch)?;
         let (mut others, mut too_large) = (None::<Box<Others<'_>>>, None);
         loop {
             match current.count(op, *sums) {
@@ -161,7 +159,7 @@ impl Table {
                 let others = others.get_or_insert_default();
                 let next = match others.remove(&op.pos) {
                     Some(counter) => counter,
-                    None => self.counter(op, &mut patch)?,
+                    None => self.counter(op, patch)?,
                 };
                 let previous = std::mem::replace(&mut current, next);
                 others.insert(previous.pos, previous);
@@ -173,14 +171,14 @@ impl Table {
         // No operation is wrong. Each element is written once, in the order of positions, which a
         // `BTreeMap` has.
         match others {
-            None => current.put(&mut patch, *host)?,
+            None => current.put(patch, *host)?,
             Some(mut all) => {
                 all.insert(current.pos, current);
                 let mut all = all.into_values();
-                all.try_for_each(|counter| counter.put(&mut patch, *host))?;
+                all.try_for_each(|counter| counter.put(patch, *host))?;
             }
         }
-        Ok(Edited::anew(patch.finish()))
+        Ok(())
     }
 
     /// The counter at an operation's position, with the element's value in the object.

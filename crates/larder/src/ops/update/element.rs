@@ -1,6 +1,6 @@
 //! Elements: `update_element`.
 
-use super::{Edited, NewRow, PositionOrder};
+use super::{NewRow, PositionOrder};
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -54,25 +54,20 @@ impl Table {
     ) -> Result<bool, Error> {
         // The default must have all elements that are replaced.
         let last = || ops.iter().map(|op| op.0).max().unwrap_or(0);
-        self.edit(local, who, key, (default, &last), &mut |value, out| {
-            // A call without operations only checks whether the key is there.
-            if ops.is_empty() {
-                return Ok(Edited::Unchanged);
-            }
-            self.replace(value, ops, out)
+        // A call without operations only checks whether the key is there.
+        self.edit(local, who, key, (default, &last), &mut |patch| {
+            self.replace(patch, ops)
         })
     }
 
-    /// Writes a value with other elements.
+    /// Puts the new elements.
     #[inline]
     fn replace(
         &self,
-        value: &[u8],
+        patch: &mut Patch<'_, '_>,
         ops: &[(usize, TermRef<'_>)],
-        out: &mut Vec<u8>,
-    ) -> Result<Edited, Error> {
+    ) -> Result<(), Error> {
         let order = PositionOrder::of(ops, |op| op.0);
-        let mut patch = Patch::new(value, self.keypos(), out);
         // Check all positions before an element is replaced, in the order in which they came. The
         // first wrong one is reported.
         if let Some((pos, _)) = ops.iter().find(|(pos, _)| !patch.has(*pos)) {
@@ -88,6 +83,6 @@ impl Table {
             let old = patch.element(pos);
             patch.put(old, term);
         }
-        Ok(Edited::anew(patch.finish()))
+        Ok(())
     }
 }

@@ -1,6 +1,6 @@
 //! Maps in elements: `update_map`.
 
-use super::{Edited, PositionOrder};
+use super::PositionOrder;
 use crate::error::Error;
 use crate::ids::{OwnerId, Who};
 use crate::local::{with_local, Local};
@@ -72,27 +72,22 @@ impl Table {
     ) -> Result<bool, Error> {
         // The furthest position, which the object must have.
         let last = || ops.iter().map(|op| op.pos).max().unwrap_or(0);
-        self.edit(local, who, key, (None, &last), &mut |value, out| {
-            // Without changes there is nothing to write, though the key must be there.
-            if ops.is_empty() {
-                return Ok(Edited::Unchanged);
-            }
-            self.change_maps(value, ops, host, out)
+        // Without changes there is nothing to write, though the key must be there.
+        self.edit(local, who, key, (None, &last), &mut |patch| {
+            self.change_maps(patch, ops, host)
         })
     }
 
-    /// Writes a value with other maps.
+    /// Puts the changed maps.
     fn change_maps(
         &self,
-        value: &[u8],
+        patch: &mut Patch<'_, '_>,
         ops: &[MapOp<'_>],
         host: &mut dyn MapHost,
-        out: &mut Vec<u8>,
-    ) -> Result<Edited, Error> {
+    ) -> Result<(), Error> {
         // A patch takes elements in the order of their positions. The operations may come in any
         // order.
         let order = PositionOrder::of(ops, |op| op.pos);
-        let mut patch = Patch::new(value, self.keypos(), out);
         // Check the positions first, in the order in which they came.
         if let Some(op) = ops.iter().find(|op| !patch.has(op.pos)) {
             return Err(self.no_element(op.pos));
@@ -106,9 +101,9 @@ impl Table {
                 changes.push((op.key, op.value));
                 i += 1;
             }
-            put_changed(&mut patch, old, &changes, host)?;
+            put_changed(patch, old, &changes, host)?;
         }
-        Ok(Edited::anew(patch.finish()))
+        Ok(())
     }
 }
 

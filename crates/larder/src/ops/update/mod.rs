@@ -6,7 +6,7 @@
 //!                            edit              1  begins the write
 //!                             └─→ change_one      locks the leaf, revalidates
 //!                                  ├─→ f       2  checks and applies the operations
-//!                                  │   └─→ Patch  3  writes the new value to a buffer
+//!                                  │   └─→ Patch  3  writes the new elements to a buffer
 //!                                  └─→ index   4  stores it and unlocks the leaf
 //! ```
 //!
@@ -16,9 +16,10 @@
 //!    and calls back with the old value where it lies in the leaf (`commit`).
 //! 2. The operations are checked in the order in which they came. If one is wrong, the call ends
 //!    here, and the object is as it was.
-//! 3. A [`patch::Patch`] writes the new value to the thread's buffer. It takes the new elements in
-//!    the order of their positions, and copies what lies between.
-//! 4. The index stores the buffer as the key's value, and unlocks the leaf.
+//! 3. A [`patch::Patch`] writes the new elements to the thread's buffer, in the order of their
+//!    positions, and copies what lies between.
+//! 4. The index replaces this part of the value by the buffer, and unlocks the leaf. If the part
+//!    keeps its length, the rest of the value isn't touched.
 //!
 //! Steps 2 to 4 are under the leaf's lock. So a call is all or nothing, and no update is lost.
 //! Linearisation point: that of any write (see `commit`).
@@ -42,7 +43,7 @@ use crate::local::Local;
 use crate::raw;
 use crate::table::Table;
 use larder_index::Change;
-use larder_term::object::patch;
+use larder_term::object::patch::{self, Patch};
 use larder_term::object::{self, ObjectBuf, ObjectEncoder, ObjectRef, COMPRESSED};
 use larder_term::TermRef;
 
@@ -63,9 +64,8 @@ impl Table {
     /// Replaces the object under the index key by the result of `f` for it. If there is none,
     /// inserts the result of `f` for `default`. Returns `false` if there was neither.
     ///
-    /// `f` gets a value and an empty buffer, and writes the new value to the buffer, under the
-    /// leaf's lock. It changes no element behind position `last()`. It may be called several times,
-    /// because a write may be repeated. Only its last result counts.
+    /// `f` replaces elements of a value, under the leaf's lock, but none behind position `last()`.
+    /// It may be called several times, because a write may be repeated. Only its last call counts.
     #[inline]
     fn edit(
         &self,
@@ -73,7 +73,7 @@ impl Table {
         who: impl Who,
         key: &[u8],
         (default, last): (Option<&ObjectRef<'_>>, &impl Fn() -> usize),
-        f: &mut impl FnMut(&[u8], &mut Vec<u8>) -> Result<Edited, Error>,
+        f: &mut impl FnMut(&mut Patch<'_, '_>) -> Result<(), Error>,
     ) -> Result<bool, Error> {
         self.may_write(who)?;
         let hashed = self.key(key);
@@ -106,33 +106,44 @@ impl Table {
                 // another kind now, or too long), the second turn patches the unpacked value.
                 let mut whole = false;
                 // A loop, since `f` is inlined only if it is called at one place.
-                let edited = loop {
-                    let patched = match whole {
+                let (change, same_handles) = loop {
+                    let before = match whole {
                         false => patch::patchable(value, self.keypos(), last, plain),
                         true => patch::plain_value(value, plain),
                     };
-                    let (before, edited) = (patched.len(), f(patched, out)?);
-                    if whole || edited == Edited::Unchanged || patch::close(out, before) {
-                        break edited;
+                    let mut patch = Patch::new(before, self.keypos(), out);
+                    f(&mut patch)?;
+                    let Some(patched) = patch.finish() else {
+                        // Without a change an object stays in its leaf, and a default is stored as
+                        // it is.
+                        match old {
+                            Some(_) => return Ok(Change::Keep.into()),
+                            None => out.extend_from_slice(value),
+                        }
+                        break (Change::Put, false);
+                    };
+                    let change = Change::splice(before, (patched.at, patched.len), out);
+                    // The counts of a default's handles are the caller's.
+                    let same_handles = patched.same_handles && old.is_some();
+                    if old.is_some() && !self.compressed() {
+                        break (change, same_handles);
+                    }
+                    let change = change.whole(Some(before), out);
+                    if whole || patch::close(out, before.len()) {
+                        if self.compressed() && out[0] & COMPRESSED == 0 {
+                            self.pack(key, out);
+                        }
+                        break (change, same_handles);
                     }
                     out.clear();
                     whole = true;
                 };
-                // Without a change an object stays in its leaf, and a default is stored as it is.
-                if let (Edited::Unchanged, Some(_)) = (edited, old) {
-                    return Ok(Change::Keep.into());
-                }
-                if let Edited::Unchanged = edited {
-                    out.extend_from_slice(value);
-                } else if self.compressed() && out[0] & COMPRESSED == 0 {
-                    self.pack(key, out);
-                }
                 // (4) If the handles are the same, the new value takes over the old one's counts.
                 // Otherwise `change_one` takes counts for the new value, those of a default among
                 // them (the caller keeps its own), and releases the old value's.
                 Ok(Edit {
-                    change: Change::PutScratch,
-                    same_handles: edited == Edited::SameHandles && old.is_some(),
+                    change,
+                    same_handles,
                 })
             })?;
             Ok((written, found))
@@ -260,28 +271,6 @@ fn sorted<T>(ops: &[T], position: impl Fn(&T) -> usize) -> Vec<usize> {
         *slot += 1;
     }
     order
-}
-
-/// What an update has done with a value.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Edited {
-    /// There was no operation: nothing was written to the buffer.
-    Unchanged,
-    /// The buffer has a new value with the handles of the old one, each as often.
-    SameHandles,
-    /// The buffer has a new value, with other handles.
-    Anew,
-}
-
-impl Edited {
-    #[inline]
-    fn anew(same_handles: bool) -> Self {
-        if same_handles {
-            Edited::SameHandles
-        } else {
-            Edited::Anew
-        }
-    }
 }
 
 #[cfg(test)]

@@ -114,7 +114,7 @@ impl WorkingSet {
         self.checkpoints.forget_above(key.bytes);
         self.writes.update(guard, key, &mut |_, record| {
             undo::push(OWN, value, record);
-            Change::PutScratch
+            Change::Put
         });
     }
 
@@ -236,7 +236,7 @@ impl Unique for ViewIndex<dyn Unique> {
         self.seen.contains(guard, key)
     }
 
-    fn update<'v>(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+    fn update(&self, guard: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         let _writing = self.set.writing.lock();
         // Read the key, which also adds it to the read set.
         let (mut short, mut long, mut scratch) = ([0; SHORT], Vec::new(), Vec::new());
@@ -245,12 +245,13 @@ impl Unique for ViewIndex<dyn Unique> {
             Lookup::Short(len) => Some(&short[..len]),
             Lookup::Long => Some(&long[..]),
         };
-        let new = match f(old, &mut scratch) {
+        let change = f(old, &mut scratch).whole(old, &mut scratch);
+        let new = match change {
             Change::Keep => return false,
             Change::Remove if old.is_none() => return false,
-            Change::Remove => Override::Absent,
-            Change::Put(value) => Override::Value(value),
-            Change::PutScratch => Override::Value(&scratch),
+            _ => change
+                .value(&scratch)
+                .map_or(Override::Absent, Override::Value),
         };
         // The caller will release the counts of the old value. If that is the snapshot's, retain
         // them first.

@@ -84,18 +84,17 @@ impl Unique for Writes {
         !records.is_empty() && records.contains_key(&self.position_of(key)[..])
     }
 
-    fn update<'v>(&self, _: &Guard, key: Key<'_>, f: &mut Updater<'_, 'v>) -> bool {
+    fn update(&self, _: &Guard, key: Key<'_>, f: &mut Updater<'_>) -> bool {
         // One lock for the whole update: the callback sees the record that it replaces.
         let mut records = self.records.lock();
         let position = self.position_of(key);
         let mut new = Vec::new();
         // The record that is there, if the transaction has written the key before.
         let old = records.get(&position[..]).map(|record| &record[..]);
-        match f(old, &mut new) {
+        match f(old, &mut new).whole(old, &mut new) {
             Change::Keep => return false,
             Change::Remove => return records.remove(&position[..]).is_some(),
-            Change::Put(value) => new = value.to_vec(),
-            Change::PutScratch => {}
+            Change::Put | Change::Splice(_) => {}
         }
         records.insert(position.into_vec(), new);
         true
