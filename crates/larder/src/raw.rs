@@ -28,7 +28,9 @@ use larder_index::sync::point;
 use larder_term::blob::{Counts, Handles};
 use larder_term::object::{self, ObjectView};
 use larder_term::TermRef;
+use std::mem::ManuallyDrop;
 use std::ops::Deref;
+use std::ptr::NonNull;
 use std::sync::atomic::Ordering;
 
 /// A pointer that can be replaced while others read it, with three tag bits.
@@ -171,17 +173,13 @@ impl<T: Send + Sync + 'static> EpochCell<T> {
 }
 
 /// Takes ownership of a pointer that was just taken out of its cell by an exchange.
-fn retire<T>(shared: Shared<'_, T>) -> Option<Retired<T>> {
+fn retire<T: Send + Sync + 'static>(shared: Shared<'_, T>) -> Option<Retired<T>> {
     if shared.is_null() {
         return None;
     }
-    // SAFETY:
-    // 1. the pointer came from an `Owned` and is not null;
-    // 2. the exchange took it out of the only cell that had it (invariant 1), so no other `Owned`
-    //    is made of it;
-    // 3. readers may still use the value, and `Retired` gives only shared access until they are
-    //    gone (invariant 3).
-    Some(Retired(Some(unsafe { shared.into_owned() })))
+    // The pointer came from an `Owned`, whose memory is that of a box. The exchange took it out of
+    // the only cell that had it (invariant 1).
+    NonNull::new(shared.as_raw().cast_mut()).map(Retired)
 }
 
 impl<T> Drop for EpochCell<T> {
@@ -195,20 +193,25 @@ impl<T> Drop for EpochCell<T> {
 
 /// A value that was taken out of a cell, and that readers may still use. Dropping it defers the
 /// drop of the value until no reader is left.
-pub(crate) struct Retired<T>(Option<Owned<T>>);
+///
+/// The pointer is that of a box, which this value owns. No box is made of it before the readers are
+/// gone (invariant 3).
+pub(crate) struct Retired<T: ?Sized + Send + Sync + 'static>(NonNull<T>);
 
-impl<T> Deref for Retired<T> {
+// SAFETY: it owns a `T`, to which it gives shared access, and which another thread may drop.
+unsafe impl<T: ?Sized + Send + Sync + 'static> Send for Retired<T> {}
+// SAFETY: as above.
+unsafe impl<T: ?Sized + Send + Sync + 'static> Sync for Retired<T> {}
+
+impl<T: ?Sized + Send + Sync + 'static> Deref for Retired<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // The option is `None` only in functions that consume the `Retired`.
-        match &self.0 {
-            Some(owned) => owned,
-            None => unreachable!("a retired value is looked at after it was given away"),
-        }
+        // SAFETY: the value is freed after `self` is gone, and others have shared access only.
+        unsafe { self.0.as_ref() }
     }
 }
 
-impl<T> Retired<T> {
+impl<T: ?Sized + Send + Sync + 'static> Retired<T> {
     /// The value, for as long as `guard` exists, even if the `Retired` is consumed meanwhile.
     pub(crate) fn share<'g>(&self, _guard: &'g Guard) -> &'g T {
         // SAFETY: `&self` shows that the value is still there. All ways to consume `self` free the
@@ -217,13 +220,30 @@ impl<T> Retired<T> {
     }
 }
 
-impl<T: Send + 'static> Retired<T> {
+impl<T: ?Sized + Send + Sync + 'static> Retired<T> {
+    /// The same value with a type that says less. `as_less` must return the pointer that it gets,
+    /// converted.
+    pub(crate) fn upcast<U>(self, as_less: fn(NonNull<T>) -> NonNull<U>) -> Retired<U>
+    where
+        U: ?Sized + Send + Sync + 'static,
+    {
+        Retired(as_less(ManuallyDrop::new(self).0))
+    }
+
+    /// The box.
+    ///
+    /// # Safety
+    /// No reader is left.
+    unsafe fn into_box(self) -> Box<T> {
+        // SAFETY: the pointer is that of a box, which `self` owns, and nobody else uses the value.
+        unsafe { Box::from_raw(ManuallyDrop::new(self).0.as_ptr()) }
+    }
+
     /// Calls `f` with the value when no reader is left.
-    pub(crate) fn after_readers(mut self, guard: &Guard, f: impl FnOnce(Box<T>) + Send + 'static) {
-        if let Some(owned) = self.0.take() {
-            // Another thread may run the deferred call, which `T: Send` permits.
-            guard.defer(move || f(owned.into_box()));
-        }
+    pub(crate) fn after_readers(self, guard: &Guard, f: impl FnOnce(Box<T>) + Send + 'static) {
+        // SAFETY: the value is in no cell any more (invariant 1). So a reader that pins from now on
+        // can't load it. Earlier readers hold guards, for which the deferred call waits.
+        guard.defer(move || f(unsafe { self.into_box() }));
     }
 
     /// Drops the values when no reader of any of them is left. Then calls `f`.
@@ -233,24 +253,20 @@ impl<T: Send + 'static> Retired<T> {
         f: impl FnOnce() + Send + 'static,
     ) {
         guard.defer(move || {
-            for mut value in values {
-                // Take the value out: dropping the `Retired` itself would defer the drop again.
-                drop(value.0.take());
+            for value in values {
+                // Dropping the `Retired` itself would defer the drop again.
+                // SAFETY: as in `after_readers`.
+                drop(unsafe { value.into_box() });
             }
             f();
         });
     }
 }
 
-impl<T> Drop for Retired<T> {
+impl<T: ?Sized + Send + Sync + 'static> Drop for Retired<T> {
     fn drop(&mut self) {
-        if let Some(owned) = self.0.take() {
-            let guard = larder_index::pin();
-            let shared = owned.into_shared(&guard);
-            // SAFETY: the pointer is in no cell any more (invariant 1). So a reader that pins from
-            // now on can't load it. Earlier readers hold guards, for which the destruction waits.
-            unsafe { guard.defer_destroy(shared) };
-        }
+        // `self` isn't used any more, so this is the only owner.
+        Retired(self.0).after_readers(&larder_index::pin(), drop);
     }
 }
 

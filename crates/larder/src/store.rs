@@ -24,6 +24,7 @@ use crate::index::Index;
 use crate::indexes::{self, Indexes};
 use crate::keys::MANY_BY_HASH;
 use crate::options::Options;
+use crate::reclaim::Reaped;
 use crate::versions::{self, Differences, History};
 use larder_index::{Guard, Key};
 use larder_term::hash::Seed;
@@ -354,15 +355,6 @@ impl Store {
         self.contents.as_ref().is_some_and(count)
     }
 
-    /// Frees some objects of a store that nobody uses any more. Returns `true` if none are left, or
-    /// if other stores have the same objects.
-    pub(crate) fn free_some(&mut self, limit: usize) -> bool {
-        // If no other store has a reference now, none can get one: this store isn't shared
-        // meanwhile.
-        let is_last = self.contents.as_mut().and_then(Arc::get_mut).is_some();
-        !is_last || self.objects().free_some(limit)
-    }
-
     /// Whether the store may refuse new objects.
     #[inline]
     pub(crate) fn may_refuse(&self) -> bool {
@@ -440,11 +432,20 @@ impl Store {
             self.index.prefetch(guard, keys);
         }
     }
+}
 
-    /// The memory of the store in bytes.
-    pub(crate) fn memory(&self) -> usize {
+impl Reaped for Store {
+    fn memory(&self) -> usize {
         let wrapped = self.wrapped.as_ref().map_or(0, |_| size_of::<Wrapped>());
         self.index.memory() + size_of::<Self>() + wrapped + self.count.memory()
+    }
+
+    /// Returns `true` also if other stores have the same objects.
+    fn free_some(&mut self, limit: usize) -> bool {
+        // If no other store has a reference now, none can get one: this store isn't shared
+        // meanwhile.
+        let is_last = self.contents.as_mut().and_then(Arc::get_mut).is_some();
+        !is_last || self.objects().free_some(limit)
     }
 }
 

@@ -25,8 +25,8 @@
 //! 3. `PENDING` counts the lists that are not empty, and the deferred calls that have not run.
 //!    While it is not 0, the reaper keeps coming by.
 
+use super::Reaped;
 use crate::raw::Retired;
-use crate::store::Store;
 use crossbeam_epoch::Guard;
 use crossbeam_utils::CachePadded;
 use larder_term::blob::Counts;
@@ -48,7 +48,7 @@ const LISTS: usize = 16;
 #[derive(Default)]
 struct ReleaseList {
     counts: Counts,
-    stores: Vec<Retired<Store>>,
+    stores: Vec<Retired<dyn Reaped>>,
 }
 
 impl ReleaseList {
@@ -110,7 +110,10 @@ pub(crate) fn add(guard: &Guard, put: impl FnOnce(&mut Counts)) -> bool {
 }
 
 /// Puts a store on a list if it is small, with the result of `add`. Otherwise returns the store.
-pub(crate) fn add_store(guard: &Guard, store: Retired<Store>) -> Result<bool, Retired<Store>> {
+pub(crate) fn add_store(
+    guard: &Guard,
+    store: Retired<dyn Reaped>,
+) -> Result<bool, Retired<dyn Reaped>> {
     if store.memory() > SMALL {
         return Err(store);
     }

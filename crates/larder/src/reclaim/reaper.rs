@@ -35,13 +35,14 @@
 use super::deferred;
 use super::throttle::{self, Throttle};
 use super::trim::{self, Trimmer};
+use super::Reaped;
 use crate::raw::Retired;
-use crate::store::Store;
 use crossbeam_epoch::Guard;
 use larder_term::blob::Counts;
 use parking_lot::{Condvar, Mutex};
 use std::collections::VecDeque;
 use std::panic::{catch_unwind, AssertUnwindSafe};
+use std::ptr::NonNull;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -70,9 +71,9 @@ const LAST_NAP: Duration = Duration::from_millis(1);
 /// The work of the reaper.
 enum ReaperWork {
     /// Free a store that may have readers.
-    Retired(Retired<Store>, Share),
+    Retired(Retired<dyn Reaped>, Share),
     /// Free a store without readers.
-    Store(Box<Store>, Share),
+    Unread(Box<dyn Reaped>, Share),
     /// Call a closure.
     Call(Box<dyn FnOnce() + Send>, Share),
     /// Call a closure repeatedly until it returns `true`.
@@ -163,7 +164,8 @@ static AWAITED: AtomicUsize = AtomicUsize::new(0);
 
 /// Frees a store when its readers have finished. A small one is freed by any thread that runs the
 /// deferred call, because passing it to the reaper would take longer.
-pub(crate) fn free(store: Retired<Store>, guard: &Guard) {
+pub(crate) fn free(store: Retired<impl Reaped + 'static>, guard: &Guard) {
+    let store = store.upcast(|store| store as NonNull<dyn Reaped>);
     // The store was removed from its table, so a reader that pins from here on doesn't find it.
     match deferred::add_store(guard, store) {
         Ok(true) => wake(),
@@ -176,9 +178,9 @@ pub(crate) fn free(store: Retired<Store>, guard: &Guard) {
 }
 
 /// Frees a store that has no readers.
-pub(crate) fn free_unread(store: Store) {
+pub(crate) fn free_unread(store: impl Reaped + 'static) {
     let share = Share::new(store.memory());
-    send(ReaperWork::Store(Box::new(store), share));
+    send(ReaperWork::Unread(Box::new(store), share));
 }
 
 /// Calls `f` on the reaper's thread, soon.
@@ -422,7 +424,7 @@ fn run(work: ReaperWork, worker: &mut Worker) {
     // shared state inconsistent.
     let outcome = catch_unwind(AssertUnwindSafe(|| match work {
         ReaperWork::Retired(store, share) => queue_after_readers(store, share),
-        ReaperWork::Store(mut store, mut share) => {
+        ReaperWork::Unread(mut store, mut share) => {
             while !store.free_some(BIT) {
                 share.shrink(store.memory());
                 // What is freed must not accumulate in the collector. A flush removes as much as a
@@ -452,14 +454,17 @@ fn run(work: ReaperWork, worker: &mut Worker) {
 }
 
 /// Passes a store to the epoch. It is queued again when its readers have finished.
-fn queue_after_readers(store: Retired<Store>, share: Share) {
+fn queue_after_readers(store: Retired<dyn Reaped>, share: Share) {
     let guard = larder_index::pin();
     // Ordering: Relaxed; only the reaper and tests poll this count.
     WAITING.fetch_add(1, Ordering::Relaxed);
     // The count is incremented before `busy` falls, and decremented after the store is in the
     // queue. So the reaper isn't idle while a store waits (invariant 2).
     store.after_readers(&guard, |store| {
-        QUEUE.lock().work.push_back(ReaperWork::Store(store, share));
+        QUEUE
+            .lock()
+            .work
+            .push_back(ReaperWork::Unread(store, share));
         // Ordering: Relaxed, as above.
         WAITING.fetch_sub(1, Ordering::Relaxed);
     });

@@ -18,6 +18,7 @@ use crate::indexes::{Indexes, TableKeys};
 use crate::keys;
 use crate::options::{Access, Options, TableKind};
 use crate::raw::EpochCell;
+use crate::reclaim::Reaped;
 use crate::store::Store;
 use crate::versions::{TableFeed, ViewOf};
 use larder_index::sync::Mutex;

@@ -53,7 +53,7 @@ use super::key_locks::KeyLock;
 use super::undo::{self, Listed, Override, Versions};
 use crate::index::Index;
 use crate::raw;
-use crate::reclaim::reaper;
+use crate::reclaim::{reaper, Reaped};
 use crate::store::{Layers, Store};
 use crate::table::Table;
 use larder_index::sync::{each_thread, planted, point, Fault, Mutex};
