@@ -310,7 +310,7 @@ RUST_RESULTS ?= results/rust
 rust-bench: setup-rust
 	@$(CARGO) build --quiet $(LOCKED) --release -p larder-bench --features '$(PEERS)' --target-dir '$(TARGET)'
 
-# Each says how long it will take: about twenty minutes for all four.
+# A bar says how long the rest will take: about twenty minutes for all of them.
 bench-rust: rust-bench
 	@for what in engine growth threads skew typed; do $(RUST_BENCH) $$what --out $(RUST_RESULTS)/$$what.csv || exit 1; done
 

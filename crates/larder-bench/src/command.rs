@@ -1,9 +1,9 @@
 //! The command line: `larder-bench --help`.
 
 use crate::maps::{engine, growth, peers::Only, resident, skew, threads, typed};
-use crate::table::Report;
 use crate::{caches, report, stores, study};
 use clap::{Parser, Subcommand};
+use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -69,55 +69,29 @@ enum What {
 
 /// Does what the command line says.
 pub fn main() -> ExitCode {
-    let Arguments { what, out, only } = Arguments::parse();
-    // Most commands return a report, which is printed and written in the same way.
-    let done = match what {
-        What::Engine(options) => measured(engine::run(&options, &Only(only)), out),
-        What::Growth(options) => measured(growth::run(&options, &Only(only)), out),
-        What::Threads(options) => measured(threads::run(&options, &Only(only)), out),
-        What::Skew(options) => measured(skew::run(&options, &Only(only)), out),
-        What::Typed(options) => match typed::run(&options, &Only(only)) {
-            Ok(report) => measured(report, out),
-            Err(wrong) => Err(wrong.to_string()),
-        },
-        What::Caches(options) => match caches::run(&options, &Only(only)) {
-            Ok(report) => measured(report, out),
-            Err(wrong) => Err(wrong.to_string()),
-        },
-        What::Study(options) => {
-            study::run(&options, &only, out).map_err(|why| format!("study {why}"))
-        }
+    execute(Arguments::parse()).unwrap_or_else(|why| {
+        eprintln!("larder-bench: {why}");
+        ExitCode::FAILURE
+    })
+}
+
+fn execute(Arguments { what, out, only }: Arguments) -> Result<ExitCode, Box<dyn Error>> {
+    let only = Only(only);
+    match what {
+        What::Engine(options) => engine::run(&options, &only).finish(out)?,
+        What::Growth(options) => growth::run(&options, &only).finish(out)?,
+        What::Threads(options) => threads::run(&options, &only)?.finish(out)?,
+        What::Skew(options) => skew::run(&options, &only).finish(out)?,
+        What::Typed(options) => typed::run(&options, &only)?.finish(out)?,
+        What::Caches(options) => caches::run(&options, &only)?.finish(out)?,
+        What::Study(options) => study::run(&options, &only, out)?,
         What::Peers(command) => return stores::main(&command, only, out),
         What::Report { folder, against } => {
             let out = out.unwrap_or_else(|| folder.join("report.html"));
-            report::draw(&folder, against.as_deref(), &out).map_err(|error| error.to_string())
+            report::draw(&folder, against.as_deref(), &out)?;
         }
-        What::Figures { page, folder } => {
-            report::write_figures(&page, &folder).map_err(|error| error.to_string())
-        }
-        What::Resident(options) => {
-            resident::run(&options);
-            Ok(())
-        }
-    };
-    match done {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(why) => {
-            eprintln!("larder-bench: {why}");
-            ExitCode::FAILURE
-        }
+        What::Figures { page, folder } => report::write_figures(&page, &folder)?,
+        What::Resident(options) => resident::run(&options),
     }
-}
-
-fn measured(report: Report, out: Option<PathBuf>) -> Result<(), String> {
-    if report.is_empty() {
-        return Err("nothing was measured (no structure is called so?)".into());
-    }
-    report.print();
-    if let Some(path) = out {
-        let written = report.write(&path);
-        written.map_err(|error| format!("{}: {error}", path.display()))?;
-        eprintln!("written: {}", path.display());
-    }
-    Ok(())
+    Ok(ExitCode::SUCCESS)
 }

@@ -264,15 +264,18 @@ impl Failure {
             what: what.into(),
         }
     }
-
-    /// A wrong answer, unless it is right.
-    pub fn unless(right: bool, structure: &str, what: impl FnOnce() -> String) -> Outcome {
-        match right {
-            true => Ok(()),
-            false => Err(Failure::wrong(structure, what())),
-        }
-    }
 }
+
+/// Ends with a wrong answer of a structure, unless it is right: `ensure!(right, name, "{key} is
+/// gone")`.
+macro_rules! ensure {
+    ($right:expr, $structure:expr, $($what:tt)*) => {
+        if !$right {
+            return Err($crate::result::Failure::wrong($structure, format!($($what)*)));
+        }
+    };
+}
+pub(crate) use ensure;
 
 const COLUMNS: [&str; 10] = [
     "study", "plot", "series", "x", "y", "low", "high", "unit", "runs", "better",

@@ -39,3 +39,32 @@ pub fn ends(figures: &[f64]) -> [f64; 2] {
         figures.iter().copied().fold(f64::NEG_INFINITY, f64::max),
     ]
 }
+
+/// Figures of several runs, by what they are of. Each `K` stands where it was first met.
+pub struct Samples<K>(Vec<(K, Vec<f64>)>);
+
+impl<K: PartialEq> Samples<K> {
+    /// None yet.
+    pub fn new() -> Samples<K> {
+        Samples(Vec::new())
+    }
+
+    /// Adds one run's figure.
+    pub fn add(&mut self, of: K, figure: f64) {
+        match self.0.iter_mut().find(|(known, _)| *known == of) {
+            Some((_, runs)) => runs.push(figure),
+            None => self.0.push((of, vec![figure])),
+        }
+    }
+
+    /// The median of the runs, if there are any.
+    pub fn median(&self, of: &K) -> Option<f64> {
+        let (_, runs) = self.iter().find(|(known, _)| known == of)?;
+        Some(median(runs))
+    }
+
+    /// All of them, with their runs.
+    pub fn iter(&self) -> impl Iterator<Item = &(K, Vec<f64>)> {
+        self.0.iter()
+    }
+}

@@ -1,24 +1,27 @@
 //! What was measured: a table on the terminal, a CSV, the facts of the machine.
 
-use crate::stats::median;
+use crate::result::{Failure, Outcome};
+use crate::stats::{distinct, Samples};
 use indicatif::HumanCount;
-use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A key, and the runs of each of its columns.
-type Line = (Vec<String>, BTreeMap<usize, Vec<f64>>);
-
-/// Figures of several runs, by what they are about. The median counts.
+/// Figures of several runs, in lines told apart by a key, and in columns. The median counts.
 pub struct Report {
     title: String,
     /// The names of the parts of a key.
     keys: Vec<&'static str>,
-    /// Keys in the order in which they were first met, with the columns of each.
-    lines: Vec<Line>,
     /// Name and decimals of each column.
     columns: Vec<(String, usize)>,
+    /// The runs of each field: by the key of its line and the name of its column.
+    fields: Samples<(Vec<String>, String)>,
     notes: Vec<String>,
+}
+
+/// The name of a field.
+fn field(key: &[&str], column: &str) -> (Vec<String>, String) {
+    let key = key.iter().map(|part| part.to_string());
+    (key.collect(), column.to_string())
 }
 
 impl Report {
@@ -27,42 +30,23 @@ impl Report {
         Report {
             title: title.into(),
             keys: keys.to_vec(),
-            lines: Vec::new(),
             columns: Vec::new(),
+            fields: Samples::new(),
             notes: Vec::new(),
         }
     }
 
-    /// Adds one run's figure. Columns stand in the order in which they are first named.
+    /// Adds one run's figure. Lines and columns stand in the order in which they are first named.
     pub fn add(&mut self, key: &[&str], column: &str, decimals: usize, figure: f64) {
-        // A column is new if no line has named it.
-        let column = match self.columns.iter().position(|(name, _)| name == column) {
-            Some(column) => column,
-            None => {
-                self.columns.push((column.to_string(), decimals));
-                self.columns.len() - 1
-            }
-        };
-        // A line is known by all parts of its key.
-        let line = match self.lines.iter().position(|(of, _)| of == key) {
-            Some(line) => line,
-            None => {
-                self.lines.push((
-                    key.iter().map(|part| part.to_string()).collect(),
-                    BTreeMap::new(),
-                ));
-                self.lines.len() - 1
-            }
-        };
-        // Figures of the same field are those of several runs.
-        self.lines[line].1.entry(column).or_default().push(figure);
+        if self.columns.iter().all(|(name, _)| name != column) {
+            self.columns.push((column.to_string(), decimals));
+        }
+        self.fields.add(field(key, column), figure);
     }
 
     /// The median of a figure's runs.
     pub fn median(&self, key: &[&str], column: &str) -> Option<f64> {
-        let column = self.columns.iter().position(|(name, _)| name == column)?;
-        let (_, figures) = self.lines.iter().find(|(of, _)| of == key)?;
-        figures.get(&column).map(|runs| median(runs))
+        self.fields.median(&field(key, column))
     }
 
     /// The median of a line's figure by that of another line.
@@ -70,60 +54,68 @@ impl Report {
         Some(self.median(key, column)? / self.median(other, column)?)
     }
 
+    /// A line below the table on a figure, if there is one: its structure may not be wanted.
+    pub fn judge(&mut self, figure: Option<f64>, said: impl FnOnce(f64) -> String) {
+        self.notes.extend(figure.map(said));
+    }
+
     /// A line below the table.
     pub fn note(&mut self, note: String) {
         self.notes.push(note);
     }
 
-    /// Whether nothing was measured.
-    pub fn is_empty(&self) -> bool {
-        self.lines.is_empty()
-    }
-
-    fn cell(&self, figures: &BTreeMap<usize, Vec<f64>>, column: usize) -> String {
-        // A field without a figure is empty.
-        figures.get(&column).map_or(String::new(), |runs| {
-            format!("{:.*}", self.columns[column].1, median(runs))
-        })
-    }
-
-    fn header(&self) -> Vec<String> {
+    /// The header, and then the lines.
+    fn rows(&self) -> Vec<Vec<String>> {
+        let names = self.columns.iter().map(|(name, _)| name.clone());
         let keys = self.keys.iter().map(|key| key.to_string());
-        keys.chain(self.columns.iter().map(|(name, _)| name.clone()))
+        let header = keys.chain(names).collect();
+        let lines = distinct(self.fields.iter().map(|((key, _), _)| key));
+        let row = |key: &Vec<String>| {
+            let cells = self.columns.iter().map(|(column, decimals)| {
+                // A field without a figure is empty.
+                let figure = self.fields.median(&(key.clone(), column.clone()));
+                figure.map_or(String::new(), |figure| format!("{figure:.decimals$}"))
+            });
+            key.iter().cloned().chain(cells).collect()
+        };
+        [header]
+            .into_iter()
+            .chain(lines.into_iter().map(row))
             .collect()
     }
 
-    fn rows(&self) -> Vec<Vec<String>> {
-        let row = |(key, figures): &Line| {
-            let cells = (0..self.columns.len()).map(|column| self.cell(figures, column));
-            key.iter().cloned().chain(cells).collect()
-        };
-        self.lines.iter().map(row).collect()
+    /// Prints the table, and writes it to a file if there is to be one.
+    ///
+    /// # Errors
+    /// If nothing was measured; those of the file.
+    pub fn finish(&self, out: Option<PathBuf>) -> Outcome {
+        if self.columns.is_empty() {
+            let what = "nothing was measured (no structure is called so?)";
+            return Err(Failure::Impossible(what.into()));
+        }
+        self.print();
+        if let Some(path) = out {
+            let failed = |error| Failure::Impossible(format!("{}: {error}", path.display()));
+            self.write(&path).map_err(failed)?;
+            eprintln!("written: {}", path.display());
+        }
+        Ok(())
     }
 
-    /// Prints the table.
-    pub fn print(&self) {
-        let (header, rows) = (self.header(), self.rows());
-        // Each column is as wide as its widest field, or its heading.
-        let widths: Vec<usize> = (0..header.len())
-            .map(|i| {
-                rows.iter()
-                    .chain([&header])
-                    .map(|row| row[i].chars().count())
-                    .max()
-                    .unwrap_or(0)
-            })
-            .collect();
+    /// For people. The CSV has the same fields for programs.
+    fn print(&self) {
+        let rows = self.rows();
         println!("\n{}\n", self.title);
-        // The table is for people. The CSV has the same fields for programs.
-        for row in [&header].into_iter().chain(&rows) {
+        for row in &rows {
             let mut line = String::new();
             for (i, cell) in row.iter().enumerate() {
+                // Each column is as wide as its widest field, or its heading.
+                let widths = rows.iter().map(|row| row[i].chars().count());
+                let w = widths.max().unwrap_or(0);
                 // Names are left-aligned, figures right-aligned.
-                line += &if i < self.keys.len() {
-                    format!("{cell:<w$}  ", w = widths[i])
-                } else {
-                    format!("{cell:>w$}  ", w = widths[i])
+                line += &match i < self.keys.len() {
+                    true => format!("{cell:<w$}  "),
+                    false => format!("{cell:>w$}  "),
                 };
             }
             println!("{}", line.trim_end());
@@ -132,15 +124,13 @@ impl Report {
         self.notes.iter().for_each(|note| println!("{note}"));
     }
 
-    /// Writes the table as CSV, the facts of the machine as comments before it.
-    pub fn write(&self, path: &Path) -> std::io::Result<()> {
-        // The facts come as comments before the header, so that they aren't lost.
+    /// Writes the table as CSV, the facts of the machine as comments before the header.
+    fn write(&self, path: &Path) -> std::io::Result<()> {
         let mut text = format!("# {}\n", self.title);
         for (name, fact) in facts() {
             text += &format!("# {name}: {fact}\n");
         }
         let mut csv = csv::Writer::from_writer(text.into_bytes());
-        csv.write_record(self.header())?;
         for row in self.rows() {
             csv.write_record(row)?;
         }
@@ -164,14 +154,6 @@ pub fn verdict(met: bool) -> &'static str {
 /// A number as people read it: `54,000,000`.
 pub fn grouped(number: usize) -> String {
     HumanCount(number as u64).to_string()
-}
-
-/// Says about how long a bench will take, as measured on a machine with two cores.
-pub fn announce(what: &str, seconds: f64) {
-    eprintln!(
-        "{what}: about {} on a machine with two cores",
-        crate::time::clock::said(seconds)
-    );
 }
 
 /// Facts about the machine and the time, by name.

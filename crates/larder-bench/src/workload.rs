@@ -1,5 +1,8 @@
 //! Keys, values, orders and mixes: the same for every structure.
 
+use crate::maps::peers::Hand;
+use crate::result::{ensure, Failure, Outcome};
+
 /// The value that belongs under a key, so that every answer can be checked.
 pub fn value_of(key: u64) -> u64 {
     key.wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x2545_F491_4F6C_DD1D
@@ -173,6 +176,87 @@ impl Mix {
         };
         (drawn, key)
     }
+}
+
+/// What a thread does to a structure again and again: an operation of the mix, on the entry of a
+/// number below `range`.
+pub struct Load<'a, E> {
+    /// The structure's name.
+    pub name: &'a str,
+    /// Which operations.
+    pub mix: Mix,
+    /// How many entries there may be.
+    pub range: u64,
+    /// The key of a number, and the value that every thread puts there.
+    pub entry: E,
+}
+
+impl<E: Fn(u64) -> (u64, u64)> Load<'_, E> {
+    /// Draws operations while there are `more`, of which it is told how many were done; gives
+    /// their number. `other` is what the mix has besides, on a key.
+    ///
+    /// # Errors
+    /// A value that was found and is not its key's. A missing one is right: other threads may have
+    /// removed it.
+    pub fn work<H: Hand + ?Sized>(
+        &self,
+        hand: &mut H,
+        random: &mut Random,
+        more: impl Fn(u64) -> bool,
+        other: impl Fn(&mut H, u64, &mut Random) -> Result<(), String>,
+    ) -> Outcome<u64> {
+        let mut done = 0;
+        while more(done) {
+            let (drawn, number) = self.mix.draw(random, self.range);
+            let (key, value) = (self.entry)(number);
+            match drawn {
+                Drawn::Insert => hand.insert(key, value),
+                Drawn::Remove => _ = hand.remove(key),
+                Drawn::Lookup => right(self.name, key, value, hand.get(key))?,
+                Drawn::Other => {
+                    let done = other(hand, key, random);
+                    done.map_err(|what| Failure::wrong(self.name, what))?;
+                }
+            }
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    /// How many entries of these numbers are there. Each is looked up by itself, so that none is
+    /// hidden by a fault of scans.
+    ///
+    /// # Errors
+    /// A value that is not its key's.
+    pub fn there<H: Hand + ?Sized>(
+        &self,
+        hand: &mut H,
+        numbers: impl Iterator<Item = u64>,
+    ) -> Outcome<u64> {
+        let mut there = 0;
+        for (key, value) in numbers.map(&self.entry) {
+            let found = hand.get(key);
+            right(self.name, key, value, found)?;
+            there += u64::from(found.is_some());
+        }
+        Ok(there)
+    }
+}
+
+fn right(name: &str, key: u64, value: u64, found: Option<u64>) -> Outcome {
+    ensure!(
+        found.is_none_or(|found| found == value),
+        name,
+        "lookup of {key} gave {found:?}, not {value}"
+    );
+    Ok(())
+}
+
+/// Whether a thread goes on that has done so many operations, until it `is_over`. The flag is
+/// looked at now and then, since that costs more than some operations. One operation is done in any
+/// case, since a thread may come late to a short time.
+pub fn until(is_over: impl Fn() -> bool) -> impl Fn(u64) -> bool {
+    move |done| done == 0 || done % 16 != 0 || !is_over()
 }
 
 #[cfg(test)]

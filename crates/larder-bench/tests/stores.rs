@@ -2,7 +2,7 @@
 //! program writes a study.
 
 use larder_bench::stores::peer::{Peer, Trouble};
-use larder_bench::stores::{make, names, rust, servers, workload};
+use larder_bench::stores::{make, names, servers, workload};
 use std::process::Command;
 
 /// Whether a program is installed.
@@ -15,9 +15,9 @@ fn installed(program: &str) -> bool {
 #[test]
 fn every_peer_gives_right_answers() {
     for name in names() {
-        let program = servers::NAMES.iter().find(|(of, _)| *of == name);
+        let program = servers::SERVERS.iter().find(|(of, ..)| *of == name);
         let mut peer = match make(name) {
-            Err(Trouble::Absent(why)) if program.is_some_and(|(_, it)| !installed(it)) => {
+            Err(Trouble::Absent(why)) if program.is_some_and(|(_, it, _)| !installed(it)) => {
                 eprintln!("{name} is not installed: {why}");
                 continue;
             }
@@ -67,7 +67,7 @@ impl Peer for Liar {
 #[test]
 fn a_peer_that_lies_is_found_out() {
     let run = |fault| {
-        let inner = rust::make("std HashMap").expect("it is always there");
+        let inner = make("std HashMap").expect("it is always there");
         workload::run(&mut Liar { inner, fault }, 3000, 2000)
     };
     assert!(run("nothing").is_ok());

@@ -3,7 +3,6 @@
 
 use larder::prelude::*;
 use larder::Evict;
-use std::marker::PhantomData;
 
 /// A cache that threads share. Keys and values are numbers.
 pub trait Cache: Sync + Sized {
@@ -19,40 +18,28 @@ pub trait Cache: Sync + Sized {
     fn len(&self) -> usize;
 }
 
-/// How Larder decides what goes.
-pub trait Policy: Sync {
-    /// What reports call a table with it.
-    const NAME: &'static str;
-    /// The option.
-    const EVICT: Evict;
-}
+/// A typed table with a limit, and the policy by its number in [`POLICIES`].
+pub struct LarderCache<const POLICY: usize>(Typed<u64, u64>);
 
-/// A policy of Larder's.
-macro_rules! policy {
-    ($name:ident, $said:literal) => {
-        pub struct $name;
+/// How Larder decides what goes, by what reports call it.
+const POLICIES: [(&str, Evict); 2] = [
+    ("larder tinylfu", Evict::TinyLfu),
+    ("larder lru", Evict::Lru),
+];
 
-        impl Policy for $name {
-            const NAME: &'static str = $said;
-            const EVICT: Evict = Evict::$name;
-        }
-    };
-}
+/// A table that evicts what is used least often.
+pub type TinyLfu = LarderCache<0>;
+/// A table that evicts what was used the longest time ago.
+pub type Lru = LarderCache<1>;
 
-policy!(TinyLfu, "larder tinylfu");
-policy!(Lru, "larder lru");
-
-/// A typed table with a limit.
-pub struct LarderCache<P>(Typed<u64, u64>, PhantomData<P>);
-
-impl<P: Policy> Cache for LarderCache<P> {
-    const NAME: &'static str = P::NAME;
+impl<const POLICY: usize> Cache for LarderCache<POLICY> {
+    const NAME: &'static str = POLICIES[POLICY].0;
 
     fn of(capacity: usize) -> Self {
         let builder = Larder::new().table("cache").max_size(capacity);
         // The limit is a number of rows, as those of the other caches are. So they hold the same.
-        let table = builder.evict(P::EVICT).typed();
-        LarderCache(table.expect("a typed table takes a limit"), PhantomData)
+        let table = builder.evict(POLICIES[POLICY].1).typed();
+        LarderCache(table.expect("a typed table takes a limit"))
     }
 
     fn get(&self, key: u64) -> Option<u64> {
@@ -70,47 +57,38 @@ impl<P: Policy> Cache for LarderCache<P> {
 }
 
 #[cfg(feature = "peers")]
-mod crates {
-    use super::Cache;
+macro_rules! caches {
+    ($($cache:ty, $name:literal, $of:expr, $len:expr;)*) => {$(
+        impl Cache for $cache {
+            const NAME: &'static str = $name;
 
-    impl Cache for moka::sync::Cache<u64, u64> {
-        const NAME: &'static str = "moka";
-
-        fn of(capacity: usize) -> Self {
-            moka::sync::Cache::new(capacity as u64)
+            fn of(capacity: usize) -> Self {
+                let of: fn(usize) -> Self = $of;
+                of(capacity)
+            }
+            fn get(&self, key: u64) -> Option<u64> {
+                <$cache>::get(self, &key)
+            }
+            fn put(&self, key: u64, value: u64) {
+                self.insert(key, value);
+            }
+            fn len(&self) -> usize {
+                let len: fn(&$cache) -> usize = $len;
+                len(self)
+            }
         }
+    )*};
+}
 
-        fn get(&self, key: u64) -> Option<u64> {
-            moka::sync::Cache::get(self, &key)
-        }
-
-        fn put(&self, key: u64, value: u64) {
-            self.insert(key, value);
-        }
-
-        fn len(&self) -> usize {
-            self.run_pending_tasks();
-            self.entry_count() as usize
-        }
-    }
-
-    impl Cache for quick_cache::sync::Cache<u64, u64> {
-        const NAME: &'static str = "quick_cache";
-
-        fn of(capacity: usize) -> Self {
-            quick_cache::sync::Cache::new(capacity)
-        }
-
-        fn get(&self, key: u64) -> Option<u64> {
-            quick_cache::sync::Cache::get(self, &key)
-        }
-
-        fn put(&self, key: u64, value: u64) {
-            self.insert(key, value);
-        }
-
-        fn len(&self) -> usize {
-            quick_cache::sync::Cache::len(self)
-        }
-    }
+#[cfg(feature = "peers")]
+caches! {
+    moka::sync::Cache<u64, u64>, "moka",
+        |capacity| Self::new(capacity as u64),
+        |cache| {
+            cache.run_pending_tasks();
+            cache.entry_count() as usize
+        };
+    quick_cache::sync::Cache<u64, u64>, "quick_cache",
+        |capacity| Self::new(capacity),
+        |cache| cache.len();
 }

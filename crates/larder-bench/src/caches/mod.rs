@@ -9,12 +9,13 @@ mod churn;
 mod contenders;
 
 use crate::maps::peers::Only;
-use crate::result::Failure;
-use crate::table::{announce, verdict, Report};
+use crate::result::{ensure, Failure, Outcome};
+use crate::table::{verdict, Report};
+use crate::time::progress::Progress;
 use crate::time::timed;
 use crate::time::workers::work;
 use crate::workload::{value_of, Random};
-use contenders::{Cache, LarderCache, Lru, TinyLfu};
+use contenders::{Cache, Lru, TinyLfu};
 use larder_testing::traces::{self, Trace};
 
 /// What is measured.
@@ -45,7 +46,7 @@ pub struct CacheOptions {
 const HITS: &str = "hits in 100";
 
 /// One request; whether it was a hit.
-fn ask<C: Cache>(cache: &C, key: u64) -> Result<bool, Failure> {
+fn ask<C: Cache>(cache: &C, key: u64) -> Outcome<bool> {
     match cache.get(key) {
         Some(value) if value == value_of(key) => Ok(true),
         Some(_) => Err(Failure::wrong(C::NAME, format!("{key} has another value"))),
@@ -57,7 +58,7 @@ fn ask<C: Cache>(cache: &C, key: u64) -> Result<bool, Failure> {
 }
 
 /// Hits of a hundred requests of the second half of a trace.
-fn hits<C: Cache>(trace: &Trace, capacity: usize) -> Result<f64, Failure> {
+fn hits<C: Cache>(trace: &Trace, capacity: usize) -> Outcome<f64> {
     let cache = C::of(capacity);
     // The first half fills the cache, and isn't counted.
     let (first, second) = trace.keys.split_at(trace.keys.len() / 2);
@@ -70,14 +71,16 @@ fn hits<C: Cache>(trace: &Trace, capacity: usize) -> Result<f64, Failure> {
     }
     // All caches say that this is the most.
     let held = cache.len();
-    Failure::unless(held <= capacity + capacity / 100, C::NAME, || {
-        format!("{held} entries of at most {capacity}")
-    })?;
+    ensure!(
+        held <= capacity + capacity / 100,
+        C::NAME,
+        "{held} entries of at most {capacity}"
+    );
     Ok(100.0 * hits as f64 / second.len() as f64)
 }
 
 /// Millions of requests a second of a number of threads, on a cache that the trace has filled.
-fn rate<C: Cache>(trace: &Trace, threads: usize, capacity: usize) -> Result<f64, Failure> {
+fn rate<C: Cache>(trace: &Trace, threads: usize, capacity: usize) -> Outcome<f64> {
     let cache = C::of(capacity);
     // Fill the cache before the clock starts, so that evictions are part of what is measured.
     for &key in &trace.keys[..trace.keys.len() / 4] {
@@ -101,14 +104,16 @@ fn rate<C: Cache>(trace: &Trace, threads: usize, capacity: usize) -> Result<f64,
 struct CacheBench<'a> {
     options: &'a CacheOptions,
     only: &'a Only,
-    report: &'a mut Report,
+    report: Report,
+    progress: Progress,
 }
 
 impl CacheBench<'_> {
-    fn on<C: Cache>(&mut self, trace: &Trace) -> Result<(), Failure> {
+    fn on<C: Cache>(&mut self, trace: &Trace) -> Outcome {
         if !self.only.has(C::NAME) {
             return Ok(());
         }
+        self.progress.at(C::NAME);
         let (key, capacity) = ([trace.name, C::NAME], self.options.capacity);
         // Some caches draw lots or work in the background: their ratios differ from run to run.
         self.report.add(&key, HITS, 1, hits::<C>(trace, capacity)?);
@@ -119,9 +124,9 @@ impl CacheBench<'_> {
         Ok(())
     }
 
-    fn all(&mut self, trace: &Trace) -> Result<(), Failure> {
-        self.on::<LarderCache<TinyLfu>>(trace)?;
-        self.on::<LarderCache<Lru>>(trace)?;
+    fn all(&mut self, trace: &Trace) -> Outcome {
+        self.on::<TinyLfu>(trace)?;
+        self.on::<Lru>(trace)?;
         #[cfg(feature = "peers")]
         {
             self.on::<moka::sync::Cache<u64, u64>>(trace)?;
@@ -143,7 +148,7 @@ fn rate_of(threads: usize) -> String {
 ///
 /// # Errors
 /// A wrong answer, or a limit that did not hold, with the name of the cache.
-pub fn run(options: &CacheOptions, only: &Only) -> Result<Report, Failure> {
+pub fn run(options: &CacheOptions, only: &Only) -> Outcome<Report> {
     if let Some(minutes) = options.churn_minutes {
         return churn::run(minutes);
     }
@@ -155,49 +160,44 @@ pub fn run(options: &CacheOptions, only: &Only) -> Result<Report, Failure> {
     // All caches get the same traces, which depend on the seed alone.
     let mut random = Random::new(3);
     let traces = traces::all(options.requests, keys, capacity, &mut || random.unit());
-    let asked = (traces.len() * options.requests * options.runs) as f64;
-    announce(
-        "caches",
-        4.0 * asked * (1.0 + options.threads.len() as f64) * 300e-9,
-    );
-    let mut report = Report::new(title, &["trace", "cache"]);
+    let mut bench = CacheBench {
+        options,
+        only,
+        report: Report::new(title, &["trace", "cache"]),
+        progress: Progress::new(false),
+    };
+    bench.progress.part("caches", options.runs * traces.len());
     // Runs are outside, so that a slow minute of the machine affects all caches and not one.
-    for run in 1..=options.runs {
-        eprintln!("  run {run} of {}", options.runs);
-        let mut bench = CacheBench {
-            options,
-            only,
-            report: &mut report,
-        };
-        traces.iter().try_for_each(|trace| bench.all(trace))?;
+    for _ in 0..options.runs {
+        for trace in &traces {
+            bench.all(trace)?;
+            bench.progress.step();
+        }
     }
-    traces
-        .iter()
-        .for_each(|trace| judge(&mut report, trace.name));
-    Ok(report)
+    bench.progress.end();
+    for trace in &traces {
+        judge(&mut bench.report, trace.name);
+    }
+    Ok(bench.report)
 }
 
 /// Judges `tinylfu`. The targets are as many hits as moka, less a point, and more requests than
 /// either.
 fn judge(report: &mut Report, trace: &str) {
-    let ours = <LarderCache<TinyLfu> as Cache>::NAME;
-    // A judgement needs both figures. One of the caches may have been left out (`--only`).
+    let ours = TinyLfu::NAME;
     let hits = |of| report.median(&[trace, of], HITS);
-    if let Some((hits, other)) = hits(ours).zip(hits("moka")) {
-        let more = hits - other;
-        report.note(format!(
-            "{trace}: {ours}, hits beside moka: {more:+.1} ({})",
-            verdict(more >= -1.0)
-        ));
-    }
+    let more = hits(ours).zip(hits("moka"));
+    report.judge(more.map(|(hits, other)| hits - other), |more| {
+        let met = verdict(more >= -1.0);
+        format!("{trace}: {ours}, hits beside moka: {more:+.1} ({met})")
+    });
     // Speed is judged with two threads.
+    let column = rate_of(2);
     for theirs in ["moka", "quick_cache"] {
-        let column = rate_of(2);
-        if let Some(ratio) = report.ratio(&[trace, ours], &[trace, theirs], &column) {
-            report.note(format!(
-                "{trace}: {ours} / {theirs}, {column}: {ratio:.2} ({})",
-                verdict(ratio >= 1.0)
-            ));
-        }
+        let ratio = report.ratio(&[trace, ours], &[trace, theirs], &column);
+        report.judge(ratio, |ratio| {
+            let met = verdict(ratio >= 1.0);
+            format!("{trace}: {ours} / {theirs}, {column}: {ratio:.2} ({met})")
+        });
     }
 }

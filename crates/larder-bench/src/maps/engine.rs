@@ -7,8 +7,9 @@
 
 use crate::maps::peers::{each_map, map_names, Map, Only};
 use crate::maps::resident;
-use crate::table::{announce, verdict, Report};
+use crate::table::{verdict, Report};
 use crate::time::counting::counted;
+use crate::time::progress::Progress;
 use crate::time::timed;
 use crate::workload::{value_of, Keys};
 
@@ -39,23 +40,6 @@ impl EngineOptions {
             sizes.push(LARGE);
         }
         sizes
-    }
-
-    /// About how long a number of structures takes, by the nanoseconds of an operation at each
-    /// size.
-    fn seconds(&self, structures: usize) -> f64 {
-        let one = |size: &usize| {
-            let ns = match size {
-                0..=10_000 => 110.0,
-                ..=200_000 => 140.0,
-                ..=2_000_000 => 320.0,
-                _ => 550.0,
-            };
-            let operations = self.operations.max(*size) as f64;
-            // Memory is measured twice by inserts alone.
-            operations * ns * 1e-9 * (STEPS.len() * self.runs + 2) as f64
-        };
-        self.sizes().iter().map(one).sum::<f64>() * structures as f64
     }
 }
 
@@ -177,28 +161,27 @@ fn scan<M: Map>(map: &mut M, data: &Keys) {
 pub fn run(options: &EngineOptions, only: &Only) -> Report {
     let title = "One thread, random u64 keys and 8-byte values; nanoseconds an operation (medians), bytes an entry";
     let mut report = Report::new(title, &["entries", "structure"]);
-    announce("engine", options.seconds(map_names(only).len()));
+    let (progress, maps) = (Progress::new(false), map_names(only).len());
     for size in options.sizes() {
         let data = Keys::new(size);
         // Small maps are measured in many rounds, so that each size does about as many operations.
         let rounds = options.operations.div_ceil(size).max(1);
-        eprintln!("  {size} entries, memory");
+        progress.part(&format!("{size} entries"), (1 + options.runs) * maps);
         // Memory first, and once: it hardly varies.
-        each_map!(only, M => bytes::<M>(&mut report, &data));
+        each_map!(only, M => progress.measure(M::NAME, || bytes::<M>(&mut report, &data)));
         // In each run all structures take turns, so that a slow minute of the machine affects all
         // of them.
-        for run in 1..=options.runs {
-            eprintln!("  {size} entries, run {run} of {}", options.runs);
-            each_map!(only, M => times::<M>(&mut report, &data, rounds));
+        for _ in 0..options.runs {
+            each_map!(only, M => progress.measure(M::NAME, || times::<M>(&mut report, &data, rounds)));
         }
-        judge(&mut report, size);
+        judge(&mut report, &size.to_string());
     }
+    progress.end();
     report
 }
 
 /// Judges the defaults. A target is the largest ratio to another map's figure.
-fn judge(report: &mut Report, size: usize) {
-    let size = size.to_string();
+fn judge(report: &mut Report, size: &str) {
     for (ours, theirs, most) in [
         ("larder hash", "hashbrown", 2.0),
         ("larder ordered", "BTreeMap", 0.5),
@@ -206,13 +189,11 @@ fn judge(report: &mut Report, size: usize) {
     ] {
         // Lookups only: the other steps have no target.
         for step in ["lookup", "dependent"] {
-            let ratio = report.ratio(&[&size, ours], &[&size, theirs], step);
-            if let Some(ratio) = ratio {
-                report.note(format!(
-                    "{size}: {step}, {ours} / {theirs}: {ratio:.2} (at most {most}: {})",
-                    verdict(ratio <= most)
-                ));
-            }
+            let ratio = report.ratio(&[size, ours], &[size, theirs], step);
+            report.judge(ratio, |ratio| {
+                let met = verdict(ratio <= most);
+                format!("{size}: {step}, {ours} / {theirs}: {ratio:.2} (at most {most}: {met})")
+            });
         }
     }
 }

@@ -5,11 +5,13 @@
 //! times counts. For comparison, one column has the times of a loop that only reads the clock.
 
 use crate::maps::peers::{each_map, map_names, Map, Only};
-use crate::stats::median;
-use crate::table::{announce, verdict, Report};
-use crate::time::memory;
+use crate::stats::{ends, median};
+use crate::table::{verdict, Report};
+use crate::time::progress::Progress;
+use crate::time::{memory, timed_parts};
 use crate::workload::{random_key, value_of};
-use std::time::Instant;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
 
 /// What is measured.
 #[derive(clap::Args)]
@@ -67,44 +69,41 @@ impl Grown {
 
 /// Calls `work` for every entry, and times each call by the clock's readings between them.
 fn watched(options: &GrowthOptions, mut work: impl FnMut(u64)) -> Grown {
-    let (mut parts, mut slowest) = (Vec::new(), 0);
     let begin = Instant::now();
-    let (mut before, mut part) = (begin, begin);
-    for i in 0..options.entries() {
+    let (mut before, mut slowest) = (begin, Duration::ZERO);
+    let entries = options.entries();
+    let parts = timed_parts((entries, options.part), None, |i| {
         work(i);
         // One reading for each entry: the time since the last reading is that of the work.
         let now = Instant::now();
-        slowest = slowest.max((now - before).as_nanos());
+        slowest = slowest.max(now - before);
         before = now;
-        // A last part that is not full is left out, unless it is the only one.
-        if (i + 1) % options.part == 0 || i + 1 == options.entries() && parts.is_empty() {
-            parts.push((now - part).as_nanos() as f64);
-            part = now;
-        }
-    }
+    });
     Grown {
-        median_part: median(&parts),
-        slowest_part: parts.iter().copied().fold(0.0, f64::max),
-        slowest: slowest as f64,
-        mean: (before - begin).as_nanos() as f64 / options.entries() as f64,
+        median_part: median(&parts) * 1e9,
+        slowest_part: ends(&parts)[1] * 1e9,
+        slowest: slowest.as_nanos() as f64,
+        mean: (before - begin).as_nanos() as f64 / entries as f64,
     }
 }
 
 type Results = Vec<(&'static str, Grown)>;
 
+/// What is measured for comparison.
+const CLOCK: &str = "(the clock alone)";
+
 /// Lets a map grow, if there is memory for it.
-fn grow<M: Map>(options: &GrowthOptions, results: &mut Results) {
+fn grow<M: Map>(options: &GrowthOptions, progress: &Progress) -> Option<Grown> {
     // A structure that doesn't fit would be measured while the machine swaps.
     let (needed, free) = (options.entries() as f64 * BYTES, memory::free());
     if needed > free {
         let [needed, free] = [needed, free].map(|bytes| bytes / 1e9);
-        eprintln!(
-            "  {} is left out: it may take {needed:.1} GB of memory, {free:.1} GB may be used",
+        progress.say(&format!(
+            "{} is left out: it may take {needed:.1} GB of memory, {free:.1} GB may be used",
             M::NAME
-        );
-        return;
+        ));
+        return None;
     }
-    eprintln!("  {} grows", M::NAME);
     let mut map = M::empty();
     let grown = watched(options, |i| {
         let key = random_key(i);
@@ -115,7 +114,7 @@ fn grow<M: Map>(options: &GrowthOptions, results: &mut Results) {
         let key = random_key(i);
         assert_eq!(map.get(key), Some(value_of(key)), "{} lost a key", M::NAME);
     }
-    keep(results, M::NAME, grown);
+    Some(grown)
 }
 
 fn keep(results: &mut Results, name: &'static str, grown: Grown) {
@@ -140,24 +139,23 @@ fn run_bound(options: &GrowthOptions, only: &Only) -> Report {
     let bound = core_affinity::get_core_ids()
         .and_then(|cores| cores.last().copied())
         .is_some_and(core_affinity::set_for_current);
-    // A microsecond an insert with 16 million entries, half as much again with 100 million.
-    let each = if options.entries() > 50_000_000 {
-        1.5e-6
-    } else {
-        1e-6
-    };
-    let inserts = (options.entries() as usize * options.runs * map_names(only).len()) as f64;
-    announce("growth", inserts * each);
-    let mut results = Vec::new();
-    for run in 1..=options.runs {
-        eprintln!("run {run} of {}", options.runs);
+    let (mut results, progress) = (Vec::new(), Progress::new(false));
+    progress.part("growth", options.runs * (1 + map_names(only).len()));
+    for _ in 0..options.runs {
         // The clock alone, in each run: what is slow here is the machine.
-        let idle = watched(options, |i| {
-            std::hint::black_box(random_key(i));
+        progress.measure(CLOCK, || {
+            let idle = watched(options, |i| {
+                black_box(random_key(i));
+            });
+            keep(&mut results, CLOCK, idle);
         });
-        keep(&mut results, "(the clock alone)", idle);
-        each_map!(only, M => grow::<M>(options, &mut results));
+        each_map!(only, M => progress.measure(M::NAME, || {
+            if let Some(grown) = grow::<M>(options, &progress) {
+                keep(&mut results, M::NAME, grown);
+            }
+        }));
     }
+    progress.end();
     let mut report = Report::new(
         format!(
             "From nothing to {} random entries; parts of {}; the best of {} runs",
@@ -190,11 +188,11 @@ fn tell(report: &mut Report, name: &str, grown: &Grown) {
     if name.starts_with("larder") {
         // The targets: no part is much slower than the median, and no insert stops the caller for a
         // millisecond.
+        let (even, short) = (verdict(ratio <= 1.5), verdict(grown.slowest < 1e6));
+        let slowest = grown.slowest / 1e3;
         report.note(format!(
-            "{name}: slowest part / median {ratio:.2} (at most 1.5: {}); slowest insert {:.1} us (under 1000: {})",
-            verdict(ratio <= 1.5),
-            grown.slowest / 1e3,
-            verdict(grown.slowest < 1e6)
+            "{name}: slowest part / median {ratio:.2} (at most 1.5: {even}); \
+             slowest insert {slowest:.1} us (under 1000: {short})"
         ));
     }
 }

@@ -5,7 +5,8 @@
 
 use crate::maps::peers::larder::{index, key};
 use crate::maps::peers::Only;
-use crate::table::{announce, verdict, Report};
+use crate::table::{verdict, Report};
+use crate::time::progress::Progress;
 use crate::time::timed;
 use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
 use larder_index::{pin, Change};
@@ -139,28 +140,27 @@ pub fn run(options: &SkewOptions, only: &Only) -> Report {
         "{} entries under keys that are not random; nanoseconds an operation (medians)",
         options.entries
     );
-    // An estimate of how long it takes, to announce.
-    let operations = 2 * CASES.len() * STEPS.len() * options.runs * options.entries;
-    announce("skew", operations as f64 * 0.7e-6);
     let mut report = Report::new(title, &["structure", "keys"]);
-    for run in 1..=options.runs {
-        for (name, ordered) in [("larder hash", false), ("larder ordered", true)] {
-            if only.has(name) {
-                eprintln!("  {name}, run {run} of {}", options.runs);
-                for case in &CASES {
-                    let times = measure(ordered, case, options.entries);
-                    for (step, time) in STEPS.iter().zip(times) {
-                        report.add(&[name, case.name], step, 1, time);
-                    }
+    let structures = [("larder hash", false), ("larder ordered", true)];
+    let wanted = || structures.iter().filter(|(name, _)| only.has(name));
+    let progress = Progress::new(false);
+    progress.part("skew", options.runs * wanted().count() * CASES.len());
+    for _ in 0..options.runs {
+        for (name, ordered) in wanted() {
+            for case in &CASES {
+                let at = format!("{name}, {}", case.name);
+                let times = progress.measure(&at, || measure(*ordered, case, options.entries));
+                for (step, time) in STEPS.iter().zip(times) {
+                    report.add(&[name, case.name], step, 1, time);
                 }
             }
         }
     }
+    progress.end();
     // Each case beside the random keys of the same structure, once all medians are known.
-    for name in ["larder hash", "larder ordered"] {
-        CASES
-            .iter()
-            .for_each(|case| compare(&mut report, name, case));
+    for (name, _) in structures {
+        let all = CASES.iter();
+        all.for_each(|case| compare(&mut report, name, case));
     }
     report
 }
@@ -177,10 +177,9 @@ fn compare(report: &mut Report, name: &str, case: &Case) {
         }
     }
     if worst > 3.0 {
-        let what = format!("{name}, {}", case.name);
-        let verdict = verdict(false);
+        let (case, met) = (case.name, verdict(false));
         report.note(format!(
-            "{what}: {worst:.2} times random keys (at most 3: {verdict})"
+            "{name}, {case}: {worst:.2} times random keys (at most 3: {met})"
         ));
     }
 }

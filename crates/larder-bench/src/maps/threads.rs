@@ -5,10 +5,12 @@
 //! stay inserted.
 
 use crate::maps::peers::{each_shared, Hand, Only, Shared};
-use crate::table::{announce, verdict, Report};
+use crate::result::{ensure, Outcome};
+use crate::table::{verdict, Report};
+use crate::time::progress::Progress;
 use crate::time::timed;
-use crate::time::workers::{work, Worker};
-use crate::workload::{random_key, value_of, Drawn, Mix, Random};
+use crate::time::workers::work;
+use crate::workload::{random_key, until, value_of, Load, Mix, Random};
 use std::time::Duration;
 
 /// What is measured.
@@ -36,110 +38,103 @@ const MIXES: [(&str, [f64; 3]); 3] = [
 ];
 
 /// One run of a structure, with each number of threads.
-fn measure<S: Shared>(report: &mut Report, name: &str, mix: Mix, options: &ThreadsOptions) {
+fn measure<S: Shared>(
+    report: &mut Report,
+    (name, percent): (&str, [f64; 3]),
+    options: &ThreadsOptions,
+) -> Outcome {
+    let load = Load {
+        name: S::NAME,
+        mix: Mix::new(percent),
+        range: 2 * options.entries,
+        entry: |number| {
+            let key = random_key(number);
+            (key, value_of(key))
+        },
+    };
     for &threads in &options.threads {
         // A new structure for each number of threads, half full.
         let shared = S::empty();
         let mut hand = shared.hand();
-        for key in (0..options.entries).map(random_key) {
-            hand.insert(key, value_of(key));
+        for (key, value) in (0..options.entries).map(load.entry) {
+            hand.insert(key, value);
         }
-        let rate = rate(&shared, threads, mix, options);
+        let rate = rate(&shared, threads, &load, options.ms)?;
         // Check afterwards what the threads left behind.
-        sound(&mut hand, S::NAME, mix, options.entries);
+        sound(&mut hand, &load, options.entries)?;
         let column = format!("{threads} threads");
         let order = if S::ORDERED { "ordered" } else { "hash" };
         report.add(&[order, name, S::NAME], &column, 2, rate / 1e6);
     }
+    Ok(())
 }
 
 /// Operations a second of all threads together, each by its own clock.
-fn rate<S: Shared>(shared: &S, threads: usize, mix: Mix, options: &ThreadsOptions) -> f64 {
-    let time = Duration::from_millis(options.ms);
-    let done = work(threads, Some(time), |worker| {
-        let mut hand = shared.hand();
-        let (done, seconds) = timed(|| draw(&mut hand, mix, 2 * options.entries, &worker));
-        Ok(done as f64 / seconds)
-    });
-    done.expect("no worker fails").results.iter().sum()
+fn rate<S: Shared, E: Fn(u64) -> (u64, u64) + Sync>(
+    shared: &S,
+    threads: usize,
+    load: &Load<'_, E>,
+    ms: u64,
+) -> Outcome<f64> {
+    let done = work(threads, Some(Duration::from_millis(ms)), |worker| {
+        // Each thread has random numbers of its own, the same in each run.
+        let (mut hand, mut random) = (shared.hand(), Random::new(worker.number as u64 + 1));
+        let more = until(|| worker.is_over());
+        let nothing = |_: &mut _, _, _: &mut _| Ok(());
+        let (done, seconds) = timed(|| load.work(&mut hand, &mut random, more, nothing));
+        Ok(done? as f64 / seconds)
+    })?;
+    Ok(done.results.iter().sum())
 }
-
-/// Works until it is told to stop; how many operations that were.
-fn draw(hand: &mut impl Hand, mix: Mix, range: u64, worker: &Worker<'_>) -> u64 {
-    // Each thread has random numbers of its own, the same in each run.
-    let (mut random, mut done) = (Random::new(worker.number as u64 + 1), 0);
-    while !worker.is_over() {
-        // Many operations between two looks at the flag.
-        for _ in 0..64 {
-            let (drawn, number) = mix.draw(&mut random, range);
-            let key = random_key(number);
-            match drawn {
-                Drawn::Insert => hand.insert(key, value_of(key)),
-                Drawn::Remove => _ = hand.remove(key),
-                _ => {
-                    let value = hand.get(key);
-                    // Each value follows from its key, so a wrong answer is recognised whatever
-                    // other threads do.
-                    assert!(value.is_none_or(|value| value == value_of(key)), "{WRONG}");
-                }
-            }
-        }
-        done += 64;
-    }
-    done
-}
-
-const WRONG: &str = "a wrong answer";
 
 /// After a run, what is there is of the range and has its value; with lookups alone, it is all that
 /// was there.
-fn sound(hand: &mut impl Hand, name: &str, mix: Mix, entries: u64) {
-    let mut found = 0;
-    // All keys of the range, half of which were there at the beginning.
-    for i in 0..2 * entries {
-        let key = random_key(i);
-        let value = hand.get(key);
-        assert!(
-            value.is_none_or(|value| value == value_of(key)),
-            "{name}: {WRONG}"
-        );
-        // With lookups alone, exactly the first half is there.
-        let kept = mix.changes() || value.is_some() == (i < entries);
-        assert!(kept, "{name}: lookups changed something");
-        found += u64::from(value.is_some());
-    }
+fn sound<E: Fn(u64) -> (u64, u64)>(
+    hand: &mut impl Hand,
+    load: &Load<'_, E>,
+    entries: u64,
+) -> Outcome {
+    // The first half of the range was there at the beginning.
+    let first = load.there(hand, 0..entries)?;
+    let second = load.there(hand, entries..load.range)?;
+    let kept = load.mix.changes() || (first, second) == (entries, 0);
+    ensure!(kept, load.name, "lookups changed something");
     // With changes, about half are there: random walks don't go far from it.
-    let least = entries / 2;
-    assert!(
+    let (found, least) = (first + second, entries / 2);
+    ensure!(
         (least..=3 * least).contains(&found),
-        "{name}: {found} entries of {entries} are left"
+        load.name,
+        "{found} entries of {entries} are left"
     );
+    Ok(())
 }
 
 /// Measures, and compares with the targets.
-pub fn run(options: &ThreadsOptions, only: &Only) -> Report {
+///
+/// # Errors
+/// A wrong answer, with the name of the structure.
+pub fn run(options: &ThreadsOptions, only: &Only) -> Outcome<Report> {
     let title = format!(
         "Threads on one structure of {} entries; millions of operations a second (medians); lookups/inserts/removals",
         options.entries
     );
-    // Count the structures, to announce how long it takes.
     let mut wanted = 0;
     each_shared!(only, _S => wanted += 1);
-    let each = options.ms as f64 / 1e3 + 2.5e-6 * options.entries as f64;
-    let measured = MIXES.len() * options.runs * options.threads.len() * wanted;
-    announce("threads", each * measured as f64);
     let mut report = Report::new(title, &["order", "mix", "structure"]);
-    for (name, percent) in MIXES {
-        for run in 1..=options.runs {
-            eprintln!("  {name}, run {run} of {}", options.runs);
-            let mix = Mix::new(percent);
-            each_shared!(only, S => measure::<S>(&mut report, name, mix, options));
+    let progress = Progress::new(false);
+    for mix in MIXES {
+        progress.part(mix.0, options.runs * wanted);
+        for _ in 0..options.runs {
+            each_shared!(only, S => {
+                progress.measure(S::NAME, || measure::<S>(&mut report, mix, options))?;
+            });
         }
     }
+    progress.end();
     for (mix, _) in MIXES {
         judge(&mut report, mix, options);
     }
-    report
+    Ok(report)
 }
 
 /// What the defaults have to show with two threads.
@@ -148,20 +143,17 @@ fn judge(report: &mut Report, mix: &str, options: &ThreadsOptions) {
     let peers = "dashmap, papaya, scc::TreeIndex, crossbeam SkipMap, concurrent-map";
     for (order, ours) in [("hash", "larder hash"), ("ordered", "larder ordered")] {
         let key = [order, mix, ours];
-        let alone = report.median(&key, one);
         // What a second thread adds to one thread, which depends on the machine, too.
-        if let Some((rate, alone)) = report.median(&key, two).zip(alone) {
-            let times = rate / alone;
-            report.note(format!("{mix}: {ours}, 2 threads: {times:.2} times one"));
-        }
+        let rates = report.median(&key, two).zip(report.median(&key, one));
+        report.judge(rates.map(|(rate, alone)| rate / alone), |times| {
+            format!("{mix}: {ours}, 2 threads: {times:.2} times one")
+        });
         for theirs in peers.split(", ") {
-            if let Some(ratio) = report.ratio(&key, &[order, mix, theirs], two) {
-                report.note(format!(
-                    "{mix}, 2 threads of {}: {ours} / {theirs}: {ratio:.2} ({})",
-                    options.entries,
-                    verdict(ratio > 1.0)
-                ));
-            }
+            let ratio = report.ratio(&key, &[order, mix, theirs], two);
+            report.judge(ratio, |ratio| {
+                let (entries, met) = (options.entries, verdict(ratio > 1.0));
+                format!("{mix}, 2 threads of {entries}: {ours} / {theirs}: {ratio:.2} ({met})")
+            });
         }
     }
 }

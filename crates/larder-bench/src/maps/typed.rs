@@ -14,14 +14,17 @@ mod peers;
 
 use crate::maps::peers::larder::Index;
 use crate::maps::peers::Only;
-use crate::result::{Failure, Outcome};
-use crate::table::{announce, Report};
+use crate::result::{ensure, Outcome};
+use crate::table::Report;
+use crate::time::progress::Progress;
 use crate::time::timed;
 use crate::time::workers::work;
 use crate::workload::{random_key, shuffled, value_of};
-use larder::typed::{Hashed, Ordered, OrderedKey};
+use larder::typed::{Hashed, Ordered, OrderedKey, Typed};
+use parking_lot::RwLock;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::fmt::Debug;
 use std::hash::Hash;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -200,7 +203,8 @@ impl<K: TypedKey> Prepared<K> {
 type Spent = Vec<(&'static str, f64)>;
 
 struct TypedBench<'a> {
-    report: &'a mut Report,
+    report: Report,
+    progress: Progress,
     only: &'a Only,
     size: usize,
     threads: usize,
@@ -212,6 +216,7 @@ impl TypedBench<'_> {
         if !self.only.has(C::NAME) {
             return Ok(());
         }
+        self.progress.at(C::NAME);
         // Small ones are filled and emptied several times; what reads goes through them as often.
         let fills = self.rounds.min(20);
         let (mut insert, mut remove, mut reads) = (0.0, 0.0, None);
@@ -226,11 +231,12 @@ impl TypedBench<'_> {
                 reads = Some(self.reads::<K, V, C>(data, &map)?);
             }
             remove += data.through(self.threads, 1, |key, _| {
-                Failure::unless(map.remove(key), C::NAME, || "it lost a key".into())
+                ensure!(map.remove(key), C::NAME, "it lost a key");
+                Ok(())
             })?;
             // An empty map at the end, or the removals did nothing.
             let left = data.keys.iter().any(|(key, _)| map.get(key).is_some());
-            Failure::unless(!left, C::NAME, || "it keeps what was removed".into())?;
+            ensure!(!left, C::NAME, "it keeps what was removed");
         }
         let (size, threads) = (self.size.to_string(), self.threads.to_string());
         let key = [&size[..], K::NAME, V::NAME, &threads, C::NAME];
@@ -238,6 +244,20 @@ impl TypedBench<'_> {
         let reads = reads.unwrap_or_default();
         for (step, time) in [vec![("insert", insert)], reads, vec![("remove", remove)]].concat() {
             self.report.add(&key, step, 1, time);
+        }
+        Ok(())
+    }
+
+    /// All structures, with keys and values of a pair of types.
+    fn each<K: TypedKey, V: TypedValue>(&mut self, data: &Prepared<K>) -> Outcome {
+        self.of::<K, V, Typed<K, V, Ordered>>(data)?;
+        self.of::<K, V, Typed<K, V, Hashed>>(data)?;
+        self.of::<K, V, RwLock<BTreeMap<K, V>>>(data)?;
+        #[cfg(feature = "peers")]
+        {
+            self.of::<K, V, crossbeam_skiplist::SkipMap<K, parking_lot::Mutex<V>>>(data)?;
+            self.of::<K, V, dashmap::DashMap<K, V>>(data)?;
+            self.of::<K, V, papaya::HashMap<K, V>>(data)?;
         }
         Ok(())
     }
@@ -253,7 +273,8 @@ impl TypedBench<'_> {
         let lookup = data.through(threads, rounds, |key, n| {
             let found = map.get(key);
             let right = found.as_ref().is_some_and(|value| value.number() == n);
-            Failure::unless(right, C::NAME, || format!("{key:?}: {found:?}"))
+            ensure!(right, C::NAME, "{key:?}: {found:?}");
+            Ok(())
         })?;
         // Overwriting gives each key the same value, so the map stays as it is.
         let overwrite = data.through(threads, rounds, |key, n| {
@@ -272,7 +293,7 @@ impl TypedBench<'_> {
             value.is_some_and(|value| value.number() == n.wrapping_add(rounds as u64))
         };
         let all = data.keys.iter().all(counted);
-        Failure::unless(all, C::NAME, || "it lost an update".into())?;
+        ensure!(all, C::NAME, "it lost an update");
         let mut spent = vec![
             ("lookup", lookup),
             ("overwrite", overwrite),
@@ -305,9 +326,12 @@ impl TypedBench<'_> {
             });
             // Ordering: Relaxed; a count that is read when all threads are done.
             ranged.fetch_add(rows, Ordering::Relaxed);
-            Failure::unless(!can || rows > 0, C::NAME, || {
-                "a range without its first row, or out of order".into()
-            })
+            ensure!(
+                !can || rows > 0,
+                C::NAME,
+                "a range without its first row, or out of order"
+            );
+            Ok(())
         })?;
         let rows = ranged.into_inner();
         // The time was divided by the number of keys. It is wanted by that of rows.
@@ -326,7 +350,7 @@ impl<K: TypedKey> Prepared<K> {
             sum
         });
         let right = sum == self.sum.wrapping_mul(rounds as u64);
-        Failure::unless(right, C::NAME, || "a walk has other rows".into())?;
+        ensure!(right, C::NAME, "a walk has other rows");
         Ok(seconds * 1e9 / (rounds * self.keys.len()) as f64)
     }
 }
@@ -338,48 +362,31 @@ impl<K: TypedKey> Prepared<K> {
 pub fn run(options: &TypedOptions, only: &Only) -> Outcome<Report> {
     let title = "Tables of Rust's types beside maps; nanoseconds an operation, all threads together (medians); ranges and each: of a row";
     let keys = ["entries", "keys", "values", "threads", "structure"];
-    let mut report = Report::new(title, &keys);
-    let operations = |&size: &usize| options.operations.max(size) as f64;
-    let all: f64 = options.sizes.iter().map(operations).sum();
-    // All structures together, of the three pairs of types.
-    let runs = (options.runs * options.threads.len()) as f64;
-    announce("typed", all * runs * 3.0 * 6.0 * 2000e-9);
+    let mut bench = TypedBench {
+        report: Report::new(title, &keys),
+        progress: Progress::new(false),
+        only,
+        size: 0,
+        threads: 0,
+        rounds: 0,
+    };
     for &size in &options.sizes {
-        for run in 1..=options.runs {
-            eprintln!("  {size} entries, run {run} of {}", options.runs);
+        bench.size = size;
+        bench.rounds = options.operations.div_ceil(size).max(1);
+        let steps = options.runs * options.threads.len();
+        bench.progress.part(&format!("{size} entries"), steps);
+        let (numbers, texts) = (Prepared::new(size), Prepared::new(size));
+        for _ in 0..options.runs {
             for &threads in &options.threads {
-                let rounds = options.operations.div_ceil(size).max(1);
-                let mut bench = TypedBench {
-                    report: &mut report,
-                    only,
-                    size,
-                    threads,
-                    rounds,
-                };
-                each_pair(&mut bench)?;
+                bench.threads = threads;
+                bench.of::<_, _, Index>(&numbers)?;
+                bench.each::<u64, u64>(&numbers)?;
+                bench.each::<String, u64>(&texts)?;
+                bench.each::<u64, Order>(&numbers)?;
+                bench.progress.step();
             }
         }
     }
-    Ok(report)
-}
-
-fn each_pair(bench: &mut TypedBench<'_>) -> Outcome {
-    let (numbers, texts) = (Prepared::new(bench.size), Prepared::new(bench.size));
-    bench.of::<_, _, Index>(&numbers)?;
-    each::<u64, u64>(bench, &numbers)?;
-    each::<String, u64>(bench, &texts)?;
-    each::<u64, Order>(bench, &numbers)
-}
-
-fn each<K: TypedKey, V: TypedValue>(bench: &mut TypedBench<'_>, data: &Prepared<K>) -> Outcome {
-    bench.of::<K, V, peers::Typed<K, V, Ordered>>(data)?;
-    bench.of::<K, V, peers::Typed<K, V, Hashed>>(data)?;
-    bench.of::<K, V, peers::Locked<K, V>>(data)?;
-    #[cfg(feature = "peers")]
-    {
-        bench.of::<K, V, crossbeam_skiplist::SkipMap<K, parking_lot::Mutex<V>>>(data)?;
-        bench.of::<K, V, dashmap::DashMap<K, V>>(data)?;
-        bench.of::<K, V, papaya::HashMap<K, V>>(data)?;
-    }
-    Ok(())
+    bench.progress.end();
+    Ok(bench.report)
 }

@@ -2,7 +2,7 @@
 
 #![allow(unsafe_code)]
 
-use crate::stores::peer::{Peer, Trouble};
+use crate::stores::peer::{Listed, Peer, Trouble};
 use std::ffi::{c_char, c_void, CStr};
 
 /// `struct larder_peer`. Every table is a constant of the C++ library: its name ends with a zero,
@@ -40,11 +40,16 @@ struct Foreign {
     store: *mut c_void,
 }
 
-/// An empty store of this name, if there is a table of it.
-pub fn make(name: &str) -> Option<Box<dyn Peer>> {
-    let table = here().into_iter().find(|table| table.name() == name)?;
-    let store = (table.make)();
-    Some(Box::new(Foreign { table, store }))
+/// The peers in C and C++.
+pub fn all() -> Vec<Listed> {
+    let listed = |table: &'static Table| -> Listed {
+        let made = move || Foreign {
+            table,
+            store: (table.make)(),
+        };
+        (table.name(), Box::new(move || Ok(Box::new(made()))))
+    };
+    here().into_iter().map(listed).collect()
 }
 
 impl Peer for Foreign {

@@ -24,7 +24,8 @@ mod study;
 pub mod workload;
 
 use crate::maps::peers::Only;
-use peer::{Peer, Trouble};
+use peer::{Listed, Peer, Trouble};
+use std::error::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -53,7 +54,14 @@ pub enum Command {
 }
 
 /// Executes the command. Returns the exit status.
-pub fn main(command: &Command, only: Vec<String>, out: Option<PathBuf>) -> ExitCode {
+///
+/// # Errors
+/// Those of the study and of the report.
+pub fn main(
+    command: &Command,
+    only: Only,
+    out: Option<PathBuf>,
+) -> Result<ExitCode, Box<dyn Error>> {
     match command {
         Command::List { jvm } => {
             // What can be had here, and what can't with the reason.
@@ -64,26 +72,20 @@ pub fn main(command: &Command, only: Vec<String>, out: Option<PathBuf>) -> ExitC
             let here = names().into_iter().map(str::to_owned);
             let all = here.chain(java).chain(missing);
             all.for_each(|line| println!("{line}"));
-            ExitCode::SUCCESS
         }
         Command::Run(options) => {
             let out = out.unwrap_or_else(|| "_build/peers".into());
+            study::run(options, only, &out)?;
             // The report is drawn from the files that the study has just written.
-            let done = study::run(options, Only(only), &out).and_then(|()| {
-                let page = out.join("report.html");
-                crate::report::draw(&out, None, &page).map_err(|error| error.to_string())
-            });
-            if let Err(why) = &done {
-                eprintln!("larder-bench: {why}");
-            }
-            ExitCode::from(u8::from(done.is_err()))
+            crate::report::draw(&out, None, &out.join("report.html"))?;
         }
         Command::One {
             name,
             entries,
             appends,
-        } => one(name, *entries, *appends),
+        } => return Ok(one(name, *entries, *appends)),
     }
+    Ok(ExitCode::SUCCESS)
 }
 
 fn one(name: &str, entries: usize, appends: usize) -> ExitCode {
@@ -103,13 +105,20 @@ fn one(name: &str, entries: usize, appends: usize) -> ExitCode {
     }
 }
 
-/// The peers that this build has a name for, but those of the JVM.
-pub fn names() -> Vec<&'static str> {
-    let mut names = rust::names();
+/// The peers that this build has, but those of the JVM.
+fn all() -> Vec<Listed> {
+    let mut all = rust::all();
     #[cfg(feature = "cpp")]
-    names.extend(cpp::here().iter().map(|table| table.name()));
-    names.extend(servers::NAMES.map(|(name, _)| name));
-    names
+    all.extend(cpp::all());
+    for (name, _, start) in servers::SERVERS {
+        all.push((name, Box::new(start)));
+    }
+    all
+}
+
+/// The names of the peers that this build has, but those of the JVM.
+pub fn names() -> Vec<&'static str> {
+    all().into_iter().map(|(name, _)| name).collect()
 }
 
 /// An empty peer of this name.
@@ -117,15 +126,9 @@ pub fn names() -> Vec<&'static str> {
 /// # Errors
 /// If there is none of the name, or it can't be started.
 pub fn make(name: &str) -> Result<Box<dyn Peer>, Trouble> {
-    if let Some(peer) = rust::make(name) {
-        return Ok(peer);
-    }
-    #[cfg(feature = "cpp")]
-    if let Some(peer) = cpp::make(name) {
-        return Ok(peer);
-    }
-    let none = || Err(Trouble::Absent(format!("no peer is called {name}")));
-    servers::make(name).unwrap_or_else(none)
+    let found = all().into_iter().find(|(of, _)| *of == name);
+    let none = || Trouble::Absent(format!("no peer is called {name}"));
+    found.ok_or_else(none).and_then(|(_, make)| make())
 }
 
 /// What this build could not get, and how it is got.

@@ -35,3 +35,9 @@ pub trait Peer {
         std::process::id()
     }
 }
+
+/// A peer's name, and what makes an empty one, if it can be started.
+pub type Listed = (
+    &'static str,
+    Box<dyn Fn() -> Result<Box<dyn Peer>, Trouble>>,
+);

@@ -2,7 +2,7 @@
 
 use crate::maps::peers::larder::Index;
 use crate::maps::peers::{each_map, each_other_map, Map, Only, Store};
-use crate::stores::peer::{Peer, Trouble};
+use crate::stores::peer::{Listed, Peer, Trouble};
 use std::collections::HashMap;
 
 /// A map, and bytes if it has a way to append to them.
@@ -43,20 +43,16 @@ impl<M: Map> Peer for Mapped<M> {
     }
 }
 
-/// The names of the peers in Rust.
-pub fn names() -> Vec<&'static str> {
-    let (all, mut names) = (Only(Vec::new()), Vec::new());
-    each_map!(all, M => names.push(M::NAME));
-    each_other_map!(all, M => names.push(M::NAME));
-    names
+/// The peers in Rust.
+pub fn all() -> Vec<Listed> {
+    let (every, mut all) = (Only(Vec::new()), Vec::new());
+    each_map!(every, M => all.push(listed::<M>()));
+    each_other_map!(every, M => all.push(listed::<M>()));
+    all
 }
 
-/// An empty one of this name.
-pub fn make(name: &str) -> Option<Box<dyn Peer>> {
-    let (only, mut made) = (Only(vec![format!("={name}")]), None);
-    each_map!(only, M => made = Some(mapped::<M>()));
-    each_other_map!(only, M => made = Some(mapped::<M>()));
-    made
+fn listed<M: Map>() -> Listed {
+    (M::NAME, Box::new(|| Ok(mapped::<M>())))
 }
 
 fn mapped<M: Map>() -> Box<dyn Peer> {

@@ -6,7 +6,7 @@ use crate::stores::jvm::{self, Java};
 use crate::stores::peer::Trouble;
 use crate::stores::workload::{Figure, CALL};
 use crate::study::run::Run;
-use crate::table::{announce, grouped};
+use crate::table::grouped;
 use crate::time::clock::said;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -61,13 +61,6 @@ impl PeersOptions {
         self.runs.unwrap_or(if self.full { 3 } else { 2 }).max(1)
     }
 
-    /// About how long a number of peers takes: half a second to begin, and three microseconds for
-    /// each entry.
-    fn seconds(&self, peers: usize) -> f64 {
-        let one = |entries: &usize| 0.5 + *entries as f64 * 3e-6 + self.appends as f64 * 0.5e-6;
-        self.entries().iter().map(one).sum::<f64>() * (peers * self.runs()) as f64
-    }
-
     /// What `scripts/peers.sh` could not get, a line each.
     fn not_installed(&self) -> Vec<String> {
         let list = self.jvm.with_file_name("missing.txt");
@@ -120,11 +113,11 @@ impl Who {
 pub fn run(options: &PeersOptions, only: Only, out: &Path) -> Result<(), String> {
     let java = jvm::all(&options.jvm).into_iter().map(Who::Java);
     let all = super::names().into_iter().map(Who::Here).chain(java);
-    let who: Vec<Who> = all.filter(|one| only.has(one.name())).collect();
+    let wanted = all.filter(|one| only.has(one.name()));
+    let who: Vec<_> = wanted.map(|one| (one.name().to_owned(), one)).collect();
     if who.is_empty() {
         return Err("no peer is called so".into());
     }
-    announce("peers", options.seconds(who.len()));
     let mut run = Run::begin(
         [
             "peers",
@@ -139,7 +132,7 @@ pub fn run(options: &PeersOptions, only: Only, out: &Path) -> Result<(), String>
     // The sizes in turn, and for each size the stores in turns.
     for entries in options.entries() {
         let x = format!("{} entries", grouped(entries));
-        let measured = run.in_turns(&x, (options.runs(), 1.0), (&who, 1), |run, _, one| {
+        let measured = run.in_turns(&x, (options.runs(), 1.0), &who, |run, _, one| {
             let (name, begin) = (one.name(), Instant::now());
             // A store that was absent or wrong once isn't tried again.
             if gone.contains(name) {
@@ -181,7 +174,7 @@ pub fn run(options: &PeersOptions, only: Only, out: &Path) -> Result<(), String>
     }
 }
 
-fn declare(run: &mut Run, options: &PeersOptions, who: &[Who]) {
+fn declare(run: &mut Run, options: &PeersOptions, who: &[(String, Who)]) {
     run.setting("runs", options.runs());
     run.setting("appends", options.appends);
     run.setting("keys a call", CALL);
@@ -193,7 +186,7 @@ fn declare(run: &mut Run, options: &PeersOptions, who: &[Who]) {
     // The page lists what is missing, so that nobody takes it for a peer that lost.
     let missing = super::missing().into_iter().chain(options.not_installed());
     missing.for_each(|text| run.skip(text));
-    if !who.iter().any(|one| matches!(one, Who::Java(_))) {
+    if !who.iter().any(|(_, one)| matches!(one, Who::Java(_))) {
         let folder = options.jvm.display();
         run.skip(format!(
             "the JVM's maps: {folder} has none (scripts/peers.sh)"

@@ -7,7 +7,7 @@
 //! the keys, scans, one writer.
 
 use super::run::Run;
-use crate::result::{BaseNow, Event, Failure, Happened, Outcome, Phase, Recording, Sample};
+use crate::result::{ensure, BaseNow, Event, Happened, Outcome, Phase, Recording, Sample};
 use crate::workload::Random;
 use larder_index::{pin, Direction, Start};
 use larder_studies::{Act, Adaptation, Adapted, Avl, CaTree, Cut, Scheme};
@@ -180,9 +180,11 @@ pub fn record(run: &mut Run) -> Outcome {
         .part("ordered-set, a tree that adapts", PHASES.len());
     let (mut recording, entries) = perform(run, keys, each, threads);
     // Check before anything is written: the number of entries never changes.
-    Failure::unless(entries == keys as usize, STRUCTURE, || {
-        format!("its bases have {entries} entries, not {keys}")
-    })?;
+    ensure!(
+        entries == keys as usize,
+        STRUCTURE,
+        "its bases have {entries} entries, not {keys}"
+    );
     replay(&recording)?;
     run.check(
         "the recorded splits and joins, replayed, end in the bases that the tree had at the end",
@@ -328,9 +330,11 @@ fn replay(recording: &Recording) -> Outcome {
         let mut gone = vec![event.base];
         gone.extend(event.with);
         for base in gone {
-            Failure::unless(bases.remove(&base).is_some(), STRUCTURE, || {
-                format!("base {base} changed, but was not there: {event:?}")
-            })?;
+            ensure!(
+                bases.remove(&base).is_some(),
+                STRUCTURE,
+                "base {base} changed, but was not there: {event:?}"
+            );
         }
         // The new bases have the keys of the old ones, divided where the split was.
         let [from, to] = event.keys;
@@ -347,7 +351,10 @@ fn replay(recording: &Recording) -> Outcome {
     replayed.sort_by(|a, b| a.0.total_cmp(&b.0));
     let last = recording.samples.last().map_or(&[][..], |s| &s.bases);
     let there: Vec<_> = last.iter().map(|b| (b.from, b.base)).collect();
-    Failure::unless(replayed == there, STRUCTURE, || {
-        format!("events end in the bases {replayed:?}, the tree has {there:?}")
-    })
+    ensure!(
+        replayed == there,
+        STRUCTURE,
+        "events end in the bases {replayed:?}, the tree has {there:?}"
+    );
+    Ok(())
 }

@@ -9,13 +9,13 @@ mod writes;
 use super::run::Run;
 use super::{Extent, Plan};
 use crate::maps::peers::{each_map, map_names, Hand, Map, Store};
-use crate::result::{Failure, Outcome};
+use crate::result::{ensure, Outcome};
 use crate::stats::{ends, median};
 use crate::table::grouped;
 use crate::time::counting::counted;
-use crate::time::timed;
+use crate::time::{timed, timed_parts};
 use crate::workload::{random_key, value_of};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use stores::Named;
 
 /// The study.
@@ -176,7 +176,7 @@ fn grow<H: Hand>(
         let growth = (entries, goal.part, patience);
         let mut hand = make(entries as usize);
         let (grown, allocated) = counted(|| {
-            watch(growth, |i| {
+            timed_parts((entries, goal.part), patience, |i| {
                 let key = random_key(i);
                 hand.insert(key, value_of(key));
             })
@@ -192,26 +192,6 @@ fn grow<H: Hand>(
     *left -= 1;
     run.progress.step();
     Ok(())
-}
-
-/// Seconds of each part, until all entries are there or the time is over.
-fn watch((entries, part, patience): Growth, mut insert: impl FnMut(u64)) -> Vec<f64> {
-    let mut parts = Vec::new();
-    let first = Instant::now();
-    let mut begin = first;
-    for i in 0..entries {
-        insert(i);
-        // The clock is read once a part, so that it costs nothing.
-        if (i + 1) % part == 0 {
-            let now = Instant::now();
-            parts.push((now - begin).as_secs_f64());
-            begin = now;
-            if patience.is_some_and(|most| now - first > most) {
-                break;
-            }
-        }
-    }
-    parts
 }
 
 /// How many entries came; if not all did, that is said.
@@ -244,16 +224,21 @@ fn grown_right(name: &str, entries: u64, mut get: impl FnMut(u64) -> Option<u64>
     for i in (0..entries).step_by(997.min(entries as usize / 100).max(1)) {
         let key = random_key(i);
         let found = get(key);
-        Failure::unless(found == Some(value_of(key)), name, || {
-            format!("under {key} there is {found:?}, not {}", value_of(key))
-        })?;
+        ensure!(
+            found == Some(value_of(key)),
+            name,
+            "under {key} there is {found:?}, not {}",
+            value_of(key)
+        );
     }
     // Keys that were never put must not be found.
     for i in entries..entries + 1_000 {
         let found = get(random_key(i));
-        Failure::unless(found.is_none(), name, || {
-            format!("under a key that was never put there is {found:?}")
-        })?;
+        ensure!(
+            found.is_none(),
+            name,
+            "under a key that was never put there is {found:?}"
+        );
     }
     Ok(())
 }

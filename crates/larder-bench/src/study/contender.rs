@@ -66,6 +66,11 @@ impl Contender {
         Contender::ordered("default ordered_set", "default", &[])
     }
 
+    /// What the study calls it.
+    pub fn name(&self) -> String {
+        self.name.clone()
+    }
+
     /// The same by another name.
     pub fn called(mut self, name: &str) -> Contender {
         name.clone_into(&mut self.name);

@@ -5,13 +5,13 @@
 //! [`MIXES`].
 
 use super::contender::{named, others, peers, said, Contender};
-use super::rows::{right, sound, Rows};
-use super::run::Run;
+use super::rows::{sound, Rows};
+use super::run::{with_threads, Run};
 use super::{Extent, Plan};
 use crate::maps::peers::Next;
-use crate::result::{Failure, Outcome, X};
-use crate::time::workers::{self, Worker};
-use crate::workload::{Drawn, Mix, Random};
+use crate::result::{ensure, Failure, Outcome, X};
+use crate::time::workers;
+use crate::workload::{Load, Mix, Random};
 use larder_term::Atom;
 use parking_lot::RwLock;
 use std::collections::HashMap;
@@ -146,15 +146,16 @@ fn foresee(run: &mut Run, size: Size, runs: usize, contenders: usize) {
     run.announce(runs as f64 * (step * (phases + sweeps) as f64 + others));
 }
 
-/// The value of a key.
-fn value(key: u64) -> u64 {
-    key ^ 0x5555
+/// A row of a number: keys from 1, as in the paper.
+fn row(number: u64) -> (u64, u64) {
+    let key = number + 1;
+    (key, key ^ 0x5555)
 }
 
 /// Random numbers of a worker: the same for the same run, phase and number.
-fn random(seed: u64, phase: u64, worker: &Worker<'_>) -> Random {
+fn random(seed: u64, phase: u64, number: usize) -> Random {
     // The phase and the thread are in upper bits, which seeds of runs don't have.
-    Random::new(seed ^ phase << 32 ^ (worker.number as u64) << 40)
+    Random::new(seed ^ phase << 32 ^ (number as u64) << 40)
 }
 
 /// A worker's part of so many.
@@ -163,36 +164,18 @@ fn part_of(all: usize, threads: usize, number: usize) -> usize {
     all / threads + usize::from(number < all % threads)
 }
 
-fn key(random: &mut Random, range: u64) -> u64 {
-    random.below(range) + 1
-}
-
 /// All three phases of all contenders, by number of threads.
-fn phases(
-    run: &mut Run,
-    size: Size,
-    (runs, share): (usize, f64),
-    contenders: &[Contender],
-) -> Outcome {
-    let counts = run.thread_counts();
+fn phases(run: &mut Run, size: Size, turns: (usize, f64), contenders: &[Contender]) -> Outcome {
     let fits = |c: &&Contender| run.fits(&c.name.clone(), size.inserts as f64 * 300.0);
     let contenders: Vec<_> = contenders.iter().filter(fits).collect();
-    let steps = (&contenders[..], counts.len() * MIXES.len());
-    run.in_turns("phases", (runs, share), steps, |run, seed, contender| {
-        let name = &contender.name;
-        if run.is_over(&format!("phases, {name}"), (share, 0.0)) {
-            return Ok(());
-        }
-        // One contender goes through all numbers of threads and mixes before the next.
-        for &threads in &counts {
-            for lookups in MIXES {
-                run.progress.at(name);
-                let plots = ["insert", &format!("lookups-{lookups}"), "delete"];
-                let rates = three(contender, size, lookups, threads, seed)?;
-                for (plot, rate) in plots.into_iter().zip(rates) {
-                    run.figure(plot, name, threads, rate);
-                }
-                run.progress.step();
+    // One contender goes through all numbers of threads and mixes before the next.
+    let all = with_threads(contenders, Contender::name, &run.thread_counts());
+    run.in_turns("phases", turns, &all, |run, seed, &(one, threads)| {
+        for lookups in MIXES {
+            let plots = ["insert", &format!("lookups-{lookups}"), "delete"];
+            let rates = three(one, size, lookups, threads, seed)?;
+            for (plot, rate) in plots.into_iter().zip(rates) {
+                run.figure(plot, &one.name, threads, rate);
             }
         }
         Ok(())
@@ -216,13 +199,14 @@ fn three(
     let rows = contender.make(2, size.inserts)?;
     let name = &contender.name;
     // Each phase works on what the one before left, and is checked before the next.
+    let (inserts, mixed) = (phase(name, size, None), phase(name, size, Some(lookups)));
+    let first = operate(&*rows, &inserts, size.inserts, (1, threads, seed))?;
     // The same seed, so that `distinct` can draw the same keys again.
-    let first = insert(&*rows, size, threads, seed)?;
-    let keys = (size.range, value as fn(u64) -> u64);
-    sound(&*rows, name, keys, Some(distinct(size, threads, seed)))?;
-    let second = mixed(&*rows, name, size, lookups, threads, seed)?;
-    let left = sound(&*rows, name, keys, None)?;
-    let third = delete(&*rows, name, size, threads, left)?;
+    let drawn = distinct(&inserts, size.inserts, threads, seed);
+    sound(&*rows, &inserts, Some(drawn))?;
+    let second = operate(&*rows, &mixed, size.operations, (2, threads, seed))?;
+    let left = sound(&*rows, &mixed, None)?;
+    let third = delete(&*rows, &mixed, threads, left)?;
     Ok([first, second, third])
 }
 
@@ -230,75 +214,76 @@ fn rate(operations: usize, seconds: f64) -> f64 {
     operations as f64 / seconds / 1e6
 }
 
-/// The first phase.
-fn insert(rows: &dyn Rows, size: Size, threads: usize, seed: u64) -> Outcome<f64> {
+/// What one of the first two phases does to a table: inserts alone, or so many lookups in 100 and
+/// as many inserts as deletions, so that the size of the table stays.
+fn phase(name: &str, size: Size, lookups: Option<u64>) -> Load<'_, fn(u64) -> (u64, u64)> {
+    let percent = lookups.map_or([100.0, 0.0, 0.0], |lookups| {
+        let changes = (100 - lookups) as f64 / 2.0;
+        [changes, changes, lookups as f64]
+    });
+    Load {
+        name,
+        mix: Mix::new(percent),
+        range: size.range,
+        entry: row,
+    }
+}
+
+/// So many operations of all threads together.
+fn operate<E: Fn(u64) -> (u64, u64) + Sync>(
+    rows: &dyn Rows,
+    load: &Load<'_, E>,
+    operations: usize,
+    (phase, threads, seed): (u64, usize, u64),
+) -> Outcome<f64> {
     let done = workers::work(threads, None, |worker| {
-        let (mut hand, mut random) = (rows.hand(), random(seed, 1, &worker));
-        for _ in 0..part_of(size.inserts, threads, worker.number) {
-            let key = key(&mut random, size.range);
-            hand.insert(key, value(key));
-        }
-        Ok(())
+        let (mut hand, mut random) = (rows.hand(), random(seed, phase, worker.number));
+        let part = part_of(operations, threads, worker.number) as u64;
+        load.work(
+            &mut *hand,
+            &mut random,
+            |done| done < part,
+            |_, _, _| Ok(()),
+        )
     })?;
-    Ok(rate(size.inserts, done.seconds))
+    Ok(rate(operations, done.seconds))
 }
 
 /// How many different keys the first phase draws.
-fn distinct(size: Size, threads: usize, seed: u64) -> usize {
+fn distinct<E>(load: &Load<'_, E>, inserts: usize, threads: usize, seed: u64) -> usize {
     // Draw what the workers of the first phase drew, and count each key once.
-    let mut seen = vec![false; size.range as usize + 1];
+    let mut seen = vec![false; load.range as usize];
     for number in 0..threads {
-        let mut random = Random::new(seed ^ 1 << 32 ^ (number as u64) << 40);
-        for _ in 0..part_of(size.inserts, threads, number) {
-            seen[key(&mut random, size.range) as usize] = true;
+        let mut random = random(seed, 1, number);
+        for _ in 0..part_of(inserts, threads, number) {
+            seen[load.mix.draw(&mut random, load.range).1 as usize] = true;
         }
     }
     seen.iter().filter(|&&seen| seen).count()
 }
 
-/// The second phase.
-fn mixed(
-    rows: &dyn Rows,
-    name: &str,
-    size: Size,
-    lookups: u64,
-    threads: usize,
-    seed: u64,
-) -> Outcome<f64> {
-    // As many inserts as deletions, so that the size of the table stays.
-    let changes = (100 - lookups) as f64 / 2.0;
-    let mix = Mix::new([changes, changes, lookups as f64]);
-    let done = workers::work(threads, None, |worker| {
-        let (mut hand, mut random) = (rows.hand(), random(seed, 2, &worker));
-        for _ in 0..part_of(size.operations, threads, worker.number) {
-            let (drawn, key) = mix.draw(&mut random, size.range);
-            // Keys from 1, as in the paper.
-            let key = key + 1;
-            match drawn {
-                Drawn::Insert => hand.insert(key, value(key)),
-                Drawn::Remove => _ = hand.remove(key),
-                _ => right(hand.get(key), key, value(key), name)?,
-            }
-        }
-        Ok(())
-    })?;
-    Ok(rate(size.operations, done.seconds))
-}
-
 /// The third phase: with n workers, each deletes every n-th key of the range.
-fn delete(rows: &dyn Rows, name: &str, size: Size, threads: usize, left: usize) -> Outcome<f64> {
+fn delete<E: Fn(u64) -> (u64, u64) + Sync>(
+    rows: &dyn Rows,
+    load: &Load<'_, E>,
+    threads: usize,
+    left: usize,
+) -> Outcome<f64> {
     let done = workers::work(threads, None, |worker| {
         // With `step_by`, the keys of the threads are disjoint, and all keys are deleted once.
         let mut hand = rows.hand();
-        let keys = (1 + worker.number as u64..=size.range).step_by(threads);
-        Ok(keys.filter(|&key| hand.remove(key)).count())
+        let numbers = (worker.number as u64..load.range).step_by(threads);
+        let gone = numbers.filter(|&number| hand.remove((load.entry)(number).0));
+        Ok(gone.count())
     })?;
     let gone: usize = done.results.into_iter().sum();
-    Failure::unless(gone == left, name, || {
-        format!("{gone} rows were deleted, not {left}")
-    })?;
-    sound(rows, name, (size.range, value), Some(0))?;
-    Ok(rate(size.range as usize, done.seconds))
+    ensure!(
+        gone == left,
+        load.name,
+        "{gone} rows were deleted, not {left}"
+    );
+    sound(rows, load, Some(0))?;
+    Ok(rate(load.range as usize, done.seconds))
 }
 
 /// What a sweep measures: a series, the places on its axis with a table for each.
@@ -355,62 +340,50 @@ fn options() -> Sweep {
 }
 
 /// The second phase, with the most threads, by what is swept over.
-fn sweep(
-    run: &mut Run,
-    size: Size,
-    (runs, share): (usize, f64),
-    plot: &'static str,
-    sweep: Sweep,
-) -> Outcome {
-    let wanted = sweep.into_iter().filter(|(_, c)| run.only.has(&c.name));
-    let sweep: Sweep = wanted.collect();
+fn sweep(run: &mut Run, size: Size, turns: (usize, f64), plot: &str, sweep: Sweep) -> Outcome {
     let threads = run.threads;
-    let steps = (&sweep[..], 2);
-    run.in_turns(plot, (runs, share), steps, |run, seed, (x, contender)| {
-        for mix in [90, 99] {
-            let series = format!("{}, {mix} % lookups", contender.name);
-            run.progress.at(&series);
-            if run.is_over(&format!("{plot}, from {x} on"), (share, 0.0)) {
-                continue;
-            }
+    let wanted = sweep.into_iter().filter(|(_, c)| run.only.has(&c.name));
+    let named = |(x, c): (X, Contender)| (format!("{}, {x}", c.name), (x, c));
+    let all: Vec<_> = wanted.map(named).collect();
+    run.in_turns(plot, turns, &all, |run, seed, (x, contender)| {
+        for lookups in [90, 99] {
+            let series = format!("{}, {lookups} % lookups", contender.name);
             // A fresh table for each point, so that no point depends on another.
             let rows = contender.make(2, size.inserts)?;
-            insert(&*rows, size, threads, seed)?;
-            let rate = mixed(&*rows, &series, size, mix, threads, seed)?;
-            sound(&*rows, &series, (size.range, value), None)?;
+            let inserts = phase(&series, size, None);
+            operate(&*rows, &inserts, size.inserts, (1, threads, seed))?;
+            let mixed = phase(&series, size, Some(lookups));
+            let rate = operate(&*rows, &mixed, size.operations, (2, threads, seed))?;
+            sound(&*rows, &mixed, None)?;
             run.figure(plot, &series, x.clone(), rate);
-            run.progress.step();
         }
         Ok(())
     })
 }
 
 /// Steps of next on an ordered_set whose stack is static or not, and on Larder's.
-fn stacks(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Outcome {
+fn stacks(run: &mut Run, size: Size, turns: (usize, f64)) -> Outcome {
     let stack = |on| [("static_stack".to_owned(), larder::StructureValue::Flag(on))];
-    let all = [
+    let mut all = vec![
         Contender::ordered("static stack", "avl", &stack(true)),
         Contender::ordered("dynamic stack", "avl", &stack(false)),
         Contender::default_ordered(),
         Contender::ordered("skiplist", "skiplist", &[]),
     ];
-    let all: Vec<_> = all.into_iter().filter(|c| run.only.has(&c.name)).collect();
-    let counts = run.thread_counts();
+    all.retain(|c| run.only.has(&c.name));
     let keys = size.inserts as u64;
-    let steps = (&all[..], counts.len());
-    run.in_turns("stacks", (runs, share), steps, |run, _, contender| {
+    let all = with_threads(&all, Contender::name, &run.thread_counts());
+    run.in_turns("stacks", turns, &all, |run, _, &(contender, threads)| {
         let name = &contender.name;
         let rows = contender.make(2, size.inserts)?;
         let mut hand = rows.hand();
         // The same keys for all, inserted in order.
-        (1..=keys).for_each(|key| hand.insert(key, value(key)));
-        for &threads in &counts {
-            run.progress.at(name);
-            let done = workers::work(threads, None, |_| walk(&*rows, keys, name))?;
-            let rate = rate(keys as usize * threads, done.seconds);
-            run.figure("stacks", name, threads, rate);
-            run.progress.step();
+        for (key, value) in (0..keys).map(row) {
+            hand.insert(key, value);
         }
+        let done = workers::work(threads, None, |_| walk(&*rows, keys, name))?;
+        let rate = rate(keys as usize * threads, done.seconds);
+        run.figure("stacks", name, threads, rate);
         Ok(())
     })?;
     run.check("every walk by next met all keys in order");
@@ -423,13 +396,12 @@ fn walk(rows: &dyn Rows, keys: u64, name: &str) -> Outcome {
     let (mut at, mut last) = (hand.first(), 0);
     while let Next::Key(key) = at {
         // Keys are those from 1 on, without gaps. So the next key is known.
-        Failure::unless(key == last + 1, name, || format!("{key} came after {last}"))?;
+        ensure!(key == last + 1, name, "{key} came after {last}");
         last = key;
         at = hand.next(key);
     }
-    Failure::unless(last == keys, name, || {
-        format!("a walk ended at {last}, not {keys}")
-    })
+    ensure!(last == keys, name, "a walk ended at {last}, not {keys}");
+    Ok(())
 }
 
 /// Tables that are found by name.
@@ -443,7 +415,7 @@ enum Access {
 }
 
 /// Random lookups that find their table first.
-fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Outcome {
+fn registries(run: &mut Run, size: Size, turns: (usize, f64)) -> Outcome {
     let world = larder::api::Larder::new();
     let created = |e: larder::Error| Failure::Impossible(e.to_string());
     // Named tables, since a registry finds them by name.
@@ -454,7 +426,7 @@ fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Outcome
     let keys = 1_000;
     for table in &tables {
         for key in 0..keys {
-            let row = larder_term::term!({(key as i64), (value(key) as i64)});
+            let row = larder_term::term!({(key as i64), (row(key).1 as i64)});
             table.insert(&row).map_err(created)?;
         }
     }
@@ -468,24 +440,24 @@ fn registries(run: &mut Run, size: Size, (runs, share): (usize, f64)) -> Outcome
             Access::Locked(RwLock::new(named.collect())),
         ),
     ];
-    let counts = run.thread_counts();
-    let steps = (&ways[..], counts.len());
+    let name = |(name, _): &(&str, Access)| (*name).to_owned();
+    let all = with_threads(&ways, name, &run.thread_counts());
     run.in_turns(
         "registry",
-        (runs, share),
-        steps,
-        |run, seed, (name, way)| {
-            for &threads in &counts {
-                run.progress.at(name);
-                let done = workers::work(threads, None, |worker| {
-                    let operations = part_of(size.operations, threads, worker.number);
-                    let random = random(seed, 3, &worker);
-                    found(&world, &tables, way, keys, operations, random)
-                })?;
-                let rate = rate(size.operations, done.seconds);
-                run.figure("registry", name, threads, rate);
-                run.progress.step();
-            }
+        turns,
+        &all,
+        |run, seed, &((name, way), threads)| {
+            let done = workers::work(threads, None, |worker| {
+                let operations = part_of(size.operations, threads, worker.number);
+                let random = random(seed, 3, worker.number);
+                found(&world, &tables, way, keys, operations, random)
+            })?;
+            run.figure(
+                "registry",
+                name,
+                threads,
+                rate(size.operations, done.seconds),
+            );
             Ok(())
         },
     )?;
@@ -519,9 +491,7 @@ fn found(
                 .unwrap_or(Ok(false)),
             Access::Locked(map) => there(map.read()[&names[at]].engine_table()),
         };
-        Failure::unless(met == Ok(true), "registry", || {
-            format!("{key} was not found: {met:?}")
-        })?;
+        ensure!(met == Ok(true), "registry", "{key} was not found: {met:?}");
     }
     Ok(())
 }

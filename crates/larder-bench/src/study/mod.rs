@@ -30,6 +30,7 @@ pub mod transactions;
 
 pub use run::Run;
 
+use crate::maps::peers::Only;
 use crate::result::Outcome;
 use crate::time::clock;
 use std::path::{Path, PathBuf};
@@ -158,8 +159,8 @@ const SIZED: [&str; 3] = ["ets-2003", "erlang", "transactions"];
 ///
 /// # Errors
 /// A structure gave a wrong answer; there is no such study; what it needs is not there; files. The
-/// text begins with the study's name. Of a study that fails nothing is written.
-pub fn run(options: &StudyOptions, only: &[String], out: Option<PathBuf>) -> Result<(), String> {
+/// text begins with `study` and its name. Of a study that fails nothing is written.
+pub fn run(options: &StudyOptions, only: &Only, out: Option<PathBuf>) -> Result<(), String> {
     if options.name == "list" {
         print!("{}", list());
         return Ok(());
@@ -172,7 +173,7 @@ pub fn run(options: &StudyOptions, only: &[String], out: Option<PathBuf>) -> Res
     if wanted.is_empty() {
         let names: Vec<_> = all().iter().map(|s| s.name).collect();
         return Err(format!(
-            "'{}': there is none; there are {}, and all",
+            "study '{}': there is none; there are {}, and all",
             options.name,
             names.join(", ")
         ));
@@ -180,7 +181,7 @@ pub fn run(options: &StudyOptions, only: &[String], out: Option<PathBuf>) -> Res
     // Only some studies have sizes. Say so before anything is measured.
     if !options.sizes.is_empty() && !SIZED.contains(&&*options.name) {
         return Err(format!(
-            "--sizes is of the studies ets-2003, erlang and transactions alone, and this is '{}'",
+            "study --sizes is of the studies ets-2003, erlang and transactions alone, and this is '{}'",
             options.name
         ));
     }
@@ -192,7 +193,8 @@ pub fn run(options: &StudyOptions, only: &[String], out: Option<PathBuf>) -> Res
             // Where this study is among several, and how long the rest takes.
             eprintln!("[{} of {of}]{left}", i + 1);
         }
-        one(study, options, only, &out).map_err(|failure| format!("{}: {failure}", study.name))?;
+        one(study, options, only, &out)
+            .map_err(|failure| format!("study {}: {failure}", study.name))?;
     }
     Ok(())
 }
@@ -213,7 +215,7 @@ fn left(options: &StudyOptions, begin: &Instant, done: usize, of: usize) -> Stri
     })
 }
 
-fn one(study: &Plan, options: &StudyOptions, only: &[String], out: &Path) -> Outcome {
+fn one(study: &Plan, options: &StudyOptions, only: &Only, out: &Path) -> Outcome {
     let mut run = Run::new(study, options, only, out);
     eprintln!("{}: {} ({})", study.name, study.title, run.scale.name());
     let outcome = (study.run)(&mut run);

@@ -6,13 +6,13 @@
 use super::adapting;
 use super::contender::{named, others, said, Contender};
 use super::rows::{self, traverse};
-use super::run::Run;
+use super::run::{with_threads, Run};
 use super::{Extent, Plan};
 use crate::maps::peers::{Hand, Next};
-use crate::result::{Failure, Outcome};
+use crate::result::{ensure, Failure, Outcome};
 use crate::table::grouped;
 use crate::time::workers;
-use crate::workload::{shuffled, Drawn, Mix, Random};
+use crate::workload::{shuffled, until, Load, Mix, Random};
 use std::time::Duration;
 
 /// The study.
@@ -90,45 +90,31 @@ fn foresee(run: &mut Run, runs: usize, contenders: usize, ends: usize) {
     run.announce(runs as f64 * (5.0 * scenarios as f64 + disjoint + 60.0));
 }
 
-fn disjoint(
-    run: &mut Run,
-    (runs, share): (usize, f64),
-    n: usize,
-    contenders: &[Contender],
-) -> Outcome {
+fn disjoint(run: &mut Run, turns: (usize, f64), n: usize, contenders: &[Contender]) -> Outcome {
     // Memory for all inserts must be there, or the contender is left out.
     let fits = |c: &&Contender| run.fits(&format!("{n} inserts, {}", c.name), n as f64 * 220.0);
     let contenders: Vec<_> = contenders.iter().filter(fits).collect();
     // One, two and four threads, each with a range of its own.
-    let counts = [1, 2, 4];
-    let (part, steps) = ("disjoint inserts", (&contenders[..], counts.len()));
-    run.in_turns(part, (runs, share), steps, |run, _, contender| {
+    let all = with_threads(contenders, Contender::name, &[1, 2, 4]);
+    let part = "disjoint inserts";
+    run.in_turns(part, turns, &all, |run, _, &(contender, threads)| {
         let name = &contender.name;
-        if run.is_over(&format!("{part}, {name}"), (share, 0.0)) {
-            return Ok(());
-        }
-        for threads in counts {
-            run.progress.at(name);
-            // A fresh table, so that each number of threads does the same work.
-            let rows = contender.make(1, n)?;
-            let part = (n / threads) as u64;
-            let done = workers::work(threads, None, |worker| {
-                let (mut hand, from) = (rows.hand(), worker.number as u64 * part);
-                // Ascending keys, in ranges that don't meet. In a tree with one lock the threads
-                // wait, and in others they don't.
-                (from + 1..=from + part).for_each(|key| hand.insert(key, key));
-                Ok(())
-            })?;
-            // The check: a traversal, and the count of the table.
-            let (all, counted) = (part * threads as u64, rows.counted());
-            rows::whole(traverse(&mut *rows.hand()), all)
-                .map_err(|what| Failure::wrong(name, what))?;
-            Failure::unless(counted == Some(all as usize), name, || {
-                format!("{counted:?} rows are counted, not {all}")
-            })?;
-            run.figure("disjoint", name, threads, n as f64 / done.seconds / 1e6);
-            run.progress.step();
-        }
+        // A fresh table, so that each number of threads does the same work.
+        let rows = contender.make(1, n)?;
+        let part = (n / threads) as u64;
+        let done = workers::work(threads, None, |worker| {
+            let (mut hand, from) = (rows.hand(), worker.number as u64 * part);
+            // Ascending keys, in ranges that don't meet. In a tree with one lock the threads wait,
+            // and in others they don't.
+            (from + 1..=from + part).for_each(|key| hand.insert(key, key));
+            Ok(())
+        })?;
+        // The check: a traversal, and the count of the table.
+        let (all, counted) = (part * threads as u64, rows.counted());
+        rows::whole(traverse(&mut *rows.hand()), all).map_err(|what| Failure::wrong(name, what))?;
+        let right = counted == Some(all as usize);
+        ensure!(right, name, "{counted:?} rows are counted, not {all}");
+        run.figure("disjoint", name, threads, n as f64 / done.seconds / 1e6);
         Ok(())
     })?;
     run.check("after disjoint inserts a traversal met every key once, by number and sum");
@@ -182,40 +168,33 @@ const SCENARIOS: [Scenario; 14] = [
 
 fn scenarios(
     run: &mut Run,
-    (runs, share): (usize, f64),
+    turns: (usize, f64),
     (range, ms): (usize, u64),
     (contenders, counts): (&[Contender], &[usize]),
 ) -> Outcome {
     // All contenders get the same order of keys.
     let order = shuffled(range, run.seed);
     // Each scenario with each contender.
-    let pairs = |scenario| {
+    let pair = |scenario| {
         contenders
             .iter()
             .map(move |contender| (scenario, contender))
     };
-    let pairs: Vec<_> = SCENARIOS.iter().flat_map(pairs).collect();
-    let steps = (&pairs[..], counts.len());
+    let pairs = SCENARIOS.iter().flat_map(pair);
+    let name = |(scenario, one): (&Scenario, &Contender)| format!("{}, {}", scenario.0, one.name);
+    let all = with_threads(pairs, name, counts);
     run.in_turns(
         "scenarios",
-        (runs, share),
-        steps,
-        |run, seed, (scenario, contender)| {
-            let ((what, ..), name) = (scenario, &contender.name);
-            if run.is_over(&format!("scenario {what}"), (share, 0.0)) {
-                return Ok(());
-            }
-            for &threads in counts {
-                run.progress.at(&format!("{what}, {name}"));
-                let rate = rate_of(contender, scenario, &order, threads, ms, seed)?;
-                let plot = if threads == 1 {
-                    "scenarios-1"
-                } else {
-                    "scenarios"
-                };
-                run.figure(plot, name, *what, rate);
-                run.progress.step();
-            }
+        turns,
+        &all,
+        |run, seed, &((scenario, one), threads)| {
+            let rate = rate_of(one, scenario, &order, threads, ms, seed)?;
+            let plot = if threads == 1 {
+                "scenarios-1"
+            } else {
+                "scenarios"
+            };
+            run.figure(plot, &one.name, scenario.0, rate);
             Ok(())
         },
     )?;
@@ -232,53 +211,45 @@ fn rate_of(
     ms: u64,
     seed: u64,
 ) -> Outcome<f64> {
-    let (name, mix, half) = (&contender.name, Mix::new(*percent), order.len() / 2);
+    let (range, half) = (order.len() as u64, order.len() / 2);
+    let load = Load {
+        name: &contender.name,
+        mix: Mix::new(*percent),
+        range,
+        // A row {K} is found as its key.
+        entry: |number| (number + 1, number + 1),
+    };
     let rows = contender.make(1, half)?;
     let mut hand = rows.hand();
     // Half of the keys in random order. The other half is inserted and deleted.
-    for &key in &order[..half] {
-        hand.insert(u64::from(key) + 1, 0);
+    for &number in &order[..half] {
+        let (key, value) = (load.entry)(u64::from(number));
+        hand.insert(key, value);
     }
-    let range = order.len() as u64;
     let done = workers::work(threads, Some(Duration::from_millis(ms)), |worker| {
         // Random numbers of the thread's own.
         let mut random = Random::new(seed ^ (worker.number as u64) << 40);
-        let (mut hand, mut operations) = (rows.hand(), 0u64);
-        // At least once: a thread may come late to a short time.
-        // Sixteen operations between two looks at the clock, which would cost more than some of
-        // them.
-        loop {
-            for _ in 0..16 {
-                let (drawn, key) = mix.draw(&mut random, range);
-                let key = key + 1;
-                match drawn {
-                    Drawn::Insert => hand.insert(key, 0),
-                    Drawn::Remove => _ = hand.remove(key),
-                    Drawn::Lookup => rows::right(hand.get(key), key, key, name)?,
-                    Drawn::Other => more(&mut *hand, *other, (key, range), &mut random)
-                        .map_err(|what| Failure::wrong(name, what))?,
-                }
-            }
-            operations += 16;
-            if worker.is_over() {
-                break;
-            }
-        }
-        Ok(operations)
+        let more = until(|| worker.is_over());
+        load.work(&mut *rows.hand(), &mut random, more, |hand, key, random| {
+            beside(hand, *other, (key, range), random)
+        })
     })?;
     // Without changes exactly the first half is there.
-    let kept = (!mix.changes()).then_some(half);
-    let there = rows::sound(&*rows, name, (range, |key| key), kept)?;
+    let kept = (!load.mix.changes()).then_some(half);
+    let there = rows::sound(&*rows, &load, kept)?;
     // All ways to count must agree.
     let scanned = hand.count_all() as usize;
-    Failure::unless(scanned == there, name, || {
-        format!("{there} rows are found, {scanned} scanned")
-    })?;
+    let name = load.name;
+    ensure!(
+        scanned == there,
+        name,
+        "{there} rows are found, {scanned} scanned"
+    );
     Ok(done.results.iter().sum::<u64>() as f64 / done.seconds / 1e6)
 }
 
 /// What a scenario has besides inserts, deletions and lookups.
-fn more(
+fn beside(
     hand: &mut dyn Hand,
     other: Other,
     (key, range): (u64, u64),
@@ -312,7 +283,7 @@ fn more(
 }
 
 /// Inserts and deletions alone, with rows counted in many places and in one.
-fn counters(run: &mut Run, (runs, share): (usize, f64), counts: &[usize]) -> Outcome {
+fn counters(run: &mut Run, turns: (usize, f64), counts: &[usize]) -> Outcome {
     let (range, ms) = run
         .scale
         .pick((2_000, 8), (50_000, 100), (1_000_000, 3_000));
@@ -331,16 +302,11 @@ fn counters(run: &mut Run, (runs, share): (usize, f64), counts: &[usize]) -> Out
     }
     all.retain(|c| run.only.has(&c.name));
     let order = shuffled(range, run.seed);
-    let steps = (&all[..], counts.len());
-    run.in_turns("counters", (runs, share), steps, |run, seed, contender| {
-        let name = &contender.name;
-        for &threads in counts {
-            run.progress.at(name);
-            // Only inserts and deletions, each of which changes the counter.
-            let rate = rate_of(contender, &SCENARIOS[0], &order, threads, ms, seed)?;
-            run.figure("counters", name, threads, rate);
-            run.progress.step();
-        }
+    let all = with_threads(&all, Contender::name, counts);
+    run.in_turns("counters", turns, &all, |run, seed, &(one, threads)| {
+        // Only inserts and deletions, each of which changes the counter.
+        let rate = rate_of(one, &SCENARIOS[0], &order, threads, ms, seed)?;
+        run.figure("counters", &one.name, threads, rate);
         Ok(())
     })
 }

@@ -3,7 +3,8 @@
 //! Each answer is decoded and returned, to be checked.
 
 use crate::maps::peers::{Hand, Next, Shared};
-use crate::result::{Failure, Outcome};
+use crate::result::{ensure, Outcome};
+use crate::workload::Load;
 use larder::api::{Larder, Table};
 use larder::host::{with_local, Budget, CounterOp, Error, Step, StructureValue, TableKind};
 use larder_index::Direction;
@@ -55,38 +56,24 @@ pub fn whole((at, met, sum): (Next, u64, u64), n: u64) -> Result<(), String> {
     }
 }
 
-/// Whether a value that was found is its key's.
-pub fn right(found: Option<u64>, key: u64, value: u64, name: &str) -> Outcome {
-    // A missing row is right: others may have deleted it.
-    Failure::unless(found.is_none_or(|found| found == value), name, || {
-        format!("lookup of {key} gave {found:?}, not {value}")
-    })
-}
-
-/// Looks at every key from 1 on; how many are there, which must be as many as the table counts, and
-/// as are expected.
+/// Looks at every entry that there may be; how many are there, which must be as many as the table
+/// counts, and as are expected.
 ///
 /// # Errors
 /// If they are not, or a value is not its key's.
-pub fn sound(
+pub fn sound<E: Fn(u64) -> (u64, u64)>(
     rows: &dyn Rows,
-    name: &str,
-    (keys, value): (u64, fn(u64) -> u64),
+    load: &Load<'_, E>,
     expected: Option<usize>,
 ) -> Outcome<usize> {
-    let (mut hand, mut there) = (rows.hand(), 0);
-    // Each key is looked up by itself, so that no entry is hidden by a fault of scans.
-    for key in 1..=keys {
-        let found = hand.get(key);
-        right(found, key, value(key), name)?;
-        there += usize::from(found.is_some());
-    }
+    let there = load.there(&mut *rows.hand(), 0..load.range)? as usize;
     // Tables may not count their rows.
     let counted = rows.counted().unwrap_or(there);
-    let right = counted == there && expected.is_none_or(|n| n == there);
-    Failure::unless(right, name, || {
-        format!("{there} rows are found, {counted} counted, {expected:?} right")
-    })?;
+    ensure!(
+        counted == there && expected.is_none_or(|n| n == there),
+        load.name,
+        "{there} rows are found, {counted} counted, {expected:?} right"
+    );
     Ok(there)
 }
 

@@ -4,7 +4,7 @@ use super::contender::Contender;
 use super::{Extent, Plan, StudyOptions};
 use crate::maps::peers::Only;
 use crate::result::{self, Better, Failure, Outcome, Plot, Point, Published, X};
-use crate::stats::{ends, median};
+use crate::stats::{ends, median, Samples};
 use crate::table::facts;
 use crate::time::clock::{self, Clock, Turns};
 use crate::time::memory;
@@ -13,13 +13,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// The figures of one point, run by run.
-struct Figures {
-    plot: String,
-    series: String,
-    x: X,
-    runs: Vec<f64>,
-}
+/// Where a figure belongs: the id of its plot, its series, its place.
+type Place = (String, String, X);
 
 /// A study under way.
 pub struct Run {
@@ -46,7 +41,7 @@ pub struct Run {
     runs: Option<usize>,
     /// The plots, each with the unit of its figures and which way they are better.
     plots: Vec<(Plot, String, Better)>,
-    figures: Vec<Figures>,
+    figures: Samples<Place>,
     result: result::Study,
     /// Whether a file of this run's is there already.
     written: bool,
@@ -77,7 +72,7 @@ impl Run {
             only,
             runs: None,
             plots: Vec::new(),
-            figures: Vec::new(),
+            figures: Samples::new(),
             written: false,
             result: result::Study {
                 study: name.into(),
@@ -90,9 +85,9 @@ impl Run {
     }
 
     /// Begins one as it was asked for.
-    pub fn new(study: &Plan, options: &StudyOptions, only: &[String], out: &Path) -> Run {
+    pub fn new(study: &Plan, options: &StudyOptions, only: &Only, out: &Path) -> Run {
         let names = [study.name, study.title, study.source];
-        let begun = Run::begin(names, Only(only.to_vec()), out);
+        let begun = Run::begin(names, only.clone(), out);
         let mut run = Run {
             scale: options.scale(),
             seed: options.seed,
@@ -109,8 +104,8 @@ impl Run {
         run.setting("scale", run.scale.name());
         run.setting("seed", run.seed);
         run.setting("threads", run.threads);
-        if !only.is_empty() {
-            run.setting("only", only.join(","));
+        if !only.0.is_empty() {
+            run.setting("only", only.0.join(","));
         }
         if !run.sizes.is_empty() {
             let sizes: Vec<_> = run.sizes.iter().map(usize::to_string).collect();
@@ -143,24 +138,29 @@ impl Run {
         Ok(turn)
     }
 
-    /// Measures the items in turns, each time beginning with another one, as long as there is time
-    /// for another turn (see [`Run::turn`]). `each` is given the turn's seed, and takes so many
-    /// steps.
+    /// Measures the items, which have names for those who wait, in turns, each time beginning with
+    /// another one, as long as there is time for another turn (see [`Run::turn`]). `each` is given
+    /// the turn's seed.
     pub fn in_turns<T>(
         &mut self,
         part: &str,
         (runs, share): (usize, f64),
-        (items, steps): (&[T], usize),
+        items: &[(String, T)],
         mut each: impl FnMut(&mut Run, u64, &T) -> Outcome,
     ) -> Outcome {
         let mut turns = self.clock.turns(runs, share);
         // Turns are outside: what disturbs the machine for a while disturbs all items and not one.
         while let Some(turn) = self.turn(part, &mut turns)? {
-            self.begin_turn(part, turn, items.len() * steps);
+            self.begin_turn(part, turn, items.len());
             // Each turn begins with another item, since the first one of a turn may be colder than
             // the others.
-            for item in rotated(items, turn) {
+            for (name, item) in rotated(items, turn) {
+                if self.is_over(&format!("{part}, from {name} on"), (share, 0.0)) {
+                    break;
+                }
+                self.progress.at(name);
                 each(self, self.seed + turn as u64, item)?;
+                self.progress.step();
             }
         }
         Ok(())
@@ -184,7 +184,7 @@ impl Run {
 
     /// Writes what was found so far, so that a study which is broken off leaves that.
     pub fn save(&mut self) -> Outcome {
-        if self.figures.is_empty() {
+        if self.figures.iter().next().is_none() {
             return Ok(());
         }
         let mut study = self.found();
@@ -286,27 +286,17 @@ impl Run {
         self.find(id).map(|(plot, ..)| plot.x_scale)
     }
 
-    /// Adds one run's figure to a point.
+    /// Adds one run's figure to a point. Runs come in turns, so a point's figures are collected
+    /// over the whole study.
     pub fn figure(&mut self, plot: &str, series: &str, x: impl Into<X>, y: f64) {
-        let x = x.into();
-        let same = |f: &&mut Figures| f.plot == plot && f.series == series && f.x == x;
-        // Runs come in turns, so the figures of a point are collected over the whole study.
-        match self.figures.iter_mut().find(same) {
-            Some(figures) => figures.runs.push(y),
-            None => self.figures.push(Figures {
-                plot: plot.to_owned(),
-                series: series.to_owned(),
-                x,
-                runs: vec![y],
-            }),
-        }
+        let place = (plot.to_owned(), series.to_owned(), x.into());
+        self.figures.add(place, y);
     }
 
     /// The median of a point so far.
     pub fn median(&self, plot: &str, series: &str, x: impl Into<X>) -> Option<f64> {
-        let x = x.into();
-        let same = |f: &&Figures| f.plot == plot && f.series == series && f.x == x;
-        self.figures.iter().find(same).map(|f| median(&f.runs))
+        let place = (plot.to_owned(), series.to_owned(), x.into());
+        self.figures.median(&place)
     }
 
     /// Adds a figure that a paper gives.
@@ -395,19 +385,19 @@ impl Run {
         }
     }
 
-    fn point(&self, of: &Figures) -> Point {
-        let (_, unit, better) = self.plot(&of.plot);
+    fn point(&self, ((id, series, x), runs): &(Place, Vec<f64>)) -> Point {
+        let (_, unit, better) = self.plot(id);
         // The point is the median of its runs. The bar goes from the smallest to the largest.
-        let [low, high] = ends(&of.runs);
+        let [low, high] = ends(runs);
         Point {
-            plot: of.plot.clone(),
-            series: of.series.clone(),
-            x: of.x.clone(),
-            y: median(&of.runs),
+            plot: id.clone(),
+            series: series.clone(),
+            x: x.clone(),
+            y: median(runs),
             low,
             high,
             unit: unit.clone(),
-            runs: of.runs.len(),
+            runs: runs.len(),
             better: *better,
         }
     }
@@ -421,6 +411,23 @@ fn clock(study: &Plan, options: &StudyOptions) -> Clock {
         .or(own)
         .map(|s| Duration::from_secs_f64(s.clamp(0.0, 1e8)));
     Clock::new(end, asked.is_some())
+}
+
+/// Every item with every number of threads, named for those who wait.
+pub fn with_threads<T: Copy>(
+    items: impl IntoIterator<Item = T>,
+    name: impl Fn(T) -> String,
+    counts: &[usize],
+) -> Vec<(String, (T, usize))> {
+    let mut all = Vec::new();
+    for item in items {
+        let named = |&threads| {
+            let of_threads = format!("{}, {threads} threads", name(item));
+            (of_threads, (item, threads))
+        };
+        all.extend(counts.iter().map(named));
+    }
+    all
 }
 
 /// The items, beginning with another one in each turn.
@@ -481,14 +488,14 @@ mod tests {
         options: StudyOptions,
     }
 
-    fn run(arguments: &[&str], only: &[String]) -> Run {
+    fn run(arguments: &[&str], only: Only) -> Run {
         let line = Line::parse_from([&["bench"], arguments].concat());
-        Run::new(super::super::all()[0], &line.options, only, Path::new("."))
+        Run::new(super::super::all()[0], &line.options, &only, Path::new("."))
     }
 
     #[test]
     fn a_point_is_the_median_of_its_runs() {
-        let mut run = run(&["x", "--tiny", "--threads", "6"], &[]);
+        let mut run = run(&["x", "--tiny", "--threads", "6"], Only(Vec::new()));
         assert_eq!(run.thread_counts(), [1, 2, 4, 6]);
         run.plots(
             "p | of {what} | x, log | y, log | ns, less | ",
@@ -509,7 +516,7 @@ mod tests {
 
     #[test]
     fn what_can_not_fit_is_skipped_and_said() {
-        let mut run = run(&["x"], &["set".to_owned()]);
+        let mut run = run(&["x"], Only(vec!["set".to_owned()]));
         assert!(run.fits("little", 1e6));
         assert!(!run.fits("the world", 1e18));
         let result = run.end();

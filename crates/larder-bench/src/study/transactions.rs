@@ -7,7 +7,7 @@ use super::rows::{program, set_key, sure, Ask, EngineHand, EngineRows};
 use super::run::Run;
 use super::Plan;
 use crate::maps::peers::Hand;
-use crate::result::{Failure, Outcome};
+use crate::result::{ensure, Failure, Outcome};
 use crate::stats::{ends, quantile, sorted};
 use crate::table::grouped;
 use crate::time::{timed, workers};
@@ -68,28 +68,23 @@ fn run(run: &mut Run) -> Outcome {
         }
     }
     let kinds = KINDS.iter().filter(|kind| run.only.has(kind.0));
-    let kinds: Vec<_> = kinds.collect();
+    let kinds: Vec<_> = kinds.map(|kind| (kind.0.to_owned(), kind)).collect();
     if kinds.is_empty() {
         return Err(Failure::Impossible(
             "no type of table is called so (--only)".into(),
         ));
     }
-    // Three measurements of each kind of table.
-    let steps = (&kinds[..], 3);
     run.in_turns(
         "snapshots",
         (runs, 1.0),
-        steps,
+        &kinds,
         |run, seed, (name, kind)| {
-            if !run.fits(&format!("{name} of {said} rows"), rows as f64 * 150.0) {
-                return Ok(());
-            }
-            run.progress.at(name);
-            // The three measurements work on one table, in this order.
-            let t = Filled::new(*kind, rows, seed);
-            for measure in [writes, reads, taking] {
-                measure(run, name, &t)?;
-                run.progress.step();
+            if run.fits(&format!("{name} of {said} rows"), rows as f64 * 150.0) {
+                // The three measurements work on one table, in this order.
+                let t = Filled::new(*kind, rows, seed);
+                for measure in [writes, reads, taking] {
+                    measure(run, name, &t)?;
+                }
             }
             Ok(())
         },
@@ -236,9 +231,11 @@ fn reads(run: &mut Run, kind: &str, t: &Filled) -> Outcome {
                     && scanned == expected
                     && (sum, rows) == (expected, t.rows);
                 let who = planted.map_or(series, |_| PLANTED);
-                Failure::unless(right, who, || {
-                    format!("{found}, {scanned} and {sum} of {rows} instead of {expected}")
-                })?;
+                ensure!(
+                    right,
+                    who,
+                    "{found}, {scanned} and {sum} of {rows} instead of {expected}"
+                );
                 if round == 1 {
                     for (what, seconds, of) in [
                         ("lookup", lookup, lookups.len()),

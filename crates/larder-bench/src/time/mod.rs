@@ -6,11 +6,37 @@ pub mod memory;
 pub mod progress;
 pub mod workers;
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What the work gives, and the seconds that it took.
 pub fn timed<T>(work: impl FnOnce() -> T) -> (T, f64) {
     let begin = Instant::now();
     let done = work();
     (done, begin.elapsed().as_secs_f64())
+}
+
+/// Calls `work` for each of `entries` numbers; the seconds of each part of so many of them. Ends
+/// early after a part if the time is over that it may take.
+pub fn timed_parts(
+    (entries, part): (u64, u64),
+    patience: Option<Duration>,
+    mut work: impl FnMut(u64),
+) -> Vec<f64> {
+    let mut parts = Vec::new();
+    let first = Instant::now();
+    let mut begin = first;
+    for i in 0..entries {
+        work(i);
+        // The clock is read once a part, so that it costs nothing. A last part that is not full is
+        // left out, unless it is the only one.
+        if (i + 1) % part == 0 || i + 1 == entries && parts.is_empty() {
+            let now = Instant::now();
+            parts.push((now - begin).as_secs_f64());
+            begin = now;
+            if patience.is_some_and(|most| now - first > most) {
+                break;
+            }
+        }
+    }
+    parts
 }

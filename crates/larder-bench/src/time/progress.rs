@@ -1,10 +1,10 @@
-//! Bars on the standard error: the part of a study that is being measured, how much of it is done,
-//! and how long the rest will take.
+//! Bars on the standard error: what is being measured, how much of it is done, and how long the
+//! rest will take.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use std::time::Duration;
 
-/// The bar of a study.
+/// The bar of a bench or a study.
 pub struct Progress {
     bar: ProgressBar,
     /// Without bars, each part is a line.
@@ -43,6 +43,14 @@ impl Progress {
     /// Tells what the step under way is.
     pub fn at(&self, what: &str) {
         self.bar.set_message(what.to_owned());
+    }
+
+    /// Measures a structure, in one step.
+    pub fn measure<T>(&self, what: &str, work: impl FnOnce() -> T) -> T {
+        self.at(what);
+        let done = work();
+        self.step();
+        done
     }
 
     /// A step is done.

@@ -93,6 +93,7 @@ pub trait Shared: Sync + Sized + 'static {
 
 /// Which structures are wanted: those with one of these in their names, or called just so where it
 /// begins with `=`; all, if it is empty.
+#[derive(Clone)]
 pub struct Only(pub Vec<String>);
 
 impl Only {

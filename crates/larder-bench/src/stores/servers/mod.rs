@@ -10,22 +10,18 @@ use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// The servers' names, and the program of each.
-pub const NAMES: [(&str, &str); 2] = [("Redis", "redis-server"), ("memcached", "memcached")];
+/// How a server is started. It fails if it is not installed or does not come up.
+type Start = fn() -> Result<Box<dyn Peer>, Trouble>;
 
-/// A server of this name, started; nothing if there is none of the name.
-///
-/// # Errors
-/// If it is not installed or does not come up.
-pub fn make(name: &str) -> Option<Result<Box<dyn Peer>, Trouble>> {
-    match name {
-        "Redis" => Some(redis::Redis::start().map(|peer| Box::new(peer) as Box<dyn Peer>)),
-        "memcached" => {
-            Some(memcached::Memcached::start().map(|peer| Box::new(peer) as Box<dyn Peer>))
-        }
-        _ => None,
-    }
-}
+/// The servers' names, and the program of each.
+pub const SERVERS: [(&str, &str, Start); 2] = [
+    ("Redis", "redis-server", || {
+        Ok(Box::new(redis::Redis::start()?))
+    }),
+    ("memcached", "memcached", || {
+        Ok(Box::new(memcached::Memcached::start()?))
+    }),
+];
 
 /// A server and the way to it. It ends with this value.
 pub struct Server {

@@ -4,7 +4,7 @@
 use super::stores::Named;
 use super::SHARES;
 use crate::maps::peers::Store;
-use crate::result::{Failure, Outcome};
+use crate::result::{ensure, Outcome};
 use crate::study::run::Run;
 use crate::workload::{random_key, shuffled, value_of, Random, Zipf};
 use hdrhistogram::Histogram;
@@ -166,12 +166,12 @@ fn appended(store: &mut dyn Store, name: &str, popular: &Popular, counts: &[u32]
         let right = pieces as usize * PIECE;
         let whole = out.chunks(PIECE).all(|p| p == piece(key));
         let right_now = found == (count > 0) && out.len() == right && whole;
-        Failure::unless(right_now, name, || {
-            format!(
-                "after {count} appends, {key} has {} bytes, not {right}",
-                out.len()
-            )
-        })?;
+        ensure!(
+            right_now,
+            name,
+            "after {count} appends, {key} has {} bytes, not {right}",
+            out.len()
+        );
     }
     Ok(())
 }
@@ -222,23 +222,26 @@ pub(super) fn sizes(run: &mut Run, stores: &[Named]) -> Outcome {
     }
     let popular = sizes.map(|size| Popular::new((total / size).clamp(64, most), run.seed));
     // Each size with each store.
-    let of = |(size, popular)| stores.iter().map(move |store| (size, popular, store));
+    let of = |(size, popular)| {
+        let named = move |store: &'_ Named| format!("values of {size} bytes, {}", store.name);
+        stores
+            .iter()
+            .map(move |store| (named(store), (size, popular, store)))
+    };
     let all: Vec<_> = sizes.into_iter().zip(&popular).flat_map(of).collect();
     let part = "values of all sizes";
     run.in_turns(
         part,
         (runs, 1.0),
-        (&all, 1),
+        &all,
         |run, seed, &(size, popular, store)| {
             let what = format!("values of {size} bytes, {}", store.name);
-            run.progress.at(&what);
             // Values, and the room that a structure may need while it grows.
             let bytes = popular.order.len() as f64 * (size as f64 * 2.5 + 250.0);
-            if !run.is_over(&what, (1.0, 0.0)) && run.fits(&what, bytes) {
+            if run.fits(&what, bytes) {
                 let rate = overwrite(store, popular, size, total, seed)?;
                 run.figure("sizes", &store.name, size, rate);
             }
-            run.progress.step();
             Ok(())
         },
     )?;
@@ -290,12 +293,12 @@ fn overwrite(
         out.clear();
         fill(key, &mut value);
         let right = store.get(key, &mut out) && out == value;
-        Failure::unless(right, &named.name, || {
-            format!(
-                "the value of {key} is not what was put: {} bytes of {size}",
-                out.len()
-            )
-        })?;
+        ensure!(
+            right,
+            &named.name,
+            "the value of {key} is not what was put: {} bytes of {size}",
+            out.len()
+        );
     }
     Ok(rate)
 }
