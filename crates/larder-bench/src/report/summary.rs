@@ -5,7 +5,7 @@ use crate::report::chart::Chart;
 use crate::report::number::times;
 use crate::report::read::Findings;
 use crate::report::study::has_ours;
-use crate::report::tables::wide;
+use crate::report::tables::table;
 use crate::report::verdict::{wins, Standing, Sure};
 use crate::result::Study;
 use crate::stats::ends;
@@ -32,7 +32,7 @@ pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
             @for study in &found.studies {
                 @let mine = of(study);
                 @if !mine.is_empty() {
-                    details { summary { (study.title) ", plot by plot" } (table(&study.title, &mine)) }
+                    details { summary { (study.title) ", plot by plot" } (by_plot(&study.title, &mine)) }
                 }
             }
         }
@@ -41,36 +41,27 @@ pub fn summary(found: &Findings, charts: &[Chart]) -> Markup {
 
 /// A line a study.
 fn overview<'a>(found: &Findings, of: &dyn Fn(&Study) -> Vec<&'a Chart>) -> Markup {
-    wide(
-        "Larder's default beside the best other, by study",
-        html! {
-            thead { tr {
-                th.text scope="col" { "study" } th scope="col" { "plots" }
-                th scope="col" { "better" } th scope="col" { "open" } th scope="col" { "worse" } th.text scope="col" { "Larder" }
-            } }
-            tbody { @for study in &found.studies {
-                @let mine = of(study);
-                @let all = Standing::of(mine.iter().copied());
-                tr {
-                    th scope="row" { a href=(format!("#{}", crate::report::study::anchor(study))) { (study.title) } }
-                    td { (mine.len()) } td { (all.won) } td { (all.open) } td { (all.lost) }
-                    td.text { @if all.places() > 0 { (bar(&all)) } }
-                }
-            } }
-        },
-    )
+    let line = |study: &Study| {
+        let mine = of(study);
+        let all = Standing::of(mine.iter().copied());
+        html! { tr {
+            th scope="row" { a href=(format!("#{}", crate::report::study::anchor(study))) { (study.title) } }
+            td { (mine.len()) } td { (all.won) } td { (all.open) } td { (all.lost) }
+            td.text { @if all.places() > 0 { (bar(&all)) } }
+        } }
+    };
+    let caption = "Larder's default beside the best other, by study";
+    let headings = ["study:", "plots", "better", "open", "worse", "Larder:"];
+    table(caption, headings, found.studies.iter().map(line))
 }
 
-fn table(title: &str, charts: &[&Chart]) -> Markup {
-    wide(
-        &format!("{title}: who wins, by plot"),
-        html! {
-            thead { tr {
-                th.text scope="col" { "plot" } th.text scope="col" { "most often best" }
-                th scope="col" { "better" } th scope="col" { "open" } th scope="col" { "worse" } th.text scope="col" { "Larder" } th scope="col" { "× as good" }
-            } }
-            tbody { @for chart in charts { (line(chart)) } }
-        },
+fn by_plot(title: &str, charts: &[&Chart]) -> Markup {
+    let caption = format!("{title}: who wins, by plot");
+    let headings = "plot:, most often best:, better, open, worse, Larder:, × as good";
+    table(
+        &caption,
+        headings.split(", "),
+        charts.iter().map(|chart| line(chart)),
     )
 }
 

@@ -6,45 +6,63 @@ use crate::report::number::{figure, times};
 use crate::report::verdict::{factor, wins, Win};
 use crate::result::Scale;
 use maud::{html, Markup};
+use std::iter::once;
 
 /// More places than this go down the page, not across it.
 const ACROSS: usize = 10;
 
-/// A table that may be wider than the page: it scrolls by itself, by keyboard, too.
-pub fn wide(caption: &str, table: Markup) -> Markup {
+/// A table that may be wider than the page: it scrolls by itself, by keyboard, too. A heading that
+/// ends with a colon, which isn't shown, is that of a column of texts.
+pub fn table<H: AsRef<str>>(
+    caption: &str,
+    headings: impl IntoIterator<Item = H>,
+    rows: impl IntoIterator<Item = Markup>,
+) -> Markup {
     html! {
         div.wide tabindex="0" role="region" aria-label=(caption) {
-            table { caption { (caption) } (table) }
+            table {
+                caption { (caption) }
+                thead { tr { @for heading in headings {
+                    @match heading.as_ref().strip_suffix(':') {
+                        Some(text) => th.text scope="col" { (text) },
+                        None => th scope="col" { (heading.as_ref()) },
+                    }
+                } } }
+                tbody { @for row in rows { (row) } }
+            }
         }
     }
 }
 
-/// The same, of a chart: the caption also says what is measured and in which unit.
-fn of_chart(chart: &Chart, what: &str, table: Markup) -> Markup {
-    let caption = format!("{}: {what}, {}", chart.plot.title, chart.unit);
-    wide(&caption, table)
+/// The caption of a chart's table, which also says what is measured and in which unit.
+fn caption(chart: &Chart, what: &str) -> String {
+    format!("{}: {what}, {}", chart.plot.title, chart.unit)
 }
 
 /// All figures of a chart: medians, with the least and the most run.
 pub fn figures(chart: &Chart) -> Markup {
-    let places = chart.places(chart.series.iter());
+    let (places, all) = (chart.places(chart.series.iter()), &chart.series);
+    let caption = caption(chart, "medians (least – most run)");
+    let row = |name: String, spots: Vec<Option<&Spot>>| {
+        html! { tr { th scope="row" { (name) } @for spot in spots { td { (cell(spot)) } } } }
+    };
     // A row for each series can be read at a glance while there are few places. A long series goes
     // down the page instead.
-    let (few, all) = (places.len() <= ACROSS, &chart.series);
-    let table = html! {
-        @if few {
-            thead { tr { th scope="col" { "series" } @for x in &places { th scope="col" { (head(chart, *x)) } } } }
-            tbody { @for series in all { tr {
-                th scope="row" { (series.label()) } @for x in &places { td { (cell(series.at(*x))) } }
-            } } }
-        } @else {
-            thead { tr { th scope="col" { (chart.plot.x_label) } @for series in all { th scope="col" { (series.label()) } } } }
-            tbody { @for x in &places { tr {
-                th scope="row" { (chart.place(*x)) } @for series in all { td { (cell(series.at(*x))) } }
-            } } }
-        }
-    };
-    of_chart(chart, "medians (least – most run)", table)
+    if places.len() <= ACROSS {
+        let headings = places.iter().map(|x| head(chart, *x));
+        let row = |series| {
+            let spots = places.iter().map(|x| Series::at(series, *x));
+            row(series.label(), spots.collect())
+        };
+        let rows = all.iter().map(row);
+        table(&caption, once("series".into()).chain(headings), rows)
+    } else {
+        let headings = all.iter().map(Series::label);
+        let spots = |x: f64| all.iter().map(|series| series.at(x)).collect();
+        let rows = places.iter().map(|x| row(chart.place(*x), spots(*x)));
+        let corner = chart.plot.x_label.clone();
+        table(&caption, once(corner).chain(headings), rows)
+    }
 }
 
 fn head(chart: &Chart, x: f64) -> String {
@@ -80,17 +98,18 @@ pub fn best(chart: &Chart) -> Option<Markup> {
             td.text { (win.sure.text()) }
         } }
     };
-    Some(of_chart(
-        chart,
-        "the best at each place",
-        html! {
-            thead { tr {
-                th scope="col" { (chart.plot.x_label) } th.text scope="col" { "best" } th scope="col" { "figure" }
-                th.text scope="col" { "next" } th scope="col" { "figure" } th scope="col" { "as good" } th.text scope="col" { "difference" }
-            } }
-            tbody { @for win in &wins { (line(win)) } }
-        },
-    ))
+    let caption = caption(chart, "the best at each place");
+    let x = &*chart.plot.x_label;
+    let headings = [
+        x,
+        "best:",
+        "figure",
+        "next:",
+        "figure",
+        "as good",
+        "difference:",
+    ];
+    Some(table(&caption, headings, wins.iter().map(line)))
 }
 
 /// Published figures beside ours, if one of them has a series of ours by its name.
@@ -113,15 +132,22 @@ pub fn published(chart: &Chart, sources: &dyn Fn(&str) -> String) -> Option<Mark
             td.text { (sources(&series.name)) }
         } }
     };
-    Some(of_chart(
-        chart,
-        "published figures beside ours",
-        html! {
-            thead { tr {
-                th scope="col" { "series" } th.text scope="col" { (chart.plot.x_label) } th scope="col" { "published" }
-                th scope="col" { "here" } th scope="col" { "here by published" } th.text scope="col" { "source" }
-            } }
-            tbody { @for series in chart.published() { @for spot in &series.points { (line(series, spot)) } } }
-        },
-    ))
+    let caption = caption(chart, "published figures beside ours");
+    let x = format!("{}:", chart.plot.x_label);
+    let headings = [
+        "series",
+        &x,
+        "published",
+        "here",
+        "here by published",
+        "source:",
+    ];
+    let spots = |series: &Series| -> Vec<Markup> {
+        series
+            .points
+            .iter()
+            .map(|spot| line(series, spot))
+            .collect()
+    };
+    Some(table(&caption, headings, chart.published().flat_map(spots)))
 }

@@ -11,7 +11,7 @@
 use crate::report::number::{figure, short};
 use crate::report::scale::Axis;
 use crate::report::svg::WIDTH;
-use crate::report::tables::wide;
+use crate::report::tables::table;
 use crate::result::{Event, Happened, Recording};
 use maud::{html, Markup};
 use serde::Serialize;
@@ -90,7 +90,7 @@ pub fn section(tree: &Recording) -> Markup {
                     "Below: the whole run, time going down. A line is a border between two bases, from the split that made it to the join that took it away. "
                     "Keys: Space plays and stops, Left and Right step, Home and End jump." }
             }
-            details { summary { "Every split and join" } (table(tree)) }
+            details { summary { "Every split and join" } (events(tree)) }
             details { summary { "Machine and settings" } (crate::report::study::facts("Machine", &tree.origin.machine)) (crate::report::study::facts("Settings", &tree.settings)) }
         }
     }
@@ -238,21 +238,22 @@ fn close(open: &mut Vec<Border>, done: &mut Vec<Border>, at: f64, gone: impl Fn(
     });
 }
 
-fn table(tree: &Recording) -> Markup {
-    wide(
+fn events(tree: &Recording) -> Markup {
+    let row = |event: &Event| {
+        html! { tr {
+            th scope="row" { (figure(event.at)) } td.text { (name(event)) } td { (event.base) } td { @if let Some(with) = event.with { (with) } }
+            td.text { (event.becomes.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")) }
+            td { (figure(event.keys[0])) } td { (figure(event.keys[1])) } td { @if let Some(key) = event.at_key { (figure(key)) } }
+            td { (event.count) } td { (event.entries) } td { (event.thread) }
+        } }
+    };
+    let headings =
+        "ms, event:, base, with, becomes:, first key, last key, at key, statistic, entries, thread";
+    let headings = headings.split(", ");
+    table(
         "Splits and joins, by time",
-        html! {
-            thead { tr {
-                th scope="col" { "ms" } th.text scope="col" { "event" } th scope="col" { "base" } th scope="col" { "with" } th.text scope="col" { "becomes" }
-                th scope="col" { "first key" } th scope="col" { "last key" } th scope="col" { "at key" } th scope="col" { "statistic" } th scope="col" { "entries" } th scope="col" { "thread" }
-            } }
-            tbody { @for event in &tree.events { tr {
-                th scope="row" { (figure(event.at)) } td.text { (name(event)) } td { (event.base) } td { @if let Some(with) = event.with { (with) } }
-                td.text { (event.becomes.iter().map(u64::to_string).collect::<Vec<_>>().join(", ")) }
-                td { (figure(event.keys[0])) } td { (figure(event.keys[1])) } td { @if let Some(key) = event.at_key { (figure(key)) } }
-                td { (event.count) } td { (event.entries) } td { (event.thread) }
-            } } }
-        },
+        headings,
+        tree.events.iter().map(row),
     )
 }
 

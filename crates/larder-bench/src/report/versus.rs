@@ -4,7 +4,7 @@
 use crate::report::chart::{Chart, From, Series};
 use crate::report::number::{figure, times};
 use crate::report::read::Findings;
-use crate::report::tables::wide;
+use crate::report::tables::table;
 use crate::report::verdict::{factor, sure, Sure};
 use crate::result::Study;
 use crate::stats::distinct;
@@ -30,28 +30,23 @@ pub fn section(here: &Findings, there: &Findings, charts: &[Chart]) -> Markup {
                 " clearly worse, " strong { (rest.len() - open) } " are within the noise, and " strong { (open) } " were measured once." }
             p { "The other run is " code { (there.folder.display()) } ". In each plot its series wait in the legend." }
             (different(here, there))
-            @if !clear.is_empty() { (table("Clear differences, the largest first", &clear[..clear.len().min(FIRST)])) }
-            @if clear.len() > FIRST { details { summary { "The other " (clear.len() - FIRST) " clear differences" } (table("Clear differences, the smaller ones", &clear[FIRST..])) } }
-            @if !rest.is_empty() { details { summary { "Figures within the noise, or measured once" } (table("No clear difference, the largest first", &rest)) } }
+            @if !clear.is_empty() { (of_pairs("Clear differences, the largest first", &clear[..clear.len().min(FIRST)])) }
+            @if clear.len() > FIRST { details { summary { "The other " (clear.len() - FIRST) " clear differences" } (of_pairs("Clear differences, the smaller ones", &clear[FIRST..])) } }
+            @if !rest.is_empty() { details { summary { "Figures within the noise, or measured once" } (of_pairs("No clear difference, the largest first", &rest)) } }
         }
     }
 }
 
-fn table(caption: &str, pairs: &[Pair]) -> Markup {
-    wide(
-        caption,
-        html! {
-            thead { tr {
-                th.text scope="col" { "plot" } th.text scope="col" { "series" } th.text scope="col" { "place" }
-                th scope="col" { "here" } th scope="col" { "other run" } th scope="col" { "× as good" } th.text scope="col" { "difference" }
-            } }
-            tbody { @for pair in pairs { tr {
-                th scope="row" { a href=(format!("#{}", pair.chart.plot.id)) { (pair.chart.plot.title) } }
-                td.text { (pair.series) } td.text { (pair.chart.place(pair.x)) }
-                td { (figure(pair.figures.0)) } td { (figure(pair.figures.1)) } td { (times(pair.factor)) } td.text { (word(pair)) }
-            } } }
-        },
-    )
+fn of_pairs(caption: &str, pairs: &[Pair]) -> Markup {
+    let row = |pair: &Pair| {
+        html! { tr {
+            th scope="row" { a href=(format!("#{}", pair.chart.plot.id)) { (pair.chart.plot.title) } }
+            td.text { (pair.series) } td.text { (pair.chart.place(pair.x)) }
+            td { (figure(pair.figures.0)) } td { (figure(pair.figures.1)) } td { (times(pair.factor)) } td.text { (word(pair)) }
+        } }
+    };
+    let headings = "plot:, series:, place:, here, other run, × as good, difference:";
+    table(caption, headings.split(", "), pairs.iter().map(row))
 }
 
 fn word(pair: &Pair) -> &'static str {
@@ -70,10 +65,7 @@ fn different(here: &Findings, there: &Findings) -> Markup {
         @if !missing.is_empty() { p { "Not in the other run: " (missing.join(", ")) "." } }
         @for (study, other) in here.studies.iter().filter_map(|study| Some((study, other(study)?))) {
             @let facts = facts(study, other);
-            @if !facts.is_empty() { details { summary { (study.study) ": " (facts.len()) " facts differ" } (wide("What differs", html! {
-                thead { tr { th.text scope="col" { "fact" } th.text scope="col" { "here" } th.text scope="col" { "other run" } } }
-                tbody { @for [name, ours, theirs] in facts { tr { th scope="row" { (name) } td.text { (ours) } td.text { (theirs) } } } }
-            })) } }
+            @if !facts.is_empty() { details { summary { (study.study) ": " (facts.len()) " facts differ" } (table("What differs", ["fact:", "here:", "other run:"], facts.iter().map(fact_row))) } }
         }
     }
 }
@@ -126,6 +118,10 @@ fn pairs(charts: &[Chart]) -> Vec<Pair<'_>> {
 
 /// A fact that is not the same in both runs: its name, here, there.
 type Fact<'a> = [&'a str; 3];
+
+fn fact_row([name, ours, theirs]: &Fact<'_>) -> Markup {
+    html! { tr { th scope="row" { (name) } td.text { (ours) } td.text { (theirs) } } }
+}
 
 /// What else is different between two runs of a study: a difference in the machine explains one in
 /// the figures.

@@ -4,11 +4,44 @@
 //! A field is the median of the ratios of its cells (types of tables, by reference and by name).
 //! Its colour shows the distance from 1. It also has the number, so that the colour isn't needed.
 
-use crate::report::lines::{Cell, Wide};
-use crate::report::tables::wide;
+use crate::report::read::lines;
+use crate::report::tables::table;
 use crate::stats::{distinct, quantile, sorted};
 use maud::{html, Markup};
+use serde::Deserialize;
 use std::collections::BTreeMap;
+
+/// One cell of `wide.csv`. One that was left out has no ratio.
+#[derive(Debug, Clone, Deserialize)]
+pub struct Cell {
+    /// What was done.
+    pub operation: String,
+    /// To what kind of rows.
+    pub kind: String,
+    /// How many there are in the table.
+    pub rows: u64,
+    /// Larder's time by that of ets.
+    pub ratio: Option<f64>,
+}
+
+/// The cells of one run, and how many were left out.
+#[derive(Debug, Default)]
+pub struct Wide {
+    /// Those with a ratio.
+    pub cells: Vec<Cell>,
+    /// How many have none.
+    pub left_out: usize,
+}
+
+/// Understands the file; an error says in words why it is no such file.
+pub fn parse(text: &str) -> Result<Wide, String> {
+    let all = lines::<Cell>(text)?;
+    let (cells, left_out): (Vec<_>, Vec<_>) = all.into_iter().partition(|c| c.ratio.is_some());
+    Ok(Wide {
+        cells,
+        left_out: left_out.len(),
+    })
+}
 
 fn ratios<'a>(cells: impl IntoIterator<Item = &'a &'a Cell>) -> Vec<f64> {
     sorted(cells.into_iter().filter_map(|cell| cell.ratio))
@@ -52,11 +85,11 @@ fn distributions(title: &str, groups: BTreeMap<String, Vec<&Cell>>) -> Markup {
             td { (slower) }
         } }
     };
-    let body = html! {
-        thead { tr { th scope="col" { (title) } @for name in ["cells", "p10", "median", "p90", "p99", "worst", "slower"] { th scope="col" { (name) } } } }
-        tbody { @for (name, cells) in &groups { (line(name, cells)) } }
-    };
-    wide(&format!("Distribution of the ratios {title}"), body)
+    let columns = ["cells", "p10", "median", "p90", "p99", "worst", "slower"];
+    let headings = [title].into_iter().chain(columns);
+    let caption = format!("Distribution of the ratios {title}");
+    let rows = groups.iter().map(|(name, cells)| line(name, cells));
+    table(&caption, headings, rows)
 }
 
 /// The heat map of one size.
@@ -71,9 +104,8 @@ fn map<'a>(rows: u64, cells: &[&'a Cell]) -> Markup {
         let of = fields.get(&(operation, kind));
         of.map(|of| quantile(&ratios(of), 0.5))
     };
-    let table = html! {
-        thead { tr { th scope="col" { "operation" } @for kind in &kinds { th scope="col" { (kind) } } } }
-        tbody { @for operation in &operations { tr {
+    let line = |operation: &&str| {
+        html! { tr {
             th scope="row" { (operation) }
             @for kind in &kinds {
                 @match field(operation, kind) {
@@ -81,9 +113,11 @@ fn map<'a>(rows: u64, cells: &[&'a Cell]) -> Markup {
                     None => { td {} }
                 }
             }
-        } } }
+        } }
     };
-    html! { div.heat { (wide(&format!("{rows} rows: Larder's time by that of ets, median"), table)) } }
+    let caption = format!("{rows} rows: Larder's time by that of ets, median");
+    let headings = std::iter::once("operation").chain(kinds.iter().copied());
+    html! { div.heat { (table(&caption, headings, operations.iter().map(line))) } }
 }
 
 /// The class of a field's colour: three steps of quicker, four of slower.
@@ -103,7 +137,6 @@ fn heat(ratio: f64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::lines::wide as parse;
 
     const FILE: &str = "# seed: 1\noperation,type,kind,rows,ratio,left_out\n\
         lookup_hit,set,int,10,0.45,\nlookup_hit,bag,int,10,3.00,\n\
@@ -122,5 +155,13 @@ mod tests {
         assert!(page.contains("3 cells, 1 left out"));
         assert_eq!(page.matches("class=\"heat\"").count(), 2);
         assert!(page.contains("<td>3.00</td>"), "the worst of 10 rows");
+    }
+
+    #[test]
+    fn what_is_no_such_file_is_an_error() {
+        let header = "operation,kind,rows,ratio\n";
+        assert!(parse("a,b\n1,2\n").is_err());
+        assert!(parse(&format!("{header}next,int,10,many\n")).is_err());
+        assert!(parse(&format!("{header}next,int,10,1.5\n")).is_ok());
     }
 }
